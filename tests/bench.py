@@ -1,10 +1,9 @@
 """What the hot path costs, beside bare pass-throughs in the same rounds: `python -m tests.bench [--help]`.
 
-CPU is the server process's own, all threads, on connections that are open, so that a machine which others use hardly matters.
-Each server has one core: a second saves the single-threaded ones nothing, and ours pays for Python's lock that goes to and fro
-between them. All rounds of a row are interleaved: each server plays it once, then each again. A stream's event costs by how many
-of them come in one read of the network, so the load lets the model server send the next burst only when the last one has come
-through.
+CPU is that of all threads of the server process, on open connections. Other programs on the machine hardly change it. Each server
+has one core. A second core saves the single-threaded servers nothing, and ours pays for passing Python's lock between cores. The
+rounds of a row are interleaved: each server runs once, then each again. The cost of an event depends on how many events one read
+returns. Therefore the model server sends the next burst only when the last one has arrived.
 """
 
 import argparse
@@ -49,7 +48,7 @@ output_micros_per_million_tokens = 2_000_000
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: its load with each server's name for the model, how many requests a round, which servers."""
+    """A row of the table: its load, the name of the model for each server, the requests of a round, and the servers."""
 
     title: str
     model: str
@@ -85,7 +84,7 @@ OTHERS = ("latency", "memory", "start")
 
 @contextlib.asynccontextmanager
 async def pass_through(kind: str, url: str) -> AsyncIterator[Target]:
-    """A bare pass-through, with a process of its own."""
+    """A bare pass-through in its own process."""
     command = [sys.executable, "-m", "tests.support.bench_proxies", kind, url]
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -101,7 +100,7 @@ async def pass_through(kind: str, url: str) -> AsyncIterator[Target]:
 async def service(root: Path, folder: Path, port: int, over: str, rows: int = 0) -> AsyncIterator[tuple[RunningServer, Target]]:
     """The service of the checkout `root`, its model server at `port`, with accounts and `rows` rows in each large table.
 
-    It is started a second time: the first one makes what all others find, the certificate and the bytecode.
+    It is started twice: the first start makes the certificate and the bytecode.
     """
     folder.mkdir(parents=True)
     (folder / "catalog.toml").write_text(CATALOG.format(port=port))
@@ -124,7 +123,7 @@ async def service(root: Path, folder: Path, port: int, over: str, rows: int = 0)
 
 
 async def compared(row: Row, model: BenchModel, targets: Iterable[Target], rounds: int, share: float) -> dict[str, list[Figures]]:
-    """The figures of each server, round by round, after a first one that does not count."""
+    """Return the figures of each server by round, without the first round."""
     found: dict[str, list[Figures]] = {}
     model.burst = row.burst
     for number in range(rounds + 1):
@@ -137,7 +136,7 @@ async def compared(row: Row, model: BenchModel, targets: Iterable[Target], round
 
 
 def show(title: str, found: dict[str, list[Figures]], yardstick: str = "aiohttp") -> dict[str, float]:
-    """Prints a row: the median of each server's CPU a unit, and its ratio to the yardstick's round by round."""
+    """Print a row: the median CPU of each server per unit, and the ratio to the yardstick by round."""
     medians = {name: statistics.median(one.cpu_micros for one in rounds) for name, rounds in found.items()}
     cells = []
     for name, rounds in found.items():
@@ -152,7 +151,8 @@ def show(title: str, found: dict[str, list[Figures]], yardstick: str = "aiohttp"
 async def measure_rows(
     names: list[str], roots: list[Path], folder: Path, rows: int, rounds: int, share: float
 ) -> dict[str, float]:
-    """Plays the rows, with `rows` also on a service that has so many in each large table; what the first root's took, by row."""
+    """Run the rows, with `rows` also on a service with as many rows in each large table. Return the first root's figures by
+    row."""
     model, took = BenchModel(), {}
     await model.start()
     url = f"http://127.0.0.1:{model.port}/v1/chat/completions"
@@ -179,7 +179,7 @@ async def measure_rows(
 
 
 async def measure_latency(roots: list[Path], folder: Path, rounds: int, share: float) -> None:
-    """What the service adds to the median of a paid chat, one at a time."""
+    """Measure what the service adds to the median of a paid chat, one at a time."""
     model = BenchModel()
     await model.start()
     row = Row("one paid chat at a time", "paid", 200, in_flight=1)
@@ -221,9 +221,10 @@ async def measure_memory(roots: list[Path], folder: Path, streams: int) -> float
 
 
 async def measure_start(roots: list[Path], folder: Path, rounds: int) -> float:
-    """From the start of the process to the first chat's answer: seconds, and the CPU of them; the last one measured.
+    """Print the seconds and the CPU seconds from the start of the process to the first chat's answer. Return the last
+    measurement.
 
-    Each was started before, so that its bytecode is there, as that of an installed service is.
+    Each one was started before, so that its bytecode exists, as in an installed service.
     """
     model, seconds = BenchModel(), 0.0
     await model.start()

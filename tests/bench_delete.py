@@ -1,8 +1,8 @@
 """Whether others write while a large account is deleted: `python -m tests.bench_delete [--rows 2000000] [--by-command]`.
 
-Fills a database with rows of one account, deletes it through the API, and lets somebody else write in a loop meanwhile. Prints
-how long both took, and what the writer's transactions took of wall clock and of CPU: on a machine that others use the CPU is
-what is ours. Each write of over 50 ms is printed with the transactions that it had to wait for.
+Fill a database with rows of one account, and delete the account through the API while another account writes in a loop. Print how
+long both took, and the wall clock and CPU of the writer's transactions. On a shared machine only the CPU figure is reliable. Each
+write of over 50 ms is printed with the transactions that it waited for.
 """
 
 import argparse
@@ -120,7 +120,7 @@ sys.exit(status)
 
 
 def fill(path: Path, rows: int, big_artifacts: int = 4) -> None:
-    """Makes the database at `path`, with two accounts, of which the one that is going has about so many rows."""
+    """Make the database at `path` with two accounts. The account to delete has about so many rows."""
     prepare(path, *newest_schema())
     rnd = random.Random(0)
     with closing(connect(path)) as tx:
@@ -171,7 +171,7 @@ def _add_files(tx: Connection, account_id: str, big: int) -> None:
 
 @dataclass(frozen=True)
 class Transaction:
-    """What the writer did in one go, or what was folded into the file: Unix-like times of the machine's clock, in seconds."""
+    """One transaction of the writer, or one checkpoint: times of the machine's clock in seconds."""
 
     began: float
     ended: float
@@ -185,7 +185,8 @@ class Transaction:
 
 
 def delete(server: RunningServer, *, by_command: bool) -> tuple[float, float, list[tuple[float, float]]]:
-    """Deletes the account, as its owner or `by_command`: when that began and ended, and when each of the other's writes did."""
+    """Delete the account, as its owner or `by_command`. Return when that began and ended, and the same for each write of the
+    other account."""
     with _signed_in(server, GOING) as going, _signed_in(server, STAYING) as staying:
         ends: list[float] = []
 
@@ -217,7 +218,7 @@ def _signed_in(server: RunningServer, email: str) -> httpx.Client:
 
 
 def rows_of(path: Path) -> int:
-    """How many rows of the database are somebody's."""
+    """Return how many rows of the database belong to an account."""
     with closing(connect(path, query_only=True)) as conn:
         tables = [row[0] for row in conn.execute("SELECT name FROM sqlite_schema WHERE sql LIKE '%account_id TEXT%'")]
         return sum(conn.execute(f"SELECT count(account_id) FROM {table}").fetchone()[0] for table in tables)

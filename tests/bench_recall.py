@@ -1,9 +1,9 @@
 """Measure what memory recalls, and whether it is silent where nothing was said: `python -m tests.bench_recall [MESSAGES] [-v]`.
 
-tests/content/recall has a file for each language, and `holdout` another one, written apart to check what was tuned on the first.
-Each has facts (`+`) with questions in equal words (`=`), in other forms (`~`), misspelt (`?`), and about names that are stop
-words of some language (`!`); questions that have nothing to do with the facts (`-`); and chatter (`.`), of which `{one|other}`
-makes a history of any length. Each language has a history of its own, and all languages together have one more.
+tests/content/recall has one file for each language. `holdout` has files that were written separately, to check what was tuned on
+the first ones. Each file has facts (`+`) and questions in equal words (`=`), in other forms (`~`), misspelt (`?`), and about
+names that are stop words of a language (`!`). It also has unrelated questions (`-`) and chatter (`.`), of which `{one|other}`
+makes a history of any length. Each language has its own history, and one more history holds all languages.
 """
 
 import random
@@ -68,7 +68,7 @@ def read_half(folder: Path) -> dict[str, Questions]:
 
 
 def new_account(questions: Questions, messages: int) -> tuple[sqlite3.Connection, str]:
-    """A database in memory with one account, which said the facts somewhere among `messages` of chatter."""
+    """Return a database in memory with one account, whose history has the facts among `messages` messages of chatter."""
     conn = sqlite3.connect(":memory:", isolation_level=None)
     conn.row_factory = sqlite3.Row
     conn.executescript(SCHEMA.read_text())
@@ -96,7 +96,7 @@ def chatter(chance: random.Random, languages: list[list[str]]) -> str:
 
 @dataclass
 class Result:
-    """How many questions of each kind were asked and came out right, over one or more histories."""
+    """How many questions of each kind were asked and answered right, over one or more histories."""
 
     asked: Counter[str] = field(default_factory=Counter)
     right: Counter[str] = field(default_factory=Counter)
@@ -114,7 +114,7 @@ class Result:
 
 
 def measure(questions: Questions, messages: int, result: Result | None = None) -> Result:
-    """Ask every question over one history, and add what comes of it to `result`."""
+    """Ask every question over one history, and add the outcomes to `result`."""
     conn, account_id = new_account(questions, messages)
     result = result or Result()
 

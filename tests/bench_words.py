@@ -1,7 +1,7 @@
 """Measure what the index of words costs for ordinary and for hostile texts: `python -m tests.bench_words [--megabytes 1]`.
 
-For each kind of words an account stores a text in messages of 100,000 characters, each in a conversation, and 1,000 short
-messages, deletes all conversations at once, stores the text again and is deleted. Printed: the growth of the database file
+For each kind of words, an account stores a text in messages of 100,000 characters, each in a conversation, and 1,000 short
+messages. It deletes all conversations at once, stores the text again, and is deleted. Printed: the growth of the database file
 against what the account's quota counts, CPU seconds for each MB of text, and the longest transaction, all of the writer's thread.
 """
 

@@ -1,4 +1,4 @@
-"""Fixtures of the in-process tests: the whole application on a real database in a temporary folder, with movable clocks."""
+"""Fixtures of the in-process tests: the whole application on a real database, with movable clocks."""
 
 import contextlib
 import gc
@@ -41,14 +41,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two workers for each core, since tests also wait; none for tests that are asked for by name."""
+    """Return two workers for each core, since tests also wait, and none if tests are named on the command line."""
     return 0 if config.args_source is pytest.Config.ArgsSource.ARGS else min(2 * (os.cpu_count() or 1), 8)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever starts a server of its own is slow, so that a plain run stays short. What plays with a program that is not on
-    this machine is left out; .ci/run installs them all."""
+    """Mark tests that start their own server as slow, so that a plain run stays short. Skip tests of programs that this machine
+    does not have; .ci/run installs them all."""
     for item in items:
         missing = [tool for mark in item.iter_markers("needs") for tool in mark.args if not shutil.which(tool)]
         if missing:
@@ -58,13 +58,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure() -> None:
-    """Temporary folders lie in memory where there is room: each commit of the tests' databases would wait for the disk."""
+    """Put temporary folders in memory if there is room: each commit of a test's database would wait for the disk."""
     if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
         os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now stays: collections of garbage, which some tests ask for, need not look through it each time."""
+    """Keep imported objects out of garbage collections, which some tests run."""
     gc.collect()
     gc.freeze()
 
@@ -83,7 +83,7 @@ class Clocks:
 
 @dataclass
 class Service:
-    """The application with its running lifespan: `client` speaks to it, `state` is what its handlers see."""
+    """The application with its running lifespan: `client` sends requests, `state` is what its handlers have."""
 
     client: httpx.AsyncClient
     state: dict[str, Any]
@@ -92,7 +92,7 @@ class Service:
     _numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     async def sign_up(self, email: str | None = None) -> dict[str, Any]:
-        """A new account's session answer; the address changes so that the sign-up limit does not bite."""
+        """Create an account and return its session. The address changes to avoid the sign-up limit."""
         number = next(self._numbers)
         self.client._transport.client = (f"198.51.100.{number % 250}", 1234)  # type: ignore[attr-defined]
         answer = await self.client.post(
@@ -119,7 +119,7 @@ def bearer(token: str) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def watchdog() -> Iterator[None]:
-    """Fails a test in which one step of the application kept the event loop for over 100 ms of CPU time."""
+    """Fail a test in which one step of the application blocked the event loop for over 100 ms of CPU time."""
     WATCHDOG.stalls.clear()
     with WATCHDOG.watching():
         yield
@@ -133,7 +133,7 @@ def clocks() -> Clocks:
 
 @pytest.fixture
 def config(tmp_path: Path, clocks: Clocks) -> Iterator[Config]:
-    """Cheap password hashes, no discovery of what runs on this machine, the log in a file; a test module may override it."""
+    """Cheap password hashes, no discovery of local model servers, the log in a file. A test module may override it."""
     log = (tmp_path / "log").open("ab", buffering=0)
     yield Config(
         log_fd=log.fileno(),
@@ -158,8 +158,8 @@ def _new_database() -> bytes:
 
 @contextlib.asynccontextmanager
 async def serving(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
-    """The application for `config`, with its lifespan. Where it has no folder yet, it finds one with a new database: to make one
-    takes longer than most tests."""
+    """The application for `config`, with its lifespan. A new folder gets a copy of a new database: to make one takes longer than
+    most tests."""
     if not config.data_dir.exists():
         config.data_dir.mkdir(mode=0o700, parents=True)
         (config.data_dir / "service.db").write_bytes(_new_database())
@@ -179,7 +179,7 @@ async def service(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
 
 
 class _FewCookies(httpx.Cookies):
-    """httpx makes a message and a request of the standard library for each answer, to find no cookie in nearly all of them."""
+    """httpx builds two objects of the standard library for each response, to find no cookie in nearly all of them."""
 
     def extract_cookies(self, response: httpx.Response) -> None:
         if "set-cookie" in response.headers:
@@ -193,7 +193,7 @@ async def _hold_against_the_document(answer: httpx.Response) -> None:
 
 @dataclass
 class _WithState:
-    """Puts the lifespan's state into each request, as uvicorn does and httpx's transport does not."""
+    """Put the lifespan's state into each request, as uvicorn does and httpx's transport does not."""
 
     app: Callable[..., Any]
     state: Any

@@ -1,8 +1,8 @@
-"""Whether the memory stays: mixed load upon a server process, and the slope of what it has in use at rest.
+"""Memory does not grow: mixed load on a server process, and the slope of its memory in use at rest.
 
-`python -m tests.soak_memory [--minutes 30]` prints a line for each sample, and at the end the slope in MB an hour of load,
-without the first third, in which caches and pools fill. Judged is what the allocator has given out, which is exact: not what it
-has got back and keeps, nor the pages that SQLite has in its caches, which come and go by more than a leak of hours. These two
+`python -m tests.soak_memory [--minutes 30]` prints a line for each sample. At the end it prints the slope in MB per hour of load,
+without the first third, in which caches and pools fill. The figure is the memory that the allocator has given out, which is
+exact. Freed memory that it keeps and the pages in SQLite's caches do not count: they vary more than a leak of hours. These two
 have a bound each.
 """
 
@@ -67,8 +67,8 @@ sys.exit(app.main())
 
 @dataclass(frozen=True)
 class Sample:
-    """The memory so many seconds after the beginning: in use without SQLite's, SQLite's, held of the machine's; and how many
-    objects of each type there are."""
+    """The memory so many seconds after the start: in use without SQLite, of SQLite, and resident. `objects` counts the objects of
+    each type."""
 
     seconds: float
     used_mb: float
@@ -79,7 +79,7 @@ class Sample:
 
 @dataclass
 class Load:
-    """What was sent and how it was answered; 0 counts the connections that broke, as a kept one may when it is used again."""
+    """Requests by status. 0 counts broken connections, as a kept one may break when it is used again."""
 
     rnd: random.Random
     statuses: Counter[int] = field(default_factory=Counter)
@@ -188,7 +188,7 @@ async def _sample(server: RunningServer, file: Path, seconds: float) -> Sample:
 
 
 async def _work(server: RunningServer, who: Account, load: Load) -> None:
-    """One of the people, with a connection for as long as the load goes on: an open one has 100 KB of TLS at rest."""
+    """One client, with a connection for the whole load: an open one has 100 KB of TLS at rest."""
     while True:
         await load.goes_on.wait()
         load.under_way += 1
@@ -205,7 +205,7 @@ async def _work(server: RunningServer, who: Account, load: Load) -> None:
 
 
 def _held_mb(pid: int) -> float:
-    """What the process holds of its own, in memory or swapped out; the pages of files are left out."""
+    """Return the process's private memory, resident or swapped out, without the pages of files."""
     lines = (line.split() for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:])
     kib = {name: int(number) for name, number, *_ in lines}
     return (kib["Anonymous:"] + kib["Swap:"]) / 1024
@@ -222,7 +222,7 @@ def within_bounds(samples: list[Sample]) -> bool:
 
 
 def grown(samples: list[Sample]) -> dict[str, int]:
-    """By how many the objects of each type have become more since the first third, the most first."""
+    """Return the growth of the number of objects of each type since the first third, the largest first."""
     first, last = samples[len(samples) // 3].objects, samples[-1].objects
     more = Counter({name: count - first.get(name, count) for name, count in last.items()})
     return {name: count for name, count in more.most_common(8) if count > 0}

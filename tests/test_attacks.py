@@ -1,4 +1,5 @@
-"""Every attack in its short form: nobody else notices it. `python -m tests.attacks` plays the long forms and prints figures."""
+"""Every attack in its short form: other clients notice nothing. `python -m tests.attacks` plays the long forms and prints
+figures."""
 
 from collections.abc import AsyncIterator
 
@@ -10,11 +11,10 @@ from tests.attacks.lab import Laboratory, Outcome, laboratory, load
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 ATTACKS = load()
 MOST_STALL_MS = 50
-# Another's write waits for the transaction that is open, and for one more of those that take milliseconds: for less than 100 ms.
+# A write of another account waits for the open transaction and one more, each of some milliseconds: for less than 100 ms.
 MOST_TRANSACTION_MS = 50
 MOST_MEMORY_MB = 400
-# Another's write waits while the attack, its client and the probe share this machine's cores with the server: so much longer than
-# when nobody attacks.
+# The attack, its client and the probe share this machine's cores with the server: a write takes so much longer than without them.
 MOST_WRITE_MS, MOST_WRITE_TIMES = 500, 20
 TRIES = 3  # what an attack does comes back each time, what other programs on the machine do does not
 
@@ -27,7 +27,7 @@ async def lab(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Laborat
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def calm(lab: Laboratory) -> Outcome:
-    """What others notice when nobody attacks."""
+    """Measure the waits of other clients without an attack."""
     return await lab.watch(1.0)
 
 

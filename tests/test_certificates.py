@@ -181,7 +181,7 @@ def test_damaged_files_are_made_anew_and_the_ca_only_when_it_must(tmp_path: Path
     chain = x509.load_pem_x509_certificates(files.cert.read_bytes())
     assert chain[1:] == x509.load_pem_x509_certificates(files.ca.read_bytes())
     chain[0].verify_directly_issued_by(chain[1])
-    # The CA's key is needed only to sign: as long as the certificate is fine, nobody has to trust a new CA.
+    # The CA's key is needed only to sign: as long as the certificate is fine, no client has to trust a new CA.
     assert (files.ca.read_bytes() == ca) == (name != "ca.pem")
 
 

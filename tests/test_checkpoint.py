@@ -1,4 +1,4 @@
-"""The write-ahead log is folded in beside the writer, and stays small, also after somebody has read for long."""
+"""A checkpoint runs beside the writer, and the write-ahead log stays small, also after a long reader."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ def note(tx: sqlite3.Connection) -> None:
 
 
 def begun(path: Path) -> bytes:
-    """What changes in the log's head whenever it begins anew."""
+    """Return the part of the log's head that changes whenever the log restarts."""
     return Path(f"{path}-wal").read_bytes()[16:24]
 
 

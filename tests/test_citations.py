@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 ROOT = Path(__file__).parent.parent
-# The texts of others, and the schema as it once was, which nobody may change any more.
+# The texts of others, and released schemas, which must not change.
 NOT_OURS = ("vendor/", "tests/schemas/", "LICENSE")
 SUFFIXES = (".py", ".md", ".sql", ".toml", ".js", ".mjs", ".css", ".html")
 LINE_COMMENTS = {".sql": "--", ".toml": "#", ".js": "//", ".mjs": "//"}
@@ -47,7 +47,7 @@ FILES = sorted(
 
 
 def comments_and_docstrings(code: str) -> Iterator[tuple[int, str]]:
-    """(line, text) of a Python module's. A docstring is a string on lines of its own after a colon, or at the very beginning."""
+    """(line, text) of a Python module's. A docstring is a string on separate lines after a colon, or at the very beginning."""
     line, end, opens = 1, 0, True
     for found in STRING_OR_COMMENT.finditer(code):
         between = code[end : found.start()].rstrip("rR")  # what a string begins with
@@ -65,7 +65,7 @@ def comments_and_docstrings(code: str) -> Iterator[tuple[int, str]]:
 
 
 def words(name: str) -> Iterator[tuple[int, str]]:
-    """(line, text) of what a file tells its readers: comments and docstrings of code, the whole of a page."""
+    """Return (line, text) of all prose of a file: comments and docstrings of code, the whole of a page."""
     text = (ROOT / name).read_text()
     suffix = Path(name).suffix
     if suffix == ".py":
@@ -83,7 +83,7 @@ def words(name: str) -> Iterator[tuple[int, str]]:
 
 @cache
 def all_words() -> tuple[tuple[str, int, str], ...]:
-    """(file, line, text) of everything that the repository tells its readers."""
+    """Return (file, line, text) of all prose in the repository."""
     return tuple((name, line, text) for name in FILES for line, text in words(name))
 
 

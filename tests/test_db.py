@@ -138,7 +138,7 @@ async def test_2400_random_cancellations_lose_nothing_acknowledged_and_leave_not
         text.removesuffix(" done") for text in found if text.endswith("done")
     }
     with other_connection(tmp_path / "a.db") as conn:
-        conn.execute("BEGIN IMMEDIATE")  # nobody holds the write lock
+        conn.execute("BEGIN IMMEDIATE")  # the write lock is free
 
 
 async def test_a_failing_function_rolls_back_itself_alone(db: Database) -> None:
@@ -673,7 +673,7 @@ async def test_a_cancelled_close_still_ends_every_thread_and_answers_who_waits(t
         await closing
     async with asyncio.timeout(10):
         await asyncio.gather(*calls)
-    async with asyncio.timeout(10):  # the close goes on in a task of its own
+    async with asyncio.timeout(10):  # the close continues in a separate task
         await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
     await threads_are(threads)
 

@@ -1,4 +1,4 @@
-"""Requests that nobody would think of, in short: `python -m tests.fuzz` sends a million."""
+"""Unusual requests, in short: `python -m tests.fuzz` sends a million."""
 
 import random
 from pathlib import Path

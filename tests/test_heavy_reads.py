@@ -52,7 +52,7 @@ async def attacker(service: Service) -> dict[str, str]:
 
 
 def misspelt() -> str:
-    """Eight words that nobody has used: with a chat they become known."""
+    """Eight unused words: with a chat they become known."""
     first = next(FIRST)
     return " ".join("yy" + first + "y" * 50 + end + "xzzz" for end in ENDS[:8])
 

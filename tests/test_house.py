@@ -88,7 +88,7 @@ def test_a_package_imports_from_those_below_it_only() -> None:
             assert below or same, f"{name_of(path)}: {imported} is not below svc.{own}"
 
 
-# Programs and tables that are proved as one: the painter by its pictures, the schemas by the document that they make.
+# Programs and tables that are tested as one: the painter by its pictures, the schemas by the document that they make.
 TESTED_AS_ONE = {"svc/builtin/painter": "tests/builtin/test_paint.py", "svc/routes/schemas": "tests/server/test_openapi.py"}
 
 
@@ -119,7 +119,7 @@ def test_a_package_says_what_it_is_for_and_what_it_may_not_know() -> None:
 
 
 def test_importing_any_module_opens_no_file_socket_or_thread() -> None:
-    """Imports all once, so that other people's modules are there, and then ours again under an audit hook."""
+    """Import all modules once, so that libraries are loaded, and then ours again under an audit hook."""
     program = """
         import importlib, sys
         sys.dont_write_bytecode = True

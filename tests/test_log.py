@@ -1,4 +1,4 @@
-"""svc/log.py: one JSON object a line, no secrets in it, and nobody waits for who reads it."""
+"""svc/log.py: one JSON object per line, no secrets in it, and no caller waits for the reader."""
 
 import asyncio
 import base64
@@ -144,7 +144,7 @@ def test_an_object_that_cannot_be_shown_does_not_end_the_log(lines: Lines) -> No
 
 
 def test_a_reader_who_stops_reading_never_stops_the_caller(lines: Lines) -> None:
-    """Nobody reads, so that who waited would wait for ever."""
+    """The pipe has no reader, so a blocking write would never return."""
     with Log(lines.writer) as log:
         for number in range(30_000):
             log("request", number=number, text="x" * 100)

@@ -1,5 +1,5 @@
-"""What a replica kept with Litestream needs of the database: it reads the write-ahead log, under a lock that keeps it from being
-reset, copies it, and folds it in itself. The rules are Litestream's ("How it works", "Tips & caveats"); it is played here."""
+"""What a replica by Litestream needs of the database. Litestream holds a lock that prevents a reset of the write-ahead log,
+copies the log, and runs the checkpoints. The rules are Litestream's ("How it works", "Tips & caveats"); it is played here."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from tests.support.money import assert_exact
 
 @contextlib.contextmanager
 def replicating(database: Path) -> Iterator[sqlite3.Connection]:
-    """A connection as Litestream keeps one: tables of its own, no checkpoints but its own, and always a read transaction."""
+    """A connection as Litestream keeps one: its own tables, no checkpoints but its own, and always a read transaction."""
     with contextlib.closing(sqlite3.connect(database, isolation_level=None, timeout=5)) as conn:
         conn.execute("PRAGMA wal_autocheckpoint = 0")
         conn.execute("CREATE TABLE IF NOT EXISTS _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)")

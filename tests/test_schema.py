@@ -454,7 +454,7 @@ COUNTED = {
 
 
 def counted(conn: sqlite3.Connection, account_id: str) -> int:
-    """What the account stores, summed up anew."""
+    """Return the bytes that the account stores, summed again."""
     sums = [
         f"SELECT sum(256 + length(CAST({text} AS BLOB))) FROM {table} WHERE account_id = ?1" for table, text in COUNTED.items()
     ]

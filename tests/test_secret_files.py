@@ -61,4 +61,4 @@ def test_path_without_a_file_is_refused_at_once(tmp_path: Path, path: str) -> No
 
 def test_a_file_that_cannot_be_read_is_refused() -> None:
     with pytest.raises(StartError, match=r"^SVC_TOKEN_FILE: the file cannot be read: "):
-        read({"SVC_TOKEN_FILE": "/proc/self/mem"})  # nobody can read its first byte, not even root
+        read({"SVC_TOKEN_FILE": "/proc/self/mem"})  # even root cannot read its first byte

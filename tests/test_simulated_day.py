@@ -1,4 +1,4 @@
-"""A day in the life of one process, under a clock that is moved hour by hour: what depends on time goes on without a restart."""
+"""A day of one process, under a clock that is moved hour by hour: timed work continues without a restart."""
 
 import asyncio
 import ssl
@@ -93,7 +93,7 @@ async def test_a_day_goes_by_without_a_restart(tmp_path: Path) -> None:
             by_day[hour >= MIDNIGHT] += answered[200]
             assert (await client.post(COMPLETIONS, json=PAID, headers=today)).status_code == 200
             descriptors.append(server.counts().descriptors)
-            await asyncio.sleep(0.12)  # two looks at the certificate
+            await asyncio.sleep(0.12)  # two checks of the certificate
             async with asyncio.timeout(10):  # to make another one takes a busy machine a while
                 while hour >= RENEWAL and await asyncio.to_thread(serial_number, server) == first:
                     await asyncio.sleep(0.1)

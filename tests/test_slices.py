@@ -1,4 +1,4 @@
-"""Rows go in slices, and nothing of a deleted text stays in the file, however long it was."""
+"""Rows are deleted in slices, and no part of a deleted text stays in the file, however long it was."""
 
 import contextlib
 import sqlite3

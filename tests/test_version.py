@@ -1,4 +1,4 @@
-"""One version, wherever it is told: of the project, on the command line and over HTTP."""
+"""One version everywhere: of the project, on the command line and over HTTP."""
 
 import re
 import tomllib

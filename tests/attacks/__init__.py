@@ -6,6 +6,6 @@ To add one: in the module of its part (or a new module here, which is found by i
     async def name_of_it(lab: Lab) -> None:
         await lab.post("/v1/chat/completions", {...})
 
-A probe from another address and account measures meanwhile what others notice, and the server's own loop its stalls; the attack
-itself judges nothing. Each has an account and addresses of its own, so that many can meet one server.
+During an attack, a probe with another address and account measures the waits of others, and the server's own loop measures its
+stalls. The attack itself judges nothing. Each attack has its own account and addresses, so that several can run on one server.
 """

@@ -24,7 +24,7 @@ async def main() -> None:
             try:
                 async with laboratory(Path(folder), arguments.root.resolve(), short=arguments.short) as lab:
                     print(_line(about, await lab.play(attacks[name])), flush=True)
-            except Exception as error:  # the next attack meets a server of its own
+            except Exception as error:  # the next attack gets a new server
                 print(f"| {about} | {type(error).__name__}: {str(error)[:200]} |", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Attacks on sign-in and accounts: the worst texts where nobody has signed in, and the hashing of passwords."""
+"""Attacks on sign-in and accounts: the worst texts without sign-in, and password hashing."""
 
 import asyncio
 import time
@@ -39,7 +39,7 @@ async def marked_names(lab: Lab) -> None:
 
 
 async def _logins_beside(lab: Lab, flood: list["asyncio.Task[Any]"]) -> None:
-    """Somebody else signs in three times from an address of their own while the flood goes on; each must get in, and soon."""
+    """Another client signs in three times from its own address during the flood. Each sign-in must succeed, and soon."""
     async with lab.from_elsewhere(1, timeout=20) as client:
         for _ in range(3):
             began = time.monotonic()

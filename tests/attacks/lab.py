@@ -1,4 +1,4 @@
-"""The laboratory of the attacks: a server of any checkout whose loop is watched, attackers, and somebody else."""
+"""The laboratory of the attacks: a server of any checkout with a watched event loop, attackers, and a probe."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ PASSWORD = "correct horse battery"
 MOST_SECONDS = 25.0
 # The server itself, whose event loop has a pulse: the CPU time of its thread between two beats is what kept it from all else,
 # however busy the machine is; and that of the writer's thread in a transaction is what others' writes wait for. SIGUSR1 writes
-# the longest of each in milliseconds into the file PULSE_FILE, and begins anew.
+# the longest of each in milliseconds into the file PULSE_FILE, and starts again.
 _COMMAND = (
     "-c",
     """
@@ -71,7 +71,7 @@ sys.exit(app.main())
 class Lab:
     """What an attack may use. `headers` are those of the attacker's session; `short`: a smaller or shorter form will do.
 
-    `network` is the part of the loopback addresses that is the attack's own: its limits per address are nobody else's.
+    `network` is the attack's own part of the loopback addresses: it shares no limit per address with others.
     """
 
     server: RunningServer
@@ -90,7 +90,7 @@ class Lab:
 
     @property
     def seconds(self) -> float:
-        """How long to go on with what is only a matter of time."""
+        """How many seconds to continue an attack that has no fixed end."""
         return 0.3 if self.short else 3.0
 
     async def request(self, method: str, path: str, **options: Any) -> httpx.Response | None:
@@ -118,7 +118,7 @@ class Lab:
         return self.server.client(transport=transport, **options)
 
     async def account(self, number: int) -> dict[str, str]:
-        """The headers of a further account, made from an address of its own."""
+        """Return the headers of one more account, created from its own address."""
         async with self.from_elsewhere(10 + number) as client:
             return await _sign_up(client, f"{number}-{self.email}")
 
@@ -196,9 +196,9 @@ def load() -> dict[str, Attack]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an attack did. `stall_ms`: the most CPU time for which the loop's thread came to nothing else; `transaction_ms`: the
-    most that a transaction took; `wait_ms`: the longest wait for /healthz; `write_ms`: for another account's small write over a
-    new connection; `memory_mb`: what the server grew by at most."""
+    """What an attack did. `stall_ms`: the longest CPU time of one step of the event loop. `transaction_ms`: the longest
+    transaction. `wait_ms`: the longest wait for /healthz. `write_ms`: the longest small write of another account over a new
+    connection. `memory_mb`: the largest growth of the server."""
 
     stall_ms: float
     transaction_ms: float
@@ -247,7 +247,7 @@ async def pulsing_server(
 
 
 class Laboratory:
-    """A server, and somebody else who asks it again and again."""
+    """A server, and a probe that sends it requests again and again."""
 
     def __init__(
         self, server: RunningServer, pulse: Pulse, probe: asyncio.subprocess.Process, root: Path, *, short: bool
@@ -261,13 +261,13 @@ class Laboratory:
         self._before_mb = 0.0
 
     async def watch(self, seconds: float) -> Outcome:
-        """What somebody else notices while nobody attacks."""
+        """Measure the waits of the probe without an attack."""
         await self._begin()
         await asyncio.sleep(seconds)
         return await self._noticed()
 
     async def play(self, attack: Attack) -> Outcome:
-        """Plays `attack` with an account and addresses of its own."""
+        """Run `attack` with its own account and addresses."""
         self._played += 1
         network = f"127.{self._played}"
         email = f"attacker{self._played}@example.com"

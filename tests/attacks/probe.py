@@ -1,4 +1,4 @@
-"""What others notice of an attack: a process of its own that asks a server again and again until its stdin ends.
+"""What other clients notice of an attack: a separate process that sends requests again and again until its stdin closes.
 
 python -m tests.attacks.probe HOST PORT CA TOKEN
 a line on stdin -> a line of JSON: the longest waits in milliseconds since the last one, those under way included, and failures

@@ -221,7 +221,7 @@ async def leave(server: RunningServer, models: ModelServer, kind: str, phase: st
         assert seen.gone_at - left_at < 1.5
     await stream.close()
     await asyncio.sleep(0.05)  # so that a late, second charge would show
-    # Who left quickly may have been idle before the request was looked at.
+    # A client that disconnected quickly may have been idle before its request was read.
     await until(lambda: is_idle(server, who) and len(debits(server, who)) >= len(asked(models, who)), 3)
     paid, holds = debits(server, who), held(server, who)
     size = len(who.email) + (len(loop.INSTRUCTIONS) if kind == "run" else 0)
@@ -471,7 +471,7 @@ async def test_kill_at_any_moment_loses_no_acknowledged_change(
             server.kill()
             await asyncio.gather(*working)
             told.assert_kept(database(server), idle=False)
-    assert len(told.costs) >= kills and len(told.credited) >= kills // 5  # or it has proved little
+    assert len(told.costs) >= kills and len(told.credited) >= kills // 5  # or the test shows little
     assert told.contents
 
 
@@ -503,7 +503,7 @@ async def traced(server: RunningServer, *arguments: str) -> AsyncIterator[asynci
         try:
             async with asyncio.timeout(5):
                 await strace.wait()
-        except TimeoutError:  # it may wait for ever for a thread of a server that it has killed
+        except TimeoutError:  # it may wait without end for a thread of a killed server
             strace.kill()
             await strace.wait()
 
@@ -599,7 +599,7 @@ async def test_commands_credit_at_once_and_debit_only_available_money(server: Ru
     stream.leave("rst")
     await until(lambda: is_idle(server, who))
     assert (await answer(await send(server, who, "json", "lab/ok")))[0] == 200
-    assert debits(server, who) == [17, math.ceil(5 / 4), 17]  # who leaves pays for what the model has read
+    assert debits(server, who) == [17, math.ceil(5 / 4), 17]  # a disconnected client pays for the prompt
 
 
 async def test_check_beside_a_busy_server_has_no_findings(server: RunningServer, models: ModelServer) -> None:

@@ -225,7 +225,7 @@ RAW = [
     "UPDATE ledger SET account_id = 'bob'",
     "INSERT OR REPLACE INTO ledger SELECT * FROM ledger",
     "INSERT INTO ledger SELECT * FROM ledger WHERE true ON CONFLICT (seq) DO UPDATE SET amount_micros = 1",
-    # an amount without its sign, a wrong balance after it, nobody's, one out of order, a reference twice, below zero and held
+    # an amount without its sign, a wrong balance after it, no account, one out of order, a reference twice, below zero and held
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', -5, 9999995, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', 0, 10000000, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",

@@ -98,7 +98,7 @@ def test_lost_master_key_is_reported(folder: Path, change: str) -> None:
 def test_root_leaves_nothing_of_its_own_in_the_folder_of_a_service(folder: Path, tmp_path: Path) -> None:
     with contextlib.closing(connect(folder / "service.db")) as conn:
         conn.execute("UPDATE storage_limit SET bytes = 2000000")
-        shutil.copytree(folder, tmp_path / "killed")  # with a log that nobody folded in
+        shutil.copytree(folder, tmp_path / "killed")  # with a log without a checkpoint
     (tmp_path / "killed" / "service.db-shm").unlink()
     for path in (tmp_path / "killed", *(tmp_path / "killed").rglob("*")):
         os.chown(path, 12345, 12345)

@@ -1,4 +1,5 @@
-"""svc/deploy/Containerfile: its steps run in roots of their own, and what they make serves as a stranger in a read-only one."""
+"""svc/deploy/Containerfile: its steps run in separate roots, and the result serves as an unprivileged user in a read-only
+root."""
 
 import json
 import os
@@ -24,7 +25,7 @@ Instruction = tuple[str, str]
 
 
 def stages() -> list[list[Instruction]]:
-    """The instructions of each stage, (name, rest), without comments and with continued lines as one."""
+    """Return the instructions of each stage as (name, rest), without comments and with continued lines joined."""
     text = re.sub(r"\\\n", " ", re.sub(r"^#.*\n", "", FILE.read_text(), flags=re.MULTILINE))
     found: list[list[Instruction]] = []
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -67,7 +68,7 @@ def test_the_image_is_pinned_holds_no_secret_and_runs_as_nobody_in_particular() 
 
 
 def copy(rest: str, root: str, build: str) -> str:
-    """The command that does what `COPY rest` does: what is in a folder is copied, not the folder; `build` is the first stage."""
+    """Return the command for `COPY rest`. It copies the content of a folder, not the folder; `build` is the first stage."""
     *sources, target = rest.split()
     if sources[0] == "--from=build":
         return f"mkdir -p {root}{target} && cp -a {build}{sources[1]}/. {root}{target}"
@@ -79,7 +80,8 @@ def copy(rest: str, root: str, build: str) -> str:
 
 
 def steps(folder: str) -> Iterator[str]:
-    """A shell script that takes the steps of the Containerfile: each stage is a layer over this machine's root, in memory."""
+    """Return a shell script that runs the steps of the Containerfile. Each stage is a layer over this machine's root, in
+    memory."""
     python = Path(sys.base_prefix)
     yield f"mount -t tmpfs none {folder}"
     for number, stage in enumerate(stages()):
@@ -101,13 +103,13 @@ def steps(folder: str) -> Iterator[str]:
 
 
 def inside(pid: int) -> list[str]:
-    """What comes before a command that is to run in the mount namespace of a process."""
+    """Return the prefix of a command that runs in the mount namespace of a process."""
     return [str(shutil.which("nsenter")), f"--mount=/proc/{pid}/ns/mnt"]
 
 
 @dataclass
 class Image:
-    """The root that the last stage left, in the mount namespace of the process `pid`; `data` is its volume, from outside."""
+    """The root of the last stage, in the mount namespace of the process `pid`; `data` is its volume, from outside."""
 
     pid: int
     root: str
@@ -173,7 +175,7 @@ def test_the_image_serves_from_a_read_only_root_tells_its_health_and_stops(image
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_backup_goes_from_one_volume_into_another(image: Image, tmp_path: Path) -> None:
-    """Follow svc/deploy/README.md: back up a running container, and restore into a new volume with a read-only root."""
+    """Follow svc/deploy/README.md: back up a running container, and restore into a new volume."""
     env = {**environment(), "SVC_PORT": "0", "PYTHONPATH": ""}
 
     def svc(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[bytes]":

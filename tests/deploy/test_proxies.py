@@ -191,7 +191,7 @@ def test_the_largest_bodies_pass_and_larger_ones_are_refused_in_our_words(proxy:
         command = proxy.curl(target, "-X", method, "-T", str(body), "-H", "Content-Type: application/json", "-w", "%{http_code}")
         refused = subprocess.run([*command, "-H", f"Authorization: Bearer {key}"], capture_output=True, text=True, timeout=60)
         assert refused.stdout.endswith("413"), refused
-        if refused.returncode == 18:  # the answer's body is missing: a race in Caddy, which the Caddyfile tells of
+        if refused.returncode == 18:  # the answer's body is missing: a race in Caddy, named in the Caddyfile
             assert proxy.loses_words, refused
             continue
         error = json.loads(refused.stdout.removesuffix("413"))["error"]

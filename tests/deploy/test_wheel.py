@@ -1,4 +1,4 @@
-"""The wheel: everything that the service needs is in it, and in an environment of its own the README's first steps work."""
+"""The wheel contains everything that the service needs, and the README's first steps work in a new environment."""
 
 import os
 import re
@@ -40,7 +40,7 @@ class Installed:
     folder: Path
 
     def run(self, name: str, *arguments: str) -> str:
-        """What a program of the environment prints, started from a folder that holds nothing of the service."""
+        """Return the output of a program of the environment, started from an empty folder."""
         env = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "PYTHON"))}
         command = [self.folder / "bin" / name, *arguments]
         return subprocess.run(command, cwd=self.folder, env=env, check=True, capture_output=True, text=True, timeout=30).stdout

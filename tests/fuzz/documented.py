@@ -100,7 +100,7 @@ class Corpus:
         self._made: list[list[Sent]] = []
 
     def fresh(self, rnd: random.Random) -> list[Sent]:
-        """Those that nobody has sent yet: at first all, then those to a few operations, made anew."""
+        """Return requests that were not sent yet: first of all operations, then of a few, newly generated."""
         again = rnd.sample(range(len(self._operations)), min(_MADE_ANEW, len(self._operations)))
         if not self._made:
             self._made, again = [[] for _ in self._operations], list(range(len(self._operations)))

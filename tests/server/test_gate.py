@@ -122,7 +122,7 @@ async def test_the_use_of_a_key_is_written_once_a_minute_and_shown_soon(service:
         return found
 
     assert await use(1) == [1_790_000_040.0] and await use(2) == [1_790_000_040.0]
-    async with asyncio.timeout(30):  # two seconds on a machine of its own
+    async with asyncio.timeout(30):  # two seconds on an idle machine
         while await shown() != "2026-09-21T14:14:00.000Z":
             await asyncio.sleep(0.1)
     for seconds in (3, 59.9):

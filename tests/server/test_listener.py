@@ -1,4 +1,5 @@
-"""Connections are bounded in all and for each address: an idle one gives way, otherwise the new one hears why it is refused."""
+"""Connections are limited in total and for each address: an idle one is closed, otherwise the new one is refused with a
+reason."""
 
 import asyncio
 import contextlib

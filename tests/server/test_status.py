@@ -1,4 +1,4 @@
-"""The socket in the data folder: it tells what the server does, to the folder's owner alone, while the server lives."""
+"""The socket in the data folder reports what the server does, to the folder's owner alone, while the server runs."""
 
 import asyncio
 import stat

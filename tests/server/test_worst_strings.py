@@ -1,4 +1,5 @@
-"""The worst strings known, a megabyte each, in every text field of every endpoint: a clear answer, and the loop goes on.
+"""The worst strings known, a megabyte each, in every text field of every endpoint, get a clear answer and do not block the
+loop.
 
 The fields come from the interface document; the watchdog of every in-process test judges how long the loop was kept.
 """
@@ -81,7 +82,7 @@ async def test_no_text_field_of_any_endpoint_holds_up_the_loop(service: Service,
     headers = {**bearer((await service.make_key(bearer(session["access_token"])))["key"]), **JSON}
     addresses = itertools.count()
     for method, path, body, place in CASES:
-        service.clocks.advance(61)  # every limit begins anew
+        service.clocks.advance(61)  # every limit is reset
         number = next(addresses)
         service.client._transport.client = (f"203.0.{number // 250}.{number % 250}", 1)  # type: ignore[attr-defined]
         target = path.replace("{", "").replace("}", "")
@@ -105,7 +106,7 @@ async def test_no_address_query_or_header_holds_up_the_loop(service: Service, ki
         for one in parameters:
             if one["in"] == "path":
                 target = target.replace("{" + one["name"] + "}", quote(text, safe=""))
-        # The others together, since whoever has no valid key is refused before they are read.
+        # The others together, since a request without a valid key is refused before they are read.
         for names in (("authorization",), ("cookie", "accept", "x-request-id", "range", "if-none-match")):
             service.clocks.advance(61)
             sent = {**headers, **dict.fromkeys(names, coded)}

@@ -79,7 +79,7 @@ def add_accounts(server: RunningServer, count: int, *, micros: int = 0, name: st
 
 
 class Stream:
-    """A request whose answer is read as it comes, over a connection of its own. `server.tls` must be there."""
+    """A request over a separate connection, whose answer is read as it arrives. `server.tls` must be there."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -90,7 +90,8 @@ class Stream:
 
     @classmethod
     async def send(cls, server: RunningServer, path: str, key: str, body: Mapping[str, Any], cut: int | None = None) -> "Stream":
-        """Sends a request, or only `cut` bytes of it. The socket takes little at once: whoever stops reading is noticed."""
+        """Sends a request, or only `cut` bytes of it. The socket buffer is small, so that the server notices a client that stops
+        reading."""
         sock = socket.socket()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
         sock.setblocking(False)

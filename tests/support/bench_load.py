@@ -1,4 +1,4 @@
-"""The load of tests/bench.py: connections in a closed loop that cost little, and what a server process has used meanwhile."""
+"""The load of tests/bench.py: connections in a closed loop that cost little, and the CPU of a server process during it."""
 
 import asyncio
 import itertools
@@ -81,7 +81,7 @@ def on_one_core(pid: int) -> int:
 class Client(asyncio.Protocol):
     """One connection that, from the first `ask` on, asks again when it is answered, while `next_request` gives it something.
 
-    `arrived(count)` is told how many events of a stream have come.
+    `arrived(count)` is called with the number of stream events that have arrived.
     """
 
     def __init__(self, next_request: Callable[[], bytes | None], arrived: Callable[[int], None]) -> None:
@@ -139,7 +139,7 @@ class Client(asyncio.Protocol):
 
 
 async def play(target: Target, load: Load, requests: int, arrived: Callable[[str, int], None]) -> Figures:
-    """Sends `requests` of them, `load.in_flight` at a time; `arrived(number, count)` is told what came of a numbered stream."""
+    """Send `requests` requests, `load.in_flight` at a time. `arrived(number, count)` reports the events of a numbered stream."""
     loop, left = asyncio.get_running_loop(), itertools.repeat(None, requests)
     keys: Iterator[str] = itertools.cycle(target.keys or ["key"])
 

@@ -51,8 +51,8 @@ _RESULT = _answer([{"content": " word"}] * _RUN_DELTAS, "stop")
 
 
 class BenchModel:
-    """The server, in the process of the load: `arrived(number, count)` tells that so many events of the stream of the request
-    whose `user` is that number have come through; then its next `burst` of them goes out.
+    """Run the server in the process of the load. `arrived(number, count)` reports how many events of a stream have arrived, where
+    `number` is the `user` of its request. Then the next `burst` of events is sent.
 
     A stream without a number sends a burst each turn of the loop. `port` is where it listens.
     """

@@ -1,6 +1,6 @@
 """A real browser on the real server, for the tests of the page: Debian's Chromium, driven by Playwright over TLS.
 
-Where it is there, it is the one without windows of its own: the same engine for three quarters of the work.
+If the headless shell is installed, it is used: the same engine for three quarters of the work.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class Visitor:
-    """Somebody with a new account: `token` of a session, and what a browser remembers of it (Playwright's storage_state)."""
+    """A new account: `token` of a session, and what a browser stores of it (Playwright's storage_state)."""
 
     email: str
     id: str
@@ -86,7 +86,7 @@ _addresses = (f"127.0.{1 + number // 250}.{2 + number % 250}" for number in iter
 
 
 def new_email() -> str:
-    """An address of its own for every try of a test: what the one before it has made is still there."""
+    """Return a separate address for every try of a test: data of an earlier try still exists."""
     return f"{secrets.token_hex(4)}@example.com"
 
 
@@ -190,7 +190,7 @@ async def signed_in(
     allow: Sequence[str] = (),
     **options: Any,
 ) -> AsyncIterator[Page]:
-    """A watched page of somebody with a new account, at `address`. `model`: the built-in one that was chosen last."""
+    """A watched page of a new account, at `address`. `model`: the built-in one that was chosen last."""
     remembered = {"model": f"builtin/{model}"} if model else {}
     visitor = await asyncio.to_thread(new_visitor, server, dollars=dollars, **remembered)
     async with new_context(browser, server, visitor, allow=allow, **options) as context:
@@ -198,7 +198,7 @@ async def signed_in(
 
 
 async def opened(context: BrowserContext, address: str = "/") -> Page:
-    """A page of whoever is signed in in `context`."""
+    """A page of the account that is signed in in `context`."""
     page = await context.new_page()
     await page.goto(address)
     await page.locator(".shell").wait_for()
@@ -206,7 +206,7 @@ async def opened(context: BrowserContext, address: str = "/") -> Page:
 
 
 async def sign_up(page: Page, address: str = "/") -> str:
-    """Signs up in the form at `address`; the e-mail."""
+    """Sign up in the form at `address`. Return the email."""
     email = new_email()
     await page.goto(address)
     await page.get_by_label("Email").fill(email)

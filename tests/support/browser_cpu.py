@@ -1,9 +1,8 @@
-"""What a page costs its main thread, in milliseconds of CPU time on a machine of its own.
+"""What a page costs its main thread, in milliseconds of CPU time on an idle machine.
 
-CPU time leaves out what other programs do meanwhile, but not that they take half of a core's units and most of the caches away:
-the same work then takes two or three times as long. So the page does a piece of work of known cost right before and after what
-is measured, and all times are divided by how much longer that took than on a quiet machine. The divisor has a bound: a page that
-does far too much fails its check on the busiest machine, too.
+CPU time leaves out other programs, but they share the core's units and caches. The same work then takes two or three times as
+long. So the page does work of known cost right before and after the measurement. All times are divided by the slowdown of that
+work. The divisor has a limit: a page that does far too much fails on a busy machine, too.
 """
 
 import json
@@ -45,7 +44,7 @@ _WORK = """mark => new Promise(resolve => {
 
 @dataclass
 class Spent:
-    """`tasks` of the main thread in milliseconds as on a quiet machine, the longest first; how slow the machine was."""
+    """`tasks` of the main thread in milliseconds as on an idle machine, the longest first; `slowness` is the machine's."""
 
     tasks: list[float] = field(default_factory=list)
     slowness: float = 1.0
@@ -64,7 +63,7 @@ class Spent:
 
 @asynccontextmanager
 async def measured(page: Page) -> AsyncIterator[Spent]:
-    """What the main thread does meanwhile; the object is filled at the end."""
+    """Measure the main thread within the block. The object is filled at the end."""
     browser = page.context.browser
     assert browser is not None
     spent = Spent()
@@ -81,7 +80,7 @@ async def measured(page: Page) -> AsyncIterator[Spent]:
 
 
 def _tasks(trace: list[dict[str, Any]]) -> tuple[list[float], list[float]]:
-    """The CPU milliseconds of the main threads' tasks: those that did the work of known cost, and the others."""
+    """Return the CPU milliseconds of the main thread's tasks: those with the work of known cost, and the others."""
     main = {(event["pid"], event["tid"]) for event in trace if event.get("args", {}).get("name") == "CrRendererMain"}
     ours = [event for event in trace if (event["pid"], event["tid"]) in main]
     marks = [event["ts"] for event in ours if event["name"] == _MARK]
@@ -95,7 +94,7 @@ def _tasks(trace: list[dict[str, Any]]) -> tuple[list[float], list[float]]:
 
 
 async def holds(promise: Callable[[Spent], bool], measure: Callable[[], Awaitable[Spent]]) -> None:
-    """Passes as soon as one of three measurements keeps the promise: what is the page's own fault comes back each time."""
+    """Pass as soon as one of three measurements is below the limit: a fault of the page returns each time."""
     seen: list[Spent] = []
     while len(seen) < TRIES:
         seen.append(await measure())

@@ -17,7 +17,7 @@ Body = dict[str, Any]
 
 
 def said(*turns: str) -> list[Body]:
-    """`user: hello` and the like as messages."""
+    """Return texts such as `user: hello` as messages."""
     return [{"role": role, "content": text} for role, text in (turn.split(": ", 1) for turn in turns)]
 
 

@@ -14,8 +14,8 @@ PUBLIC = "93.184.216.34"
 
 
 class Names:
-    """A resolver for tests: `names.resolve("host", ["10.0.0.1"], ["10.0.0.2"])` answers with one list after the other, the last
-    for ever. Addresses stand for themselves, other names are unknown. `asked` holds what was looked up."""
+    """A resolver for tests: `names.resolve("host", ["10.0.0.1"], ["10.0.0.2"])` returns one list after the other, then always the
+    last. Addresses stand for themselves, other names are unknown. `asked` holds what was looked up."""
 
     def __init__(self) -> None:
         self._answers: dict[str, list[list[str]]] = {}
@@ -39,7 +39,8 @@ async def numeric(host: str, port: int) -> list[str]:
 
 
 class Raw:
-    """A server on loopback that reads a request's head and sends `answer` as it is, or for None nothing; it counts who comes."""
+    """A server on loopback that reads a request's head and sends `answer` unchanged, or nothing for None. It counts
+    connections."""
 
     def __init__(self, answer: bytes | None = b"") -> None:
         self.answer = answer

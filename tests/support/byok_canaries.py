@@ -1,4 +1,4 @@
-"""Run by test_byok_addresses.py in a network namespace of its own, where every address is local and each packet is seen."""
+"""Run by test_byok_addresses.py in an isolated network namespace, where every address is local and each packet is recorded."""
 
 import asyncio
 import contextlib

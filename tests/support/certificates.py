@@ -1,4 +1,4 @@
-"""What tests of certificates share: the names and times they are made for, and how one is looked at."""
+"""What tests of certificates share: names, times, and a reader of certificates."""
 
 import stat
 import time

@@ -1,4 +1,5 @@
-"""A stand-in for identity providers on loopback, OpenID Connect and GitHub: strict with us, and as wrong as it is told."""
+"""A stand-in for identity providers on loopback, OpenID Connect and GitHub: strict with our requests, with faults that a test
+sets."""
 
 import asyncio
 import base64
@@ -46,7 +47,7 @@ def jwk(name: str, **changes: Any) -> dict[str, Any]:
 
 @dataclass
 class User:
-    """Somebody at the provider. `claims` go into the ID token, `userinfo` into the answer of that endpoint."""
+    """A person at the provider. `claims` go into the ID token, `userinfo` into the answer of that endpoint."""
 
     subject: str = "248289761001"
     claims: dict[str, Any] = field(default_factory=dict)
@@ -54,7 +55,7 @@ class User:
 
 
 def person(email: str | None = "ada@example.com", verified: Any = True, subject: str = "248289761001", **claims: Any) -> User:
-    """Somebody whose ID token holds an e-mail."""
+    """A person whose ID token contains an email."""
     with_email = {} if email is None else {"email": email, "email_verified": verified}
     return User(subject, {**with_email, **claims})
 
@@ -194,7 +195,7 @@ class StandIn:
         return 200, {"access_token": access_token, "token_type": "bearer", "scope": "read:user,user:email"}
 
     def _use(self, form: dict[str, str]) -> tuple[User | None, dict[str, str]]:
-        """The user of a code, once, for who proves to have begun the flow (RFC 7636)."""
+        """Return the user of a code, once, to the client that started the flow (RFC 7636)."""
         asked, user = self.codes.pop(form["code"], ({}, None))
         digest = hashlib.sha256(form["code_verifier"].encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

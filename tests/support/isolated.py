@@ -1,4 +1,4 @@
-"""Tests in a network of their own, where they may listen at any address and choose the DNS server."""
+"""Tests in an isolated network, where they may listen at any address and choose the DNS server."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ def isolated(file: str, folder: Path, *, passed: int) -> None:
         or subprocess.run([*_ISOLATED, "true"], capture_output=True).returncode
     ):
         pytest.skip("this machine lets nobody make a network namespace")
-    # In a folder of its own: else it would clear away those of other runs at its end, this one's among them.
+    # In a separate folder: otherwise it would delete those of other runs, this one's among them.
     own = ["-p", "no:cacheprovider", f"--basetemp={folder / 'isolated'}"]
     command = [*_ISOLATED, sys.executable, "-m", "pytest", "-q", "-n", "0", *own, file]
     # Without the options of this run: to run failed tests again is its own affair.

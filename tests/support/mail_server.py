@@ -21,8 +21,9 @@ PASSWORD = "hunter2:hunter2/%+"
 
 @dataclass
 class MailBox:
-    """`messages` are what came, with the envelope's sender and recipients; `faults` are used up one by one: an answer to send
-    instead of taking a message. `secure` tells of each message whether it came under TLS, `logins` who has signed in."""
+    """`messages` are the received ones, with the envelope's sender and recipients. `faults` are used up one by one: a response to
+    send instead of accepting a message. `secure` records for each message whether it arrived under TLS, `logins` who has signed
+    in."""
 
     port: int = 0
     ca: Path = Path()

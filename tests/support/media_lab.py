@@ -1,4 +1,4 @@
-"""The service in front of model servers that draw and speak, and somebody with money."""
+"""The service in front of model servers for images and speech, and an account with money."""
 
 import base64
 import contextlib
@@ -75,7 +75,7 @@ def catalog(base_url: str) -> str:
 
 @dataclass
 class Lab:
-    """The service in front of `upstream`, and somebody with money."""
+    """The service in front of `upstream`, and an account with money."""
 
     service: Service
     upstream: ModelServer
@@ -102,7 +102,7 @@ class Lab:
 
 @contextlib.asynccontextmanager
 async def media_lab(config: Config, clocks: Clocks, folder: Path) -> AsyncIterator[Lab]:
-    """The service with model servers for media, and somebody with a dollar."""
+    """The service with model servers for media, and an account with a dollar."""
     async with ModelServer() as upstream:
         (folder / "catalog.toml").write_text(catalog(upstream.base_url))
         async with serving(replace(config, catalog=folder / "catalog.toml"), clocks) as service:

@@ -5,9 +5,9 @@
         server.requests[-1].body, .headers     # what it got; `.gone` is set when the client left before the answer's end
         await server.stop(); await server.start()   # down, all connections cut; and back on the same port
 
-The command is the model's name; several are joined with `+` (`no-usage+no-done`). Anything else, like `ok`, answers
-"Hello, world!" in five chunks, with usage (7, 5, 12) on a chunk of its own where `include_usage` asks for it, as OpenAI
-does. What it says is made in tests/support/model_answers.py and model_media.py, how it says it here.
+The command is the model's name; several are joined with `+` (`no-usage+no-done`). Anything else, like `ok`, answers "Hello,
+world!" in five chunks, with usage (7, 5, 12) on a separate chunk if `include_usage` asks for it, as OpenAI does. What it says is
+made in tests/support/model_answers.py and model_media.py, how it says it here.
 
 What it says
     echo                 the last user message's text, in one chunk a word
@@ -179,7 +179,7 @@ class _Connection:
             answering = asyncio.ensure_future(_Answer(self, seen).send())
             self._reading = self._reading or asyncio.ensure_future(self.reader.read(65536))
             try:
-                # Whoever reads while it answers knows when the client leaves.
+                # A handler that reads while it answers notices when the client disconnects.
                 await asyncio.wait({answering, self._reading}, return_when=asyncio.FIRST_COMPLETED)
                 # Mid-write the leaving shows as a failed write first.
                 cut_off = answering.done() and isinstance(answering.exception(), ConnectionError)
@@ -251,7 +251,7 @@ class _Answer:
             await self._reply(404, b'{"detail": "Not Found"}')
 
     async def _refused(self) -> bool:
-        """What all routes have in common: waits, breaks and refuses as it is told."""
+        """What all routes have in common: delays, broken connections and refusals."""
         if "silent" in self.commands:
             await asyncio.sleep(3600)
         if wait_ms := self.wanted.given(r"slow-(\d+)ms"):

@@ -1,8 +1,9 @@
-"""Proves the money of a service by its database alone: read-only, beside a running server or after a kill, by SQL of its own.
+"""Verify the money of a service by its database alone, with separate SQL: read-only, beside a running server or after a kill.
 
-watch(database)       # once, before any paid call: the database then remembers every hold, which its row does not outlive
-assert_exact(database)            # nothing is under way: no hold is left, no run is open
-assert_exact(database, idle=False)
+Usage:
+    watch(database)              # once, before any paid call: the database then keeps a row of every hold
+    assert_exact(database)       # nothing is under way: no hold is left, no run is open
+    assert_exact(database, idle=False)
 """
 
 import contextlib
@@ -32,7 +33,7 @@ def watch(database: Path) -> None:
 
 
 def unwatch(database: Path) -> None:
-    """Takes that table out again: `svc check` tells of what is not its own."""
+    """Remove that table: `svc check` reports tables that are not its own."""
     with contextlib.closing(sqlite3.connect(database, timeout=10, isolation_level=None)) as conn:
         for what in ("TRIGGER witness_begin", "TRIGGER witness_end", "TABLE witness_holds"):
             conn.execute(f"DROP {what}")

@@ -18,7 +18,7 @@ from svc.routes.service import document
 from svc.server.web import in_anthropic_format
 
 DOCUMENT: dict[str, Any] = document(ROUTES, "https://127.0.0.1:8443")
-# What belongs to the message and not to the answer; OpenAPI has content-type elsewhere. CORS is told in the introduction.
+# What belongs to the message and not to the answer; OpenAPI has content-type elsewhere. CORS is in the introduction.
 _OF_TRANSPORT = {"content-type", "content-length", "content-encoding", "connection", "date", "transfer-encoding", "vary"}
 _ERROR = ("components", "schemas", "Error")
 _ANTHROPIC_ERROR = ("components", "schemas", "MessagesError")
@@ -116,7 +116,7 @@ def validate_response(method: str, path: str, status: int, body: Any, content_ty
     if not contents:
         assert body is None, f"{method} {template} {status} has a body, the document says that it has none"
         return
-    if "*/*" in contents:  # somebody's own file
+    if "*/*" in contents:  # a file of an account
         return
     assert kind in contents, f"{method} {template} {status} is {kind}, the document knows {sorted(contents)}"
     schema = (*steps, "content", kind, "schema")

@@ -132,7 +132,7 @@ class Stub:
 
 
 def always(*answers: bytes) -> Play:
-    """Answers the requests of each connection with `answers` in turn (the last one for ever), then waits for the client."""
+    """Answer the requests of each connection with `answers` in order, then always with the last one, and wait for the client."""
 
     async def play(peer: Peer) -> None:
         for index in range(10**6):

@@ -1,4 +1,4 @@
-"""A stand-in for Stripe's API on loopback: it makes Checkout Sessions as Stripe does, fails as it is told, and signs events."""
+"""A stand-in for Stripe's API on loopback: it makes Checkout Sessions as Stripe does, fails as a test sets, and signs events."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ HANG, DROP = "hang", "drop"
 
 @dataclass
 class Processor:
-    """`requests` are the ones that came, `sessions` those made, by idempotency key; `faults` are used up one by one: a status,
+    """`requests` are the received ones, and `sessions` those made, by idempotency key. `faults` are used up one by one: a status,
     HANG, DROP, or the bytes of a body to send with 200. A fault in `late_faults` strikes after the session was made."""
 
     url: str = ""

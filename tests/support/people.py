@@ -54,7 +54,7 @@ _numbers = itertools.count(1)
 
 
 async def another_person(server: RunningServer) -> Person:
-    """Somebody new, from an address of its own, as often as a test asks."""
+    """Sign up a new account from its own address, as often as a test calls it."""
     number = next(_numbers)
     return await new_person(server, f"person{number}@example.com", f"127.0.{number // 250 + 1}.{number % 250 + 1}")
 

@@ -1,4 +1,4 @@
-"""The pictures of the README, taken of the real page: `python -m tests.support.pictures` takes them anew."""
+"""The pictures of the README, taken of the real page: `python -m tests.support.pictures` takes them again."""
 
 import asyncio
 import tempfile

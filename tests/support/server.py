@@ -20,7 +20,7 @@ import httpx
 
 ROOT = Path(__file__).parent.parent.parent
 APP = ROOT / "app.py"
-START_SECONDS = 30.0  # a second on a machine of its own
+START_SECONDS = 30.0  # a second on an idle machine
 STOP_SECONDS = 10.0
 
 
@@ -89,7 +89,7 @@ class RunningServer:
         pages = int((proc / "statm").read_text().split()[1])
         opened, database = [], str(self.data_dir.resolve() / "service.db")
         for entry in (proc / "fd").iterdir():
-            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            with contextlib.suppress(FileNotFoundError):  # closed in the meantime
                 opened.append(os.readlink(entry))
         descriptors = sum(not target.startswith(database) for target in opened)
         return Counts(descriptors, len(list((proc / "task").iterdir())), pages * os.sysconf("SC_PAGE_SIZE"))

@@ -1,4 +1,4 @@
-"""Run by test_byok_addresses.py in a network of its own, whose DNS server never answers."""
+"""Run by test_byok_addresses.py in an isolated network, whose DNS server never answers."""
 
 import socket
 import subprocess

@@ -1,4 +1,4 @@
-"""svc/outbound/lookup.py with a DNS of its own: `slow…` is never answered, `fast…` is 127.0.0.1, other names are unknown."""
+"""svc/outbound/lookup.py with test names: `slow…` is never answered, `fast…` is 127.0.0.1, other names are unknown."""
 
 import runpy
 import socket

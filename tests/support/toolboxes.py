@@ -1,4 +1,4 @@
-"""The tools of an agent's run on a database of their own, for an account of their own."""
+"""The tools of an agent's run on a separate database, for a new account."""
 
 from typing import Any
 

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def waited_for_less_than_50_ms(work: Callable[[], T]) -> T:
-    """What `work` returns; another thread must never wait longer for its turn meanwhile."""
+    """Return the result of `work`. During it, another thread must never wait longer for its turn."""
     longest, over = 0.0, threading.Event()
 
     def tick() -> None:

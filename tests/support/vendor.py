@@ -1,7 +1,7 @@
-"""The libraries of the web application, byte for byte as npm has them: `python -m tests.support.vendor` fetches them anew.
+"""The libraries of the web application, byte for byte as npm has them: `python -m tests.support.vendor` fetches them again.
 
 Each stands in svc/static/vendor/<name>/ with its licence, axe-core (for tests alone) in tests/vendor/. `vendor.json` beside them
-tells each one's version, licence and the SHA-256 of its files. To take a newer version, change it here and run the command.
+names each one's version, licence and the SHA-256 of its files. To take a newer version, change it here and run the command.
 """
 
 import hashlib

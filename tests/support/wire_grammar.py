@@ -19,7 +19,7 @@ def writer(include_usage: bool = False, *, whole: bool = False) -> wire.ChunkWri
 
 
 def streamed(*raws: dict[str, Any], include_usage: bool = False) -> list[dict[str, Any]]:
-    """All chunks of a stream, held against the grammar."""
+    """All chunks of a stream, validated against the grammar."""
     stream = writer(include_usage)
     chunks = [chunk for raw in raws for chunk in stream.feed(raw)] + stream.finish()
     check_grammar(chunks, include_usage, complete=True)

@@ -1,4 +1,4 @@
-"""One browser and one server for all tests of the page; each test comes with an account and a browser context of its own."""
+"""One browser and one server for all tests of the page. Each test has a new account and browser context."""
 
 from collections.abc import AsyncIterator
 

@@ -77,7 +77,7 @@ async def test_the_first_view_is_small_signed_in_or_not_and_is_kept(server: Runn
         sizes = await page.evaluate(
             "performance.getEntriesByType('resource').filter(one => one.name.includes('/static/')).map(one => one.transferSize)"
         )
-        assert len(sizes) > 10 and sum(sizes) < 1_000  # a browser may look at the icon anew
+        assert len(sizes) > 10 and sum(sizes) < 1_000  # a browser may load the icon again
 
 
 def never_stalls(spent: Spent) -> bool:

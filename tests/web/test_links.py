@@ -1,4 +1,4 @@
-"""The pages that the links in e-mails open: a new password, and the proof of an address."""
+"""The pages of links in emails: a new password, and the verification of an address."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from svc.auth import accounts, links
 from tests.support.browser import PASSWORD, WITH_BROWSER, Visitor, database, new_context, new_visitor
 from tests.support.server import RunningServer
 
-# A link tells the page no name: that is nobody's business but the person's.
+# A link gives the page no name, for privacy.
 HINTS = ["Password forms should have"]
 pytestmark = WITH_BROWSER
 

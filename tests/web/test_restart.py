@@ -1,4 +1,4 @@
-"""The server goes away in mid-stream and comes back: the page says so, and goes on without a reload."""
+"""The server stops in mid-stream and restarts: the page shows this and continues without a reload."""
 
 import socket
 from pathlib import Path

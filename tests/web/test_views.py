@@ -129,7 +129,7 @@ async def test_chat_can_be_used_by_everybody(
 async def test_the_first_visit_and_the_pages_of_links_can_be_used_by_everybody(
     server: RunningServer, browser: Browser, width: int, theme: str
 ) -> None:
-    # A link tells the page no name, which the browser would like beside a password.
+    # A link gives the page no name, which the browser expects beside a password.
     async with new_context(browser, server, width=width, color_scheme=theme, allow=["Password forms should have"]) as context:
         page = await context.new_page()
         for address in SIGNED_OUT:

@@ -1,4 +1,4 @@
-"""What one person does from the first visit to the last, and how others sign in: with a provider that somebody else wrote."""
+"""The path of one person from the first visit to the last, and sign-in with an independent provider."""
 
 import re
 from pathlib import Path

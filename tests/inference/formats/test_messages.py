@@ -214,4 +214,4 @@ def test_any_answer_obeys_the_grammar(deltas: list[dict[str, Any]], reason: str 
 
 def text_of(message: dict[str, Any], kind: str) -> str:
     texts = [block[kind] for block in message["content"] if block["type"] == kind]
-    return "".join(sorted("".join(texts)))  # refusals and texts may come in turns
+    return "".join(sorted("".join(texts)))  # refusals and texts may alternate
