@@ -504,21 +504,6 @@ async def test_linked_identity_signs_in_with_any_email(browser: Browser, provide
     assert (await Browser(browser.service).sign_in(provider, person(None)))["user"]["id"] == session["user"]["id"]
 
 
-async def test_list_of_identities_has_pages(browser: Browser, provider: StandIn) -> None:
-    session = await browser.service.sign_up()
-    headers = bearer(session["access_token"])
-    for number in range(3):
-        browser.service.clocks.advance(1)
-        await browser.link(provider, session, person(f"a{number}@x.example", subject=str(number)))
-    get = browser.service.client.get
-    page = (await get("/user/identities?limit=2", headers=headers)).json()
-    rest = (await get(f"/user/identities?limit=2&after={page['data'][1]['id']}", headers=headers)).json()
-    assert [item["email"] for item in page["data"] + rest["data"]] == ["a2@x.example", "a1@x.example", "a0@x.example"]
-    assert (page["has_more"], rest["has_more"]) == (True, False)
-    assert (await get("/user/identities?limit=0", headers=headers)).status_code == 400
-    assert (await get("/user/identities?after=idn_x", headers=headers)).status_code == 400
-
-
 async def test_identity_belongs_to_one_account(browser: Browser, provider: StandIn) -> None:
     ada, bob = await browser.service.sign_up(), await browser.service.sign_up()
     assert await browser.link(provider, ada, person()) == {"linked": "stub"}

@@ -81,7 +81,7 @@ async def test_name_is_required_and_cannot_be_null(service: Service) -> None:
     assert [(answer.status_code, answer.json()["error"]["code"]) for answer in answers] == [(400, "missing_field")] * 3
 
 
-async def test_list_has_pages_newest_first(service: Service) -> None:
+async def test_page_has_20_items_by_default(service: Service) -> None:
     headers = await service.bearer()
     made = []
     for number in range(25):

@@ -113,20 +113,6 @@ async def test_change_keeps_missing_fields(service: Service, headers: dict[str, 
         assert (await service.client.get(path, headers=headers)).json() == provider
 
 
-async def test_list_has_pages_newest_first(service: Service, headers: dict[str, str]) -> None:
-    made = []
-    for _ in range(5):
-        service.clocks.advance(1)
-        made.append(await add_provider(service, headers, URL))
-    newest = made[::-1]
-    first = (await service.client.get(PROVIDERS, params={"limit": 3}, headers=headers)).json()
-    assert first == {"object": "list", "data": newest[:3], "has_more": True}
-    rest = (await service.client.get(PROVIDERS, params={"limit": 3, "after": newest[2]["id"]}, headers=headers)).json()
-    assert rest == {"object": "list", "data": newest[3:], "has_more": False}
-    for query in ({"limit": 0}, {"limit": "many"}, {"after": "prov_unknown"}, {"after": ""}):
-        assert refusal(await service.client.get(PROVIDERS, params=query, headers=headers))[:2] == (400, "invalid_value")
-
-
 async def test_account_has_at_most_100_providers(service: Service, headers: dict[str, str]) -> None:
     for _ in range(98):
         service.clocks.advance(3)  # 30 in a minute
