@@ -137,7 +137,7 @@ CREATE TABLE artifacts (
     content_type TEXT NOT NULL CONSTRAINT content_type_form CHECK (
         content_type GLOB '?*/?*' AND content_type NOT GLOB '*[^ -~]*' AND length(content_type) <= 200
     ),
-    size INTEGER NOT NULL CONSTRAINT artifact_size_range CHECK (size BETWEEN 0 AND 33554432), -- bytes, in artifact_pieces
+    size INTEGER NOT NULL CONSTRAINT artifact_size_range CHECK (size BETWEEN 0 AND 33554432), -- bytes, in artifact_chunks
     sha256 BLOB NOT NULL CONSTRAINT artifact_sha256 CHECK (length(sha256) = 32),
     content_id TEXT NOT NULL,
     created_at REAL NOT NULL,
@@ -177,12 +177,12 @@ BEGIN
 END;
 
 -- owner: svc/content/contents.py
--- A content in pieces of 256 KiB: a slow reader of 32 MiB has one of them in memory, and a writer does not block others.
-CREATE TABLE artifact_pieces (
+-- A content in chunks of 256 KiB: a slow reader of 32 MiB has one of them in memory, and a writer does not block others.
+CREATE TABLE artifact_chunks (
     account_id TEXT NOT NULL,
     content_id TEXT NOT NULL,
-    number INTEGER NOT NULL CONSTRAINT piece_number_range CHECK (number BETWEEN 0 AND 127),
-    content BLOB NOT NULL CONSTRAINT piece_length CHECK (length(content) BETWEEN 1 AND 262144),
+    number INTEGER NOT NULL CONSTRAINT chunk_number_range CHECK (number BETWEEN 0 AND 127),
+    content BLOB NOT NULL CONSTRAINT chunk_length CHECK (length(content) BETWEEN 1 AND 262144),
     PRIMARY KEY (account_id, content_id, number),
     FOREIGN KEY (account_id, content_id) REFERENCES artifact_contents (account_id, id) ON DELETE CASCADE
 ) STRICT;
@@ -288,7 +288,7 @@ CREATE INDEX answers_by_account ON answers (account_id, message_id);
 -- The newest words, by place: "zebra" and "lion" as "\nzebra\nlion\n". Titles have = before place and words.
 CREATE TABLE fresh_words (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
-    place TEXT NOT NULL, -- ten hexadecimal digits: number * 128 + piece of a message, or + version of a title
+    place TEXT NOT NULL, -- ten hexadecimal digits: number * 128 + chunk of a message, or + version of a title
     lines INTEGER NOT NULL CONSTRAINT fresh_lines_positive CHECK (lines > 0), -- in words
     words TEXT NOT NULL,
     PRIMARY KEY (account_id, place)
@@ -331,13 +331,13 @@ CREATE INDEX word_purges_by_account ON word_purges (account_id);
 CREATE UNIQUE INDEX word_purges_once ON word_purges (account_id) WHERE last_run IS NULL;
 
 -- owner: svc/content/fulltext.py
--- Long messages of which only the first pieces are indexed. The writer indexes the rest when it has time.
+-- Long messages of which only the first chunks are indexed. The writer indexes the rest when it has time.
 CREATE TABLE unindexed (
     number INTEGER PRIMARY KEY REFERENCES messages (number) ON DELETE CASCADE,
-    next_piece INTEGER NOT NULL CONSTRAINT next_piece_range CHECK (next_piece BETWEEN 0 AND 127)
+    next_chunk INTEGER NOT NULL CONSTRAINT next_chunk_range CHECK (next_chunk BETWEEN 0 AND 127)
 ) STRICT;
 
-CREATE INDEX unindexed_by_piece ON unindexed (next_piece, number);
+CREATE INDEX unindexed_by_chunk ON unindexed (next_chunk, number);
 
 -- owner: svc/content/support.py
 CREATE TABLE support_conversations (

@@ -304,8 +304,8 @@ def _bare(sql: str) -> str:
 def _statements(script: str) -> Iterator[str]:
     # `executescript` would commit the transaction first.
     statement = ""
-    for piece in script.split(";"):
-        statement += piece + ";"
+    for part in script.split(";"):
+        statement += part + ";"
         if sqlite3.complete_statement(statement):  # triggers and strings may contain semicolons
             yield statement
             statement = ""

@@ -154,10 +154,10 @@ def _add_files(tx: Connection, account_id: str, big: int) -> None:
         content_id = f"content_bench{number}"
         tx.execute("INSERT INTO artifact_contents (account_id, id) VALUES (?, ?)", (account_id, content_id))
         tx.executemany(
-            "INSERT INTO artifact_pieces (account_id, content_id, number, content) VALUES (?, ?, ?, ?)",
+            "INSERT INTO artifact_chunks (account_id, content_id, number, content) VALUES (?, ?, ?, ?)",
             (
-                (account_id, content_id, piece, bytes(min(262_144, size - piece * 262_144)))
-                for piece in range(-(-size // 262_144))
+                (account_id, content_id, chunk, bytes(min(262_144, size - chunk * 262_144)))
+                for chunk in range(-(-size // 262_144))
             ),
         )
         tx.execute(

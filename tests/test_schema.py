@@ -23,7 +23,7 @@ INSERT INTO projects VALUES ('p', 'a', 'plans', '', 6, 1, 1), ('q', 'b', 'plans'
 INSERT INTO artifact_contents VALUES ('a', 'cf'), ('b', 'cg'), ('b', 'ch');
 INSERT INTO artifacts VALUES ('f', 'a', 'p', 'r', 'notes.txt', 'text/plain', 1, zeroblob(32), 'cf', 1, 1),
     ('g', 'b', NULL, NULL, 'notes.txt', 'text/plain', 1, zeroblob(32), 'cg', 1, 1);
-INSERT INTO artifact_pieces VALUES ('a', 'cf', 0, zeroblob(1)), ('b', 'cg', 0, zeroblob(1));
+INSERT INTO artifact_chunks VALUES ('a', 'cf', 0, zeroblob(1)), ('b', 'cg', 0, zeroblob(1));
 INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at) VALUES ('r', 'a', 'g', 'm', 6, 'p', 1),
     ('s', 'b', 'g', 'm', 6, NULL, 1);
 INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at, status, output, finished_at)
@@ -145,12 +145,12 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         INSERT INTO projects SELECT 'x' || n, 'b', 'x', '', NULL, 1, 1 FROM numbers
         """
     ],
-    ("artifact_pieces", "piece_number_range"): [
-        "UPDATE artifact_pieces SET number = -1",
-        "UPDATE artifact_pieces SET number = 128",
+    ("artifact_chunks", "chunk_number_range"): [
+        "UPDATE artifact_chunks SET number = -1",
+        "UPDATE artifact_chunks SET number = 128",
     ],
-    ("artifact_pieces", "piece_length"): [f"UPDATE artifact_pieces SET content = zeroblob({size})" for size in (0, 262145)],
-    ("artifact_pieces", "account_id, content_id, number"): ["INSERT INTO artifact_pieces VALUES ('a', 'cf', 0, zeroblob(2))"],
+    ("artifact_chunks", "chunk_length"): [f"UPDATE artifact_chunks SET content = zeroblob({size})" for size in (0, 262145)],
+    ("artifact_chunks", "account_id, content_id, number"): ["INSERT INTO artifact_chunks VALUES ('a', 'cf', 0, zeroblob(2))"],
     ("runs", "status_known"): ["UPDATE runs SET status = 'done' WHERE id = 'r'"],
     ("runs", "goal_not_blank"): ["UPDATE runs SET goal = '  '"],
     ("runs", "max_steps_range"): ["UPDATE runs SET max_steps = 0", "UPDATE runs SET max_steps = 21"],
@@ -219,7 +219,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("word_purges", "deleted_bytes_not_negative"): ["UPDATE word_purges SET deleted_bytes = -1"],
     ("word_purges", "account_id WHERE last_run IS NULL"): ["INSERT INTO word_purges VALUES (3, 'a', 1, 0, NULL)"],
     ("conversations", "title_version_range"): ["UPDATE conversations SET title_version = 128"],
-    ("unindexed", "next_piece_range"): ["UPDATE unindexed SET next_piece = 128", "UPDATE unindexed SET next_piece = -1"],
+    ("unindexed", "next_chunk_range"): ["UPDATE unindexed SET next_chunk = 128", "UPDATE unindexed SET next_chunk = -1"],
     ("stored", "stored_not_negative"): ["UPDATE stored SET bytes = -1"],
     ("stored", "account_id"): ["INSERT INTO stored VALUES ('a', 0)"],
     ("installation", "one_installation"): ["UPDATE installation SET one = 2"],

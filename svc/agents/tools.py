@@ -127,7 +127,7 @@ async def list_artifacts(run: RunContext) -> list[dict[str, Any]]:
 async def read_artifact(run: RunContext, id: str) -> str:
     def read(conn: sqlite3.Connection) -> tuple[Artifact, bytes]:
         found = artifacts.artifact_by_id(conn, run.account_id, id)
-        return found, contents.content_piece(conn, run.account_id, id, found.sha256, 0) if found.size else b""
+        return found, contents.content_chunk(conn, run.account_id, id, found.sha256, 0) if found.size else b""
 
     artifact, content = await run.db.read(read)
     try:

@@ -1,6 +1,6 @@
 """Contents of artifacts, stored with a transaction for each MiB, so that a large one does not delay other writes.
 
-add -> the caller's checks -> pieces of a content without an artifact, a MiB at a time -> the last transaction calls `finish`,
+add -> the caller's checks -> chunks of a content without an artifact, a MiB at a time -> the last transaction calls `finish`,
 which makes it an artifact's content. An unfinished content is deleted; after a crash, by the next start.
 """
 
@@ -19,8 +19,8 @@ from svc.slices import without_overwriting
 
 T = TypeVar("T")
 CONTENT_BYTES = 32 * 1024 * 1024
-PIECE_BYTES = 256 * 1024
-_PIECES_AT_ONCE = 4
+CHUNK_BYTES = 256 * 1024
+_CHUNKS_AT_ONCE = 4
 
 
 class ContentReplaced(Exception):
@@ -38,35 +38,35 @@ class ArtifactContent(NamedTuple):
 async def add_content(
     db: Database,
     account_id: str,
-    chunks: list[bytes],
+    parts: list[bytes],
     *,
     check: Callable[[sqlite3.Connection], object],
     finish: Callable[[sqlite3.Connection, ArtifactContent], T],
 ) -> T:
-    """Store `chunks` and return the result of `finish(tx, content)`, which makes them an artifact's in the last transaction.
+    """Store `parts` and return the result of `finish(tx, content)`, which makes them an artifact's in the last transaction.
 
     `check(tx)` is called in the first and the last transaction and may raise an error. The content is visible only when it is
     whole. The list is emptied. Raises ApiError `PAYLOAD_TOO_LARGE`, and `invalid_api_key` if the account was deleted.
     """
-    size = sum(map(len, chunks))
+    size = sum(map(len, parts))
     if size > CONTENT_BYTES:
         raise ApiError("PAYLOAD_TOO_LARGE", f"A content may have at most {CONTENT_BYTES} bytes. Send less.", param="content")
-    pieces, sha256 = await asyncio.to_thread(_cut, chunks) if size > PIECE_BYTES else _cut(chunks)
-    chunks.clear()  # else it would be in memory twice
+    chunks, sha256 = await asyncio.to_thread(_cut, parts) if size > CHUNK_BYTES else _cut(parts)
+    parts.clear()  # else it would be in memory twice
     content = ArtifactContent(new_id("content"), size, sha256)
-    last = max(len(pieces) - 1, 0) // _PIECES_AT_ONCE * _PIECES_AT_ONCE
+    last = max(len(chunks) - 1, 0) // _CHUNKS_AT_ONCE * _CHUNKS_AT_ONCE
 
     def add(tx: sqlite3.Connection, first: int) -> None:
         if first in (0, last):
             check(tx)
-        _add_pieces(tx, account_id, content.id, pieces, first)
+        _add_chunks(tx, account_id, content.id, chunks, first)
 
     def add_last(tx: sqlite3.Connection) -> T:
         add(tx, last)
         return finish(tx, content)
 
     try:
-        for first in range(0, last, _PIECES_AT_ONCE):
+        for first in range(0, last, _CHUNKS_AT_ONCE):
             await db.write_as("alone", add, first)
         return await db.write_as("alone", add_last)
     except BaseException:
@@ -76,26 +76,26 @@ async def add_content(
         raise
 
 
-def _cut(chunks: list[bytes]) -> tuple[list[bytes], bytes]:
-    pieces, held, digest = [], bytearray(), hashlib.sha256()
-    for chunk in chunks:
-        digest.update(chunk)
-        for start in range(0, len(chunk), PIECE_BYTES):  # small parts let other threads run
-            held += chunk[start : start + PIECE_BYTES]
-            if len(held) >= PIECE_BYTES:
-                pieces.append(bytes(held[:PIECE_BYTES]))
-                del held[:PIECE_BYTES]
-    return [*pieces, bytes(held)] if held else pieces, digest.digest()
+def _cut(parts: list[bytes]) -> tuple[list[bytes], bytes]:
+    chunks, held, digest = [], bytearray(), hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+        for start in range(0, len(part), CHUNK_BYTES):  # small parts let other threads run
+            held += part[start : start + CHUNK_BYTES]
+            if len(held) >= CHUNK_BYTES:
+                chunks.append(bytes(held[:CHUNK_BYTES]))
+                del held[:CHUNK_BYTES]
+    return [*chunks, bytes(held)] if held else chunks, digest.digest()
 
 
-def _add_pieces(tx: sqlite3.Connection, account_id: str, content_id: str, pieces: list[bytes], first: int) -> None:
-    numbers = range(first, min(first + _PIECES_AT_ONCE, len(pieces)))
+def _add_chunks(tx: sqlite3.Connection, account_id: str, content_id: str, chunks: list[bytes], first: int) -> None:
+    numbers = range(first, min(first + _CHUNKS_AT_ONCE, len(chunks)))
     try:
         if first == 0:
             tx.execute("INSERT INTO artifact_contents (account_id, id) VALUES (?, ?)", (account_id, content_id))
         tx.executemany(
-            "INSERT INTO artifact_pieces (account_id, content_id, number, content) VALUES (?, ?, ?, ?)",
-            ((account_id, content_id, number, pieces[number]) for number in numbers),
+            "INSERT INTO artifact_chunks (account_id, content_id, number, content) VALUES (?, ?, ?, ?)",
+            ((account_id, content_id, number, chunks[number]) for number in numbers),
         )
     except sqlite3.IntegrityError as error:
         if error.sqlite_errorname != "SQLITE_CONSTRAINT_FOREIGNKEY":
@@ -103,13 +103,13 @@ def _add_pieces(tx: sqlite3.Connection, account_id: str, content_id: str, pieces
         raise ApiError("invalid_api_key") from None
 
 
-def content_piece(conn: sqlite3.Connection, account_id: str, artifact_id: str, sha256: bytes, number: int) -> bytes:
-    """Return the piece `number` (from 0) of the content whose hash is `sha256`. Raises ContentReplaced."""
+def content_chunk(conn: sqlite3.Connection, account_id: str, artifact_id: str, sha256: bytes, number: int) -> bytes:
+    """Return the chunk `number` (from 0) of the content whose hash is `sha256`. Raises ContentReplaced."""
     row = conn.execute(
         """
-        SELECT artifact_pieces.content
-        FROM artifacts JOIN artifact_pieces USING (account_id, content_id)
-        WHERE artifacts.account_id = ? AND artifacts.id = ? AND artifacts.sha256 = ? AND artifact_pieces.number = ?
+        SELECT artifact_chunks.content
+        FROM artifacts JOIN artifact_chunks USING (account_id, content_id)
+        WHERE artifacts.account_id = ? AND artifacts.id = ? AND artifacts.sha256 = ? AND artifact_chunks.number = ?
         """,
         (account_id, artifact_id, sha256, number),
     ).fetchone()

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 from svc import quota
 from svc.content import history
-from svc.content.fulltext import PIECES, TITLES
+from svc.content.fulltext import CHUNKS, TITLES
 from svc.db import Page, page, row_by_id
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
@@ -223,4 +223,4 @@ def _remove_title(tx: sqlite3.Connection, conversation: Conversation) -> None:
 
 
 def _title_place(conversation: Conversation) -> int:
-    return conversation.number * PIECES + conversation.title_version
+    return conversation.number * CHUNKS + conversation.title_version

@@ -1,8 +1,8 @@
-"""The index of words in titles, and in messages in pieces of up to 1,000 characters.
+"""The index of words in titles, and in messages in chunks of up to 1,000 characters.
 
-The words of a piece have the place number * 128 + piece, those of a title number * 128 + version (word_runs.py).
+The words of a chunk have the place number * 128 + chunk, those of a title number * 128 + version (word_runs.py).
 
-add_message_words -> the first pieces, and for a long text a row of `unindexed` -> index_some, between other writes
+add_message_words -> the first chunks, and for a long text a row of `unindexed` -> index_some, between other writes
 """
 
 import asyncio
@@ -13,31 +13,31 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from svc.content import word_runs
-from svc.content.word_runs import PIECES as PIECES
+from svc.content.word_runs import CHUNKS as CHUNKS
 from svc.content.word_runs import tidy_some
 from svc.content.words import indexed_words, is_unspaced, words_of
 from svc.db import Database
 from svc.errors import ApiError
 
 INDEXED_CHARACTERS = 100_000
-PIECE_CHARACTERS = 1_000
-_PIECES_AT_ONCE = 4
+CHUNK_CHARACTERS = 1_000
+_CHUNKS_AT_ONCE = 4
 _INDEX_SECONDS = 0.002
 _PURGE_SECONDS = 60.0
 
 
-def pieces_of(text: str) -> list[str]:
-    """Return the pieces of the first 100,000 characters of `text`, cut between words where possible."""
-    pieces: list[str] = []
+def chunks_of(text: str) -> list[str]:
+    """Return the chunks of the first 100,000 characters of `text`, cut between words where possible."""
+    chunks: list[str] = []
     start, end = 0, min(len(text), INDEXED_CHARACTERS)
     while start < end:
-        cut = min(start + PIECE_CHARACTERS, end)
+        cut = min(start + CHUNK_CHARACTERS, end)
         if cut < end:
-            blank = text.rfind(" ", start + PIECE_CHARACTERS * 4 // 5, cut)
+            blank = text.rfind(" ", start + CHUNK_CHARACTERS * 4 // 5, cut)
             cut = blank if blank > 0 else cut
-        pieces.append(text[start:cut])
+        chunks.append(text[start:cut])
         start = cut
-    return pieces
+    return chunks
 
 
 class Index(NamedTuple):
@@ -75,41 +75,41 @@ def distinct_words(text: str) -> list[str]:
 
 def add_message_words(tx: sqlite3.Connection, account_id: str, number: int, text: str) -> None:
     """Index a message. For a long one `index_some` does the rest."""
-    pieces = pieces_of(text)
-    if len(pieces) > _PIECES_AT_ONCE:
-        tx.execute("INSERT INTO unindexed (number, next_piece) VALUES (?, ?)", (number, _PIECES_AT_ONCE))
-    for piece, part in enumerate(pieces[:_PIECES_AT_ONCE]):
-        MESSAGES.add(tx, account_id, number * PIECES + piece, part)
+    chunks = chunks_of(text)
+    if len(chunks) > _CHUNKS_AT_ONCE:
+        tx.execute("INSERT INTO unindexed (number, next_chunk) VALUES (?, ?)", (number, _CHUNKS_AT_ONCE))
+    for chunk, part in enumerate(chunks[:_CHUNKS_AT_ONCE]):
+        MESSAGES.add(tx, account_id, number * CHUNKS + chunk, part)
 
 
 def index_some(tx: sqlite3.Connection) -> bool:
-    """Index more pieces of a long message, or tidy the index, for some milliseconds; return whether there was work."""
+    """Index more chunks of a long message, or tidy the index, for some milliseconds; return whether there was work."""
     ends = time.monotonic() + _INDEX_SECONDS
-    indexed = _index_pieces(tx, ends)
+    indexed = _index_chunks(tx, ends)
     if indexed and time.monotonic() > ends:
         return True
     return tidy_some(tx) or indexed
 
 
-def _index_pieces(tx: sqlite3.Connection, ends: float) -> bool:
+def _index_chunks(tx: sqlite3.Connection, ends: float) -> bool:
     row = tx.execute(
         """
-        SELECT unindexed.number, next_piece, account_id, substr(content, 1, ?)
-        FROM unindexed JOIN messages USING (number) ORDER BY next_piece, unindexed.number LIMIT 1 -- all advance alike
+        SELECT unindexed.number, next_chunk, account_id, substr(content, 1, ?)
+        FROM unindexed JOIN messages USING (number) ORDER BY next_chunk, unindexed.number LIMIT 1 -- all advance alike
         """,
         (INDEXED_CHARACTERS,),
     ).fetchone()
     if row is None:
         return False
-    number, next_piece, account_id, content = row
-    pieces = pieces_of(content)
-    for part in pieces[next_piece:]:
-        MESSAGES.add(tx, account_id, number * PIECES + next_piece, part)
-        next_piece += 1
+    number, next_chunk, account_id, content = row
+    chunks = chunks_of(content)
+    for part in chunks[next_chunk:]:
+        MESSAGES.add(tx, account_id, number * CHUNKS + next_chunk, part)
+        next_chunk += 1
         if time.monotonic() > ends:
             break
-    if next_piece < len(pieces):
-        tx.execute("UPDATE unindexed SET next_piece = ? WHERE number = ?", (next_piece, number))
+    if next_chunk < len(chunks):
+        tx.execute("UPDATE unindexed SET next_chunk = ? WHERE number = ?", (next_chunk, number))
     else:
         tx.execute("DELETE FROM unindexed WHERE number = ?", (number,))
     return True
@@ -127,4 +127,4 @@ def remove_message_words(tx: sqlite3.Connection, account_id: str, number: int) -
     """Remove the words of a message that this transaction deletes."""
     size = "SELECT length(CAST(content AS BLOB)) FROM messages WHERE account_id = ? AND number = ?"
     size_bytes = tx.execute(size, (account_id, number)).fetchone()[0]
-    MESSAGES.remove(tx, account_id, number * PIECES, (number + 1) * PIECES, size_bytes)
+    MESSAGES.remove(tx, account_id, number * CHUNKS, (number + 1) * CHUNKS, size_bytes)

@@ -1,7 +1,7 @@
 """Find passages of an account's earlier messages that help to answer its question.
 
 significant words of the question -> their forms in the account's messages, or the words that they misspell
--> the pieces of messages with these words -> those that share a rare word and enough of the question -> up to 5 passages
+-> the chunks of messages with these words -> those that share a rare word and enough of the question -> up to 5 passages
 """
 
 import math
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from svc.budget import best_effort, spent
 from svc.content import answers
-from svc.content.fulltext import MESSAGES, PIECES, distinct_words, pieces_of
+from svc.content.fulltext import CHUNKS, MESSAGES, chunks_of, distinct_words
 from svc.content.language import is_own_word, is_stop_word, is_weak_word, language_of, stemmer
 from svc.content.variants import forms_of, similar_words
 from svc.content.words import folded, is_unspaced, places_of, words_of
@@ -29,10 +29,10 @@ _QUERY_CHARACTERS = 4_000
 _LOOKUP_SECONDS, _READING_SECONDS = 0.03, 0.01
 _WORDS = 24  # of a long question, half from its beginning and half from its end
 _MISSPELT = 4  # unknown words of a question that are looked up as misspellings
-_HITS = 300  # newest pieces of messages that are read for a word
+_HITS = 300  # newest chunks of messages that are read for a word
 _COUNTED = 3_000  # messages by which a word's rarity is measured
 _CANDIDATES = 30
-_RARE = 60  # A word is rare in so many pieces: 2 % of those that are counted.
+_RARE = 60  # A word is rare in so many chunks: 2 % of those that are counted.
 # The share of a question's weight that a passage must have: a little less than one of four words.
 _SHARE = 0.24
 _LONG = 8  # letters; unrelated texts seldom share a longer word
@@ -69,7 +69,7 @@ def matching_passages(
     words: list[_Word] = []
     with best_effort(_LOOKUP_SECONDS):
         words.extend(_looked_up(conn, account_id, asked))
-    found: list[_Piece] = []
+    found: list[_Chunk] = []
     with best_effort(_READING_SECONDS):
         found.extend(_sharing(conn, account_id, asked, words))
     forms = {form for word in words for form in word.forms}
@@ -77,10 +77,10 @@ def matching_passages(
     passages: list[Passage] = []
     left = MOST_CHARACTERS
     with best_effort(_READING_SECONDS):
-        for _, message, piece in sorted(found, key=lambda one: one.order, reverse=True):
+        for _, message, chunk in sorted(found, key=lambda one: one.order, reverse=True):
             if spent():
                 break
-            text = _own_text(conn, account_id, message, piece, forms)
+            text = _own_text(conn, account_id, message, chunk, forms)
             if message["content"].strip() in used or not text:
                 continue
             used.add(message["content"].strip())
@@ -175,15 +175,15 @@ def _without_stop_words(words: list[str], asked: _Asked) -> list[str]:
     return [word for word in words if not is_stop_word(word, asked.language)]
 
 
-class _Piece(NamedTuple):
-    """A piece of a message that may help, and its sort key."""
+class _Chunk(NamedTuple):
+    """A chunk of a message that may help, and its sort key."""
 
     order: tuple[bool, float, int]
     message: sqlite3.Row
-    piece: str
+    chunk: str
 
 
-def _sharing(conn: sqlite3.Connection, account_id: str, asked: _Asked, words: list[_Word]) -> Iterator[_Piece]:
+def _sharing(conn: sqlite3.Connection, account_id: str, asked: _Asked, words: list[_Word]) -> Iterator[_Chunk]:
     scores: defaultdict[int, float] = defaultdict(float)
     for word in words:
         for place in word.places:
@@ -192,18 +192,18 @@ def _sharing(conn: sqlite3.Connection, account_id: str, asked: _Asked, words: li
     for place in nlargest(_CANDIDATES, rare, key=lambda place: (scores[place], place)):
         if spent():
             return
-        number, piece = divmod(place, PIECES)
+        number, chunk = divmod(place, CHUNKS)
         message = conn.execute("SELECT * FROM messages WHERE account_id = ? AND number = ?", (account_id, number)).fetchone()
         if message is None or message["role"] == "system":
             continue
-        text = pieces_of(message["content"])[piece]
+        text = chunks_of(message["content"])[chunk]
         significant = words
         if asked.language is None and (language := language_of(distinct_words(text))) is not None:
             significant = [word for word in words if not is_stop_word(word.text, language)]
         if _is_enough(asked, significant, [word for word in significant if place in word.places], text):
             # A question of the user answers nothing, but it has more of the words.
             is_statement = message["role"] != "user" or not message["content"].rstrip().endswith(("?", "\uff1f"))
-            yield _Piece((is_statement, scores[place], place), message, text)
+            yield _Chunk((is_statement, scores[place], place), message, text)
 
 
 def _is_enough(asked: _Asked, significant: list[_Word], shared: list[_Word], text: str) -> bool:

@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 from svc.budget import best_effort, spent
 from svc.content.conversations import Conversation, conversations_page
-from svc.content.fulltext import INDEXED_CHARACTERS, MESSAGES, PIECES, TITLES, distinct_words, pieces_of
+from svc.content.fulltext import CHUNKS, INDEXED_CHARACTERS, MESSAGES, TITLES, chunks_of, distinct_words
 from svc.content.words import is_unspaced, places_of
 from svc.db import Page
 
 QUERY_LENGTH = 500
-# The newest pieces of messages that are read for a word. A word in more of them counts as being everywhere.
+# The newest chunks of messages that are read for a word. A word in more of them counts as being everywhere.
 _HITS = 10_000
 _WORDS = 32
 # CPU time for each of three steps: looking up the words, finding their conversations, cutting the snippets.
@@ -37,7 +37,7 @@ class SearchResult(NamedTuple):
 
 
 class _LookedUp(NamedTuple):
-    places: list[int]  # the newest pieces of messages with the word
+    places: list[int]  # the newest chunks of messages with the word
     titles: list[int]  # the places of the titles with the word
 
 
@@ -85,11 +85,11 @@ def search(
 def _newest_by_conversation(
     conn: sqlite3.Connection, account_id: str, found: _LookedUp, conversation_of: dict[int, int]
 ) -> dict[int, int | None]:
-    """Return the newest piece with the word in each conversation, or None if only the title has it.
+    """Return the newest chunk with the word in each conversation, or None if only the title has it.
 
     Common words are in the same messages, so `conversation_of` caches the conversation of each message.
     """
-    unknown = {place // PIECES for place in found.places} - conversation_of.keys()
+    unknown = {place // CHUNKS for place in found.places} - conversation_of.keys()
     rows = conn.execute(
         """
         SELECT messages.number, conversations.number
@@ -103,10 +103,10 @@ def _newest_by_conversation(
     conversation_of.update(rows.fetchall())
     newest: dict[int, int | None] = {}
     for place in found.places:
-        if (conversation := conversation_of.get(place // PIECES)) is not None:
+        if (conversation := conversation_of.get(place // CHUNKS)) is not None:
             newest.setdefault(conversation, place)
     for place in found.titles:
-        newest.setdefault(place // PIECES, None)
+        newest.setdefault(place // CHUNKS, None)
     return newest
 
 
@@ -117,12 +117,12 @@ def _snippets(
     if conversation.title is not None and places_of(conversation.title, words, beginning):
         found.append({"message_id": None, "parts": _parts(conversation.title, words, beginning)})
     if place is not None:
-        number, piece = divmod(place, PIECES)
+        number, chunk = divmod(place, CHUNKS)
         row = conn.execute(
             "SELECT id, substr(content, 1, ?) AS content FROM messages WHERE account_id = ? AND number = ?",
             (INDEXED_CHARACTERS, conversation.account_id, number),
         ).fetchone()
-        text = pieces_of(row["content"])[piece]
+        text = chunks_of(row["content"])[chunk]
         first = next((start for start, _ in places_of(text, words, beginning)), 0)
         start = max(0, first - _BEFORE)
         cut = text[start : start + _SNIPPET_CHARACTERS]

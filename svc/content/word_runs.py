@@ -22,7 +22,7 @@ from itertools import chain
 from svc.budget import spent
 from svc.slices import run_some
 
-PIECES = 128  # places of one message or title
+CHUNKS = 128  # places of one message or title
 _FRESH_ROWS = 64
 _FRESH_LINES = 6_000
 _FAN = 8  # so many runs of a level are merged
@@ -250,7 +250,7 @@ def _lines_beginning(text: str, beginning: str) -> list[str]:
 def _live(conn: sqlite3.Connection, account_id: str, mark: str, places: Iterable[int]) -> set[int]:
     rows = conn.execute(
         f"SELECT value FROM json_each(?3) WHERE EXISTS ({_LIVE[mark]})",  # noqa: S608 - our own words
-        (account_id, PIECES, json.dumps(list(places))),
+        (account_id, CHUNKS, json.dumps(list(places))),
     )
     return {row[0] for row in rows}
 

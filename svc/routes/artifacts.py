@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from svc.content import artifacts, contents, projects
 from svc.content.artifacts import Artifact, ArtifactChanges, NewArtifact
 from svc.content.content_links import content_url
-from svc.content.contents import CONTENT_BYTES, PIECE_BYTES
+from svc.content.contents import CHUNK_BYTES, CONTENT_BYTES
 from svc.db import Database
 from svc.errors import ApiError
 from svc.routes.projects import IN_PROJECT, project_filter
@@ -309,9 +309,9 @@ def _range(request: Request, etag: str, size: int) -> tuple[int, int] | None:
 
 
 async def _chunks(db: Database, account_id: str, artifact: Artifact, start: int, end: int) -> AsyncGenerator[bytes, None]:
-    for number in range(start // PIECE_BYTES, -(-end // PIECE_BYTES)):
-        chunk = await db.read(contents.content_piece, account_id, artifact.id, artifact.sha256, number)
-        begin = number * PIECE_BYTES
+    for number in range(start // CHUNK_BYTES, -(-end // CHUNK_BYTES)):
+        chunk = await db.read(contents.content_chunk, account_id, artifact.id, artifact.sha256, number)
+        begin = number * CHUNK_BYTES
         yield chunk[max(start - begin, 0) : end - begin]
 
 

@@ -18,7 +18,7 @@ from svc.auth.accounts import Account
 from svc.billing.usage import day_of
 from svc.content import answers, contents
 from svc.content.artifacts import Artifact
-from svc.content.contents import PIECE_BYTES
+from svc.content.contents import CHUNK_BYTES
 from svc.content.conversations import Conversation
 from svc.content.history import Message
 from svc.content.projects import Project
@@ -161,7 +161,7 @@ async def _archive(state: State, account: Account) -> AsyncGenerator[bytes, None
             line = {**artifact.as_json(), "file": _file(artifact)}
             lines_of_artifacts.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
             with archive.open(_file(artifact), "w") as file:
-                while chunk := spool.read(PIECE_BYTES):
+                while chunk := spool.read(CHUNK_BYTES):
                     file.write(chunk)
                     yield sink.take()
     archive.writestr("artifacts.jsonl", b"".join(lines_of_artifacts))
@@ -179,8 +179,8 @@ async def _spool_content(db: Database, artifact: Artifact, spool: BinaryIO) -> N
     with storage():
         spool.seek(0)
         spool.truncate()
-        for number in range(-(-artifact.size // PIECE_BYTES)):
-            spool.write(await db.read(contents.content_piece, artifact.account_id, artifact.id, artifact.sha256, number))
+        for number in range(-(-artifact.size // CHUNK_BYTES)):
+            spool.write(await db.read(contents.content_chunk, artifact.account_id, artifact.id, artifact.sha256, number))
         spool.seek(0)
 
 

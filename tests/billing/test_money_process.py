@@ -341,7 +341,7 @@ class Told:
 
 
 def content_of(conn: sqlite3.Connection, content_id: str) -> bytes:
-    rows = conn.execute("SELECT content FROM artifact_pieces WHERE content_id = ? ORDER BY number", (content_id,))
+    rows = conn.execute("SELECT content FROM artifact_chunks WHERE content_id = ? ORDER BY number", (content_id,))
     return b"".join(row["content"] for row in rows)
 
 

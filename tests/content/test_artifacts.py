@@ -1,4 +1,4 @@
-"""What artifacts may be, wherever they come from: the rules of the schema, the quotas, and contents kept in pieces."""
+"""What artifacts may be, wherever they come from: the rules of the schema, the quotas, and contents kept in chunks."""
 
 import asyncio
 import base64
@@ -8,14 +8,14 @@ import sqlite3
 import pytest
 
 from svc.content import artifacts
-from svc.content.contents import CONTENT_BYTES, PIECE_BYTES
+from svc.content.contents import CHUNK_BYTES, CONTENT_BYTES
 from svc.errors import ApiError
 from tests.conftest import PASSWORD, Service, bearer
 from tests.routes.test_projects import make_project
 from tests.support.artifacts import LONG, get_content, make_artifact, put_content
 
 RUN_A, RUN_B = (f"run_{letter * 26}" for letter in "ab")
-# More than a piece and not a whole number of them.
+# More than a chunk and not a whole number of them.
 
 
 async def test_an_artifact_outlives_its_project(service: Service) -> None:
@@ -35,7 +35,7 @@ async def test_artifacts_are_deleted_with_the_account(service: Service) -> None:
     await make_artifact(service, headers, project_id=project["id"])
     await make_artifact(service, headers, content_base64=base64.b64encode(LONG).decode())
     assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)).status_code == 204
-    left = "SELECT (SELECT count(*) FROM artifacts), (SELECT count(*) FROM artifact_pieces), (SELECT count(*) FROM projects)"
+    left = "SELECT (SELECT count(*) FROM artifacts), (SELECT count(*) FROM artifact_chunks), (SELECT count(*) FROM projects)"
     assert tuple(await service.state["db"].read(lambda conn: conn.execute(left).fetchone())) == (0, 0, 0)
 
 
@@ -93,13 +93,13 @@ async def test_an_account_holds_10000_artifacts(service: Service) -> None:
         ("UPDATE artifacts SET account_id = 'user_nobody'", "FOREIGN KEY"),
         ("UPDATE artifacts SET content_id = 'content_unknown'", "FOREIGN KEY"),
         ("DELETE FROM artifact_contents", "FOREIGN KEY"),
-        ("UPDATE artifact_pieces SET number = -1", "piece_number_range"),
-        ("UPDATE artifact_pieces SET number = 128", "piece_number_range"),
-        ("UPDATE artifact_pieces SET content = zeroblob(0)", "piece_length"),
-        (f"UPDATE artifact_pieces SET content = zeroblob({PIECE_BYTES + 1})", "piece_length"),
-        ("UPDATE artifact_pieces SET content = 'text'", "BLOB"),
-        ("UPDATE artifact_pieces SET content_id = 'art_unknown'", "FOREIGN KEY"),
-        ("INSERT INTO artifact_pieces SELECT * FROM artifact_pieces", "UNIQUE"),
+        ("UPDATE artifact_chunks SET number = -1", "chunk_number_range"),
+        ("UPDATE artifact_chunks SET number = 128", "chunk_number_range"),
+        ("UPDATE artifact_chunks SET content = zeroblob(0)", "chunk_length"),
+        (f"UPDATE artifact_chunks SET content = zeroblob({CHUNK_BYTES + 1})", "chunk_length"),
+        ("UPDATE artifact_chunks SET content = 'text'", "BLOB"),
+        ("UPDATE artifact_chunks SET content_id = 'art_unknown'", "FOREIGN KEY"),
+        ("INSERT INTO artifact_chunks SELECT * FROM artifact_chunks", "UNIQUE"),
     ],
 )
 async def test_schema_refuses_invalid_artifacts(service: Service, change: str, rule: str) -> None:
@@ -134,7 +134,7 @@ async def test_artifact_of_an_agent_obeys_the_same_rules(service: Service) -> No
     assert gone.value.code == "invalid_api_key"
 
 
-async def test_content_of_one_piece_is_read_whole_during_writes(service: Service) -> None:
+async def test_content_of_one_chunk_is_read_whole_during_writes(service: Service) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers)
 

@@ -11,7 +11,7 @@ import pytest
 from svc import quota
 from svc.config import Config
 from svc.content import artifacts
-from svc.content.contents import PIECE_BYTES
+from svc.content.contents import CHUNK_BYTES
 from svc.db import Database, acting_for
 from svc.errors import ApiError
 from tests.conftest import Clocks, Service, bearer, serving
@@ -23,13 +23,13 @@ USUAL = {"name": "x", "content_type": "a/b", "project_id": None, "run_id": None,
 
 
 async def kept(db: Database) -> tuple[int, int, int]:
-    """How many artifacts, contents and pieces there are."""
-    tables = ("artifacts", "artifact_contents", "artifact_pieces")
+    """How many artifacts, contents and chunks there are."""
+    tables = ("artifacts", "artifact_contents", "artifact_chunks")
     query = f"SELECT {', '.join(f'(SELECT count(*) FROM {table})' for table in tables)}"
     return await db.read(lambda conn: tuple(conn.execute(query).fetchone()))
 
 
-async def a_piece_is_there(db: Database) -> None:
+async def a_chunk_is_there(db: Database) -> None:
     async with asyncio.timeout(30):
         while (await kept(db))[2] == 0:
             await asyncio.sleep(0)
@@ -43,13 +43,13 @@ async def test_contents_are_written_a_mebibyte_per_transaction(service: Service)
     def note(sql: str) -> None:
         if sql == "COMMIT":
             transactions.append(0)
-        elif sql.lstrip().startswith("INSERT INTO artifact_pieces"):
+        elif sql.lstrip().startswith("INSERT INTO artifact_chunks"):
             transactions[-1] += 1
 
     await db.write(lambda tx: tx.set_trace_callback(note))
     acting_for.set(ada)
     flood = [asyncio.ensure_future(artifacts.add_artifact(db, ada, bytes(8 * MIB), **USUAL)) for _ in range(3)]
-    await a_piece_is_there(db)
+    await a_chunk_is_there(db)
     acting_for.set(bob)
     before = len(transactions)
     for _ in range(3):
@@ -59,7 +59,7 @@ async def test_contents_are_written_a_mebibyte_per_transaction(service: Service)
     )
     assert not any(job.done() for job in flood)
     await asyncio.gather(*flood)
-    assert sum(transactions) == 3 * 8 * MIB // PIECE_BYTES and max(transactions) == MIB // PIECE_BYTES
+    assert sum(transactions) == 3 * 8 * MIB // CHUNK_BYTES and max(transactions) == MIB // CHUNK_BYTES
 
 
 async def test_content_is_visible_only_when_whole(service: Service) -> None:
@@ -71,7 +71,7 @@ async def test_content_is_visible_only_when_whole(service: Service) -> None:
         while (await kept(db))[2] < 2:
             await asyncio.sleep(0)
     looked_at = threading.Event()
-    holding = asyncio.create_task(db.write(lambda tx: looked_at.wait(30)))  # the writer, between two pieces
+    holding = asyncio.create_task(db.write(lambda tx: looked_at.wait(30)))  # the writer, between two chunks
     assert (await get_content(service, headers, made["id"])).content == b"old"
     assert (await service.client.get("/artifacts", headers=headers)).json()["data"] == [made]
     assert not replacing.done()
@@ -83,7 +83,7 @@ async def test_content_is_visible_only_when_whole(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "sizes", [[], [0], [1, 0, 2], [PIECE_BYTES - 1, 2], [PIECE_BYTES] * 2, [3 * PIECE_BYTES + 5, 7, PIECE_BYTES]]
+    "sizes", [[], [0], [1, 0, 2], [CHUNK_BYTES - 1, 2], [CHUNK_BYTES] * 2, [3 * CHUNK_BYTES + 5, 7, CHUNK_BYTES]]
 )
 async def test_chunks_of_any_size_become_one_content(service: Service, sizes: list[int]) -> None:
     session, db = await service.sign_up(), service.state["db"]
@@ -103,7 +103,7 @@ async def test_unfinished_content_is_deleted(service: Service, what: str) -> Non
     writing = asyncio.create_task(
         artifacts.replace_content(db, account_id, made["id"], [BIG], content_type=None, now_seconds=1.0)
     )
-    await a_piece_is_there(db)
+    await a_chunk_is_there(db)
     left = (1, 1, 0)
     if what == "cancelled":
         writing.cancel()
@@ -126,13 +126,13 @@ async def test_next_start_deletes_only_unfinished_contents(config: Config, clock
     async with serving(config, clocks) as service:
         session = await service.sign_up()
         headers = bearer(session["access_token"])
-        whole = await make_artifact(service, headers, content="x" * PIECE_BYTES)
+        whole = await make_artifact(service, headers, content="x" * CHUNK_BYTES)
         await make_artifact(service, headers, content="")
         before = await kept(service.state["db"])
     with contextlib.closing(sqlite3.connect(config.data_dir / "service.db", isolation_level=None)) as conn:
         account_id = session["user"]["id"]
         conn.execute("INSERT INTO artifact_contents VALUES (?, 'content_half')", (account_id,))
-        conn.execute("INSERT INTO artifact_pieces VALUES (?, 'content_half', 0, zeroblob(9))", (account_id,))
+        conn.execute("INSERT INTO artifact_chunks VALUES (?, 'content_half', 0, zeroblob(9))", (account_id,))
     async with serving(config, clocks) as service:
         assert await kept(service.state["db"]) == before == (2, 2, 1)
-        assert (await get_content(service, headers, whole["id"])).content == b"x" * PIECE_BYTES
+        assert (await get_content(service, headers, whole["id"])).content == b"x" * CHUNK_BYTES

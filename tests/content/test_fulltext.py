@@ -1,4 +1,4 @@
-"""The words of messages: in pieces, indexed to the end whatever their length, found by their owner alone, and gone with them."""
+"""The words of messages: in chunks, indexed to the end whatever their length, found by their owner alone, and gone with them."""
 
 import asyncio
 import sqlite3
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from svc import db as database
 from svc.auth import accounts
 from svc.content import conversations, fulltext
-from svc.content.fulltext import INDEXED_CHARACTERS, MESSAGES, PIECE_CHARACTERS, PIECES
+from svc.content.fulltext import CHUNK_CHARACTERS, CHUNKS, INDEXED_CHARACTERS, MESSAGES
 from svc.content.word_runs import words_beginning
 from tests.bench_words import KINDS, measure, note_transactions
 from tests.content.test_history import NOW, ada, bob, conn  # noqa: F401 - fixtures
@@ -27,16 +27,16 @@ def say(conn: sqlite3.Connection, account_id: str, content: str) -> int:  # noqa
 
 
 @given(st.text("ab ", max_size=5_000))
-def test_the_pieces_of_a_text_are_the_text(text: str) -> None:
-    pieces = fulltext.pieces_of(text)
-    assert "".join(pieces) == text and all(0 < len(piece) <= PIECE_CHARACTERS for piece in pieces)
+def test_the_chunks_of_a_text_are_the_text(text: str) -> None:
+    chunks = fulltext.chunks_of(text)
+    assert "".join(chunks) == text and all(0 < len(chunk) <= CHUNK_CHARACTERS for chunk in chunks)
 
 
-def test_long_text_is_indexed_in_a_limited_number_of_pieces() -> None:
+def test_long_text_is_indexed_in_a_limited_number_of_chunks() -> None:
     for text in ("word " * INDEXED_CHARACTERS, "x" * (2 * INDEXED_CHARACTERS)):
-        pieces = fulltext.pieces_of(text)
-        assert "".join(pieces) == text[:INDEXED_CHARACTERS] and len(pieces) <= PIECES
-    assert not any(piece.rstrip().endswith("wor") for piece in fulltext.pieces_of("word " * 10_000)), "cut between words"
+        chunks = fulltext.chunks_of(text)
+        assert "".join(chunks) == text[:INDEXED_CHARACTERS] and len(chunks) <= CHUNKS
+    assert not any(chunk.rstrip().endswith("wor") for chunk in fulltext.chunks_of("word " * 10_000)), "cut between words"
 
 
 def test_a_long_message_is_indexed_to_its_end_in_steps(conn: sqlite3.Connection, ada: str) -> None:  # noqa: F811
@@ -47,7 +47,7 @@ def test_a_long_message_is_indexed_to_its_end_in_steps(conn: sqlite3.Connection,
         steps += 1
     assert steps > 1 and not fulltext.index_some(conn)
     (place,) = MESSAGES.newest(conn, ada, ["giraffe"], 1)
-    assert place // PIECES == number
+    assert place // CHUNKS == number
 
 
 def test_words_are_found_only_by_their_account(

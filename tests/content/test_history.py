@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from svc.auth import accounts
 from svc.content import conversations, fulltext, history, recall, search, word_runs
-from svc.content.fulltext import PIECES, pieces_of
+from svc.content.fulltext import CHUNKS, chunks_of
 from svc.content.words import indexed_words
 from svc.errors import ApiError
 from svc.schema import SCHEMA
@@ -40,13 +40,13 @@ def check_indexes(conn: sqlite3.Connection) -> None:
     """Fails when the index of words holds anything but the words of messages and titles."""
     tidy(conn)
     messages = {
-        (account_id, word, number * PIECES + piece)
+        (account_id, word, number * CHUNKS + chunk)
         for account_id, number, content in conn.execute("SELECT account_id, number, content FROM messages")
-        for piece, part in enumerate(pieces_of(content))
+        for chunk, part in enumerate(chunks_of(content))
         for word in indexed_words(part)
     }
     titles = {
-        (account_id, "=" + word, number * PIECES + version)
+        (account_id, "=" + word, number * CHUNKS + version)
         for account_id, number, version, title in conn.execute(
             "SELECT account_id, number, title_version, title FROM conversations WHERE title IS NOT NULL"
         )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.content import word_runs
-from svc.content.word_runs import PIECES, add, newest_places, remove, tidy_some, words_beginning
+from svc.content.word_runs import CHUNKS, add, newest_places, remove, tidy_some, words_beginning
 from svc.ids import new_id
 from tests.content.test_history import NOW, account, indexed, new_database, tidy
 
@@ -37,11 +37,11 @@ class Texts:
         statement = "INSERT INTO messages (id, account_id, run_id, role, content, created_at) VALUES (?, ?, 'r', 'user', '', 1)"
         number = self.conn.execute(statement, (new_id("msg", NOW), self.account_id)).lastrowid or 0
         self.words[number] = words
-        add(self.conn, self.account_id, "", number * PIECES, words)
+        add(self.conn, self.account_id, "", number * CHUNKS, words)
 
     def remove(self, number: int, size_bytes: int = 1) -> None:
         del self.words[number]
-        remove(self.conn, self.account_id, "", number * PIECES, (number + 1) * PIECES, size_bytes)
+        remove(self.conn, self.account_id, "", number * CHUNKS, (number + 1) * CHUNKS, size_bytes)
         self.conn.execute("DELETE FROM messages WHERE number = ?", (number,))
 
     def check_searches(self, most: int = 3) -> None:
@@ -49,7 +49,7 @@ class Texts:
             for beginning in (False, True):
                 asked = word[:1] if beginning else word
                 wanted = [
-                    number * PIECES
+                    number * CHUNKS
                     for number, words in self.words.items()
                     if (any(one.startswith(asked) for one in words) if beginning else asked in words)
                 ]
@@ -91,7 +91,7 @@ def test_searches_find_what_is_stored_after_each_step(operations: list[set[str] 
     tidy(texts.conn)
     texts.check_searches(most=100)
     texts.check_words()
-    stored = {(texts.account_id, word, number * PIECES) for number, words in texts.words.items() for word in words}
+    stored = {(texts.account_id, word, number * CHUNKS) for number, words in texts.words.items() for word in words}
     assert indexed(texts.conn) == stored, "and nothing of what was removed"
     texts.conn.close()
 
@@ -135,14 +135,14 @@ def test_words_are_deleted_with_their_account() -> None:
     bob = account(texts.conn, "bob@example.com")
     for place in range(50):
         texts.add({"zebra", f"w{place}"})
-        add(texts.conn, bob, "", place * PIECES, {"lion"})
+        add(texts.conn, bob, "", place * CHUNKS, {"lion"})
     while word_runs.delete_some(texts.conn, texts.account_id):
         pass
     assert {account_id for account_id, _, _ in indexed(texts.conn)} == {bob}
     tables = ("fresh_words", "word_runs", "word_purges")
     left = [texts.conn.execute(f"SELECT 1 FROM {table} WHERE account_id = ?", (texts.account_id,)).fetchone() for table in tables]
     assert left == [None] * 3
-    assert newest_places(texts.conn, bob, "", ["lion"], 1) == [49 * PIECES]
+    assert newest_places(texts.conn, bob, "", ["lion"], 1) == [49 * CHUNKS]
 
 
 def test_a_purge_waits_longer_the_more_there_is_unless_a_quarter_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:

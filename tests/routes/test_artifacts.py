@@ -14,7 +14,7 @@ import pytest
 
 from svc import quota
 from svc.content import artifacts
-from svc.content.contents import CONTENT_BYTES, PIECE_BYTES
+from svc.content.contents import CHUNK_BYTES, CONTENT_BYTES
 from tests.conftest import JSON, PASSWORD, Service, bearer
 from tests.routes.test_projects import make_project
 from tests.support.artifacts import LONG, UNKNOWN, get_content, make_artifact, put_content
@@ -23,11 +23,11 @@ from tests.support.server import hang_up, read_to_end, running_server
 FIELDS = {"id", "name", "content_type", "size", "sha256", "project_id", "run_id", "content_url", "created_at", "updated_at"}
 RUN_A, RUN_B = (f"run_{letter * 26}" for letter in "ab")
 DIGITS = b"0123456789"
-# More than a piece and not a whole number of them.
+# More than a chunk and not a whole number of them.
 
 
-async def stored_pieces(service: Service) -> int:
-    count: int = await service.state["db"].read(lambda conn: conn.execute("SELECT count(*) FROM artifact_pieces").fetchone()[0])
+async def stored_chunks(service: Service) -> int:
+    count: int = await service.state["db"].read(lambda conn: conn.execute("SELECT count(*) FROM artifact_chunks").fetchone()[0])
     return count
 
 
@@ -60,7 +60,7 @@ async def test_artifact_is_returned_as_created(service: Service) -> None:
     assert (await get_content(service, headers, made["id"])).content == content
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\0\r\n", LONG, LONG[:PIECE_BYTES], LONG[: PIECE_BYTES + 1]])
+@pytest.mark.parametrize("content", [b"", b"\xff\0\r\n", LONG, LONG[:CHUNK_BYTES], LONG[: CHUNK_BYTES + 1]])
 async def test_base64_content_is_stored_as_bytes(service: Service, content: bytes) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content_base64=base64.b64encode(content).decode())
@@ -108,7 +108,7 @@ async def test_delete_removes_the_artifact_and_its_content(service: Service) -> 
         answer = await service.client.request(method, f"/artifacts/{made['id']}{path}", json={}, headers=headers)
         assert answer.status_code == 404
     assert (await service.client.get("/artifacts", headers=headers)).json()["data"] == []
-    assert await stored_pieces(service) == 0
+    assert await stored_chunks(service) == 0
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ async def test_put_replaces_content_and_type(service: Service, content: bytes) -
     assert (await service.client.get(f"/artifacts/{made['id']}", headers=headers)).json() == replaced.json()
     answer = await get_content(service, headers, made["id"])
     assert (answer.content, answer.headers["content-type"]) == (content, "audio/wav")
-    assert await stored_pieces(service) == -(-len(content) // PIECE_BYTES)
+    assert await stored_chunks(service) == -(-len(content) // CHUNK_BYTES)
 
 
 async def test_put_without_type_keeps_the_type(service: Service) -> None:
@@ -318,7 +318,7 @@ async def test_put_is_rejected_before_the_body_is_read(
 async def test_rejected_artifact_stores_no_content(service: Service, wrong: dict[str, str], status: int) -> None:
     headers, db = await service.bearer(), service.state["db"]
     before = await db.write(lambda tx: tx.total_changes)
-    body = {"name": "x", "content": "x" * (9 * PIECE_BYTES), **wrong}
+    body = {"name": "x", "content": "x" * (9 * CHUNK_BYTES), **wrong}
     assert (await service.client.post("/artifacts", json=body, headers=headers)).status_code == status
     assert await db.write(lambda tx: tx.total_changes) == before
 
@@ -382,8 +382,8 @@ async def test_range_returns_its_bytes(service: Service, asked: str, start: int,
     }
 
 
-@pytest.mark.parametrize("start", [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES, len(LONG) - 1])
-@pytest.mark.parametrize("length", [1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, len(LONG)])
+@pytest.mark.parametrize("start", [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES, len(LONG) - 1])
+@pytest.mark.parametrize("length", [1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, len(LONG)])
 async def test_range_crosses_stored_chunks(service: Service, start: int, length: int) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content_base64=base64.b64encode(LONG).decode())
@@ -575,7 +575,7 @@ async def test_replaced_content_cuts_a_slow_download_with_little_memory(tmp_path
         await asyncio.sleep(0.5)
         assert server.counts().rss_bytes - before < 4 * CONTENT_BYTES
         await client.put(path, content=b"new", headers=headers)
-        assert PIECE_BYTES < len(await read_to_end(readers[0][0])) < CONTENT_BYTES
+        assert CHUNK_BYTES < len(await read_to_end(readers[0][0])) < CONTENT_BYTES
         for _, writer in readers:
             await hang_up(writer)
         assert (await client.get(path, headers=headers)).content == b"new"

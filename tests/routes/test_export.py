@@ -27,7 +27,7 @@ NOT_EXPORTED = {
     "oauth_flows": "sign-ins under way",
     "oauth_codes": "sign-ins under way",
     "artifact_contents": "the artifacts' files",
-    "artifact_pieces": "the artifacts' files",
+    "artifact_chunks": "the artifacts' files",
     "wallets": "the sum of the ledger",
     "holds": "requests under way",
     "reserved_room": "requests under way",
@@ -162,20 +162,20 @@ async def test_many_and_large_rows_are_exported_in_order(service: Service) -> No
 
 async def test_content_replaced_during_export_is_read_again(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     headers = await service.bearer()
-    content = "old" * contents.PIECE_BYTES
+    content = "old" * contents.CHUNK_BYTES
     for name in ("one", "two"):
         await service.client.post("/artifacts", json={"name": name, "content": content}, headers=headers)
     listed = (await service.client.get("/artifacts", headers=headers)).json()["data"]
-    read, db = contents.content_piece, service.state["db"]
+    read, db = contents.content_chunk, service.state["db"]
     replaced = []
 
-    def content_piece(conn: sqlite3.Connection, *arguments: Any) -> bytes:
-        if len(replaced) < 2 and arguments[-1] == 1:  # as if it had happened between two pieces
+    def content_chunk(conn: sqlite3.Connection, *arguments: Any) -> bytes:
+        if len(replaced) < 2 and arguments[-1] == 1:  # as if it had happened between two chunks
             replaced.append(arguments[1])
             raise contents.ContentReplaced
         return read(conn, *arguments)
 
-    monkeypatch.setattr(contents, "content_piece", content_piece)
+    monkeypatch.setattr(contents, "content_chunk", content_chunk)
     archive = await archive_of(service, headers)
     assert len(listed) == 2 and replaced[0] == replaced[1]
     assert [archive.read(artifact["file"]) for artifact in lines(archive, "artifacts")] == [content.encode()] * 2
@@ -200,8 +200,8 @@ async def test_export_is_streamed_in_bounded_memory(tmp_path: Path) -> None:
             with (tmp_path / "export.zip").open("wb") as file:
                 async with client.stream("GET", EXPORT) as answer:
                     assert answer.status_code == 200 and "content-length" not in answer.headers
-                    async for piece in answer.aiter_raw(256 * 1024):
-                        size += file.write(piece)
+                    async for chunk in answer.aiter_raw(256 * 1024):
+                        size += file.write(chunk)
                         most = max(most, server.counts().rss_bytes)
             assert size > 75_000_000 and most - before < 40_000_000
             async with client.stream("GET", EXPORT) as answer:  # a disconnect does no harm

@@ -5,11 +5,11 @@ from typing import Any
 
 import httpx
 
-from svc.content.contents import PIECE_BYTES
+from svc.content.contents import CHUNK_BYTES
 from tests.conftest import Service
 
 UNKNOWN = "art_unknown"
-LONG = random.Random(8).randbytes(2 * PIECE_BYTES + 1234)
+LONG = random.Random(8).randbytes(2 * CHUNK_BYTES + 1234)
 
 
 async def make_artifact(service: Service, headers: dict[str, str], **fields: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ INSERT INTO usage_days VALUES ('a', '2026-09-21', 'paid/m', 'key_1', 2, 2, 4, 71
 INSERT INTO projects VALUES ('proj_1', 'a', 'plans', 'Be brief.', 6, 1, 1);
 INSERT INTO artifact_contents VALUES ('a', 'content_1');
 INSERT INTO artifacts VALUES ('art_1', 'a', 'proj_1', 'run_1', 'notes.txt', 'text/plain', 6, zeroblob(32), 'content_1', 1, 1);
-INSERT INTO artifact_pieces VALUES ('a', 'content_1', 0, x'68656c'), ('a', 'content_1', 1, x'6c6f21');
+INSERT INTO artifact_chunks VALUES ('a', 'content_1', 0, x'68656c'), ('a', 'content_1', 1, x'6c6f21');
 INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at, status, output, finished_at) VALUES
     ('run_1', 'a', 'write', 'm', 6, 'proj_1', 1, 'final', 'done', 2);
 INSERT INTO conversations VALUES (1, 'conv_1', 'a', 'proj_1', 'Thunderstorms', 0, 1, 1);
