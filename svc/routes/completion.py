@@ -93,10 +93,10 @@ async def respond(
         async with around(), call:
             with attended(request.receive, state.drain, caller.id, interrupt):
                 completion, written = await call.complete()
-        if call.text_bytes > writer.long_bytes:
-            written = await _off_loop(request, writer.answer, completion, written)
-        else:
+        if call.text_bytes <= writer.long_bytes:
             written = writer.answer(completion, written)
+        else:
+            written = await _off_loop(request, writer.answer, completion, written)
     finally:
         context_of(request).log_fields.update(call.log_fields)
     if call.paid:
@@ -117,12 +117,13 @@ async def _events(
             try:
                 async with contextlib.aclosing(call.stream()) as chunks:
                     async for together in chunks:
-                        if call.text_bytes > writer.long_bytes:
-                            written = await _off_loop(request, writer.events, together)
-                        else:
-                            written = writer.events(together)
-                        for events in written:
+                        if call.text_bytes <= writer.long_bytes:
+                            for events in writer.events(together):
+                                yield events
+                            continue
+                        for events in await _off_loop(request, writer.events, together):
                             yield events
+                            await asyncio.sleep(0)  # events may have megabytes
             except asyncio.CancelledError:
                 if interrupt.reason is None:
                     raise
@@ -134,7 +135,10 @@ async def _events(
             raise
     finally:
         context_of(request).log_fields.update(call.log_fields)
-    yield LastBlock(await _off_loop(request, writer.end) if call.text_bytes > writer.long_bytes else writer.end())
+    if call.text_bytes <= writer.long_bytes:
+        yield LastBlock(writer.end())
+    else:
+        yield await _off_loop(request, writer.end)
 
 
 async def _off_loop(request: Request, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -48,15 +48,15 @@ _INPUT = _Stream("custom_tool_call_input", "input")
 class ResponseWriter(BlockWriter):
     """Writes one response. `tools` are the tools of the request by their names at the model server.
 
-    `echo` are the fields repeated from the request. With `summary`, reasoning is also returned as its own summary. `remember`
-    gets the items of a complete answer, as JSON by their ids.
+    `echo` are the fields repeated from the request, as JSON. With `summary`, reasoning is also returned as its own summary.
+    `remember` gets the items of a complete answer, as JSON by their ids.
     """
 
     def __init__(
         self,
         call: ChatCall,
         *,
-        echo: Mapping[str, Fragment],
+        echo: Mapping[str, bytes],
         tools: Mapping[str, NamedTool],
         summary: bool,
         clock: Callable[[], float],
@@ -64,7 +64,9 @@ class ResponseWriter(BlockWriter):
     ) -> None:
         super().__init__(call)
         self._id = _new_id("resp")
-        self._echo = echo
+        self._echo = {name: Fragment(value) for name, value in echo.items()}
+        if sum(map(len, echo.values())) > self.long_bytes:
+            self.long_bytes = -1  # even a short answer is long with its echo
         self._tools = tools
         self._summary = summary
         self._clock = clock

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from orjson import Fragment
-
 from svc.errors import ApiError
 from svc.inference.blocks import ascii_json
 from svc.inference.formats.item_memory import ItemMemory
@@ -95,7 +93,7 @@ def _of_text(sent: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _echo(sent: dict[str, Any]) -> dict[str, Fragment]:
+def _echo(sent: dict[str, Any]) -> dict[str, bytes]:
     text, reasoning = sent.get("text") or {}, sent.get("reasoning") or {}
     format = {"type": "text", **(text.get("format") or {})}
     if format["type"] == "json_schema":
@@ -107,7 +105,7 @@ def _echo(sent: dict[str, Any]) -> dict[str, Fragment]:
         "text": {**{name: value for name, value in text.items() if value is not None}, "format": format},
         "tools": [_echoed_tool(tool) for tool in sent.get("tools", ()) if tool["type"] in OWN_TOOLS],
     }
-    return {name: Fragment(ascii_json(value)) for name, value in echo.items()}
+    return {name: ascii_json(value) for name, value in echo.items()}
 
 
 def _echoed_tool(tool: dict[str, Any]) -> dict[str, Any]:
