@@ -244,42 +244,35 @@ def _add(archive: tarfile.TarFile, name: str, size_bytes: int, source: BinaryIO)
 
 
 def _extract(archive: BinaryIO, folder: Path) -> dict[str, Any]:
-    """Write the members, which must have known names, into `folder`, and check their digests."""
-    manifest: dict[str, Any] | None = None
+    """Write the members, which must have known names, into `folder`, and check their digests; return the manifest."""
     with tarfile.open(fileobj=archive, mode="r|") as tar:
-        for member in tar:
-            if manifest is None:
-                manifest = _manifest(tar, member)
-                continue
-            if member.name not in manifest["sha256"] or not member.isreg():
+        members = iter(tar)
+        manifest = _manifest(tar, next(members, None))
+        for member in members:
+            source = tar.extractfile(member) if member.isreg() and member.name in manifest["sha256"] else None
+            if source is None:
                 raise StartError("the archive is not a backup of this service, or was changed")
             path = folder / member.name
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            source = tar.extractfile(member)
-            assert source is not None  # a regular file has content
             _write(path, source)
-    for name, digest in (manifest or {}).get("sha256", {}).items():
+    for name, digest in manifest["sha256"].items():
         if not (folder / name).exists() or _file_digest(folder / name) != digest:
             raise StartError(f"the archive is damaged: {name} is missing or was changed")
-    if manifest is None:
-        raise StartError("the archive is empty")
     return manifest
 
 
-def _manifest(tar: tarfile.TarFile, member: tarfile.TarInfo) -> dict[str, Any]:
-    foreign = StartError("the archive is not a backup of this service")
-    source = tar.extractfile(member) if member.name == MANIFEST and member.size <= _MANIFEST_BYTES else None
-    if source is None:
-        raise foreign
+def _manifest(tar: tarfile.TarFile, member: tarfile.TarInfo | None) -> dict[str, Any]:
+    is_manifest = member is not None and member.name == MANIFEST and member.size <= _MANIFEST_BYTES
+    source = tar.extractfile(member) if member and is_manifest else None
     try:
-        manifest = orjson.loads(source.read())
-    except orjson.JSONDecodeError:
-        raise foreign from None
-    digests = manifest.get("sha256") if isinstance(manifest, dict) else None
-    known = isinstance(digests, dict) and {*_REQUIRED} <= {*digests} <= {DATABASE, *_SECRETS}
-    if not known or manifest.get("format") != _FORMAT or type(manifest.get("schema_version")) is not int:
-        raise foreign
-    return dict(manifest)
+        manifest = orjson.loads(source.read()) if source else {}
+        digests, version = manifest["sha256"], manifest["schema_version"]
+        known = {*_REQUIRED} <= {*digests} <= {DATABASE, *_SECRETS} and type(digests) is dict
+        if known and manifest["format"] == _FORMAT and type(version) is int:
+            return dict(manifest)
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        pass  # it is not one of ours
+    raise StartError("the archive is not a backup of this service")
 
 
 @contextlib.contextmanager
