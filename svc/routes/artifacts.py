@@ -72,7 +72,7 @@ async def create_artifact(request: Request, caller: Caller, body: NewArtifact) -
     artifact = await artifacts.add_artifact(
         state.db,
         caller.id,
-        await _apart_if_big(text, decode),
+        await asyncio.to_thread(decode, text) if len(text) > MIB else decode(text),
         name=body.name,
         content_type=body.content_type or usual_type,
         project_id=body.project_id,
@@ -107,10 +107,6 @@ def _decoded(text: str) -> bytes:
         return b"".join(binascii.a2b_base64(text[start : start + MIB], strict_mode=True) for start in range(0, len(text), MIB))
     except ValueError:
         raise wrong from None
-
-
-async def _apart_if_big(text: str, decode: Callable[[str], bytes]) -> bytes:
-    return await asyncio.to_thread(decode, text) if len(text) > MIB else decode(text)
 
 
 @describes(
@@ -221,13 +217,15 @@ async def show_content(request: Request, caller: Caller) -> Response:
     db, artifact_id = request.state.db, request.path_params["artifact_id"]
     while True:
         artifact = await db.read(artifacts.artifact_by_id, caller.id, artifact_id)
-        headers = _validators(artifact)
-        if _is_known(request, headers["etag"]):
+        etag = f'"{artifact.sha256.hex()}"'
+        headers = {"etag": etag, "cache-control": "private, no-cache"}
+        known = ",".join(request.headers.getlist("if-none-match")).split(",")
+        if {etag, "*"} & {tag.strip().removeprefix("W/") for tag in known}:
             return Response(status_code=304, headers=headers)
         headers |= _file_headers(artifact, caller.auth == LINK)
         if request.method == "HEAD":
             return Response(headers={**headers, "content-length": str(artifact.size)})
-        asked = _range(request, headers["etag"], artifact.size)
+        asked = _range(request, etag, artifact.size)
         start, end = asked or (0, artifact.size)
         headers["content-length"] = str(end - start)
         if asked:
@@ -239,15 +237,6 @@ async def show_content(request: Request, caller: Caller) -> Response:
         except contents.ContentReplaced:
             continue
         return StreamingResponse(_chain(first, chunks), 206 if asked else 200, headers)
-
-
-def _validators(artifact: Artifact) -> dict[str, str]:
-    return {"etag": f'"{artifact.sha256.hex()}"', "cache-control": "private, no-cache"}
-
-
-def _is_known(request: Request, etag: str) -> bool:
-    tags = [tag.strip().removeprefix("W/") for tag in ",".join(request.headers.getlist("if-none-match")).split(",")]
-    return etag in tags or "*" in tags
 
 
 def _file_headers(artifact: Artifact, by_link: bool) -> dict[str, str]:

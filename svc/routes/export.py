@@ -139,7 +139,9 @@ async def _archive(state: State, account: Account) -> AsyncGenerator[bytes, None
 
     db, sink = state.db, _Sink()
     archive = zipfile.ZipFile(sink, "w")  # type: ignore[call-overload]
-    archive.writestr("account.json", orjson.dumps(_account(account), option=orjson.OPT_INDENT_2) + b"\n")
+    found = {name: getattr(account, name) for name in ("id", "email", "name", "tier", "default_model", "memory_enabled")}
+    found["created_at"] = timestamp(account.created_at)
+    archive.writestr("account.json", orjson.dumps(found, option=orjson.OPT_INDENT_2) + b"\n")
     for kind in KINDS:
         # Zip64, because the size is unknown.
         with archive.open(f"{kind}.jsonl", "w", force_zip64=True) as file:
@@ -167,11 +169,6 @@ async def _archive(state: State, account: Account) -> AsyncGenerator[bytes, None
     archive.writestr("artifacts.jsonl", b"".join(lines_of_artifacts))
     archive.close()
     yield sink.take()
-
-
-def _account(account: Account) -> dict[str, Any]:
-    plain = ("id", "email", "name", "tier", "default_model", "memory_enabled")
-    return {**{field: getattr(account, field) for field in plain}, "created_at": timestamp(account.created_at)}
 
 
 async def _spool_content(db: Database, artifact: Artifact, spool: BinaryIO) -> None:
