@@ -4,9 +4,8 @@ Model servers quote the caller's values in their errors. So a refusal counts onl
 the field. It is remembered for a limited time, once the request without the field has succeeded.
 """
 
-import functools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 from svc.errors import UpstreamFault
@@ -91,25 +90,19 @@ def refused_fields(fault: UpstreamFault, added: Collection[str]) -> frozenset[st
         of_the_value = _CONDITION.search(message) or (named == "max_tokens" and limit_too_large(fault))
         return frozenset() if of_the_value else frozenset({named})
     for problems in ([message], _BETWEEN_PROBLEMS.split(message)):
-        found = [*_refused_in(problems, added)]
-        if len(found) == len(problems):
-            return frozenset(found)
+        found = [_refused_in(problem, added) for problem in problems]
+        if all(found):
+            return frozenset(filter(None, found))
     return frozenset()
 
 
-@functools.cache  # at the first refusal: compiling them would delay a start by milliseconds
-def _refusals() -> list[re.Pattern[str]]:
-    return [re.compile(sentence, re.DOTALL) for sentence in _REFUSALS]
-
-
-def _refused_in(problems: list[str], added: Collection[str]) -> Iterator[str]:
-    for problem in problems:
-        match = next((match for refusal in _refusals() if (match := refusal.fullmatch(problem.strip()))), None)
-        if match is None:
-            continue
-        holder = match.groupdict().get("holder")
-        if named := _added_at(f"{holder}.{match['path']}" if holder else match["path"], added):
-            yield named
+def _refused_in(problem: str, added: Collection[str]) -> str | None:
+    # Compiled at the first refusal, and cached by `re`: compiling them would delay a start by milliseconds.
+    matches = (re.fullmatch(sentence, problem.strip(), re.DOTALL) for sentence in _REFUSALS)
+    if (match := next(filter(None, matches), None)) is None:
+        return None
+    holder = match.groupdict().get("holder")
+    return _added_at(f"{holder}.{match['path']}" if holder else match["path"], added)
 
 
 def _added_at(path: str, added: Collection[str]) -> str | None:
