@@ -50,12 +50,8 @@ async def status_socket(folder: Path, answers: Mapping[str, Callable[[], dict[st
 
     Raises OSError if the file system has no sockets.
     """
-    open_connections: set[asyncio.Task[Any]] = set()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task
-        open_connections.add(task)
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
                 line = (await reader.readline()).decode("latin-1").strip()
@@ -64,7 +60,6 @@ async def status_socket(folder: Path, answers: Mapping[str, Callable[[], dict[st
         except (TimeoutError, OSError, ValueError):
             pass  # the command has disconnected, sends no line, or too long a line
         finally:
-            open_connections.discard(task)
             writer.close()
 
     (folder / _NAME).unlink(missing_ok=True)  # left by a crash: no other process has locked the folder
@@ -82,9 +77,6 @@ async def status_socket(folder: Path, answers: Mapping[str, Callable[[], dict[st
     finally:
         server.close()
         (folder / _NAME).unlink(missing_ok=True)
-        for task in open_connections:
-            task.cancel()
-        await asyncio.gather(*open_connections, return_exceptions=True)
 
 
 def ask(folder: Path, line: str = "status") -> dict[str, Any] | None:
