@@ -19,7 +19,7 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
 
-def test_what_was_freed_goes_back() -> None:
+def test_freed_memory_returns_to_the_system() -> None:
     libc = ctypes.CDLL(None)
     libc.malloc.restype = ctypes.c_void_p
     # Of a size that malloc takes from its heap; the last one keeps the heap from ending with what was freed.
@@ -34,7 +34,7 @@ def test_what_was_freed_goes_back() -> None:
     libc.free(ctypes.c_void_p(blocks[-1]))
 
 
-def test_a_tls_connection_goes_on_without_the_pages_of_its_buffer(tmp_path: Path) -> None:
+def test_tls_connection_works_after_its_buffer_is_released(tmp_path: Path) -> None:
     files = tls_files(tmp_path, ["localhost"], time.time())
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(files.cert, files.key)
@@ -64,5 +64,5 @@ def test_a_tls_connection_goes_on_without_the_pages_of_its_buffer(tmp_path: Path
     assert kept[0][0] > 100_000
 
 
-def test_other_connections_have_nothing_to_give_back() -> None:
+def test_plain_connection_has_no_buffer_to_release() -> None:
     release_tls_buffer(asyncio.BaseTransport())

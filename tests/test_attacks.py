@@ -32,7 +32,7 @@ async def calm(lab: Laboratory) -> Outcome:
 
 
 @pytest.mark.parametrize("name", sorted(ATTACKS))
-async def test_an_attack_stops_nobody_else(lab: Laboratory, calm: Outcome, name: str) -> None:
+async def test_attack_does_not_block_other_accounts(lab: Laboratory, calm: Outcome, name: str) -> None:
     outcomes = []
     for _ in range(TRIES):
         outcomes.append(found := await lab.play(ATTACKS[name]))

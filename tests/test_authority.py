@@ -15,7 +15,7 @@ def files(tmp_path: Path) -> TlsFiles:
     return tls_files(tmp_path, NAMES, NOW)
 
 
-def test_the_keys_are_private_and_the_ca_can_sign_only_servers(files: TlsFiles) -> None:
+def test_keys_are_private_and_the_ca_signs_only_servers(files: TlsFiles) -> None:
     assert [mode(files.key), mode(files.ca.with_name("ca-key.pem")), mode(files.ca.parent)] == [0o600, 0o600, 0o700]
     ca, server = cert_of(files.ca), cert_of(files.cert)
     limits = ca.extensions.get_extension_for_class(x509.BasicConstraints)
@@ -26,12 +26,12 @@ def test_the_keys_are_private_and_the_ca_can_sign_only_servers(files: TlsFiles) 
     assert x509.load_pem_x509_certificates(files.cert.read_bytes()) == [server, ca]
 
 
-def test_a_certificate_never_outlives_its_ca(files: TlsFiles, tmp_path: Path) -> None:
+def test_certificate_expires_before_its_ca(files: TlsFiles, tmp_path: Path) -> None:
     tls_files(tmp_path, NAMES, NOW + 3500 * DAY)
     assert cert_of(files.cert).not_valid_after_utc <= cert_of(files.ca).not_valid_after_utc
 
 
-def test_a_ca_without_its_key_is_replaced_when_it_has_to_sign(files: TlsFiles, tmp_path: Path) -> None:
+def test_ca_without_its_key_is_replaced_before_signing(files: TlsFiles, tmp_path: Path) -> None:
     ca = files.ca.read_bytes()
     files.ca.with_name("ca-key.pem").unlink()
     tls_files(tmp_path, [*NAMES, "new.example"], NOW)

@@ -97,7 +97,7 @@ async def test_backup_under_paid_load_is_complete_and_its_money_exact(tmp_path: 
     assert spent > 0
 
 
-def test_a_restored_folder_keeps_keys_certificates_and_balances(tmp_path: Path, stopped: Stopped) -> None:
+def test_restored_folder_has_keys_certificates_and_balances(tmp_path: Path, stopped: Stopped) -> None:
     server, account, archive = stopped
     (tmp_path / "a.tar").write_bytes(archive)
     answer = restored(tmp_path / "a.tar", tmp_path / "data")
@@ -176,7 +176,7 @@ def test_foreign_file_is_refused(tmp_path: Path, refused: Refused) -> None:
     assert "No such file" in refused(tmp_path / "none.tar")
 
 
-def test_a_backup_that_is_killed_or_finds_the_disk_full_leaves_no_archive(tmp_path: Path, stopped: Stopped) -> None:
+def test_killed_backup_or_full_disk_leaves_no_archive(tmp_path: Path, stopped: Stopped) -> None:
     server, _, _ = stopped
     target = tmp_path / "target.tar"
     env = {**os.environ, "SVC_DATA_DIR": str(server.data_dir)}

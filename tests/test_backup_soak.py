@@ -61,7 +61,7 @@ def proved(archive: Path, folder: Path) -> Rows:
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("rounds", [3, pytest.param(200, marks=pytest.mark.soak)])
-async def test_backups_killed_under_paid_load_leave_whole_archives_or_none(rounds: int, tmp_path: Path) -> None:
+async def test_killed_backup_under_paid_load_leaves_a_complete_archive_or_none(rounds: int, tmp_path: Path) -> None:
     chance = random.Random(rounds)
     folder = tmp_path / "backups"
     folder.mkdir()

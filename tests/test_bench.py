@@ -11,9 +11,7 @@ NAMES = ["free", "paid", "stream-8", "run"]
 
 
 @pytest.mark.slow
-async def test_the_benchmark_tells_what_a_request_and_an_event_cost_beside_a_pass_through(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_benchmark_prints_the_cost_of_a_request_and_an_event(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     took = await bench.measure_rows(NAMES, [ROOT], tmp_path, rows=10, rounds=1, share=0.02)
     assert list(took) == NAMES
     # Microseconds, wide enough for any machine: a server that answers without working, or works without end, is outside.

@@ -25,11 +25,11 @@ def work(cpu_seconds: float) -> None:
         pass
 
 
-def test_without_a_limit_nothing_is_spent() -> None:
+def test_no_cpu_time_is_counted_without_a_limit() -> None:
     assert not spent()
 
 
-def test_a_limit_counts_cpu_time_and_no_waiting() -> None:
+def test_limit_counts_cpu_time_without_waiting() -> None:
     with limited(0.02):
         time.sleep(0.05)
         assert not spent()
@@ -50,7 +50,7 @@ def test_the_smaller_of_two_limits_applies() -> None:
         assert not spent()
 
 
-def test_a_query_is_interrupted_when_its_time_is_spent(conn: sqlite3.Connection) -> None:
+def test_query_is_interrupted_at_its_cpu_limit(conn: sqlite3.Connection) -> None:
     began = time.thread_time()
     with pytest.raises(sqlite3.OperationalError, match="interrupted"), limited(0.02):
         conn.execute(ENDLESS).fetchall()
@@ -58,7 +58,7 @@ def test_a_query_is_interrupted_when_its_time_is_spent(conn: sqlite3.Connection)
     assert conn.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_best_effort_keeps_what_was_found_and_the_work_goes_on(conn: sqlite3.Connection) -> None:
+def test_best_effort_keeps_partial_results_and_continues(conn: sqlite3.Connection) -> None:
     found = []
     with limited(10):
         with best_effort(0.02):
@@ -69,7 +69,7 @@ def test_best_effort_keeps_what_was_found_and_the_work_goes_on(conn: sqlite3.Con
         assert conn.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_best_effort_passes_on_other_errors_and_the_outer_limit(conn: sqlite3.Connection) -> None:
+def test_best_effort_raises_other_errors_and_the_outer_limit(conn: sqlite3.Connection) -> None:
     with pytest.raises(sqlite3.OperationalError, match="no such table"), best_effort(10):
         conn.execute("SELECT * FROM none_such")
     with pytest.raises(sqlite3.OperationalError, match="interrupted"), limited(0.02), best_effort(10):

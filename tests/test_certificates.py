@@ -63,7 +63,7 @@ def serving(files: TlsFiles) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "svc.example"])
-def test_python_in_its_strictest_mode_accepts_the_certificate(files: TlsFiles, name: str) -> None:
+def test_python_accepts_the_certificate_in_strict_mode(files: TlsFiles, name: str) -> None:
     context = ssl.create_default_context(cafile=files.ca)
     context.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
     with (
@@ -74,7 +74,7 @@ def test_python_in_its_strictest_mode_accepts_the_certificate(files: TlsFiles, n
         assert connection.version() == "TLSv1.3"
 
 
-def test_a_client_without_the_ca_refuses_it(files: TlsFiles) -> None:
+def test_client_without_the_ca_rejects_the_certificate(files: TlsFiles) -> None:
     with (
         serving(files) as port,
         socket.create_connection(("127.0.0.1", port)) as plain,
@@ -111,7 +111,7 @@ def test_openssl_verifies_the_chain_strictly(files: TlsFiles) -> None:
     assert subprocess.run(command, capture_output=True, timeout=20).returncode == 0
 
 
-def test_the_names_are_hosts_and_addresses_and_nothing_else(tmp_path: Path) -> None:
+def test_certificate_names_are_hosts_and_addresses(tmp_path: Path) -> None:
     odd = ["fe80::1%eth0", "bücher.example", "UPPER.example", "", "(none)", "two words", "x" * 64, "a..b", "10.1.2.3"]
     assert names_of(tls_files(tmp_path, odd, NOW).cert) == {
         "fe80::1",
@@ -121,7 +121,7 @@ def test_the_names_are_hosts_and_addresses_and_nothing_else(tmp_path: Path) -> N
     }
 
 
-def test_what_is_fine_is_never_written_again(files: TlsFiles, tmp_path: Path) -> None:
+def test_valid_files_are_not_rewritten(files: TlsFiles, tmp_path: Path) -> None:
     before = tree(tmp_path)
     assert tls_files(tmp_path, NAMES, NOW) == files
     assert tls_files(tmp_path, NAMES[:2], NOW + 366 * DAY) == files
@@ -136,14 +136,14 @@ def test_a_new_name_gets_a_new_certificate_of_the_same_ca(files: TlsFiles, tmp_p
     assert files.ca.read_bytes() == ca
 
 
-def test_a_certificate_that_expires_within_30_days_is_made_anew_by_the_same_ca(files: TlsFiles, tmp_path: Path) -> None:
+def test_certificate_that_expires_within_30_days_is_renewed_by_the_same_ca(files: TlsFiles, tmp_path: Path) -> None:
     ca = files.ca.read_bytes()
     tls_files(tmp_path, NAMES, NOW + 368 * DAY)
     assert cert_of(files.cert).not_valid_after_utc.timestamp() > NOW + 700 * DAY
     assert files.ca.read_bytes() == ca
 
 
-def test_a_ca_that_expires_within_30_days_is_made_anew(files: TlsFiles, tmp_path: Path) -> None:
+def test_ca_that_expires_within_30_days_is_replaced(files: TlsFiles, tmp_path: Path) -> None:
     ca = files.ca.read_bytes()
     tls_files(tmp_path, NAMES, NOW + 3621 * DAY)
     assert files.ca.read_bytes() != ca
@@ -165,7 +165,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("damage", ["gone", "another's", *DAMAGE])
 @pytest.mark.parametrize("name", ["cert.pem", "key.pem", "ca.pem", "ca-key.pem"])
-def test_damaged_files_are_made_anew_and_the_ca_only_when_it_must(tmp_path: Path, name: str, damage: str) -> None:
+def test_damaged_files_are_replaced_and_the_ca_only_if_needed(tmp_path: Path, name: str, damage: str) -> None:
     files = tls_files(tmp_path, NAMES, NOW)
     ca, path = files.ca.read_bytes(), files.ca.with_name(name)
     if damage == "gone":
@@ -185,14 +185,14 @@ def test_damaged_files_are_made_anew_and_the_ca_only_when_it_must(tmp_path: Path
     assert (files.ca.read_bytes() == ca) == (name != "ca.pem")
 
 
-def test_a_ca_file_to_which_others_were_added_is_left_alone(files: TlsFiles, tmp_path: Path) -> None:
+def test_ca_file_with_added_certificates_is_unchanged(files: TlsFiles, tmp_path: Path) -> None:
     files.ca.write_bytes(files.ca.read_bytes() * 2)
     before = tree(tmp_path)
     tls_files(tmp_path, NAMES, NOW)
     assert tree(tmp_path) == before
 
 
-def test_a_key_with_a_passphrase_is_made_anew_without_asking(files: TlsFiles, tmp_path: Path) -> None:
+def test_key_with_a_passphrase_is_replaced_without_a_prompt(files: TlsFiles, tmp_path: Path) -> None:
     key = serialization.load_pem_private_key(files.key.read_bytes(), None)
     lock = serialization.BestAvailableEncryption(b"x")
     files.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock))
@@ -200,13 +200,13 @@ def test_a_key_with_a_passphrase_is_made_anew_without_asking(files: TlsFiles, tm
     serialization.load_pem_private_key(files.key.read_bytes(), None)
 
 
-def test_certificates_that_cannot_be_written_stop_the_start(tmp_path: Path) -> None:
+def test_unwritable_certificates_stop_the_start(tmp_path: Path) -> None:
     (tmp_path / "tls").touch()
     with pytest.raises(StartError, match="certificates"):
         tls_files(tmp_path, NAMES, NOW)
 
 
-def test_a_certificate_that_another_ca_has_made_is_made_anew(files: TlsFiles, tmp_path: Path) -> None:
+def test_certificate_of_another_ca_is_replaced(files: TlsFiles, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = tls_files(tmp_path / "other", NAMES, NOW)
     files.cert.write_bytes(other.cert.read_bytes())
@@ -218,7 +218,7 @@ def test_a_certificate_that_another_ca_has_made_is_made_anew(files: TlsFiles, tm
 
 
 @pytest.mark.parametrize("tls", ["auto", "files"])
-def test_the_end_of_the_certificate_that_clients_are_shown_is_told(files: TlsFiles, tmp_path: Path, tls: str) -> None:
+def test_expiry_of_the_served_certificate_is_reported(files: TlsFiles, tmp_path: Path, tls: str) -> None:
     config = Config(data_dir=tmp_path, tls=tls, tls_cert=files.cert, tls_key=files.key)  # type: ignore[arg-type]
     assert certificate_end(config) == cert_of(files.cert).not_valid_after_utc.timestamp()
     files.cert.write_bytes(files.cert.read_bytes().partition(b"-----END CERTIFICATE-----\n")[0] + b"-----END CERTIFICATE-----\n")
@@ -230,17 +230,17 @@ def test_the_end_of_the_certificate_that_clients_are_shown_is_told(files: TlsFil
         certificate_end(config)
 
 
-def test_the_end_of_an_expired_certificate_is_told_too(tmp_path: Path) -> None:
+def test_expiry_of_an_expired_certificate_is_reported(tmp_path: Path) -> None:
     tls_files(tmp_path, NAMES, NOW - 1000 * DAY)
     end = certificate_end(Config(data_dir=tmp_path, tls="auto"))
     assert end == pytest.approx(NOW - (1000 - 397) * DAY, abs=2 * 3600)
 
 
-def test_behind_a_proxy_there_is_no_certificate_of_ours(tmp_path: Path) -> None:
+def test_no_certificate_is_made_behind_a_proxy(tmp_path: Path) -> None:
     assert certificate_end(Config(data_dir=tmp_path, tls="proxy")) is None
 
 
-def test_a_start_that_finds_its_certificate_does_not_wait_for_what_makes_one(files: TlsFiles, tmp_path: Path) -> None:
+def test_start_with_a_certificate_does_not_import_cryptography(files: TlsFiles, tmp_path: Path) -> None:
     code = """
 import sys
 from pathlib import Path
@@ -270,7 +270,7 @@ time.sleep(60)
 
 
 @pytest.mark.slow
-def test_a_first_start_killed_at_any_moment_is_finished_by_the_next(tmp_path: Path) -> None:
+def test_first_start_killed_at_any_moment_is_completed_by_the_next(tmp_path: Path) -> None:
     whole = 0
     for attempt in range(8):
         folder = tmp_path / str(attempt)
@@ -283,7 +283,7 @@ def test_a_first_start_killed_at_any_moment_is_finished_by_the_next(tmp_path: Pa
     assert whole < 8, "every start was faster than its kill"
 
 
-def test_a_first_start_that_stops_at_any_write_is_finished_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_start_stopped_at_any_write_is_completed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class PowerCut(BaseException):
         pass
 

@@ -15,7 +15,7 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def test_the_newest_version_comes_first_and_each_has_its_day() -> None:
+def test_versions_are_newest_first_with_their_dates() -> None:
     first, *released = re.findall(r"^## (.*)$", TEXT, re.MULTILINE)
     assert first == "[Unreleased]"
     found = [re.fullmatch(r"\[(\d+\.\d+\.\d+)\] - (\d{4}-\d\d-\d\d)", title) for title in released]
@@ -26,7 +26,7 @@ def test_the_newest_version_comes_first_and_each_has_its_day() -> None:
     assert project >= max((version for version, _ in versions), default=(0, 0, 0))
 
 
-def test_changes_stand_under_their_kinds_in_one_order() -> None:
+def test_changes_are_grouped_by_kind_in_one_order() -> None:
     for version in re.split(r"^## .*$", TEXT, flags=re.MULTILINE)[1:]:
         before, *parts = re.split(r"^### (.*)$", version, flags=re.MULTILINE)
         assert before.strip() == "", "every change stands under its kind"

@@ -32,7 +32,7 @@ async def write_until_begun_anew(db: Database, path: Path) -> None:
             await asyncio.gather(*(db.write(note) for _ in range(20)))
 
 
-async def test_the_log_begins_anew_again_and_again_while_it_is_written(tmp_path: Path) -> None:
+async def test_wal_restarts_repeatedly_under_writes(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     db = await open_database(path, SCHEMA)
     await db.write(note)
@@ -42,13 +42,13 @@ async def test_the_log_begins_anew_again_and_again_while_it_is_written(tmp_path:
     assert not Path(f"{path}-wal").exists()
 
 
-async def test_no_commit_folds_the_log_in(tmp_path: Path) -> None:
+async def test_commit_runs_no_checkpoint(tmp_path: Path) -> None:
     db = await open_database(tmp_path / "a.db", SCHEMA)
     assert await db.write(lambda tx: tx.execute("PRAGMA wal_autocheckpoint").fetchone()[0]) == 0
     await db.close()
 
 
-async def test_after_a_long_reader_the_log_is_folded_in_and_cut(tmp_path: Path) -> None:
+async def test_wal_is_truncated_after_a_long_reader(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     db = await open_database(path, SCHEMA)
     await db.write(note)
@@ -65,7 +65,7 @@ async def test_after_a_long_reader_the_log_is_folded_in_and_cut(tmp_path: Path) 
     await db.close()
 
 
-async def test_the_log_is_emptied_also_while_it_is_folded(tmp_path: Path) -> None:
+async def test_empty_log_works_during_a_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     db = await open_database(path, SCHEMA)
     for _ in range(3):
@@ -76,7 +76,7 @@ async def test_the_log_is_emptied_also_while_it_is_folded(tmp_path: Path) -> Non
     await db.close()
 
 
-async def test_closing_loses_nothing_that_comes_until_then(tmp_path: Path) -> None:
+async def test_close_stores_all_earlier_writes(tmp_path: Path) -> None:
     db = await open_database(tmp_path / "a.db", SCHEMA)
     writes = [asyncio.create_task(db.write(note)) for _ in range(500)]
     await asyncio.sleep(0)
@@ -87,7 +87,7 @@ async def test_closing_loses_nothing_that_comes_until_then(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("left", "waits"), [(0, True), (240, True), (260, False)])
-async def test_the_writer_waits_for_a_mib_at_most(tmp_path: Path, left: int, waits: bool) -> None:
+async def test_writer_waits_for_at_most_1_mib_of_checkpoint(tmp_path: Path, left: int, waits: bool) -> None:
     path = tmp_path / "a.db"
     prepare(path, SCHEMA, [])
     with contextlib.closing(connect(path)) as writer, contextlib.closing(connect(path, query_only=True)) as reader:

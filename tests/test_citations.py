@@ -101,11 +101,11 @@ def exists(path: str, name: str) -> bool:
     return "/" not in path and any(known.rpartition("/")[2] == path for known in names())
 
 
-def test_no_chapter_is_cited_of_a_page_that_is_not_in_the_repository() -> None:
+def test_cited_chapters_are_in_the_repository() -> None:
     assert [(name, line, found[0]) for name, line, text in all_words() for found in CHAPTER.finditer(text)] == []
 
 
-def test_every_path_that_a_comment_or_a_page_names_exists() -> None:
+def test_cited_paths_exist() -> None:
     missing = [
         (name, line, found[0])
         for name, line, text in all_words()
@@ -116,7 +116,7 @@ def test_every_path_that_a_comment_or_a_page_names_exists() -> None:
     assert missing == []
 
 
-def test_every_link_has_a_form_that_resolves() -> None:
+def test_links_have_a_known_form() -> None:
     wrong = []
     for name, line, text in all_words():
         prose = re.sub(r"`[^`]*`", "", text)  # an address in backticks is an example
@@ -132,7 +132,7 @@ def test_every_link_has_a_form_that_resolves() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".md")])
-def test_every_link_of_a_page_leads_to_a_file_or_a_heading_of_the_repository(name: str) -> None:
+def test_links_resolve_to_a_file_or_heading(name: str) -> None:
     for target in MARKDOWN_LINK.findall((ROOT / name).read_text()):
         if LINK.match(target):
             continue
@@ -144,7 +144,7 @@ def test_every_link_of_a_page_leads_to_a_file_or_a_heading_of_the_repository(nam
             assert heading in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, target
 
 
-def test_the_rules_find_what_they_are_for() -> None:
+def test_rules_find_their_examples() -> None:
     assert CHAPTER.search("as contract 6 says") and CHAPTER.search("(specification 3.3)")
     assert not CHAPTER.search("a contract of 6 pages")
     named = ["svc/db.py", "wire.md", "tests/test_*.py"]

@@ -23,13 +23,13 @@ def test_wrong_usage_is_status_2(arguments: list[str], capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main([command, "--help"])
     assert ended.value.code == 0 and f"svc {command}" in capsys.readouterr().out
 
 
-def test_a_wrong_setting_is_one_line_and_status_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_setting_is_one_line_and_status_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("SVC_PORT", "no port")
     assert cli.main(["user", "list"]) == 1
     captured = capsys.readouterr()
@@ -39,7 +39,7 @@ def test_a_wrong_setting_is_one_line_and_status_1(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 @pytest.mark.needs("setpriv")
 @pytest.mark.parametrize("command", ["check", "user list", "backup -", "doctor"])
-def test_a_folder_of_another_user_is_one_line(command: str, tmp_path: Path) -> None:
+def test_folder_of_another_user_is_one_line(command: str, tmp_path: Path) -> None:
     prepare(tmp_path / "service.db", *newest_schema())
     tmp_path.chmod(0o700)
     env = {**os.environ, "SVC_DATA_DIR": str(tmp_path), "SVC_DISCOVER": "0", "SVC_PORT": "0"}

@@ -23,7 +23,7 @@ def refusal(environ: dict[str, str]) -> str:
     return line
 
 
-def test_nothing_set_gives_the_defaults_of_the_contract() -> None:
+def test_empty_environment_gives_the_defaults() -> None:
     config = from_environ({"PATH": "/bin", "OTHER_SVC_PORT": "1"})
     assert (config.host, config.port, config.base_url) == ("127.0.0.1", 8443, "https://127.0.0.1:8443")
     assert (config.tls, config.signup, config.cors_origins, config.data_dir) == ("auto", "open", ("*",), Path("data"))
@@ -35,13 +35,13 @@ def test_an_empty_setting_is_the_default() -> None:
     assert from_environ(environ) == Config(environ=environ)
 
 
-def test_every_setting_is_a_field_and_every_field_up_to_environ_is_a_setting() -> None:
+def test_settings_and_fields_match() -> None:
     names = [field.name for field in fields(Config)]
     assert {f"SVC_{name.upper()}" for name in names[: names.index("environ")]} == set(SETTINGS)
     assert set(SETTINGS) >= SECRET_SETTINGS
 
 
-def test_every_setting_that_no_repr_shows_is_a_secret_and_no_other() -> None:
+def test_only_secrets_are_hidden_from_repr() -> None:
     hidden = {f"SVC_{field.name.upper()}" for field in fields(Config) if not field.repr} - {"SVC_ENVIRON"}
     assert hidden | {"SVC_SMTP_URL"} == SECRET_SETTINGS  # MailServer hides its password itself
     assert is_secret("SVC_OAUTH_LAB_CLIENT_SECRET") and not is_secret("SVC_OAUTH_LAB_CLIENT_ID")
@@ -142,7 +142,7 @@ def test_a_wrong_setting_is_refused_by_its_name(name: str, value: str) -> None:
     assert len(line) < 300
 
 
-def test_every_setting_has_wrong_values_above() -> None:
+def test_each_setting_has_a_wrong_value_in_this_test() -> None:
     assert set(WRONG) == set(SETTINGS)
 
 
@@ -163,12 +163,12 @@ OAUTH = {"SVC_OAUTH_LAB_ISSUER": "https://id.example/", "SVC_OAUTH_LAB_CLIENT_ID
     ],
     ids=repr,
 )
-def test_an_identity_provider_that_is_wrong_or_not_complete_is_refused(environ: dict[str, str], named: str) -> None:
+def test_wrong_or_incomplete_identity_provider_is_refused(environ: dict[str, str], named: str) -> None:
     line = refusal(environ)
     assert named in line and "hunter2" not in line
 
 
-def test_identity_providers_are_named_in_lower_case_and_github_needs_no_issuer() -> None:
+def test_identity_provider_name_is_lower_case_and_github_needs_no_issuer() -> None:
     github = {"SVC_OAUTH_GITHUB_CLIENT_ID": "svc", "SVC_OAUTH_GITHUB_CLIENT_SECRET": SECRET}
     config = from_environ(OAUTH | github)
     assert {provider.name: provider.issuer for provider in config.identity_providers} == {
@@ -207,7 +207,7 @@ def test_any_text_is_a_value_or_one_line(name: str, text: str) -> None:
     ],
     ids=repr,
 )
-def test_settings_that_do_not_go_together_are_refused(environ: dict[str, str], named: list[str]) -> None:
+def test_conflicting_settings_are_refused(environ: dict[str, str], named: list[str]) -> None:
     line = refusal(environ)
     assert all(name in line for name in named)
     assert "hunter2" not in line
@@ -239,11 +239,11 @@ RIGHT: list[tuple[str, str, Any]] = [
 
 
 @pytest.mark.parametrize(("name", "text", "value"), RIGHT)
-def test_a_right_setting_is_taken_in_its_usual_form(name: str, text: str, value: Any) -> None:
+def test_valid_setting_is_parsed_to_its_type(name: str, text: str, value: Any) -> None:
     assert getattr(from_environ({name: text}), name[4:].lower()) == value
 
 
-def test_secrets_stand_in_no_repr() -> None:
+def test_repr_hides_secrets() -> None:
     environ = {"SVC_METRICS_TOKEN": SECRET, "SVC_PAYMENTS": "stripe", "OLLAMA_KEY": SECRET}
     environ |= {"SVC_STRIPE_SECRET_KEY": SECRET, "SVC_STRIPE_WEBHOOK_SECRET": SECRET}
     config = from_environ(environ)
@@ -276,14 +276,14 @@ PROXY = {"SVC_TRUSTED_PROXIES": "127.0.0.1"}
     ],
     ids=repr,
 )
-def test_local_posture_is_what_only_this_machine_can_reach(environ: dict[str, str], local: bool) -> None:
+def test_posture_is_local_only_on_loopback(environ: dict[str, str], local: bool) -> None:
     config = from_environ(environ)
     assert config.local_posture is local
     assert config.discovers is local
     assert config.payment_mode == ("sandbox" if local else "none")
 
 
-def test_what_is_said_outright_goes_before_the_posture(tmp_path: Path) -> None:
+def test_explicit_setting_overrides_the_posture(tmp_path: Path) -> None:
     catalog = tmp_path / "catalog.toml"
     catalog.touch()
     assert not from_environ({"SVC_CATALOG": str(catalog)}).discovers
@@ -303,12 +303,12 @@ def test_what_is_said_outright_goes_before_the_posture(tmp_path: Path) -> None:
         ("192.0.2.1", "https://192.0.2.1:9000"),
     ],
 )
-def test_the_base_url_follows_the_port_that_was_bound(host: str, base_url: str) -> None:
+def test_default_base_url_has_the_bound_port(host: str, base_url: str) -> None:
     config = from_environ({"SVC_HOST": host, "SVC_PORT": "0"}).at_port(9000)
     assert (config.port, config.base_url) == (9000, base_url)
 
 
-def test_a_base_url_that_was_set_stays_whatever_the_port() -> None:
+def test_configured_base_url_ignores_the_bound_port() -> None:
     config = from_environ({"SVC_BASE_URL": "https://chat.example.com", "SVC_PORT": "0"}).at_port(9000)
     assert (config.port, config.base_url) == (9000, "https://chat.example.com")
 
@@ -327,13 +327,13 @@ def test_a_base_url_that_was_set_stays_whatever_the_port() -> None:
         ("10.1.2.3, 8.8.8.8", False),
     ],
 )
-def test_trusted_proxies_are_told_by_address(address: str, trusted: bool) -> None:
+def test_trusted_proxies_are_matched_by_address(address: str, trusted: bool) -> None:
     config = from_environ({"SVC_TRUSTED_PROXIES": "10.1.0.0/16, 2001:db8::/64"})
     assert config.trusts(address) is trusted
     assert not from_environ({}).trusts(address)
 
 
-def test_a_secret_out_of_a_file_is_the_setting(tmp_path: Path) -> None:
+def test_secret_is_read_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(SECRET + "\n")
     (tmp_path / "mail").write_text("smtps://svc:hunter2@mail.example\r\n")
     environ = {f"{name}_FILE": str(tmp_path / "secret") for name in SECRET_SETTINGS}
@@ -355,12 +355,12 @@ def test_a_secret_out_of_a_file_is_the_setting(tmp_path: Path) -> None:
         ("SVC_OAUTH_GITHUB_CLIENT_SECRET_FILE", "hunter2 x"),
     ],
 )
-def test_a_file_that_holds_a_wrong_value_is_refused_without_showing_it(tmp_path: Path, setting: str, content: str) -> None:
+def test_wrong_value_in_a_file_is_refused_without_showing_it(tmp_path: Path, setting: str, content: str) -> None:
     (tmp_path / "secret").write_text(content)
     line = refusal({setting: str(tmp_path / "secret")})
     assert line.startswith(setting.removesuffix("_FILE")) and "hunter2" not in line
 
 
 @pytest.mark.parametrize("name", ["SVC_PORT_FILE", "SVC_TLS_KEY_FILE", "SVC_OAUTH_LAB_CLIENT_ID_FILE", "SVC_FILE", "SVC__FILE"])
-def test_only_secrets_come_out_of_files(name: str) -> None:
+def test_only_secrets_are_read_from_files(name: str) -> None:
     assert f"{name} is not a setting" in refusal({name: __file__})

@@ -96,7 +96,7 @@ async def failures(*calls: Any) -> list[str | None]:
 # --- writes
 
 
-async def test_a_write_returns_what_its_function_returns(db: Database) -> None:
+async def test_write_returns_the_result_of_its_function(db: Database) -> None:
     def note(tx: sqlite3.Connection, first: str, *, second: str) -> str:
         return insert(tx, first + second)
 
@@ -104,7 +104,7 @@ async def test_a_write_returns_what_its_function_returns(db: Database) -> None:
     assert await db.read(texts) == {"ab"}
 
 
-async def test_2400_random_cancellations_lose_nothing_acknowledged_and_leave_nothing_half(db: Database, tmp_path: Path) -> None:
+async def test_2400_random_cancellations_keep_acknowledged_writes_and_atomicity(db: Database, tmp_path: Path) -> None:
     chance = random.Random(7)
     acknowledged: set[str] = set()
 
@@ -141,7 +141,7 @@ async def test_2400_random_cancellations_lose_nothing_acknowledged_and_leave_not
         conn.execute("BEGIN IMMEDIATE")  # the write lock is free
 
 
-async def test_a_failing_function_rolls_back_itself_alone(db: Database) -> None:
+async def test_failing_function_rolls_back_only_its_own_changes(db: Database) -> None:
     statements = await traced(db)
     answers = await asyncio.gather(
         db.write(insert, "before"), db.write(insert_and_fail, "gone"), db.write(insert, "after"), return_exceptions=True
@@ -152,21 +152,21 @@ async def test_a_failing_function_rolls_back_itself_alone(db: Database) -> None:
     assert statements == ["BEGIN IMMEDIATE", "ROLLBACK", "BEGIN IMMEDIATE", "COMMIT"]
 
 
-async def test_a_failing_function_alone_or_first_leaves_no_trace(db: Database) -> None:
+async def test_failing_function_alone_or_first_is_rolled_back(db: Database) -> None:
     with pytest.raises(ValueError, match="alone"):
         await db.write(insert_and_fail, "alone")
     await asyncio.gather(db.write(insert_and_fail, "first"), db.write(insert, "second"), return_exceptions=True)
     assert await db.read(texts) == {"second"}
 
 
-async def test_a_broken_constraint_reaches_its_caller_as_integrity_error(db: Database) -> None:
+async def test_broken_constraint_raises_integrity_error(db: Database) -> None:
     await db.write(insert, "a")
     with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
         await db.write(insert, "a")
 
 
 @pytest.mark.parametrize("error", [StopIteration(), GeneratorExit(), asyncio.CancelledError(), RecursionError()])
-async def test_whatever_a_function_raises_nobody_waits_for_ever(db: Database, error: BaseException) -> None:
+async def test_any_exception_releases_all_callers(db: Database, error: BaseException) -> None:
     def fail(tx: sqlite3.Connection) -> None:
         insert(tx, "gone")
         raise error
@@ -188,7 +188,7 @@ async def test_64_waiting_functions_share_one_commit(db: Database) -> None:
     assert statements == ["BEGIN IMMEDIATE", "COMMIT"]
 
 
-async def test_who_comes_during_a_commit_shares_the_next_one_and_order_is_kept(db: Database) -> None:
+async def test_writes_during_a_commit_share_the_next_in_order(db: Database) -> None:
     statements = await traced(db)
     begun, proceed = threading.Event(), threading.Event()
 
@@ -208,7 +208,7 @@ async def test_who_comes_during_a_commit_shares_the_next_one_and_order_is_kept(d
     assert rows == [str(number) for number in range(600)]
 
 
-async def test_who_comes_again_at_once_shares_the_commit_of_those_who_waited(db: Database) -> None:
+async def test_repeated_write_shares_the_commit_of_waiting_ones(db: Database) -> None:
     statements = await traced(db)
     begun, proceed = threading.Event(), threading.Event()
 
@@ -230,7 +230,7 @@ async def test_who_comes_again_at_once_shares_the_commit_of_those_who_waited(db:
     assert statements.count("COMMIT") == 2
 
 
-async def test_a_flood_of_one_accounts_writes_does_not_make_anothers_wait(db: Database) -> None:
+async def test_writes_of_one_account_do_not_delay_other_accounts(db: Database) -> None:
     def slow(tx: sqlite3.Connection) -> None:
         time.sleep(0.01)
 
@@ -243,7 +243,7 @@ async def test_a_flood_of_one_accounts_writes_does_not_make_anothers_wait(db: Da
     await asyncio.gather(*flood)
 
 
-async def test_a_flood_of_one_accounts_reads_does_not_make_anothers_wait(db: Database) -> None:
+async def test_reads_of_one_account_do_not_delay_other_accounts(db: Database) -> None:
     acting_for.set("ada")
     flood = [asyncio.ensure_future(db.read(lambda conn: time.sleep(0.01))) for _ in range(200)]
     await asyncio.sleep(0.05)
@@ -253,7 +253,7 @@ async def test_a_flood_of_one_accounts_reads_does_not_make_anothers_wait(db: Dat
     await asyncio.gather(*flood)
 
 
-async def test_what_goes_first_waits_for_nobody_who_waits(db: Database) -> None:
+async def test_first_job_overtakes_waiting_jobs(db: Database) -> None:
     order: list[str] = []
 
     def note(tx: sqlite3.Connection, name: str) -> None:
@@ -267,7 +267,7 @@ async def test_what_goes_first_waits_for_nobody_who_waits(db: Database) -> None:
     assert order.index("first") < 15
 
 
-async def test_who_is_cancelled_while_he_waits_for_what_goes_first_is_so_once_that_is_done(db: Database) -> None:
+async def test_cancelled_caller_of_a_first_job_waits_for_its_result(db: Database) -> None:
     task = asyncio.ensure_future(db.write_as("first", insert, "paid"))
     waiting = asyncio.create_task(_told(db.write_as("first", insert, "paid, too")))
     await asyncio.sleep(0)
@@ -284,13 +284,13 @@ async def _told(writing: "asyncio.Future[None]") -> None:
         assert writing.done() and writing.exception() is None
 
 
-async def test_a_transaction_ends_after_twenty_milliseconds_of_work(db: Database) -> None:
+async def test_transaction_ends_after_20_ms_of_work(db: Database) -> None:
     statements = await traced(db)
     await asyncio.gather(*(db.write(lambda tx: time.sleep(0.008)) for _ in range(12)))
     assert 3 <= statements.count("COMMIT") <= 6
 
 
-async def test_a_transaction_ends_with_what_makes_its_commit_long_and_the_others_come_before_more_of_it(db: Database) -> None:
+async def test_transaction_with_a_long_commit_ends_early_and_others_run_next(db: Database) -> None:
     statements = await traced(db)
     acting_for.set("ada")
     flood = [asyncio.ensure_future(db.write_as("alone", insert, str(number))) for number in range(20)]
@@ -308,7 +308,7 @@ def synchronous(tx: sqlite3.Connection) -> int:
     return level
 
 
-async def test_a_commit_waits_for_the_disk_unless_nothing_in_it_must_be_there(db: Database) -> None:
+async def test_commit_is_synced_unless_all_its_writes_are_unsynced(db: Database) -> None:
     full, normal = 2, 1
     assert await db.write_as("unsynced", synchronous) == normal
     assert await db.write(synchronous) == full
@@ -318,7 +318,7 @@ async def test_a_commit_waits_for_the_disk_unless_nothing_in_it_must_be_there(db
     assert await db.read(texts) == {"seen at once"}
 
 
-async def test_a_function_that_refuses_before_it_wrote_undoes_nothing(db: Database) -> None:
+async def test_refusal_before_a_write_rolls_back_nothing(db: Database) -> None:
     def refuse(tx: sqlite3.Connection) -> None:
         raise ApiError("insufficient_funds")
 
@@ -331,7 +331,7 @@ async def test_a_function_that_refuses_before_it_wrote_undoes_nothing(db: Databa
     assert statements == ["BEGIN IMMEDIATE", "COMMIT"] and await db.read(texts) == {"a", "b", "c"}
 
 
-async def test_work_that_waits_for_nobody_is_done_between_and_its_faults_harm_nobody(tmp_path: Path) -> None:
+async def test_background_work_runs_between_batches_and_its_errors_are_contained(tmp_path: Path) -> None:
     left, faults = 500, 0
 
     def between(tx: sqlite3.Connection) -> bool:
@@ -359,7 +359,7 @@ async def test_work_that_waits_for_nobody_is_done_between_and_its_faults_harm_no
 # --- reads
 
 
-async def test_a_read_sees_every_write_acknowledged_before_it_began(db: Database) -> None:
+async def test_read_sees_all_earlier_acknowledged_writes(db: Database) -> None:
     acknowledged = 0
 
     async def write(number: int) -> None:
@@ -377,7 +377,7 @@ async def test_a_read_sees_every_write_acknowledged_before_it_began(db: Database
     await asyncio.gather(*(write(number) for number in range(8)), *(read() for _ in range(8)))
 
 
-async def test_a_read_sees_one_state_throughout(db: Database, tmp_path: Path) -> None:
+async def test_read_sees_one_snapshot(db: Database, tmp_path: Path) -> None:
     def read_twice(conn: sqlite3.Connection) -> tuple[int, int]:
         before = count(conn)
         with other_connection(tmp_path / "a.db") as other:
@@ -388,7 +388,7 @@ async def test_a_read_sees_one_state_throughout(db: Database, tmp_path: Path) ->
     assert await db.read(count) == 1
 
 
-async def test_a_failed_read_keeps_no_old_state_open(db: Database) -> None:
+async def test_failed_read_releases_its_snapshot(db: Database) -> None:
     await asyncio.gather(*(db.write(insert, str(number)) for number in range(5)))
 
     def fail(conn: sqlite3.Connection) -> None:
@@ -402,7 +402,7 @@ async def test_a_failed_read_keeps_no_old_state_open(db: Database) -> None:
     assert len(kept) == 4
 
 
-async def test_what_is_looked_up_on_the_loop_is_as_new_as_what_is_read_and_keeps_no_old_state_open(db: Database) -> None:
+async def test_lookup_on_the_loop_sees_new_data_and_releases_its_snapshot(db: Database) -> None:
     for text in ("a", "b"):
         await db.write(insert, text)
         assert text in db.look_up(texts)
@@ -419,7 +419,7 @@ async def test_readers_cannot_write(db: Database) -> None:
     assert await db.read(count) == 0
 
 
-async def test_a_slow_read_does_not_hold_up_other_reads(db: Database) -> None:
+async def test_slow_read_does_not_delay_other_reads(db: Database) -> None:
     proceed = threading.Event()
     slow = asyncio.create_task(db.read(lambda conn: proceed.wait(5)))
     await asyncio.sleep(0.01)
@@ -428,7 +428,7 @@ async def test_a_slow_read_does_not_hold_up_other_reads(db: Database) -> None:
     assert await slow
 
 
-async def test_reads_of_one_batch_do_not_wait_for_a_slow_one_among_them(db: Database) -> None:
+async def test_slow_read_does_not_delay_its_batch(db: Database) -> None:
     proceed = threading.Event()
     before = [asyncio.create_task(db.read(count)) for _ in range(10)]
     slow = asyncio.create_task(db.read(lambda conn: proceed.wait(20)))
@@ -439,7 +439,7 @@ async def test_reads_of_one_batch_do_not_wait_for_a_slow_one_among_them(db: Data
     assert await slow
 
 
-async def test_heavy_reads_hold_up_no_other_read(db: Database) -> None:
+async def test_heavy_reads_do_not_delay_other_reads(db: Database) -> None:
     proceed = threading.Event()
     heavy = [asyncio.create_task(db.heavy_read(lambda conn: proceed.wait(20))) for _ in range(10)]
     await asyncio.sleep(0.01)
@@ -450,7 +450,7 @@ async def test_heavy_reads_hold_up_no_other_read(db: Database) -> None:
     assert all(await asyncio.gather(*heavy))
 
 
-async def test_one_account_occupies_one_place_for_heavy_reads_and_the_others_take_turns(db: Database) -> None:
+async def test_account_has_one_heavy_read_at_a_time(db: Database) -> None:
     proceed, begun, loop = threading.Event(), asyncio.Event(), asyncio.get_running_loop()
     done: list[str] = []
 
@@ -472,7 +472,7 @@ async def test_one_account_occupies_one_place_for_heavy_reads_and_the_others_tak
     assert done == ["a0", "b0", "c0", "a1", "b1", "a2", "a3"]
 
 
-async def test_a_read_whose_caller_is_gone_is_not_run(db: Database) -> None:
+async def test_read_of_a_cancelled_caller_is_not_run(db: Database) -> None:
     proceed, ran = threading.Event(), []
     first = asyncio.create_task(db.heavy_read(lambda conn: proceed.wait(20)))
     gone = [asyncio.create_task(db.heavy_read(lambda conn: ran.append(1))) for _ in range(5)]
@@ -488,7 +488,7 @@ ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELE
 
 
 @pytest.mark.parametrize(("kind", "cpu_seconds"), [("read", 0.25), ("heavy_read", 1.0)])
-async def test_a_read_that_has_used_its_cpu_time_is_overloaded_and_the_reader_goes_on(
+async def test_read_over_its_cpu_limit_is_overloaded_and_the_reader_continues(
     db: Database, kind: str, cpu_seconds: float
 ) -> None:
     used: list[float] = []
@@ -539,7 +539,7 @@ def file_size_limit(limit_bytes: int) -> Iterator[None]:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
-async def test_a_full_disk_is_storage_unavailable_for_the_whole_batch_and_is_recovered_from(db: Database, tmp_path: Path) -> None:
+async def test_full_disk_fails_the_batch_and_recovers(db: Database, tmp_path: Path) -> None:
     await db.write(insert, "before")
     for _ in range(3):
         with other_connection(tmp_path / "a.db") as conn:
@@ -552,7 +552,7 @@ async def test_a_full_disk_is_storage_unavailable_for_the_whole_batch_and_is_rec
     assert await db.read(texts) == {"before", "after"}
 
 
-async def test_an_io_error_is_storage_unavailable_for_the_whole_batch_and_is_recovered_from(db: Database, tmp_path: Path) -> None:
+async def test_io_error_fails_the_batch_and_recovers(db: Database, tmp_path: Path) -> None:
     await db.write(insert, "before")
     with file_size_limit((tmp_path / "a.db-wal").stat().st_size + 100):
         codes = await failures(*(db.write(insert, f"lost {number}") for number in range(5)))
@@ -561,7 +561,7 @@ async def test_an_io_error_is_storage_unavailable_for_the_whole_batch_and_is_rec
     assert await db.read(texts) == {"before", "after"}
 
 
-async def test_a_database_that_may_not_grow_refuses_the_big_write_and_takes_the_next(db: Database) -> None:
+async def test_database_at_its_size_limit_refuses_only_large_writes(db: Database) -> None:
     pages = await db.read(lambda conn: conn.execute("PRAGMA page_count").fetchone()[0])
     await db.write(lambda tx: tx.execute(f"PRAGMA max_page_count = {pages + 2}").fetchall())
     codes = await failures(db.write(insert, "x" * 100_000), db.write(insert, "y" * 100_000))
@@ -572,7 +572,7 @@ async def test_a_database_that_may_not_grow_refuses_the_big_write_and_takes_the_
     assert len(await db.read(texts)) == 2
 
 
-async def test_a_transaction_that_sqlite_rolled_back_is_lost_for_all_and_said_so_to_all(db: Database) -> None:
+async def test_transaction_rolled_back_by_sqlite_fails_for_all_callers(db: Database) -> None:
     await db.write(insert, "before")
 
     def lose(tx: sqlite3.Connection) -> None:
@@ -593,7 +593,7 @@ async def test_a_transaction_that_sqlite_rolled_back_is_lost_for_all_and_said_so
     assert await db.read(texts) == {"before", "after"}
 
 
-async def test_a_failing_commit_is_storage_unavailable_for_the_whole_batch(tmp_path: Path) -> None:
+async def test_failing_commit_fails_the_batch(tmp_path: Path) -> None:
     schema = SCHEMA + "CREATE TABLE marks (note INTEGER REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED) STRICT;"
     db = await open_database(tmp_path / "a.db", schema)
 
@@ -606,7 +606,7 @@ async def test_a_failing_commit_is_storage_unavailable_for_the_whole_batch(tmp_p
     await db.close()
 
 
-async def test_a_read_only_database_is_storage_unavailable_until_it_can_be_written_again(db: Database) -> None:
+async def test_read_only_database_is_unavailable_until_it_is_writable(db: Database) -> None:
     await db._writer.outside(lambda conn: conn.execute("PRAGMA query_only = 1").fetchall())
     assert await failures(db.write(insert, "a"), db.write(insert, "b")) == ["storage_unavailable"] * 2
     await db._writer.outside(lambda conn: conn.execute("PRAGMA query_only = 0").fetchall())
@@ -614,7 +614,7 @@ async def test_a_read_only_database_is_storage_unavailable_until_it_can_be_writt
     assert await db.read(texts) == {"c"}
 
 
-async def test_a_database_locked_too_long_is_storage_unavailable_and_reads_go_on(db: Database, tmp_path: Path) -> None:
+async def test_locked_database_refuses_writes_and_serves_reads(db: Database, tmp_path: Path) -> None:
     await db.write(insert, "before")
     await db.write(lambda tx: tx.execute("PRAGMA busy_timeout = 50").fetchall())
     with other_connection(tmp_path / "a.db") as conn:
@@ -625,7 +625,7 @@ async def test_a_database_locked_too_long_is_storage_unavailable_and_reads_go_on
     assert await db.read(texts) == {"before", "after"}
 
 
-async def test_a_damaged_page_is_storage_unavailable_for_who_reads_it(tmp_path: Path) -> None:
+async def test_damaged_page_fails_only_its_readers(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     db = await open_database(path, SCHEMA)
     await db.write(lambda tx: tx.executemany("INSERT INTO notes (text) VALUES (?)", [(f"{n:500}",) for n in range(500)]))
@@ -641,7 +641,7 @@ async def test_a_damaged_page_is_storage_unavailable_for_who_reads_it(tmp_path: 
 # --- the end
 
 
-async def test_close_runs_what_waits_and_refuses_what_comes_later(tmp_path: Path) -> None:
+async def test_close_runs_waiting_jobs_and_refuses_later_ones(tmp_path: Path) -> None:
     threads = threading.active_count()
     db = await open_database(tmp_path / "a.db", SCHEMA)
     calls = [asyncio.create_task(db.write(insert, str(number))) for number in range(700)]
@@ -661,7 +661,7 @@ async def test_close_runs_what_waits_and_refuses_what_comes_later(tmp_path: Path
     await threads_are(threads)
 
 
-async def test_a_cancelled_close_still_ends_every_thread_and_answers_who_waits(tmp_path: Path) -> None:
+async def test_cancelled_close_ends_threads_and_waiting_jobs(tmp_path: Path) -> None:
     threads = threading.active_count()
     db = await open_database(tmp_path / "a.db", SCHEMA)
     calls = [asyncio.create_task(db.write(insert, str(number))) for number in range(300)]
@@ -684,7 +684,7 @@ async def threads_are(expected: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_the_private_parts_of_aiosqlite_that_are_used_still_work() -> None:
+async def test_used_private_parts_of_aiosqlite_exist() -> None:
     async with aiosqlite.connect(":memory:") as connection:
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -717,7 +717,7 @@ WRITER = """
 """
 
 
-def test_kill_9_at_any_moment_loses_nothing_acknowledged(tmp_path: Path) -> None:
+def test_kill_9_at_any_moment_keeps_acknowledged_writes(tmp_path: Path) -> None:
     chance = random.Random(3)
     acknowledged: set[str] = set()
     for round_ in range(10):
@@ -752,7 +752,7 @@ async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     await database.close()
 
 
-async def test_a_command_sees_the_server_and_the_server_sees_the_command(served: Database, tmp_path: Path) -> None:
+async def test_command_and_server_see_each_others_writes(served: Database, tmp_path: Path) -> None:
     await served.write(insert, "from the server")
     with command_connection(tmp_path / "a.db") as tx:
         assert texts(tx) == {"from the server"}
@@ -762,7 +762,7 @@ async def test_a_command_sees_the_server_and_the_server_sees_the_command(served:
     assert await served.read(count) == 3
 
 
-async def test_a_command_that_fails_writes_nothing(served: Database, tmp_path: Path) -> None:
+async def test_failing_command_writes_nothing(served: Database, tmp_path: Path) -> None:
     with pytest.raises(ValueError), command_connection(tmp_path / "a.db") as tx:
         insert_and_fail(tx, "gone")
     assert await served.read(count) == 0
@@ -829,7 +829,7 @@ async def test_every_connection_is_set_up_for_durability_and_safety(db: Database
     assert await db.read(settings) == ["wal", 2, 1, 0, 5000, 1]
 
 
-async def test_a_database_is_made_and_found_again(tmp_path: Path) -> None:
+async def test_new_database_is_created_and_reopened(tmp_path: Path) -> None:
     for round_ in range(3):
         db = await open_database(tmp_path / "a.db", SCHEMA)
         await db.write(insert, str(round_))
@@ -844,7 +844,7 @@ def test_a_start_on_the_newest_version_writes_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "a.db").read_bytes() == before
 
 
-def test_the_real_schema_makes_a_database_that_says_whose_it_is(tmp_path: Path) -> None:
+def test_real_schema_sets_the_application_id(tmp_path: Path) -> None:
     prepare(tmp_path / "a.db", *newest_schema())
     with other_connection(tmp_path / "a.db") as conn:
         assert conn.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
@@ -852,7 +852,7 @@ def test_the_real_schema_makes_a_database_that_says_whose_it_is(tmp_path: Path) 
         assert conn.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
 
 
-async def test_a_database_in_another_journal_mode_is_put_back_into_wal(tmp_path: Path) -> None:
+async def test_database_in_another_journal_mode_returns_to_wal(tmp_path: Path) -> None:
     made(tmp_path / "a.db", 3)
     with other_connection(tmp_path / "a.db") as conn:
         conn.execute("PRAGMA journal_mode = DELETE")
@@ -887,7 +887,7 @@ def cut_first_starts(tmp_path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
     yield "everything but the removal", {"": pages, "-wal": wal, "-shm": b"\0" * 32768}
 
 
-def test_a_first_start_that_was_killed_anywhere_is_done_again(tmp_path: Path) -> None:
+def test_first_start_killed_anywhere_is_repeated(tmp_path: Path) -> None:
     for number, (state, files) in enumerate(cut_first_starts(tmp_path)):
         path = tmp_path / f"{number}.db"
         for suffix, content in files.items():
@@ -899,7 +899,7 @@ def test_a_first_start_that_was_killed_anywhere_is_done_again(tmp_path: Path) ->
             assert conn.execute("PRAGMA integrity_check").fetchone()[0] == "ok", state
 
 
-def test_processes_that_start_at_once_make_one_database(tmp_path: Path) -> None:
+def test_concurrent_starts_create_one_database(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         for round_ in range(20):
             path = tmp_path / f"{round_}.db"
@@ -924,7 +924,7 @@ MIGRATIONS = (
 )
 
 
-def test_an_older_database_is_migrated_with_its_rows(tmp_path: Path) -> None:
+def test_older_database_is_migrated_with_its_rows(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     made(path, 2)
     prepare(path, "not used", MIGRATIONS[:1])
@@ -948,7 +948,7 @@ def test_an_older_database_is_migrated_with_its_rows(tmp_path: Path) -> None:
         ("DELETE FROM notes;", "refer to deleted rows"),
     ],
 )
-def test_a_migration_that_fails_leaves_the_older_version(tmp_path: Path, broken: str, reason: str) -> None:
+def test_failed_migration_leaves_the_older_version(tmp_path: Path, broken: str, reason: str) -> None:
     path = tmp_path / "a.db"
     made(path, 2)
     line = refused(path, (*MIGRATIONS, broken))
@@ -959,7 +959,7 @@ def test_a_migration_that_fails_leaves_the_older_version(tmp_path: Path, broken:
     prepare(path, SCHEMA, ())
 
 
-def test_processes_that_migrate_at_once_migrate_once(tmp_path: Path) -> None:
+def test_concurrent_starts_migrate_once(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     made(path, 1)
     migration = "UPDATE notes SET text = text || '+';"
@@ -979,7 +979,7 @@ def test_a_newer_database_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [0, -1])
-def test_a_database_of_a_version_that_never_was_is_refused(tmp_path: Path, version: int) -> None:
+def test_database_of_an_unknown_version_is_refused(tmp_path: Path, version: int) -> None:
     made(tmp_path / "a.db", 3)
     with other_connection(tmp_path / "a.db") as conn:
         conn.execute(f"PRAGMA user_version = {version}")
@@ -995,7 +995,7 @@ def test_a_database_from_before_the_first_release_is_refused(tmp_path: Path, ver
 
 
 @pytest.mark.parametrize("setup", ["", "PRAGMA journal_mode = WAL;", "PRAGMA application_id = 7;", "PRAGMA user_version = 1;"])
-def test_a_database_of_another_program_is_refused_and_nothing_is_left_beside_it(tmp_path: Path, setup: str) -> None:
+def test_database_of_another_program_is_refused_without_new_files(tmp_path: Path, setup: str) -> None:
     path = tmp_path / "a.db"
     with other_connection(path) as conn:
         conn.executescript(setup + "CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1);")
@@ -1009,13 +1009,13 @@ def test_a_database_of_another_program_is_refused_and_nothing_is_left_beside_it(
     "content",
     [b"x", b"hello\n" * 1000, bytes(8192), b"SQLite format 3\0" + b"\xff" * 8176, b"SQLite format 3\0", bytes(range(256)) * 20],
 )
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_other_file_is_refused_as_a_database(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.db"
     path.write_bytes(content)
     refused(path)
 
 
-def test_a_folder_in_the_place_of_the_database_is_refused(tmp_path: Path) -> None:
+def test_folder_is_refused_as_a_database(tmp_path: Path) -> None:
     (tmp_path / "a.db").mkdir()
     with pytest.raises(StartError, match="cannot be used"):
         prepare(tmp_path / "a.db", SCHEMA, ())
@@ -1043,7 +1043,7 @@ def test_a_database_with_a_damaged_page_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_of_a_big_database_the_start_reads_little_and_still_sees_a_missing_end(tmp_path: Path) -> None:
+def test_start_finds_a_truncated_large_database_with_few_reads(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     made(path, 200)
     with other_connection(path) as conn:
@@ -1062,7 +1062,7 @@ def test_of_a_big_database_the_start_reads_little_and_still_sees_a_missing_end(t
     refused(path)
 
 
-def test_a_flipped_byte_anywhere_is_refused_with_one_line_or_does_no_harm(tmp_path: Path) -> None:
+def test_flipped_byte_is_refused_with_one_line_or_harmless(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     made(path, 60)
     whole = path.read_bytes()
@@ -1092,7 +1092,7 @@ def taken_or_refused(path: Path) -> str:
     return "taken"
 
 
-async def test_a_refused_start_leaves_no_connection_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refused_start_closes_its_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unable(path: Path, query_only: bool) -> sqlite3.Connection:
         raise sqlite3.OperationalError("unable to open")
 

@@ -20,14 +20,14 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("code", ERRORS)
-def test_every_error_has_a_status_a_family_and_a_sentence_that_says_what_to_do(code: str) -> None:
+def test_each_error_has_a_status_a_type_and_advice(code: str) -> None:
     status, kind, message = ERRORS[code]
     assert 400 <= status < 600 and kind in FAMILIES
     assert re.match(r"[A-Z]", message) and message.endswith(".") and len(message) < 150
 
 
 @pytest.mark.parametrize("code", ERRORS)
-def test_every_error_has_one_shape(code: str) -> None:
+def test_errors_have_one_shape(code: str) -> None:
     error = ApiError(code, param="field")
     assert error.body() == {"error": {"message": ERRORS[code][2], "type": ERRORS[code][1], "code": code, "param": "field"}}
     assert str(error) == ERRORS[code][2] and error.status == ERRORS[code][0]
@@ -46,25 +46,25 @@ def test_the_headers_follow_from_the_status(code: str) -> None:
     assert error.headers == expected
 
 
-def test_a_wait_is_told_in_the_header_and_on_429_in_the_body_too() -> None:
+def test_retry_after_is_in_the_header_and_on_429_in_the_body() -> None:
     limited = ApiError("rate_limit_exceeded", retry_after_seconds=37)
     assert limited.headers["retry-after"] == "37" and limited.body()["error"]["retry_after"] == 37
     busy = ApiError("overloaded", retry_after_seconds=5)
     assert busy.headers["retry-after"] == "5" and "retry_after" not in busy.body()["error"]
 
 
-def test_a_model_servers_own_refusal_keeps_its_words_and_status() -> None:
+def test_refusal_of_a_model_server_keeps_its_text_and_status() -> None:
     theirs = {"message": "context too long", "type": "invalid_request_error", "code": "context_length", "param": None}
     error = ApiError("upstream_error", status=400, error=theirs)
     assert (error.status, error.body()) == (400, {"error": theirs})
 
 
-def test_a_code_that_is_not_in_the_table_is_a_fault_of_ours() -> None:
+def test_unknown_error_code_is_a_bug() -> None:
     with pytest.raises(KeyError):
         ApiError("no_such_code")
 
 
-def test_an_exception_is_described_by_its_type_and_places_and_never_by_its_text() -> None:
+def test_exception_is_described_by_type_and_places_without_its_text() -> None:
     def failing() -> None:
         raise ValueError("hunter2")
 

@@ -10,13 +10,11 @@ from tests.fuzz import documented, wire
 pytestmark = pytest.mark.slow
 
 
-async def test_what_is_made_from_the_interface_document_is_answered_as_it_says(
-    tmp_path: Path, pytestconfig: pytest.Config
-) -> None:
+async def test_generated_requests_are_answered_as_documented(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     seed = str(pytestconfig.getoption("--seed"))
     corpus = documented.Corpus(random.Random(seed), operations=16, each=3)
     assert await documented.play(tmp_path, seed, 800, corpus) == []
 
 
-async def test_bytes_that_were_http_get_no_500_and_no_stall(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+async def test_mutated_http_bytes_cause_no_500_and_no_stall(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     assert await wire.play(tmp_path, str(pytestconfig.getoption("--seed")), 1_500) == []

@@ -76,9 +76,7 @@ Heavy = Callable[[Service, dict[str, str]], Awaitable[httpx.Response]]
 
 
 @HEAVY
-async def test_a_heavy_read_takes_a_bounded_cpu_time_of_its_own_worker(
-    service: Service, attacker: dict[str, str], heavy: Heavy
-) -> None:
+async def test_heavy_read_has_a_cpu_limit(service: Service, attacker: dict[str, str], heavy: Heavy) -> None:
     db: Database = service.state["db"]
 
     def cpu_seconds(conn: sqlite3.Connection) -> float:
@@ -103,7 +101,7 @@ async def test_other_accounts_do_not_wait_for_heavy_reads(service: Service, atta
     assert [answer.status_code for answer in await asyncio.gather(*under_way)] == [200] * IN_FLIGHT
 
 
-async def test_a_list_that_runs_out_of_time_is_503_and_asks_to_come_back(
+async def test_list_over_its_cpu_limit_is_503_with_retry_after(
     config: Config, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("svc.db._READ_SECONDS", 0.0)  # as if it had been used up: SQLite looks after 1,000 steps
@@ -117,7 +115,7 @@ async def test_a_list_that_runs_out_of_time_is_503_and_asks_to_come_back(
         assert (await client.get("/user/me", headers=headers)).status_code == 200
 
 
-async def test_a_search_that_runs_out_of_time_says_so(
+async def test_search_over_its_cpu_limit_is_marked_incomplete(
     service: Service, attacker: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole: dict[str, Any] = (await find(service, attacker)).json()

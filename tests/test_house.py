@@ -72,12 +72,12 @@ def place_of(module: str) -> int:
     return 0 if name in GROUND else ORDER.index(name) + 1
 
 
-def test_every_package_stands_in_the_order_and_everything_in_the_order_is_there() -> None:
+def test_order_lists_all_packages() -> None:
     entries = {module_of(path).split(".")[1] for path in FILES if path != ROOT / "svc" / "__init__.py"}
     assert entries == {*GROUND, *ORDER}
 
 
-def test_a_package_imports_from_those_below_it_only() -> None:
+def test_packages_import_only_lower_packages() -> None:
     for path, imported in ((file, imported) for file in FILES for imported in imports_of(file)):
         assert imported.split(".")[0] not in ("app", "tests"), f"{name_of(path)}: {imported} stands above everything"
         if imported.startswith("svc."):
@@ -92,7 +92,7 @@ def test_a_package_imports_from_those_below_it_only() -> None:
 TESTED_AS_ONE = {"svc/builtin/painter": "tests/builtin/test_paint.py", "svc/routes/schemas": "tests/server/test_openapi.py"}
 
 
-def test_a_module_has_the_test_file_of_its_name() -> None:
+def test_each_module_has_a_test_file() -> None:
     for module in FILES:
         if module.name in ("__init__.py", "__main__.py"):
             continue
@@ -103,7 +103,7 @@ def test_a_module_has_the_test_file_of_its_name() -> None:
         assert re.search(r"^(?:async )?def test_", path.read_text(), re.MULTILINE), f"{expected} proves nothing"
 
 
-def test_no_modules_import_one_another_in_a_circle() -> None:
+def test_imports_have_no_cycle() -> None:
     # A package's __init__ that imports its own modules is their door, not one of them.
     graph = {
         module_of(path): {name for name in imports_of(path) if name.startswith("svc.") and name != module_of(path)}
@@ -112,13 +112,13 @@ def test_no_modules_import_one_another_in_a_circle() -> None:
     assert list(TopologicalSorter(graph).static_order())  # raises CycleError
 
 
-def test_a_package_says_what_it_is_for_and_what_it_may_not_know() -> None:
+def test_packages_describe_their_purpose() -> None:
     for name in ORDER[:-2]:
         text = ast.get_docstring(tree_of(ROOT / "svc" / name / "__init__.py")) or ""
         assert len(text.splitlines()) >= 3, name
 
 
-def test_importing_any_module_opens_no_file_socket_or_thread() -> None:
+def test_imports_open_no_file_socket_or_thread() -> None:
     """Import all modules once, so that libraries are loaded, and then ours again under an audit hook."""
     program = """
         import importlib, sys
@@ -150,7 +150,7 @@ def test_importing_any_module_opens_no_file_socket_or_thread() -> None:
     assert answer.stdout.strip() == ""
 
 
-def test_a_start_imports_nothing_large_that_its_first_answer_does_not_need() -> None:
+def test_start_imports_no_large_unused_library() -> None:
     program = "import sys, app; print(*{name.partition('.')[0] for name in sys.modules})"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
     assert answer.returncode == 0, answer.stderr
@@ -160,13 +160,13 @@ def test_a_start_imports_nothing_large_that_its_first_answer_does_not_need() -> 
     )
 
 
-def test_a_file_is_short_and_says_what_it_is_for() -> None:
+def test_files_are_short_and_have_a_docstring() -> None:
     for path in WITH_APP:
         assert len(path.read_text().splitlines()) <= 400, name_of(path)
         assert ast.get_docstring(tree_of(path)), f"{name_of(path)}: a module opens with one sentence of purpose"
 
 
-def test_a_function_is_short_and_nothing_is_global() -> None:
+def test_functions_are_short_and_use_no_global() -> None:
     for path, node in ((file, node) for file in WITH_APP for node in nodes_of(file)):
         assert not isinstance(node, ast.Global), f"{name_of(path)}:{node.lineno}: a global statement"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -174,7 +174,7 @@ def test_a_function_is_short_and_nothing_is_global() -> None:
             assert length < 60, f"{name_of(path)}:{node.lineno}: {node.name} has 60 lines or more"
 
 
-def test_an_exception_is_passed_over_only_with_a_reason() -> None:
+def test_ignored_exceptions_have_a_reason() -> None:
     for path, node in ((file, node) for file in WITH_APP for node in nodes_of(file)):
         if isinstance(node, ast.ExceptHandler):
             place = f"{name_of(path)}:{node.lineno}"
@@ -184,7 +184,7 @@ def test_an_exception_is_passed_over_only_with_a_reason() -> None:
                 assert any("#" in line for line in handler), f"{place}: except … pass without a comment"
 
 
-def test_no_two_classes_have_one_name() -> None:
+def test_class_names_are_unique() -> None:
     found: dict[str, str] = {}
     for path in FILES:
         for node in tree_of(path).body:
@@ -215,6 +215,6 @@ def wall_clocks_in(path: Path) -> Iterator[str]:
                     yield f"{name_of(path)}:{node.lineno}"
 
 
-def test_no_plain_test_reads_a_wall_clock() -> None:
+def test_plain_tests_read_no_wall_clock() -> None:
     """A busy machine would fail it. Count, measure CPU time, wait with a generous timeout, or mark the test slow."""
     assert [found for path in sorted((ROOT / "tests").rglob("test_*.py")) for found in wall_clocks_in(path)] == []

@@ -23,14 +23,14 @@ def millis(made: str) -> int:
     return number >> 82
 
 
-def test_ids_sort_in_the_order_they_were_made_in_whatever_the_clock_says() -> None:
+def test_ids_sort_by_creation_with_any_clock() -> None:
     now = int(time.time()) + 1_000_000  # ahead of all that this process has made
     made = [new_id("key", seconds) for seconds in (now, now, now - 3_600, 0, now, now + 0.002)]
     assert made == sorted(made) and len(set(made)) == len(made)
     assert [millis(each) - now * 1000 for each in made] == [0, 0, 0, 0, 0, 2]
 
 
-def test_ids_that_threads_make_at_once_never_go_back() -> None:
+def test_ids_of_concurrent_threads_never_decrease() -> None:
     before = new_id("key")
     with ThreadPoolExecutor(4) as threads:
         runs = list(threads.map(lambda _: [new_id("key", 0) for _ in range(2000)], range(4)))
@@ -38,13 +38,13 @@ def test_ids_that_threads_make_at_once_never_go_back() -> None:
     assert len({made for run in runs for made in run}) == 8000
 
 
-def test_an_id_is_its_prefix_and_26_characters_and_never_comes_twice() -> None:
+def test_id_is_its_prefix_and_26_characters_and_unique() -> None:
     ids = {new_id("user", 1_790_000_000.0) for _ in range(2000)}
     assert len(ids) == 2000
     assert all(re.fullmatch(r"user_[0-9a-hjkmnp-tv-z]{26}", made) for made in ids)
 
 
-def test_random_base62_has_the_length_asked_for_and_no_likelier_character() -> None:
+def test_random_base62_has_the_length_and_uniform_characters() -> None:
     assert [len(random_base62(length)) for length in (0, 1, 36, 43, 1000)] == [0, 1, 36, 43, 1000]
     counts = Counter(random_base62(124_000))
     assert set(counts) == set(BASE62)
@@ -58,11 +58,11 @@ def test_a_timestamp_shows_the_millisecond(millis: int) -> None:
     assert datetime.fromisoformat(shown) == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=millis)
 
 
-def test_no_millisecond_is_lost_on_the_way_through_a_float() -> None:
+def test_timestamps_from_floats_keep_milliseconds() -> None:
     for millis in range(2_150_000_000_000, 2_150_000_005_000):  # of a quarter of 2038's milliseconds the float is a little less
         assert timestamp(millis / 1000)[-4:-1] == f"{millis % 1000:03}"
 
 
-def test_a_timestamp_cuts_off_what_is_less_than_a_millisecond() -> None:
+def test_timestamps_truncate_to_milliseconds() -> None:
     assert timestamp(1.9999) == "1970-01-01T00:00:01.999Z"
     assert timestamp(1) == "1970-01-01T00:00:01.000Z"

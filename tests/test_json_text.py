@@ -34,13 +34,13 @@ GOOD = [
 BAD = [rb"\ud83d", rb"\u12", b"\x01", b"\xff", rb"\x", b'"']
 
 
-def test_100_levels_are_taken_and_101_are_not() -> None:
+def test_100_levels_are_accepted_and_101_refused() -> None:
     assert parse_json(b"[" * 100 + b"1" + b"]" * 100)
     with pytest.raises(ApiError, match="100 levels"):
         parse_json(b"[" * 101 + b"]" * 101)
 
 
-def test_brackets_in_strings_are_no_levels_and_no_values() -> None:
+def test_brackets_in_strings_do_not_count_as_levels_or_values() -> None:
     text = '[{,"\\' * 100_000
     assert parse_json(orjson.dumps({"text": text})) == {"text": text}
 
@@ -69,7 +69,7 @@ def test_over_100_000_values_are_refused_without_memory() -> None:
         max_leaves=50,
     )
 )
-def test_any_json_value_is_read_as_it_was_written(value: Any) -> None:
+def test_json_values_round_trip(value: Any) -> None:
     assert parse_json(orjson.dumps(value)) == value
 
 
@@ -81,7 +81,7 @@ def test_any_bytes_are_parsed_or_refused(body: bytes) -> None:
         assert error.status in (400, 413)
 
 
-def test_commas_in_strings_are_no_values_wherever_a_slice_ends() -> None:
+def test_commas_in_strings_do_not_count_as_values_at_slice_ends() -> None:
     for text in ("\\" * 65_535, "a" + "\\" * 65_535, '"' * 65_535, '\\"' * 30_000, ",[{" * 30_000 + "\\"):
         body = orjson.dumps([text, ",", {text: 1}])
         assert has_more_values(body, 3) and not has_more_values(body, 4)
@@ -145,7 +145,7 @@ def test_digits_in_strings_and_escapes_are_unchanged() -> None:
         assert parse_json(body.encode()) == json.loads(body)
 
 
-def test_long_texts_are_read_and_written_as_others_are() -> None:
+def test_long_texts_round_trip() -> None:
     for text in ("x" * 200_000, "\n" * 200_000, '\U0001f642\\"' * 40_000, "é" * 65_536 + "\x01"):
         value = {"a": [text, {"b": text}, 1, None, True, 0.5, 10**400], text[:70_000]: ""}
         assert json.loads(json_text.dumps(value)) == value

@@ -29,7 +29,7 @@ def locked(lock: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_a_lock_file_holds_every_dependency_within_its_bounds(lock: str) -> None:
+def test_lock_file_has_each_dependency_within_its_bounds(lock: str) -> None:
     versions = locked(lock)
     for text in LOCKS[lock]:
         wanted = Requirement(text)
@@ -38,11 +38,11 @@ def test_a_lock_file_holds_every_dependency_within_its_bounds(lock: str) -> None
         assert wanted.specifier.contains(versions[name]), f"{name} {versions[name]} is not {wanted.specifier}"
 
 
-def test_what_serves_is_locked_alike_for_the_tests() -> None:
+def test_tests_lock_the_same_runtime_versions() -> None:
     assert locked("svc/requirements.lock").items() <= locked("tests/requirements.lock").items()
 
 
-def test_packages_of_the_clients_are_locked_as_those_of_the_tests() -> None:
+def test_clients_lock_the_same_versions_as_the_tests() -> None:
     shared, ours = locked("tests/requirements.lock"), locked("tests/clients/requirements.lock")
     assert {name: version for name, version in ours.items() if shared.get(name, version) != version} == {}
 

@@ -58,7 +58,7 @@ def logged(lines: Lines, **fields: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
-def test_secrets_are_redacted_wherever_they_stand(secret: str, around: str) -> None:
+def test_secrets_are_redacted_in_any_position(secret: str, around: str) -> None:
     shown = redact(around.replace("{}", secret))
     assert "[redacted]" in shown
     assert secret not in shown
@@ -66,7 +66,7 @@ def test_secrets_are_redacted_wherever_they_stand(secret: str, around: str) -> N
 
 
 @pytest.mark.parametrize("text", ["Authorization: Bearer {}", "authorization=bearer {}", "BEARER\t{}", "Bearer  {}, next"])
-def test_what_follows_bearer_is_redacted_whatever_it_is(text: str) -> None:
+def test_any_text_after_bearer_is_redacted(text: str) -> None:
     assert "opaque/123+45==" not in redact(text.replace("{}", "opaque/123+45=="))
 
 
@@ -90,24 +90,24 @@ def test_credentials_in_a_url_are_redacted(url: str) -> None:
     "text",
     ["POST /v1/chat", "req_01m3250v", "ollama/llama3.2:8b", "db.py:12 < app.py:3", "2026-10-02T12:00:00Z", "task-force-of-five"],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_other_text_is_not_redacted(text: str) -> None:
     assert redact(text) == text
 
 
 @pytest.mark.parametrize("text", ["a", "eyJ", "bearer ", "://", "@", "a@", "sk-", "svc-v1-", "x://a:", "a.b", "eyJa."])
-def test_no_text_takes_long(text: str) -> None:
+def test_redaction_is_fast_for_any_text(text: str) -> None:
     began = time.thread_time()
     redact(text * (200_000 // len(text)))
     assert time.thread_time() - began < 1
 
 
-def test_a_line_is_one_json_object_with_time_level_and_event(lines: Lines) -> None:
+def test_line_is_one_json_object_with_time_level_and_event(lines: Lines) -> None:
     line = logged(lines, level="error", route="/v1/models", status=200, duration_ms=1.5, streamed=True, absent=None)
     assert line.pop("time").endswith("Z")
     assert line == {"level": "error", "event": "test", "route": "/v1/models", "status": 200, "duration_ms": 1.5, "streamed": True}
 
 
-def test_the_fields_of_a_line_are_redacted_and_cut(lines: Lines) -> None:
+def test_fields_are_redacted_and_truncated(lines: Lines) -> None:
     line = logged(lines, model=f"x {SECRETS['a key']} y", path=Path(SECRETS["an e-mail"]), long="y" * 100_000)
     assert line["model"] == "x [redacted] y"
     assert line["path"] == "[redacted]"
@@ -124,7 +124,7 @@ def test_the_fields_of_a_line_are_redacted_and_cut(lines: Lines) -> None:
         st.lists(st.text()),
     )
 )
-def test_any_value_gives_one_line_and_the_next_one_comes_too(value: Any) -> None:
+def test_any_value_is_logged_as_one_line(value: Any) -> None:
     lines = Lines()
     with Log(lines.writer) as log:
         log("first", value=value)
@@ -132,7 +132,7 @@ def test_any_value_gives_one_line_and_the_next_one_comes_too(value: Any) -> None
     assert [line["event"] for line in lines.read()] == ["first", "second"]
 
 
-def test_an_object_that_cannot_be_shown_does_not_end_the_log(lines: Lines) -> None:
+def test_object_without_repr_does_not_stop_the_log(lines: Lines) -> None:
     class Broken:
         def __str__(self) -> str:
             raise ValueError(SECRETS["a key"])
@@ -143,7 +143,7 @@ def test_an_object_that_cannot_be_shown_does_not_end_the_log(lines: Lines) -> No
     assert [line["event"] for line in lines.read()][-1] == "second"
 
 
-def test_a_reader_who_stops_reading_never_stops_the_caller(lines: Lines) -> None:
+def test_stalled_log_reader_does_not_block_callers(lines: Lines) -> None:
     """The pipe has no reader, so a blocking write would never return."""
     with Log(lines.writer) as log:
         for number in range(30_000):
@@ -156,7 +156,7 @@ def test_a_reader_who_stops_reading_never_stops_the_caller(lines: Lines) -> None
     os.close(lines.writer)
 
 
-def test_a_closed_stderr_harms_nobody() -> None:
+def test_closed_stderr_is_ignored() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with Log(writer) as log:
@@ -166,7 +166,7 @@ def test_a_closed_stderr_harms_nobody() -> None:
     os.close(writer)
 
 
-def test_a_log_can_be_entered_again(lines: Lines) -> None:
+def test_log_context_is_reentrant(lines: Lines) -> None:
     log = Log(lines.writer)
     for number in range(2):
         with log:
@@ -174,7 +174,7 @@ def test_a_log_can_be_entered_again(lines: Lines) -> None:
     assert [line["number"] for line in lines.read()] == [0, 1]
 
 
-def test_lines_of_many_threads_do_not_mix(lines: Lines) -> None:
+def test_lines_of_threads_do_not_mix(lines: Lines) -> None:
     found: list[dict[str, Any]] = []
 
     def read() -> None:
@@ -217,7 +217,7 @@ def read_after(log: Log, lines: Lines) -> list[dict[str, Any]]:
     return lines.read()
 
 
-def test_a_librarys_exception_is_logged_by_type_and_place_without_its_text(library_log: Log, lines: Lines) -> None:
+def test_library_exception_is_logged_without_its_text(library_log: Log, lines: Lines) -> None:
     try:
         raise ValueError("my password is hunter2")
     except ValueError:
@@ -229,7 +229,7 @@ def test_a_librarys_exception_is_logged_by_type_and_place_without_its_text(libra
     assert "hunter2" not in json.dumps(line)
 
 
-async def test_a_task_whose_exception_nobody_took_is_logged_without_its_text(library_log: Log, lines: Lines) -> None:
+async def test_unretrieved_task_exception_is_logged_without_its_text(library_log: Log, lines: Lines) -> None:
     asyncio.get_running_loop().call_exception_handler(
         {"message": "Task exception was never retrieved", "exception": ValueError("hunter2"), "future": "repr with hunter2"}
     )
@@ -238,7 +238,7 @@ async def test_a_task_whose_exception_nobody_took_is_logged_without_its_text(lib
     assert "hunter2" not in json.dumps(line)
 
 
-def test_a_librarys_message_is_redacted_and_a_wrong_one_is_logged_all_the_same(library_log: Log, lines: Lines) -> None:
+def test_library_message_is_redacted_and_a_malformed_one_is_logged(library_log: Log, lines: Lines) -> None:
     logging.getLogger("somebody").warning("for %s", SECRETS["an e-mail"])
     LogHandler(library_log).handle(logging.LogRecord("somebody", logging.WARNING, "", 1, "two %s %s", ("but one",), None))
     first, second = read_after(library_log, lines)
@@ -256,7 +256,7 @@ def test_sql_parameters_and_urls_are_not_logged_by_libraries(library_log: Log, l
 # --- svc/errors.py, describe
 
 
-def test_an_exception_is_described_by_type_and_places_without_text_or_locals() -> None:
+def test_exception_is_described_without_text_or_locals() -> None:
     def fail(secret: str) -> None:
         raise ApiError("invalid_value", f"about {secret}")
 
@@ -268,7 +268,7 @@ def test_an_exception_is_described_by_type_and_places_without_text_or_locals() -
     assert "hunter2" not in described and "\n" not in described
 
 
-def test_a_deep_traceback_is_described_by_its_last_places() -> None:
+def test_deep_traceback_shows_its_last_frames() -> None:
     def fall(depth: int) -> None:
         if depth == 0:
             raise KeyError(base64.b64encode(b"hunter2"))

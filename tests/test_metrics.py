@@ -27,14 +27,14 @@ def test_requests_and_their_time_are_counted_by_method_route_and_status() -> Non
     assert f"svc_request_duration_seconds_count{{{labels}}} 2\n" in text
 
 
-def test_what_is_longer_than_every_bound_is_counted_too() -> None:
+def test_slow_request_is_counted_in_the_last_bucket() -> None:
     metrics = Metrics()
     metrics.count_commit(1000, 9.0)
     text = metrics.text([])
     assert 'svc_writer_batch_jobs_bucket{le="256"} 0\nsvc_writer_batch_jobs_bucket{le="+Inf"} 1\n' in text
 
 
-def test_a_refusals_code_is_one_of_ours_or_other() -> None:
+def test_error_label_is_a_known_code_or_other() -> None:
     metrics = Metrics()
     for code in (*ERRORS, "their own", ["no", "text"], 7, None):
         metrics.count("POST", "/v1/chat/completions", 400, 0.1, code)
@@ -43,7 +43,7 @@ def test_a_refusals_code_is_one_of_ours_or_other() -> None:
     assert 'code="other"} 3\n' in text
 
 
-def test_what_the_operator_lost_is_counted_in_calls_and_in_micros() -> None:
+def test_operator_losses_are_counted_in_calls_and_micros() -> None:
     metrics = Metrics()
     assert "\nsvc_overruns_total 0\n" in metrics.text([]), "a counter begins at 0, so that its first increase shows"
     metrics.count_overrun(30)
@@ -65,7 +65,7 @@ def full() -> str:
     return metrics.text([(name, {"of": 'a "\\ \n'} if name == "svc_workers" else {}, 1.5) for name in GAUGES])
 
 
-def test_every_line_is_prometheus_text_and_each_name_is_explained_and_typed_once() -> None:
+def test_metrics_are_prometheus_text_with_one_help_and_type_each() -> None:
     lines = full().splitlines()
     explained = [line.split()[2] for line in lines if line.startswith("# HELP")]
     typed = [line.split()[2] for line in lines if line.startswith("# TYPE")]
@@ -76,13 +76,13 @@ def test_every_line_is_prometheus_text_and_each_name_is_explained_and_typed_once
 
 
 @pytest.mark.needs("promtool")
-def test_promtool_finds_nothing_against_names_units_and_help_with_and_without_samples() -> None:
+def test_promtool_accepts_the_metrics() -> None:
     for text in (full(), Metrics().text([])):
         checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=30)
         assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
 
 
-def test_every_alert_rule_has_a_case_in_which_it_fires_and_one_in_which_it_does_not() -> None:
+def test_each_alert_rule_is_tested_firing_and_silent() -> None:
     rules = re.findall(r"- alert: (\w+)", (ROOT / "svc" / "static" / "ops" / "alerts.yml").read_text())
     cases = (ROOT / "tests" / "alerts.test.yml").read_text().split('\n  - name: "')[1:]
     fires, quiet = set(), set()

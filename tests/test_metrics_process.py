@@ -86,13 +86,13 @@ async def test_calls_runs_faults_and_commits_are_counted(used: RunningServer) ->
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_the_first_line_of_the_log_tells_the_version(used: RunningServer) -> None:
+async def test_first_log_line_has_the_version(used: RunningServer) -> None:
     first = used.log_lines()[0]
     assert (first["event"], first["version"], first["base_url"]) == ("start", VERSION, used.base_url)
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_every_metric_of_the_dashboard_and_the_alerts_is_one_of_the_service_s(used: RunningServer) -> None:
+async def test_dashboard_and_alerts_use_existing_metrics(used: RunningServer) -> None:
     known = set(re.findall(r"^# TYPE (\w+)", await text(used), re.MULTILINE))
     for source in ("\n".join(QUERIES), re.sub("#.*", "", ALERTS.read_text())):
         named = set(re.findall(r"\b(?:svc|process)_\w+", source))
@@ -101,7 +101,7 @@ async def test_every_metric_of_the_dashboard_and_the_alerts_is_one_of_the_servic
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_prometheus_scrapes_it_and_evaluates_every_panel_and_rule(used: RunningServer, tmp_path: Path) -> None:
+async def test_prometheus_evaluates_all_panels_and_rules(used: RunningServer, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         listen = f"127.0.0.1:{free.getsockname()[1]}"
@@ -137,7 +137,7 @@ def wait_for(client: httpx.Client, query: str) -> bool:
     return False
 
 
-def test_promtool_takes_the_readmes_configuration(tmp_path: Path) -> None:
+def test_promtool_accepts_the_documented_configuration(tmp_path: Path) -> None:
     (tmp_path / "data" / "tls").mkdir(parents=True)
     for name, content in {
         "prometheus.yml": EXAMPLES["prometheus"],
@@ -151,7 +151,7 @@ def test_promtool_takes_the_readmes_configuration(tmp_path: Path) -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_promtool_takes_the_rules_and_they_say_what_they_should() -> None:
+def test_promtool_accepts_and_tests_the_rules() -> None:
     for arguments in (["check", "rules", str(ALERTS)], ["test", "rules", str(ROOT / "tests" / "alerts.test.yml")]):
         checked = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=60)
         assert checked.returncode == 0, checked.stdout + checked.stderr

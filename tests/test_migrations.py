@@ -76,7 +76,7 @@ def rows(path: Path) -> Rows:
     return found
 
 
-def test_a_migration_keeps_every_row_and_the_money_to_the_micro(old: Path) -> None:
+def test_migration_keeps_all_rows_and_exact_money(old: Path) -> None:
     before = rows(old)
     owned = ("ledger", "wallets", "holds", "messages", "artifacts", "runs", "providers")
     assert all(before[table]["account_id"] for table in owned)
@@ -91,7 +91,7 @@ def test_a_migration_keeps_every_row_and_the_money_to_the_micro(old: Path) -> No
             conn.execute("DELETE FROM checkouts WHERE id = 'chk_1'")
 
 
-def test_the_database_before_a_migration_is_kept_and_can_be_restored(
+def test_database_before_a_migration_can_be_restored(
     old: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], next_release: None
 ) -> None:
     before = rows(old)
@@ -109,7 +109,7 @@ def test_the_database_before_a_migration_is_kept_and_can_be_restored(
     assert rows(kept) == before, "a start on the newest version keeps nothing again"
 
 
-def test_a_command_migrates_nothing_under_an_older_server(
+def test_command_does_not_migrate_under_an_older_server(
     old: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], next_release: None
 ) -> None:
     before = rows(old)
@@ -133,7 +133,7 @@ def test_a_migration_is_logged(old: Path, caplog: pytest.LogCaptureFixture) -> N
     assert caplog.records == [], "there was nothing to migrate"
 
 
-def test_an_older_service_refuses_the_database_and_names_the_kept_one(old: Path) -> None:
+def test_older_service_refuses_the_database_and_names_the_copy(old: Path) -> None:
     migrate(old)
     content = old.read_bytes()
     with pytest.raises(StartError) as caught:
@@ -145,7 +145,7 @@ def test_an_older_service_refuses_the_database_and_names_the_kept_one(old: Path)
     assert old.read_bytes() == content
 
 
-def test_without_room_for_the_copy_nothing_is_migrated(old: Path) -> None:
+def test_migration_without_space_for_the_copy_is_refused(old: Path) -> None:
     before, content = rows(old), old.read_bytes()
     kept_path(old, OLD).mkdir()
     (kept_path(old, OLD) / "in the way").touch()
@@ -154,7 +154,7 @@ def test_without_room_for_the_copy_nothing_is_migrated(old: Path) -> None:
     assert rows(old) == before and old.read_bytes() == content
 
 
-def test_a_full_disk_migrates_nothing(old: Path) -> None:
+def test_full_disk_stops_the_migration(old: Path) -> None:
     program = (
         "from svc.schema import newest_schema; from tests.support.databases import prepare; from pathlib import Path; import sys;"
         "script, migrations = newest_schema();"
@@ -168,7 +168,7 @@ def test_a_full_disk_migrates_nothing(old: Path) -> None:
 
 
 @pytest.mark.parametrize("statement", ["this is no SQL;", "DELETE FROM accounts;"])
-def test_a_failed_migration_leaves_the_database_as_it_was(statement: str, old: Path) -> None:
+def test_failed_migration_leaves_the_database_unchanged(statement: str, old: Path) -> None:
     before = rows(old)
     with pytest.raises(StartError):
         migrate(old, SAMPLE + statement)

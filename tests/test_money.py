@@ -30,5 +30,5 @@ def test_formatted_dollars_parse_to_the_same_micros(micros: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "1,5", "-1", "+1", "1e3", "1.", ".5", "0x10", " 1", "1\n", "٣", "1" * 10, "0.0000001", "nan"]
 )
-def test_what_is_no_plain_amount_is_none(text: str) -> None:
+def test_other_text_is_not_an_amount(text: str) -> None:
     assert micros_of(text) is None

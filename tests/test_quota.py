@@ -29,7 +29,7 @@ def add_project(conn: sqlite3.Connection, account_id: str, instructions: str) ->
     return projects.add_project(conn, account_id, projects.NewProject("Thesis", instructions), NOW).id
 
 
-def test_what_is_stored_is_counted_for_its_account_alone_and_goes_with_it(
+def test_stored_bytes_count_for_the_account_until_deletion(
     conn: sqlite3.Connection,  # noqa: F811
     ada: str,  # noqa: F811
     bob: str,  # noqa: F811
@@ -42,7 +42,7 @@ def test_what_is_stored_is_counted_for_its_account_alone_and_goes_with_it(
     assert quota.stored(conn, ada).stored_bytes == before
 
 
-def test_more_than_there_is_room_for_is_refused_with_both_numbers(conn: sqlite3.Connection, ada: str) -> None:  # noqa: F811
+def test_data_over_the_quota_is_refused_with_both_numbers(conn: sqlite3.Connection, ada: str) -> None:  # noqa: F811
     stored_bytes = quota.stored(conn, ada).stored_bytes
     quota.set_limit(conn, stored_bytes + 100)
     quota.check_room(conn, ada, 100)
@@ -52,7 +52,7 @@ def test_more_than_there_is_room_for_is_refused_with_both_numbers(conn: sqlite3.
     assert f"{stored_bytes} of the {stored_bytes + 100} bytes" in str(refusal.value) and "needs 101 bytes" in str(refusal.value)
 
 
-def test_what_is_over_a_lowered_limit_stays_and_may_shrink(conn: sqlite3.Connection, ada: str) -> None:  # noqa: F811
+def test_data_over_a_lowered_limit_stays_and_may_shrink(conn: sqlite3.Connection, ada: str) -> None:  # noqa: F811
     made = add_project(conn, ada, "x" * 1_000)
     quota.set_limit(conn, 1)
     assert quota.stored(conn, ada).stored_bytes > quota.stored(conn, ada).limit_bytes == 1
@@ -145,9 +145,7 @@ async def lab(config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[L
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("goes_on", [False, True])
-async def test_a_chat_is_either_refused_before_the_model_is_asked_or_charged_and_stored(
-    lab: Lab, stream: bool, goes_on: bool
-) -> None:
+async def test_chat_is_refused_before_the_model_call_or_charged_and_stored(lab: Lab, stream: bool, goes_on: bool) -> None:
     conversation = (await lab.ask()).headers[HEADER] if goes_on else None
     count = before = int(goes_on)
     for free_bytes in (0, 57, 255, 256, 512, 1_000, 20_000, SHARE, SHARE + ROWS):
@@ -169,7 +167,7 @@ async def test_a_chat_is_either_refused_before_the_model_is_asked_or_charged_and
     assert count == before + 1 and account["stored_bytes"] <= account["limit_bytes"]
 
 
-async def test_the_share_of_an_answer_is_32_bytes_a_token_and_256_kib_at_most(lab: Lab) -> None:
+async def test_answer_reserves_32_bytes_per_token_up_to_256_kib(lab: Lab) -> None:
     await lab.leave_free(1)
     for limits, share in (
         ({"max_tokens": 10}, 320),
@@ -182,7 +180,7 @@ async def test_the_share_of_an_answer_is_32_bytes_a_token_and_256_kib_at_most(la
         assert answer.status_code == 413 and f"needs {share + 1_352} bytes" in answer.json()["error"]["message"]
 
 
-async def test_two_calls_at_once_never_take_the_same_bytes(lab: Lab) -> None:
+async def test_concurrent_calls_reserve_different_bytes(lab: Lab) -> None:
     await lab.leave_free(2 * SHARE - 1)
     answers = await asyncio.gather(*(lab.ask("slow-300ms", stream=stream) for stream in (False, True)))
     assert sorted(answer.status_code for answer in answers) == [200, 413] and await lab.spent() == COST
@@ -193,7 +191,7 @@ async def test_two_calls_at_once_never_take_the_same_bytes(lab: Lab) -> None:
     assert sorted(answer.status_code for answer in answers) == [200, 413] and await lab.spent() == 2 * COST
 
 
-async def test_what_is_reserved_is_nobody_elses_until_the_call_has_ended(lab: Lab) -> None:
+async def test_reserved_bytes_are_exclusive_until_the_call_ends(lab: Lab) -> None:
     for number, call in enumerate((lab.ask, lab.run)):
         await lab.leave_free((number + 1) * SHARE + ROWS + 1_000)
         asked = asyncio.create_task(call("slow-300ms"))
@@ -205,7 +203,7 @@ async def test_what_is_reserved_is_nobody_elses_until_the_call_has_ended(lab: La
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_an_answer_is_stored_though_the_account_is_full_by_then(lab: Lab, stream: bool) -> None:
+async def test_reserved_answer_is_stored_in_a_full_account(lab: Lab, stream: bool) -> None:
     asked = asyncio.create_task(lab.ask("slow-300ms", stream=stream))
     await lab.asked(1)
     await lab.service.state["db"].write(quota.set_limit, 1)
@@ -216,14 +214,14 @@ async def test_an_answer_is_stored_though_the_account_is_full_by_then(lab: Lab, 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", [*MODELS[:-1], "drip-100ms"])
-async def test_a_reservation_ends_with_its_call_however_that_ends(lab: Lab, model: str, stream: bool) -> None:
+async def test_reservation_ends_with_its_call(lab: Lab, model: str, stream: bool) -> None:
     await lab.ask(model, stream=stream)
     assert lab.reserved() == []
     await lab.run(model, max_steps=2)
     assert lab.reserved() == []
 
 
-async def test_a_reservation_ends_where_the_wallet_is_empty_the_account_goes_or_the_run_is_stopped(lab: Lab) -> None:
+async def test_reservation_ends_on_empty_wallet_deleted_account_or_stopped_run(lab: Lab) -> None:
     assert (await lab.ask(max_tokens=1)).status_code == 200
     await lab.service.state["db"].write(wallet.debit, lab.account_id, 9_999_980, description="", now_seconds=NOW)
     assert [(await call()).status_code for call in (lab.ask, lab.run)] == [402, 402] and lab.reserved() == []
@@ -237,7 +235,7 @@ async def test_a_reservation_ends_where_the_wallet_is_empty_the_account_goes_or_
     assert gone.status_code == 204 and (await going[0]).status_code in (200, 401) and lab.reserved() == []
 
 
-async def test_reservations_of_a_process_that_died_end_at_the_next_start(config: Config, clocks: Clocks) -> None:
+async def test_reservations_of_a_crash_end_at_the_next_start(config: Config, clocks: Clocks) -> None:
     async with serving(config, clocks) as service:
         session = await service.sign_up()
         await service.state["db"].write(quota.reserve, session["user"]["id"], "room_1", 1024**3 - 10_000)
@@ -247,7 +245,7 @@ async def test_reservations_of_a_process_that_died_end_at_the_next_start(config:
         assert answer.status_code == 201
 
 
-async def test_a_run_is_either_refused_before_the_model_is_asked_or_charged_and_stored(lab: Lab) -> None:
+async def test_run_is_refused_before_the_model_call_or_charged_and_stored(lab: Lab) -> None:
     count = 0
     for free_bytes in (0, 57, 255, 600, 20_000, 2 * SHARE, 2 * SHARE + ROWS):
         await lab.leave_free(free_bytes)
@@ -264,7 +262,7 @@ async def test_a_run_is_either_refused_before_the_model_is_asked_or_charged_and_
     assert count == 1 and account["stored_bytes"] <= account["limit_bytes"]
 
 
-async def test_a_providers_list_of_models_must_fit_when_it_is_made_and_when_it_is_changed(lab: Lab) -> None:
+async def test_model_list_of_a_provider_counts_on_create_and_change(lab: Lab) -> None:
     body: dict[str, Any] = {"name": "own", "base_url": lab.upstream.base_url, "models": ["small"]}
     made = (await lab.service.client.post("/user/providers", json=body, headers=lab.headers)).json()
     await lab.leave_free(5_000)
@@ -278,7 +276,7 @@ async def test_a_providers_list_of_models_must_fit_when_it_is_made_and_when_it_i
     assert shorter.status_code == 200
 
 
-async def test_messages_of_every_role_must_fit(lab: Lab) -> None:
+async def test_messages_of_each_role_count(lab: Lab) -> None:
     made = (await lab.service.client.post("/conversations", json={}, headers=lab.headers)).json()
     await lab.leave_free(300)
     for role in ("user", "assistant", "system"):

@@ -53,7 +53,7 @@ def test_every_connection_keeps_a_log_syncs_it_and_waits_for_a_lock(tmp_path: Pa
             assert told == {"journal_mode": "wal", "synchronous": 2, "busy_timeout": 5000}
 
 
-async def test_nothing_that_is_written_is_lost_to_a_replica_and_nobody_waits_for_it(service: Service, tmp_path: Path) -> None:
+async def test_replica_loses_no_write_and_delays_no_writer(service: Service, tmp_path: Path) -> None:
     database, db = service.config.data_dir / "service.db", service.state["db"]
     leaving = await service.sign_up()
     user = (await service.sign_up("ada@example.com"))["user"]["id"]
@@ -77,7 +77,7 @@ async def test_nothing_that_is_written_is_lost_to_a_replica_and_nobody_waits_for
         assert conn.execute("SELECT count(*) FROM accounts").fetchone()[0] == 1
 
 
-async def test_a_replica_restores_into_a_new_folder_with_the_secrets_beside_it(
+async def test_replica_restores_into_a_new_folder_with_the_secrets(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = service.config.data_dir
@@ -103,7 +103,7 @@ async def test_a_replica_restores_into_a_new_folder_with_the_secrets_beside_it(
 
 
 @pytest.mark.parametrize("content", [b"SQLite format 3\0" + bytes(4080), b"SQLite format 3\0"])
-def test_a_database_that_is_not_ours_is_not_restored(
+def test_foreign_database_is_not_restored(
     content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "theirs.db").write_bytes(content)

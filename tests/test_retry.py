@@ -33,13 +33,13 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "_LATER_SECONDS", 0.02)
 
 
-async def test_the_result_comes_back_and_the_write_is_made_once() -> None:
+async def test_retried_write_runs_once_and_returns_its_result() -> None:
     storage = Storage()
     assert await retry_write(storage.write) == "written"
     assert storage.tries == 1
 
 
-async def test_no_number_of_cancellations_ends_it_and_one_is_raised_afterwards() -> None:
+async def test_cancellations_do_not_end_the_write_and_one_is_raised_after_it() -> None:
     storage = Storage()
     task = asyncio.create_task(retry_write(storage.write))
     for _ in range(5):
@@ -50,12 +50,12 @@ async def test_no_number_of_cancellations_ends_it_and_one_is_raised_afterwards()
     assert storage.written.is_set() and storage.tries == 1
 
 
-async def test_a_storage_that_is_full_for_a_moment_is_asked_again() -> None:
+async def test_write_is_retried_after_a_short_storage_fault() -> None:
     storage = Storage(refusals=2)
     assert await retry_write(storage.write, tries=3) == "written"
 
 
-async def test_a_storage_that_stays_full_is_told_of_and_written_to_later() -> None:
+async def test_write_is_logged_and_retried_during_a_long_storage_fault() -> None:
     storage, told = Storage(refusals=4), []
     with pytest.raises(ApiError, match="cannot write"):
         await retry_write(storage.write, told.append, tries=2)
@@ -64,7 +64,7 @@ async def test_a_storage_that_stays_full_is_told_of_and_written_to_later() -> No
     assert storage.tries == 5
 
 
-async def test_the_end_of_the_process_ends_the_tries() -> None:
+async def test_shutdown_ends_the_retries() -> None:
     storage = Storage(refusals=10**6, code="shutting_down")
     with pytest.raises(ApiError):
         await retry_write(storage.write)
@@ -72,7 +72,7 @@ async def test_the_end_of_the_process_ends_the_tries() -> None:
     assert storage.tries == 2
 
 
-async def test_what_is_no_fault_of_the_storage_is_raised_at_once() -> None:
+async def test_other_errors_are_raised_without_retry() -> None:
     async def write() -> None:
         raise ValueError("a bug")
 

@@ -338,7 +338,7 @@ def rules(conn: sqlite3.Connection, table: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize(("table", "rule"), BROKEN, ids=[f"{table}: {rule}" for table, rule in BROKEN])
-def test_a_rule_that_is_broken_by_raw_sql_fails(conn: sqlite3.Connection, table: str, rule: str) -> None:
+def test_raw_sql_cannot_break_a_rule(conn: sqlite3.Connection, table: str, rule: str) -> None:
     for case in BROKEN[table, rule]:
         *first, last = (case,) if isinstance(case, str) else case
         conn.execute("SAVEPOINT broken")
@@ -350,12 +350,12 @@ def test_a_rule_that_is_broken_by_raw_sql_fails(conn: sqlite3.Connection, table:
         conn.execute("ROLLBACK TO broken")
 
 
-def test_every_rule_is_broken_above(conn: sqlite3.Connection) -> None:
+def test_each_rule_is_tested_above(conn: sqlite3.Connection) -> None:
     known = {(table, rule) for table in tables(conn) if table not in MONEY for rule in rules(conn, table)}
     assert known == set(BROKEN)
 
 
-def test_every_check_has_a_name_of_its_own_in_its_table(conn: sqlite3.Connection) -> None:
+def test_check_names_are_unique_in_their_table(conn: sqlite3.Connection) -> None:
     for table in tables(conn):
         sql = re.sub(r"--.*", "", sql_of(conn, table))
         names = re.findall(r"CONSTRAINT (\w+)\s+CHECK", sql)
@@ -379,7 +379,7 @@ def test_a_primary_key_is_never_null(conn: sqlite3.Connection) -> None:
                 conn.execute(f"UPDATE {table} SET {column['name']} = NULL")
 
 
-def test_no_row_refers_to_what_is_not_there(conn: sqlite3.Connection) -> None:
+def test_references_to_missing_rows_are_refused(conn: sqlite3.Connection) -> None:
     for table in tables(conn):
         for key in conn.execute("SELECT DISTINCT [from] FROM pragma_foreign_key_list(?)", (table,)).fetchall():
             with pytest.raises(sqlite3.IntegrityError):
@@ -387,12 +387,12 @@ def test_no_row_refers_to_what_is_not_there(conn: sqlite3.Connection) -> None:
 
 
 @pytest.mark.parametrize("table", ["artifacts", "conversations", "runs"])
-def test_nothing_belongs_to_another_accounts_project(conn: sqlite3.Connection, table: str) -> None:
+def test_rows_cannot_be_in_a_project_of_another_account(conn: sqlite3.Connection, table: str) -> None:
     with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
         conn.execute(f"UPDATE {table} SET project_id = 'q' WHERE account_id = 'a'")
 
 
-def test_what_is_in_a_project_outlives_it(conn: sqlite3.Connection) -> None:
+def test_deleting_a_project_keeps_its_content(conn: sqlite3.Connection) -> None:
     conn.execute("DELETE FROM projects WHERE id = 'p'")
     for table, ids in (("artifacts", {"f"}), ("runs", {"r", "t"}), ("conversations", {"y"})):
         rows = conn.execute(f"SELECT id, project_id FROM {table} WHERE account_id = 'a'").fetchall()
@@ -405,7 +405,7 @@ def test_every_account_has_a_wallet(conn: sqlite3.Connection) -> None:
     assert {row["account_id"] for row in owners} == {"b", "c"}
 
 
-def test_with_an_account_goes_everything_that_is_its_own_and_nothing_of_others(conn: sqlite3.Connection) -> None:
+def test_deleting_an_account_deletes_all_its_rows_only(conn: sqlite3.Connection) -> None:
     owned = [table for table in tables(conn) if "account_id" in columns(conn, table)]
     assert len(owned) > 10
     others = {table: rows_of(conn, table, "account_id = 'b'") for table in owned}
@@ -462,7 +462,7 @@ def counted(conn: sqlite3.Connection, account_id: str) -> int:
     return sum(conn.execute(query, (account_id,)).fetchone()[0] or 0 for query in sums)
 
 
-def test_what_an_account_stores_is_counted_whatever_is_written(conn: sqlite3.Connection) -> None:
+def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> None:
     for change in (
         "SELECT 1",
         "UPDATE messages SET content = 'gr\u00f6\u00dfer \U0001f642' WHERE id = 'm1'",
@@ -501,7 +501,7 @@ def owners() -> dict[str, str]:
     return found
 
 
-def test_every_table_has_an_owner_that_exists() -> None:
+def test_each_table_has_an_owner_module() -> None:
     assert set(owners()) == set(re.findall(r"^CREATE (?:VIRTUAL )?TABLE (\w+)", SCHEMA.read_text(), re.MULTILINE))
     for owner in owners().values():
         assert (ROOT / owner).is_file(), owner
@@ -523,7 +523,7 @@ def written_tables(path: Path) -> list[tuple[int, str | None]]:
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "svc").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_table_is_written_by_its_owner_alone(path: Path) -> None:
+def test_tables_are_written_only_by_their_owner(path: Path) -> None:
     name = str(path.relative_to(ROOT))
     for line, table in written_tables(path):
         if table is None:
@@ -532,7 +532,7 @@ def test_a_table_is_written_by_its_owner_alone(path: Path) -> None:
             assert owners().get(table) == name, f"line {line} writes {table}"
 
 
-def test_the_owners_are_seen_to_write() -> None:
+def test_owners_write_their_tables() -> None:
     """Else the test above could not fail."""
     written = {table for path in (ROOT / "svc").rglob("*.py") for _, table in written_tables(path)}
     assert len(set(owners()) & written) > len(owners()) / 2

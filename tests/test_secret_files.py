@@ -59,6 +59,6 @@ def test_path_without_a_file_is_refused_at_once(tmp_path: Path, path: str) -> No
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_file_that_cannot_be_read_is_refused() -> None:
+def test_unreadable_file_is_refused() -> None:
     with pytest.raises(StartError, match=r"^SVC_TOKEN_FILE: the file cannot be read: "):
         read({"SVC_TOKEN_FILE": "/proc/self/mem"})  # even root cannot read its first byte

@@ -28,7 +28,7 @@ def tree(folder: Path) -> dict[str, tuple[int, int]]:
 # --- the folder
 
 
-def test_the_first_start_makes_a_private_folder_with_a_private_secret(tmp_path: Path) -> None:
+def test_first_start_creates_a_private_folder_and_secret(tmp_path: Path) -> None:
     folder = open_folder(tmp_path / "a" / "data")
     assert (mode(folder.path), mode(folder.path / "master.key"), mode(folder.path / "lock")) == (0o700, 0o600, 0o600)
     assert len(folder.master) == 32
@@ -36,7 +36,7 @@ def test_the_first_start_makes_a_private_folder_with_a_private_secret(tmp_path: 
     folder.close()
 
 
-def test_the_secret_stays_the_same_and_installations_differ(tmp_path: Path) -> None:
+def test_secret_is_stable_and_differs_between_installations(tmp_path: Path) -> None:
     secrets = []
     for name in ("one", "one", "two"):
         folder = open_folder(tmp_path / name)
@@ -72,7 +72,7 @@ def test_lock_ends_with_the_process(tmp_path: Path) -> None:
         open_folder(tmp_path).close()
 
 
-def test_a_program_started_by_the_server_does_not_inherit_the_lock(tmp_path: Path) -> None:
+def test_child_process_does_not_inherit_the_lock(tmp_path: Path) -> None:
     folder = open_folder(tmp_path)
     with subprocess.Popen(["sleep", "60"], close_fds=False) as child:
         folder.close()
@@ -90,7 +90,7 @@ def test_damaged_secret_stops_the_start_and_changes_nothing(tmp_path: Path, leng
     assert tree(tmp_path) == before
 
 
-def test_a_secret_that_others_can_read_is_made_private(tmp_path: Path) -> None:
+def test_secret_readable_by_others_becomes_private(tmp_path: Path) -> None:
     open_folder(tmp_path).close()
     (tmp_path / "master.key").chmod(0o644)
     open_folder(tmp_path).close()
@@ -98,12 +98,12 @@ def test_a_secret_that_others_can_read_is_made_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["/proc/self/data", "/proc/self", "/dev/null", "/dev/null/data"])
-def test_a_folder_that_cannot_be_used_stops_the_start(folder: str) -> None:
+def test_unusable_folder_stops_the_start(folder: str) -> None:
     with pytest.raises(StartError, match="cannot use the data folder"):
         open_folder(Path(folder))
 
 
-def test_a_failed_start_leaves_no_lock_behind(tmp_path: Path) -> None:
+def test_failed_start_releases_the_lock(tmp_path: Path) -> None:
     (tmp_path / "master.key").mkdir()
     with pytest.raises(StartError):
         open_folder(tmp_path)

@@ -84,7 +84,7 @@ async def ok(answer: httpx.Response) -> Any:
     return answer.json() if answer.content and "json" in answer.headers["content-type"] else None
 
 
-async def test_no_object_outlives_its_request_with_a_secret_in_it(tmp_path: Path) -> None:
+async def test_no_secret_stays_in_memory_after_its_request(tmp_path: Path) -> None:
     env = {"FOLDER": str(tmp_path), "SVC_BYOK_PRIVATE": "1"}
     async with ModelServer() as models, running_server(tmp_path, env, ("-c", COMMAND)) as server, server.client() as client:
         sign_up = {"email": "a@example.com", "password": PASSWORD}

@@ -67,7 +67,7 @@ async def usage(client: httpx.AsyncClient, headers: Headers) -> dict[str, int]:
     return {row["day"]: row["requests"] for row in answer.json()["data"]}
 
 
-async def test_a_day_goes_by_without_a_restart(tmp_path: Path) -> None:
+async def test_service_works_for_a_simulated_day(tmp_path: Path) -> None:
     clock = Clock(tmp_path / "clock")
     env = {"CLOCK": str(tmp_path / "clock"), "PYTHONPATH": str(ROOT)}
     async with running_server(tmp_path, env, command=(PROGRAM,)) as server, server.client() as client:

@@ -47,7 +47,7 @@ def steps_to_delete(conn: sqlite3.Connection, *texts: str | None) -> int:
     return steps
 
 
-def test_a_long_row_goes_a_mb_at_a_time(conn: sqlite3.Connection) -> None:
+def test_long_row_is_deleted_in_slices_of_1_mb(conn: sqlite3.Connection) -> None:
     assert steps_to_delete(conn, None) == steps_to_delete(conn, "short") == steps_to_delete(conn, "x" * MB) == 1
     assert steps_to_delete(conn, "x" * 2 * MB, "y" * MB) == 4, "three MB to overwrite, and the row"
     assert steps_to_delete(conn, None, "é" * MB) == 3
@@ -71,7 +71,7 @@ def test_short_texts_are_not_opened_as_blobs() -> None:
     conn.close()
 
 
-def test_nothing_of_a_deleted_text_stays_in_the_file(conn: sqlite3.Connection, path: Path) -> None:
+def test_deleted_text_leaves_no_bytes_in_the_file(conn: sqlite3.Connection, path: Path) -> None:
     for size in (20, 2_000, MB // 2, 3 * MB):
         text = (SECRET * (size // len(SECRET) + 1))[:size]
         steps_to_delete(conn, text, text)
@@ -79,7 +79,7 @@ def test_nothing_of_a_deleted_text_stays_in_the_file(conn: sqlite3.Connection, p
         assert SECRET[:19].encode() not in path.read_bytes(), size
 
 
-def test_rows_go_until_the_time_is_over(conn: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deletion_slice_ends_at_its_time_limit(conn: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = (
         "INSERT INTO notes (account_id) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200) SELECT ?"
     )
@@ -95,7 +95,7 @@ def test_rows_go_until_the_time_is_over(conn: sqlite3.Connection, monkeypatch: p
 
 
 @pytest.mark.slow
-def test_no_step_overwrites_for_long(conn: sqlite3.Connection) -> None:
+def test_each_step_overwrites_for_a_bounded_time(conn: sqlite3.Connection) -> None:
     def longest_ms() -> float:
         statement = "INSERT INTO notes (account_id, text, more) VALUES ('a', ?, ?)"
         number = conn.execute(statement, ("狗" * MB, "狗" * MB)).lastrowid or 0

@@ -7,7 +7,7 @@ import pytest
 from tests.soak_memory import KINDS, MOST_MB_AN_HOUR, mb_an_hour, measure, within_bounds
 
 
-def test_the_slope_is_that_of_the_later_samples() -> None:
+def test_slope_ignores_the_first_samples() -> None:
     warming = [(float(second), 50.0 + second) for second in range(100)]
     flat = [(float(second), 150.0 + second % 2) for second in range(100, 301)]
     assert abs(mb_an_hour(warming + flat)) < 0.5
@@ -16,7 +16,7 @@ def test_the_slope_is_that_of_the_later_samples() -> None:
 
 
 @pytest.mark.slow
-async def test_the_load_is_answered_and_the_memory_stays_within_bounds(tmp_path: Path) -> None:
+async def test_load_is_answered_in_bounded_memory(tmp_path: Path) -> None:
     samples, load = await measure(tmp_path, 5.0, lambda line: None)
     assert load.statuses.pop(0, 0) < 3 and set(load.statuses) <= {200, 201, 204, 400, 404} and load.statuses[200] > len(KINDS), (
         load.statuses

@@ -8,7 +8,7 @@ from tests.conftest import Service
 from tests.support.server import ROOT
 
 
-def test_the_project_takes_its_version_from_the_module() -> None:
+def test_project_version_is_that_of_the_module() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["project"]["dynamic"] == ["version"] and "version" not in project["project"]
     place = project["tool"]["hatch"]["version"]
@@ -16,6 +16,6 @@ def test_the_project_takes_its_version_from_the_module() -> None:
     assert found is not None and found["version"] == VERSION
 
 
-async def test_health_and_metrics_tell_the_version(service: Service) -> None:
+async def test_health_and_metrics_have_the_version(service: Service) -> None:
     assert (await service.client.get("/healthz")).json() == {"status": "ok", "version": VERSION}
     assert f'svc_build_info{{version="{VERSION}",' in (await service.client.get("/metrics")).text

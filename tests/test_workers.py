@@ -18,13 +18,13 @@ def names(jobs: list[Job]) -> list[str]:
     return [job.args[0] for job in jobs]
 
 
-async def test_each_account_has_one_job_in_each_turn_after_first_jobs() -> None:
+async def test_accounts_have_one_job_per_round_after_first_jobs() -> None:
     queue = await filled("a1", "a2", "a3", "b1", "c1", "B2")
     assert names(queue.take(4)) == ["B2", "a1", "b1", "c1"] and len(queue) == 2
     assert names(queue.take(4)) == ["a2", "a3"] and len(queue) == 0
 
 
-async def test_new_account_is_served_before_the_account_whose_job_runs() -> None:
+async def test_new_account_precedes_the_account_of_the_running_job() -> None:
     queue, loop = await filled("a1", "a2", "a3"), asyncio.get_running_loop()
     assert names(queue.take(1)) == ["a1"]
     for name in ("b1", "c1"):

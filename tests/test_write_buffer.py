@@ -19,7 +19,7 @@ async def db(tmp_path: Path) -> AsyncIterator[Database]:
     await db.close()
 
 
-async def test_the_newest_change_of_each_key_is_written_once_and_in_batches(db: Database) -> None:
+async def test_newest_change_of_each_key_is_written_once_in_batches(db: Database) -> None:
     batches: list[dict[int, str]] = []
     buffer = WriteBuffer[int, str](db, lambda tx, changes: batches.append(dict(changes)))
     for value in ("old", "new"):
@@ -32,7 +32,7 @@ async def test_the_newest_change_of_each_key_is_written_once_and_in_batches(db: 
     assert len(batches) == 3 and not buffer.pending
 
 
-async def test_a_flush_returns_when_what_another_one_writes_is_written(db: Database) -> None:
+async def test_flush_waits_for_a_concurrent_flush(db: Database) -> None:
     begun, done = asyncio.Event(), []
     loop = asyncio.get_running_loop()
 
@@ -49,7 +49,7 @@ async def test_a_flush_returns_when_what_another_one_writes_is_written(db: Datab
     await first
 
 
-async def test_a_storage_fault_drops_the_changes(db: Database) -> None:
+async def test_storage_fault_drops_buffered_changes(db: Database) -> None:
     def refuse(tx: sqlite3.Connection, changes: list[tuple[int, str]]) -> None:
         raise ApiError("storage_unavailable")
 
