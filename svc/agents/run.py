@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from svc import quota
 from svc.agents import loop, runs
 from svc.agents.run_media import RunMedia
-from svc.agents.run_stream import End, Record, run_blocks
+from svc.agents.run_stream import Record, run_blocks
+from svc.agents.runs import RunOutcome
 from svc.agents.tools import AgentTool, RunContext, Toolbox, file_fields
 from svc.content import artifacts, history
 from svc.errors import ApiError, describe
@@ -123,7 +124,7 @@ class AgentRun:
     def _decided(self) -> None:
         self._state.open_runs.pop(self.id, None)
 
-    async def _store(self, end: End) -> None:
+    async def _store(self, end: RunOutcome) -> None:
         last = self._calls[-1]
         outcome = await last.end_with(lambda tx: self._store_in(tx, end), left=end.reason in _LEFT)
         self._state.metrics.runs.add(outcome.status, outcome.reason or "")
@@ -136,7 +137,7 @@ class AgentRun:
             cost_micros=outcome.cost_micros,
         )
 
-    def _store_in(self, tx: sqlite3.Connection, end: End) -> runs.RunOutcome:
+    def _store_in(self, tx: sqlite3.Connection, end: RunOutcome) -> RunOutcome:
         account_id, now_seconds = self._payer.account_id, self._state.clock()
         quota.release(tx, account_id, self.id)
         self._progress.artifacts = [file_fields(artifact) for artifact in artifacts.artifacts_of_run(tx, account_id, self.id)]
@@ -149,13 +150,13 @@ class AgentRun:
         return outcome
 
     def _update_in(self, tx: sqlite3.Connection) -> None:
-        runs.update_run(tx, self._payer.account_id, self.id, self._outcome(End("running")), self._state.clock())
+        runs.update_run(tx, self._payer.account_id, self.id, self._outcome(RunOutcome("running")), self._state.clock())
 
-    def _outcome(self, end: End) -> runs.RunOutcome:
+    def _outcome(self, end: RunOutcome) -> RunOutcome:
         used = [call.usage for call in self._calls]
         usage = {name: sum([one[name] for one in used]) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
         cost_micros = sum([call.cost_micros for call in [*self._calls, *self._media_calls]])  # calls that were cut short count
-        return runs.RunOutcome(end.status, self._progress.steps, usage, cost_micros, end.output, end.error, end.reason)
+        return end._replace(steps=self._progress.steps, usage=usage, cost_micros=cost_micros)
 
     def _error(self, error: ApiError) -> dict[str, Any]:
         """Return the error object for the caller, with a hint if the model may have no function calling."""

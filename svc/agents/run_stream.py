@@ -22,15 +22,6 @@ from svc.server.sse import Interrupt, LastBlock
 _STORE_TRIES = 3
 
 
-class End(NamedTuple):
-    """The end of a run before its cost is known: `status` with its own field."""
-
-    status: str
-    output: str | None = None
-    error: dict[str, Any] | None = None
-    reason: str | None = None
-
-
 class Record(NamedTuple):
     """The record of one run, kept by svc/agents/run.py.
 
@@ -41,8 +32,8 @@ class Record(NamedTuple):
 
     opened: Callable[[], Awaitable[None]]
     decided: Callable[[], None]
-    store: Callable[[End], Awaitable[None]]
-    outcome: Callable[[End], RunOutcome]
+    store: Callable[[RunOutcome], Awaitable[None]]
+    outcome: Callable[[RunOutcome], RunOutcome]
     on_fault: Callable[[BaseException], None]
     error_of: Callable[[ApiError], dict[str, Any]] = lambda error: error.error
 
@@ -64,7 +55,7 @@ async def run_blocks(
         await record.opened()
     except asyncio.CancelledError:
         # The record may have been stored.
-        await _stored(record, End("stopped", reason=interrupt.reason or "shutdown"), interrupt)
+        await _stored(record, RunOutcome("stopped", reason=interrupt.reason or "shutdown"), interrupt)
         raise
     write = _Writer(run_id)
     cancelled: BaseException | None = None
@@ -72,17 +63,19 @@ async def run_blocks(
         async with contextlib.aclosing(events):
             async for together in events:
                 yield write(together)
-        end = End("stopped", reason="max_steps") if progress.output is None else End("final", output=progress.output)
+        end = (
+            RunOutcome("stopped", reason="max_steps") if progress.output is None else RunOutcome("final", output=progress.output)
+        )
     except asyncio.CancelledError as error:
-        end = End("stopped", reason=interrupt.reason or "shutdown")
+        end = RunOutcome("stopped", reason=interrupt.reason or "shutdown")
         cancelled = None if interrupt.reason else error
     except GeneratorExit as exit_:
-        end, cancelled = End("stopped", reason=interrupt.reason or "client_disconnected"), exit_
+        end, cancelled = RunOutcome("stopped", reason=interrupt.reason or "client_disconnected"), exit_
     except ApiError as error:
-        end = End("error", error=record.error_of(error))
+        end = RunOutcome("error", error=record.error_of(error))
     except Exception as error:
         record.on_fault(error)
-        end = End("error", error=ApiError("internal_error").error)
+        end = RunOutcome("error", error=ApiError("internal_error").error)
     outcome = await _stored(record, end, interrupt)
     if cancelled is not None:
         raise cancelled
@@ -122,7 +115,7 @@ class _Writer:
         return self._events([{"type": "delta", "text": text} for text in texts])
 
 
-async def _stored(record: Record, end: End, interrupt: Interrupt) -> RunOutcome:
+async def _stored(record: Record, end: RunOutcome, interrupt: Interrupt) -> RunOutcome:
     """Store the end despite cancellations. One that is not the interrupt's is raised afterwards."""
     record.decided()
 
@@ -134,13 +127,13 @@ async def _stored(record: Record, end: End, interrupt: Interrupt) -> RunOutcome:
             raise
         except Exception as error:  # an end that can never be stored
             record.on_fault(error)
-            end = End("error", error=ApiError("internal_error").error)
+            end = RunOutcome("error", error=ApiError("internal_error").error)
             raise ApiError("internal_error") from error
 
     def refused(error: ApiError) -> None:
         nonlocal end
         record.on_fault(error)
-        end = End("error", error=error.error)
+        end = RunOutcome("error", error=error.error)
 
     try:
         await retry_write(store, refused, tries=_STORE_TRIES)

@@ -2,13 +2,15 @@
 
 import sqlite3
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
 
 from svc import quota
+from svc.content.projects import missing_owner
 from svc.db import Page, page, row_by_id
-from svc.errors import ApiError
 from svc.ids import fields_as_json
 from svc.slices import delete_row, run_some
 
@@ -16,21 +18,20 @@ GOAL_LENGTH = 1_000_000
 _LISTED_CHARACTERS = 10_000
 _SLICE_SECONDS, _SLICE_ROWS = 0.005, 500
 STATUSES = ("running", "final", "error", "stopped")
-INTERRUPTED = {
-    "message": "The server stopped in the middle of this run. Start it again.",
-    "type": "api_error",
-    "code": "interrupted",
-    "param": None,
-}
+_INTERRUPTED = "The server stopped in the middle of this run. Start it again."
+INTERRUPTED = {"message": _INTERRUPTED, "type": "api_error", "code": "interrupted", "param": None}
 
 
 class RunOutcome(NamedTuple):
-    """The status of a run (`running`, or `final`, `error`, `stopped` with its own field), and its steps, usage and cost."""
+    """The status of a run (`running`, or `final`, `error`, `stopped` with its own field), and its steps, usage and cost.
+
+    The end of a run is one without steps, usage and cost before these are known.
+    """
 
     status: str
-    steps: int
-    usage: dict[str, int]
-    cost_micros: int
+    steps: int = 0
+    usage: Mapping[str, int] = MappingProxyType({})
+    cost_micros: int = 0
     output: str | None = None
     error: dict[str, Any] | None = None
     reason: str | None = None
@@ -51,9 +52,7 @@ def add_run(tx: sqlite3.Connection, account_id: str, run: dict[str, Any], now_se
             {**run, "account_id": account_id, "now": now_seconds},
         )
     except sqlite3.IntegrityError:
-        if run["project_id"] is None:  # the account was deleted
-            raise ApiError("invalid_api_key") from None
-        raise ApiError("not_found", "There is no such project.", param="project_id") from None
+        raise missing_owner(run["project_id"]) from None
 
 
 def update_run(tx: sqlite3.Connection, account_id: str, run_id: str, outcome: RunOutcome, now_seconds: float) -> bool:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from svc import quota
 from svc.content.contents import ArtifactContent, add_content
+from svc.content.projects import missing_owner
 from svc.db import Database, Page, page, row_by_id
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
@@ -243,6 +244,4 @@ def _refusals(project_id: str | None) -> Iterator[None]:
             raise quota.too_many_artifacts() from None
         if error.sqlite_errorname != "SQLITE_CONSTRAINT_FOREIGNKEY":
             raise
-        if project_id is None:  # the account was deleted
-            raise ApiError("invalid_api_key") from None
-        raise ApiError("not_found", "There is no such project.", param="project_id") from None
+        raise missing_owner(project_id) from None

@@ -7,8 +7,8 @@ from typing import Annotated, Any, NamedTuple
 from svc import quota
 from svc.content import history
 from svc.content.fulltext import CHUNKS, TITLES
+from svc.content.projects import missing_owner
 from svc.db import Page, page, row_by_id
-from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, label, nullable, one_of, record, string, text
 from svc.slices import run_some
@@ -88,16 +88,10 @@ def add_conversation(
             {"id": made_id, "account_id": account_id, "project_id": project_id, "title": title, "now": now_seconds},
         ).fetchone()
     except sqlite3.IntegrityError:
-        raise _no_project(project_id) from None
+        raise missing_owner(project_id) from None
     conversation = Conversation(**row)
     _add_title(tx, conversation)
     return conversation
-
-
-def _no_project(project_id: str | None) -> ApiError:
-    if project_id is None:  # the account was deleted
-        return ApiError("invalid_api_key")
-    return ApiError("not_found", "There is no such project.", param="project_id")
 
 
 def conversation_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: str, param: str | None = None) -> Conversation:
@@ -144,7 +138,7 @@ def change_conversation(
             {**values, "renamed": renamed},
         )
     except sqlite3.IntegrityError:
-        raise _no_project(values["project_id"]) from None
+        raise missing_owner(values["project_id"]) from None
     after = conversation_by_id(tx, account_id, conversation_id)
     if renamed:
         _remove_title(tx, before)

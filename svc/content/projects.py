@@ -79,6 +79,13 @@ def project_by_id(conn: sqlite3.Connection, account_id: str, project_id: str, pa
     return Project(**row_by_id(conn, "projects", account_id, project_id, "project", param))
 
 
+def missing_owner(project_id: str | None) -> ApiError:
+    """Return the error for a row whose project, or without one whose account, does not exist."""
+    if project_id is None:
+        return ApiError("invalid_api_key")
+    return ApiError("not_found", "There is no such project.", param="project_id")
+
+
 def projects_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[Project]:
     """Return a page of the account's projects, newest first, like `page` in svc/db.py."""
     return page(conn, "projects", account_id, limit, after).of(lambda row: Project(**row))

@@ -12,7 +12,7 @@ import pytest
 
 from svc import retry
 from svc.agents.loop import Deltas, Progress
-from svc.agents.run_stream import End, Record, run_blocks
+from svc.agents.run_stream import Record, run_blocks
 from svc.agents.runs import RunOutcome
 from svc.errors import ApiError
 from svc.server.sse import Drain, EventStream, Interrupt
@@ -45,7 +45,7 @@ class Run:
     def decided(self) -> None:
         self.log.append("decided")
 
-    async def store(self, end: End) -> None:
+    async def store(self, end: RunOutcome) -> None:
         self.log.append("storing")
         if self.waits_in == "store":
             await self.gate.wait()
@@ -53,7 +53,7 @@ class Run:
             raise self.store_faults.pop(0)
         self.log.append(end)
 
-    def outcome(self, end: End) -> RunOutcome:
+    def outcome(self, end: RunOutcome) -> RunOutcome:
         return RunOutcome(end.status, self.progress.steps, USAGE, 7, end.output, end.error, end.reason)
 
     def blocks(self) -> AsyncGenerator[bytes, None]:
@@ -72,8 +72,8 @@ class Run:
         await stream({"type": "http"}, caller.receive, caller.send)
 
     @property
-    def stored(self) -> list[End]:
-        return [entry for entry in self.log if isinstance(entry, End)]
+    def stored(self) -> list[RunOutcome]:
+        return [entry for entry in self.log if isinstance(entry, RunOutcome)]
 
 
 async def one_by_one(events: AsyncGenerator[dict[str, Any], None]) -> AsyncGenerator[list[dict[str, Any]], None]:
@@ -185,7 +185,7 @@ async def test_an_interrupt_while_the_end_is_stored_changes_nothing(reason: str)
     await asyncio.sleep(0.01)
     run.gate.set()
     await asyncio.wait_for(task, 5)
-    assert run.stored == [End("final", output="done")] and events_in(caller.body)[-1]["type"] == "final"
+    assert run.stored == [RunOutcome("final", output="done")] and events_in(caller.body)[-1]["type"] == "final"
 
 
 async def test_an_interrupt_while_the_beginning_is_stored_ends_the_record_too() -> None:
@@ -195,7 +195,7 @@ async def test_an_interrupt_while_the_beginning_is_stored_ends_the_record_too() 
     run.interrupt("shutdown")
     with pytest.raises(ApiError, match="shutting down"):
         await asyncio.wait_for(task, 5)
-    assert run.stored == [End("stopped", reason="shutdown")] and caller.body == b""
+    assert run.stored == [RunOutcome("stopped", reason="shutdown")] and caller.body == b""
 
 
 @pytest.mark.parametrize("play", [talks, answers, waits])
@@ -217,7 +217,7 @@ async def test_interrupt_during_the_last_event_adds_nothing() -> None:
     run, caller = Run(answers), Caller()
     caller_reads_until_the_end_is_stored = run.store
 
-    async def store(end: End) -> RunOutcome:
+    async def store(end: RunOutcome) -> RunOutcome:
         caller.readable.clear()
         return await caller_reads_until_the_end_is_stored(end)
 
@@ -237,7 +237,7 @@ async def test_undetected_disconnect_ends_the_run() -> None:
     blocks = run.blocks()
     await anext(blocks)
     await blocks.aclose()
-    assert run.stored == [End("stopped", reason="client_disconnected")]
+    assert run.stored == [RunOutcome("stopped", reason="client_disconnected")]
 
 
 async def test_foreign_cancellation_stores_the_end_and_is_raised() -> None:
@@ -251,7 +251,7 @@ async def test_foreign_cancellation_stores_the_end_and_is_raised() -> None:
     run.gate.set()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, 5)
-    assert run.stored == [End("stopped", reason="shutdown")]
+    assert run.stored == [RunOutcome("stopped", reason="shutdown")]
 
 
 # --- storage that cannot take the end
@@ -261,7 +261,7 @@ async def test_end_stored_at_the_second_try_is_unchanged(monkeypatch: pytest.Mon
     monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
     run, caller = Run(answers, store_faults=[ApiError("storage_unavailable")]), Caller()
     await run.served(caller)
-    assert events_in(caller.body)[-1]["type"] == "final" and run.stored == [End("final", output="done")]
+    assert events_in(caller.body)[-1]["type"] == "final" and run.stored == [RunOutcome("final", output="done")]
 
 
 async def test_end_that_cannot_be_stored_is_an_error_stored_later(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,7 +275,7 @@ async def test_end_that_cannot_be_stored_is_an_error_stored_later(monkeypatch: p
     assert last["steps"] == 1 and last["usage"] == USAGE and run.stored == []
     await until(lambda: run.stored)
     await asyncio.sleep(0.05)
-    assert run.stored == [End("error", error=last["error"])] and run.log.count("storing") == 7
+    assert run.stored == [RunOutcome("error", error=last["error"])] and run.log.count("storing") == 7
 
 
 async def test_closed_database_ends_the_retries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,4 +294,4 @@ async def test_invalid_end_is_stored_as_an_internal_error(monkeypatch: pytest.Mo
     run, caller = Run(answers, store_faults=[UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")]), Caller()
     await run.served(caller)
     last = events_in(caller.body)[-1]
-    assert last["error"]["code"] == "internal_error" and run.stored == [End("error", error=last["error"])]
+    assert last["error"]["code"] == "internal_error" and run.stored == [RunOutcome("error", error=last["error"])]
