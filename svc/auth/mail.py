@@ -25,7 +25,7 @@ _PAUSES_SECONDS = (5.0, 30.0)
 
 
 class Mail:
-    """The SMTP client. `base_url` gives the sender's domain if `server` has no sender. Used inside one event loop.
+    """The SMTP client. `base_url` gives the sender's domain if `server` has no sender.
 
     `count` is called once for each message with `sent`, `refused` (the server rejects the recipient) or `failed`.
     """

@@ -1,4 +1,4 @@
-"""Unfinished sign-ins at identity providers: each is bound to its browser by a cookie, and each step is taken once.
+"""Unfinished sign-ins at identity providers: bound to a browser by a cookie, each step taken once.
 
 begin -> the state goes to the provider -> end: the flow is over, whatever the answer -> add_code -> the page -> use_code
 """

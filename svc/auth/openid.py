@@ -132,7 +132,7 @@ class OpenID:
                 normal = checked_url(url if isinstance(url, str) else "")
             except InvalidURL:
                 raise invalid(f"no {name}") from None
-            # Plain HTTP is allowed for a test issuer on loopback, not as an endpoint of an issuer on the network.
+            # Plain HTTP is allowed for a test issuer on loopback only.
             if normal.origin.scheme != "https" and not self.issuer.startswith("http://"):
                 raise invalid(f"an insecure {name}")
             document[name] = str(normal)

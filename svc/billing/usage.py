@@ -73,7 +73,7 @@ def add_call(tx: sqlite3.Connection, call: CountedCall) -> None:
 
 
 def add_overrun(tx: sqlite3.Connection, day: str, model: str, micros: int) -> None:
-    """Add what a call cost beyond its hold (over 0 micros) to the operator's loss of the day."""
+    """Add what a call cost beyond its hold to the operator's loss of the day."""
     tx.execute(
         """
         INSERT INTO overruns (day, model, calls, micros) VALUES (?, ?, 1, ?)

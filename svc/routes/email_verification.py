@@ -1,6 +1,6 @@
-"""The first verification of an e-mail address: it removes what somebody else may have planted in the account.
+"""The first verification of an email address: it removes what another person may have planted in the account.
 
-Anybody can sign up with anybody's address, link an identity of their own and wait for the owner of the address.
+Anyone can sign up with the address of another person, link an identity, and wait until that person comes.
 """
 
 import sqlite3
@@ -12,10 +12,10 @@ from svc.inference import providers
 def verify_email(
     tx: sqlite3.Connection, account_id: str, now_seconds: float, *, by_identity: tuple[str, str] | None = None
 ) -> None:
-    """Mark the address as verified. The first time, delete the identities linked before (except the issuer and subject
-    `by_identity`, which verified it), unfinished sign-ins, and a default model of an own provider.
+    """Mark the address as verified. The first time, delete what another person may have made before.
 
-    Checkout cookies made before this time are not valid any more.
+    That is: identities (except the issuer and subject `by_identity`, which verified the address), unfinished sign-ins, and a
+    default model of an own provider. Checkout cookies made before are not valid any more.
     """
     if not accounts.verify_email(tx, account_id, now_seconds):
         return
