@@ -45,7 +45,7 @@ def environment() -> dict[str, str]:
     return dict(pair.split("=", 1) for rest in values(stages()[-1], "ENV") for pair in shlex.split(rest))
 
 
-def test_the_image_is_pinned_holds_no_secret_and_runs_as_nobody_in_particular() -> None:
+def test_image_is_pinned_without_secrets_and_unprivileged() -> None:
     allowed = {"FROM", "COPY", "RUN", "ENV", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "CMD"}
     assert {name for stage in stages() for name, _ in stage} == allowed
     for stage in stages():
@@ -149,7 +149,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_the_image_serves_from_a_read_only_root_tells_its_health_and_stops(image: Image, tmp_path: Path) -> None:
+def test_image_serves_from_a_read_only_root(image: Image, tmp_path: Path) -> None:
     final = stages()[-1]
     env = {**environment(), "SVC_PORT": "0", "PYTHONPATH": ""}
     health = json.loads(values(final, "HEALTHCHECK")[0].partition("CMD ")[2])
@@ -174,7 +174,7 @@ def test_the_image_serves_from_a_read_only_root_tells_its_health_and_stops(image
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_backup_goes_from_one_volume_into_another(image: Image, tmp_path: Path) -> None:
+def test_backup_is_restored_into_another_volume(image: Image, tmp_path: Path) -> None:
     """Follow svc/deploy/README.md: back up a running container, and restore into a new volume."""
     env = {**environment(), "SVC_PORT": "0", "PYTHONPATH": ""}
 

@@ -149,12 +149,12 @@ def key(proxy: Proxy) -> str:
         return key
 
 
-def test_the_settings_in_the_files_are_those_that_are_tested_here() -> None:
+def test_documented_proxy_settings_are_the_tested_ones() -> None:
     for name in ("Caddyfile", "nginx.conf"):
         assert " ".join(f"{setting}={value}" for setting, value in SETTINGS.items()) in (DEPLOY / name).read_text()
 
 
-def test_every_event_of_a_stream_leaves_at_once_over_http_2(proxy: Proxy, key: str) -> None:
+def test_stream_events_are_sent_at_once_over_http_2(proxy: Proxy, key: str) -> None:
     script = "say one\nwait 1500\nsay two"
     body = {"model": "builtin/script", "stream": True, "messages": [{"role": "user", "content": script}]}
     command = proxy.curl(
@@ -174,7 +174,7 @@ def test_every_event_of_a_stream_leaves_at_once_over_http_2(proxy: Proxy, key: s
     assert seen["two"] - seen["one"] > 1.0 and seen["[DONE]"] >= seen["two"]
 
 
-def test_the_largest_bodies_pass_and_larger_ones_are_refused_in_our_words(proxy: Proxy, key: str, tmp_path: Path) -> None:
+def test_largest_bodies_pass_and_larger_ones_get_our_error(proxy: Proxy, key: str, tmp_path: Path) -> None:
     headers = {"authorization": f"Bearer {key}"}
     with proxy.client(headers=headers) as client:
         large = os.urandom(1024) * 32 * 1024
@@ -198,7 +198,7 @@ def test_the_largest_bodies_pass_and_larger_ones_are_refused_in_our_words(proxy:
         assert error["code"] == "PAYLOAD_TOO_LARGE" and f"over {limit_mib * 1024 * 1024} bytes" in error["message"]
 
 
-def test_limits_count_by_the_clients_address_whatever_it_claims(proxy: Proxy) -> None:
+def test_limits_use_the_real_client_address(proxy: Proxy) -> None:
     def log_in(client: httpx.Client, claimed: str) -> int:
         wrong = {"email": "nobody@example.com", "password": PASSWORD}
         return client.post("/auth/login", json=wrong, headers={"x-forwarded-for": claimed}).status_code
@@ -209,14 +209,14 @@ def test_limits_count_by_the_clients_address_whatever_it_claims(proxy: Proxy) ->
         assert log_in(another, "198.51.100.1") == 401
 
 
-def test_plain_http_is_sent_to_https_and_what_comes_past_the_proxy_is_refused(proxy: Proxy, server: RunningServer) -> None:
+def test_plain_http_redirects_to_https_and_bypassing_is_refused(proxy: Proxy, server: RunningServer) -> None:
     sent = httpx.get(f"http://127.0.0.1:{proxy.http_port}/docs?x=1", headers={"host": f"{NAME.upper()}:{proxy.http_port}"})
     assert (sent.status_code, sent.headers["location"]) == (308, f"https://{NAME}/docs?x=1")
     past = httpx.get(f"http://127.0.0.1:{server.port}/user/me", headers={"host": NAME})
     assert (past.status_code, past.json()["error"]["code"]) == (403, "https_required")
 
 
-def test_another_host_name_is_neither_served_nor_redirected(proxy: Proxy) -> None:
+def test_other_host_names_are_refused(proxy: Proxy) -> None:
     answers = [httpx.get(f"http://127.0.0.1:{proxy.http_port}/docs", headers={"host": "evil.example"})]
     with proxy.client() as client:
         answers += [client.get("/docs", headers={"host": name}) for name in ("evil.example", f"{NAME}.evil.example", "127.0.0.1")]
@@ -237,7 +237,7 @@ MALFORMED = {
 }
 
 
-def test_what_nginx_itself_refuses_has_the_form_of_our_errors(server: RunningServer, tmp_path: Path) -> None:
+def test_refusals_of_nginx_have_the_error_shape(server: RunningServer, tmp_path: Path) -> None:
     with nginx(tmp_path, server.port) as proxy:
         context = ssl.create_default_context(cafile=proxy.ca)
         for data, (status, code) in MALFORMED.items():
@@ -260,15 +260,13 @@ def assert_own_error(connection: socket.socket, status: int, code: str) -> None:
 
 
 @pytest.mark.parametrize("front", [caddy, nginx])
-def test_a_service_that_is_down_is_an_error_in_our_form(front: Any, tmp_path: Path) -> None:
+def test_stopped_service_is_an_error_in_our_shape(front: Any, tmp_path: Path) -> None:
     with front(tmp_path, free_port()) as proxy, proxy.client() as client:
         assert_unavailable(client.get("/docs"), 502)
 
 
 @pytest.mark.parametrize("front", [caddy, nginx])
-def test_a_model_that_takes_too_long_is_an_error_in_our_form_and_ours_pass(
-    front: Any, server: RunningServer, key: str, tmp_path: Path
-) -> None:
+def test_slow_model_is_an_error_in_our_shape(front: Any, server: RunningServer, key: str, tmp_path: Path) -> None:
     with front(tmp_path, server.port, timeout="1s") as proxy, proxy.client(headers={"authorization": f"Bearer {key}"}) as client:
         for script, check in (("wait 3000\nsay late", None), ("fail 502 of the model", "upstream_error")):
             chat = {"model": "builtin/script", "messages": [{"role": "user", "content": script}]}
@@ -286,7 +284,7 @@ def assert_unavailable(answer: httpx.Response, status: int) -> None:
     assert set(error) == {"message", "type", "code", "param"} and error["code"] == "service_unavailable"
 
 
-def test_a_run_stops_when_its_client_leaves_the_proxy(proxy: Proxy, key: str) -> None:
+def test_disconnect_at_the_proxy_stops_the_run(proxy: Proxy, key: str) -> None:
     with proxy.client(headers={"authorization": f"Bearer {key}"}) as client:
         goal = {"goal": "wait 60000\nsay late", "model": "builtin/script"}
         with client.stream("POST", "/v1/agents/run", json=goal) as answer:

@@ -42,7 +42,7 @@ def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["systemd-analyze", "--no-pager", *arguments], capture_output=True, text=True, timeout=60)
 
 
-def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
+def test_systemd_verifies_the_unit(tmp_path: Path) -> None:
     copy = tmp_path / "svc.service"
     installed = Path(sys.executable).parent / "svc"
     copy.write_text(UNIT.read_text().replace("/opt/svc/bin/svc serve", f"{installed} serve"))
@@ -93,7 +93,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return dict(value.split("=", 1) for value in values)
 
 
-def test_the_settings_of_the_unit_are_settings(tmp_path: Path) -> None:
+def test_unit_sets_only_known_settings(tmp_path: Path) -> None:
     config = from_environ(environment(tmp_path))
     assert (config.data_dir, config.metrics_token) == (tmp_path / "svc", TOKEN)
 
@@ -132,13 +132,13 @@ async def test_a_server_works_inside_the_limits_of_the_unit(tmp_path: Path) -> N
     assert f"{tmp_path}/svc/service.db" in written
 
 
-def test_the_command_of_the_unit_is_one_of_the_service() -> None:
+def test_unit_runs_a_command_of_the_service() -> None:
     program, *arguments = shlex.split(lines("ExecStart")[0])
     assert (Path(program).name, arguments) == ("svc", ["serve"])
     assert lines("Type") == ["notify"] and float(lines("WatchdogSec")[0]) >= 10
 
 
-def test_a_renewed_certificate_is_served_without_a_restart_after_the_hook_of_the_readme(tmp_path: Path) -> None:
+def test_documented_hook_reloads_a_renewed_certificate(tmp_path: Path) -> None:
     lineage, folder = tmp_path / "lineage", tmp_path / "data" / "certificate"
     hook = EXAMPLES["renewal-hook"].replace("/var/lib/svc", str(tmp_path / "data"))
 

@@ -59,7 +59,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     return Installed(folder)
 
 
-def test_the_wheel_holds_every_file_of_the_service_and_nothing_else(wheel: Path) -> None:
+def test_wheel_has_exactly_the_files_of_the_service(wheel: Path) -> None:
     listed = subprocess.run(
         ["git", "ls-files", "svc", "app.py", "schema.sql"], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -68,7 +68,7 @@ def test_the_wheel_holds_every_file_of_the_service_and_nothing_else(wheel: Path)
     assert files == {name for name in listed.stdout.split() if (ROOT / name).exists()}
 
 
-def test_the_wheel_tells_what_it_needs(wheel: Path) -> None:
+def test_wheel_lists_its_dependencies(wheel: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
@@ -87,7 +87,7 @@ def server(installed: Installed, tmp_path: Path) -> Iterator[RunningServer]:
         yield running
 
 
-def test_the_first_steps_of_the_readme_work_with_the_wheel(server: RunningServer, installed: Installed, tmp_path: Path) -> None:
+def test_first_steps_of_the_readme_work_with_the_wheel(server: RunningServer, installed: Installed, tmp_path: Path) -> None:
     where = installed.run("python", "-c", "import app, svc; print(app.__file__, svc.__file__)")
     assert where.count(str(installed.folder)) == 2
     script = EXAMPLES["curl"].replace("https://127.0.0.1:8443", server.base_url)
@@ -99,6 +99,6 @@ def test_the_first_steps_of_the_readme_work_with_the_wheel(server: RunningServer
     assert httpx.get(server.base_url + style, verify=server.tls or False).status_code == 200
 
 
-def test_the_commands_of_the_wheel_work(installed: Installed) -> None:
+def test_commands_of_the_wheel_work(installed: Installed) -> None:
     assert VERSION in installed.run("svc", "version")
     assert '"/v1/chat/completions"' in installed.run("svc", "openapi")

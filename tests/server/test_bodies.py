@@ -29,7 +29,7 @@ from tests.support.answers import assert_error
         b'{"a": ' + b'{"b": ' * 150 + b"1" + b"}" * 151,
     ],
 )
-async def test_a_body_that_is_not_one_sane_json_object_is_400(service: Service, body: bytes) -> None:
+async def test_invalid_json_body_is_400(service: Service, body: bytes) -> None:
     answer = await service.client.post("/auth/signup", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 400, answer.text
     assert_error(answer, 400, answer.json()["error"]["code"])
@@ -48,13 +48,13 @@ async def test_a_body_that_is_not_one_sane_json_object_is_400(service: Service, 
         ("application/json; charset=utf-16", 415),
     ],
 )
-async def test_only_json_in_utf_8_is_taken(service: Service, content_type: str | None, status: int) -> None:
+async def test_only_utf_8_json_is_accepted(service: Service, content_type: str | None, status: int) -> None:
     headers = {} if content_type is None else {"content-type": content_type}
     answer = await service.client.post("/auth/signup", content=b"{}", headers=headers)
     assert_error(answer, status, "missing_field" if status == 400 else "unsupported_media_type")
 
 
-async def test_a_body_over_1_mib_is_413_by_length_and_by_chunks_before_it_is_whole(service: Service) -> None:
+async def test_body_over_1_mib_is_413_before_it_is_complete(service: Service) -> None:
     sent = 0
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -81,7 +81,7 @@ async def test_a_chat_body_may_have_16_mib(service: Service) -> None:
     )
 
 
-async def test_more_bodies_than_the_budget_are_503_and_the_budget_comes_back(service: Service) -> None:
+async def test_bodies_over_the_budget_are_503_and_release_it(service: Service) -> None:
     headers = await service.bearer()
     bodies = service.state["bodies"]
     whole, bodies.free_bytes = bodies.free_bytes, 100_000
@@ -94,14 +94,14 @@ async def test_more_bodies_than_the_budget_are_503_and_the_budget_comes_back(ser
 
 
 @pytest.mark.parametrize(("coding", "status"), [("gzip", 415), ("br, gzip", 415), ("identity", 400), ("", 400)])
-async def test_a_coded_body_is_415(service: Service, coding: str, status: int) -> None:
+async def test_compressed_body_is_415(service: Service, coding: str, status: int) -> None:
     answer = await service.client.post("/auth/signup", content=b"{}", headers={**JSON, "content-encoding": coding})
     assert answer.status_code == status
     made = await service.client.post("/billing/webhook", content=b"{}", headers={"content-encoding": coding})
     assert made.status_code == status
 
 
-async def test_a_large_body_is_parsed_away_from_the_loop(service: Service) -> None:
+async def test_large_body_is_parsed_off_the_event_loop(service: Service) -> None:
     """The watchdog judges."""
     headers = await service.bearer()
     body = {"name": "x", "more": [{"key": "x"}] * 30_000}

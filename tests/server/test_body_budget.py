@@ -13,7 +13,7 @@ def context(address: str, account_id: str | None = None) -> Context:
     return made
 
 
-def test_a_body_counts_as_it_grows_and_is_given_back() -> None:
+def test_body_counts_as_it_grows_until_released() -> None:
     budget, one = BodyBudget(1000 * KIB, 1000 * KIB), context("192.0.2.1", "user_1")
     for size in (10, SMALL_BYTES, SMALL_BYTES + 1, 500 * KIB):
         budget.count(one, size)

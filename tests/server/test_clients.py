@@ -69,7 +69,7 @@ async def test_openai_reads_json_stream_and_models(client: "openai.AsyncOpenAI")
     assert (await client.models.retrieve("builtin/assistant")).owned_by == "builtin"
 
 
-async def test_openai_plays_a_tool_loop_in_json_and_stream(client: "openai.AsyncOpenAI") -> None:
+async def test_openai_runs_a_tool_loop_in_json_and_stream(client: "openai.AsyncOpenAI") -> None:
     messages = [{"role": "user", "content": "What is 12 * (3 + 4)?"}]
     asked = await client.chat.completions.create(model="builtin/assistant", messages=messages, tools=TOOLS)
     (call,) = asked.choices[0].message.tool_calls
@@ -81,7 +81,7 @@ async def test_openai_plays_a_tool_loop_in_json_and_stream(client: "openai.Async
     assert final.choices[0].message.tool_calls[0].function.name == "calculate"
 
 
-async def test_openai_raises_its_own_exception_for_each_refusal(client: "openai.AsyncOpenAI", server: RunningServer) -> None:
+async def test_openai_raises_its_exception_for_each_refusal(client: "openai.AsyncOpenAI", server: RunningServer) -> None:
     import openai
 
     ask = {"messages": [{"role": "user", "content": "fail 400 too long"}]}
@@ -112,7 +112,7 @@ def here(text: str, server: RunningServer) -> str:
     return text.replace(".venv/bin/svc", f"{sys.executable} -m svc")
 
 
-def test_every_example_of_the_pages_is_one_that_is_run() -> None:
+def test_documented_examples_are_all_run() -> None:
     run = {
         "start",
         "tests",
@@ -134,7 +134,7 @@ def test_every_example_of_the_pages_is_one_that_is_run() -> None:
     assert len(re.findall(r"^```(?:sh|python|js|toml|yaml|ini)$", README + REFERENCE + DEPLOYMENT, re.MULTILINE)) == len(EXAMPLES)
 
 
-async def test_the_curl_lines_of_the_readme_work_as_pasted(server: RunningServer) -> None:
+async def test_curl_lines_of_the_readme_work(server: RunningServer) -> None:
     script = "echo; echo ---\n".join(EXAMPLES[mark] for mark in ("curl", "byok-curl", "agent-curl", "media-curl"))
     done = await asyncio.to_thread(
         subprocess.run,
@@ -154,7 +154,7 @@ async def test_the_curl_lines_of_the_readme_work_as_pasted(server: RunningServer
     assert '"url":"https://' in media and (server.data_dir / "hello.wav").read_bytes()[:4] == b"RIFF"
 
 
-async def test_the_python_lines_of_the_readme_work_as_pasted(server: RunningServer, person: Person) -> None:
+async def test_python_lines_of_the_readme_work(server: RunningServer, person: Person) -> None:
     done = await asyncio.to_thread(
         subprocess.run,
         [sys.executable, "-c", here(EXAMPLES["openai"], server)],
@@ -167,7 +167,7 @@ async def test_the_python_lines_of_the_readme_work_as_pasted(server: RunningServ
 
 
 @pytest.mark.parametrize("mark", ["agent-python", "agent-javascript"])
-async def test_the_agent_clients_of_the_readme_work_as_printed(server: RunningServer, person: Person, mark: str) -> None:
+async def test_agent_clients_of_the_readme_work(server: RunningServer, person: Person, mark: str) -> None:
     program = here(EXAMPLES[mark], server)
     command = [sys.executable, "-c", program] if mark == "agent-python" else ["node", "--input-type=module", "-e", program]
     env = {**os.environ, "KEY": person.key, "NODE_EXTRA_CA_CERTS": str(server.ca)}
@@ -180,7 +180,7 @@ async def test_the_agent_clients_of_the_readme_work_as_printed(server: RunningSe
     )
 
 
-def test_the_catalog_of_the_readme_is_one_that_loads(tmp_path: Path) -> None:
+def test_catalog_of_the_readme_loads(tmp_path: Path) -> None:
     from svc.inference.catalog import read_file
 
     (tmp_path / "catalog.toml").write_text(EXAMPLES["catalog"])
@@ -188,7 +188,7 @@ def test_the_catalog_of_the_readme_is_one_that_loads(tmp_path: Path) -> None:
     assert [model.id for model in models] == [default_model] == ["ollama/llama3.2"] and listed == []
 
 
-def test_every_setting_stands_in_the_reference_and_every_secret_has_its_mark() -> None:
+def test_reference_lists_all_settings_and_marks_secrets() -> None:
     from svc.config import SECRET_SETTINGS, SETTINGS
 
     for name in SETTINGS:
@@ -197,7 +197,7 @@ def test_every_setting_stands_in_the_reference_and_every_secret_has_its_mark() -
         assert name in SETTINGS, name
 
 
-def test_every_command_stands_in_the_reference() -> None:
+def test_reference_lists_all_commands() -> None:
     table = REFERENCE.partition("## Commands")[2].partition("\n## ")[0]
     named = set(re.findall(r"`svc ([a-z-]+)", table))
     usage = subprocess.run([sys.executable, "-m", "svc", "--help"], capture_output=True, text=True, cwd=ROOT, timeout=30).stdout

@@ -10,7 +10,7 @@ from tests.conftest import Service, _WithState
 from tests.support.answers import assert_error
 
 
-async def test_a_preflight_on_v1_is_answered_without_a_key_and_echoes_its_headers(service: Service) -> None:
+async def test_preflight_on_v1_needs_no_key_and_echoes_headers(service: Service) -> None:
     headers = {
         "origin": "https://app.example",
         "access-control-request-method": "POST",
@@ -22,7 +22,7 @@ async def test_a_preflight_on_v1_is_answered_without_a_key_and_echoes_its_header
     assert "access-control-allow-credentials" not in answer.headers and answer.headers["x-request-id"]
 
 
-async def test_errors_on_v1_carry_cors_headers_and_other_paths_never_do(service: Service) -> None:
+async def test_errors_have_cors_headers_only_on_v1(service: Service) -> None:
     origin = {"origin": "https://app.example"}
     answers = [
         await service.client.get("/v1/models", headers=origin),
@@ -38,7 +38,7 @@ async def test_errors_on_v1_carry_cors_headers_and_other_paths_never_do(service:
         assert "access-control-allow-origin" not in (await service.client.get(path, headers=origin)).headers
 
 
-async def test_a_preflight_from_a_foreign_origin_is_refused_in_the_shape_of_all_errors(config: Config) -> None:
+async def test_preflight_from_a_foreign_origin_is_refused_in_the_error_shape(config: Config) -> None:
     app = create_app(dataclasses.replace(config, cors_origins=("https://app.example",)))
     async with app.router.lifespan_context(app) as state:
         transport = httpx.ASGITransport(_WithState(app, state))

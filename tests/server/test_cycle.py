@@ -18,7 +18,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield running
 
 
-async def test_an_answer_without_a_length_to_http_1_0_ends_with_its_connection(server: RunningServer) -> None:
+async def test_http_1_0_answer_without_length_closes_the_connection(server: RunningServer) -> None:
     reader, writer = await server.raw()
     writer.write(b"GET /stream?seconds=0.01 HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n")
     head = await reader.readuntil(b"\r\n\r\n")
@@ -28,13 +28,13 @@ async def test_an_answer_without_a_length_to_http_1_0_ends_with_its_connection(s
 
 
 @pytest.mark.parametrize("method", [b"GET", b"HEAD"])
-async def test_an_answer_with_a_length_to_http_1_0_keeps_it(server: RunningServer, method: bytes) -> None:
+async def test_http_1_0_answer_with_length_keeps_the_connection(server: RunningServer, method: bytes) -> None:
     answer = await server.exchange(method + b" /big?bytes=300000 HTTP/1.0\r\nHost: localhost\r\n\r\n")
     head, _, body = answer.partition(b"\r\n\r\n")
     assert b"content-length: 300000" in head and len(body) == (300_000 if method == b"GET" else 0)
 
 
-def test_the_last_resort_has_the_shape_of_all_errors() -> None:
+def test_last_resort_answer_has_the_error_shape() -> None:
     headers, body = error_answer(ApiError("overloaded"))
     assert orjson.loads(body) == ApiError("overloaded").body()
     assert dict(headers)[b"retry-after"] == b"1" and dict(headers)[b"content-length"] == str(len(body)).encode()

@@ -16,7 +16,7 @@ from tests.support.answers import assert_error
 from tests.support.wire import exchange
 
 
-async def test_every_answer_has_the_standing_headers(service: Service) -> None:
+async def test_answers_have_the_fixed_headers(service: Service) -> None:
     for answer in (
         await service.client.get("/healthz"),
         await service.client.get("/nothing"),
@@ -30,12 +30,12 @@ async def test_every_answer_has_the_standing_headers(service: Service) -> None:
 @pytest.mark.parametrize(
     ("sent", "kept"), [("abc-123", True), ("x" * 128, True), ("x" * 129, False), ("a b", False), ("", False)]
 )
-async def test_a_callers_own_request_id_is_kept_when_it_is_valid(service: Service, sent: str, kept: bool) -> None:
+async def test_valid_request_id_of_the_client_is_kept(service: Service, sent: str, kept: bool) -> None:
     answer = await service.client.get("/healthz", headers={"x-request-id": sent})
     assert (answer.headers["x-request-id"] == sent) == kept
 
 
-async def test_an_unforeseen_exception_is_500_without_its_text(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unexpected_exception_is_500_without_its_text(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*args: Any) -> None:
         raise ValueError("the password is hunter2")
 
@@ -48,7 +48,7 @@ async def test_an_unforeseen_exception_is_500_without_its_text(service: Service,
 
 
 @pytest.mark.parametrize("name", ["x" * 300 + ".js", "x" * 5000 + ".css", "%00.js", "a/" * 200 + "b.js", "\u00e9" * 200 + ".js"])
-async def test_a_file_that_no_folder_could_hold_is_404(service: Service, name: str) -> None:
+async def test_impossible_file_name_is_404(service: Service, name: str) -> None:
     assert_error(await service.client.get(f"/static/{name}"), 404, "not_found")
 
 
@@ -76,7 +76,7 @@ async def test_a_file_that_no_folder_could_hold_is_404(service: Service, name: s
         ("localhost.", 421),
     ],
 )
-async def test_a_foreign_host_is_421_and_a_malformed_one_400(service: Service, host: str, status: int) -> None:
+async def test_foreign_host_is_421_and_malformed_host_400(service: Service, host: str, status: int) -> None:
     answer = await service.client.get("/healthz", headers={"host": host})
     assert answer.status_code == status
     if status != 200:
@@ -93,7 +93,7 @@ async def test_a_foreign_host_is_421_and_a_malformed_one_400(service: Service, h
         (b"https://me@localhost/healthz", b"localhost", 400),
     ],
 )
-async def test_the_host_of_a_url_as_target_counts_and_the_host_header_does_not(
+async def test_host_of_an_absolute_target_overrides_the_host_header(
     service: Service, target: bytes, host: bytes, status: int
 ) -> None:
     answer = await exchange(service, b"GET " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
@@ -104,14 +104,14 @@ async def test_the_host_of_a_url_as_target_counts_and_the_host_header_does_not(
     ("target", "host", "status"),
     [(b"*", b"localhost", 204), (b"https://localhost", b"x", 204), (b"*", b"evil.example", 421)],
 )
-async def test_options_of_the_whole_server_tells_its_methods(service: Service, target: bytes, host: bytes, status: int) -> None:
+async def test_options_asterisk_lists_the_methods(service: Service, target: bytes, host: bytes, status: int) -> None:
     answer = await exchange(service, b"OPTIONS " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 %d " % status)
     assert (b"\r\nallow: DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT\r\n" in answer) == (status == 204)
 
 
 @pytest.mark.parametrize("space", [b" ", b"\t", b" \t "])
-async def test_white_space_after_a_headers_value_is_no_part_of_it(service: Service, space: bytes) -> None:
+async def test_trailing_white_space_of_a_header_is_ignored(service: Service, space: bytes) -> None:
     """RFC 9110, 5.5."""
     headers = await service.bearer()
     lines = {
@@ -153,7 +153,7 @@ async def behind(config: Config) -> AsyncIterator[Behind]:
             yield Behind(client, transport)
 
 
-async def test_behind_a_proxy_only_what_it_marked_as_https_is_served(behind: Behind) -> None:
+async def test_behind_a_proxy_only_forwarded_https_is_served(behind: Behind) -> None:
     assert (await behind.login("10.0.0.1", "192.0.2.1")).status_code == 400
     for answer in (
         await behind.login("10.0.0.1", "192.0.2.1", proto=None),
@@ -183,7 +183,7 @@ async def test_a_malformed_forwarded_for_never_fails(behind: Behind, forwarded: 
 # --- the drain
 
 
-async def test_a_draining_service_is_alive_but_takes_nothing_new(service: Service) -> None:
+async def test_draining_service_is_alive_and_refuses_requests(service: Service) -> None:
     headers = await service.bearer()
     service.state["drain"].begin()
     assert (await service.client.get("/healthz")).status_code == 200

@@ -28,7 +28,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("code", ERRORS)
-def test_every_error_has_a_type_that_anthropics_sdk_knows(code: str) -> None:
+def test_errors_have_types_of_the_anthropic_sdk(code: str) -> None:
     error = ApiError(code, retry_after_seconds=7)
     body = anthropic_error(error, "req_1")
     assert body["error"]["type"] == TYPES.get(error.status, "invalid_request_error")
@@ -44,7 +44,7 @@ def test_the_document_shows_the_shape_of_each_path() -> None:
     assert [schema.name for schema in shown if isinstance(schema, Component)] == ["MessagesError", "RateLimitError"]
 
 
-async def test_unknown_paths_hosts_and_methods_answer_in_the_shape(service: Service) -> None:
+async def test_unknown_paths_hosts_and_methods_have_the_error_shape(service: Service) -> None:
     for method, path, headers, status in (
         ("POST", "/v1/messages/batches", {}, 404),
         ("GET", "/v1/messages", {}, 405),

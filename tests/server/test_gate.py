@@ -37,7 +37,7 @@ def filled(path: str) -> str:
     return re.sub(r"\{[^}]+\}", "some-id", path)
 
 
-async def test_every_guarded_route_answers_401_without_a_token(service: Service) -> None:
+async def test_guarded_routes_are_401_without_a_token(service: Service) -> None:
     assert len(GUARDED) > 40
     for method, path in GUARDED:
         answer = await service.client.request(method, filled(path))
@@ -45,7 +45,7 @@ async def test_every_guarded_route_answers_401_without_a_token(service: Service)
         assert answer.headers["www-authenticate"] == "Bearer" and answer.headers["x-request-id"], (method, path)
 
 
-async def test_chat_headers_tell_what_the_bucket_still_holds_whatever_the_answer(service: Service) -> None:
+async def test_chat_headers_show_the_remaining_admissions(service: Service) -> None:
     headers = await service.bearer()
     first = await service.client.post("/v1/chat/completions", content=b"broken", headers={**headers, **JSON})
     assert first.status_code == 400
@@ -61,7 +61,7 @@ async def test_chat_headers_tell_what_the_bucket_still_holds_whatever_the_answer
     assert refused.headers["x-ratelimit-remaining-requests"] == "0" and refused.headers["x-ratelimit-reset-requests"] == "37s"
 
 
-async def test_keys_and_sessions_share_the_accounts_bucket_and_others_have_their_own(service: Service) -> None:
+async def test_keys_and_sessions_share_one_bucket_per_account(service: Service) -> None:
     session = bearer((await service.sign_up())["access_token"])
     keys = [bearer((await service.make_key(session))["key"]) for _ in range(2)]
     statuses = [
@@ -74,7 +74,7 @@ async def test_keys_and_sessions_share_the_accounts_bucket_and_others_have_their
     assert (await service.client.get("/user/me", headers=session)).status_code == 200
 
 
-async def test_a_refused_token_takes_no_admission_and_a_429_comes_before_the_body(service: Service) -> None:
+async def test_refused_token_takes_no_admission_and_429_precedes_the_body(service: Service) -> None:
     headers = await service.bearer()
     for _ in range(30):
         assert (await service.client.post("/v1/chat/completions", content=b"", headers=bearer("x"))).status_code == 401
@@ -84,7 +84,7 @@ async def test_a_refused_token_takes_no_admission_and_a_429_comes_before_the_bod
     assert answer.status_code == 429
 
 
-async def test_a_key_is_refused_as_soon_as_it_is_deleted(service: Service) -> None:
+async def test_deleted_key_is_refused_at_once(service: Service) -> None:
     session = await service.bearer()
     key = await service.make_key(session)
     for _ in range(2):
@@ -107,7 +107,7 @@ async def test_a_request_with_a_key_does_not_wait_for_the_writer(service: Servic
     await writing
 
 
-async def test_the_use_of_a_key_is_written_once_a_minute_and_shown_soon(service: Service) -> None:
+async def test_use_of_a_key_is_written_once_a_minute(service: Service) -> None:
     service.clocks.now = 1_790_000_040.0  # 14:14:00
     session, uses = await service.bearer(), service.state["key_uses"]
     key = await service.make_key(session)
@@ -142,7 +142,7 @@ async def test_the_use_of_a_deleted_key_is_dropped(service: Service) -> None:
     assert_error(await service.client.get("/user/me", headers=bearer(key["key"])), 401, "invalid_api_key")
 
 
-async def test_uses_of_keys_are_written_at_a_clean_end_and_many_in_batches(config: Config, clocks: Clocks) -> None:
+async def test_uses_of_keys_are_written_at_shutdown_in_batches(config: Config, clocks: Clocks) -> None:
     async with serving(config, clocks) as service:
         session = await service.bearer()
         keys = [await service.make_key(session) for _ in range(205)]
@@ -164,7 +164,7 @@ async def test_a_full_disk_does_not_refuse_a_key(service: Service) -> None:
     assert service.state["key_uses"].pending, "the next use is noted again"
 
 
-async def test_a_caller_whose_account_is_gone_meanwhile_is_refused(service: Service) -> None:
+async def test_caller_of_a_just_deleted_account_is_refused(service: Service) -> None:
     caller = Caller((await service.sign_up())["user"]["id"], "free", None, "session")
     assert (await caller.account(service.state["db"])).id == caller.id
     caller.id = "user_gone"

@@ -19,7 +19,7 @@ async def gauge(service: Service, name: str) -> float | None:
     return None if found is None else float(found[1])
 
 
-async def test_holds_are_told_in_number_and_micros(service: Service) -> None:
+async def test_holds_have_a_count_and_micros(service: Service) -> None:
     account_id = (await service.sign_up())["user"]["id"]
 
     def hold_twice(tx: sqlite3.Connection) -> None:
@@ -32,7 +32,7 @@ async def test_holds_are_told_in_number_and_micros(service: Service) -> None:
     assert (await gauge(service, "svc_holds"), await gauge(service, "svc_held_micros")) == (2, 42)
 
 
-async def test_the_last_backup_is_at_0_until_there_is_one(service: Service) -> None:
+async def test_last_backup_is_0_without_a_backup(service: Service) -> None:
     folder = service.config.data_dir
     assert await gauge(service, "svc_last_backup_timestamp_seconds") == 0
     backup.note_made(folder)
@@ -40,14 +40,14 @@ async def test_the_last_backup_is_at_0_until_there_is_one(service: Service) -> N
     assert await gauge(service, "svc_last_backup_timestamp_seconds") == 1_790_000_000
 
 
-async def test_the_certificate_tells_when_it_expires_and_a_missing_one_nothing(service: Service) -> None:
+async def test_certificate_expiry_is_absent_without_a_certificate(service: Service) -> None:
     assert await gauge(service, "svc_certificate_expiry_timestamp_seconds") is None
     tls_files(service.config.data_dir, ["localhost"], service.clocks.now)
     days = (await gauge(service, "svc_certificate_expiry_timestamp_seconds") - service.clocks.now) / 86400  # type: ignore[operator]
     assert 396 < days < 397
 
 
-async def test_what_waits_and_what_is_open_is_told(service: Service) -> None:
+async def test_waiting_and_open_work_is_measured(service: Service) -> None:
     db = service.state["db"]
     while db.waiting() != (0, 0):  # what the start still writes
         await asyncio.sleep(0.01)

@@ -27,7 +27,7 @@ def test_the_values_of_several_lines_are_one_list() -> None:
         ([HOST, *[(b"accept", b"x")] * (HEAD_LINES - 1)], "1.1"),
     ],
 )
-def test_what_is_uncommon_and_plain_is_taken(headers: Headers, version: str) -> None:
+def test_unusual_but_clear_heads_are_accepted(headers: Headers, version: str) -> None:
     check(*headers, version=version)
 
 
@@ -43,7 +43,7 @@ def test_what_is_uncommon_and_plain_is_taken(headers: Headers, version: str) -> 
         ([HOST, (b"transfer-encoding", b"chunked"), (b"transfer-encoding", b"chunked")], "1.1"),
     ],
 )
-def test_what_could_be_read_in_two_ways_is_refused(headers: Headers, version: str) -> None:
+def test_ambiguous_heads_are_refused(headers: Headers, version: str) -> None:
     with pytest.raises(ApiError, match=r"Send|Speak|Transfer-Encoding"):
         check(*headers, version=version)
 
@@ -55,7 +55,7 @@ def test_a_body_cannot_come_with_an_upgrade(header: tuple[bytes, bytes]) -> None
         check(HOST, header, upgrades=True)
 
 
-def test_a_head_is_judged_by_its_own_size_and_not_by_what_came_with_it() -> None:
+def test_head_size_excludes_the_following_bytes() -> None:
     check(HOST, received_bytes=HEAD_BYTES * 4)
     with pytest.raises(ApiError) as caught:
         check(HOST, (b"x", b"x" * HEAD_BYTES), received_bytes=HEAD_BYTES + 1)
@@ -98,13 +98,13 @@ def test_a_target_may_be_an_https_url(method: bytes, url: bytes, expected: tuple
     "url",
     [b"", b"*", b"example.com:443", b"ftp://example.com/", b"https:/a/", b"/a#b", b"/a?b#c", b"https://a#b", b"https://a/#"],
 )
-def test_what_is_no_path_is_refused(url: bytes) -> None:
+def test_target_without_a_path_is_refused(url: bytes) -> None:
     for _ in range(2):
         with pytest.raises(ApiError, match="must be a path"):
             target_of(b"GET", url)
 
 
-def test_a_target_with_another_scheme_than_https_is_misdirected() -> None:
+def test_target_with_another_scheme_is_misdirected() -> None:
     with pytest.raises(ApiError) as refused:
         target_of(b"GET", b"http://example.com/")
     assert refused.value.code == "misdirected_request"
@@ -120,7 +120,7 @@ def test_a_target_with_another_scheme_than_https_is_misdirected() -> None:
         (b"/?" + b"&" * 100, "invalid_request"),
     ],
 )
-def test_a_target_is_bounded_before_it_is_decoded(url: bytes, code: str) -> None:
+def test_target_is_limited_before_decoding(url: bytes, code: str) -> None:
     with pytest.raises(ApiError) as refused:
         target_of(b"GET", url)
     assert refused.value.code == code

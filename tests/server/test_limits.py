@@ -56,14 +56,14 @@ def is_admitted(take: Callable[[], object]) -> bool:
 
 
 @pytest.mark.parametrize(("tier", "limit"), [("free", 20), ("pro", 120)])
-def test_exactly_so_many_chats_in_every_window(limits: Limits, ticks: Ticks, tier: str, limit: int) -> None:
+def test_chats_per_window_are_exact(limits: Limits, ticks: Ticks, tier: str, limit: int) -> None:
     for _ in range(3):
         assert admitted_chats(limits, "user_a", tier) == limit
         ticks.now += 60
 
 
 @pytest.mark.parametrize(("rule", "limit", "seconds"), [("login", 5, 60), ("signup", 10, 3600), ("password_reset", 3, 3600)])
-def test_exactly_so_many_of_an_address_in_every_window(limits: Limits, ticks: Ticks, rule: str, limit: int, seconds: int) -> None:
+def test_requests_of_an_address_per_window_are_exact(limits: Limits, ticks: Ticks, rule: str, limit: int, seconds: int) -> None:
     for _ in range(3):
         assert admitted(limits, rule, "192.0.2.1") == limit
         ticks.now += seconds - 0.001
@@ -91,7 +91,7 @@ def test_a_window_begins_with_the_first_admission_and_refusals_do_not_prolong_it
     assert admitted(limits, "login", "192.0.2.1") == 5
 
 
-def test_an_admission_tells_what_is_left(limits: Limits, ticks: Ticks) -> None:
+def test_admission_has_the_remaining_number(limits: Limits, ticks: Ticks) -> None:
     first = limits.take_chat("user_a", "free")
     ticks.now += 22.5
     second = limits.take_chat("user_a", "free")
@@ -100,7 +100,7 @@ def test_an_admission_tells_what_is_left(limits: Limits, ticks: Ticks) -> None:
 
 
 @given(seconds=st.sampled_from([60, 3600]), later=st.integers(0, 9_999).map(lambda part: part / 10_000))
-def test_retry_after_is_a_whole_number_from_1_to_the_window_less_one_and_is_enough(seconds: int, later: float) -> None:
+def test_retry_after_is_a_sufficient_integer_within_the_window(seconds: int, later: float) -> None:
     ticks = Ticks()
     window = Window(seconds, ticks)
     window.take(b"a", 1)
@@ -117,7 +117,7 @@ def test_retry_after_is_a_whole_number_from_1_to_the_window_less_one_and_is_enou
         window.take(b"a", 1)
 
 
-def test_going_pro_in_mid_window_lifts_the_limit_at_once(limits: Limits) -> None:
+def test_upgrade_to_pro_lifts_the_limit_at_once(limits: Limits) -> None:
     assert admitted_chats(limits, "user_a", "free") == 20
     assert admitted_chats(limits, "user_a", "pro") == 100
 
@@ -143,12 +143,12 @@ def test_an_address_of_any_form_is_counted(address: str) -> None:
     assert admitted(Limits(Ticks()), "login", address, 10) == 5
 
 
-def test_what_is_no_address_shares_one_window(limits: Limits) -> None:
+def test_unknown_addresses_share_one_window(limits: Limits) -> None:
     assert admitted(limits, "login", "testclient", 3) == 3
     assert admitted(limits, "login", "") == 2
 
 
-def test_the_wall_clock_plays_no_part() -> None:
+def test_limits_ignore_the_wall_clock() -> None:
     imported = {
         alias.name
         for node in ast.walk(ast.parse(inspect.getsource(limits_module)))
@@ -158,7 +158,7 @@ def test_the_wall_clock_plays_no_part() -> None:
     assert not {"time", "datetime"} & imported, "time comes from the monotonic clock that is handed in"
 
 
-def test_windows_that_are_over_are_dropped(ticks: Ticks) -> None:
+def test_ended_windows_are_dropped(ticks: Ticks) -> None:
     window = Window(60, ticks)
     for number in range(1000):
         window.take(str(number).encode(), 1)
@@ -168,7 +168,7 @@ def test_windows_that_are_over_are_dropped(ticks: Ticks) -> None:
     assert len(window._callers) < 20
 
 
-def test_among_too_many_callers_the_oldest_is_forgotten_and_nobody_else(ticks: Ticks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caller_over_the_maximum_evicts_only_the_oldest(ticks: Ticks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits_module, "_MOST_CALLERS", 3)
     window = Window(60, ticks)
     for caller in (b"a", b"b", b"c"):

@@ -44,7 +44,7 @@ async def small(tmp_path: Path) -> AsyncIterator[RunningServer]:
         yield server
 
 
-async def test_an_address_whose_connections_are_all_in_use_is_refused_with_503_and_others_are_not(small: RunningServer) -> None:
+async def test_address_with_all_connections_in_use_is_503(small: RunningServer) -> None:
     busy = [await opened(small, "127.0.0.2", STREAM) for _ in range(3)]
     reader, writer = await small.raw(local_addr=("127.0.0.2", 0))
     answer = await read_to_end(reader)
@@ -58,7 +58,7 @@ async def test_an_address_whose_connections_are_all_in_use_is_refused_with_503_a
         await hang_up(writer)
 
 
-async def test_the_connection_that_is_idle_longest_gives_way(small: RunningServer) -> None:
+async def test_longest_idle_connection_is_closed_first(small: RunningServer) -> None:
     busy = await opened(small, "127.0.0.2", STREAM)
     idle = [await opened(small, "127.0.0.2", HEALTH) for _ in range(2)]
     for connection in idle:
@@ -72,7 +72,7 @@ async def test_the_connection_that_is_idle_longest_gives_way(small: RunningServe
         await hang_up(writer)
 
 
-async def test_where_all_places_are_taken_the_address_with_most_of_them_gives_way(small: RunningServer) -> None:
+async def test_full_server_closes_a_connection_of_the_largest_address(small: RunningServer) -> None:
     crowd = [await opened(small, address) for address in ("127.0.0.2", "127.0.0.3") for _ in range(3)]
     newcomer = await opened(small, "127.0.0.4", HEALTH)
     assert sum([await ended(connection) for connection in crowd]) == 1
@@ -80,7 +80,7 @@ async def test_where_all_places_are_taken_the_address_with_most_of_them_gives_wa
         await hang_up(writer)
 
 
-async def test_connections_that_never_begin_the_handshake_keep_no_one_out(small: RunningServer) -> None:
+async def test_connections_without_handshake_do_not_block_others(small: RunningServer) -> None:
     silent = [await asyncio.open_connection(small.host, small.port, local_addr=("127.0.0.2", 0)) for _ in range(20)]
     began = time.monotonic()
     other = await opened(small, "127.0.0.3", HEALTH)
@@ -91,7 +91,7 @@ async def test_connections_that_never_begin_the_handshake_keep_no_one_out(small:
 
 
 @pytest.mark.parametrize("sent", [b"", b"\x16"], ids=["nothing", "one byte"])
-async def test_silent_connections_delay_nobody_behind_the_same_address(tmp_path: Path, sent: bytes) -> None:
+async def test_silent_connections_do_not_delay_their_address(tmp_path: Path, sent: bytes) -> None:
     async with running_server(tmp_path, command=TINY) as server:
         before = server.counts().descriptors
         silent = [await asyncio.open_connection(server.host, server.port) for _ in range(200)]
@@ -107,7 +107,7 @@ async def test_silent_connections_delay_nobody_behind_the_same_address(tmp_path:
             await hang_up(writer)
 
 
-async def test_a_silent_connection_gives_way_to_the_next_one_of_its_address(small: RunningServer) -> None:
+async def test_silent_connection_is_closed_for_the_next_of_its_address(small: RunningServer) -> None:
     silent = [await asyncio.open_connection(small.host, small.port, local_addr=("127.0.0.2", 0)) for _ in range(3)]
     other = await opened(small, "127.0.0.2", HEALTH)
     assert [await ended(connection) for connection in silent].count(True) == 1
@@ -115,7 +115,7 @@ async def test_a_silent_connection_gives_way_to_the_next_one_of_its_address(smal
         await hang_up(writer)
 
 
-async def test_a_certificate_of_files_is_read_again_at_sighup(tmp_path: Path) -> None:
+async def test_sighup_reloads_certificate_files(tmp_path: Path) -> None:
     pairs = []
     for name in ("first", "second"):
         (tmp_path / name).mkdir()

@@ -41,9 +41,7 @@ def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
         yield heard
 
 
-def test_a_supervisor_hears_ready_then_signs_of_life_unless_the_process_stands_still_then_stopping(
-    tmp_path: Path, supervisor: Supervisor
-) -> None:
+def test_supervisor_gets_ready_watchdog_and_stopping(tmp_path: Path, supervisor: Supervisor) -> None:
     env = {"NOTIFY_SOCKET": supervisor.getsockname(), "WATCHDOG_USEC": "200000"}
     with running_server_sync(tmp_path, env, TINY) as server:
         assert [supervisor.heard() for _ in range(4)] == ["READY=1", *["WATCHDOG=1"] * 3]
@@ -57,20 +55,20 @@ def test_a_supervisor_hears_ready_then_signs_of_life_unless_the_process_stands_s
     assert "STOPPING=1" in supervisor.heard_within(0.1)
 
 
-def test_a_watchdog_of_another_process_hears_nothing(tmp_path: Path, supervisor: Supervisor) -> None:
+def test_watchdog_of_another_process_gets_nothing(tmp_path: Path, supervisor: Supervisor) -> None:
     env = {"NOTIFY_SOCKET": supervisor.getsockname(), "WATCHDOG_USEC": "20000", "WATCHDOG_PID": "1"}
     with running_server_sync(tmp_path, env, TINY):
         assert supervisor.heard() == "READY=1"
         assert supervisor.heard_within(0.2) == []
 
 
-def test_who_cannot_start_is_never_ready(tmp_path: Path, supervisor: Supervisor) -> None:
+def test_refused_start_sends_no_ready(tmp_path: Path, supervisor: Supervisor) -> None:
     env = {"NOTIFY_SOCKET": supervisor.getsockname(), "TINY_START": "refuse"}
     assert start_fails(tmp_path, env, TINY)[0] == 1
     assert supervisor.heard_within(0.05) == []
 
 
-def test_a_supervisor_may_have_an_abstract_name(tmp_path: Path) -> None:
+def test_notify_socket_may_be_abstract(tmp_path: Path) -> None:
     name = f"svc-test-{os.getpid()}"
     with Supervisor(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
         supervisor.bind(f"\0{name}")
@@ -79,7 +77,7 @@ def test_a_supervisor_may_have_an_abstract_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("address", ["", "/nowhere", "@nobody", "x" * 200])
-def test_a_supervisor_that_is_not_there_is_no_fault(address: str) -> None:
+def test_missing_notify_socket_is_ignored(address: str) -> None:
     notify({"NOTIFY_SOCKET": address}, "READY=1")
     notify({}, "READY=1")
 
@@ -97,5 +95,5 @@ def test_a_supervisor_that_is_not_there_is_no_fault(address: str) -> None:
         ({}, None),
     ],
 )
-def test_the_time_of_the_watchdog_is_the_supervisors(environ: dict[str, str], seconds: float | None) -> None:
+def test_watchdog_interval_comes_from_the_supervisor(environ: dict[str, str], seconds: float | None) -> None:
     assert watchdog_seconds(environ) == seconds

@@ -14,7 +14,7 @@ def offload() -> Offload:
     return Offload()
 
 
-async def test_a_function_runs_in_another_thread_and_its_error_reaches_the_caller(offload: Offload) -> None:
+async def test_function_runs_in_a_thread_and_raises_in_the_caller(offload: Offload) -> None:
     def fail() -> None:
         raise ValueError("here")
 
@@ -24,7 +24,7 @@ async def test_a_function_runs_in_another_thread_and_its_error_reaches_the_calle
     assert not offload._turns
 
 
-async def test_an_account_with_a_hundred_pieces_of_work_keeps_another_waiting_for_one(offload: Offload) -> None:
+async def test_account_with_100_jobs_delays_others_by_one(offload: Offload) -> None:
     heap = [asyncio.create_task(offload.run("busy", time.sleep, 0.02)) for _ in range(100)]
     await asyncio.sleep(0.01)
     before = sum(task.done() for task in heap)
@@ -36,7 +36,7 @@ async def test_an_account_with_a_hundred_pieces_of_work_keeps_another_waiting_fo
     assert not offload._turns
 
 
-async def test_a_caller_who_leaves_keeps_the_turn_until_the_function_is_done(offload: Offload) -> None:
+async def test_cancelled_caller_keeps_its_slot_until_the_function_ends(offload: Offload) -> None:
     order: list[str] = []
     began = threading.Event()
 

@@ -32,7 +32,7 @@ def ask(service: Service) -> Asker:
     return Asker(service)
 
 
-async def test_answers_of_sign_in_are_what_the_document_says(ask: Asker) -> None:
+async def test_sign_in_answers_match_the_document(ask: Asker) -> None:
     account = {"email": "ada@example.com", "password": PASSWORD}
     await ask("POST", "/auth/signup", 201, json=account)
     await ask("POST", "/auth/signup", 409, json=account)
@@ -49,7 +49,7 @@ async def test_answers_of_sign_in_are_what_the_document_says(ask: Asker) -> None
     await ask("POST", "/auth/verify-email", 400, json={"token": "unknown"})
 
 
-async def test_answers_about_the_account_are_what_the_document_says(service: Service, ask: Asker) -> None:
+async def test_account_answers_match_the_document(service: Service, ask: Asker) -> None:
     await ask.sign_in(service)
     await ask("GET", "/user/me", 200)
     await ask("PATCH", "/user/me", 200, json={"name": "Ada"})
@@ -68,7 +68,7 @@ async def test_answers_about_the_account_are_what_the_document_says(service: Ser
     await ask("DELETE", "/user/me", 204, json={"password": PASSWORD})
 
 
-async def test_answers_about_providers_are_what_the_document_says(ask: Asker, service: Service) -> None:
+async def test_provider_answers_match_the_document(ask: Asker, service: Service) -> None:
     await ask.sign_in(service)
     async with ModelServer() as upstream, raw_server(http_answer("403 No", b'{"detail": "no"}')) as refusing:
         body = {"name": "mine", "base_url": upstream.base_url, "api_key": "sk-of-the-tests-own"}
@@ -94,7 +94,7 @@ async def test_answers_about_providers_are_what_the_document_says(ask: Asker, se
         await ask("POST", f"{path}/test", 404)
 
 
-async def test_answers_of_chat_are_what_the_document_says(service: Service, ask: Asker) -> None:
+async def test_chat_answers_match_the_document(service: Service, ask: Asker) -> None:
     await ask.sign_in(service)
     await ask("GET", "/v1/models", 200)
     await ask("GET", "/v1/models/builtin/echo", 200)
@@ -118,7 +118,7 @@ async def test_answers_of_chat_are_what_the_document_says(service: Service, ask:
     await ask("POST", "/v1/chat/completions", 429, json=chat)
 
 
-async def test_answers_of_agents_are_what_the_document_says(service: Service, ask: Asker) -> None:
+async def test_agent_answers_match_the_document(service: Service, ask: Asker) -> None:
     await ask.sign_in(service)
     await ask("POST", "/v1/agents/run", 200, json={"goal": "Calculate 12 * (3 + 4) and write it to a file named a.txt"})
     await ask("POST", "/v1/agents/run", 200, json={"goal": "Calculate 12 * (3 + 4)", "max_steps": 1})
@@ -133,7 +133,7 @@ async def test_answers_of_agents_are_what_the_document_says(service: Service, as
     await ask("GET", "/v1/agents/runs/none", 404)
 
 
-async def test_answers_about_projects_and_artifacts_are_what_the_document_says(service: Service, ask: Asker) -> None:
+async def test_project_and_artifact_answers_match_the_document(service: Service, ask: Asker) -> None:
     await ask.sign_in(service)
     project = await ask("POST", "/projects", 201, json={"name": "Thesis"})
     await ask("POST", "/projects", 400, json={"name": " "})
@@ -159,7 +159,7 @@ async def test_answers_about_projects_and_artifacts_are_what_the_document_says(s
     await ask("DELETE", f"/projects/{project['id']}", 204)
 
 
-async def test_answers_about_money_are_what_the_document_says(service: Service, ask: Asker) -> None:
+async def test_billing_answers_match_the_document(service: Service, ask: Asker) -> None:
     await ask.sign_in(service)
     origin = {"origin": service.config.base_url}
     await ask("POST", "/checkout", 403, data={"amount": "25"})
@@ -186,7 +186,7 @@ async def test_answers_about_money_are_what_the_document_says(service: Service, 
     await ask("POST", "/billing/webhook", 400, json={}, headers={"stripe-signature": "t=1,v1=a"})
 
 
-async def test_answers_about_the_service_are_what_the_document_says(ask: Asker) -> None:
+async def test_service_answers_match_the_document(ask: Asker) -> None:
     for path in (
         "/healthz",
         "/readyz",

@@ -67,14 +67,14 @@ REFUSED: Mapping[str, bytes] = {
 
 
 @pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED.keys())
-async def test_what_is_no_good_http_is_refused_once_in_the_error_shape(server: RunningServer, data: bytes) -> None:
+async def test_invalid_http_is_refused_once_in_the_error_shape(server: RunningServer, data: bytes) -> None:
     assert_refused(await server.exchange(data), 400, "invalid_request")
 
 
 @pytest.mark.parametrize(
     "data", [b"zz\r\n", b"-1\r\nx\r\n", b"f" * 17 + b"\r\n", b"0x1\r\nx\r\n", b"1\r\nxx0\r\n\r\n", b"1\nx\n0\n\n", b"1 \r\nx\r\n"]
 )
-async def test_bad_chunks_are_refused_while_the_body_is_read(server: RunningServer, data: bytes) -> None:
+async def test_invalid_chunks_are_refused_during_the_body(server: RunningServer, data: bytes) -> None:
     reader, writer = await server.raw()
     writer.write(CHUNKED + b"3\r\nabc\r\n")
     await asyncio.sleep(0.05)
@@ -83,18 +83,18 @@ async def test_bad_chunks_are_refused_while_the_body_is_read(server: RunningServ
     await hang_up(writer)
 
 
-async def test_an_unknown_method_is_405_with_what_there_is(server: RunningServer) -> None:
+async def test_unknown_method_is_405_with_allow(server: RunningServer) -> None:
     data = await server.exchange(b"BREW /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
     assert_refused(data, 405, "method_not_allowed")
     assert "POST" in answers(data)[0][1]["allow"]
 
 
-async def test_a_known_method_is_the_applications_to_answer(server: RunningServer) -> None:
+async def test_known_method_reaches_the_application(server: RunningServer) -> None:
     [(status, _, _)] = answers(await server.exchange(LAST_GET.replace(b"GET", b"PURGE")))
     assert status == 405
 
 
-async def test_a_header_of_20_mb_is_refused_at_once_and_not_kept(server: RunningServer) -> None:
+async def test_header_of_20_mb_is_refused_without_buffering(server: RunningServer) -> None:
     reader, writer = await server.raw()
     before = server.counts().rss_bytes
     writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nX: ")
@@ -132,7 +132,7 @@ async def test_a_head_just_under_the_limits_is_served(server: RunningServer) -> 
 
 
 @pytest.mark.parametrize("filler", [b"0\r\nX: " + b"x" * 70_000, b"1;" + b"x" * 70_000], ids=["trailer", "chunk extension"])
-async def test_what_surrounds_a_body_is_limited_as_a_head_is(server: RunningServer, filler: bytes) -> None:
+async def test_trailers_and_chunk_extensions_are_limited(server: RunningServer, filler: bytes) -> None:
     reader, writer = await server.raw()
     writer.write(CHUNKED + b"3\r\nabc\r\n")
     await asyncio.sleep(0.05)
@@ -160,7 +160,7 @@ async def test_an_upgrade_is_ignored_and_the_next_request_served(server: Running
     assert [status for status, _, _ in answers(await server.exchange(upgrade + b"nonsense\r\n\r\n"))] == [200, 400]
 
 
-async def test_a_fault_below_every_handler_is_a_500_in_the_error_shape(server: RunningServer) -> None:
+async def test_exception_below_all_handlers_is_500_in_the_error_shape(server: RunningServer) -> None:
     data = await server.exchange(LAST_GET.replace(b"/healthz", b"/crash"))
     assert_refused(data, 500, "internal_error")
     assert b"nobody may see" not in data
@@ -173,25 +173,25 @@ async def test_pipelined_requests_are_answered_in_order(server: RunningServer) -
     assert [b"received" in body for _, _, body in found] == [False, True, False, False]
 
 
-async def test_a_bad_request_behind_good_ones_is_refused_after_their_answers(server: RunningServer) -> None:
+async def test_invalid_pipelined_request_is_refused_after_earlier_answers(server: RunningServer) -> None:
     slow = b"POST /busy-upload?seconds=0.3 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
     found = answers(await server.exchange(slow + GET + b"GET / HTTP/1.1\r\n\r\n"))
     assert [status for status, _, _ in found] == [200, 200, 400]
 
 
-async def test_a_bad_body_behind_good_requests_is_refused_after_their_answers(server: RunningServer) -> None:
+async def test_invalid_pipelined_body_is_refused_after_earlier_answers(server: RunningServer) -> None:
     slow = b"POST /busy-upload?seconds=0.3 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
     found = answers(await server.exchange(slow + GET + CHUNKED + b"zz\r\n"))
     assert [status for status, _, _ in found] == [200, 200, 400]
 
 
-async def test_a_flood_of_pipelined_requests_is_cut_after_64(server: RunningServer) -> None:
+async def test_at_most_64_pipelined_requests_wait(server: RunningServer) -> None:
     slow = b"POST /busy-upload?seconds=0.3 HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
     found = answers(await server.exchange(slow + GET * 3000))
     assert [status for status, _, _ in found] == [200] * 65 + [400]
 
 
-async def test_a_client_that_leaves_ends_the_request_that_runs_not_only_the_last_one(server: RunningServer) -> None:
+async def test_disconnect_ends_the_running_pipelined_request(server: RunningServer) -> None:
     async with server.client() as client:
         before = (await client.get("/left")).json()
         _, writer = await server.raw()
@@ -202,7 +202,7 @@ async def test_a_client_that_leaves_ends_the_request_that_runs_not_only_the_last
 
 
 @pytest.mark.parametrize("way", ["FIN", "RST", "close_notify"])
-async def test_a_client_that_goes_away_is_noticed_at_once(server: RunningServer, way: str) -> None:
+async def test_disconnect_is_detected_at_once(server: RunningServer, way: str) -> None:
     async with server.client() as client:
         before = (await client.get("/left")).json()
         connection = await connected(server)
@@ -221,7 +221,7 @@ async def test_a_client_that_goes_away_is_noticed_at_once(server: RunningServer,
         connection.close()
 
 
-async def test_a_client_that_says_good_bye_while_it_does_not_read_is_noticed_at_once(server: RunningServer) -> None:
+async def test_disconnect_of_a_stalled_client_is_detected_at_once(server: RunningServer) -> None:
     async with server.client() as client:
         before = (await client.get("/left")).json()
         connection = await stalled(server, "/stream?bytes=20000&seconds=0.001")
@@ -243,7 +243,7 @@ async def until(holds: Any, within_seconds: float = 2.0) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_100_continue_is_sent_when_the_body_is_wanted(server: RunningServer) -> None:
+async def test_100_continue_is_sent_when_the_body_is_read(server: RunningServer) -> None:
     reader, writer = await server.raw()
     writer.write(POST + b"Content-Length: 5\r\nExpect: 100-continue\r\n\r\n")
     assert await read_head(reader) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -253,14 +253,14 @@ async def test_100_continue_is_sent_when_the_body_is_wanted(server: RunningServe
     await hang_up(writer)
 
 
-async def test_100_continue_is_not_sent_for_a_body_that_is_refused(server: RunningServer) -> None:
+async def test_100_continue_is_not_sent_for_a_refused_body(server: RunningServer) -> None:
     data = await server.exchange(b"POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
     [(status, headers, _)] = answers(data)
     assert (status, headers["connection"]) == (413, "close")
 
 
 @pytest.mark.parametrize("connection", [b"close", b"keep-alive"])
-async def test_a_refusal_reaches_a_client_that_reads_only_after_it_has_sent_all(server: RunningServer, connection: bytes) -> None:
+async def test_refusal_reaches_a_client_that_reads_after_sending(server: RunningServer, connection: bytes) -> None:
     head = b"POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 20000000\r\nConnection: %s\r\n\r\n" % connection
     client = await connected(server)
     await asyncio.to_thread(client.sendall, head)
@@ -271,7 +271,7 @@ async def test_a_refusal_reaches_a_client_that_reads_only_after_it_has_sent_all(
     client.close()
 
 
-async def test_an_answer_does_not_wait_for_an_acknowledgement(server: RunningServer) -> None:
+async def test_answer_is_sent_without_waiting_for_an_ack(server: RunningServer) -> None:
     async with server.client() as client:
         await client.get("/healthz")
         began = time.monotonic()
@@ -280,7 +280,7 @@ async def test_an_answer_does_not_wait_for_an_acknowledgement(server: RunningSer
         assert time.monotonic() - began < 20 * 0.035
 
 
-async def test_a_head_that_never_ends_is_cut_with_408(hasty: RunningServer) -> None:
+async def test_endless_head_is_408(hasty: RunningServer) -> None:
     reader, writer = await hasty.raw()
     writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n")
     began = time.monotonic()
@@ -299,7 +299,7 @@ async def test_a_head_that_never_ends_is_cut_with_408(hasty: RunningServer) -> N
     await hang_up(writer)
 
 
-async def test_the_head_of_a_later_request_has_its_deadline_too(hasty: RunningServer) -> None:
+async def test_head_of_a_later_request_has_a_deadline(hasty: RunningServer) -> None:
     reader, writer = await hasty.raw()
     writer.write(GET)
     assert b"200" in await read_head(reader)
@@ -310,12 +310,12 @@ async def test_the_head_of_a_later_request_has_its_deadline_too(hasty: RunningSe
 
 
 @pytest.mark.parametrize("sent", [b"", GET], ids=["from the start", "after a request"])
-async def test_a_silent_connection_is_closed_without_a_word(hasty: RunningServer, sent: bytes) -> None:
+async def test_silent_connection_is_closed_without_an_answer(hasty: RunningServer, sent: bytes) -> None:
     assert len(answers(await hasty.exchange(sent))) == (1 if sent else 0)
 
 
 @pytest.mark.parametrize("head", [CHUNKED, POST + b"Content-Length: 100000\r\n\r\n"], ids=["chunked", "with a length"])
-async def test_a_body_that_trickles_is_cut_with_408(hasty: RunningServer, head: bytes) -> None:
+async def test_slow_body_is_408(hasty: RunningServer, head: bytes) -> None:
     reader, writer = await hasty.raw()
     writer.write(head)
     began = time.monotonic()
@@ -334,7 +334,7 @@ async def test_a_body_that_trickles_is_cut_with_408(hasty: RunningServer, head: 
     await hang_up(writer)
 
 
-async def test_a_body_that_comes_steadily_may_take_longer_than_the_grace(hasty: RunningServer) -> None:
+async def test_steady_body_may_exceed_the_grace_time(hasty: RunningServer) -> None:
     reader, writer = await hasty.raw()
     writer.write(POST + b"Content-Length: 16000\r\nConnection: close\r\n\r\n")
     for _ in range(32):
@@ -344,13 +344,13 @@ async def test_a_body_that_comes_steadily_may_take_longer_than_the_grace(hasty: 
     await hang_up(writer)
 
 
-async def test_a_client_is_not_blamed_while_the_application_reads_nothing(hasty: RunningServer) -> None:
+async def test_no_timeout_while_the_application_does_not_read(hasty: RunningServer) -> None:
     async with hasty.client() as client:
         answer = await client.post("/busy-upload?seconds=3", content=b"x" * 3_000_000, timeout=20)
     assert answer.json()["received"] == 3_000_000
 
 
-async def test_the_rest_of_a_refused_body_is_awaited_only_briefly(hasty: RunningServer) -> None:
+async def test_rest_of_a_refused_body_is_read_briefly(hasty: RunningServer) -> None:
     reader, writer = await hasty.raw()
     writer.write(b"POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 20000000\r\n\r\nabc")
     [(status, _, _)] = answers(await read_to_end(reader))
@@ -359,7 +359,7 @@ async def test_the_rest_of_a_refused_body_is_awaited_only_briefly(hasty: Running
 
 
 @pytest.mark.parametrize("path", ["/stream?bytes=20000&seconds=0.001", "/big?bytes=8000000"], ids=["stream", "one answer"])
-async def test_a_reader_that_stops_reading_is_cut(hasty: RunningServer, path: str) -> None:
+async def test_stalled_reader_is_disconnected(hasty: RunningServer, path: str) -> None:
     async with hasty.client() as client:  # the first request opens what the server keeps
         await client.get("/big?bytes=1")
     await asyncio.sleep(0.2)
@@ -373,7 +373,7 @@ async def test_a_reader_that_stops_reading_is_cut(hasty: RunningServer, path: st
 
 
 @pytest.mark.parametrize("header", ["Connection: close", "Connection: keep-alive"])
-async def test_a_slow_but_steady_reader_gets_everything(hasty: RunningServer, header: str) -> None:
+async def test_slow_steady_reader_gets_the_whole_answer(hasty: RunningServer, header: str) -> None:
     reader, writer = await hasty.raw(limit=4096)
     writer.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32768)
     writer.write(b"GET /big?bytes=2000000 HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n" % header.encode())
@@ -390,7 +390,7 @@ async def test_a_slow_but_steady_reader_gets_everything(hasty: RunningServer, he
 
 @pytest.mark.soak
 @pytest.mark.timeout(200)
-async def test_500_readers_that_stop_reading_are_cut_within_30_seconds_without_harm_to_others(tmp_path: Path) -> None:
+async def test_500_stalled_readers_are_disconnected_within_30_seconds(tmp_path: Path) -> None:
     async with running_server(tmp_path, command=TINY) as server:
         before = server.counts().descriptors
         connections = [await stalled(server, "/stream?bytes=2000&seconds=0.01") for _ in range(500)]

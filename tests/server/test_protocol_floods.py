@@ -37,7 +37,7 @@ async def slow_reader(scope: Any, receive: Any, send: Any) -> None:
 
 
 @pytest.mark.parametrize("data", FLOODS.values(), ids=FLOODS.keys())
-async def test_no_flood_of_small_parts_keeps_the_loop(data: bytes) -> None:
+async def test_flood_of_small_parts_does_not_block_the_loop(data: bytes) -> None:
     async with listening(slow_reader) as address:
         client = socket.create_connection(address)
         client.settimeout(10)

@@ -95,14 +95,14 @@ def assert_one_line(outcome: tuple[int, str, str]) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_refused_start_is_one_line_and_status_1_every_time(tmp_path: Path, kind: str) -> None:
+def test_refused_start_is_one_line_and_status_1(tmp_path: Path, kind: str) -> None:
     with concurrent.futures.ThreadPoolExecutor(4) as starts:  # side by side: the machine is busy, and threads end late
         for outcome in starts.map(lambda number: refused(tmp_path / str(number), kind), range(STARTS)):
             assert_one_line(outcome)
 
 
 @pytest.mark.slow
-def test_a_used_port_and_a_locked_folder_are_one_line_every_time(tmp_path: Path) -> None:
+def test_used_port_and_locked_folder_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     with (tmp_path / "data" / "lock").open("w") as lock, socket.create_server(("127.0.0.1", 0)) as other:
         for number in range(2):

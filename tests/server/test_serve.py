@@ -47,7 +47,7 @@ def test_a_busy_port_is_one_line_and_status_1(tmp_path: Path) -> None:
     assert "address in use" in line
 
 
-def test_a_port_that_is_taken_between_bind_and_listen_is_one_line_too(tmp_path: Path) -> None:
+def test_port_taken_between_bind_and_listen_is_one_line(tmp_path: Path) -> None:
     assert "address in use" in one_line(start_fails(tmp_path, {"TINY_START": "taken"}, TINY))
 
 
@@ -57,7 +57,7 @@ def test_a_locked_data_folder_is_one_line_and_status_1(tmp_path: Path) -> None:
     folder.close()
 
 
-def test_a_data_folder_that_cannot_be_made_is_one_line_and_status_1(tmp_path: Path) -> None:
+def test_impossible_data_folder_is_one_line_and_status_1(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "data folder" in one_line(start_fails(tmp_path, {"SVC_DATA_DIR": str(tmp_path / "file" / "data")}, TINY))
 
@@ -81,7 +81,7 @@ def test_a_broken_certificate_is_one_line_and_status_1(tmp_path: Path, broken: s
     assert "certificate" in one_line(start_fails(tmp_path, env, TINY))
 
 
-def test_connections_inherit_what_notices_a_client_that_vanished() -> None:
+def test_connections_have_tcp_user_timeout_and_keepalive() -> None:
     with bind("127.0.0.1", 0) as listener:
         assert listener.proto == socket.IPPROTO_TCP
         listener.listen()
@@ -91,16 +91,16 @@ def test_connections_inherit_what_notices_a_client_that_vanished() -> None:
             assert [connection.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [30, 10, 3, 30_000]
 
 
-def test_a_host_that_is_none_of_this_machine_cannot_be_bound() -> None:
+def test_foreign_host_cannot_be_bound() -> None:
     with pytest.raises(StartError, match=r"cannot listen on 192\.0\.2\.1"):
         bind("192.0.2.1", 0)
 
 
-def test_a_start_that_the_application_refuses_is_one_line_and_status_1(tmp_path: Path) -> None:
+def test_start_refused_by_the_application_is_one_line_and_status_1(tmp_path: Path) -> None:
     assert "the start is refused" in one_line(start_fails(tmp_path, {"TINY_START": "refuse"}, TINY))
 
 
-def test_a_fault_of_ours_at_the_start_is_shown_and_ends_with_status_1(tmp_path: Path) -> None:
+def test_exception_at_the_start_is_shown_with_status_1(tmp_path: Path) -> None:
     status, stdout, stderr = start_fails(tmp_path, {"TINY_START": "crash"}, TINY)
     assert (status, stdout) == (1, "")
     assert "a fault of ours" in stderr
@@ -108,7 +108,7 @@ def test_a_fault_of_ours_at_the_start_is_shown_and_ends_with_status_1(tmp_path: 
 
 
 @pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("localhost", "localhost"), ("0.0.0.0", "127.0.0.1")])
-async def test_the_first_line_is_the_address_and_the_last_the_ca(tmp_path: Path, host: str, shown: str) -> None:
+async def test_first_line_is_the_address_and_the_last_the_ca(tmp_path: Path, host: str, shown: str) -> None:
     async with running_server(tmp_path, {"SVC_HOST": host}, TINY) as server:
         first, *_, last = server.stdout().splitlines()
         assert re.fullmatch(rf"listening on https://{re.escape(shown)}:{server.port}", first)
@@ -116,20 +116,20 @@ async def test_the_first_line_is_the_address_and_the_last_the_ca(tmp_path: Path,
         assert await still_serves(server)
 
 
-async def test_an_ipv6_address_stands_in_brackets(tmp_path: Path) -> None:
+async def test_ipv6_address_is_in_brackets(tmp_path: Path) -> None:
     async with running_server(tmp_path, {"SVC_HOST": "::1"}, TINY) as server:
         assert server.stdout().startswith(f"listening on https://[::1]:{server.port}\n")
         assert await still_serves(server)
 
 
-async def test_every_address_of_both_kinds_is_bound_by_two_colons(tmp_path: Path) -> None:
+async def test_two_colons_bind_ipv4_and_ipv6(tmp_path: Path) -> None:
     async with running_server(tmp_path, {"SVC_HOST": "::"}, TINY) as server:
         for host in ("127.0.0.1", "[::1]"):
             async with server.client(base_url=f"https://{host}:{server.port}") as client:
                 assert (await client.get("/healthz")).status_code == 200
 
 
-async def test_behind_a_proxy_it_speaks_plain_http_and_says_so(tmp_path: Path) -> None:
+async def test_behind_a_proxy_plain_http_is_served_and_logged(tmp_path: Path) -> None:
     async with running_server(tmp_path, {"SVC_TLS": "proxy", "SVC_TRUSTED_PROXIES": "127.0.0.1"}, TINY) as server:
         first, second = server.stdout().splitlines()
         assert first == f"listening on https://127.0.0.1:{server.port}"
@@ -138,7 +138,7 @@ async def test_behind_a_proxy_it_speaks_plain_http_and_says_so(tmp_path: Path) -
         assert_refused(await server.exchange(b"\x16\x03\x01\x02\x00\x01\r\n\r\n"), 400, "invalid_request")
 
 
-async def test_certificate_files_are_served_as_they_are(tmp_path: Path) -> None:
+async def test_certificate_files_are_served_unchanged(tmp_path: Path) -> None:
     files = tls_files(tmp_path, ["127.0.0.1"], time.time())
     env = {"SVC_TLS": "files", "SVC_TLS_CERT": str(files.cert), "SVC_TLS_KEY": str(files.key)}
     async with running_server(tmp_path, env, TINY) as server:
@@ -147,7 +147,7 @@ async def test_certificate_files_are_served_as_they_are(tmp_path: Path) -> None:
             assert (await client.get("/healthz")).status_code == 200
 
 
-async def test_tls_is_1_2_or_newer_and_speaks_http_1_1(server: RunningServer) -> None:
+async def test_tls_is_1_2_or_newer_with_http_1_1(server: RunningServer) -> None:
     context = ssl.create_default_context(cafile=server.ca)
     context.set_alpn_protocols(["h2", "http/1.1"])
     _, writer = await asyncio.open_connection(server.host, server.port, ssl=context)
@@ -161,7 +161,7 @@ async def test_tls_is_1_2_or_newer_and_speaks_http_1_1(server: RunningServer) ->
         await asyncio.open_connection(server.host, server.port, ssl=old)
 
 
-async def test_plain_http_gets_no_service_on_the_tls_port(server: RunningServer) -> None:
+async def test_plain_http_is_refused_on_the_tls_port(server: RunningServer) -> None:
     reader, writer = await asyncio.open_connection(server.host, server.port)
     writer.write(LAST_GET)
     assert b"HTTP" not in await read_to_end(reader, within_seconds=2)
@@ -180,7 +180,7 @@ async def test_plain_http_gets_no_service_on_the_tls_port(server: RunningServer)
 # --- many connections
 
 
-async def test_1000_idle_connections_leave_nothing_behind(tmp_path: Path) -> None:
+async def test_1000_idle_connections_leave_no_memory_or_descriptors(tmp_path: Path) -> None:
     # On a busy machine it takes longer to open them than a silent one may usually last.
     async with running_server(tmp_path, {"TINY_HEAD_SECONDS": "120", "TINY_IDLE_SECONDS": "120"}, TINY) as server:
         assert await still_serves(server)  # the first connection opens what the event loop keeps
@@ -195,7 +195,7 @@ async def test_1000_idle_connections_leave_nothing_behind(tmp_path: Path) -> Non
         assert await server.settled_descriptors(before) <= before
 
 
-async def test_memory_comes_back_when_many_connections_have_gone(tmp_path: Path) -> None:
+async def test_memory_is_released_after_many_connections(tmp_path: Path) -> None:
     # These deadlines are longer than it takes to open 300 connections on a busy machine.
     env = {"TINY_HEAD_SECONDS": "120", "TINY_IDLE_SECONDS": "120", "TINY_TRIM_SECONDS": "0.5"}
     async with running_server(tmp_path, env, TINY) as server:
@@ -228,7 +228,7 @@ async def test_a_server_without_descriptors_recovers(tmp_path: Path) -> None:
         assert await still_serves(server)
 
 
-async def test_more_descriptors_are_taken_than_a_shell_gives(tmp_path: Path) -> None:
+async def test_descriptor_limit_is_raised(tmp_path: Path) -> None:
     def usual() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 4096))
 
@@ -243,7 +243,7 @@ async def test_more_descriptors_are_taken_than_a_shell_gives(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_60_open_streams_end_with_their_last_event_and_status_0(tmp_path: Path, number: signal.Signals) -> None:
+async def test_sigterm_ends_60_streams_with_their_final_event(tmp_path: Path, number: signal.Signals) -> None:
     async with running_server(tmp_path, command=TINY) as server:
         streams = [await server.raw() for _ in range(60)]
         for _, writer in streams:
@@ -261,7 +261,7 @@ async def test_60_open_streams_end_with_their_last_event_and_status_0(tmp_path: 
             await hang_up(writer)
 
 
-async def test_idle_and_silent_connections_do_not_delay_the_end(tmp_path: Path) -> None:
+async def test_idle_connections_do_not_delay_shutdown(tmp_path: Path) -> None:
     async with running_server(tmp_path, command=TINY) as server:
         silent = [socket.create_connection((server.host, server.port)) for _ in range(20)]
         begun = [await server.raw() for _ in range(20)]
@@ -282,7 +282,7 @@ async def test_idle_and_silent_connections_do_not_delay_the_end(tmp_path: Path) 
             await hang_up(writer)
 
 
-async def test_a_request_in_progress_is_answered_before_the_end(tmp_path: Path) -> None:
+async def test_open_request_is_answered_before_shutdown(tmp_path: Path) -> None:
     async with running_server(tmp_path, command=TINY) as server, server.client() as client:
         asking = asyncio.create_task(client.post("/busy-upload?seconds=0.7", content=b"hello"))
         await asyncio.sleep(0.3)
@@ -292,7 +292,7 @@ async def test_a_request_in_progress_is_answered_before_the_end(tmp_path: Path) 
         assert await server.wait() == 0
 
 
-async def test_an_answer_that_is_still_being_taken_arrives_whole(tmp_path: Path) -> None:
+async def test_partly_read_answer_is_completed_before_shutdown(tmp_path: Path) -> None:
     async with running_server(tmp_path, command=TINY) as server:
         reader, writer = await server.raw(limit=4096)
         writer.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32768)
@@ -307,7 +307,7 @@ async def test_an_answer_that_is_still_being_taken_arrives_whole(tmp_path: Path)
         await hang_up(writer)
 
 
-async def test_a_reader_that_stopped_reading_delays_the_end_only_briefly(tmp_path: Path) -> None:
+async def test_stalled_reader_delays_shutdown_briefly(tmp_path: Path) -> None:
     async with running_server(tmp_path, command=TINY) as server:
         connections = [await stalled(server, path) for path in ("/stream?bytes=20000&seconds=0.001", "/big?bytes=8000000")]
         await asyncio.sleep(0.5)
@@ -318,7 +318,7 @@ async def test_a_reader_that_stopped_reading_delays_the_end_only_briefly(tmp_pat
             connection.close()
 
 
-async def test_an_answer_that_does_not_end_is_cancelled_in_the_end(tmp_path: Path) -> None:
+async def test_endless_answer_is_cancelled_at_shutdown(tmp_path: Path) -> None:
     async with running_server(tmp_path, {"TINY_ANSWERS_SECONDS": "1"}, TINY) as server:
         reader, writer = await server.raw()
         writer.write(GET.replace(b"/healthz", b"/deaf-stream"))
@@ -341,7 +341,7 @@ async def test_a_killed_server_starts_again_on_the_same_folder(tmp_path: Path) -
 # --- the application's own process
 
 
-async def test_the_application_starts_serves_and_ends(tmp_path: Path) -> None:
+async def test_application_starts_serves_and_stops(tmp_path: Path) -> None:
     async with running_server(tmp_path, command=(APP,)) as server:
         assert await still_serves(server)
         assert_refused(await server.exchange(b"GET / HTTP/1.1\r\n\r\n"), 400, "invalid_request")
@@ -352,7 +352,7 @@ async def test_the_application_starts_serves_and_ends(tmp_path: Path) -> None:
 # --- what a start finds
 
 
-async def test_with_closed_standard_streams_it_serves_and_ends_with_status_0(tmp_path: Path) -> None:
+async def test_closed_standard_streams_are_ignored(tmp_path: Path) -> None:
     """Whatever is opened next would take the numbers 0 to 2: the log must not be written into it."""
     program = (
         f"import os, sys; [os.close(number) for number in range(3)]; os.execv(sys.executable, [sys.executable, {str(APP)!r}])"

@@ -37,7 +37,7 @@ async def is_alive(server: RunningServer) -> bool:
 
 
 @pytest.mark.parametrize("mode", ["auto", "proxy", "files"])
-async def test_sighup_ends_nothing_in_any_tls_mode(tmp_path: Path, mode: str) -> None:
+async def test_sighup_does_not_stop_the_server(tmp_path: Path, mode: str) -> None:
     env = {"auto": {}, "proxy": PROXY, "files": files(tmp_path)}[mode]
     async with running_server(tmp_path, env) as server:
         for _ in range(20):
@@ -56,7 +56,7 @@ def files(folder: Path) -> dict[str, str]:
     return {"SVC_TLS": "files", **{name: str(folder / "data" / "tls" / path) for name, path in paths.items()}}
 
 
-async def test_sighup_during_the_start_ends_nothing(tmp_path: Path) -> None:
+async def test_sighup_during_the_start_is_ignored(tmp_path: Path) -> None:
     starting = running_server(tmp_path)
     entering = asyncio.create_task(starting.__aenter__())
     process_id = await ignoring_sighup()
@@ -81,7 +81,7 @@ async def ignoring_sighup() -> int:
             await asyncio.sleep(0.005)
 
 
-async def test_a_terminal_that_closes_ends_nothing(tmp_path: Path) -> None:
+async def test_closed_terminal_does_not_stop_the_server(tmp_path: Path) -> None:
     terminal, its_end = pty.openpty()
 
     def in_terminal() -> None:
@@ -118,9 +118,7 @@ async def reloaded(server: RunningServer, times: int) -> str:
 
 
 @pytest.mark.parametrize("mode", [{}, PROXY], ids=["auto", "proxy"])
-async def test_sighup_reads_the_catalog_again_and_calls_that_run_keep_their_price(
-    tmp_path: Path, mode: Mapping[str, str]
-) -> None:
+async def test_sighup_reloads_the_catalog_and_keeps_prices_of_open_calls(tmp_path: Path, mode: Mapping[str, str]) -> None:
     path = tmp_path / "catalog.toml"
     forwarded = {"x-forwarded-proto": "https"}
     async with ModelServer() as models:
@@ -187,7 +185,7 @@ async def begun_to_read(server: RunningServer, path: str) -> tuple[asyncio.Strea
 
 
 @pytest.mark.parametrize("first", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGINT, signal.SIGTERM)])
-async def test_a_second_sigint_ends_at_once(tmp_path: Path, first: tuple[signal.Signals, ...]) -> None:
+async def test_second_sigint_stops_at_once(tmp_path: Path, first: tuple[signal.Signals, ...]) -> None:
     async with running_server(tmp_path, command=TINY) as server:
         _, writer = await begun_to_read(server, "/deaf-stream")
         for number in first:
@@ -202,7 +200,7 @@ async def test_a_second_sigint_ends_at_once(tmp_path: Path, first: tuple[signal.
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("rounds", [8, pytest.param(200, marks=pytest.mark.soak)])
-async def test_under_a_rain_of_signals_every_stream_ends_with_its_last_event(tmp_path: Path, rounds: int) -> None:
+async def test_repeated_signals_end_each_stream_with_its_final_event(tmp_path: Path, rounds: int) -> None:
     seed = random.randrange(10_000)
     print(f"seed {seed}")
     chance = random.Random(seed)

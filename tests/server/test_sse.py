@@ -58,7 +58,7 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_blocks_go_out_as_they_are_with_the_headers_of_a_stream() -> None:
+async def test_blocks_are_sent_unchanged_with_stream_headers() -> None:
     async def events() -> AsyncGenerator[bytes, None]:
         yield b"one\n\n"
         yield b"two\n\n"
@@ -72,7 +72,7 @@ async def test_blocks_go_out_as_they_are_with_the_headers_of_a_stream() -> None:
     assert caller.body == b"one\n\ntwo\n\n" and caller.messages[-1]["more_body"] is False
 
 
-async def test_a_last_block_goes_out_with_the_end_and_its_generator_is_closed() -> None:
+async def test_last_block_is_sent_with_the_end_and_the_generator_closed() -> None:
     closed = []
 
     async def events() -> AsyncGenerator[bytes, None]:
@@ -88,7 +88,7 @@ async def test_a_last_block_goes_out_with_the_end_and_its_generator_is_closed() 
     assert [message["more_body"] for message in caller.messages[1:]] == [True, False]
 
 
-async def test_an_error_before_the_first_block_is_raised_for_an_ordinary_answer() -> None:
+async def test_error_before_the_first_block_is_raised() -> None:
     async def events() -> AsyncGenerator[bytes, None]:
         raise ApiError("model_not_found")
         yield b""
@@ -102,7 +102,7 @@ async def test_an_error_before_the_first_block_is_raised_for_an_ordinary_answer(
 @pytest.mark.parametrize(
     ("error", "code"), [(ApiError("upstream_error"), "upstream_error"), (ValueError("secret"), "internal_error")]
 )
-async def test_an_error_after_the_first_block_ends_the_stream_once(error: Exception, code: str) -> None:
+async def test_error_after_the_first_block_ends_the_stream_once(error: Exception, code: str) -> None:
     async def events() -> AsyncGenerator[bytes, None]:
         yield b"one\n\n"
         raise error
@@ -114,7 +114,7 @@ async def test_an_error_after_the_first_block_ends_the_stream_once(error: Except
     assert faults == ([] if isinstance(error, ApiError) else [error])
 
 
-async def test_silence_is_broken_by_pings_also_before_the_first_block() -> None:
+async def test_silent_stream_sends_pings() -> None:
     async def events() -> AsyncGenerator[bytes, None]:
         await asyncio.sleep(0.25)
         yield b"one\n\n"
@@ -124,7 +124,7 @@ async def test_silence_is_broken_by_pings_also_before_the_first_block() -> None:
     assert caller.body == PING + PING + b"one\n\n"
 
 
-async def test_a_ping_that_goes_out_as_the_stream_ends_is_the_last() -> None:
+async def test_no_ping_follows_the_end_of_a_stream() -> None:
     pinged = asyncio.Event()
 
     async def events() -> AsyncGenerator[bytes, None]:
@@ -144,7 +144,7 @@ async def test_a_ping_that_goes_out_as_the_stream_ends_is_the_last() -> None:
     assert caller.body == PING and caller.messages[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
 
 
-async def test_a_leaving_caller_cancels_the_generator_which_cleans_up_once() -> None:
+async def test_disconnect_cancels_the_generator_with_one_clean_up() -> None:
     cleaned = []
 
     async def events() -> AsyncGenerator[bytes, None]:
@@ -163,7 +163,7 @@ async def test_a_leaving_caller_cancels_the_generator_which_cleans_up_once() -> 
     assert cleaned == [True] and len(drain) == 0 and task.cancelling() == 0
 
 
-async def test_a_caller_who_stalls_and_leaves_is_noticed_while_sending() -> None:
+async def test_disconnect_of_a_stalled_client_is_detected_while_sending() -> None:
     cleaned = []
 
     async def events() -> AsyncGenerator[bytes, None]:
@@ -205,7 +205,7 @@ async def test_an_interrupted_generator_may_yield_its_last_event(phase: str) -> 
 
 
 @pytest.mark.parametrize("kind", [bytes, LastBlock])
-async def test_a_block_behind_a_ping_that_nobody_reads_is_not_lost_to_an_interrupt(kind: type[bytes]) -> None:
+async def test_interrupt_keeps_a_block_behind_an_unread_ping(kind: type[bytes]) -> None:
     interrupt = Interrupt()
 
     async def events() -> AsyncGenerator[bytes, None]:
@@ -224,7 +224,7 @@ async def test_a_block_behind_a_ping_that_nobody_reads_is_not_lost_to_an_interru
     assert caller.messages[-1]["more_body"] is False
 
 
-async def test_a_drain_ends_every_open_stream_with_its_error() -> None:
+async def test_drain_ends_each_stream_with_its_error() -> None:
     async def events() -> AsyncGenerator[bytes, None]:
         yield b"one\n\n"
         await asyncio.sleep(60)
@@ -241,7 +241,7 @@ async def test_a_drain_ends_every_open_stream_with_its_error() -> None:
         await run(stream(events(), drain), Caller())
 
 
-async def test_only_the_deleted_accounts_streams_end() -> None:
+async def test_only_streams_of_the_deleted_account_end() -> None:
     async def events() -> AsyncGenerator[bytes, None]:
         yield b"one\n\n"
         await asyncio.sleep(0.2)
@@ -257,7 +257,7 @@ async def test_only_the_deleted_accounts_streams_end() -> None:
     assert mine.body == b"one\n\nclosed:invalid_api_key\n\n" and theirs.body == b"one\n\n"
 
 
-async def test_a_producer_that_never_waits_leaves_the_loop_to_others() -> None:
+async def test_producer_without_waits_does_not_block_the_loop() -> None:
     async def events() -> AsyncGenerator[bytes, None]:
         for _ in range(100_000):
             yield b"data: {}\n\n"
@@ -277,7 +277,7 @@ async def test_a_producer_that_never_waits_leaves_the_loop_to_others() -> None:
     assert len(lateness) > 3 and sorted(lateness)[-2] < 0.1
 
 
-async def test_a_cancellation_from_elsewhere_stays_one() -> None:
+async def test_foreign_cancellation_is_raised() -> None:
     async def events() -> AsyncGenerator[bytes, None]:
         yield b"one\n\n"
         await asyncio.sleep(60)
@@ -290,7 +290,7 @@ async def test_a_cancellation_from_elsewhere_stays_one() -> None:
         await task
 
 
-async def test_work_for_a_json_answer_is_cancelled_when_the_caller_leaves() -> None:
+async def test_disconnect_cancels_work_for_a_json_answer() -> None:
     caller, drain = Caller(), Drain()
 
     async def answer() -> None:
@@ -305,7 +305,7 @@ async def test_work_for_a_json_answer_is_cancelled_when_the_caller_leaves() -> N
     assert len(drain) == 0
 
 
-async def test_at_shutdown_a_json_answer_has_a_grace_and_is_then_refused() -> None:
+async def test_json_answer_has_a_grace_time_at_shutdown() -> None:
     drain = Drain()
 
     async def answer(seconds: float, grace_seconds: float) -> str:

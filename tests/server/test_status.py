@@ -11,7 +11,7 @@ from svc.version import VERSION
 from tests.conftest import Service
 
 
-async def test_a_running_service_tells_who_it_is_and_what_it_does(service: Service) -> None:
+async def test_status_names_the_service_and_its_work(service: Service) -> None:
     service.clocks.advance(60)
     told = await asyncio.to_thread(status.ask, service.config.data_dir)
     assert told is not None
@@ -20,7 +20,7 @@ async def test_a_running_service_tells_who_it_is_and_what_it_does(service: Servi
     assert told["svc_open_answers"] == told["svc_open_runs"] == told["svc_writer_waiting_jobs"] == 0
 
 
-async def test_the_socket_is_its_owners_alone_and_goes_with_the_server(tmp_path: Path) -> None:
+async def test_socket_is_private_and_removed_at_shutdown(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 30)  # longer than the address of a socket may be
     folder.mkdir()
     async with status.status_socket(folder, {"status": lambda: {"one": 1}}):
@@ -29,7 +29,7 @@ async def test_the_socket_is_its_owners_alone_and_goes_with_the_server(tmp_path:
     assert list(folder.iterdir()) == [] and status.ask(folder) is None
 
 
-async def test_a_socket_that_a_crash_left_is_taken_over_and_tells_of_no_server(tmp_path: Path) -> None:
+async def test_stale_socket_is_replaced_and_means_no_server(tmp_path: Path) -> None:
     async with status.status_socket(tmp_path, {}):
         (tmp_path / "status").rename(tmp_path / "kept")
     (tmp_path / "kept").rename(tmp_path / "status")
@@ -38,11 +38,11 @@ async def test_a_socket_that_a_crash_left_is_taken_over_and_tells_of_no_server(t
         assert await asyncio.to_thread(status.ask, tmp_path) == {"two": 2}
 
 
-def test_a_folder_that_is_not_there_has_no_server(tmp_path: Path) -> None:
+def test_missing_folder_has_no_server(tmp_path: Path) -> None:
     assert status.ask(tmp_path / "none") is None
 
 
-async def test_who_connects_and_says_nothing_keeps_nobody_from_asking(tmp_path: Path) -> None:
+async def test_silent_connection_does_not_block_others(tmp_path: Path) -> None:
     async with status.status_socket(tmp_path, {"status": lambda: {"one": 1}}):
         silent = [await asyncio.open_unix_connection(tmp_path / "status") for _ in range(20)]
         assert await asyncio.to_thread(status.ask, tmp_path) == {"one": 1}
@@ -50,7 +50,7 @@ async def test_who_connects_and_says_nothing_keeps_nobody_from_asking(tmp_path: 
             writer.close()
 
 
-async def test_a_line_that_is_unknown_or_too_long_gets_no_answer(tmp_path: Path) -> None:
+async def test_unknown_or_long_line_gets_no_answer(tmp_path: Path) -> None:
     async with status.status_socket(tmp_path, {"status": lambda: {"one": 1}}):
         for line in ("", "other", "x" * 1_000_000):
             with pytest.raises((ValueError, OSError)):
@@ -58,7 +58,7 @@ async def test_a_line_that_is_unknown_or_too_long_gets_no_answer(tmp_path: Path)
         assert await asyncio.to_thread(status.ask, tmp_path) == {"one": 1}
 
 
-async def test_an_answer_that_is_none_is_an_error(tmp_path: Path) -> None:
+async def test_invalid_answer_is_an_error(tmp_path: Path) -> None:
     server = await asyncio.start_unix_server(lambda _, writer: writer.close(), tmp_path / "status")
     with pytest.raises((ValueError, OSError)):
         await asyncio.to_thread(status.ask, tmp_path)

@@ -58,12 +58,12 @@ async def counted(number: int, made: list[int]) -> AsyncGenerator[bytes, None]:
         made.append(-1)
 
 
-async def test_a_short_answer_has_a_length_and_counts_for_nothing(state: dict[str, Any]) -> None:
+async def test_short_answer_has_a_length_and_is_not_limited(state: dict[str, Any]) -> None:
     headers, body = await Exchange(counted(1, []), state).rest()
     assert headers[b"content-length"] == b"200000" and body == PIECE
 
 
-async def test_a_long_answer_is_made_only_as_fast_as_it_is_read(state: dict[str, Any]) -> None:
+async def test_long_answer_is_produced_as_it_is_read(state: dict[str, Any]) -> None:
     made: list[int] = []
     exchange = Exchange(counted(200, made), state)
     await asyncio.sleep(0.05)
@@ -72,7 +72,7 @@ async def test_a_long_answer_is_made_only_as_fast_as_it_is_read(state: dict[str,
     assert b"content-length" not in headers and len(body) == 200 * len(PIECE) and made[-1] == -1
 
 
-async def test_an_account_has_a_bounded_number_of_long_answers_open(state: dict[str, Any]) -> None:
+async def test_account_has_a_limited_number_of_long_answers(state: dict[str, Any]) -> None:
     first, second = (Exchange(counted(10, []), state) for _ in range(2))
     await asyncio.sleep(0.01)
     third = Exchange(counted(10, []), state)
@@ -88,7 +88,7 @@ async def test_an_account_has_a_bounded_number_of_long_answers_open(state: dict[
     await second.task
 
 
-async def test_what_fails_before_much_was_made_is_an_ordinary_error(state: dict[str, Any]) -> None:
+async def test_early_failure_is_an_ordinary_error(state: dict[str, Any]) -> None:
     async def failing() -> AsyncGenerator[bytes, None]:
         yield b"["
         raise ApiError("storage_unavailable")
@@ -97,7 +97,7 @@ async def test_what_fails_before_much_was_made_is_an_ordinary_error(state: dict[
         await Exchange(failing(), state).task
 
 
-async def test_a_reader_who_leaves_ends_the_making(state: dict[str, Any]) -> None:
+async def test_disconnect_ends_the_production(state: dict[str, Any]) -> None:
     made: list[int] = []
     exchange = Exchange(counted(200, made), state)
     await exchange.messages.get()
@@ -107,7 +107,7 @@ async def test_a_reader_who_leaves_ends_the_making(state: dict[str, Any]) -> Non
     assert made[-1] == -1 and not state["long_answers"]._open and not len(state["drain"])
 
 
-async def test_a_deleted_account_gets_no_more_of_its_answer(state: dict[str, Any]) -> None:
+async def test_account_deletion_ends_its_answer(state: dict[str, Any]) -> None:
     exchange = Exchange(counted(200, []), state)
     await exchange.messages.get()
     await exchange.messages.get()
@@ -118,7 +118,7 @@ async def test_a_deleted_account_gets_no_more_of_its_answer(state: dict[str, Any
     assert cut.value.code == "invalid_api_key"
 
 
-async def test_head_makes_nothing(state: dict[str, Any]) -> None:
+async def test_head_produces_no_body(state: dict[str, Any]) -> None:
     made: list[int] = []
     headers, body = await Exchange(counted(200, made), state, "HEAD").rest()
     assert not made and not body and headers[b"content-type"] == b"application/json"

@@ -14,7 +14,7 @@ def filled(path: str) -> str:
     return re.sub(r"\{[^}]+\}", "some-id", path)
 
 
-async def test_every_path_names_its_methods_on_405(service: Service) -> None:
+async def test_405_lists_the_methods_of_each_path(service: Service) -> None:
     for path in {path for _, path, _ in ROUTES}:
         methods = {method for method, other, _ in ROUTES if other == path}
         answer = await service.client.request("TRACE", filled(path))
@@ -23,7 +23,7 @@ async def test_every_path_names_its_methods_on_405(service: Service) -> None:
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/v1/embeddings", "/v1/chat/completions/", "/v1/", "/static/../app.py", "/%00"])
-async def test_an_unknown_path_is_404_in_the_error_shape_and_never_a_redirect(service: Service, path: str) -> None:
+async def test_unknown_path_is_404_without_redirect(service: Service, path: str) -> None:
     assert_error(await service.client.post(path), 404, "not_found")
 
 
@@ -32,7 +32,7 @@ async def test_head_works_on_get_paths(service: Service) -> None:
     assert (answer.status_code, answer.content) == (200, b"")
 
 
-async def test_library_loggers_that_could_show_secrets_stay_at_warning(service: Service) -> None:
+async def test_library_loggers_stay_at_warning(service: Service) -> None:
     assert PASSWORD  # the fixture's lifespan has set the loggers up
     for name in ("aiosqlite", "httpx", "httpcore"):
         assert logging.getLogger(name).getEffectiveLevel() >= logging.WARNING

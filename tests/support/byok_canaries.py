@@ -85,7 +85,7 @@ def config(config: Config, names: Names, request: pytest.FixtureRequest) -> Conf
     return replace(config, resolve=names, byok_private=request.param)
 
 
-async def test_nothing_is_sent_where_nothing_may_be_sent(
+async def test_private_addresses_get_no_packet(
     service: Service, wire: Wire, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(models, "_FAILED_LIST_SECONDS", 0.0)

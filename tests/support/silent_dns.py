@@ -30,6 +30,6 @@ def silent_dns(tmp_path: Path) -> Iterator[socket.socket]:
     subprocess.run(["umount", "/etc/resolv.conf"], check=True)
 
 
-async def test_a_dns_server_that_never_answers_delays_one_account_alone(service: Service, silent_dns: socket.socket) -> None:
+async def test_silent_dns_server_delays_only_its_account(service: Service, silent_dns: socket.socket) -> None:
     await answered_beside_silent_names(service, "localhost")
     assert b"slow" in silent_dns.recv(1000), "it was asked"

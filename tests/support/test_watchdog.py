@@ -18,7 +18,7 @@ def taken() -> list[str]:
     return names
 
 
-async def test_a_step_of_a_request_and_a_task_that_it_starts_are_seen() -> None:
+async def test_stalls_of_requests_and_their_tasks_are_recorded() -> None:
     async def later() -> None:
         await asyncio.sleep(0)
         burn()
@@ -37,7 +37,7 @@ async def test_a_step_of_a_request_and_a_task_that_it_starts_are_seen() -> None:
     assert "later" in name
 
 
-async def test_waiting_threads_and_the_test_itself_are_not() -> None:
+async def test_waits_threads_and_tests_are_not_recorded() -> None:
     async def handle() -> None:
         await asyncio.sleep(0.15)
         await asyncio.to_thread(burn)

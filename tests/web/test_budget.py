@@ -64,7 +64,7 @@ async def weight(context: BrowserContext, address: str, ready: str) -> int:
     return int(sum(received))
 
 
-async def test_the_first_view_is_small_signed_in_or_not_and_is_kept(server: RunningServer, browser: Browser) -> None:
+async def test_first_view_is_small_and_cached(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     async with new_context(browser, server) as context:
         assert await weight(context, "/", ".welcome-form") < FIRST_VIEW_BYTES
@@ -84,7 +84,7 @@ def never_stalls(spent: Spent) -> bool:
     return spent.longest < TASK_MS
 
 
-async def test_the_first_view_can_be_used_at_once(server: RunningServer, browser: Browser) -> None:
+async def test_first_view_is_usable_at_once(server: RunningServer, browser: Browser) -> None:
     async def measure() -> Spent:
         async with new_context(browser, server) as context:
             page = await context.new_page()
@@ -96,9 +96,7 @@ async def test_the_first_view_can_be_used_at_once(server: RunningServer, browser
     await holds(lambda spent: spent.total < OPEN_MS, measure)
 
 
-async def test_a_conversation_of_2000_messages_opens_at_once_and_scrolls_without_stalls(
-    server: RunningServer, browser: Browser
-) -> None:
+async def test_conversation_of_2000_messages_opens_and_scrolls_fast(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     texts = [
         f"Message **{number}** of many\n\n- one\n- `two`\n" if number % 2 else f"Message {number}" for number in range(MESSAGES)
@@ -137,7 +135,7 @@ async def test_a_conversation_of_2000_messages_opens_at_once_and_scrolls_without
         assert numbers == list(range(MESSAGES))
 
 
-async def test_an_answer_of_200_kb_never_stalls_the_page(server: RunningServer, browser: Browser) -> None:
+async def test_answer_of_200_kb_does_not_block_the_page(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     async with new_context(browser, server, visitor) as context:
         page = await opened(context)
@@ -173,9 +171,7 @@ async def is_drawn(page: Page) -> None:
     }""")
 
 
-async def test_a_stream_of_500_tokens_a_second_leaves_the_page_idle_half_of_the_time(
-    server: RunningServer, browser: Browser
-) -> None:
+async def test_stream_of_500_tokens_a_second_uses_half_of_the_cpu(server: RunningServer, browser: Browser) -> None:
     text = "".join(SECTION.replace("{n}", str(number)) for number in range(20))
     size = len(text) // TOKENS + 1
     tokens = [text[at : at + size] for at in range(0, len(text), size)]

@@ -25,7 +25,7 @@ PAYLOADS = """<script>window.hit = 1</script><img src=x onerror="window.hit = 2"
 """
 
 
-async def test_the_first_answer_is_two_clicks_from_the_first_visit(server: RunningServer, browser: Browser) -> None:
+async def test_first_answer_takes_two_clicks(server: RunningServer, browser: Browser) -> None:
     async with new_context(browser, server) as context:
         page = await context.new_page()
         await sign_up(page)
@@ -37,7 +37,7 @@ async def test_the_first_answer_is_two_clicks_from_the_first_visit(server: Runni
         await expect(page.locator(".facts")).to_contain_text("tokens")
 
 
-async def test_what_a_text_brings_runs_nothing_and_loads_nothing(server: RunningServer, browser: Browser) -> None:
+async def test_text_of_an_answer_runs_and_loads_nothing(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="echo") as page:
         await say(page, PAYLOADS)
         await answered(page)
@@ -50,7 +50,7 @@ async def test_what_a_text_brings_runs_nothing_and_loads_nothing(server: Running
         assert await page.locator("body").is_visible()
 
 
-async def test_an_answer_is_stopped_asked_again_and_edited(server: RunningServer, browser: Browser) -> None:
+async def test_answer_can_be_stopped_regenerated_and_edited(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="script") as page:
         await say(page, "say first part\nwait 30000\nsay never")
         await expect(page.locator(".live")).to_contain_text("first part")
@@ -70,7 +70,7 @@ async def test_an_answer_is_stopped_asked_again_and_edited(server: RunningServer
         await expect(page.locator(".said-user .said")).to_have_text("say second")
 
 
-async def test_an_error_is_told_in_place_and_can_be_mended(server: RunningServer, browser: Browser) -> None:
+async def test_error_is_shown_in_place_with_a_retry(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="script", allow=["402", "503"]) as page:
         await say(page, "say half\ndrop")
         await expect(page.get_by_role("alert")).to_contain_text("cut off")
@@ -92,7 +92,7 @@ async def choose_model(page: Page, name: str) -> None:
     await page.keyboard.press("Enter")
 
 
-async def test_a_limit_counts_down_and_a_draft_outlives_a_reload(server: RunningServer, browser: Browser) -> None:
+async def test_limit_counts_down_and_a_draft_survives_a_reload(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, allow=["429"]) as page:
         error = {"message": "Too many.", "type": "rate_limit_error", "code": "rate_limit_exceeded", "retry_after": 2}
         await refuse_once(page, "**/v1/chat/completions", 429, error)
@@ -110,7 +110,7 @@ async def test_a_limit_counts_down_and_a_draft_outlives_a_reload(server: Running
         await expect(page.get_by_label("Message", exact=True)).to_have_value("")
 
 
-async def test_a_lost_connection_is_told_and_the_question_asked_again(server: RunningServer, browser: Browser) -> None:
+async def test_lost_connection_is_shown_and_the_message_resent(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, allow=["ERR_"]) as page:
         await page.get_by_role("button", name="Model:").wait_for()
         await page.context.set_offline(True)
@@ -123,9 +123,7 @@ async def test_a_lost_connection_is_told_and_the_question_asked_again(server: Ru
         await expect(page.locator(".said-assistant .md")).to_contain_text("6")
 
 
-async def test_a_session_that_ends_before_a_question_or_in_mid_stream_loses_nothing(
-    server: RunningServer, browser: Browser
-) -> None:
+async def test_expired_session_loses_no_message(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="script", allow=["401"]) as page:
         dialog = page.get_by_role("dialog", name="Your session has expired")
         await refuse_once(page, "**/v1/chat/completions", 401, OVER)
@@ -141,7 +139,7 @@ async def test_a_session_that_ends_before_a_question_or_in_mid_stream_loses_noth
         await expect(page.locator(".said-assistant:not(.live) .md").last).to_have_text("begun and ended")
 
 
-async def test_conversations_are_found_renamed_and_deleted_with_a_way_back(server: RunningServer, browser: Browser) -> None:
+async def test_conversations_can_be_searched_renamed_deleted_and_restored(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     await asyncio.to_thread(keep_conversation, server, visitor, ["A kind of bread", "It is called rye"])
     long = ["The zebra crossing", "A **zebra** is striped", *(f"message {number}" for number in range(60))]
@@ -175,7 +173,7 @@ async def test_conversations_are_found_renamed_and_deleted_with_a_way_back(serve
         await expect(found).to_have_count(1)
 
 
-async def test_a_deletion_that_the_page_was_left_in_the_middle_of_is_made_up_for(server: RunningServer, browser: Browser) -> None:
+async def test_deletion_interrupted_by_leaving_the_page_is_completed(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     await asyncio.to_thread(keep_conversation, server, visitor, ["A kind of bread", "It is called rye"])
     async with new_context(browser, server, visitor) as context:
@@ -196,7 +194,7 @@ async def delete(page: Page, title: str) -> None:
     await expect(page.get_by_role("link", name=title)).to_have_count(0)
 
 
-async def test_a_picture_is_pasted_kept_and_sent_to_the_model(server: RunningServer, browser: Browser) -> None:
+async def test_pasted_image_is_stored_and_sent_to_the_model(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="echo") as page:
         await paste_picture(page)
         await expect(page.get_by_role("img", name="dot.png")).to_be_visible()
@@ -238,7 +236,7 @@ async def paste_picture(page: Page) -> None:
     }""")
 
 
-async def test_memory_is_told_with_its_passages(server: RunningServer, browser: Browser) -> None:
+async def test_memory_shows_its_passages(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, model="builtin/echo")
     await asyncio.to_thread(keep_conversation, server, visitor, ["My zebra is called Zora.", "A fine name."])
     async with new_context(browser, server, visitor) as context:
@@ -265,7 +263,7 @@ async def test_answer_names_the_messages_that_did_not_fit(server: RunningServer,
         await expect(answer).to_contain_text("did not receive the first 2 messages")
 
 
-async def test_a_reader_is_never_moved_while_an_answer_comes(server: RunningServer, browser: Browser) -> None:
+async def test_page_does_not_scroll_during_an_answer(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="script") as page:
         await say(page, "".join(f'say "line {number} and more words\\n\\n"\nwait 10\n' for number in range(160)))
         await expect(page.locator(".live")).to_contain_text("line 40")
@@ -283,7 +281,7 @@ async def test_a_reader_is_never_moved_while_an_answer_comes(server: RunningServ
         )
 
 
-async def test_the_keyboard_does_everything(server: RunningServer, browser: Browser) -> None:
+async def test_keyboard_controls_everything(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server) as page:
         await page.get_by_label("Message", exact=True).press("Tab")
         await page.locator(".chat-scroll").focus()
@@ -319,7 +317,7 @@ async def test_two_tabs_show_the_same(server: RunningServer, browser: Browser) -
         await expect(other.locator(".said-assistant")).to_have_count(3)
 
 
-async def test_a_slow_network_shows_what_goes_on(server: RunningServer, browser: Browser) -> None:
+async def test_slow_network_shows_progress(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     async with new_context(browser, server, visitor) as context:
         page = await context.new_page()

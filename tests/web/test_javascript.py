@@ -27,7 +27,7 @@ def test_a_line_has_at_most_110_characters() -> None:
     assert [f"{path.relative_to(STATIC)}:{number}" for path, number, line in lines if len(line) > 110] == []
 
 
-def test_a_schema_becomes_the_type_with_which_scripts_are_checked() -> None:
+def test_schema_types_check_the_scripts() -> None:
     fields = {"id": {"$ref": "#/components/schemas/Id"}, "n": {"type": ["integer", "null"]}, "kind": {"enum": ["a", "b"]}}
     schema = {"type": "array", "items": {"type": "object", "required": ["id"], "properties": fields}}
     assert type_of(schema) == 'Array<{ id: Id; n?: number | null; kind?: "a" | "b" }>'

@@ -23,7 +23,7 @@ async def run(page: Page, goal: str, model: str = "script") -> None:
     await page.wait_for_url("**/#/agents/run_*")
 
 
-async def test_a_run_is_told_step_by_step_and_its_record_stays(server: RunningServer, browser: Browser) -> None:
+async def test_run_is_shown_step_by_step_and_stored(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server) as page:
         await run(page, SCRIPT)
         await expect(page.locator(".timeline-step")).to_have_text(["Step 1", "Step 2"])
@@ -41,7 +41,7 @@ async def test_a_run_is_told_step_by_step_and_its_record_stays(server: RunningSe
         await expect(page.get_by_label("Goal")).to_have_value(SCRIPT)
 
 
-async def test_a_run_is_stopped_and_says_so_and_filters_find_it(server: RunningServer, browser: Browser) -> None:
+async def test_stopped_run_is_shown_and_filtered(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server) as page:
         await run(page, "say begun\nwait 20000\nsay never")
         await expect(page.locator(".timeline")).to_contain_text("begun")
@@ -56,7 +56,7 @@ async def test_a_run_is_stopped_and_says_so_and_filters_find_it(server: RunningS
         await expect(page.locator(".list .status")).to_have_text(["Failed", "Stopped"])
 
 
-async def test_pictures_and_speech_are_made_seen_heard_and_kept(server: RunningServer, browser: Browser) -> None:
+async def test_images_and_speech_are_generated_shown_and_stored(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, "/#/media", allow=["status of 402"]) as page:
         await page.get_by_label("Describe the image").fill("A lighthouse")
         await page.get_by_label("Size").select_option("256x256")
@@ -102,7 +102,7 @@ async def test_files_are_uploaded_renamed_replaced_and_deleted(server: RunningSe
         await expect(page.locator(".list > li")).to_have_count(1)
 
 
-async def test_a_project_files_what_is_made_in_it(server: RunningServer, browser: Browser) -> None:
+async def test_project_contains_its_new_content(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, "/#/projects") as page:
         await page.get_by_role("button", name="New project").first.click()
         await page.get_by_label("Name").fill("Thesis")

@@ -16,7 +16,7 @@ from tests.support.server import RunningServer
 pytestmark = WITH_BROWSER
 
 
-async def test_a_key_is_shown_once_works_and_is_deleted(server: RunningServer, browser: Browser) -> None:
+async def test_key_is_shown_once_and_can_be_deleted(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, "/#/keys") as page:
         await page.get_by_role("button", name="New key").first.click()
         await page.get_by_label("Name").fill("my laptop")
@@ -36,7 +36,7 @@ async def test_a_key_is_shown_once_works_and_is_deleted(server: RunningServer, b
             assert (await client.get("/user/me")).status_code == 401
 
 
-async def test_a_provider_is_tested_and_edited_without_its_key_being_shown(server: RunningServer, browser: Browser) -> None:
+async def test_provider_can_be_tested_and_edited_without_showing_its_key(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, "/#/providers", allow=["status of 502"]) as page:
         await page.get_by_role("button", name="Add provider").first.click()
         await page.get_by_label("Name").fill("mine")
@@ -57,9 +57,7 @@ async def test_a_provider_is_tested_and_edited_without_its_key_being_shown(serve
         await expect(page.locator(".list")).to_contain_text("no key")
 
 
-async def test_the_wallet_shows_money_spend_and_ledger_and_gives_it_as_csv(
-    server: RunningServer, browser: Browser, tmp_path: Path
-) -> None:
+async def test_wallet_shows_balance_spend_ledger_and_csv(server: RunningServer, browser: Browser, tmp_path: Path) -> None:
     async with signed_in(browser, server, dollars=25) as page:
         await page.evaluate(
             """async () => {
@@ -114,9 +112,7 @@ async def test_low_balance_is_shown_once_a_day(server: RunningServer, browser: B
         await expect(page.locator(".toast")).to_have_count(0)
 
 
-async def test_settings_are_kept_and_everything_can_be_taken_along(
-    server: RunningServer, browser: Browser, tmp_path: Path
-) -> None:
+async def test_settings_are_stored_and_data_can_be_exported(server: RunningServer, browser: Browser, tmp_path: Path) -> None:
     async with signed_in(browser, server, "/#/settings") as page:
         await page.get_by_label("Name").fill("Ada Lovelace")
         await page.get_by_role("button", name="Save").click()
@@ -135,7 +131,7 @@ async def test_settings_are_kept_and_everything_can_be_taken_along(
         assert zipfile.ZipFile(io.BytesIO((tmp_path / "export.zip").read_bytes())).namelist()
 
 
-async def test_an_account_is_deleted_after_its_email_is_typed(server: RunningServer, browser: Browser) -> None:
+async def test_account_is_deleted_after_typing_its_email(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, "/#/settings", allow=["status of 401", "status of 403"]) as page:
         email = (await user_of(page))["email"]
         await page.get_by_role("button", name="Delete account").click()
@@ -151,7 +147,7 @@ async def test_an_account_is_deleted_after_its_email_is_typed(server: RunningSer
             assert client.post("/auth/login", json={"email": email, "password": PASSWORD}).status_code == 401
 
 
-async def test_an_operators_answer_appears_by_itself(server: RunningServer, browser: Browser) -> None:
+async def test_operator_answer_appears_without_reload(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, "/#/support") as page:
         await expect(page.get_by_text("Support is part of Pro")).to_be_visible()
         await credit(server, page, 5)

@@ -20,7 +20,7 @@ def free_port() -> str:
 
 
 @pytest.mark.parametrize("end", ["terminated", pytest.param("killed", marks=pytest.mark.soak)])
-async def test_a_restart_in_mid_stream_is_told_and_the_chat_goes_on(tmp_path: Path, browser: Browser, end: str) -> None:
+async def test_restart_in_mid_stream_is_shown_and_the_chat_continues(tmp_path: Path, browser: Browser, end: str) -> None:
     env = {"SVC_PORT": free_port()}
     told = ["ERR_", "503", "502"]
     async with running_server(tmp_path, env) as server, signed_in(browser, server, model="script", allow=told) as page:

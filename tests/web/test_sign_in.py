@@ -9,7 +9,7 @@ from tests.support.server import RunningServer
 pytestmark = WITH_BROWSER
 
 
-async def test_a_session_outlives_a_reload_and_ends_in_every_tab_at_once(server: RunningServer, browser: Browser) -> None:
+async def test_session_survives_a_reload_and_ends_in_all_tabs(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server) as page:
         other = await page.context.new_page()
         await other.goto("/")
@@ -22,7 +22,7 @@ async def test_a_session_outlives_a_reload_and_ends_in_every_tab_at_once(server:
         assert await page.evaluate("Object.keys(localStorage)") == ["svc-known"]
 
 
-async def test_an_expired_session_asks_for_the_password_in_place(server: RunningServer, browser: Browser) -> None:
+async def test_expired_session_shows_the_password_form(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, allow=["401"]) as page:
         await refuse_once(page, "**/billing/account", 401, OVER)
         await page.reload()

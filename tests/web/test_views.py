@@ -93,7 +93,7 @@ async def check(page: Page, view: str) -> None:
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
-async def test_every_view_can_be_used_by_everybody(
+async def test_views_are_accessible(
     server: RunningServer, browser: Browser, somebody: tuple[Visitor, dict[str, str]], width: int, theme: str
 ) -> None:
     visitor, ids = somebody
@@ -109,7 +109,7 @@ async def test_every_view_can_be_used_by_everybody(
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
-async def test_chat_can_be_used_by_everybody(
+async def test_chat_is_accessible(
     server: RunningServer, browser: Browser, somebody: tuple[Visitor, dict[str, str]], width: int, theme: str
 ) -> None:
     visitor, ids = somebody
@@ -126,9 +126,7 @@ async def test_chat_can_be_used_by_everybody(
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
-async def test_the_first_visit_and_the_pages_of_links_can_be_used_by_everybody(
-    server: RunningServer, browser: Browser, width: int, theme: str
-) -> None:
+async def test_signed_out_pages_are_accessible(server: RunningServer, browser: Browser, width: int, theme: str) -> None:
     # A link gives the page no name, which the browser expects beside a password.
     async with new_context(browser, server, width=width, color_scheme=theme, allow=["Password forms should have"]) as context:
         page = await context.new_page()
@@ -143,7 +141,7 @@ async def test_the_first_visit_and_the_pages_of_links_can_be_used_by_everybody(
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
-async def test_the_reference_can_be_used_by_everybody(server: RunningServer, browser: Browser, width: int, theme: str) -> None:
+async def test_reference_is_accessible(server: RunningServer, browser: Browser, width: int, theme: str) -> None:
     async with new_context(browser, server, width=width, color_scheme=theme) as context:
         page = await context.new_page()
         await page.goto("/docs")

@@ -58,7 +58,7 @@ async def test_from_sign_up_through_chat_agent_key_and_funds_to_deletion(server:
         assert await page.evaluate("Object.keys(localStorage)") == ["svc-known"]
 
 
-async def test_a_person_signs_in_elsewhere_and_comes_back_to_where_it_was(tmp_path: Path, browser: Browser, issuer: str) -> None:
+async def test_sign_in_elsewhere_returns_to_the_same_page(tmp_path: Path, browser: Browser, issuer: str) -> None:
     httpx.put(f"{issuer}/users/ada", json={"email": "ada@example.com", "email_verified": True, "name": "Ada"}).raise_for_status()
     async with serving(tmp_path, issuer) as server:
         context = await browser.new_context(base_url=server.base_url, ignore_https_errors=True)
