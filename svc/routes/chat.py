@@ -14,7 +14,7 @@ from svc.errors import ApiError
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
-from svc.inference.formats.answer import ChatAnswer
+from svc.inference.formats.answer import AnswerWriter
 from svc.routes.completion import BODY_BYTES, make_off_loop, payer_of, respond
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, CHAT_TEXT
 from svc.routes.schemas.models import MODEL, MODEL_LIST
@@ -82,7 +82,7 @@ async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Resp
         request,
         caller,
         call,
-        ChatAnswer(),
+        AnswerWriter(),
         headers=exchange.headers if exchange else {},
         around=partial(_stored, request, call, exchange) if exchange else contextlib.nullcontext,
     )

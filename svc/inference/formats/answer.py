@@ -9,7 +9,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -18,48 +18,33 @@ from svc.inference import blocks
 from svc.inference.blocks import Chunk, Texts
 from svc.inference.chat_call import ChatCall
 
-# A tool call with longer arguments is not checked for its end before the answer's end: each check parses all of them.
-_CHECKED_CHARACTERS = 64 * 1024
+# The end of a call with longer arguments is only found at the end of the answer: each check parses all of them.
+_CHECKED_BYTES = 64 * 1024
 
 
-class AnswerWriter(Protocol):
-    """Writes the answer of one chat call in the format of a route. `ping` breaks a silence in its event stream.
+class AnswerWriter:
+    """Writes the answer of one chat call: here as chat completions, which other formats override.
 
-    Writing about an answer of more than `long_bytes` of text takes so long that it is done off the event loop.
+    `ping` breaks a silence in a stream. Writing about an answer with more than `long_bytes` of text must run off the event loop.
     """
-
-    ping: bytes
-    long_bytes: float
-
-    def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
-        """Return the JSON answer for a `chat.completion`, which is `written` as chat returns it."""
-
-    def events(self, chunks: Sequence[Chunk | Texts]) -> list[bytes]:
-        """Return the events for chunks that came together, joined up to a size that lets the event loop run in between."""
-
-    def end(self) -> bytes:
-        """Return the events that end a whole answer, after its settlement."""
-
-    def fault(self, error: ApiError) -> bytes:
-        """Return the events that end a stream in the middle."""
-
-
-class ChatAnswer:
-    """The writer of chat completions themselves."""
 
     ping = b": ping\n\n"
     long_bytes = math.inf
 
     def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
+        """Return the JSON answer for a `chat.completion`, which is `written` in the format of chat."""
         return written
 
     def events(self, chunks: Sequence[Chunk | Texts]) -> list[bytes]:
+        """Return the events for the chunks of one read, joined up to a size that lets the event loop run in between."""
         return blocks.blocks(chunks)
 
     def end(self) -> bytes:
+        """Return the last events of a complete answer, after its settlement."""
         return blocks.DONE
 
     def fault(self, error: ApiError) -> bytes:
+        """Return the last events of a stream that ends early."""
         return blocks.error_event(error.error) + blocks.DONE
 
 
@@ -67,13 +52,12 @@ class ChatAnswer:
 class Block:
     """One part of an answer: `kind` is `reasoning`, `text`, `refusal` or `call` (which has `call_id` and `name`).
 
-    `pieces` are its text, or the arguments of the call; `tokens` are the same as JSON strings in ASCII. `logprobs` are those of
-    chat. `id` is for the format.
+    `tokens` are the parts of its text, or of the call's arguments, as JSON strings in ASCII. `logprobs` are those of chat. `id`
+    is for the format.
     """
 
     kind: str
     index: int
-    pieces: list[str] = field(default_factory=list)
     tokens: list[bytes] = field(default_factory=list)
     logprobs: list[Any] = field(default_factory=list)
     call_id: str = ""
@@ -82,24 +66,24 @@ class Block:
     closed: bool = False
 
     @property
-    def text(self) -> str:
-        return "".join(self.pieces)
-
-    @property
     def json(self) -> bytes:
         """The text as one JSON string in ASCII."""
         return b'"%b"' % b"".join([token[1:-1] for token in self.tokens])
 
+    @property
+    def text(self) -> str:
+        text: str = orjson.loads(self.json)
+        return text
 
-class BlockWriter:
-    """Turns the answer of a chat call into blocks. While one is open, pieces of others wait.
+
+class BlockWriter(AnswerWriter):
+    """Turns the answer of a chat call into blocks. While one is open, parts of others wait.
 
     A format overrides `begun`, `opened`, `deltas` and `closed`, which add events to `parts`, and `answer`, `end` and `fault`.
     `model`, `created`, `finish_reason` and `usage` are those of the chat answer; `usage` is None before its end. `stop_reason` is
     vLLM's: the stop sequence that ended the text.
     """
 
-    ping = b": ping\n\n"
     long_bytes: float = 1024 * 1024
     reasoning = True  # whether reasoning becomes a block
 
@@ -128,7 +112,7 @@ class BlockWriter:
         raise NotImplementedError
 
     def deltas(self, block: Block, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:
-        """Write an event for each of `tokens`, which are pieces of the block's text as JSON strings in ASCII."""
+        """Write an event for each of `tokens`, which are parts of the block's text as JSON strings in ASCII."""
         raise NotImplementedError
 
     def closed(self, block: Block) -> None:
@@ -141,7 +125,7 @@ class BlockWriter:
             if type(chunk) is Texts:
                 if self._skips:
                     continue
-                self._add("text", chunk.texts, chunk.ascii_tokens)
+                self._add("text", chunk.ascii_tokens)
             elif type(chunk) is dict:
                 self._read(chunk)
         parts, self.parts = self.parts, []
@@ -165,7 +149,7 @@ class BlockWriter:
             if self._index is None:
                 self._index = choice["index"]
             self._skips = choice["index"] != self._index
-            if self._skips:  # nobody asked for another one
+            if self._skips:  # only one was requested
                 continue
             if choice.get("stop_reason") is not None:
                 self.stop_reason = choice["stop_reason"]
@@ -177,11 +161,11 @@ class BlockWriter:
     def _read_choice(self, delta: dict[str, Any], logprobs: list[Any] | None) -> None:
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if self.reasoning and isinstance(reasoning, str):
-            self._add("reasoning", [reasoning])
+            self._add("reasoning", blocks.ascii_strings([reasoning]))
         if text := delta.get("content"):
-            self._add("text", [text], logprobs=logprobs)
+            self._add("text", blocks.ascii_strings([text]), logprobs)
         if refusal := delta.get("refusal"):
-            self._add("refusal", [refusal])
+            self._add("refusal", blocks.ascii_strings([refusal]))
         for call in delta.get("tool_calls") or ():
             self._read_call(call)
 
@@ -192,16 +176,14 @@ class BlockWriter:
             block = self._calls[raw["index"]] = Block("call", len(self.blocks), call_id=raw["id"], name=body["name"])
             self._append(block)
         if piece := body.get("arguments") or body.get("input"):
-            self._extend(block, [piece])
+            self._extend(block, blocks.ascii_strings([piece]))
 
-    def _add(
-        self, kind: str, pieces: list[str], tokens: Sequence[bytes] | None = None, logprobs: list[Any] | None = None
-    ) -> None:
+    def _add(self, kind: str, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:
         last = self.blocks[-1] if self.blocks else None
         if last is None or last.kind != kind or last.closed:
             last = Block(kind, len(self.blocks))
             self._append(last)
-        self._extend(last, pieces, tokens, logprobs)
+        self._extend(last, tokens, logprobs)
 
     def _append(self, block: Block) -> None:
         self.blocks.append(block)
@@ -209,16 +191,11 @@ class BlockWriter:
             self._waiting.append(block)
             self._advance()
 
-    def _extend(
-        self, block: Block, pieces: list[str], tokens: Sequence[bytes] | None = None, logprobs: list[Any] | None = None
-    ) -> None:
-        if block.closed:  # arguments that were complete
+    def _extend(self, block: Block, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:
+        if block.closed:  # its arguments were complete
             return
-        tokens = blocks.ascii_strings(pieces) if tokens is None else tokens
-        block.pieces += pieces
         block.tokens += tokens
-        if logprobs:
-            block.logprobs += logprobs
+        block.logprobs += logprobs or ()
         if block is self._open:
             self.deltas(block, tokens, logprobs)
 
@@ -233,15 +210,14 @@ class BlockWriter:
                 return
             self._open = block = self._waiting.popleft()
             self.opened(block)
-            if block.pieces:
+            if block.tokens:
                 self.deltas(block, [block.json], block.logprobs)
 
 
 def _is_complete(block: Block) -> bool:
     if block.kind != "call":
         return True
-    text = block.text if sum(map(len, block.pieces)) <= _CHECKED_CHARACTERS else ""
     try:
-        return isinstance(orjson.loads(text), dict)
+        return sum(map(len, block.tokens)) <= _CHECKED_BYTES and isinstance(orjson.loads(block.text), dict)
     except orjson.JSONDecodeError:
         return False

@@ -223,7 +223,7 @@ class _ToolSet:
             kept = {name: self._chat[name] for name in names if name in self._chat}
             chosen = chosen["mode"]
         elif isinstance(chosen, dict):
-            name = self.name_of(chosen) if chosen["type"] in ("function", "custom") else None
+            name = self.name_of(chosen) if chosen["type"] in ("function", "custom") and chosen.get("name") else None
             if name not in kept:
                 raise ApiError("unsupported_value", "tool_choice must name one of the functions in tools.", param="tool_choice")
             chosen = {"type": "function", "function": {"name": name}}

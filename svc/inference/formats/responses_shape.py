@@ -23,132 +23,89 @@ _PAIRS = 16
 _KEY, _VALUE = text(64), text(512)
 
 
-def _part(name: str, kinds: tuple[str, ...], field: str, shape: Shape[Any] = string, **more: Shape[Any]) -> Shape[dict[str, Any]]:
-    return passed_on({"type": one_of(*kinds), field: shape, **more}, required=("type", field)).named(name)
+def _typed(kind: str, required: str, text: str = "", /, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
+    """An object of the type `kind`; `required` are the names of its required fields."""
+    name = "Response" + "".join(word.title() for word in kind.split("_"))
+    return passed_on({"type": one_of(kind), **fields}, text, required=("type", *required.split())).named(f"{name}Request")
 
 
 # --- input
 
-_TEXT_PART = _part("ResponseTextPart", ("input_text", "output_text"), "text")
-_PARTS = list_of(
-    tagged(
-        "type",
-        {
-            "input_text": _TEXT_PART,
-            "output_text": _TEXT_PART,
-            "refusal": _part("ResponseRefusalPart", ("refusal",), "refusal"),
-            "input_image": _part(
-                "ResponseImagePart",
-                ("input_image",),
-                "image_url",
-                string.about("An https or `data:` address."),
-                detail=string.about("`auto`, `low`, `high` or what else the model knows."),
-            ),
-            "input_file": _part(
-                "ResponseFilePart",
-                ("input_file",),
-                "file_data",
-                string.about("A plain text as a `data:text/...;base64,` address. Other files are not supported."),
-                filename=string,
-            ),
-        },
-    )
-)
-_CONTENT = by_type("a string or a list of parts", {str: string, list: _PARTS})
-_OF_CALL = {"call_id": filled, "name": filled, "namespace": string}
-_REASONING_TEXTS = list_of(_part("ResponseReasoningPart", ("reasoning_text", "summary_text", "text"), "text"))
-
-
-def _item(kind: str, required: tuple[str, ...], **fields: Shape[Any]) -> Shape[dict[str, Any]]:
-    name = "Response" + "".join(word.title() for word in kind.split("_")) + "Item"
-    return passed_on({"type": one_of(kind), **fields}, required=("type", *required)).named(name)
-
-
+_PARTS = {
+    "input_text": _typed("input_text", "text", text=string),
+    "output_text": _typed("output_text", "text", text=string),
+    "refusal": _typed("refusal", "refusal", refusal=string),
+    "input_image": _typed(
+        "input_image",
+        "image_url",
+        image_url=string.about("An https or `data:` address."),
+        detail=string.about("`auto`, `low`, `high` or another value that the model knows."),
+    ),
+    "input_file": _typed(
+        "input_file",
+        "file_data",
+        "A plain text. Other files are not supported.",
+        file_data=string.about("A `data:text/...;base64,` address."),
+        filename=string,
+    ),
+}
+_CONTENT = by_type("a string or a list of parts", {str: string, list: list_of(tagged("type", _PARTS))})
+_RESULT = {"call_id": filled, "output": _CONTENT}
+_CALL = {"call_id": filled, "name": filled, "namespace": string}
+_REASONING_PART = passed_on({"type": string, "text": string}, required=("type", "text")).named("ResponseReasoningPart")
+_REASONING_TEXTS = list_of(_REASONING_PART)
 _MESSAGE = passed_on(
     {"type": one_of("message"), "role": one_of("user", "assistant", "system", "developer"), "content": _CONTENT},
-    "A message. Its `type` may be left out.",
+    "A message. Its `type` may be missing.",
     required=("role", "content"),
-).named("ResponseMessageItem")
+).named("ResponseMessageRequest")
 _REFERENCE = passed_on(
-    {"type": one_of("item_reference"), "id": filled},
-    "An output item of the last hour, by its id.",
-    required=("id",),
+    {"type": one_of("item_reference"), "id": filled}, "An output item of the last hour, by its id.", required=("id",)
 ).named("ResponseItemReference")
 
 # --- tools
 
-_FUNCTION_TOOL = passed_on(
-    {
-        "type": one_of("function"),
-        "name": filled,
-        "description": string,
-        "parameters": mapping.about("The arguments, as a JSON Schema."),
-        "strict": boolean,
-    },
-    required=("type", "name"),
-).named("ResponseFunctionTool")
-_CUSTOM_TOOL = passed_on(
-    {
-        "type": one_of("custom"),
-        "name": filled,
-        "description": string,
-        "format": passed_on({"type": string, "syntax": string, "definition": string}).about(
-            "The grammar's definition is added to the description; the model is not forced to follow it."
-        ),
-    },
+_TOOL = {"name": filled, "description": string}
+_FUNCTION_TOOL = _typed("function", "name", **_TOOL, parameters=mapping.about("The arguments, as a JSON Schema."), strict=boolean)
+_CUSTOM_TOOL = _typed(
+    "custom",
+    "name",
     "A tool with one text as its input.",
-    required=("type", "name"),
-).named("ResponseCustomTool")
-_NAMESPACE_TOOL = passed_on(
-    {
-        "type": one_of("namespace"),
-        "name": filled,
-        "description": string,
-        "tools": list_of(tagged("type", {"function": _FUNCTION_TOOL, "custom": _CUSTOM_TOOL})),
-    },
+    **_TOOL,
+    format=passed_on({"type": string, "syntax": string, "definition": string}).about(
+        "The grammar's definition is added to the description. The model is not forced to follow it."
+    ),
+)
+_NAMESPACE_TOOL = _typed(
+    "namespace",
+    "name tools",
     "A group of tools, which are offered one by one. Their calls name the `namespace`.",
-    required=("type", "name", "tools"),
-).named("ResponseNamespaceTool")
+    **_TOOL,
+    tools=list_of(tagged("type", {"function": _FUNCTION_TOOL, "custom": _CUSTOM_TOOL})),
+)
 OWN_TOOLS = {"function": _FUNCTION_TOOL, "custom": _CUSTOM_TOOL, "namespace": _NAMESPACE_TOOL}
 _HOSTED_TOOL = passed_on(
     {"type": string.about("", **{"not": {"enum": [*OWN_TOOLS]}})},
-    "A hosted tool. There are none here: it is left out and named in `x-service-ignored-tools`.",
+    "A hosted tool. It does not exist here, is left out and named in `x-service-ignored-tools`.",
     required=("type",),
 ).named("ResponseHostedTool")
 _TOOLS = list_of(tagged("type", OWN_TOOLS, _HOSTED_TOOL))
-_NAMED = {"name": filled, "namespace": string}
+_ANY_TOOL = passed_on({"type": string, "name": string, "namespace": string}, required=("type",)).named("ResponseToolName")
+_ALLOWED_TOOLS = _typed("allowed_tools", "mode tools", mode=one_of("auto", "required"), tools=list_of(_ANY_TOOL))
 _TOOL_CHOICE = by_type(
     "none, auto, required or an object that names a tool",
-    {
-        str: one_of("none", "auto", "required"),
-        dict: tagged(
-            "type",
-            {
-                "function": passed_on({"type": one_of("function"), **_NAMED}, required=("type", "name")),
-                "custom": passed_on({"type": one_of("custom"), **_NAMED}, required=("type", "name")),
-                "allowed_tools": passed_on(
-                    {
-                        "type": one_of("allowed_tools"),
-                        "mode": one_of("auto", "required"),
-                        "tools": list_of(passed_on({"type": string, "name": string}, required=("type",))),
-                    },
-                    required=("type", "mode", "tools"),
-                ),
-            },
-            passed_on({"type": string}, required=("type",)),
-        ),
-    },
+    {str: one_of("none", "auto", "required"), dict: tagged("type", {"allowed_tools": _ALLOWED_TOOLS}, _ANY_TOOL)},
 )
 
 _ITEMS = {
     "message": _MESSAGE,
-    "function_call": _item("function_call", ("call_id", "name", "arguments"), **_OF_CALL, arguments=string),
-    "function_call_output": _item("function_call_output", ("call_id", "output"), call_id=filled, output=_CONTENT),
-    "custom_tool_call": _item("custom_tool_call", ("call_id", "name", "input"), **_OF_CALL, input=string),
-    "custom_tool_call_output": _item("custom_tool_call_output", ("call_id", "output"), call_id=filled, output=_CONTENT),
-    "reasoning": _item("reasoning", (), content=_REASONING_TEXTS, summary=_REASONING_TEXTS),
+    "function_call": _typed("function_call", "call_id name arguments", **_CALL, arguments=string),
+    "function_call_output": _typed("function_call_output", "call_id output", **_RESULT),
+    "custom_tool_call": _typed("custom_tool_call", "call_id name input", **_CALL, input=string),
+    "custom_tool_call_output": _typed("custom_tool_call_output", "call_id output", **_RESULT),
+    "reasoning": _typed("reasoning", "", content=_REASONING_TEXTS, summary=_REASONING_TEXTS),
     "item_reference": _REFERENCE,
-    "additional_tools": _item("additional_tools", ("tools",), tools=_TOOLS),
+    "additional_tools": _typed("additional_tools", "tools", "More tools, which Codex sends as an item.", tools=_TOOLS),
 }
 _TYPED_ITEM = tagged("type", _ITEMS)
 
@@ -163,17 +120,11 @@ _ITEM = Shape(_check_item, "an object", {"anyOf": [shape.schema for shape in _IT
 
 # --- the request
 
-_FORMAT = tagged(
-    "type",
-    {
-        "text": passed_on({"type": one_of("text")}, required=("type",)),
-        "json_object": passed_on({"type": one_of("json_object")}, required=("type",)),
-        "json_schema": passed_on(
-            {"type": one_of("json_schema"), "name": filled, "description": string, "schema": mapping, "strict": boolean},
-            required=("type", "name", "schema"),
-        ),
-    },
-)
+_FORMATS = {
+    "text": _typed("text", ""),
+    "json_object": _typed("json_object", ""),
+    "json_schema": _typed("json_schema", "name schema", **_TOOL, schema=mapping, strict=boolean),
+}
 
 
 def _check_metadata(value: Any, param: str) -> Any:
@@ -220,7 +171,7 @@ RESPONSE_REQUEST = passed_on(
         "tool_choice": _TOOL_CHOICE,
         "parallel_tool_calls": boolean,
         "max_tool_calls": integer(1, 2**31 - 1).about("Limits hosted tools, which do not exist here."),
-        "text": passed_on({"format": _FORMAT, "verbosity": string}),
+        "text": passed_on({"format": tagged("type", _FORMATS), "verbosity": string}),
         "reasoning": passed_on(
             {
                 "effort": string.about("Passed on as `reasoning_effort`."),
