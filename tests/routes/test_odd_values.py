@@ -61,8 +61,12 @@ NEVER_ACCEPTED = {
     *("/auth/login", "/auth/password-reset/confirm", "/auth/verify-email", "/auth/oauth/session"),
     *("/billing/webhook", "/checkout", "/checkout/sign-in"),
 }
-# What is stored in another form: an address without its last slash, each model once, a person's name without blanks around it.
-NOT_AS_SENT = {("base_url", "/user/providers"), ("models", "/user/providers"), ("name", "/user/me")}
+# Fields that are stored or returned in a normal form: an address without its last slash, each model once, a person's name without
+# blanks around it, and what a response of OpenAI's format repeats.
+NOT_AS_SENT = {
+    *(("base_url", "/user/providers"), ("models", "/user/providers"), ("name", "/user/me")),
+    *((name, "/v1/responses") for name in ("service_tier", "tools", "truncation", "store", "reasoning", "text")),
+}
 
 
 def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
