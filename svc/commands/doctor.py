@@ -216,9 +216,12 @@ def _certificate(config: Config) -> Result:
     elif not (config.data_dir / "tls" / "cert.pem").exists():
         return FINE, "there is none yet; the first start makes one"
     host = urlsplit(config.base_url).hostname or ""
-    days = (check_certificate(config, host) - time.time()) / _DAY_SECONDS
+    todo = "The server renews it" if config.tls == "auto" else "Replace the file and send SIGHUP"
+    try:
+        days = (check_certificate(config, host) - time.time()) / _DAY_SECONDS
+    except StartError as error:
+        return WRONG, f"{error}. {todo}"
     if days < _EXPIRES_SOON_DAYS:
-        todo = "The server renews it" if config.tls == "auto" else "Replace the file and send SIGHUP"
         return LOOK, f"it expires in {days:.0f} days. {todo}"
     return FINE, f"it is for {host}, and valid for {days:.0f} days"
 
