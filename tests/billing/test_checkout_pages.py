@@ -24,7 +24,7 @@ class Tags(HTMLParser):
 
 
 @given(TEXT)
-def test_a_value_adds_no_tag_and_no_attribute(text: str) -> None:
+def test_values_are_escaped(text: str) -> None:
     for make in (
         lambda value: pages.amounts(value, value, {"free": 20, "pro": 120}, value),
         pages.sign_in,

@@ -95,7 +95,7 @@ def test_the_command_in_the_log_books_the_same_refund(database: Path) -> None:
     assert_everything_matches()
 
 
-def test_the_commands_of_svc_readme_are_recognised(database: Path) -> None:
+def test_documented_commands_are_accepted(database: Path) -> None:
     receive(database, "evt_r", REFUNDED, returned_cents=500)
     receive(database, "evt_x", COMPLETED, amount_cents=2500, checkout_id="chk_lost", session_id="cs_x", payment_intent="pi_2")
     for pattern in (r"`(svc debit EMAIL \S+ --refund-of chk_\S+)`", r"`(svc credit EMAIL \S+ --payment evt_\S+)`"):
@@ -105,7 +105,7 @@ def test_the_commands_of_svc_readme_are_recognised(database: Path) -> None:
     assert_everything_matches()
 
 
-def test_partial_refunds_of_one_checkout_are_booked_one_by_one_or_together(database: Path) -> None:
+def test_partial_refunds_are_booked_separately_or_together(database: Path) -> None:
     commands = [receive(database, f"evt_{number}", REFUNDED, returned_cents=200).todo or "" for number in range(4)]
     assert len(set(commands)) == 1 and " 2.00 " in commands[0]
     for micros in (23_000_000, 21_000_000):
@@ -119,7 +119,7 @@ def test_partial_refunds_of_one_checkout_are_booked_one_by_one_or_together(datab
     assert [tuple(row) for row in rows] == [(f"refund:chk_1:{number}", "Refund of chk_1") for number in (1, 2, 3)]
 
 
-def test_never_more_is_booked_than_was_paid(database: Path) -> None:
+def test_booked_refunds_never_exceed_the_payment(database: Path) -> None:
     receive(database, "evt_r", REFUNDED, returned_cents=2000)
     receive(database, "evt_d", DISPUTED, returned_cents=2500)
     (command,) = printed_commands()
@@ -132,7 +132,7 @@ def test_never_more_is_booked_than_was_paid(database: Path) -> None:
     assert_everything_matches()
 
 
-def test_a_refund_can_be_booked_before_its_event_comes_but_not_twice(database: Path) -> None:
+def test_refund_can_be_booked_once_before_its_event(database: Path) -> None:
     command = "svc debit ada@example.com 5 --refund-of chk_1"
     assert [run(command).status for _ in range(2)] == [0, 1]
     assert_everything_matches()
@@ -142,7 +142,7 @@ def test_a_refund_can_be_booked_before_its_event_comes_but_not_twice(database: P
     assert " 1.00 " in printed_commands()[0]
 
 
-def test_what_was_spent_already_is_booked_as_far_as_the_wallet_goes(database: Path) -> None:
+def test_refund_books_at_most_the_wallet_balance(database: Path) -> None:
     assert run("svc debit ada@example.com 15.000001").status == 0
     receive(database, "evt_r", REFUNDED, returned_cents=2500)
     (command,) = printed_commands()
@@ -181,7 +181,7 @@ def test_refund_of_a_deleted_account_needs_no_booking(database: Path) -> None:
     assert output("check")[0] == 0
 
 
-def test_a_payment_of_an_unknown_checkout_shows_its_amount_until_it_is_credited_or_returned(database: Path) -> None:
+def test_payment_of_an_unknown_checkout_is_listed_until_credited_or_refunded(database: Path) -> None:
     fields = {"session_id": "cs_x", "checkout_id": "chk_lost", "payment_intent": "pi_2", "amount_cents": 2550}
     receive(database, "evt_x", COMPLETED, **fields)
     listed = output("payments")[1]
@@ -194,7 +194,7 @@ def test_a_payment_of_an_unknown_checkout_shows_its_amount_until_it_is_credited_
     assert_everything_matches()
 
 
-def test_a_payment_credited_by_hand_is_credited_once_and_can_be_refunded(database: Path) -> None:
+def test_manually_credited_payment_is_credited_once_and_refundable(database: Path) -> None:
     receive(database, "evt_x", COMPLETED, session_id="cs_x", checkout_id="chk_lost", payment_intent="pi_2", amount_cents=2550)
     command = printed_commands()[0].replace("EMAIL", "bob@example.com")
     assert run(command).status == 0
@@ -210,7 +210,7 @@ def test_a_payment_credited_by_hand_is_credited_once_and_can_be_refunded(databas
 
 
 @pytest.mark.parametrize("kind", [REFUNDED, DISPUTED])
-def test_refunds_and_disputes_of_unknown_payments_are_listed_and_can_be_booked(database: Path, kind: str) -> None:
+def test_refunds_and_disputes_of_unknown_payments_can_be_booked(database: Path, kind: str) -> None:
     receipt = receive(database, "evt_r", kind, payment_intent="pi_lost", returned_cents=500)
     status, listed = output("payments")
     assert status == 1
@@ -222,7 +222,7 @@ def test_refunds_and_disputes_of_unknown_payments_are_listed_and_can_be_booked(d
 
 
 @pytest.mark.parametrize("returned", [{"currency": "eur", "returned_cents": 500}, {"returned_cents": None}])
-def test_a_refund_without_an_amount_in_dollars_is_listed_until_one_is_booked(database: Path, returned: dict[str, Any]) -> None:
+def test_refund_without_dollars_is_listed_until_booked(database: Path, returned: dict[str, Any]) -> None:
     assert receive(database, "evt_r", REFUNDED, **returned).todo is None
     (command,) = printed_commands()
     assert run(command.replace("DOLLARS", "5.40")).status == 0
@@ -249,7 +249,7 @@ def test_raw_sql_cannot_book_too_much_or_unknown_payments(database: Path, refere
             book(tx, account.id, abs(micros), description="", reference=reference, now_seconds=NOW)
 
 
-def test_the_id_of_an_event_is_quoted_for_the_run(database: Path) -> None:
+def test_event_id_is_quoted_for_the_shell(database: Path) -> None:
     odd = "evt_$(touch x);"
     receive(database, odd, REFUNDED, payment_intent="pi_lost", returned_cents=500)
     assert shlex.split(printed_commands()[0])[-1] == odd
@@ -264,7 +264,7 @@ CORRUPTIONS = {
 
 
 @pytest.mark.parametrize("finding", CORRUPTIONS)
-def test_svc_check_finds_bookings_that_no_payment_explains(database: Path, finding: str) -> None:
+def test_svc_check_finds_bookings_without_a_payment(database: Path, finding: str) -> None:
     receive(database, "evt_r", REFUNDED, returned_cents=500)
     assert run(printed_commands()[0]).status == 0
     with contextlib.closing(sqlite3.connect(database)) as conn:

@@ -136,7 +136,7 @@ def test_signature_is_verified(header: str, genuine: bool) -> None:
     assert refusal.value.status == 400
 
 
-def test_none_two_or_no_secret_are_refused() -> None:
+def test_signature_header_and_secret_are_required() -> None:
     for secret, headers in ((SECRET.encode(), []), (SECRET.encode(), [HEADERS[0][0]] * 2), (None, [HEADERS[0][0]])):
         with pytest.raises(ApiError):
             check_signature(secret, headers, BODY, NOW)
@@ -150,7 +150,7 @@ def test_stripes_library_and_ours_accept_each_others_signatures(text: str, at: i
 
 
 @given(st.lists(st.sampled_from(["t=", "v1=", "v0=", f"{NOW}", GOOD, ",", "=", " ", "x"]), max_size=8).map("".join))
-def test_what_we_accept_stripes_own_library_accepts(header: str) -> None:
+def test_stripe_library_accepts_all_accepted_signatures(header: str) -> None:
     try:
         check_signature(SECRET.encode(), [header], BODY, NOW)
     except ApiError:
@@ -178,7 +178,7 @@ async def test_webhook_verifies_the_raw_bytes(funding: Funding) -> None:
     assert (await funding.deliver(spaced)).json() == CREDITED
 
 
-async def test_a_body_over_1_mib_is_413_and_what_is_no_object_400(funding: Funding) -> None:
+async def test_body_over_1_mib_is_413_and_other_than_an_object_400(funding: Funding) -> None:
     assert (await funding.deliver(b"x" * (1024 * 1024 + 1))).status_code == 413
     for body in (b"", b"nonsense", b"[]", b'"x"', b"{", b"\xff", b'{"a": NaN}', b"[" * 100_000):
         assert (await funding.deliver(body)).status_code == 400
@@ -188,7 +188,7 @@ async def test_a_body_over_1_mib_is_413_and_what_is_no_object_400(funding: Fundi
 # --- one credit
 
 
-async def test_a_paid_session_credits_event_checkout_and_tier_in_one(funding: Funding) -> None:
+async def test_paid_session_stores_event_credit_and_tier_in_one_transaction(funding: Funding) -> None:
     assert (await funding.balance_micros(), await funding.tier()) == (0, "free")
     answer = await funding.deliver(event_body(funding.session))
     assert (answer.status_code, answer.json()) == (200, CREDITED)
@@ -223,7 +223,7 @@ async def test_a_thousand_repeats_50_wide_and_over_restarts_credit_once(
     assert [answer.json()["credited"] for answer in answers].count(True) == 1
 
 
-async def test_other_events_for_the_same_session_at_once_credit_once(funding: Funding) -> None:
+async def test_concurrent_events_of_a_session_credit_once(funding: Funding) -> None:
     kinds = ("checkout.session.completed", "checkout.session.async_payment_succeeded")
     bodies = [event_body(funding.session, f"evt_{number}", kinds[number % 2]) for number in range(40)]
     answers = await asyncio.gather(*(funding.deliver(body) for body in bodies))
@@ -232,7 +232,7 @@ async def test_other_events_for_the_same_session_at_once_credit_once(funding: Fu
     assert await funding.rows("SELECT credited, count(*) FROM payment_events GROUP BY 1") == [(0, 39), (1, 1)]
 
 
-async def test_a_payment_that_takes_days_credits_when_it_succeeds(funding: Funding) -> None:
+async def test_delayed_payment_credits_on_success(funding: Funding) -> None:
     completed = event_body(funding.session, "evt_1", payment_status="unpaid")
     succeeded = event_body(funding.session, "evt_2", "checkout.session.async_payment_succeeded")
     assert (await funding.deliver(completed)).json() == NOT_CREDITED
@@ -318,7 +318,7 @@ async def test_other_signed_events_are_stored_once(funding: Funding, event: dict
     assert await funding.rows("SELECT count(*), sum(credited) FROM payment_events") == [(1, 0)]
 
 
-async def test_an_event_of_another_account_credits_its_own_checkout_alone(service: Service, processor: Processor) -> None:
+async def test_event_credits_only_its_own_checkout(service: Service, processor: Processor) -> None:
     ada, bob = await open_checkout(service, processor), await open_checkout(service, processor, "30")
     crossed = event_body(ada.session, "evt_1", client_reference_id=bob.session["client_reference_id"])
     assert (await ada.deliver(crossed)).json() == NOT_CREDITED
@@ -577,9 +577,7 @@ async def test_refund_without_a_valid_amount_is_stored_without_one(funding: Fund
     assert await funding.rows("SELECT amount_micros FROM payment_events") == [(None,)]
 
 
-async def test_a_payment_for_a_checkout_that_was_abandoned_is_kept_and_credits_nothing(
-    service: Service, processor: Processor
-) -> None:
+async def test_payment_of_an_abandoned_checkout_is_stored_and_not_credited(service: Service, processor: Processor) -> None:
     funding = await open_checkout(service, processor)
     expired = orjson.dumps({"id": "evt_e", "type": "checkout.session.expired", "data": {"object": {"id": funding.session["id"]}}})
     await funding.deliver(expired)

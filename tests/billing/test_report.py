@@ -43,7 +43,7 @@ def figures(conn: sqlite3.Connection, bounds: tuple[float, float] = OCTOBER) -> 
     return {(line.part, line.name): (line.count, line.micros) for line in report.lines(conn, *bounds)}
 
 
-def test_income_spending_and_what_is_owed_add_up_and_months_do_not_mix(conn: sqlite3.Connection) -> None:
+def test_income_spending_and_balances_add_up_per_month(conn: sqlite3.Connection) -> None:
     ada = accounts.add_account(conn, "ada@example.com", None, None, 1.0).id
     bob = accounts.add_account(conn, "bob@example.com", None, None, 1.0).id
     pay(conn, ada, "chk_0", "cs_0", 5_000_000, OCTOBER[0] - 1)

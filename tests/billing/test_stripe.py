@@ -28,7 +28,7 @@ def test_any_object_is_an_event_with_valid_fields(value: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"5", b"null", b"{", b"\xff"])
-def test_event_that_is_no_object_is_refused(body: bytes) -> None:
+def test_event_must_be_an_object(body: bytes) -> None:
     with pytest.raises(ApiError) as refused:
         read_event(body)
     assert refused.value.code == "invalid_json"

@@ -315,12 +315,12 @@ def refuses(money: sqlite3.Connection, statement: str) -> bool:
 
 
 @pytest.mark.parametrize("statement", RAW + REFERRING)
-def test_no_sql_statement_breaks_a_rule_of_the_money(money: sqlite3.Connection, statement: str) -> None:
+def test_sql_cannot_break_a_money_rule(money: sqlite3.Connection, statement: str) -> None:
     assert refuses(money, statement)
 
 
 @pytest.mark.parametrize("statement", RAW)
-def test_no_statement_on_a_plain_connection_breaks_a_rule(money: sqlite3.Connection, statement: str) -> None:
+def test_sql_on_a_plain_connection_cannot_break_a_rule(money: sqlite3.Connection, statement: str) -> None:
     money.execute("PRAGMA foreign_keys = OFF")
     assert refuses(money, statement)
 
@@ -388,7 +388,7 @@ async def test_200_concurrent_holds_with_funds_for_k_give_exactly_k(db: Database
     assert await db.read(findings) == []
 
 
-def test_a_refused_hold_names_the_balance_and_what_is_needed(conn: sqlite3.Connection) -> None:
+def test_refused_hold_names_the_balance_and_the_needed_amount(conn: sqlite3.Connection) -> None:
     account_id = add_account(conn, micros=2_500_000)
     wallet.hold(conn, account_id, "hold_1", 2_000_000, NOW)
     for needed, text in ((500_001, "$0.500001 (500001 micros)"), (10**30, "(1" + "0" * 30 + " micros)")):
@@ -409,13 +409,13 @@ def test_a_settlement_charges_the_cost_at_most_the_hold_and_only_once(conn: sqli
     assert len(wallet.ledger_page(conn, account_id, 100).items) == 5  # what cost nothing is no row
 
 
-def test_a_call_that_can_cost_nothing_needs_no_hold(conn: sqlite3.Connection) -> None:
+def test_free_call_needs_no_hold(conn: sqlite3.Connection) -> None:
     account_id = add_account(conn)
     wallet.hold(conn, account_id, "hold_1", 0, NOW)
     assert settle(conn, account_id, "hold_1", 5) == 0 and shown(conn, account_id) == (0, 0)
 
 
-def test_ids_of_the_ledger_sort_as_its_rows_whichever_call_began_first(conn: sqlite3.Connection) -> None:
+def test_ledger_ids_sort_by_row_order(conn: sqlite3.Connection) -> None:
     account_id = add_account(conn, micros=1_000)
     holds = [new_id("hold", NOW) for _ in range(3)]
     for hold_id in holds:
@@ -551,7 +551,7 @@ def test_free_models_need_no_money() -> None:
 
 
 @given(st.integers(0, 10**15 - 1))
-def test_dollars_are_exact_both_ways(micros: int) -> None:
+def test_dollars_round_trip_exactly(micros: int) -> None:
     assert micros_of(dollars(micros).removeprefix("$").replace(",", "")) == micros
 
 
