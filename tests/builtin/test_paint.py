@@ -149,7 +149,7 @@ def test_night_is_darker_than_day_and_colours_tint() -> None:
     assert green[1] - green[0] > 20 > red[1] - red[0]
 
 
-def test_a_named_thing_is_painted() -> None:
+def test_named_thing_is_painted() -> None:
     """The lighthouse's stripes are in the picture with the word and not in the one without."""
 
     def reds(prompt: str) -> int:

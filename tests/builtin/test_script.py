@@ -57,7 +57,7 @@ say Done."""
 _IMAGE = [{"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}]
 
 
-async def test_a_tool_loop_through_responses_plays_section_by_section_and_ends(service: Service) -> None:
+async def test_tool_loop_through_responses_plays_each_section(service: Service) -> None:
     headers = bearer((await service.make_key(await service.bearer()))["key"])
     items: list[Body] = [{"role": "user", "content": "<environment_context>"}, {"role": "user", "content": _CODEX_SCRIPT}]
     steps = []

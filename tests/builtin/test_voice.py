@@ -19,7 +19,7 @@ PROSE = (
 ) * 8
 
 
-async def test_it_speaks_a_wav_with_the_energy_of_speech(voice: Voice) -> None:
+async def test_speech_is_a_wav_with_the_energy_of_speech(voice: Voice) -> None:
     spoken, sound = await say(voice, TEXT)
     heard = samples(sound)
     assert spoken == Spoken(len(heard) / 22_050, False) and 4 < spoken.seconds < 12

@@ -85,12 +85,12 @@ async def test_claude_code_continues_a_session_and_starts_a_sub_agent(lab: Lab, 
     assert all(messages[2]["content"] == "First." for messages in asked if messages not in of_agent)
 
 
-async def test_claude_code_asks_again_without_a_stream_when_one_breaks(lab: Lab, tmp_path: Path) -> None:
+async def test_claude_code_retries_a_broken_stream_without_streaming(lab: Lab, tmp_path: Path) -> None:
     asked_before = len(lab.upstream.requests)
     assert (await claude(lab, tmp_path, "broken", "Hello")).endswith("Hello, world!")
     assert [bool(seen.body.get("stream")) for seen in lab.upstream.requests[asked_before:]] == [True, False]
 
 
-async def test_claude_code_shows_that_the_wallet_is_empty(services: Services, tmp_path: Path) -> None:
+async def test_claude_code_shows_the_empty_wallet(services: Services, tmp_path: Path) -> None:
     poor = Lab(*services, await another_person(services[0]))
     assert "wallet" in await claude(poor, tmp_path, "coder", "Hello", status=1)

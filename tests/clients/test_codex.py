@@ -108,7 +108,7 @@ async def test_codex_ends_with_an_error_when_the_stream_breaks(lab: Lab, tmp_pat
     assert message == "" and "ERROR" in shown
 
 
-async def test_codex_shows_that_the_wallet_is_empty(services: Services, tmp_path: Path) -> None:
+async def test_codex_shows_the_empty_wallet(services: Services, tmp_path: Path) -> None:
     poor = Lab(*services, await another_person(services[0]))
     message, shown = await codex(poor, tmp_path, "coder", "Hello", status=1)
     assert message == "" and "wallet" in shown

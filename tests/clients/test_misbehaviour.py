@@ -71,7 +71,7 @@ async def test_agents_get_the_answer(lab: Lab, tmp_path: Path, model: str) -> No
 
 
 @pytest.mark.parametrize("model", BROKEN)
-async def test_codex_shows_an_error_and_claude_code_asks_again(lab: Lab, tmp_path: Path, model: str) -> None:
+async def test_codex_shows_an_error_and_claude_code_retries(lab: Lab, tmp_path: Path, model: str) -> None:
     assert (await codex(lab, tmp_path / "codex", f"lab/{model}", "Hello", status=1))[0] == ""
     assert (await claude(lab, tmp_path / "claude", f"lab/{model}", "Hello")).endswith("Hello, world!")
     await lab.spent()

@@ -13,7 +13,7 @@ from tests.support.pages import EXAMPLES
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]
 
 
-async def test_settings_for_coding_agents_in_the_readme_work_as_printed(lab: Lab, tmp_path: Path) -> None:
+async def test_readme_settings_for_coding_agents_work(lab: Lab, tmp_path: Path) -> None:
     home = tmp_path / "home"
     env = environment(lab.server, lab.person, home)
     env = {name: env[name] for name in ("HOME", "LANG", "KEY")}

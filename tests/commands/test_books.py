@@ -51,7 +51,7 @@ def test_ledger_is_printed_oldest_first(account_id: str, capsys: pytest.CaptureF
     assert cli.main(["ledger", "nobody@example.com"]) == 1
 
 
-def test_a_long_ledger_comes_in_pages_without_a_gap(
+def test_long_ledger_is_printed_without_gaps(
     tmp_path: Path, account_id: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(books, "_PAGE_ROWS", 3)

@@ -45,7 +45,7 @@ def test_silent_server_costs_one_deadline(
     assert capsys.readouterr().out.count("no answer within 0.5 seconds") == 3
 
 
-def test_a_finding_is_one_line_with_its_grade_first() -> None:
+def test_finding_is_one_line_that_begins_with_its_grade() -> None:
     assert doctor.Finding("ok", "disk", "there is room").line() == "ok    disk: there is room"
 
 

@@ -95,7 +95,7 @@ def test_lost_master_key_is_reported(folder: Path, change: str) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may read the folder of another user")
-def test_root_leaves_nothing_of_its_own_in_the_folder_of_a_service(folder: Path, tmp_path: Path) -> None:
+def test_root_creates_no_file_in_the_folder_of_a_service(folder: Path, tmp_path: Path) -> None:
     with contextlib.closing(connect(folder / "service.db")) as conn:
         conn.execute("UPDATE storage_limit SET bytes = 2000000")
         shutil.copytree(folder, tmp_path / "killed")  # with a log without a checkpoint

@@ -103,7 +103,7 @@ def test_a_reading_command_changes_nothing(folder: Path, made: Callable[[Path], 
 
 @pytest.mark.parametrize("command", [*READING, *WRITING], ids=" ".join)
 @pytest.mark.parametrize("made", [nothing, empty, of_another_program])
-def test_a_command_makes_no_database(
+def test_command_creates_no_database(
     folder: Path, made: Callable[[Path], None], command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     made(folder)
@@ -117,7 +117,7 @@ def test_a_command_makes_no_database(
         assert ("another program" if made is of_another_program else "there is no database in") in line
 
 
-def test_the_first_account_may_be_made_before_the_first_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_account_may_be_created_before_the_first_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\n"))
     assert cli.main(["user", "add", EMAIL]) == 0
     assert cli.main(["user", "list"]) == 0

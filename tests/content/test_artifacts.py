@@ -18,7 +18,7 @@ RUN_A, RUN_B = (f"run_{letter * 26}" for letter in "ab")
 # More than a chunk and not a whole number of them.
 
 
-async def test_an_artifact_outlives_its_project(service: Service) -> None:
+async def test_deleting_a_project_keeps_its_artifacts(service: Service) -> None:
     headers = await service.bearer()
     project, other = await make_project(service, headers), await make_project(service, headers)
     inside = await make_artifact(service, headers, project_id=project["id"])
@@ -63,7 +63,7 @@ async def fill(service: Service, account_id: str, sizes: list[int]) -> None:
     await service.state["db"].write(add)
 
 
-async def test_an_account_holds_10000_artifacts(service: Service) -> None:
+async def test_account_may_have_10000_artifacts(service: Service) -> None:
     session, other = await service.sign_up(), await service.bearer()
     headers = bearer(session["access_token"])
     await fill(service, session["user"]["id"], [0] * 9_999)

@@ -15,7 +15,7 @@ async def headers(service: Service) -> dict[str, str]:
     return await service.bearer()
 
 
-async def test_a_conversation_outlives_its_project(service: Service, headers: dict[str, str]) -> None:
+async def test_deleting_a_project_keeps_its_conversations(service: Service, headers: dict[str, str]) -> None:
     project = (await service.client.post("/projects", json={"name": "p"}, headers=headers)).json()
     made, other = await make(service, headers, project_id=project["id"]), await make(service, headers)
     listed = await get(service, headers, "/conversations", project_id=project["id"])

@@ -27,7 +27,7 @@ def say(conn: sqlite3.Connection, account_id: str, content: str) -> int:  # noqa
 
 
 @given(st.text("ab ", max_size=5_000))
-def test_the_chunks_of_a_text_are_the_text(text: str) -> None:
+def test_chunks_join_to_the_text(text: str) -> None:
     chunks = fulltext.chunks_of(text)
     assert "".join(chunks) == text and all(0 < len(chunk) <= CHUNK_CHARACTERS for chunk in chunks)
 

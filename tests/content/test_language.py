@@ -80,7 +80,7 @@ def test_every_language_with_endings_has_a_stemmer() -> None:
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_a_list_has_each_word_once_for_a_language_and_the_same_languages(name: str) -> None:
+def test_stop_words_are_unique_per_language(name: str) -> None:
     text = (Path(language.__file__).parent / name).read_text()
     languages = [word[:-1] for word in text.split() if word.endswith(":")]
     assert sorted(languages) == sorted(set(languages)) and languages[-1] == "en"
@@ -88,7 +88,7 @@ def test_a_list_has_each_word_once_for_a_language_and_the_same_languages(name: s
         assert Counter(listed).most_common(1)[0][1] == 1, f"{word} stands twice in {listed}"
 
 
-def test_only_the_stemmers_that_are_asked_for_are_imported() -> None:
+def test_only_used_stemmers_are_imported() -> None:
     program = "import sys; from svc.content.language import stemmer; stemmer('de'); stemmer('fr'); print(*sys.modules)"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
     imported = {name for name in answer.stdout.split() if name.endswith("_stemmer")}

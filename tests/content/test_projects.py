@@ -15,7 +15,7 @@ async def make_project(service: Service, headers: dict[str, str], **fields: Any)
     return project
 
 
-async def test_a_deleted_project_is_gone(service: Service) -> None:
+async def test_deleted_project_is_not_found(service: Service) -> None:
     headers = await service.bearer()
     made, stays = await make_project(service, headers), await make_project(service, headers)
     answer = await service.client.delete(f"/projects/{made['id']}", headers=headers)

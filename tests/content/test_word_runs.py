@@ -102,14 +102,14 @@ def test_lines_are_packed_without_loss(words: list[str]) -> None:
     assert word_runs._unpacked(word_runs._packed(lines))[1:-1].split("\n") == lines
 
 
-def test_lines_of_one_length_take_less_room() -> None:
+def test_lines_of_one_length_are_smaller() -> None:
     chance = random.Random(1)
     pairs = sorted(f"{chr(chance.randrange(0x4E00, 0x4E80))}{chr(chance.randrange(0x4E00, 0x9FA5))}" for _ in range(800))
     lines = [f"{pair} {chance.randrange(128):010x}" for pair in pairs]
     assert len(word_runs._packed(lines)) < 0.7 * len(word_runs._packed([*lines, "𠀀" + lines[-1]]))
 
 
-def test_a_common_word_costs_its_newest_places_alone() -> None:
+def test_common_word_reads_only_its_newest_places() -> None:
     texts = Texts()
     for _ in range(300):
         texts.add({"the", "zebra"})
@@ -145,7 +145,7 @@ def test_words_are_deleted_with_their_account() -> None:
     assert newest_places(texts.conn, bob, "", ["lion"], 1) == [49 * CHUNKS]
 
 
-def test_a_purge_waits_longer_the_more_there_is_unless_a_quarter_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_purge_interval_grows_with_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = Texts()
     monkeypatch.setattr(word_runs.time, "time", lambda: 1000.0)
     due = "SELECT due_at - 1000 FROM word_purges"

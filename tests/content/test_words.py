@@ -11,7 +11,7 @@ from svc.content.words import folded, places_of
     ("text", "wanted"),
     [("Café", "cafe"), ("GROẞE Straße", "grosse strasse"), ("Зубной", "зубной"), ("ещё", "еще"), ("ﬁn", "fin")],
 )
-def test_a_folded_word_has_no_case_and_no_accents_but_its_letters(text: str, wanted: str) -> None:
+def test_folded_word_has_letters_without_case_and_accents(text: str, wanted: str) -> None:
     assert folded(text) == wanted
 
 

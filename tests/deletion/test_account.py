@@ -77,7 +77,7 @@ def findings(conn: sqlite3.Connection) -> list[str]:
     return wallet.verify(conn) + usage.verify(conn) + matching.verify(conn)
 
 
-async def test_account_is_gone_for_its_owner_before_its_rows_are_deleted(service: Service) -> None:
+async def test_account_is_deleted_for_its_owner_before_its_rows(service: Service) -> None:
     session = await service.sign_up(EMAIL)
     headers, account_id = bearer(session["access_token"]), session["user"]["id"]
     key = await service.make_key(headers)
