@@ -84,7 +84,7 @@ def _ready(steps: Sequence[Step], calls: Sequence[EarlierCall]) -> list[Step]:
 def _call(step: Step, steps: Sequence[Step], calls: Sequence[EarlierCall]) -> ToolCallPart:
     assert step.tool is not None
     values, calls = dict(step.values), calls[-MAX_REPORTED_CALLS:]
-    if step.needs == "id":  # it stands beside the name in a list of files
+    if step.needs == "id":  # it is beside the name in a list of files
         entry = re.compile(rf'"id": ?"(\w{{1,40}})", ?"name": ?"{re.escape(values["name"])}"')
         found = (entry.search((call.result or "")[:MAX_PARSED_CHARACTERS]) for call in calls)
         values["id"] = next((match[1] for match in found if match), values["name"])

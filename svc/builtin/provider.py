@@ -33,7 +33,7 @@ def _chat_model(description: str, input_price: int = 0, output_price: int = 0) -
 # By the name after `builtin/`.
 MODELS: dict[str, BuiltinModel] = {
     "echo": _chat_model("Answers with the last user message."),
-    "assistant": _chat_model("A small deterministic assistant, no language model: arithmetic, dates, recall and tool calls."),
+    "assistant": _chat_model("A small deterministic assistant, not a language model: arithmetic, dates, recall and tool calls."),
     "assistant-paid": _chat_model("The same assistant at a price, for trying the wallet.", 500_000, 1_500_000),
     "script": _chat_model("Plays the directives in the last user message, for rehearsing a client."),
     "paint": BuiltinModel("image", {"micros_per_image": 20_000}, "Draws a picture from the words of the prompt."),

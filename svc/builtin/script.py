@@ -88,7 +88,7 @@ def _repeated(line: str, number: int) -> tuple[int, Action]:
     assert repeats is not None  # it also matches nothing
     action = _action(line[repeats.end() :])
     if action is None:
-        message = f"Line {number} of the script, '{line[:60].rstrip()}', is no directive. The directives are: {DIRECTIVES}."
+        message = f"Line {number} of the script, '{line[:60].rstrip()}', is not a directive. The directives are: {DIRECTIVES}."
         raise refusal(message, "messages")
     return min(math.prod(map(int, re.findall("[0-9]+", repeats[0]))), MAX_DIRECTIVES + 1), action
 

@@ -144,7 +144,7 @@ class _Builder:
                 return _number(schema, kind == "integer", Fraction(answer[1] if answer and name.lower() in ANSWER_NAMES else 0))
             case "boolean" | "null":
                 return False if kind == "boolean" else None
-        raise ValueError(f"'{kind[:40]}' is no type.")
+        raise ValueError(f"'{kind[:40]}' is not a type.")
 
     def _merged(self, schema: Any) -> dict[str, Any]:
         """Return `schema` with its $ref and allOf resolved; the outer one of two equal keywords applies."""

@@ -138,7 +138,7 @@ def test_every_thing_has_words_and_an_existing_home() -> None:
 
 
 def test_text_that_is_not_a_shape_is_rejected() -> None:
-    with pytest.raises(ValueError, match="No shape: blob red 1,2"):
+    with pytest.raises(ValueError, match="Not a shape: blob red 1,2"):
         shapes("blob red 1,2")
 
 

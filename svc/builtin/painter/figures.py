@@ -46,14 +46,14 @@ def entries(table: str) -> Iterator[list[str]]:
 
 @cache
 def shapes(text: str) -> list[Shape]:
-    """Return the shapes of a text. Raises ValueError for a text that is no shape."""
+    """Return the shapes of a text. Raises ValueError for any other text."""
     return [_shape(shape.strip()) for shape in re.split(r";|\n", text)]
 
 
 def _shape(text: str) -> Shape:
     found = _SHAPE.fullmatch(text)
     if found is None:
-        raise ValueError(f"No shape: {text}")
+        raise ValueError(f"Not a shape: {text}")
     when, copies, marks, kind, keep, paint, alpha, numbers = found.groups()
     rows = [[float(number) for number in row.split(",")] for row in numbers.split()]
     thickness = rows.pop(0) if kind == "line" else []

@@ -22,7 +22,7 @@ _QUALIFIERS = {"other", "more", "further", "additional", "second", "extra", "ano
 _BEHIND_A_JOIN, _LIST = 3, 10
 
 
-def kept_and_refused(text: str, known: Callable[[str], bool], colors: Sequence[str]) -> tuple[list[str], list[str]]:
+def kept_and_refused(text: str, known: Callable[[str], object], colors: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the words of a prompt in lower case without the negated ones, and the negated `known` words.
 
     A negated word with a colour or another qualifier ("no black cats", "no other cats") is in neither list.

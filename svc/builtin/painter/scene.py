@@ -48,7 +48,7 @@ class Scene:
         words = re.findall(r"[^\W_]+", text)[:_MOST_WORDS]
         seed = hashlib.sha256(f"{variation}/{' '.join(words) or prompt}".encode("utf-8", "replace"))
         self.chance = Random(seed.digest())  # noqa: S311 - a picture, no secret
-        words, refused = kept_and_refused(text[:_MOST_CHARACTERS], _is_known, list(COLORS))
+        words, refused = kept_and_refused(text[:_MOST_CHARACTERS], _refused, list(COLORS))
         words = words[:_MOST_WORDS]
         self.without = {name for word in refused for name in _refused(word)}
         self.things = {name: drawn for name, drawn in _things(words).items() if name not in self.without}
@@ -119,10 +119,6 @@ def _refused(word: str) -> list[str]:
     names = [name for known in (_THING_WORDS, _WEATHER_WORDS, _REFUSED_WORDS) for name in _named([word], known)]
     names = names or _named([word], _PLACE_WORDS) + _named([word], _TIME_WORDS)  # only for words without another meaning
     return [*names, *(figure for name in names for figure in places.FIGURES_OF.get(name, "").split())]
-
-
-def _is_known(word: str) -> bool:
-    return bool(_refused(word))
 
 
 def _named(words: Iterable[str], known: Mapping[str, list[str]]) -> list[str]:
