@@ -11,14 +11,13 @@ from urllib.parse import urlencode
 
 import orjson
 
-from svc.bounded import read_bounded
 from svc.errors import ApiError
+from svc.outbound.errors import TooLarge
 
 if TYPE_CHECKING:
     import httpx
 
 _ANSWER_SECONDS = 10.0
-_ANSWER_BYTES = 256 * 1024
 
 
 class Identity(NamedTuple):
@@ -106,19 +105,16 @@ async def ask(
     import httpx  # late: a service without such providers never needs it
 
     try:
-        async with (
-            asyncio.timeout(_ANSWER_SECONDS),
-            client.stream(method, url, data=form, headers={"accept": "application/json", **(headers or {})}) as response,
-        ):
-            body = await read_bounded(response.aiter_raw(), _ANSWER_BYTES, invalid("an answer that is too large"))
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            response = await client.request(method, url, data=form, headers={"accept": "application/json", **(headers or {})})
     except (TimeoutError, httpx.TimeoutException):
         raise ApiError("upstream_timeout", "The identity provider did not answer in time. Try again.") from None
-    except httpx.RemoteProtocolError:
-        raise invalid("an answer that is no HTTP, or is incomplete") from None
+    except (httpx.RemoteProtocolError, TooLarge):
+        raise invalid("an answer that is too large, incomplete or not valid HTTP") from None
     except (httpx.TransportError, httpx.InvalidURL) as error:
         raise ApiError("upstream_unreachable", "The identity provider cannot be reached. Try again later.") from error
     try:
-        return response.status_code, orjson.loads(body)
+        return response.status_code, orjson.loads(response.content)
     except orjson.JSONDecodeError:
         return response.status_code, None
 

@@ -11,8 +11,8 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
-from svc.bounded import read_bounded
 from svc.errors import ApiError
+from svc.outbound.errors import TooLarge
 
 if TYPE_CHECKING:
     import httpx
@@ -24,7 +24,6 @@ _ID_LENGTH = 255
 _MOST_CENTS = 10**12
 _ATTEMPT_SECONDS = 8.0
 _PAUSE_SECONDS = 0.5
-_ANSWER_BYTES = 256 * 1024
 _URL = re.compile(r"[!-~]{1,4096}")
 # These are retried once: with the same Idempotency-Key, Stripe makes the session once.
 _TRANSIENT = {409, 429, 500, 502, 503, 504}
@@ -213,25 +212,24 @@ class Stripe:
         """Return the status of an answer and its JSON object, empty if it has none. Raises ApiError `upstream_*`."""
         import httpx  # late: a service without Stripe never needs it
 
-        too_large = ApiError("upstream_invalid_response", "The payment processor's answer is too large. Nothing was charged.")
         headers = {"authorization": f"Bearer {self.secret_key}"}
         if idempotency_key:
             headers["idempotency-key"] = idempotency_key
         url = f"{self.api}/v1/checkout/sessions{path}"
         try:
-            async with (
-                asyncio.timeout(_ATTEMPT_SECONDS),
-                self.client.stream(method, url, data=form, headers=headers) as response,
-            ):
-                body = await read_bounded(response.aiter_raw(), _ANSWER_BYTES, too_large)
+            async with asyncio.timeout(_ATTEMPT_SECONDS):
+                response = await self.client.request(method, url, data=form, headers=headers)
         except (TimeoutError, httpx.TimeoutException):
             text = "The payment processor did not answer in time. Nothing was charged; try again."
             raise ApiError("upstream_timeout", text) from None
+        except TooLarge:
+            text = "The payment processor's answer is too large. Nothing was charged."
+            raise ApiError("upstream_invalid_response", text) from None
         except httpx.TransportError:
             text = "The payment processor cannot be reached. Nothing was charged; try again."
             raise ApiError("upstream_unreachable", text) from None
         try:
-            return response.status_code, _object(orjson.loads(body))
+            return response.status_code, _object(orjson.loads(response.content))
         except orjson.JSONDecodeError:
             return response.status_code, {}
 

@@ -4,15 +4,15 @@ It is imported only where a client is made: httpx takes a tenth of a start, and 
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import httpx
 
 from svc.outbound import errors
 from svc.outbound.client import Outbound
-from svc.outbound.connection import Reply
 
 LONGEST_TIMEOUT_SECONDS = 600.0
+_ANSWER_BYTES = 256 * 1024
 
 
 def httpx_client(outbound: Outbound) -> httpx.AsyncClient:
@@ -27,36 +27,30 @@ class Transport(httpx.AsyncBaseTransport):
         self._outbound = outbound
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request. `set-cookie` is dropped, because accounts share the client."""
+        """Send a request, and read the whole answer. `set-cookie` is dropped, because accounts share the client.
+
+        Raises what httpx raises, and TooLarge.
+        """
         read_seconds = request.extensions.get("timeout", {}).get("read")
         timeout_seconds = min(read_seconds or LONGEST_TIMEOUT_SECONDS, LONGEST_TIMEOUT_SECONDS)
         body, url = await request.aread(), str(request.url)
         with _translated():
             reply = await self._outbound.send(request.method, url, request.headers.raw, body, timeout_seconds=timeout_seconds)
+            async with contextlib.aclosing(reply):
+                content = await reply.read(_ANSWER_BYTES)
         headers = [header for header in reply.raw_headers if header[0] != b"set-cookie"]
-        return httpx.Response(reply.status, headers=headers, stream=_Body(reply))
+        return httpx.Response(reply.status, headers=headers, content=content)
 
     async def aclose(self) -> None:
         await self._outbound.aclose()
-
-
-class _Body(httpx.AsyncByteStream):
-    def __init__(self, reply: Reply) -> None:
-        self._reply = reply
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        with _translated():
-            async for chunk in self._reply:
-                yield chunk
-
-    async def aclose(self) -> None:
-        await self._reply.aclose()
 
 
 @contextlib.contextmanager
 def _translated() -> Iterator[None]:
     try:
         yield
+    except errors.TooLarge:
+        raise
     except errors.OutboundError as error:
         kind: type[httpx.TransportError] = httpx.TransportError
         if isinstance(error, errors.ConnectTimeout | errors.ReadTimeout):
