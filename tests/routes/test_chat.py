@@ -36,7 +36,7 @@ async def headers(service: Service) -> dict[str, str]:
     return bearer((await service.make_key(await service.bearer()))["key"])
 
 
-async def test_a_json_answer_has_every_field_that_clients_read(service: Service, headers: dict[str, str]) -> None:
+async def test_json_answer_has_all_fields_of_clients(service: Service, headers: dict[str, str]) -> None:
     answer = await service.client.post(COMPLETIONS, json=ask("Hello  there\n🙂"), headers=headers)
     assert answer.status_code == 200 and answer.headers["content-type"] == "application/json"
     body = answer.json()
@@ -50,9 +50,7 @@ async def test_a_json_answer_has_every_field_that_clients_read(service: Service,
 
 
 @pytest.mark.parametrize("include_usage", [True, False, None])
-async def test_a_stream_obeys_the_grammar_of_the_wire(
-    service: Service, headers: dict[str, str], include_usage: bool | None
-) -> None:
+async def test_stream_follows_the_grammar(service: Service, headers: dict[str, str], include_usage: bool | None) -> None:
     options = {} if include_usage is None else {"stream_options": {"include_usage": include_usage}}
     text = "one two\u2028three 🙂 data: [DONE]\n\ndata: {}"
     *chunks, done = events(await service.client.post(COMPLETIONS, json=ask(text, stream=True, **options), headers=headers))
@@ -78,7 +76,7 @@ async def test_n_answers_are_numbered_in_json_and_stream(service: Service, heade
     assert sorted(finished) == [0, 1, 2]
 
 
-async def test_the_token_limit_and_stop_words_end_an_answer(service: Service, headers: dict[str, str]) -> None:
+async def test_token_limit_and_stop_sequences_end_an_answer(service: Service, headers: dict[str, str]) -> None:
     text = "alpha beta gamma delta " * 20
     limited = (await service.client.post(COMPLETIONS, json=ask(text, max_tokens=3), headers=headers)).json()
     assert limited["choices"][0]["finish_reason"] == "length" and limited["usage"]["completion_tokens"] <= 3
@@ -139,7 +137,7 @@ async def test_the_response_format_makes_the_answer_json(service: Service, heade
     ],
 )
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_fault_before_the_first_byte_is_an_http_status(
+async def test_error_before_the_first_byte_is_an_http_status(
     service: Service, headers: dict[str, str], script: str, status: int, code: str | None, stream: bool
 ) -> None:
     answer = await service.client.post(COMPLETIONS, json=ask(script, "builtin/script", stream=stream), headers=headers)
@@ -151,7 +149,7 @@ async def test_a_fault_before_the_first_byte_is_an_http_status(
 
 
 @pytest.mark.parametrize("fault", ["fail 500 oops", "drop"])
-async def test_a_fault_after_the_first_byte_ends_the_stream_with_an_error_and_no_finish(
+async def test_error_after_the_first_byte_ends_the_stream_without_finish_chunk(
     service: Service, headers: dict[str, str], fault: str
 ) -> None:
     request = ask(f"say Hello\n{fault}", "builtin/script", stream=True, stream_options={"include_usage": True})
@@ -175,7 +173,7 @@ async def test_a_fault_after_the_first_byte_ends_the_stream_with_an_error_and_no
         ({"messages": [{"role": "user", "content": "hi"}], "temperature": 3}, 400, "invalid_value", "temperature"),
     ],
 )
-async def test_a_wrong_request_names_its_field(
+async def test_error_names_the_wrong_field(
     service: Service, headers: dict[str, str], body: dict[str, Any], status: int, code: str | None, param: str
 ) -> None:
     answer = await service.client.post(COMPLETIONS, json=body, headers=headers)
@@ -258,7 +256,7 @@ async def test_get_on_chat_is_405_with_allow(service: Service, headers: dict[str
     assert answer.status_code == 405 and answer.headers["allow"] == "POST"
 
 
-async def test_a_shutdown_after_the_last_chunk_finds_the_answer_whole(service: Service) -> None:
+async def test_shutdown_after_the_last_chunk_keeps_the_answer_complete(service: Service) -> None:
     headers = await service.bearer()
     script = {"role": "user", "content": "wait 300\nsay hello"}
     body = {"model": "builtin/script", "messages": [script], "stream": True}

@@ -18,7 +18,7 @@ def asked(model: str, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.asyncio(loop_scope="function")
-async def test_a_session_keeps_nothing_in_another_format(service: Service) -> None:
+async def test_other_formats_store_no_conversation(service: Service) -> None:
     session = await service.bearer()
     answer = await service.client.post(RESPONSES, json={"model": "builtin/echo", "input": "Hello"}, headers=session)
     assert answer.status_code == 200 and "x-service-conversation" not in answer.headers
@@ -26,7 +26,7 @@ async def test_a_session_keeps_nothing_in_another_format(service: Service) -> No
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_client_that_leaves_a_silent_model_pays_for_the_input(lab: Lab, stream: bool) -> None:  # noqa: F811 - a fixture
+async def test_disconnected_client_of_a_silent_model_pays_for_the_input(lab: Lab, stream: bool) -> None:  # noqa: F811 - a fixture
     asking = asyncio.create_task(lab.client.post(RESPONSES, json=asked("silent", stream=stream), headers=lab.person.headers))
     await lab.asked()
     asking.cancel()
@@ -35,7 +35,7 @@ async def test_a_client_that_leaves_a_silent_model_pays_for_the_input(lab: Lab, 
     await asyncio.wait_for(lab.upstream.requests[-1].gone.wait(), 2)
 
 
-async def test_a_client_that_leaves_in_mid_stream_pays_for_the_output_so_far(lab: Lab) -> None:  # noqa: F811 - a fixture
+async def test_disconnected_client_pays_for_the_output_so_far(lab: Lab) -> None:  # noqa: F811 - a fixture
     body = asked("silent-after-3-chunks", stream=True)
     async with lab.client.stream("POST", RESPONSES, json=body, headers=lab.person.headers) as answer:
         async for line in answer.aiter_lines():
@@ -58,7 +58,7 @@ async def test_a_client_that_leaves_in_mid_stream_pays_for_the_output_so_far(lab
         ("refuses-stream_options+responses", "stream_options", {"stream": True}),
     ],
 )
-async def test_a_translated_field_that_a_model_refuses_is_left_out_and_remembered(
+async def test_translated_field_refused_by_a_model_is_left_out_and_remembered(
     lab: Lab,  # noqa: F811 - a fixture
     model: str,
     field: str,
@@ -73,7 +73,7 @@ async def test_a_translated_field_that_a_model_refuses_is_left_out_and_remembere
         assert field not in body and body.get("max_completion_tokens", 50) == 50
 
 
-async def test_thoughts_that_a_model_refuses_are_left_out(lab: Lab) -> None:  # noqa: F811 - a fixture
+async def test_reasoning_refused_by_a_model_is_left_out(lab: Lab) -> None:  # noqa: F811 - a fixture
     thought = {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm."}]}
     items = [
         {"role": "user", "content": "hi"},
@@ -87,7 +87,7 @@ async def test_thoughts_that_a_model_refuses_are_left_out(lab: Lab) -> None:  # 
     assert first["reasoning_content"] == "Hm." and "reasoning_content" not in second
 
 
-async def test_an_output_limit_of_the_caller_is_not_lowered(lab: Lab) -> None:  # noqa: F811 - a fixture
+async def test_output_limit_of_the_caller_is_not_lowered(lab: Lab) -> None:  # noqa: F811 - a fixture
     answer = await lab.client.post(RESPONSES, json=asked("too-large", max_output_tokens=5000), headers=lab.person.headers)
     assert answer.status_code == 400 and len(lab.upstream.requests) == 1 and await lab.spent() == 0
 

@@ -38,7 +38,7 @@ def account(conn: sqlite3.Connection, default_model: str | None) -> str:
     ("before", "after"),
     [("lab/m", None), ("lab/deep/m", None), ("builtin/echo", "builtin/echo"), ("laboratory/m",) * 2, (None, None)],
 )
-def test_verifying_identity_stays_linked_and_a_default_model_of_an_own_provider_is_cleared(
+def test_verification_keeps_its_identity_and_clears_a_default_model_of_an_own_provider(
     conn: sqlite3.Connection, before: str | None, after: str | None
 ) -> None:
     account_id = account(conn, before)
@@ -61,7 +61,7 @@ def test_a_second_verification_changes_nothing(conn: sqlite3.Connection) -> None
     assert identities.account_of(conn, *MINE) == account_id
 
 
-def test_deleting_the_providers_leaves_no_default_model_behind(conn: sqlite3.Connection) -> None:
+def test_deleting_the_providers_clears_the_default_model(conn: sqlite3.Connection) -> None:
     account_id = account(conn, "lab/m")
     delete_keys_and_providers(conn, account_id)
     left = accounts.account_by_id(conn, account_id)

@@ -120,14 +120,14 @@ async def test_a_message_is_answered_in_json_and_as_a_stream(service: Service, h
         assert "x-ratelimit-remaining-requests" in one.headers and "x-service-ignored-tools" not in one.headers
 
 
-async def test_a_session_keeps_nothing(service: Service) -> None:
+async def test_messages_store_no_conversation(service: Service) -> None:
     session = await service.bearer()
     answer = await service.client.post(MESSAGES, json=ask("Hello"), headers=session)
     assert answer.status_code == 200 and "x-service-conversation" not in answer.headers
     assert (await service.client.get("/conversations", headers=session)).json()["data"] == []
 
 
-async def test_the_limit_and_stop_sequences_end_an_answer(service: Service, headers: dict[str, str]) -> None:
+async def test_token_limit_and_stop_sequences_end_an_answer(service: Service, headers: dict[str, str]) -> None:
     text = "alpha beta gamma delta " * 20
     limited = await service.client.post(MESSAGES, json={**ask(text), "max_tokens": 3}, headers=headers)
     assert checked_message(limited.json())["stop_reason"] == "max_tokens"
@@ -173,7 +173,7 @@ async def test_a_json_schema_is_followed(service: Service, headers: dict[str, st
     assert "sum" in orjson.loads(checked_message(answer.json())["content"][0]["text"])
 
 
-async def test_a_ping_breaks_a_silence(service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_stream_sends_pings(service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EventStream.__init__.__kwdefaults__ or {}, "ping_seconds", 0.05)
     body = ask("say a\nwait 300\nsay b", "builtin/script", stream=True)
     answer = await service.client.post(MESSAGES, json=body, headers=headers)
@@ -184,7 +184,7 @@ async def test_a_ping_breaks_a_silence(service: Service, headers: dict[str, str]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_every_kind_of_answer_fits_anthropics_types(lab: Lab, stream: bool) -> None:
+async def test_answers_match_anthropic_types(lab: Lab, stream: bool) -> None:
     tools = [{"name": "look_up", "input_schema": {"type": "object"}}]
     for model in WHOLE:
         body = ask("hi 🙂", f"lab/{model}", tools=tools, stream=stream, thinking={"type": "enabled", "budget_tokens": 1024})
@@ -199,7 +199,7 @@ async def test_every_kind_of_answer_fits_anthropics_types(lab: Lab, stream: bool
         lab.service.clocks.advance(60)
 
 
-async def test_a_fault_after_the_first_event_is_one_error_event(lab: Lab) -> None:
+async def test_error_after_the_first_event_is_one_error_event(lab: Lab) -> None:
     for model in BROKEN:
         answer = await lab.post(ask("hi", f"lab/{model}", stream=True, thinking={"type": "adaptive"}))
         message, error = checked_stream(answer.content)
@@ -214,7 +214,7 @@ async def test_a_fault_after_the_first_event_is_one_error_event(lab: Lab) -> Non
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_fault_before_the_first_event_is_a_status(lab: Lab, stream: bool) -> None:
+async def test_error_before_the_first_event_is_a_status(lab: Lab, stream: bool) -> None:
     for model, status in {**REFUSED, "silent": 504}.items():
         answer = await lab.post(ask("hi", f"lab/{model}", stream=stream))
         assert answer.status_code == status, (model, answer.text)
@@ -224,7 +224,7 @@ async def test_a_fault_before_the_first_event_is_a_status(lab: Lab, stream: bool
     assert len(await lab.ledger()) == 1, "an answer that failed costs nothing"
 
 
-async def test_translated_fields_are_left_out_for_a_model_server_that_refuses_them(lab: Lab) -> None:
+async def test_refused_translated_fields_are_left_out(lab: Lab) -> None:
     turns = [
         {"role": "user", "content": "hi"},
         {
@@ -243,7 +243,7 @@ async def test_translated_fields_are_left_out_for_a_model_server_that_refuses_th
         assert f'"{name}"' in first and f'"{name}"' not in second
 
 
-async def test_what_a_model_server_is_asked(lab: Lab) -> None:
+async def test_model_server_gets_the_translated_request(lab: Lab) -> None:
     await lab.post(ask("hi", "lab/ok", system="Be brief.", top_k=5, stop_sequences=["END"], metadata={"user_id": "u"}))
     assert lab.upstream.requests[-1].path == "/v1/chat/completions"
     assert lab.upstream.requests[-1].body == {
@@ -260,7 +260,7 @@ async def test_what_a_model_server_is_asked(lab: Lab) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", ["ok", "no-usage", "tools", "reasoning"])
-async def test_the_same_request_costs_the_same_by_chat_and_by_messages(lab: Lab, model: str, stream: bool) -> None:
+async def test_messages_cost_the_same_as_chat(lab: Lab, model: str, stream: bool) -> None:
     body = {**ask("hi there", f"lab/{model}", stream=stream), "max_tokens": 50}
     chat = await lab.post(body, "/v1/chat/completions")
     messages = await lab.post(body)
@@ -308,7 +308,7 @@ async def test_bad_input_is_400_and_costs_nothing(lab: Lab, path: str, fields: d
 # --- errors
 
 
-async def test_every_refusal_has_anthropics_shape(service: Service, headers: dict[str, str]) -> None:
+async def test_errors_have_the_shape_of_anthropic(service: Service, headers: dict[str, str]) -> None:
     client = service.client
 
     async def posted(content: bytes = b"{}", path: str = MESSAGES, **more: str) -> httpx.Response:
@@ -331,7 +331,7 @@ async def test_every_refusal_has_anthropics_shape(service: Service, headers: dic
     assert error["retry_after"] == int(refused.headers["retry-after"]) and error["type"] == "rate_limit_error"
 
 
-async def test_an_address_that_is_not_allowed_is_403(config: Config, clocks: Clocks) -> None:
+async def test_forbidden_address_is_403(config: Config, clocks: Clocks) -> None:
     async with serving(config, clocks) as service:
         session = await service.bearer()
         made = {"name": "mine", "base_url": "http://127.0.0.1:9/v1", "models": ["m"]}
@@ -341,7 +341,7 @@ async def test_an_address_that_is_not_allowed_is_403(config: Config, clocks: Clo
         assert_error(answer, 403, "address_not_allowed")
 
 
-async def test_an_unforeseen_fault_is_500_before_and_an_event_after_the_first_event(
+async def test_unexpected_exception_is_500_before_and_an_event_after_the_first_event(
     service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*args: Any) -> None:
@@ -399,7 +399,7 @@ async def test_10_000_blocks_and_huge_images_do_not_hold_the_event_loop(lab: Lab
             assert (await lab.post(body, path)).status_code == 200
 
 
-async def test_a_name_of_an_ignored_tool_cannot_break_the_header(service: Service, headers: dict[str, str]) -> None:
+async def test_ignored_tool_name_cannot_break_the_header(service: Service, headers: dict[str, str]) -> None:
     tools = [{"type": "x", "name": name} for name in ("a\r\nset-cookie: b", "é🙂", "long" * 1000)]
     for stream in (False, True):
         answer = await service.client.post(MESSAGES, json=ask("hi", tools=tools, stream=stream), headers=headers)
@@ -436,7 +436,7 @@ async def test_the_sdk_creates_streams_and_counts(sdk: "anthropic.AsyncAnthropic
     assert "builtin/echo" in [model.id async for model in sdk.models.list()]
 
 
-async def test_the_sdk_plays_a_tool_loop(sdk: "anthropic.AsyncAnthropic") -> None:
+async def test_sdk_runs_a_tool_loop(sdk: "anthropic.AsyncAnthropic") -> None:
     tools: list[Any] = [TOOL]
     messages: list[Any] = [{"role": "user", "content": "What is 12 * (3 + 4)?"}]
     for _ in range(2):

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_client_that_leaves_a_silent_model_pays_for_the_input(lab: Lab, stream: bool) -> None:  # noqa: F811 - a fixture
+async def test_disconnected_client_of_a_silent_model_pays_for_the_input(lab: Lab, stream: bool) -> None:  # noqa: F811 - a fixture
     body = ask("hi", "lab/silent", stream=stream)
     asking = asyncio.create_task(lab.client.post(MESSAGES, json=body, headers=lab.person.headers))
     await lab.asked()
@@ -22,7 +22,7 @@ async def test_a_client_that_leaves_a_silent_model_pays_for_the_input(lab: Lab, 
     await asyncio.wait_for(lab.upstream.requests[-1].gone.wait(), 2)
 
 
-async def test_a_client_that_leaves_in_mid_stream_pays_for_the_output_so_far(lab: Lab) -> None:  # noqa: F811 - a fixture
+async def test_disconnected_client_pays_for_the_output_so_far(lab: Lab) -> None:  # noqa: F811 - a fixture
     body = ask("hi", "lab/silent-after-3-chunks", stream=True)
     async with lab.client.stream("POST", MESSAGES, json=body, headers=lab.person.headers) as answer:
         async for line in answer.aiter_lines():
@@ -31,7 +31,7 @@ async def test_a_client_that_leaves_in_mid_stream_pays_for_the_output_so_far(lab
     assert await lab.spent() == ESTIMATED_INPUT + 2 * 2  # "Hello, "
 
 
-async def test_a_shutdown_ends_a_stream_with_one_error_event(own_lab: Lab) -> None:  # noqa: F811 - a fixture
+async def test_shutdown_ends_a_stream_with_one_error_event(own_lab: Lab) -> None:  # noqa: F811 - a fixture
     body, headers = ask("hi", "lab/silent-after-3-chunks", stream=True), own_lab.person.headers
     received: list[bytes] = []
     async with own_lab.client.stream("POST", MESSAGES, json=body, headers=headers) as answer:

@@ -74,14 +74,14 @@ async def test_a_response_has_every_field(service: Service, headers: dict[str, s
     }
 
 
-async def test_a_stream_ends_with_the_whole_response(service: Service, headers: dict[str, str]) -> None:
+async def test_stream_ends_with_the_complete_response(service: Service, headers: dict[str, str]) -> None:
     answer = await asked(service, headers, stream=True)
     assert answer.headers["content-type"] == "text/event-stream" and "x-ratelimit-limit-requests" in answer.headers
     events = checked_events(answer.content)
     assert events[-1]["response"]["output"][0]["content"][0]["text"] == "Hello 🙂"
 
 
-async def test_items_of_the_last_hour_may_be_referred_to(service: Service, headers: dict[str, str]) -> None:
+async def test_items_can_be_referenced_for_an_hour(service: Service, headers: dict[str, str]) -> None:
     first = (await asked(service, headers)).json()["output"][0]
     items = [{"role": "user", "content": "x"}, {"type": "item_reference", "id": first["id"]}, {"role": "user", "content": "y"}]
     assert (await asked(service, headers, input=items)).status_code == 200
@@ -94,12 +94,12 @@ async def test_items_of_the_last_hour_may_be_referred_to(service: Service, heade
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_a_stored_response_is_never_there(service: Service, headers: dict[str, str], method: str) -> None:
+async def test_response_is_never_stored(service: Service, headers: dict[str, str], method: str) -> None:
     response = (await asked(service, headers)).json()
     assert (await service.client.request(method, f"{RESPONSES}/{response['id']}", headers=headers)).status_code == 404
 
 
-async def test_a_refusal_costs_nothing_and_counts_as_a_request(lab: Lab) -> None:  # noqa: F811 - a fixture
+async def test_refused_request_is_free_and_counted(lab: Lab) -> None:  # noqa: F811 - a fixture
     person = await lab.person(1_000)
     items = [{"type": "function_call_output", "call_id": "a", "output": ""}]
     answer = await lab.service.client.post(RESPONSES, json={"model": "lab/ok", "input": items}, headers=person.headers)
@@ -109,7 +109,7 @@ async def test_a_refusal_costs_nothing_and_counts_as_a_request(lab: Lab) -> None
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", ["lab/ok+odd", "lab/no-usage", "lab/tools"])
-async def test_a_response_costs_what_the_chat_costs(lab: Lab, stream: bool, model: str) -> None:  # noqa: F811 - a fixture
+async def test_responses_cost_the_same_as_chat(lab: Lab, stream: bool, model: str) -> None:  # noqa: F811 - a fixture
     person = await lab.person(100_000)
     chat = await lab.chat(person, model, stream, max_tokens=100)
     body = {"model": model, "input": "hello", "stream": stream, "max_output_tokens": 100}
@@ -138,7 +138,7 @@ async def test_a_response_costs_what_the_chat_costs(lab: Lab, stream: bool, mode
     ("model", "status"),
     [("lab/status-400", 400), ("lab/status-500", 502), ("lab/cut-head", 502), ("lab/error-200", 502), ("lab/nothing", 404)],
 )
-async def test_a_fault_before_the_first_event_is_chat_s(lab: Lab, model: str, status: int) -> None:  # noqa: F811 - a fixture
+async def test_error_before_the_first_event_is_that_of_chat(lab: Lab, model: str, status: int) -> None:  # noqa: F811 - a fixture
     person = await lab.person(100_000)
     chat = await lab.chat(person, model, True)
     answer = await lab.service.client.post(
@@ -150,7 +150,7 @@ async def test_a_fault_before_the_first_event_is_chat_s(lab: Lab, model: str, st
 @pytest.mark.parametrize(
     "model", ["error-mid-stream", "cut-after-2-chunks", "reset-after-3-chunks", "broken-json", "silent-after-3-chunks"]
 )
-async def test_a_fault_after_the_first_event_is_a_failed_response(lab: Lab, model: str) -> None:  # noqa: F811 - a fixture
+async def test_error_after_the_first_event_is_a_failed_response(lab: Lab, model: str) -> None:  # noqa: F811 - a fixture
     person = await lab.person(100_000)
     body = {"model": f"lab/{model}", "input": "hello", "stream": True}
     answer = await lab.service.client.post(RESPONSES, json=body, headers=person.headers)
@@ -159,7 +159,7 @@ async def test_a_fault_after_the_first_event_is_a_failed_response(lab: Lab, mode
     assert await lab.balance(person) < 100_000
 
 
-async def test_a_shutdown_ends_the_stream_with_a_failed_response(service: Service, headers: dict[str, str]) -> None:
+async def test_shutdown_ends_the_stream_with_a_failed_response(service: Service, headers: dict[str, str]) -> None:
     drain: Drain = service.state["drain"]
     body = {"model": "builtin/script", "input": "say one\nwait 60000\nsay two", "stream": True}
     asking = asyncio.ensure_future(service.client.post(RESPONSES, json=body, headers=headers))
@@ -187,7 +187,7 @@ async def test_the_sdk_creates_streams_and_parses(client: openai.AsyncOpenAI) ->
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_sdk_s_tool_loop(client: openai.AsyncOpenAI, stream: bool) -> None:
+async def test_sdk_runs_a_tool_loop(client: openai.AsyncOpenAI, stream: bool) -> None:
     items: list[Any] = [{"role": "user", "content": "Calculate 12 * (3 + 4)"}]
     for _ in range(3):
         options: dict[str, Any] = {"model": "builtin/assistant", "input": items, "tools": [TOOL]}

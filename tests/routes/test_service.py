@@ -10,7 +10,7 @@ from svc.config import Config
 from tests.conftest import Service, _WithState
 
 
-async def test_metrics_count_by_route_and_never_by_path(service: Service) -> None:
+async def test_metrics_are_labelled_by_route(service: Service) -> None:
     for path in ("/healthz", "/healthz", "/static/secret-name", "/secret-path"):
         await service.client.get(path)
     text = (await service.client.get("/metrics")).text
@@ -21,9 +21,7 @@ async def test_metrics_count_by_route_and_never_by_path(service: Service) -> Non
 @pytest.mark.parametrize(
     ("token", "sent", "status"), [(None, "", 404), ("t" * 16, "", 401), ("t" * 16, "Bearer " + "t" * 16, 200)]
 )
-async def test_outside_the_local_posture_metrics_need_the_operators_token(
-    config: Config, token: str | None, sent: str, status: int
-) -> None:
+async def test_metrics_need_the_operator_token_unless_local(config: Config, token: str | None, sent: str, status: int) -> None:
     app = create_app(dataclasses.replace(config, base_url="https://ai.example", metrics_token=token))
     async with app.router.lifespan_context(app) as state:
         transport = httpx.ASGITransport(_WithState(app, state))
