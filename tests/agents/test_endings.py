@@ -331,7 +331,7 @@ async def test_random_runs_end_once_as_recorded_without_leaks(tmp_path: Path, re
         assert found.returncode == 0, found.stdout
 
 
-async def test_a_stop_during_a_tool_ends_the_tool_and_the_run(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stop_during_a_tool_ends_tool_and_run(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     log: list[str] = []
 
     async def slow(run: RunContext) -> None:

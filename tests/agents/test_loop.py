@@ -94,7 +94,7 @@ async def waiting_for_ever() -> AsyncGenerator[str, None]:
     yield ""
 
 
-async def test_a_run_ends_at_its_deadline_however_many_steps_are_left() -> None:
+async def test_run_ends_at_its_deadline_with_steps_left() -> None:
     async def slow(name: str, arguments: dict[str, Any]) -> Any:
         await asyncio.sleep(60)
 

@@ -200,7 +200,7 @@ async def begun(server: RunningServer, account: Account, goal: str, **fields: An
 # --- signals
 
 
-async def test_sigterm_ends_a_hundred_streams_with_their_last_event_and_status_0(tmp_path: Path) -> None:
+async def test_sigterm_ends_100_streams_with_their_final_event(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server:
         people = add_accounts(server, 10, micros=1_000_000)
         ask = {"messages": [{"role": "user", "content": "say hi\nwait 60000"}], "model": "builtin/script", "stream": True}
@@ -291,9 +291,7 @@ async def read_whole(stream: Stream) -> None:
 # --- stops
 
 
-async def test_a_stop_from_another_request_ends_the_stream_and_a_second_one_is_refused(
-    server: RunningServer, account: Account
-) -> None:
+async def test_stop_ends_the_stream_and_a_second_stop_is_refused(server: RunningServer, account: Account) -> None:
     async with server.client() as client:
         for goal in ("wait 60000", "say hi\nwait 60000", "tool current_time {}\n---\nwait 60000"):
             stream = await begun(server, account, goal)
@@ -311,7 +309,7 @@ async def test_a_stop_from_another_request_ends_the_stream_and_a_second_one_is_r
             assert (late.status_code, late.json()["error"]["code"]) == (409, "already_ended")
 
 
-async def test_run_whose_end_is_decided_cannot_be_stopped(server: RunningServer, account: Account) -> None:
+async def test_ending_run_cannot_be_stopped(server: RunningServer, account: Account) -> None:
     stream = await begun(server, account, "wait 300\nsay done")
     run_id = stream.headers["x-service-run"]
     with contextlib.closing(sqlite3.connect(server.data_dir / "service.db", isolation_level=None)) as other:
@@ -477,7 +475,7 @@ async def lab_run(server: RunningServer, account: Account, model: str, **fields:
         ("surrogate-error", "upstream_error"),
     ],
 )
-async def test_a_fault_of_the_model_server_in_mid_run_is_the_error_event(
+async def test_model_server_error_in_mid_run_is_the_error_event(
     server: RunningServer, account: Account, models: ModelServer, fault: str, code: str | None
 ) -> None:
     found = await lab_run(server, account, f"later-{fault}")

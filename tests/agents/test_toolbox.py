@@ -52,7 +52,7 @@ async def test_wrong_arguments_are_reported_and_the_tool_is_not_run(box: Toolbox
     assert faults == []
 
 
-async def test_an_argument_has_any_shape_and_reaches_the_function_typed(box: Toolbox) -> None:
+async def test_arguments_of_any_shape_reach_the_function_typed(box: Toolbox) -> None:
     async def repeat(run: RunContext, word: str, times: int) -> str:
         return word * times
 

@@ -103,7 +103,7 @@ def test_raw_samples_count_as_24_khz_mono(step: int) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("tag", [b"", b"ID3\x04\0\0\0\0\x01\x0a" + bytes(138)])
-def test_mp3_frames_are_counted_and_cut_between_two_of_them(step: int, tag: bytes) -> None:
+def test_mp3_is_cut_between_frames(step: int, tag: bytes) -> None:
     taken, got = through(tag + mp3(100), step, "mp3")
     assert taken.content_type == "audio/mpeg" and taken.seconds == pytest.approx(2.4) and got == tag + mp3(100)
     taken, got = through(tag + mp3(100), step, "mp3", most_seconds=1.0)

@@ -171,7 +171,7 @@ async def test_checked_address_is_the_one_connected_to(service: Service, headers
         assert canary.connections == 0
 
 
-async def test_an_agent_meets_the_same_refusal(service: Service, headers: dict[str, str], names: Names) -> None:
+async def test_agent_gets_the_same_refusal(service: Service, headers: dict[str, str], names: Names) -> None:
     async with raw_server(http_answer("200 OK", b"{}")) as canary:
         names.resolve("later.example", [PUBLIC], ["127.0.0.1"])
         provider = await add_provider(service, headers, f"http://later.example:{canary.port}")

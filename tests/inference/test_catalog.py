@@ -129,7 +129,7 @@ async def test_ids_hold_slashes(tmp_path: Path) -> None:
     assert speaker is not None and speaker.name == "org/speaker:v1"
 
 
-async def test_an_unknown_id_is_none(tmp_path: Path) -> None:
+async def test_unknown_id_returns_none(tmp_path: Path) -> None:
     catalog = made(read(tmp_path, EXAMPLE + OTHER))
     for model_id in (
         "",
@@ -176,7 +176,7 @@ async def test_alias_finds_its_model_and_has_its_own_entry(tmp_path: Path) -> No
     assert await catalog.find("gpt-5") is None and catalog.configured("gpt-6") is not None
 
 
-def test_keys_stand_in_no_repr(tmp_path: Path) -> None:
+def test_repr_hides_keys(tmp_path: Path) -> None:
     assert "hunter2" not in repr(read(tmp_path, EXAMPLE + OTHER))
 
 

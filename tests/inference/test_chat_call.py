@@ -117,7 +117,7 @@ async def own_lab(tmp_path: Path) -> AsyncIterator[Lab]:
         yield lab
 
 
-async def test_no_other_name_of_the_output_limit_passes(lab: Lab) -> None:
+async def test_other_names_of_the_output_limit_are_dropped(lab: Lab) -> None:
     others = {"n_predict": 9, "max_new_tokens": 9, "max_output_tokens": 9, "num_predict": 9, "numPredict": 9}
     nested = {**others, "max_tokens": 9, "n": 9, "stream_options": {"include_usage": False}, "kept": 1}
     answer = await lab.chat("ok", **others, extra_body={**nested, "options": nested}, options=nested, top_k=5)

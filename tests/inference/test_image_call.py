@@ -68,7 +68,7 @@ async def test_n_pictures_differ_and_are_charged_each(lab: Lab) -> None:
     assert (day["model"], day["requests"], day["cost_micros"]) == ("builtin/paint", 1, 3 * PRICE)
 
 
-async def test_a_url_is_that_of_an_artifact_and_needs_no_token_for_an_hour(lab: Lab) -> None:
+async def test_url_of_a_picture_needs_no_token_for_an_hour(lab: Lab) -> None:
     answer = await lab.post(IMAGES, prompt="A café, at night!", model="builtin/paint", size="64x64", n=2, response_format="url")
     urls = [entry["url"] for entry in answer.json()["data"]]
     assert len(set(urls)) == 2 and all(url.startswith(f"{lab.service.config.base_url}/artifacts/art_") for url in urls)
@@ -82,7 +82,7 @@ async def test_a_url_is_that_of_an_artifact_and_needs_no_token_for_an_hour(lab: 
         assert status == 401 or (content.headers["content-type"] == "image/png" and content.content.startswith(b"\x89PNG"))
 
 
-async def test_what_fails_costs_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_pictures_are_free(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     async def die(order: Any, account_id: str) -> bytes:
         if order.get("variation") == 0:
             return b"A scene.\n" + PNG

@@ -26,7 +26,7 @@ def took(slots: Slots, account_id: str, held: contextlib.ExitStack) -> int:
     raise AssertionError("no bound")
 
 
-def test_no_few_accounts_have_all_slots() -> None:
+def test_few_accounts_cannot_use_all_slots() -> None:
     slots = Slots(most=128, most_of_one=40)
     with contextlib.ExitStack() as held:
         assert [took(slots, name, held) for name in "abcdef"] == [40, 40, 24, 12, 6, 3]

@@ -161,7 +161,7 @@ async def test_server_answers_while_4_pictures_and_4_speeches_are_made(lab: Lab)
 
 
 @pytest.mark.parametrize(("path", "body"), [(IMAGES, PICTURE), (GENERATE, {**SPEECH, "speed": 0.25})])
-async def test_a_caller_who_leaves_ends_the_work_and_releases_the_hold(lab: Lab, path: str, body: dict[str, Any]) -> None:
+async def test_disconnect_ends_the_work_and_releases_the_hold(lab: Lab, path: str, body: dict[str, Any]) -> None:
     before = lab.server.counts()
     connections = [await lab.begin(path, body) for _ in range(5)]
     await lab.until_workers(1)
@@ -202,7 +202,7 @@ async def test_disconnected_reader_of_long_audio_frees_memory_and_file(lab: Lab)
 
 
 @pytest.mark.slow
-async def test_a_stop_ends_the_work_and_leaves_no_process_and_no_hold(own_lab: Lab) -> None:
+async def test_shutdown_ends_the_work_processes_and_holds(own_lab: Lab) -> None:
     connections = [
         await own_lab.begin(IMAGES, PICTURE),
         *[await own_lab.begin(GENERATE, {**SPEECH, "speed": 0.25}) for _ in range(3)],

@@ -94,7 +94,7 @@ async def text_of(answer: httpx.Response) -> str:
 
 
 @pytest.mark.parametrize("options", [None, {"include_usage": False, "include_obfuscation": True}])
-async def test_usage_is_always_asked_for_on_streams_and_the_rest_passed_as_sent(lab: Lab, options: Any) -> None:
+async def test_streams_request_usage_and_pass_other_fields_unchanged(lab: Lab, options: Any) -> None:
     await lab.chat("ok", stream=True, stream_options=options, top_k=5, unknown={"a": [None]}, big=2**70)
     body = lab.upstream.requests[-1].body
     assert body.pop("stream_options") == {**(options or {}), "include_usage": True}
@@ -108,7 +108,7 @@ async def test_usage_is_always_asked_for_on_streams_and_the_rest_passed_as_sent(
     }
 
 
-async def test_the_callers_own_messages_are_passed_as_sent(lab: Lab) -> None:
+async def test_messages_are_passed_unchanged(lab: Lab) -> None:
     odd = {"annotations": [], "reasoning": "hm", "refusal": None, "provider_specific_fields": {"a": 1}}
     call = {
         "index": 0,
@@ -182,7 +182,7 @@ async def test_mid_stream_fault_is_an_error_event_without_finish_chunk(lab: Lab,
     assert chunks and all(chunk["choices"][0]["finish_reason"] is None for chunk in chunks)
 
 
-async def test_a_refusal_is_tried_once_more(own_lab: Lab) -> None:
+async def test_refusal_is_retried_once(own_lab: Lab) -> None:
     assert await text_of(await own_lab.chat("fail-once")) == "Hello, world!"
     assert [seen.model for seen in own_lab.upstream.requests] == ["fail-once", "fail-once"]
 
@@ -244,7 +244,7 @@ async def test_disconnected_client_cancels_the_model_server_within_a_second(lab:
     assert len(lab.upstream.requests) == 1
 
 
-async def test_the_first_chunk_comes_before_the_last_is_made(lab: Lab) -> None:
+async def test_chunks_are_sent_as_they_arrive(lab: Lab) -> None:
     body = {"model": "lab/drip-100ms", "messages": [{"role": "user", "content": "hi"}], "stream": True}
     began = time.monotonic()
     async with lab.client.stream("POST", COMPLETIONS, json=body, headers=lab.person.headers) as answer:
@@ -275,7 +275,7 @@ async def test_providers_own_list_is_offered_without_one_in_the_catalog(tmp_path
                 assert unknown.status_code == 404
 
 
-async def test_the_log_tells_model_tokens_and_times_and_nothing_of_the_content(own_lab: Lab) -> None:
+async def test_log_has_model_tokens_and_times_without_content(own_lab: Lab) -> None:
     await own_lab.chat("echo", messages=[{"role": "user", "content": "a private matter"}])
     await asyncio.sleep(0.1)
     (line,) = [line for line in own_lab.server.log_lines() if line.get("route") == COMPLETIONS]

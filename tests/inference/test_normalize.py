@@ -101,7 +101,7 @@ CALL_B = {"name": "look_up", "arguments": '{"b": 2}'}
         ),
     ],
 )
-def test_two_calls_stay_two_without_index_id_or_type(raws: list[dict[str, Any]]) -> None:
+def test_two_calls_without_index_id_or_type_stay_separate(raws: list[dict[str, Any]]) -> None:
     found = assembled(streamed(*raws))["calls"]
     assert [call["name"] for call in found] == ["look_up", "look_up"]
     assert [orjson.loads(call["arguments"]) for call in found] == [{"a": 1}, {"b": 2}]
@@ -151,7 +151,7 @@ def test_a_deprecated_function_call_keeps_its_form() -> None:
     assert reasons(chunks) == ["function_call"]
 
 
-def test_too_many_calls_make_no_sense() -> None:
+def test_too_many_calls_are_invalid() -> None:
     with pytest.raises(UpstreamFault) as caught:
         streamed(calls(*({"index": index, "function": CALL_A} for index in range(200))))
     assert caught.value.kind == "invalid"
@@ -212,7 +212,7 @@ def test_usage_details_are_never_null_and_unknown_fields_are_kept() -> None:
     assert usage == {**dict.fromkeys(COUNTS, 0), "completion_tokens_details": {"reasoning_tokens": 0}, "cost": 0.25}
 
 
-def test_usage_of_a_stream_is_what_was_reported_last() -> None:
+def test_last_usage_of_a_stream_counts() -> None:
     stream = writer()
     stream.feed({**delta(content="a"), "usage": {"prompt_tokens": 7, "completion_tokens": 1, "total_tokens": 8}})
     stream.feed({**delta(content="b"), "usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}})

@@ -278,7 +278,7 @@ TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type
         ({"tools": [TOOL]}, HELLO_TOKENS + 16 + len("function" + "look_up" + "object")),
     ],
 )
-async def test_the_input_is_held_at_its_worst_case(lab: Lab, fields: dict[str, Any], input_tokens: int) -> None:
+async def test_hold_covers_the_worst_case_of_the_input(lab: Lab, fields: dict[str, Any], input_tokens: int) -> None:
     person = await lab.person(1_000_000)
     input_tokens += len("lab/ok+in")
     answer = await lab.chat(person, "lab/ok+in", **fields)
@@ -552,7 +552,7 @@ async def test_hold_and_debit_follow_their_formulas(
 
 
 @pytest.mark.parametrize("served", [0, 1, 5])
-async def test_200_requests_of_every_kind_at_once_with_funds_for_k_are_exactly_k(lab: Lab, served: int) -> None:
+async def test_funds_for_k_pay_exactly_k_of_200_concurrent_requests(lab: Lab, served: int) -> None:
     hold = RUN_TOKENS + len("lab/ok+in")
     person = await lab.person((served + 1) * hold - 1)
     lab.completion, lab.chunks = spoken({"prompt_tokens": 10**9})  # so that each costs all that it held
@@ -569,7 +569,7 @@ async def test_200_requests_of_every_kind_at_once_with_funds_for_k_are_exactly_k
 
 
 @pytest.mark.parametrize("served", [0, 1, 5])
-async def test_200_of_the_built_in_model_at_once_with_funds_for_k_are_exactly_k(lab: Lab, served: int) -> None:
+async def test_funds_for_k_pay_exactly_k_of_200_concurrent_built_in_calls(lab: Lab, served: int) -> None:
     fields = {"messages": [{"role": "user", "content": "9**900"}], "max_tokens": 200}
     rich = await lab.person(1_000)
     assert (await lab.chat(rich, "builtin/assistant-paid", **fields)).status_code == 200

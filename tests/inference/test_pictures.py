@@ -84,7 +84,7 @@ def test_url_of_a_picture_is_returned_as_such() -> None:
     assert read({"url": "https://lab/a.png", "revised_prompt": "x"})[0] == [Picture(b"", "x", "https://lab/a.png")]
 
 
-def test_no_more_pictures_are_read_than_were_asked_for() -> None:
+def test_additional_pictures_are_not_read() -> None:
     data = json.dumps({"data": [{"b64_json": PLAIN}, {"b64_json": "@@@"}]}).encode()
     assert len(pictures_in(data, PROVIDER, 1)[0]) == 1
 
@@ -120,7 +120,7 @@ def test_decoding_a_large_picture_does_not_block_threads() -> None:
 
 
 @pytest.mark.parametrize("slice_characters", [1, 2, 3, 5, 64])
-def test_base64_is_read_alike_in_slices_of_any_size(monkeypatch: pytest.MonkeyPatch, slice_characters: int) -> None:
+def test_base64_decodes_the_same_in_slices_of_any_size(monkeypatch: pytest.MonkeyPatch, slice_characters: int) -> None:
     monkeypatch.setattr("svc.inference.pictures._SLICE_CHARACTERS", slice_characters)
     for encoded in (PLAIN, PLAIN.rstrip("="), PLAIN + "\n==\n", f"data:image/jpeg;base64,{PLAIN[:77]}\r\n{PLAIN[77:]}"):
         assert read({"b64_json": encoded})[0] == [Picture(BYTES)]

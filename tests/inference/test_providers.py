@@ -17,7 +17,7 @@ def checked(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["a", "7", "my-provider_2", "a" * 63, "0--_"])
-def test_a_slug_is_a_name(name: str) -> None:
+def test_slug_is_a_valid_name(name: str) -> None:
     assert checked(name=name)["name"] == name
 
 
@@ -34,18 +34,18 @@ def test_a_slug_is_a_name(name: str) -> None:
         ("http://h/a b", "http://h/a%20b"),
     ],
 )
-def test_an_address_is_kept_in_its_normal_form(given: str, kept: str) -> None:
+def test_address_is_normalized(given: str, kept: str) -> None:
     assert checked(base_url=given)["base_url"] == kept
 
 
 @pytest.mark.parametrize(
     "models", [None, [], ["org/日本:q4_K_M", "with space", "x" * 300], [f"model-{number}" for number in range(500)]]
 )
-def test_models_may_be_many_and_have_any_printable_name(models: list[str] | None) -> None:
+def test_model_names_may_be_any_printable_text(models: list[str] | None) -> None:
     assert checked(models=models)["models"] == models
 
 
-def test_a_model_may_tell_its_kind_and_stands_there_once() -> None:
+def test_model_may_have_a_kind_and_is_listed_once() -> None:
     models = [
         "chat",
         {"id": "draw", "kind": "image"},

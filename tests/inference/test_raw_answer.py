@@ -209,7 +209,7 @@ async def test_fault_ends_the_answer_after_the_chunks_before_it() -> None:
 
 
 @pytest.mark.parametrize("filler", [b": \n\n", b"data: \n\n", b"\n\n"])
-async def test_a_read_is_not_copied_for_each_event(filler: bytes) -> None:
+async def test_events_share_the_bytes_of_a_read(filler: bytes) -> None:
     async def seconds(count: int) -> float:
         answer = RawAnswer(cast(Reply, Scripted([b": \n\n", filler * count])), Provider("lab", "http://lab"))
         began = time.thread_time()
@@ -222,7 +222,7 @@ async def test_a_read_is_not_copied_for_each_event(filler: bytes) -> None:
 
 @pytest.mark.parametrize("number", [b"NaN", b"-Infinity", b"1e999", b"-1e999"])
 @pytest.mark.parametrize("form", [b'{"choices": [], "score": %b}', b'data: {"choices": [], "score": %b}\n\n'])
-async def test_a_number_that_json_does_not_have_is_null(form: bytes, number: bytes) -> None:
+async def test_nan_and_infinity_are_null(form: bytes, number: bytes) -> None:
     answer = RawAnswer(cast(Reply, Scripted([form % number])), Provider("lab", "http://lab"))
     assert await answer.more() == [{"choices": [], "score": None}]
 

@@ -44,7 +44,7 @@ def found_in(repeats: Repeats, events: list[bytes], start: int = 0) -> tuple[Rep
         b'{"id":"1","choices":[{"index":0,"delta":{"content":"my\\u002dsecret-key"}}]}',
     ],
 )
-def test_events_that_differ_elsewhere_or_hold_the_secret_are_no_repeats(data: bytes) -> None:
+def test_events_that_differ_elsewhere_or_contain_the_secret_are_not_repeats(data: bytes) -> None:
     repeats, first = Repeats("my-secret-key"), chunk("a", {}, {}, {})
     repeats.learn(event_of(first), first)
     assert found_in(repeats, [event_of(first)]) == (Repeat(first, ["a"], "a", [b'"a"']), [])
@@ -66,7 +66,7 @@ def test_events_that_differ_elsewhere_or_hold_the_secret_are_no_repeats(data: by
         b'{"choices":[{"index":0,"delta":{"content":"a"}},{"index":1,"delta":{}}]}',
     ],
 )
-def test_event_with_other_content_is_no_repeat(data: bytes) -> None:
+def test_event_with_other_content_is_not_a_repeat(data: bytes) -> None:
     repeats = Repeats(None)
     repeats.learn(b"data: " + data, orjson.loads(data))
     other = re.sub(rb'("content":)"\w*"', rb'\1"b"', data)
@@ -84,7 +84,7 @@ def test_event_with_other_content_is_no_repeat(data: bytes) -> None:
 )
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
 @pytest.mark.parametrize("texts", [["b"], ["b", '"content":', "d"]])
-def test_repeats_end_where_another_event_comes(other: dict[str, Any], separators: tuple[str, str], texts: list[str]) -> None:
+def test_repeats_end_at_another_event(other: dict[str, Any], separators: tuple[str, str], texts: list[str]) -> None:
     def written(raw: dict[str, Any]) -> bytes:
         return json.dumps(raw, separators=separators).encode()
 
@@ -98,7 +98,7 @@ def test_repeats_end_where_another_event_comes(other: dict[str, Any], separators
         assert found_in(repeats, [b": ping", *repeated, *rest], 1) == expected
 
 
-def test_events_that_are_valid_only_together_are_no_repeats() -> None:
+def test_events_that_are_valid_only_together_are_not_repeats() -> None:
     repeats, first = Repeats(None), chunk("a", {}, {}, {})
     repeats.learn(event_of(first), first)
     before, after = event_of(first).split(b'"a"')

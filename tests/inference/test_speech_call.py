@@ -84,7 +84,7 @@ async def test_providers_speech_is_cut_repaired_and_charged_by_length(lab: Lab) 
     assert lab.upstream.requests[-1].body["voice"] == "ash"
 
 
-async def test_speech_is_tried_once_more_and_then_its_fallback(lab: Lab) -> None:
+async def test_speech_is_retried_once_then_falls_back(lab: Lab) -> None:
     assert seconds(await lab.post(GENERATE, input="hello", model="say/fail-once")) == 2
     assert seconds(await lab.post(GENERATE, input="hello", model="say/status-503")) == 2
     assert [seen.model for seen in lab.upstream.requests] == ["fail-once", "fail-once", "status-503", "status-503", "ok"]

@@ -58,11 +58,11 @@ def test_a_tool_and_a_tool_call_are_16_beside_their_strings() -> None:
         ({"type": "x", "y": "abc"}, 16 + 1 + 3),
     ],
 )
-def test_a_part_is_16_and_one_of_media_8192_without_its_data(part: dict[str, Any], tokens: int) -> None:
+def test_part_is_16_tokens_and_media_8192_without_its_data(part: dict[str, Any], tokens: int) -> None:
     assert worst_part(**part) == tokens
 
 
-def test_a_turn_that_refers_to_its_own_sound_is_media() -> None:
+def test_reference_to_earlier_audio_counts_as_media() -> None:
     turn = {"role": "assistant", "content": None, "audio": {"id": "a-1"}}
     assert worst_input_tokens({"messages": [turn]}) == 16 + 9 + 3 + 8192
 

@@ -93,7 +93,7 @@ def text_of(chunks: list[dict[str, Any]]) -> str:
 # --- what is sent
 
 
-async def test_only_our_own_headers_travel(setup: Setup) -> None:
+async def test_only_our_headers_are_sent(setup: Setup) -> None:
     await setup.answer("ok")
     seen = setup.server.requests[0]
     assert (seen.method, seen.path) == ("POST", "/v1/chat/completions")
@@ -186,7 +186,7 @@ async def test_tool_calls_are_read(setup: Setup, model: str, stream: bool) -> No
     assert [orjson.loads(call["function"]["arguments"]) for call in message["tool_calls"]] == [ARGUMENTS, ARGUMENTS]
 
 
-async def test_chunks_come_as_they_are_sent(setup: Setup) -> None:
+async def test_chunks_are_returned_as_they_arrive(setup: Setup) -> None:
     async with contextlib.aclosing(setup.chat("silent-after-2-chunks")) as raws:
         came = await asyncio.wait_for(anext(raws), 2)
         came += [] if len(came) > 1 else await asyncio.wait_for(anext(raws), 2)
@@ -196,7 +196,7 @@ async def test_chunks_come_as_they_are_sent(setup: Setup) -> None:
 
 
 @pytest.mark.parametrize("model", ["ok", "two-done+drip-5ms", "json-for-stream"])
-async def test_the_connection_is_used_again(setup: Setup, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connection_is_reused(setup: Setup, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(raw_answer, "_AFTER_DONE_SECONDS", 2.0)
     for _ in range(3):
         await setup.chunks(model)
@@ -241,7 +241,7 @@ async def test_an_error_with_200_keeps_its_message(setup: Setup) -> None:
     }
 
 
-async def test_an_answer_cut_at_any_byte_never_looks_finished(setup: Setup) -> None:
+async def test_answer_cut_at_any_byte_is_an_error(setup: Setup) -> None:
     whole = 2200
     for position in [*range(0, 300, 23), *range(300, whole, 191)]:
         for form in ("", "+json-for-stream"):
@@ -333,7 +333,7 @@ async def test_cancelling_the_reader_ends_the_request_at_once(setup: Setup, mode
         ("error-inner", "Filtered: for its words", "content_filter"),
     ],
 )
-async def test_an_error_body_of_any_shape_is_understood(setup: Setup, model: str, message: str, code: str | None) -> None:
+async def test_error_body_of_any_shape_is_parsed(setup: Setup, model: str, message: str, code: str | None) -> None:
     fault = await setup.fault(model)
     assert (fault.kind, fault.status) == ("status", 400)
     assert fault.error == {"message": message, "type": None, "param": None, "code": code}
@@ -399,7 +399,7 @@ async def test_own_key_is_redacted_in_refusals_and_answers(setup: Setup) -> None
         "gsk_abcdef0123456 expired",
     ],
 )
-def test_other_secrets_are_taken_out_too(text: str) -> None:
+def test_other_secrets_are_redacted(text: str) -> None:
     redacted = upstream_errors.redact(text, "short")
     assert "***" in redacted
     assert not any(secret in redacted for secret in ("abcDEF123456", "abcdef123456", "abcdef0123456", "short"))
@@ -482,7 +482,7 @@ async def test_millions_of_values_do_not_block_the_event_loop(setup: Setup, body
         assert time.process_time() - began < 0.5
 
 
-async def test_a_list_of_models_that_never_ends_is_a_timeout(setup: Setup) -> None:
+async def test_endless_list_of_models_times_out(setup: Setup) -> None:
     async with serving(b'{"data": [', missing_bytes=10) as provider:
         with pytest.raises(UpstreamFault) as caught:
             await upstream.models(setup.client, provider)
@@ -494,7 +494,7 @@ async def test_refusal_with_a_stalled_body_keeps_its_status(setup: Setup) -> Non
         assert (await setup.fault("ok", provider=provider)).status == 413
 
 
-async def test_a_forbidden_address_is_refused_as_such() -> None:
+async def test_forbidden_address_is_refused() -> None:
     client = Outbound(allow=public_address)
     with pytest.raises(ApiError) as caught:
         await upstream.models(client, at("http://127.0.0.1:9/v1"))
@@ -507,6 +507,6 @@ async def test_redirects_are_not_followed(setup: Setup) -> None:
     assert len(setup.server.requests) == 1
 
 
-async def test_a_server_that_fails_once_answers_the_second_time(setup: Setup) -> None:
+async def test_one_failure_is_retried(setup: Setup) -> None:
     assert upstream_errors.retriable(await setup.fault("fail-once"))
     assert text_of(await setup.chunks("fail-once")) == TEXT

@@ -36,7 +36,7 @@ ERROR = {"message": "too long", "type": "invalid_request_error", "param": "messa
 
 @pytest.mark.parametrize("status", [400, 404, 409, 413, 422, 451])
 @pytest.mark.parametrize("byok", [True, False])
-def test_an_upstreams_own_4xx_keeps_status_and_error(status: int, byok: bool) -> None:
+def test_error_4xx_of_the_model_server_keeps_status_and_error(status: int, byok: bool) -> None:
     error = upstream_errors.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="here", byok=byok)
     assert error.status == status
     assert error.error == {name: ERROR[name] for name in ("message", "type", "param", "code")}
@@ -68,7 +68,7 @@ def test_the_wait_is_a_whole_number_from_1_to_59(asked: float | None, told: int)
 
 
 @pytest.mark.parametrize(("status", "told"), [(500, 502), (501, 502), (502, 502), (503, 503), (504, 504), (529, 502), (302, 502)])
-def test_5xx_and_redirects_become_ours(status: int, told: int) -> None:
+def test_errors_5xx_and_redirects_become_our_errors(status: int, told: int) -> None:
     assert seen(UpstreamFault("status", status=status)) == (told, "upstream_error", "upstream_error")
 
 
@@ -95,7 +95,7 @@ def test_error_5xx_keeps_its_message() -> None:
         ("invalid", 0, False),
     ],
 )
-def test_what_may_be_tried_again(kind: str, status: int, again: bool) -> None:
+def test_retryable_errors_are_marked(kind: str, status: int, again: bool) -> None:
     assert upstream_errors.retriable(UpstreamFault(kind, status=status)) is again
 
 

@@ -49,7 +49,7 @@ def test_finish_chunk_waits_for_the_clean_end() -> None:
     assert reasons(stream.finish()) == ["stop"]
 
 
-def test_nothing_of_a_choice_follows_its_finish_reason() -> None:
+def test_choice_ends_with_its_finish_reason() -> None:
     chunks = streamed(delta(content="a", finish_reason="length"), delta(content="b"), delta(finish_reason="stop"))
     assert text_of(chunks) == "a"
     assert reasons(chunks) == ["length"]
@@ -136,7 +136,7 @@ def test_an_error_object_is_a_fault(raw: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, {}, "", []])
-def test_an_empty_error_is_none(nothing: Any) -> None:
+def test_empty_error_is_ignored(nothing: Any) -> None:
     assert text_of(streamed({**delta(content="a"), "error": nothing})) == "a"
     assert "error" not in message_answer({"content": "a"}, error=nothing)
 
@@ -206,7 +206,7 @@ def test_half_an_emoji_is_sent_before_repeated_texts() -> None:
     assert text_of(chunks) == "a\ufffdbc" == stream.content()["content"]
 
 
-def test_after_the_end_nothing_is_sent() -> None:
+def test_no_chunk_follows_the_end() -> None:
     stream, last = writer(), delta(content="b")
     for raw in (delta(content="a"), last):
         stream.feed(raw)
@@ -408,7 +408,7 @@ def test_choices_over_the_maximum_are_dropped(name: str) -> None:
     assert [choice["index"] for choice in answer(raw)["choices"]] == [*range(128)]
 
 
-def test_a_count_that_comes_after_the_end_changes_nothing() -> None:
+def test_usage_after_the_end_is_ignored() -> None:
     counts = [{"prompt_tokens": n, "completion_tokens": n, "total_tokens": 2 * n} for n in (1, 100)]
     by = writer()
     by.feed({"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}], "usage": counts[0]})

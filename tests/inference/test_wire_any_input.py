@@ -113,7 +113,7 @@ def test_text_arrives_unchanged_even_when_emoji_are_split(text: str, cuts: list[
 
 
 @given(raws)
-def test_json_and_stream_tell_the_same(raw: dict[str, Any]) -> None:
+def test_json_and_stream_have_the_same_content(raw: dict[str, Any]) -> None:
     try:
         whole = answer(raw)
         chunks = streamed(raw)

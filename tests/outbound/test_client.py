@@ -664,7 +664,7 @@ async def test_an_ended_connection_is_freed_without_the_collector() -> None:
 
 
 @both_loops
-async def test_cancellation_as_the_answer_arrives_leaves_nothing_open() -> None:
+async def test_cancellation_as_the_answer_arrives_closes_everything() -> None:
     async with Stub(always(OK[:-1])) as stub, client() as outbound:
         for turn in range(60):
             task = asyncio.create_task(outbound.send("GET", stub.url, timeout_seconds=5))

@@ -122,7 +122,7 @@ def test_the_body_is_the_same_however_the_bytes_are_split(pieces: list[bytes], k
 @pytest.mark.parametrize("reset", [False, True], ids=["FIN", "RST"])
 @pytest.mark.parametrize("answer", [OK, CHUNKED, GOOD["interim"][0]], ids=["length", "chunked", "interim"])
 @both_loops
-async def test_an_answer_cut_at_any_byte_is_never_a_clean_end(answer: bytes, reset: bool) -> None:
+async def test_answer_cut_at_any_byte_is_an_error(answer: bytes, reset: bool) -> None:
     async def play(peer: Peer) -> None:
         await peer.request()
         await peer.send(answer[: peer.number - 1])
@@ -213,7 +213,7 @@ async def test_ambiguous_or_unbounded_answers_are_refused(answer: bytes) -> None
 
 
 @both_loops
-async def test_a_head_just_inside_its_limits_is_taken() -> None:
+async def test_head_just_within_its_limits_is_accepted() -> None:
     for filler in (b"x: y\r\n" * 99, b"x: " + b"y" * 65_000 + b"\r\n"):
         async with Stub(always(START + filler + b"content-length: 2\r\n\r\nok")) as stub, client() as outbound:
             assert await fetch(outbound, stub.url) == (200, b"ok")

@@ -20,7 +20,7 @@ ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass)]
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_all_client_errors_share_one_base_class(kind: type[Exception]) -> None:
+def test_client_errors_share_a_base_class(kind: type[Exception]) -> None:
     assert issubclass(kind, OutboundError)
     assert not issubclass(OutboundError, OSError | ValueError)
     assert not issubclass(kind, TimeoutError), "a deadline of the caller's own is told from one of the client's"

@@ -63,7 +63,7 @@ def events(data: bytes, cuts: list[int] | None = None, limit_bytes: int = 1000) 
         (b": ping", []),
     ],
 )
-def test_the_grammar_of_events(stream: bytes, expected: list[bytes]) -> None:
+def test_events_follow_the_grammar(stream: bytes, expected: list[bytes]) -> None:
     assert events(stream) == expected
     assert events(stream, list(range(len(stream)))) == expected
 
@@ -99,7 +99,7 @@ def test_text_without_line_ends_is_unchanged(texts: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("line", [b"data: ", b": ", b"other: "])
-def test_a_line_over_the_limit_is_refused_before_its_end_comes(line: bytes) -> None:
+def test_line_over_the_limit_is_refused_before_its_end(line: bytes) -> None:
     reader = EventReader(1000)
     assert events_of(reader, b"data: first\n\n" + line) == [b"data: first"]
     with pytest.raises(TooLarge):

@@ -82,7 +82,7 @@ async def test_unanswered_name_leaves_nothing_open(names: Resolver) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_helper_that_has_died_is_replaced(names: Resolver) -> None:
+async def test_dead_helper_process_is_replaced(names: Resolver) -> None:
     await names("fast.example", 80)
     assert names._process is not None
     names._process.kill()
@@ -91,7 +91,7 @@ async def test_a_helper_that_has_died_is_replaced(names: Resolver) -> None:
     assert await names("fast.example", 80) == ["127.0.0.1"]
 
 
-async def test_the_end_waits_for_no_name(dns: None) -> None:
+async def test_close_does_not_wait_for_lookups(dns: None) -> None:
     names = Resolver(3600.0)
     waiting = [asyncio.create_task(names(f"slow{number}.example", 80, "mallory")) for number in range(20)]
     while names._process is None or len(lookups(names)) < 8:

@@ -48,7 +48,7 @@ def written(*deltas: dict[str, Any]) -> str:
     return b"".join([*parts, *writer.events([chunk({}, "stop")])]).decode()
 
 
-def test_each_kind_of_text_is_a_block_of_its_own() -> None:
+def test_each_kind_of_text_is_a_separate_block() -> None:
     text = written({"role": "assistant", "content": ""}, {"reasoning_content": "R"}, {"content": "A"}, {"content": "b"})
     assert text == 'begin;open reasoning 0;"R";close 0 R;open text 1;"A";"b";close 1 Ab;'
     assert written({"refusal": "No"}) == 'begin;open refusal 0;"No";close 0 No;'
@@ -56,18 +56,18 @@ def test_each_kind_of_text_is_a_block_of_its_own() -> None:
     assert written({"role": "assistant", "content": ""}) == "begin;"
 
 
-def test_texts_that_came_together_are_deltas_of_the_open_block() -> None:
+def test_texts_of_one_read_are_deltas_of_the_open_block() -> None:
     writer = Recorder(None)  # type: ignore[arg-type]  # it asks the call nothing
     together = Texts(["a", "é"], [b'"a"', '"é"'.encode()], b"", b"")
     assert b"".join(writer.events([chunk({"content": "x"}), together])) == b'begin;open text 0;"x";"a";"\\u00e9";'
 
 
-def test_a_call_closes_before_the_next_one_once_its_arguments_are_whole() -> None:
+def test_call_ends_when_its_arguments_are_complete() -> None:
     text = written(call(0, id="a"), call(0, '{"x"'), call(0, ":1}"), call(1, id="b"), call(1, "{}"))
     assert text == 'begin;open call 0;"{\\"x\\"";":1}";close 0 {"x":1};open call 1;"{}";close 1 {};'
 
 
-def test_pieces_of_others_wait_while_a_call_is_open() -> None:
+def test_parts_of_other_calls_wait_while_a_call_is_open() -> None:
     text = written(call(0, '{"x"', id="a"), call(1, "{", id="b"), {"content": "T"}, call(0, ":1}"), call(1, "}"))
     assert text == ('begin;open call 0;"{\\"x\\"";":1}";close 0 {"x":1};open call 1;"{}";close 1 {};open text 2;"T";close 2 T;')
 

@@ -27,7 +27,7 @@ def known(memory: ItemMemory, account_id: str, *item_ids: str) -> list[str]:
     return found
 
 
-def test_an_item_is_its_account_s_for_an_hour() -> None:
+def test_item_belongs_to_its_account_for_an_hour() -> None:
     clock = Clock()
     memory = ItemMemory(clock)
     memory.add("user_1", {"msg_1": orjson.dumps({"id": "msg_1"})})

@@ -110,7 +110,7 @@ def blocks_of(message: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_stream_and_json_say_the_same(case: str) -> None:
+def test_stream_and_json_have_the_same_content(case: str) -> None:
     raws, reason, blocks = CASES[case]
     for message in (streamed(raws)[0], answered(raws)):
         assert (message["model"], message["role"], message["type"]) == ("lab/m", "assistant", "message")
@@ -119,13 +119,13 @@ def test_stream_and_json_say_the_same(case: str) -> None:
         assert kinds == (sorted(blocks) if case == "text after a call" else blocks)
 
 
-def test_thinking_is_left_out_where_it_was_not_asked_for() -> None:
+def test_thinking_is_left_out_unless_requested() -> None:
     raws = CASES["thinking"][0]
     for message in (streamed(raws, a_writer(False))[0], answered(raws, a_writer(False))):
         assert blocks_of(message) == [("text", "Yes")]
 
 
-def test_the_usage_is_the_settled_one_without_what_was_cached() -> None:
+def test_usage_is_settled_without_cached_tokens() -> None:
     usage = {**USAGE, "prompt_tokens_details": {"cached_tokens": 4}}
     message, _ = streamed([raw({"content": "x"}, "stop")], a_writer(usage=usage))
     assert message["usage"] == {
@@ -140,7 +140,7 @@ def test_the_usage_is_the_settled_one_without_what_was_cached() -> None:
 
 
 @pytest.mark.parametrize(("given", "known"), [("END", True), ("OTHER", False), (128001, False), (["END"], False), (None, False)])
-def test_the_stop_sequence_is_named_where_the_model_server_names_it(given: Any, known: bool) -> None:
+def test_stop_sequence_is_named_if_the_model_server_names_it(given: Any, known: bool) -> None:
     raws = [raw({"content": "x"}), raw({"content": "y"}, "stop", stop_reason=given)]
     for message in (streamed(raws, a_writer(stop_sequences=["END"]))[0], answered(raws, a_writer(stop_sequences=["END"]))):
         expected = ("stop_sequence", "END") if known else ("end_turn", None)
@@ -148,7 +148,7 @@ def test_the_stop_sequence_is_named_where_the_model_server_names_it(given: Any, 
 
 
 @pytest.mark.parametrize("arguments", ["", "x", "[]", '"x"', '{"a":', '{"a":"\\ud800"}', "NaN"])
-def test_arguments_that_are_no_object_are_empty_in_json_and_as_they_came_in_a_stream(arguments: str) -> None:
+def test_invalid_arguments_are_empty_in_json_and_unchanged_in_a_stream(arguments: str) -> None:
     raws = [raw(call(0, arguments, "f"), "tool_calls")]
     writer = a_writer()
     assert blocks_of(answered(raws, writer)) == [("f", "{}")]
@@ -156,7 +156,7 @@ def test_arguments_that_are_no_object_are_empty_in_json_and_as_they_came_in_a_st
     assert blocks_of(streamed(raws)[0]) == [("f", arguments or "{}")]
 
 
-def test_arguments_of_any_size_and_depth_pass() -> None:
+def test_arguments_of_any_size_and_depth_are_accepted() -> None:
     deep = '{"a":' * 500 + "{}" + "}" * 500
     chunks = ChunkWriter("chatcmpl-1", 1, "lab/m", False, REQUEST)
     chunks.whole = True
@@ -165,7 +165,7 @@ def test_arguments_of_any_size_and_depth_pass() -> None:
     assert deep.encode() in a_writer().answer(*chunks.answer())
 
 
-def test_a_fault_ends_the_stream_with_one_error_and_never_looks_finished() -> None:
+def test_error_ends_the_stream_with_one_error_event() -> None:
     message, error = streamed([raw({"content": "Hel"}), {"error": {"message": "broken"}}])
     assert blocks_of(message) == [("text", "Hel")] and error == {"type": "api_error", "message": str(FAULT)}
     assert streamed([{"error": {"message": "broken"}}])[1] is not None
@@ -200,7 +200,7 @@ REASONS = st.sampled_from(["stop", "length", "tool_calls", "content_filter", Non
 
 
 @given(st.lists(DELTAS, max_size=12), REASONS, st.booleans(), st.booleans())
-def test_any_answer_obeys_the_grammar(deltas: list[dict[str, Any]], reason: str | None, broken: bool, reasoning: bool) -> None:
+def test_any_answer_follows_the_grammar(deltas: list[dict[str, Any]], reason: str | None, broken: bool, reasoning: bool) -> None:
     raws = [raw(delta) for delta in deltas] + [raw({}, reason)]
     message, error = streamed(raws + [{"error": {"message": "x"}}] * broken, a_writer(reasoning))
     assert (error is not None) == broken

@@ -207,7 +207,7 @@ def test_a_deferred_tool_is_offered_once_a_result_refers_to_it() -> None:
         ([HI, assistant(CALL), user({**RESULT, "content": [text("x")] * 10_000})], "messages"),
     ],
 )
-def test_what_no_chat_request_can_say_is_400(messages: list[dict[str, Any]], param: str) -> None:
+def test_unsupported_request_is_400(messages: list[dict[str, Any]], param: str) -> None:
     with pytest.raises(ApiError) as refused:
         translated(messages)
     assert refused.value.status == 400 and refused.value.error["param"] == param
@@ -234,7 +234,7 @@ def test_claude_codes_requests_are_translated(name: str) -> None:
     assert "Read" in names and "DeferredToolPlaceholder" not in names
 
 
-def test_claude_codes_images_errors_and_loaded_tools_are_translated_and_its_pdf_is_named() -> None:
+def test_claude_codes_images_errors_tools_and_pdf_are_translated() -> None:
     body = json.loads((RECORDED / "claude-code-results-last.json").read_text())["body"]
     with pytest.raises(ApiError, match="PDF") as refused:
         MESSAGES_REQUEST.check(body, "")

@@ -20,7 +20,7 @@ def of_assistant(*blocks: dict[str, Any]) -> dict[str, Any]:
     return {**BODY, "messages": [{"role": "assistant", "content": [*blocks]}]}
 
 
-def test_fields_that_mean_nothing_here_are_accepted() -> None:
+def test_ignored_fields_are_accepted() -> None:
     ignored = {"metadata": {"user_id": "u"}, "service_tier": "auto", "context_management": {"edits": []}, "container": None}
     cached = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}, "citations": None}
     thinking = {"type": "adaptive", "display": "omitted"}
@@ -68,7 +68,7 @@ def test_fields_that_mean_nothing_here_are_accepted() -> None:
         (of_assistant({"type": "server_tool_use", "id": "a"}), "messages[0].content[0].type"),
     ],
 )
-def test_what_cannot_be_honoured_is_400_and_named(body: dict[str, Any], param: str) -> None:
+def test_unsupported_field_is_400_and_named(body: dict[str, Any], param: str) -> None:
     with pytest.raises(ApiError) as refused:
         MESSAGES_REQUEST.check(body, "")
     assert refused.value.status == 400 and refused.value.error["param"] == param and param in str(refused.value)

@@ -51,7 +51,7 @@ def test_a_user_message_between_a_call_and_its_result_follows_the_result() -> No
 
 
 @pytest.mark.parametrize("end", ["end", "turn", "again", "unknown"])
-def test_a_call_needs_its_result_and_a_result_its_call(end: str) -> None:
+def test_calls_and_results_must_match(end: str) -> None:
     messages = ChatMessages()
     messages.add_call("a", "weather", "{}", "input[0]")
     with pytest.raises(ApiError) as refused:

@@ -74,7 +74,7 @@ def test_reasoning_comes_first_and_may_be_its_own_summary(summary: str | None) -
     assert events[-1]["response"]["reasoning"] == {"effort": "low", "summary": summary}
 
 
-def test_calls_come_back_under_their_own_names() -> None:
+def test_calls_return_under_their_original_names() -> None:
     made = [call_of("look_up", '{"a": 1}'), call_of("patch", '{"input": "é\\n"}', 1), call_of("files__patch", "no JSON", 2)]
     events = streamed(*(calls(one) for one in [*made, call_of("read", "{}", 3)]), delta(finish_reason="tool_calls"))
     found = [
@@ -90,7 +90,7 @@ def test_calls_come_back_under_their_own_names() -> None:
     assert [item["id"].split("_")[0] for item in events[-1]["response"]["output"]] == ["fc", "ctc", "ctc", "fc"]
 
 
-def test_calls_in_pieces_that_alternate_do_not_overlap() -> None:
+def test_alternating_parts_of_calls_do_not_overlap() -> None:
     events = streamed(
         calls(call_of("look_up", '{"a"'), call_of("read", "{", 1)),
         calls({"index": 0, "function": {"arguments": ": 1}"}}, {"index": 1, "function": {"arguments": "}"}}),
@@ -101,7 +101,7 @@ def test_calls_in_pieces_that_alternate_do_not_overlap() -> None:
 
 
 @pytest.mark.parametrize(("reason", "told"), [("length", "max_output_tokens"), ("content_filter", "content_filter")])
-def test_an_answer_that_was_cut_is_incomplete(reason: str, told: str) -> None:
+def test_truncated_answer_is_incomplete(reason: str, told: str) -> None:
     response = streamed(delta(content="Hel"), delta(finish_reason=reason))[-1]["response"]
     assert response["status"] == "incomplete" and response["incomplete_details"] == {"reason": told}
     assert response["output"][0]["status"] == "incomplete"
@@ -117,7 +117,7 @@ def test_a_refusal_is_a_part_of_a_message() -> None:
 
 
 @pytest.mark.parametrize(("code", "told"), [("upstream_error", "server_error"), ("rate_limit_exceeded", "rate_limit_exceeded")])
-def test_a_fault_leaves_the_open_item_without_its_end(code: str, told: str) -> None:
+def test_error_leaves_the_open_item_unfinished(code: str, told: str) -> None:
     events = streamed(calls(call_of("look_up", '{"a": 1')), fault=ApiError(code))
     assert "output_item.done" not in kinds(events) and events[-1]["response"]["error"]["code"] == told
     (item,) = events[-1]["response"]["output"]

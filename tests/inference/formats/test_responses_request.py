@@ -80,7 +80,7 @@ def test_the_items_of_a_turn_become_one_message() -> None:
     ]
 
 
-def test_images_and_plain_text_files_travel() -> None:
+def test_images_and_plain_text_files_are_sent() -> None:
     file = {
         "type": "input_file",
         "filename": "a.txt",
@@ -156,7 +156,7 @@ def test_tools_of_every_kind_are_functions() -> None:
     assert asked.ignored_tools == ("web_search", "x\r\ny: z")
 
 
-def test_allowed_tools_are_those_that_are_offered() -> None:
+def test_allowed_tools_limit_the_offered_tools() -> None:
     allowed = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "look_up"}, {"type": "mcp"}]}
     asked = chat(tools=[FUNCTION, CUSTOM], tool_choice=allowed)
     assert [tool["function"]["name"] for tool in asked["tools"]] == ["look_up"] and asked["tool_choice"] == "required"
@@ -203,13 +203,13 @@ def test_allowed_tools_are_those_that_are_offered() -> None:
         ({"max_output_tokens": 0}, "max_output_tokens", "invalid_value"),
     ],
 )
-def test_what_cannot_be_honoured_is_refused_by_name(body: dict[str, Any], param: str, code: str) -> None:
+def test_unsupported_field_is_refused_by_name(body: dict[str, Any], param: str, code: str) -> None:
     error = refused(**body)
     assert (error.error["param"], error.code) == (param, code) and error.status in (400, 404)
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_what_codex_sends_is_a_chat_request(path: Path) -> None:
+def test_requests_of_codex_become_chat_requests(path: Path) -> None:
     body = orjson.loads(path.read_bytes())["body"]
     assert {message["role"] for message in chat(**body)["messages"][1:]} <= {"user", "assistant", "tool"}
 

@@ -13,12 +13,12 @@ RECORDED = sorted(Path("tests/clients/recorded").glob("codex*.json"))
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_what_codex_sends_is_accepted(path: Path) -> None:
+def test_requests_of_codex_are_accepted(path: Path) -> None:
     body = orjson.loads(path.read_bytes())["body"]
     assert RESPONSE_REQUEST.check(body, "") is body
 
 
-def test_every_field_but_the_input_may_be_null() -> None:
+def test_all_fields_except_input_may_be_null() -> None:
     body: dict[str, Any] = {field.name: None for field in RESPONSE_REQUEST.fields}
     assert RESPONSE_REQUEST.check({**body, "input": "x"}, "")
 
