@@ -62,13 +62,13 @@ def _kinds(models: list[Any]) -> dict[str, str | None]:
 
 _NAME = PROVIDER_NAME.about("The prefix of its models' ids. Unique for the caller, and not a name that the operator uses.")
 _BASE_URL = BASE_URL.about(
-    "Where its OpenAI-compatible API begins: http or https, without user name, query and fragment. Every address that its host "
-    "resolves to must be allowed, at creation as at each use. A new scheme, host or port drops the stored key unless a new one "
-    "comes along."
+    "The base URL of its OpenAI-compatible API: http or https, without user name, query and fragment. All addresses of "
+    "its host must be allowed, at creation and at each use. A new scheme, host or port deletes the stored key unless a new one "
+    "is sent."
 )
 _API_KEY = API_KEY.about(
-    "Sent there as `Authorization: Bearer <key>`, and never shown again: it is stored encrypted. Printable ASCII without spaces; "
-    "null for none."
+    "Sent as `Authorization: Bearer <key>`. It is stored encrypted and never returned. Printable ASCII without spaces; "
+    "null means no key."
 )
 OWN_MODEL = by_type(
     MODEL_NAME.expected,
@@ -76,7 +76,7 @@ OWN_MODEL = by_type(
 ).about("A model by the provider's own name, with its kind unless that is chat.")
 _MODEL_LIST = list_of(OWN_MODEL, most=MOST_MODELS)
 _MODELS = Shape(_check_models, _MODEL_LIST.expected, _MODEL_LIST.schema).about(
-    "The models to offer, by the provider's own names; null: all that the provider lists."
+    "The models to offer, by the provider's own names. Null means all that the provider lists."
 )
 
 
@@ -95,7 +95,7 @@ class ProviderChanges(NamedTuple):
 
 
 NEW_PROVIDER = record("CreateProviderRequest", NewProvider)
-PROVIDER_CHANGES = record("UpdateProviderRequest", ProviderChanges, "An absent field stays as it is.")
+PROVIDER_CHANGES = record("UpdateProviderRequest", ProviderChanges, "Missing fields do not change.")
 
 
 def as_json(row: sqlite3.Row) -> dict[str, Any]:
