@@ -272,7 +272,6 @@ async def _open_outside(ground: Ground, folder: secrets.DataFolder, stack: conte
 async def _start_work(
     ground: Ground, folder: secrets.DataFolder, db: Database, outside: Outside, stack: contextlib.AsyncExitStack
 ) -> State:
-    """Start the background work, and return what handlers need."""
     config = ground.config
     usage = UsageCounter(db)
     stack.push_async_callback(usage.close)
@@ -380,7 +379,6 @@ async def _reload(ground: Ground, outside: Outside) -> None:
 
 
 def main() -> int:
-    """Serve until a signal. Return the exit status."""
     try:
         return run(from_environ(os.environ), create_app)
     except StartError as error:

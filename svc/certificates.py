@@ -70,7 +70,6 @@ def check_certificate(config: Config, host: str) -> float:
 
 
 def _used(config: Config) -> tuple[Path, Path, Path]:
-    """Return the files of certificate and key, and the file that a client must trust."""
     tls = config.data_dir / "tls"
     cert, key = (tls / "cert.pem", tls / "key.pem") if config.tls == "auto" else (config.tls_cert, config.tls_key)
     assert cert and key

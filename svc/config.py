@@ -116,7 +116,6 @@ class Config:
         return replace(self, port=port, base_url="" if derived else self.base_url)
 
     def trusts(self, address: str) -> bool:
-        """Whether `address` is the IP address of a trusted proxy."""
         if not self.trusted_proxies:
             return False
         try:

@@ -146,7 +146,6 @@ class Database:
         return cast(T, result)
 
     def waiting(self) -> tuple[int, int]:
-        """Return the number of functions that wait for the writer, and for the readers."""
         return self._writer.waiting(), self._readers.waiting() + self._heavy.waiting()
 
     async def empty_log(self) -> bool:
@@ -296,7 +295,6 @@ class Page(Generic[T]):
     has_more: bool
 
     def of(self, make: Callable[[T], U]) -> "Page[U]":
-        """Return the page with `make(item)` for each item."""
         return Page([make(item) for item in self.items], self.has_more)
 
 

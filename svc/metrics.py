@@ -92,7 +92,6 @@ class Histogram:
         self._series: dict[tuple[str | int, ...], list[float]] = {} if labels else {(): [0] * (len(bounds) + 2)}
 
     def observe(self, value: float, values: tuple[str | int, ...] = ()) -> None:
-        """Count one observation in the series of these label values."""
         try:
             series = self._series[values]
         except KeyError:
@@ -164,12 +163,10 @@ class Metrics:
         self._cost.sums[provider,] += cost_micros
 
     def count_overrun(self, micros: int) -> None:
-        """Count a call that cost so many micros more than its hold."""
         self._overruns.add()
         self._overrun_micros.add(by=micros)
 
     def count_payment(self, event_type: str, *, known: bool) -> None:
-        """Count a payment event that the operator must book."""
         self._payments.add(_PAYMENT_KINDS.get(event_type, "payment"), "true" if known else "false")
 
     def text(self, readings: Iterable[Reading]) -> str:

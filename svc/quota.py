@@ -27,13 +27,6 @@ class Stored(NamedTuple):
     limit_bytes: int
 
 
-class Reserved(NamedTuple):
-    """What is reserved for an account's calls under way."""
-
-    size_bytes: int
-    artifacts: int
-
-
 def set_limit(tx: sqlite3.Connection, limit_bytes: int) -> None:
     """Set how much every account may store. What is over the limit already stays."""
     tx.execute("UPDATE storage_limit SET bytes = ?", (limit_bytes,))
@@ -46,21 +39,17 @@ def stored(conn: sqlite3.Connection, account_id: str) -> Stored:
     return Stored(*row)
 
 
-def reserved(conn: sqlite3.Connection, account_id: str) -> Reserved:
-    row = conn.execute(
-        "SELECT ifnull(sum(bytes), 0), ifnull(sum(artifacts), 0) FROM reserved_room WHERE account_id = ?", (account_id,)
-    ).fetchone()
-    return Reserved(*row)
-
-
 def check_room(conn: sqlite3.Connection, account_id: str, more_bytes: int, artifacts: int = 0) -> None:
     """Check that the account may store `more_bytes`, and so many artifacts, beside what it stores and what is reserved.
 
     Raises ApiError `quota_exceeded`, or `PAYLOAD_TOO_LARGE` for too many artifacts.
     """
-    now, held = stored(conn, account_id), reserved(conn, account_id)
-    if more_bytes > 0 and now.stored_bytes + held.size_bytes + more_bytes > now.limit_bytes:
-        under_way = f", and {held.size_bytes} more are reserved for requests under way" if held.size_bytes else ""
+    now = stored(conn, account_id)
+    reserved_bytes, reserved_artifacts = conn.execute(
+        "SELECT ifnull(sum(bytes), 0), ifnull(sum(artifacts), 0) FROM reserved_room WHERE account_id = ?", (account_id,)
+    ).fetchone()
+    if more_bytes > 0 and now.stored_bytes + reserved_bytes + more_bytes > now.limit_bytes:
+        under_way = f", and {reserved_bytes} more are reserved for requests under way" if reserved_bytes else ""
         message = (
             f"This needs {more_bytes} bytes of storage. The account stores {now.stored_bytes} of the {now.limit_bytes} bytes "
             f"that it may{under_way}. Delete something first."
@@ -68,7 +57,7 @@ def check_room(conn: sqlite3.Connection, account_id: str, more_bytes: int, artif
         raise ApiError("quota_exceeded", message)
     if artifacts:
         there = conn.execute("SELECT count(*) FROM artifacts WHERE account_id = ?", (account_id,)).fetchone()[0]
-        if there + held.artifacts + artifacts > MOST_ARTIFACTS:
+        if there + reserved_artifacts + artifacts > MOST_ARTIFACTS:
             raise too_many_artifacts()
 
 
@@ -96,7 +85,6 @@ def release(tx: sqlite3.Connection, account_id: str, reservation_id: str) -> Non
 
 
 def release_all(tx: sqlite3.Connection) -> None:
-    """End every reservation at start: the calls ended with the process."""
     tx.execute("DELETE FROM reserved_room")
 
 

@@ -261,7 +261,13 @@ def _version(conn: sqlite3.Connection, path: Path, newest: int) -> int:
     if application_id != APPLICATION_ID:
         raise _foreign(path)
     if version > newest:
-        raise _newer(path, version, newest)
+        copies = (kept_path(path, older) for older in range(newest, FIRST_VERSION - 1, -1))
+        kept = next((copy for copy in copies if copy.exists()), None)
+        advice = f"run 'svc restore {kept}', which makes a new folder of the older one" if kept else "restore an older backup"
+        raise StartError(
+            f"the database {path} has a newer version ({version}, known here up to {newest}): "
+            f"install the newer service again, or {advice}"
+        )
     if version < 1:
         raise StartError(f"the database {path} is damaged (version {version}); restore a backup")
     if version < FIRST_VERSION:
@@ -274,17 +280,6 @@ def _version(conn: sqlite3.Connection, path: Path, newest: int) -> int:
 
 def _older(path: Path) -> StartError:
     return StartError(f"the server that uses {path} has an older version: restart it, which migrates the database")
-
-
-def _newer(path: Path, version: int, newest: int) -> StartError:
-    kept = next(
-        (kept_path(path, older) for older in range(newest, FIRST_VERSION - 1, -1) if kept_path(path, older).exists()), None
-    )
-    advice = f"run 'svc restore {kept}', which makes a new folder of the older one" if kept else "restore an older backup"
-    return StartError(
-        f"the database {path} has a newer version ({version}, known here up to {newest}): "
-        f"install the newer service again, or {advice}"
-    )
 
 
 def shape(conn: sqlite3.Connection) -> dict[tuple[str, str], str]:

@@ -19,7 +19,6 @@ _LENGTH_DIGITS = 18
 
 
 async def read_body(request: Request[State], limit_bytes: int) -> bytes:
-    """Return the request's body. Raises what `read_chunks` raises."""
     return b"".join(await read_chunks(request, limit_bytes))
 
 

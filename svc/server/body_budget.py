@@ -35,7 +35,6 @@ class BodyBudget:
 
     @property
     def taken_bytes(self) -> int:
-        """The bytes of all bodies that are counted."""
         return self._budget_bytes - self.free_bytes
 
     def count(self, context: Context, size_bytes: int) -> None:
@@ -55,7 +54,6 @@ class BodyBudget:
         context.counted_body = (size_bytes, holders)
 
     def give_back(self, context: Context) -> None:
-        """Stop counting a request's body."""
         if context.counted_body is None:
             return
         (counted_bytes, holders), context.counted_body = context.counted_body, None

@@ -22,6 +22,5 @@ class Context:
 
 
 def context_of(request: Request[Any]) -> Context:
-    """Return the context of a request."""
     context: Context = request.scope["svc"]
     return context

@@ -160,7 +160,6 @@ class Cycle:
 
 
 def error_answer(error: ApiError) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """Return the headers and the body for an ApiError outside the application."""
     body = orjson.dumps(error.body())
     headers = {
         "content-type": "application/json",

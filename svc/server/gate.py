@@ -161,7 +161,6 @@ def signed_in(handler: Handler) -> Endpoint:
 
 @implies([Refusal("session_required", when="The token is an API key. This needs a session.")])
 def session_only(handler: Handler) -> Handler:
-    """Refuse an API key with 403 `session_required`."""
 
     async def guarded(request: Request[State], caller: Caller) -> Response:
         if caller.auth != "session":

@@ -32,12 +32,10 @@ def at_work(state: State) -> list[Reading]:
 
 
 def began_at(state: State) -> float:
-    """Return when the service was started, in Unix seconds."""
     return state.clock() - (state.config.monotonic() - state.started_at)
 
 
 async def readings(state: State) -> list[Reading]:
-    """Return every gauge that can be read now."""
     found: list[Reading] = [
         ("svc_build_info", {"version": VERSION, "python": platform.python_version()}, 1),
         *at_work(state),

@@ -81,12 +81,10 @@ class Limits:
         return self._chat.take(account_id, CHAT_PER_MINUTE[tier])
 
     def take_by_ip(self, rule: str, address: str) -> Admission:
-        """Count a request from a client address under a rule of `_BY_ADDRESS`."""
         limit, window = self._by_rule[rule]
         return window.take(network_of(address), limit)
 
     def take_by_account(self, rule: str, account_id: str) -> Admission:
-        """Count a request of an account under a rule of `_BY_ACCOUNT`."""
         limit, window = self._by_rule[rule]
         return window.take(account_id, limit)
 

@@ -11,6 +11,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
+from weakref import WeakValueDictionary
 
 from svc.allocator import release_tls_buffer
 from svc.config import Config
@@ -50,7 +51,7 @@ class Listener:
         self._refusing = 0
         self._opening: dict[Protocol, asyncio.Task[None]] = {}
         self._handshakes = asyncio.Semaphore(_HANDSHAKES)
-        self._handshakes_of: dict[bytes, tuple[asyncio.Semaphore, int]] = {}  # with how many hold it or wait for it
+        self._handshakes_of: WeakValueDictionary[bytes, asyncio.Semaphore] = WeakValueDictionary()
         self._loop = asyncio.get_running_loop()
 
     def start(self) -> None:
@@ -150,28 +151,22 @@ class Listener:
             protocol.lost()
 
     async def _begin_tls(self, sock: socket.socket, protocol: Protocol, network: bytes, context: ssl.SSLContext) -> None:
-        own, wanted = self._handshakes_of.get(network) or (asyncio.Semaphore(_HANDSHAKES_OF_ADDRESS), 0)
-        self._handshakes_of[network] = (own, wanted + 1)
-        try:
-            with contextlib.ExitStack() as slot:
-                async with asyncio.timeout(_HANDSHAKE_SECONDS):
-                    await self._first_byte(sock)
-                    for slots in (own, self._handshakes):
-                        await slots.acquire()
-                        slot.callback(slots.release)
-                slot.callback(self._loop.call_later(_SLOT_SECONDS, slot.close).cancel)
-                transport, _ = await self._loop.connect_accepted_socket(
-                    lambda: protocol,
-                    sock,
-                    ssl=context,
-                    ssl_handshake_timeout=_HANDSHAKE_SECONDS,
-                    ssl_shutdown_timeout=_TLS_END_SECONDS,
-                )
-                release_tls_buffer(transport)
-        finally:
-            own, wanted = self._handshakes_of.pop(network)
-            if wanted > 1:
-                self._handshakes_of[network] = (own, wanted - 1)
+        own = self._handshakes_of.setdefault(network, asyncio.Semaphore(_HANDSHAKES_OF_ADDRESS))
+        with contextlib.ExitStack() as slot:
+            async with asyncio.timeout(_HANDSHAKE_SECONDS):
+                await self._first_byte(sock)
+                for slots in (own, self._handshakes):
+                    await slots.acquire()
+                    slot.callback(slots.release)
+            slot.callback(self._loop.call_later(_SLOT_SECONDS, slot.close).cancel)
+            transport, _ = await self._loop.connect_accepted_socket(
+                lambda: protocol,
+                sock,
+                ssl=context,
+                ssl_handshake_timeout=_HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=_TLS_END_SECONDS,
+            )
+            release_tls_buffer(transport)
 
     async def _first_byte(self, sock: socket.socket) -> None:
         readable = asyncio.Event()

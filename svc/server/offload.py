@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -16,28 +17,21 @@ class Offload:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, "offload")
-        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}  # a lock, and how many hold it or wait for it
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, owner: str, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `fn` returns in the turn of `owner` (an account's id or an address). Raises what it raises.
 
         If the caller is cancelled, the function continues, and the owner's next one waits for it.
         """
-        turn, wanted = self._turns.get(owner) or (asyncio.Lock(), 0)
-        self._turns[owner] = (turn, wanted + 1)
-        try:
-            async with turn:
-                job = asyncio.get_running_loop().run_in_executor(self._threads, lambda: fn(*args, **kwargs))
-                try:
-                    return await asyncio.shield(job)
-                except asyncio.CancelledError:
-                    if not job.done():
-                        await asyncio.wait([job])
-                    raise
-        finally:
-            turn, wanted = self._turns.pop(owner)
-            if wanted > 1:
-                self._turns[owner] = (turn, wanted - 1)
+        async with self._turns.setdefault(owner, asyncio.Lock()):
+            job = asyncio.get_running_loop().run_in_executor(self._threads, lambda: fn(*args, **kwargs))
+            try:
+                return await asyncio.shield(job)
+            except asyncio.CancelledError:
+                if not job.done():
+                    await asyncio.wait([job])
+                raise
 
     def close(self) -> None:
         """Accept no more jobs, without waiting for the one that is running."""

@@ -46,7 +46,6 @@ class Watch:
         self._timer: asyncio.TimerHandle | None = None
 
     def check(self) -> None:
-        """Check the deadlines now and after each interval."""
         self._timer = asyncio.get_running_loop().call_later(self.interval_seconds, self.check)
         self.now += self.interval_seconds
         for connection in list(self._connections):
@@ -325,7 +324,6 @@ class Protocol(asyncio.Protocol):
     # --- deadlines
 
     def check_deadlines(self) -> None:
-        """Close the connection if the client has missed a deadline."""
         now = self._watch.now
         if self._running is not None and self._answering and self._running.response_started:
             self._expect_reader()

@@ -146,7 +146,6 @@ def tls_context(config: Config) -> tuple[ssl.SSLContext | None, Path | None]:
 
 
 def _names(config: Config) -> list[str]:
-    """Return every name that clients may use for the server."""
     bound = [] if config.host in _LOOPBACK_OF else [config.host]
     base = urlsplit(config.base_url).hostname or ""
     return ["localhost", "127.0.0.1", "::1", *bound, base, socket.gethostname()]
@@ -302,7 +301,6 @@ class Server(uvicorn.Server):
         self._app.state.drain.begin()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the answers, then the lifespan, without waiting for idle clients."""
         self._listener.close()
         for connection in list(self._connections):
             connection.shutdown()

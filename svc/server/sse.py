@@ -77,11 +77,9 @@ class Drain:
             loop.call_later(answer.grace_seconds, answer.interrupt, "shutdown")
 
     def owners(self) -> set[str]:
-        """Return the accounts that have open answers."""
         return {answer.owner for answer in self._open}
 
     def end_all_of(self, account_id: str, reason: str) -> None:
-        """Interrupt the open answers of one account."""
         for answer in list(self._open):
             if answer.owner == account_id:
                 answer.interrupt(reason)
@@ -155,7 +153,6 @@ class attended:  # noqa: N801 - a context manager
             raise self.interrupt.error() from None
 
     def watch(self) -> None:
-        """Interrupt the block when the client disconnects."""
         self._watcher = asyncio.create_task(self._wait_for_disconnect())
 
     async def _wait_for_disconnect(self) -> None:

@@ -38,7 +38,6 @@ def now(state: State) -> dict[str, Any]:
 
 
 def settings(config: Config) -> dict[str, Any]:
-    """Return the environment of `config` with its secrets and with absolute paths, and the base URL."""
     paths = {"SVC_TLS_CERT": config.tls_cert, "SVC_TLS_KEY": config.tls_key, "SVC_CATALOG": config.catalog}
     absolute = {name: str(path.absolute()) for name, path in paths.items() if path}
     return {"environ": {**config.environ, **absolute}, "base_url": config.base_url}

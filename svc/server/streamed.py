@@ -75,7 +75,6 @@ class Streamed(Response):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _beginning(self) -> tuple[bytes, bool]:
-        """Return the first chunks, over 256 KiB or all, and whether they are all."""
         begun, size_bytes = [], 0
         async for chunk in self._chunks:
             begun.append(chunk)

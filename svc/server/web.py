@@ -90,12 +90,10 @@ class _JsonResponse(Response):
 
 
 def reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return `value` as a JSON answer."""
     return _JsonResponse(orjson.dumps(value), status, headers)
 
 
 def reply_written(body: bytes, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a JSON answer with the text `body`."""
     return _JsonResponse(body, 200, headers)
 
 
@@ -109,7 +107,6 @@ def no_content() -> Response:
 
 
 def listing(page: Page[T], as_json: Callable[[T], Mapping[str, Any]]) -> Response:
-    """Return a page of a list, with `as_json(item)` for each item."""
     return reply({"object": "list", "data": [as_json(item) for item in page.items], "has_more": page.has_more})
 
 
@@ -145,6 +142,5 @@ def in_anthropic_format(path: str) -> bool:
 
 
 def refusal(error: ApiError, path: str = "", request_id: str = "") -> Response:
-    """Return an ApiError as an answer, in the shape of `path`."""
     body = anthropic_error(error, request_id) if in_anthropic_format(path) else error.body()
     return reply(body, error.status, error.headers)
