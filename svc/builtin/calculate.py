@@ -64,10 +64,12 @@ def calculate(expression: str) -> str:
     """
     if len(expression) > MAX_LENGTH:
         raise ValueError(f"The expression has more than {MAX_LENGTH:,} characters.")
-    reader = _Reader(_tokens(expression.translate(_TYPED_SIGNS)))
-    value = reader.expression(1, 0)
-    if reader.next is not None:
-        raise ValueError(f"Unexpected '{reader.next}' in the expression.")
+    rest = _tokens(expression.translate(_TYPED_SIGNS))[::-1]
+    if not rest:
+        raise ValueError("The expression is empty.")
+    value = _value(rest, 1, 0)
+    if rest:
+        raise ValueError(f"Unexpected '{rest[-1]}' in the expression.")
     return _written(value)
 
 
@@ -84,48 +86,34 @@ def _tokens(text: str) -> list[str]:
     return tokens
 
 
-class _Reader:
-    """Precedence climbing: each level reads the operators of at least its precedence."""
+def _value(rest: list[str], lowest: int, depth: int) -> Fraction:
+    """Evaluate the operators of at least the precedence `lowest` and remove them from the end of `rest` (precedence climbing)."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"The expression is nested more than {MAX_DEPTH} levels deep.")
+    value = _operand(rest, depth)
+    while rest and (precedence := _PRECEDENCE.get(rest[-1], 0)) >= lowest:
+        sign = rest.pop()
+        # A power is right-associative, and its exponent may have a sign: 2**-3**2 is 2**(-(3**2)).
+        right = _value(rest, _POWER if precedence == _POWER else precedence + 1, depth + 1)
+        value = _apply(sign, value, right)
+    return value
 
-    def __init__(self, tokens: list[str]) -> None:
-        self._tokens = tokens
-        self._position = 0
 
-    @property
-    def next(self) -> str | None:
-        return self._tokens[self._position] if self._position < len(self._tokens) else None
-
-    def _take(self) -> str:
-        if self._position == len(self._tokens):
-            raise ValueError("The expression ends too early." if self._tokens else "The expression is empty.")
-        self._position += 1
-        return self._tokens[self._position - 1]
-
-    def expression(self, lowest: int, depth: int) -> Fraction:
-        if depth > MAX_DEPTH:
-            raise ValueError(f"The expression is nested more than {MAX_DEPTH} levels deep.")
-        value = self._operand(depth)
-        while (sign := self.next) is not None and (precedence := _PRECEDENCE.get(sign, 0)) >= lowest:
-            self._take()
-            # A power is right-associative, and its exponent may have a sign: 2**-3**2 is 2**(-(3**2)).
-            right = self.expression(_POWER if precedence == _POWER else precedence + 1, depth + 1)
-            value = _apply(sign, value, right)
+def _operand(rest: list[str], depth: int) -> Fraction:
+    if not rest:
+        raise ValueError("The expression ends too early.")
+    token = rest.pop()
+    if token in ("-", "+"):
+        value = _value(rest, _UNARY, depth + 1)
+        return -value if token == "-" else value
+    if token == "(":
+        value = _value(rest, 1, depth + 1)
+        if not rest or rest.pop() != ")":
+            raise ValueError("A ')' is missing in the expression.")
         return value
-
-    def _operand(self, depth: int) -> Fraction:
-        token = self._take()
-        if token in ("-", "+"):
-            value = self.expression(_UNARY, depth + 1)
-            return -value if token == "-" else value
-        if token == "(":
-            value = self.expression(1, depth + 1)
-            if self.next != ")":
-                raise ValueError("A ')' is missing in the expression.")
-            self._take()
-            return value
-        if token[0] not in "0123456789.":
-            raise ValueError(f"Unexpected '{token}' in the expression.")
-        return _number(token)
+    if token[0] not in "0123456789.":
+        raise ValueError(f"Unexpected '{token}' in the expression.")
+    return _number(token)
 
 
 def _number(token: str) -> Fraction:

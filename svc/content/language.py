@@ -16,20 +16,9 @@ from typing import Any
 
 from svc.content.words import folded, is_unspaced
 
-_STEMMERS = {
-    "de": "german",
-    "fr": "french",
-    "es": "spanish",
-    "it": "italian",
-    "pt": "portuguese",
-    "nl": "dutch",
-    "sv": "swedish",
-    "da": "danish",
-    "nb": "norwegian",
-    "pl": "polish",
-    "ru": "russian",
-    "en": "english",
-}
+_CODES = "de fr es it pt nl sv da nb pl ru en"
+_LANGUAGES = "german french spanish italian portuguese dutch swedish danish norwegian polish russian english"
+_STEMMERS = dict(zip(_CODES.split(), _LANGUAGES.split(), strict=True))
 
 
 @cache
