@@ -4,7 +4,6 @@ It is imported only where a client is made: httpx takes a tenth of a start, and 
 """
 
 import contextlib
-from collections.abc import Iterator
 
 import httpx
 
@@ -34,27 +33,20 @@ class Transport(httpx.AsyncBaseTransport):
         read_seconds = request.extensions.get("timeout", {}).get("read")
         timeout_seconds = min(read_seconds or LONGEST_TIMEOUT_SECONDS, LONGEST_TIMEOUT_SECONDS)
         body, url = await request.aread(), str(request.url)
-        with _translated():
+        try:
             reply = await self._outbound.send(request.method, url, request.headers.raw, body, timeout_seconds=timeout_seconds)
             async with contextlib.aclosing(reply):
                 content = await reply.read(_ANSWER_BYTES)
+        except errors.TooLarge:
+            raise
+        except (errors.ConnectTimeout, errors.ReadTimeout) as error:
+            raise httpx.TimeoutException(str(error)) from error
+        except errors.ProtocolError as error:
+            raise httpx.RemoteProtocolError(str(error)) from error
+        except errors.OutboundError as error:
+            raise httpx.TransportError(str(error)) from error
         headers = [header for header in reply.raw_headers if header[0] != b"set-cookie"]
         return httpx.Response(reply.status, headers=headers, content=content)
 
     async def aclose(self) -> None:
         await self._outbound.aclose()
-
-
-@contextlib.contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except errors.TooLarge:
-        raise
-    except errors.OutboundError as error:
-        kind: type[httpx.TransportError] = httpx.TransportError
-        if isinstance(error, errors.ConnectTimeout | errors.ReadTimeout):
-            kind = httpx.TimeoutException
-        elif isinstance(error, errors.ProtocolError):
-            kind = httpx.RemoteProtocolError
-        raise kind(str(error)) from error

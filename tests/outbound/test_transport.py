@@ -1,14 +1,12 @@
 """The client under httpx: what httpx's users see of it."""
 
-import inspect
-
 import httpx
 import pytest
 
 from svc.outbound import errors
 from svc.outbound.addresses import public_address
 from svc.outbound.client import Outbound
-from svc.outbound.transport import _translated, httpx_client
+from svc.outbound.transport import httpx_client
 from tests.support.outgoing import OK, Peer, Play, Stub, both_loops, once
 
 
@@ -56,9 +54,3 @@ async def test_httpx_users_see_httpx_exceptions_with_their_request() -> None:
         for url in (stub.url, "http://h.test/#fragment"):
             with pytest.raises(httpx.TransportError):
                 await session.get(url)
-
-
-@pytest.mark.parametrize("kind", [kind for name, kind in inspect.getmembers(errors, inspect.isclass) if name != "TooLarge"])
-def test_every_fault_of_the_client_has_a_name_in_httpx(kind: type[errors.OutboundError]) -> None:
-    with pytest.raises(httpx.TransportError, match="why"), _translated():
-        raise kind("why")
