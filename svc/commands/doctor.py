@@ -113,19 +113,23 @@ async def examine(config: Config) -> list[Finding]:
     resolver = Resolver()
     outbound = _Dated(resolve=config.resolve or resolver)
     async with contextlib.aclosing(resolver), httpx_client(outbound) as client:
-        checks = [
+        checks: list[tuple[str, Awaitable[Result]]] = [
             ("data folder", asyncio.to_thread(_folder, config.data_dir.absolute())),
             ("database", asyncio.to_thread(_database, config.data_dir)),
             ("port", asyncio.to_thread(_port, config)),
             ("certificate", asyncio.to_thread(_certificate, config)),
             *((f"identity provider {one.name}", _identity_provider(config, one, client)) for one in config.identity_providers),
-            *_model_servers(config, outbound),
         ]
         if config.smtp_url is not None:
             checks.append(("mail", _mail(config, config.smtp_url)))
         if config.payment_mode == "stripe":
             checks.append(("payments", _stripe(config, client)))
-        found = await asyncio.gather(*(_run(about, check) for about, check in checks))
+        found = []
+        try:
+            checks += _model_servers(config, outbound)
+        except StartError as error:
+            found.append(Finding(WRONG, "catalog", str(error)))
+        found += await asyncio.gather(*(_run(about, check) for about, check in checks))
     return [*found, *_files(config), *_options(config), _clock(outbound.ahead_seconds)]
 
 
@@ -247,6 +251,8 @@ def _files(config: Config) -> Iterator[Finding]:
 
 
 def _options(config: Config) -> Iterator[Finding]:
+    if config.builtin and "voice" not in builtin.offered():
+        yield Finding(LOOK, "speech", "builtin/voice needs eSpeak NG. Install espeak-ng, or the extra 'voice'")
     if config.smtp_url is None:
         yield Finding(FINE, "mail", "there is no mail server; 'svc user reset-link' prints links")
     if not config.local_posture and config.metrics_token is None:
@@ -275,31 +281,17 @@ def _clock(ahead_seconds: list[float]) -> Finding:
 # --- other services
 
 
-def _model_servers(config: Config, outbound: Outbound) -> Iterator[tuple[str, Awaitable[Result]]]:
-    """Return a check for each provider, and those of the catalog as a whole."""
-    try:
-        models, listed, default_model = on_offer(config)
-        Catalog(models, listed, default_model, partial(upstream.models, outbound), 0)  # checks references between entries
-    except StartError as error:
-        yield "catalog", _result(WRONG, str(error))
-        return
-    named: dict[str, tuple[Provider, list[str]]] = {}
+def _model_servers(config: Config, outbound: Outbound) -> list[tuple[str, Awaitable[Result]]]:
+    """Return a check for each provider. Raises StartError."""
+    models, listed, default_model = on_offer(config)
+    Catalog(models, listed, default_model, partial(upstream.models, outbound), 0)  # checks references between entries
+    if not models and not listed:
+        raise StartError("there are no models. Set SVC_CATALOG, or SVC_BUILTIN=1")
+    named: dict[Provider, list[str]] = {provider: [] for provider in listed}
     for model in models:
         if model.provider is not None:
-            named.setdefault(model.provider.name, (model.provider, []))[1].append(model.name)
-    for provider, names in named.values():
-        yield f"provider {provider.name}", _provider(outbound, provider, names)
-    for provider in listed:
-        yield f"provider {provider.name}", _provider(outbound, provider, [])
-    if config.builtin and "voice" not in builtin.offered():
-        text = "builtin/voice needs eSpeak NG. Install espeak-ng, or the extra 'voice'"
-        yield "speech", _result(LOOK, text)
-    if not models and not listed:
-        yield "models", _result(WRONG, "there are none. Set SVC_CATALOG, or SVC_BUILTIN=1")
-
-
-async def _result(grade: str, text: str) -> Result:
-    return grade, text
+            named.setdefault(model.provider, []).append(model.name)
+    return [(f"provider {provider.name}", _provider(outbound, provider, names)) for provider, names in named.items()]
 
 
 async def _provider(outbound: Outbound, provider: Provider, names: list[str]) -> Result:

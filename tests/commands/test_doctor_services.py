@@ -92,7 +92,7 @@ async def test_unreachable_model_server_and_wrong_catalog_are_reported(config: C
     [finding] = (await asked(cataloged(config, tmp_path, f'name = "a"\nbase_url = "{url}/v1"\n')))["provider a"]
     assert finding.grade == "wrong" and "cannot be reached" in finding.text
     assert (await asked(cataloged(config, tmp_path, 'name = "a"\nbase_url = "nowhere"\n')))["catalog"][0].grade == "wrong"
-    assert (await asked(dataclasses.replace(config, builtin=False)))["models"][0].grade == "wrong"
+    assert (await asked(dataclasses.replace(config, builtin=False)))["catalog"][0].grade == "wrong"
 
 
 async def test_mail_server_is_checked_without_a_message(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
