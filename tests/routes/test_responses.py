@@ -10,7 +10,7 @@ import pydantic
 import pytest
 
 from svc.server.sse import Drain
-from tests.conftest import Service, bearer
+from tests.conftest import PASSWORD, Service, bearer
 from tests.inference.test_paid_call import Lab, config, lab, upstream  # noqa: F401 - fixtures
 from tests.support.responses import checked_events, checked_response
 
@@ -91,6 +91,15 @@ async def test_items_can_be_referenced_for_an_hour(service: Service, headers: di
     unkept = (await asked(service, headers, store=False)).json()["output"][0]
     items[1]["id"] = unkept["id"]
     assert (await asked(service, headers, input=items)).status_code == 404
+
+
+async def test_items_of_a_deleted_account_are_deleted(service: Service) -> None:
+    session = await service.bearer()
+    item = (await asked(service, session)).json()["output"][0]
+    (account_id,) = service.state["item_memory"]._accounts
+    assert service.state["item_memory"].item(account_id, item["id"], "")
+    deleted = await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=session)
+    assert deleted.status_code == 204 and not service.state["item_memory"]._accounts
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])

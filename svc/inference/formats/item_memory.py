@@ -60,6 +60,11 @@ class ItemMemory:
                 else:
                     break
 
+    def delete_account(self, account_id: str) -> None:
+        with self._lock:
+            account = self._accounts.pop(account_id, _Account())
+            self._all_bytes -= account.size_bytes
+
     def item(self, account_id: str, item_id: str, param: str) -> dict[str, Any]:
         """Return a kept item. Raises ApiError `not_found` that names `item_id`, for the field `param`."""
         account = self._accounts.get(account_id)

@@ -39,6 +39,17 @@ def test_item_belongs_to_its_account_for_an_hour() -> None:
     assert not memory._accounts and memory._all_bytes == 0
 
 
+def test_a_deleted_account_leaves_no_items() -> None:
+    memory = ItemMemory(Clock())
+    for account_id in ("user_1", "user_2"):
+        memory.add(account_id, {"msg_1": b"{}"})
+    memory.delete_account("user_1")
+    memory.delete_account("user_3")
+    assert [known(memory, account_id, "msg_1") for account_id in ("user_1", "user_2")] == [[], ["msg_1"]]
+    memory.delete_account("user_2")
+    assert not memory._accounts and memory._all_bytes == 0
+
+
 def test_an_account_keeps_its_last_items() -> None:
     memory = ItemMemory(Clock())
     for number in range(300):
