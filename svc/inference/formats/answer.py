@@ -153,7 +153,8 @@ class BlockWriter(AnswerWriter):
                 continue
             if choice.get("stop_reason") is not None:
                 self.stop_reason = choice["stop_reason"]
-            self._read_choice(choice["delta"], (choice.get("logprobs") or {}).get("content"))
+            logprobs = (choice.get("logprobs") or {}).get("content")
+            self._read_choice(choice["delta"], logprobs if isinstance(logprobs, list) else None)
             if reason := choice["finish_reason"]:
                 self.finish_reason = reason
                 self._advance(ended=True)

@@ -17,6 +17,7 @@ from svc.inference.formats.answer import Block, BlockWriter
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _EMPTY = Fragment(b'""')
+_MOST_LOGPROB = 1e6  # real ones are between -100 and 0, and JSON has no number for some others
 
 
 class NamedTool(NamedTuple):
@@ -240,6 +241,7 @@ def _logprobs(found: Any, *, top: bool = True) -> list[dict[str, Any]]:
     """Return the log probabilities of chat in the form of Responses, which has the bytes of every token."""
     entries = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
     entries = [one for one in entries if isinstance(one.get("token"), str) and type(one.get("logprob")) in (int, float)]
+    entries = [one for one in entries if -_MOST_LOGPROB <= one["logprob"] <= _MOST_LOGPROB]
     return [
         {
             "token": Fragment(ascii_json(one["token"])),

@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from svc.errors import ApiError, UpstreamFault
@@ -127,6 +127,7 @@ def test_error_leaves_the_open_item_unfinished(code: str, told: str) -> None:
 def test_logprobs_are_those_of_openai() -> None:
     top = {"token": "H", "logprob": -0.5, "bytes": [72]}
     logprobs = {"content": [{"token": "é", "logprob": -1, "bytes": None, "top_logprobs": [top]}, {"token": 1}, None, "x"]}
+    logprobs["content"] += [{"token": "a", "logprob": 10**400}, {"token": "a", "logprob": None}]
     raw = {"choices": [{"index": 0, "delta": {"content": "é"}, "logprobs": logprobs, "finish_reason": None}]}
     events = streamed(raw, delta(finish_reason="stop"), top_logprobs=1)
     expected = [{"token": "é", "logprob": -1, "bytes": [195, 169], "top_logprobs": [top]}]
@@ -158,6 +159,7 @@ def said(response: dict[str, Any]) -> dict[str, str]:
 
 
 @given(raws=st.lists(raw_chunk, max_size=6), cut=st.booleans())
+@example(raws=[{"choices": [{"logprobs": {"content": True}, "delta": {"content": "0"}}]}], cut=False)
 def test_any_chat_stream_gives_a_stream_of_the_grammar(raws: list[Any], cut: bool) -> None:
     response, chat = new_writer(reasoning={"summary": "auto"}), writer(include_usage=True)
     content, fault = b"", ApiError("upstream_error") if cut else None
