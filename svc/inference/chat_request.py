@@ -87,7 +87,7 @@ def drop_routing_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dic
     """Return `body` without the fields, at any depth, with which a proxy would use another destination or key.
 
     Texts, JSON schemas and the arguments of tool calls are kept. `metadata` is not: proxies read destinations from it. The fields
-    `ours`, which hold nothing of the caller's, are kept.
+    `ours`, which contain no input of the caller, are kept.
     """
     return {
         key: value
