@@ -1,9 +1,9 @@
 """Shapes of models and of the caller's own providers."""
 
-from svc.inference.providers import OWN_MODEL
+from svc.inference.catalog import KIND, MODEL_NAME
 from svc.routes.schemas.common import COUNT, SECONDS, TIMESTAMP, id_of
 from svc.server.interface import page_of
-from svc.shapes import boolean, json_object, list_of, nullable, one_of, string
+from svc.shapes import boolean, by_type, json_object, list_of, nullable, one_of, string
 
 _PRICING = json_object(
     "Pricing",
@@ -44,6 +44,8 @@ MODEL_LIST = json_object(
         "has_more": boolean.about("Always false: the list is complete.", False),
     },
 )
+_NAME = MODEL_NAME.about(example="llama3.2")
+_OWN_MODEL = by_type("a model", {str: _NAME, dict: json_object("OwnModel", {"id": _NAME, "kind": KIND})})
 PROVIDER = json_object(
     "Provider",
     {
@@ -51,7 +53,7 @@ PROVIDER = json_object(
         "name": string.about(example="mine"),
         "base_url": string.about("The normalized address.", "https://api.example.com/v1"),
         "api_key_hint": nullable(string).about("The last characters of the key. Null means that there is no key.", "…x4Qz"),
-        "models": nullable(list_of(OWN_MODEL)).about("The models that are offered. Null means all that the provider lists."),
+        "models": nullable(list_of(_OWN_MODEL)).about("The models that are offered. Null means all that the provider lists."),
         "created_at": TIMESTAMP,
     },
 )
