@@ -80,8 +80,8 @@ def _session(secret: bytes, account_id: str, issued_at: int, session_id: str) ->
 def session_account(secret: bytes, token: str, now_seconds: float) -> str | None:
     """Return the account id of a session token, or None if the token is not valid.
 
-    A valid token is exactly what is issued for its claims. That verifies its signature, algorithm, header, claims, lifetime and
-    base64 at once. Raises ApiError `session_expired` after its 8 hours.
+    A valid token is what is issued for its claims. That verifies signature, algorithm, header, claims, lifetime and base64.
+    Raises ApiError `session_expired` after 8 hours.
     """
     try:
         claims = orjson.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))

@@ -88,7 +88,7 @@ def _doctor(config: Config, options: argparse.Namespace) -> int:
 
 
 def _settings(here: Config) -> tuple[list[Finding], Config]:
-    """Return the settings to examine: those of the server that runs on this data folder, else `here`, those of this command."""
+    """Return the settings of the server that runs on this data folder, else `here`, those of this command."""
     about = "settings"
     try:
         answer = status.ask(here.data_dir, "settings")
@@ -256,7 +256,7 @@ def _options(config: Config) -> Iterator[Finding]:
     if config.smtp_url is None:
         yield Finding(FINE, "mail", "there is no mail server; 'svc user reset-link' prints links")
     if not config.local_posture and config.metrics_token is None:
-        yield Finding(LOOK, "metrics", "they are off. Set SVC_METRICS_TOKEN, and give it to Prometheus")
+        yield Finding(LOOK, "metrics", "they are off. Set SVC_METRICS_TOKEN")
     if config.payment_mode == "none":
         yield Finding(FINE, "payments", "none are accepted")
     elif config.payment_mode == "sandbox":
