@@ -33,7 +33,6 @@ RFC = re.compile(r"\bRFC\W?(\d+)")
 
 @cache
 def names() -> frozenset[str]:
-    """The paths of all files of the repository."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
     )

@@ -42,7 +42,6 @@ def tree_of(path: Path) -> ast.Module:
 
 @cache
 def nodes_of(path: Path) -> tuple[ast.AST, ...]:
-    """All that the tree of a file holds."""
     return tuple(ast.walk(tree_of(path)))
 
 

@@ -53,7 +53,6 @@ def test_operator_losses_are_counted_in_calls_and_micros() -> None:
 
 
 def full() -> str:
-    """The text with a sample of everything."""
     metrics = Metrics()
     metrics.count("POST", "/v1/chat/completions", 429, 1.5, "rate_limit_exceeded")
     metrics.count_commit(3, 0.0004)

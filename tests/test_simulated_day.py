@@ -41,7 +41,6 @@ class Clock:
 
 
 def serial_number(server: RunningServer) -> int:
-    """The certificate that the server shows now."""
     shown = ssl.get_server_certificate((server.host, server.port))
     return x509.load_pem_x509_certificate(shown.encode()).serial_number
 

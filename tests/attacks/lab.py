@@ -176,8 +176,6 @@ ATTACKS: dict[str, Attack] = {}
 
 
 def attack(about: str) -> Callable[[Play], Play]:
-    """Registers an attack."""
-
     def register(play: Play) -> Play:
         name = getattr(play, "__name__")  # noqa: B009 - a callable need not have one, for mypy
         ATTACKS[name] = Attack(name, about, play)

@@ -95,8 +95,6 @@ async def db(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 class Model:
-    """A model of the wallet."""
-
     def __init__(self) -> None:
         self.balance, self.holds, self.booked = 0, dict[str, int](), 0
 

@@ -86,7 +86,6 @@ async def ask(service: Service, headers: dict[str, str], text: Any, model: str =
 
 
 def streamed(answer: httpx.Response) -> str:
-    """The text of a streamed answer."""
     chunks = [orjson.loads(block[6:]) for block in answer.text.split("\n\n")[:-2]]
     return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk.get("choices", ()))
 

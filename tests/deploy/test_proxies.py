@@ -31,8 +31,6 @@ SETTINGS = {"SVC_TLS": "proxy", "SVC_TRUSTED_PROXIES": "127.0.0.1", "SVC_BASE_UR
 
 @dataclass
 class Proxy:
-    """A proxy that listens on 127.0.0.1."""
-
     port: int
     http_port: int
     ca: Path

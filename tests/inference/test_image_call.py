@@ -118,7 +118,6 @@ async def test_failed_storage_of_the_last_picture_stores_and_charges_nothing(lab
 
 
 async def kept(lab: Lab) -> list[str]:
-    """The names of the artifacts."""
     listed = (await lab.service.client.get("/artifacts", headers=lab.headers)).json()["data"]
     return [entry["name"] for entry in listed]
 

@@ -65,8 +65,6 @@ def catalog(base_url: str) -> str:
 
 @dataclass
 class Person:
-    """An account with a session and a key."""
-
     account_id: str
     session: dict[str, str]
     headers: dict[str, str]
@@ -121,7 +119,6 @@ class Lab:
         return micros
 
     async def debits(self, person: Person) -> list[dict[str, Any]]:
-        """The debits, the oldest first."""
         listed = (await self.get(person, "/billing/ledger?limit=100"))["data"]
         return [row for row in reversed(listed) if row["kind"] == "debit"]
 

@@ -61,7 +61,6 @@ class Setup:
         return as_sent([*sent, *writer.finish()])
 
     async def answer(self, model: str, **fields: Any) -> dict[str, Any]:
-        """The whole JSON answer."""
         writer = wire.ChunkWriter(**HEAD, include_usage=False, request={"messages": []})
         writer.whole = True
         async with contextlib.aclosing(self.chat(model, stream=False, **fields)) as raws:

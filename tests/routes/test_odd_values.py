@@ -159,7 +159,6 @@ class Walk:
 
     @property
     def target(self) -> str:
-        """Return the path with the account's ids."""
         return self.who.target(self.path, provider="github", identity="github")
 
     async def send(self, method: str, target: str, **options: Any) -> httpx.Response | None:

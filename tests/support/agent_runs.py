@@ -108,7 +108,6 @@ class Stream:
         return cls(reader, writer)
 
     async def head(self) -> None:
-        """Reads the answer's head."""
         lines = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         self.status = int(lines[0].split(" ")[1])
         self.headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
@@ -197,7 +196,6 @@ async def run_to_the_end(server: RunningServer, account: Account, goal: str, **f
 
 
 async def listed(client: httpx.AsyncClient, account: Account, path: str) -> list[dict[str, Any]]:
-    """All pages of a list."""
     found: list[dict[str, Any]] = []
     while True:
         after = f"&after={found[-1]['id']}" if found else ""

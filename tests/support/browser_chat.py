@@ -18,7 +18,6 @@ OVER = {"message": "The session is over.", "type": "authentication_error", "code
 
 
 async def say(page: Page, text: str) -> None:
-    """Sends a message."""
     await page.get_by_label("Message", exact=True).fill(text)
     await page.keyboard.press("Enter")
 

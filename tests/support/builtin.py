@@ -28,7 +28,6 @@ async def answers(model: str, messages: str | list[Body], **fields: Any) -> list
 
 
 async def choice(model: str, messages: str | list[Body], **fields: Any) -> Body:
-    """The first choice of the one completion."""
     (completion,) = await answers(model, messages, **fields)
     first: Body = completion["choices"][0]
     return first

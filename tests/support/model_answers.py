@@ -206,7 +206,6 @@ class Wanted:
         return {} if bare else {"id": "upstream-1", "object": kind, "created": 1, "model": f"path/{self.model}@main"}
 
     def completion(self) -> dict[str, Any]:
-        """The answer as JSON."""
         message: dict[str, Any] = {} if "no-ids" in self.commands else {"role": "assistant", "content": None}
         for delta in self._pieces():
             for name, value in delta.items():

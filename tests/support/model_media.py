@@ -10,7 +10,6 @@ RATE = 24_000
 
 
 def images(request: dict[str, Any], commands: frozenset[str], base_url: str) -> dict[str, Any]:
-    """The answer to an image request."""
     count = request.get("n") or 1
     count = 1 if "fewer" in commands else count + 3 if "too-many" in commands else 0 if "none" in commands else count
     encoded = base64.b64encode(PNG).decode() * (20_000 if "huge" in commands else 1)

@@ -68,7 +68,6 @@ class Browser:
         return await self.come_back(stand_in.authorize(await self.begin(provider), user or person()))
 
     async def sign_in(self, stand_in: StandIn, user: User | None = None, provider: str = "stub") -> dict[str, Any]:
-        """The session of a whole sign-in."""
         answer = await self.change(await self.arrive(stand_in, user, provider))
         assert answer.status_code == 200, answer.text
         session: dict[str, Any] = answer.json()

@@ -104,5 +104,4 @@ def event_body(
 
 
 def signed(body: bytes, now_seconds: float, secret: str = SECRET) -> dict[str, str]:
-    """The header of an event's delivery."""
     return {"stripe-signature": sign(secret.encode(), body, int(now_seconds))}

@@ -16,15 +16,12 @@ PASSWORD = "correct horse battery"
 
 @dataclass
 class Person:
-    """An account with a session and a key."""
-
     email: str
     session: str
     key: str
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of a request with the key."""
         return {"authorization": f"Bearer {self.key}"}
 
     @property

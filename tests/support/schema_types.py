@@ -9,7 +9,6 @@ _NAMES = {"string": "string", "integer": "number", "number": "number", "boolean"
 
 
 def type_of(schema: dict[str, Any]) -> str:
-    """Return the TypeScript type of a JSON schema."""
     variants = schema.get("anyOf") or schema.get("oneOf")
     kind = schema.get("type")
     if "$ref" in schema:
