@@ -228,7 +228,7 @@ def test_a_backup_is_restored_into_a_mount_point(tmp_path: Path, archive: Path, 
 @as_root
 @pytest.mark.slow
 @pytest.mark.needs("unshare", "nsenter")
-def test_backup_without_space_names_what_it_needs(tmp_path: Path, archive: Path, mounted: tuple[str, ...]) -> None:
+def test_backup_without_space_names_the_needed_bytes(tmp_path: Path, archive: Path, mounted: tuple[str, ...]) -> None:
     folder = tmp_path / "restored"
     restored(archive, folder)
     for target, variables in ((f"{tmp_path}/small/a.tar", ()), ("-", (f"TMPDIR={tmp_path}/small",))):

@@ -319,7 +319,7 @@ async def test_a_flood_of_unknown_keys_fetches_the_key_set_once_a_minute(
     assert await client.sign_in()  # the known key still works
 
 
-async def test_revoked_key_is_dropped_within_an_hour(client: Client, provider: StandIn, clocks: Clocks) -> None:
+async def test_revoked_key_is_refused_within_an_hour(client: Client, provider: StandIn, clocks: Clocks) -> None:
     await client.sign_in()
     provider.keys = [jwk("p256")]
     clocks.advance(3599)

@@ -70,7 +70,7 @@ def test_after_8_hours_a_session_has_expired(later: float) -> None:
     assert caught.value.code == "session_expired"
 
 
-def test_a_session_has_the_claims_of_contract_3_and_an_id_of_its_own() -> None:
+def test_session_has_the_required_claims_and_a_unique_id() -> None:
     decoded = jwt.decode(TOKEN, SECRET, algorithms=["HS256"], options={"verify_exp": False, "verify_iat": False})
     assert set(decoded) == {"iss", "sub", "iat", "exp", "jti"}
     assert decoded["exp"] - decoded["iat"] == 28_800
@@ -246,7 +246,7 @@ def test_key_is_prefix_36_random_characters_and_checksum() -> None:
         assert is_well_formed_key(token)
 
 
-def test_the_checksum_is_what_a_leak_scanner_would_compute() -> None:
+def test_checksum_is_crc32_of_the_key() -> None:
     body = "svc-v1-" + "0" * 36
     assert is_well_formed_key(body + base62(zlib.crc32(body.encode())))
 

@@ -38,7 +38,7 @@ def test_stream_and_json_agree_and_keep_the_limits(message: str, stops: list[str
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
 
 
-async def test_stream_comes_word_by_word() -> None:
+async def test_stream_is_sent_word_by_word() -> None:
     chunks = await answers("echo", "one two  three", stream=True)
     assert [chunk["choices"][0]["delta"].get("content") for chunk in chunks[:-1]] == ["", "one ", "two ", " ", "three", None]
 

@@ -41,7 +41,7 @@ async def test_forced_call_is_made_once_and_then_answered(forced: Any) -> None:
     assert "sunny" in final
 
 
-async def test_tool_choice_none_calls_nothing_and_named_calls_nothing_else() -> None:
+async def test_tool_choice_none_calls_no_tool_and_named_only_one() -> None:
     assert "84" in await text("assistant", GOAL, tools=AGENT_TOOLS, tool_choice="none")
     named = {"type": "function", "function": {"name": "generate_image"}}
     assert calls((await choice("assistant", GOAL, tools=AGENT_TOOLS, tool_choice=named))["message"]) == [DRAW]

@@ -298,7 +298,7 @@ WORDS = [
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12), st.integers(0, 3))
-def test_description_names_exactly_what_is_drawn(words: list[str], variation: int) -> None:
+def test_description_names_exactly_the_drawn_things(words: list[str], variation: int) -> None:
     scene, counted = drawn(" ".join(words), variation)
     if scene.place == "abstract":
         assert scene.description.startswith("An abstract composition of shapes")

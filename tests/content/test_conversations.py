@@ -67,7 +67,7 @@ async def test_the_first_message_titles_a_conversation_that_has_no_title(service
     assert (await get(service, headers, f"/conversations/{titled['id']}"))["title"] == "kept"
 
 
-async def test_a_deleted_conversation_is_gone_with_its_messages_and_words(service: Service, headers: dict[str, str]) -> None:
+async def test_deleting_a_conversation_deletes_its_messages_and_words(service: Service, headers: dict[str, str]) -> None:
     made, stays = await make(service, headers, title="zebra"), await make(service, headers, title="zebra")
     for conversation in (made, stays):
         await say(service, headers, conversation["id"], "a lion")

@@ -43,7 +43,7 @@ def test_one_stop_word_is_a_guess() -> None:
     assert language_of(["zebra"], 1) is None
 
 
-def test_a_stop_word_is_one_in_its_language_only() -> None:
+def test_stop_words_apply_only_to_their_language() -> None:
     for word, own in {"car": "fr", "son": "fr", "ben": "nl", "kind": "en", "war": "de"}.items():
         assert is_stop_word(word, own) and is_stop_word(word, None)
         assert not is_stop_word(word, "sv")

@@ -159,7 +159,7 @@ def test_short_word_is_enough_with_further_evidence(conn, ada, asked: str) -> No
     assert texts(conn, ada, "Where is tuna sold?") == []
 
 
-def test_a_passage_must_hold_enough_of_a_long_question(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+def test_passage_must_match_enough_of_a_long_question(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     say(conn, ada, "The orchestra rehearses in the gymnasium.")
     absent = ["whether", "kangaroos", "penguins", "dolphins", "elephants"]
     assert texts(conn, ada, f"which orchestra: {' '.join(absent[:4])}") == ["The orchestra rehearses in the gymnasium."]

@@ -74,7 +74,7 @@ OPERATIONS = st.lists(
 
 
 @given(OPERATIONS)
-def test_searches_find_what_is_stored_after_each_step(operations: list[set[str] | int | str]) -> None:
+def test_searches_match_the_stored_messages_after_each_step(operations: list[set[str] | int | str]) -> None:
     texts = Texts()
     for operation in operations:
         if isinstance(operation, set):

@@ -112,7 +112,7 @@ def test_refusal_may_name_several_fields_but_nothing_else() -> None:
         UpstreamFault("timeout"),
     ],
 )
-def test_any_other_fault_refuses_nothing(fault: UpstreamFault) -> None:
+def test_other_errors_refuse_no_field(fault: UpstreamFault) -> None:
     assert refused_fields(fault, ADDED) == set()
 
 
@@ -122,7 +122,7 @@ SAID = st.sampled_from([message for message, _ in SENTENCES]) | st.sampled_from(
 @given(
     st.text(max_size=12) | st.sampled_from(["'", '"', "x; ", "x\n"]), SAID, st.text(max_size=12) | st.sampled_from(["'", "; x"])
 )
-def test_quoted_text_after_other_text_refuses_nothing(before: str, said: str, after: str) -> None:
+def test_quoted_text_after_other_text_refuses_no_field(before: str, said: str, after: str) -> None:
     assert refused_fields(refusal(f"Invalid value: {before}{said}{after}"), ADDED) == set()
 
 

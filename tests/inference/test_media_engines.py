@@ -34,7 +34,7 @@ def test_few_accounts_cannot_use_all_slots() -> None:
             pass
 
 
-def test_slot_is_released_however_its_block_ends() -> None:
+def test_slot_is_released_at_any_end_of_its_block() -> None:
     slots = Slots(most=2, most_of_one=1)
     for _ in range(3):
         with pytest.raises(RuntimeError), slots.taken("a"):

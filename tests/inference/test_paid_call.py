@@ -236,7 +236,7 @@ LIMITS: list[tuple[int, dict[str, Any], dict[str, Any] | None]] = [
 
 
 @pytest.mark.parametrize(("micros", "asked", "sent"), LIMITS)
-async def test_output_limit_is_lowered_to_what_the_wallet_can_pay(
+async def test_output_limit_is_lowered_to_the_affordable_output(
     lab: Lab, micros: int, asked: dict[str, Any], sent: dict[str, Any] | None
 ) -> None:
     person = await lab.person(micros)

@@ -94,7 +94,7 @@ def ending_of(stream: wire.ChunkWriter) -> list[blocks.Chunk]:
 @example(
     [chunk("a", {}, {}, {}), *(chunk(text, {}, {"finish_reason": "stop"}, {}) for text in "bcd")], math.inf, [10**6], b"\n\n"
 )
-async def test_stream_parses_the_same_however_its_events_are_grouped(
+async def test_stream_parses_the_same_for_any_grouping_of_events(
     stream: list[dict[str, Any]], choice_bytes: float, sizes: list[int], ending: bytes
 ) -> None:
     data, cuts = b"".join(event_of(raw, ending) for raw in stream), itertools.accumulate(itertools.cycle(sizes))

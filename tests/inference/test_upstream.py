@@ -140,7 +140,7 @@ ODD_BUT_WHOLE = [
 
 
 @pytest.mark.parametrize("model", ODD_BUT_WHOLE)
-async def test_a_whole_answer_is_read_whatever_its_form(setup: Setup, model: str) -> None:
+async def test_stream_of_any_form_is_read(setup: Setup, model: str) -> None:
     async with asyncio.timeout(20):  # it waits for nothing that does not come
         chunks = await setup.chunks(model, provider=setup.provider(timeout_seconds=60.0))
     assert text_of(chunks) == ("You sent Bearer ***" if model == "echo-key" else TEXT)
@@ -149,7 +149,7 @@ async def test_a_whole_answer_is_read_whatever_its_form(setup: Setup, model: str
 
 
 @pytest.mark.parametrize("model", ["ok", "stream-for-json", "stream-for-json+no-done", "no-ids", "until-close", "bytewise"])
-async def test_a_json_answer_is_read_whatever_its_form(setup: Setup, model: str) -> None:
+async def test_json_answer_of_any_form_is_read(setup: Setup, model: str) -> None:
     answer = await setup.answer(model, n=2)
     assert answer["choices"][0]["message"]["content"] == TEXT
     assert answer["choices"][0]["finish_reason"] == "stop"
@@ -167,7 +167,7 @@ async def test_an_emoji_in_two_halves_is_joined(setup: Setup) -> None:
     assert text_of(await setup.chunks("halves")) == "a😀b"
 
 
-async def test_bytes_that_are_no_utf8_are_replaced(setup: Setup) -> None:
+async def test_invalid_utf_8_is_replaced(setup: Setup) -> None:
     assert "\ufffd" in text_of(await setup.chunks("bad-utf8+no-ids+echo", messages=[{"role": "user", "content": "a b He"}]))
 
 

@@ -59,7 +59,7 @@ def test_refusal_of_an_own_provider_names_it(status: int) -> None:
 
 
 @pytest.mark.parametrize(("asked", "told"), [(None, 1), (0.0, 1), (2.2, 3), (59.0, 59), (3600.0, 59)])
-def test_the_wait_is_a_whole_number_from_1_to_59(asked: float | None, told: int) -> None:
+def test_retry_after_is_an_integer_from_1_to_59(asked: float | None, told: int) -> None:
     fault = UpstreamFault("status", status=429, error=ERROR, retry_after_seconds=asked)
     theirs = upstream_errors.caller_error(fault, provider="here", byok=False)
     assert (theirs.status, theirs.headers["retry-after"], theirs.error["type"]) == (503, str(told), "upstream_error")

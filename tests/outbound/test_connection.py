@@ -87,7 +87,7 @@ chunked_bodies = st.lists(st.binary(min_size=1, max_size=40), max_size=6)
 
 
 @given(chunked_bodies, st.sampled_from(["length", "chunked", "close"]), st.lists(st.integers(0, 400), max_size=12), st.booleans())
-def test_the_body_is_the_same_however_the_bytes_are_split(pieces: list[bytes], kind: str, cuts: list[int], whole: bool) -> None:
+def test_body_is_the_same_for_any_split_of_bytes(pieces: list[bytes], kind: str, cuts: list[int], whole: bool) -> None:
     body = b"".join(pieces)
     answer = b"HTTP/1.1 200 OK\r\nx: y\r\n"
     if kind == "length":
@@ -317,7 +317,7 @@ async def test_slow_reader_causes_no_timeout() -> None:
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
 @both_loops
-async def test_memory_is_bounded_however_fast_the_server_sends(tls: bool, authority: Contexts) -> None:
+async def test_memory_is_bounded_for_a_fast_server(tls: bool, authority: Contexts) -> None:
     size = 64 << 20
     sent = 0
 

@@ -88,7 +88,7 @@ tokens = st.sampled_from(
 
 
 @given(st.lists(tokens, max_size=30).map(b"".join), st.lists(st.integers(0, 120), max_size=12))
-def test_events_are_the_same_however_the_bytes_are_split(stream: bytes, cuts: list[int]) -> None:
+def test_events_are_the_same_for_any_split_of_bytes(stream: bytes, cuts: list[int]) -> None:
     assert read(stream) == read(stream, cuts)
 
 

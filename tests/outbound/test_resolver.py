@@ -71,7 +71,7 @@ async def test_cancelled_lookup_counts_until_it_ends(names: Resolver) -> None:
     assert await names("fast.example", 80, "mallory") == ["127.0.0.1"], "it waits for a place, which comes"
 
 
-async def test_unanswered_name_leaves_nothing_open(names: Resolver) -> None:
+async def test_unanswered_name_closes_its_process_and_files(names: Resolver) -> None:
     await names("fast.example", 80)
     threads = threading.active_count()
     found = await asyncio.gather(*(names(f"slow{number}.example", 80, "mallory") for number in range(8)), return_exceptions=True)

@@ -210,7 +210,7 @@ async def test_the_list_of_models_has_every_model_with_kind_and_pricing(service:
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "model_not_found")
 
 
-async def test_an_alias_is_accepted_wherever_a_model_is_named(config: Config, clocks: Clocks, tmp_path: Path) -> None:
+async def test_alias_is_accepted_as_a_model_everywhere(config: Config, clocks: Clocks, tmp_path: Path) -> None:
     async with ModelServer() as upstream:
         (tmp_path / "catalog.toml").write_text(f"""
             default_model = "gpt-5"

@@ -390,7 +390,7 @@ async def test_counting_takes_no_admission(service: Service, headers: dict[str, 
     assert first.headers["x-ratelimit-remaining-requests"] == "19"
 
 
-async def test_10_000_blocks_and_huge_images_do_not_hold_the_event_loop(lab: Lab) -> None:
+async def test_10_000_blocks_and_large_images_do_not_block_the_event_loop(lab: Lab) -> None:
     many = [{"type": "text", "text": f"block {number}"} for number in range(9_999)]
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA" * (3 * 1024 * 1024)}}
     for content in (many, [image, {"type": "text", "text": "What is this?"}]):

@@ -24,7 +24,7 @@ def config(config: Config, upstream: ModelServer, tmp_path: Path) -> Config:  # 
 
 
 @pytest.mark.parametrize("kind", ["items", "texts", "image", "depth", "tools", "calls"])
-async def test_a_large_body_does_not_hold_the_event_loop(
+async def test_large_body_does_not_block_the_event_loop(
     lab: Lab,  # noqa: F811 - a fixture
     kind: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -55,7 +55,7 @@ async def test_a_large_body_does_not_hold_the_event_loop(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_long_answer_does_not_hold_the_event_loop(
+async def test_long_answer_does_not_block_the_event_loop(
     lab: Lab,  # noqa: F811 - a fixture
     stream: bool,
     monkeypatch: pytest.MonkeyPatch,

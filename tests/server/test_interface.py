@@ -79,7 +79,7 @@ def test_declaration_passes_through_guards_in_order() -> None:
     assert operation_of(lambda: None) is None
 
 
-def test_operation_has_what_its_guards_imply() -> None:
+def test_operation_documents_the_answers_of_its_guards() -> None:
     bare, guarded = operation(handler()), operation(outer(inner(handler())))
     assert set(guarded["responses"]) - set(bare["responses"]) == {"401", "429"}
     assert (bare["security"], guarded["security"]) == ([], [{"token": []}])
