@@ -127,7 +127,7 @@ def test_error_leaves_the_open_item_unfinished(code: str, told: str) -> None:
 def test_logprobs_are_those_of_openai() -> None:
     top = {"token": "H", "logprob": -0.5, "bytes": [72]}
     logprobs = {"content": [{"token": "é", "logprob": -1, "bytes": None, "top_logprobs": [top]}, {"token": 1}, None, "x"]}
-    logprobs["content"] += [{"token": "a", "logprob": 10**400}, {"token": "a", "logprob": None}]
+    logprobs["content"] += [{"token": "a", "logprob": 10**18}, {"token": "a", "logprob": None}]
     raw = {"choices": [{"index": 0, "delta": {"content": "é"}, "logprobs": logprobs, "finish_reason": None}]}
     events = streamed(raw, delta(finish_reason="stop"), top_logprobs=1)
     expected = [{"token": "é", "logprob": -1, "bytes": [195, 169], "top_logprobs": [top]}]
