@@ -141,13 +141,11 @@ def is_blank(value: str) -> bool:
 
 def text(most: int, *, least: int = 0, blank: bool = True, controls: bool = True) -> Shape[str]:
     """A string of `least` to `most` characters. The length is checked first: it bounds the cost of the other checks."""
-    length = f"of {least or 1} to {most} characters" if least or not blank else f"of at most {most} characters"
+    least = least if blank else max(least, 1)
+    length = f"of {least} to {most} characters" if least else f"of at most {most} characters"
     expected = f"a string {length}{'' if blank else ', not blank'}{'' if controls else ', without control characters'}"
-    schema: dict[str, Any] = {"type": "string", "maxLength": most}
-    if least or not blank:
-        schema["minLength"] = least or 1
-    if not controls:
-        schema["pattern"] = _LABEL_PATTERN
+    schema = {"type": "string", "maxLength": most, **({"minLength": least} if least else {})}
+    schema |= {} if controls else {"pattern": _LABEL_PATTERN}
 
     def accepts(value: Any) -> bool:
         return (
@@ -177,17 +175,15 @@ def matching(pattern: re.Pattern[str], expected: str, most: int) -> Shape[str]:
 def one_of(*allowed: str) -> Shape[str]:
     """One of a few words."""
     expected = f"one of {', '.join(allowed)}" if len(allowed) > 1 else allowed[0]
-    schema = {"enum": list(allowed)} if len(allowed) > 1 else {"const": allowed[0]}
-    return _shape(
-        lambda value: isinstance(value, str) and value in allowed, expected, {"type": "string", **schema}, example=allowed[0]
-    )
+    schema = {"type": "string", **({"enum": list(allowed)} if len(allowed) > 1 else {"const": allowed[0]})}
+    return _shape(lambda value: isinstance(value, str) and value in allowed, expected, schema, allowed[0])
 
 
 string: Shape[str] = _shape(lambda value: isinstance(value, str), "a string", {"type": "string"})
 filled: Shape[str] = _shape(
     lambda value: isinstance(value, str) and not is_blank(value),
     "a string that is not blank",
-    {"type": "string", "pattern": "\\S"},
+    {**string.schema, "pattern": "\\S"},
 )
 
 
