@@ -97,7 +97,7 @@ def database(server: RunningServer) -> Iterator[sqlite3.Connection]:
         yield tx
 
 
-def new_visitor(server: RunningServer, email: str | None = None, *, dollars: int = 0, **remembered: Any) -> Visitor:
+def new_visitor(server: RunningServer, email: str | None = None, *, dollars: float = 0, **remembered: Any) -> Visitor:
     """Signs up through the interface and puts `dollars` into the wallet. `remembered`: what else the page keeps in the browser,
     such as `model`.
 

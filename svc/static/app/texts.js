@@ -230,7 +230,7 @@ export const texts = {
     made: "created",
     used: "last used",
     neverUsed: "never used",
-    spent: "Spent",
+    spent: "spent",
     deleteNamed: (name) => `Delete key ${name}`,
     deleteTitle: "Delete this key?",
     deleteText: (name) => `Programs that use “${name}” stop working immediately. This cannot be undone.`,

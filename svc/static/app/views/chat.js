@@ -213,7 +213,7 @@ function Head({ thread, filedUnder }) {
         label=${t.project}
         items=${choices}
         trigger=${(toggle) => html`<button type="button" class="picker-button quiet" ...${toggle}>
-        ${project ? t.inProject(project.name) : t.noProject}</button>`}
+        <span>${project ? t.inProject(project.name) : t.noProject}</span></button>`}
       />`
     }
   </header>`;

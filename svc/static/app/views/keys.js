@@ -81,12 +81,9 @@ function Key({ of }) {
         <code>${of.key_prefix}…</code> · ${t.made} <${Time} at=${of.created_at} /> · ${
           of.last_used_at ? html`${t.used} <${Time} at=${of.last_used_at} />` : t.neverUsed
         }
+        ${of.spent_micros !== undefined && html` · ${t.spent} <${Money} micros=${of.spent_micros} />`}
       </p>
     </div>
-    ${
-      of.spent_micros !== undefined &&
-      html`<p class="quiet small">${t.spent} <${Money} micros=${of.spent_micros} /></p>`
-    }
     <${IconButton} icon="trash" label=${t.deleteNamed(of.name)} onClick=${remove} />
   </li>`;
 }
