@@ -70,6 +70,40 @@ async def test_answer_can_be_stopped_regenerated_and_edited(server: RunningServe
         await expect(page.locator(".said-user .said")).to_have_text("say second")
 
 
+async def test_stopped_regeneration_replaces_the_answer_and_can_be_edited(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="script") as page:
+        await say(page, "say first part\nwait 1000\nsay  and the rest")
+        await answered(page)
+        await page.get_by_role("button", name="Regenerate", exact=True).click()
+        await expect(page.locator(".live")).to_contain_text("first part")
+        await page.get_by_role("button", name="Stop").click()
+        await answered(page)
+        await expect(page.locator(".said-assistant .md")).to_have_text("first part")
+        await edit_last(page, "say second")
+        await expect(page.locator(".said-assistant:not(.live) .md")).to_have_text("second")
+        await page.reload()
+        await expect(page.locator(".said-user .said")).to_have_text("say second")
+
+
+async def test_regeneration_stopped_before_its_first_token_keeps_the_answer(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="script") as page:
+        await say(page, "say the answer")
+        await answered(page)
+        await page.route("**/v1/chat/completions", lambda lost: None, times=1)
+        await page.get_by_role("button", name="Regenerate", exact=True).click()
+        await page.get_by_role("button", name="Stop").click()
+        await answered(page)
+        await expect(page.locator(".said-assistant .md")).to_have_text("the answer")
+        await edit_last(page, "say second")
+        await expect(page.locator(".said-assistant:not(.live) .md")).to_have_text("second")
+
+
+async def edit_last(page: Page, text: str) -> None:
+    await page.get_by_role("button", name="Edit message").click()
+    await page.get_by_label("Edit your message").fill(text)
+    await page.keyboard.press("Enter")
+
+
 async def test_error_is_shown_in_place_with_a_retry(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="script", allow=["402", "503"]) as page:
         await say(page, "say half\ndrop")

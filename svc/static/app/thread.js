@@ -247,16 +247,16 @@ class Thread {
       answer: { reasoning: live.reasoning.peek() || null, duration_ms: Date.now() - live.startedAt },
     };
     // Keep the keys, and so the elements, of the answer in progress.
-    const kept = begun
-      ? (await this.#kept(question, live.stop.signal.aborted))?.map((message) =>
-          message.role === "user" ? { ...message, key: question.key } : { ...message, key, omitted },
-        )
-      : null;
+    const stopped = live.stop.signal.aborted;
+    const found = begun || stopped ? await this.#kept(question, replaced, stopped) : null;
+    const kept = found?.map((message) =>
+      message.role === "user" ? { ...message, key: question.key } : { ...message, key, omitted },
+    );
     batch(() => {
       const before = this.messages.peek().filter(({ id }) => id !== question.id);
       if (kept) this.messages.value = [...before, ...kept];
       else if (begun) this.messages.value = [...before, written, answer];
-      else if (error && replaced.length)
+      else if (replaced.length)
         this.messages.value = [...before, ...replaced]; // the replaced messages are still stored
       else this.messages.value = [...before, written];
       this.live.value = null;
@@ -270,14 +270,20 @@ class Thread {
         : null;
     });
     // Unsent text is restored after a reload.
-    if (!begun && !draftOf(this.id)) keepDraft(this.id, question.content);
-    if (begun && draftOf(this.id) === question.content) keepDraft(this.id, "");
-    if (begun) this.#tellList();
+    const isStored = begun || Boolean(kept);
+    const isNew = !isStored && !replaced.some(({ content }) => content === question.content);
+    if (isNew && !draftOf(this.id)) keepDraft(this.id, question.content);
+    if (isStored && draftOf(this.id) === question.content) keepDraft(this.id, "");
+    if (isStored) this.#tellList();
     wallet.reload();
   }
 
-  /** Return the latest stored question and answer, or null. A stopped answer is stored a moment later. */
-  async #kept(question, stopped) {
+  /**
+   * Return the latest stored question and answer, or null. A stopped answer is stored a moment later, and the
+   * messages that it replaces are stored until then.
+   */
+  async #kept(question, replaced, stopped) {
+    const old = new Set([...this.messages.peek(), ...replaced].map(({ id }) => id));
     for (let turn = 0; turn < (stopped ? 6 : 2); turn++) {
       try {
         const { data } = await api.conversations.messages(this.id, { limit: 2 });
@@ -286,10 +292,10 @@ class Thread {
           asked?.role === "user" &&
           answer.role === "assistant" &&
           asked.content === question.content &&
-          !this.#knows(asked.id)
+          !old.has(asked.id)
         )
           return [asked, answer];
-        if (answer?.role === "user" && answer.content === question.content && !this.#knows(answer.id))
+        if (answer?.role === "user" && answer.content === question.content && !old.has(answer.id))
           return [answer];
       } catch {
         /* then what was written here stays */
@@ -326,8 +332,17 @@ class Thread {
   }
 
   /** Send a stored question with a new text and replace all later messages. */
-  edit(message, text, model) {
-    return this.send({ text, model, replaces: message.unkept ? null : message.id });
+  async edit(message, text, model) {
+    if (message.unkept) return this.send({ text, model });
+    return this.send({ text, model, replaces: await this.#storedId(message) });
+  }
+
+  /** Return the id of a stored message. A stopped answer may have been stored after `#settle`. */
+  async #storedId(message) {
+    if (message.id !== message.key) return message.id;
+    await this.refresh();
+    const { id, key } = this.messages.peek().findLast(({ role }) => role === "user") ?? message;
+    return id === key ? null : id;
   }
 }
 
