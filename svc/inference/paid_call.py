@@ -76,8 +76,8 @@ class Bill:
 class PaidCall:
     """One call of a model, from its hold to its settlement. Each kind of call adds `hold_in` and `bill`.
 
-    `async with call:` reserves, and settles exactly once, however the block ends. An agent's first call is reserved in the
-    transaction that stores the run, and its last one ends in the transaction that stores the run's end.
+    `async with call:` reserves, and settles exactly once, however the block ends. The transaction that stores an
+    agent's run also reserves its first call. The one that stores the run's end also ends the last call.
     `paid` is whether the model has a price. `also` is written with the settlement. `log_fields` are for the log: model,
     amounts, cost in micros, upstream time in milliseconds.
     """
