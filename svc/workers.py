@@ -4,7 +4,6 @@ submit -> JobQueue -> a worker's thread takes jobs and runs them -> _finish on t
 """
 
 import asyncio
-import contextlib
 import sqlite3
 import threading
 from collections import OrderedDict, deque
@@ -111,34 +110,20 @@ Finish = Callable[[list[Job], list[Outcome]], None]
 Run = Callable[[sqlite3.Connection, JobQueue, Finish], bool]
 
 
-class _Worker:
-    """A connection and its thread."""
-
-    conn: sqlite3.Connection
-
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        self._connect = connect
-        self._connection: aiosqlite.Connection | None = None
+class _Worker(aiosqlite.Connection):
+    """A connection and its thread. aiosqlite cannot run a function on it publicly; tests/test_db.py checks its private names."""
 
     async def open(self) -> None:
         """Open the connection on its thread. Raises what `connect` raises."""
-        connection = aiosqlite.Connection(self._connect, iter_chunk_size=64)
         try:
-            await connection
+            await self
         except BaseException:
             # aiosqlite stops its thread without waiting for it: the thread would call an event loop that is closed.
-            await asyncio.to_thread(connection._thread.join)
+            await asyncio.to_thread(self._thread.join)
             raise
-        # aiosqlite has no public call that runs a whole function on its thread; tests/test_db.py checks these two.
-        self.conn, self._tx = connection._conn, connection._tx
-        self._connection = connection
 
-    def call(self, fn: Callable[[], T], done: "asyncio.Future[T] | None" = None) -> None:
-        self._tx.put_nowait((done, fn))
-
-    async def close(self) -> None:
-        if self._connection is not None:
-            await self._connection.close()
+    def call(self, fn: Callable[[], object]) -> None:
+        self._tx.put_nowait((None, fn))
 
 
 class Pool:
@@ -146,7 +131,7 @@ class Pool:
 
     def __init__(self, connect: Callable[[], sqlite3.Connection], run: Run, workers: int = 1) -> None:
         self._run = run
-        self._workers = [_Worker(connect) for _ in range(workers)]
+        self._workers = [_Worker(connect, iter_chunk_size=64) for _ in range(workers)]
         self._busy: set[_Worker] = set()
         self._queue = JobQueue()
         self._more = False  # the writer has work that is not in the queue
@@ -189,18 +174,12 @@ class Pool:
 
     async def outside(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """Run `fn(conn)` on the first worker between two batches, for what no transaction may contain."""
-        done: asyncio.Future[T] = self._loop.create_future()
-        self._workers[0].call(lambda: fn(self._workers[0].conn), done)
-        return await done
+        result: T = await self._workers[0]._execute(fn, self._workers[0]._conn)  # type: ignore[no-untyped-call]
+        return result
 
     def soon(self, fn: Callable[[sqlite3.Connection], object]) -> None:
-        """As `outside`, from any thread and without waiting for it."""
-
-        def run() -> None:
-            with contextlib.suppress(sqlite3.Error):
-                fn(self._workers[0].conn)
-
-        self._workers[0].call(run)
+        """Run `fn` as `outside` does, from any thread and without waiting for it. Its errors are ignored."""
+        self._workers[0].call(lambda: fn(self._workers[0]._conn))
 
     def _start_soon(self) -> None:
         if not self._starting:
@@ -229,7 +208,7 @@ class Pool:
         def finish(jobs: list[Job], outcomes: list[Outcome]) -> None:
             self._loop.call_soon_threadsafe(self._finish, jobs, outcomes)
 
-        more = self._run(worker.conn, self._queue, finish)
+        more = self._run(worker._conn, self._queue, finish)
         self._loop.call_soon_threadsafe(self._ended, worker, more)
 
     def _finish(self, jobs: list[Job], outcomes: list[Outcome]) -> None:

@@ -694,6 +694,7 @@ async def test_used_private_parts_of_aiosqlite_exist() -> None:
 
         connection._tx.put_nowait((None, work))
         assert await asyncio.wait_for(done, 5) == (1, True)
+        assert await connection._execute(id, connection._conn) == id(connection._conn) and connection._thread.is_alive()
 
 
 WRITER = """
