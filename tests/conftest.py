@@ -63,10 +63,14 @@ def pytest_configure() -> None:
         os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 
+gc.disable()  # until the tests are collected: what is imported by then stays
+
+
 def pytest_collection_finish() -> None:
     """Keep imported objects out of garbage collections, which some tests run."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @dataclass
