@@ -130,9 +130,14 @@ export function Empty({ icon, title, text, children }) {
 
 /**
  * An error with an action: no funds links to the wallet, a limit counts down, a lost connection can be
- * retried.
+ * retried, and is retried when the browser is online again unless `manual`.
  */
-export function Failed({ error, retry, children }) {
+export function Failed({ error, retry, manual, children }) {
+  const wasOffline = useRef(false);
+  useEffect(() => {
+    if (error.status !== 0 || !online.value) wasOffline.current = error.status === 0;
+    else if (wasOffline.current && !manual) retry?.();
+  }, [error, online.value]);
   const left = useCountdown(error.retryAfter, error);
   const offline = error.status === 0;
   const text = offline ? (online.value ? t.unreachable : t.offline) : error.message;
@@ -204,14 +209,20 @@ export function List({ of, empty, children, class: extra = "list", as = "ul" }) 
     }`;
 }
 
+/** Focus the view, so that the next Tab starts there and not at the top of the page. */
+export const focusContent = () => document.getElementById("content")?.focus({ preventScroll: true });
+
 /** A modal dialog; Escape or a click outside closes it. `footer`: its buttons. */
 export function Dialog({ title, onClose, footer, wide, children, class: extra, dismissable = true }) {
   const dialog = useRef(null),
     id = useId();
   useLayoutEffect(() => {
-    const before = /** @type {HTMLElement | null} */ (document.activeElement);
-    dialog.current.showModal();
-    return () => before?.isConnected && before.focus();
+    const box = dialog.current;
+    box.showModal();
+    return () => {
+      box.close(); // also focuses the element that had the focus before
+      if (document.activeElement === document.body) focusContent();
+    };
   }, []);
   const cancel = (event) => {
     event.preventDefault();
@@ -391,9 +402,15 @@ function Toast({ text, action, kind, seconds, end }) {
 /** The layer above every view: the confirmation dialog and the toasts. */
 export function Overlays() {
   const asked = question.value;
-  const answer = (yes) => {
+  const answer = async (yes) => {
     question.value = null;
     asked.resolve(yes);
+    if (!yes || !asked.danger) return;
+    // The deleted entry has the focus; it disappears.
+    await new Promise((resolve) => {
+      setTimeout(resolve);
+    });
+    focusContent();
   };
   return html`
     ${

@@ -1,4 +1,5 @@
-// The composer: text kept as a draft, images by paste, drop or file dialog, and a button to send or stop.
+// The composer: text kept as a draft, images by paste, file dialog or drop anywhere in the window, and a
+// button to send or stop.
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { IconButton, toast } from "./components.js";
@@ -31,6 +32,34 @@ export function Composer({ id, busy, onSend, onStop, onEditLast }) {
     if (matchMedia("(hover: hover)").matches) area.current.focus({ preventScroll: true });
     return () => removeEventListener("svc-draft", put);
   }, [id]);
+  useEffect(() => {
+    const takesFiles = (event) =>
+      event.dataTransfer.types.includes("Files") && !document.querySelector("dialog[open]");
+    const onDrag = (event) => {
+      if (!takesFiles(event)) return;
+      event.preventDefault();
+      event.dataTransfer.dropEffect = "copy";
+      dragging.value = true;
+    };
+    const onLeave = (event) => {
+      if (!event.relatedTarget) dragging.value = false; // outside the window
+    };
+    const onDrop = (event) => {
+      dragging.value = false;
+      if (!takesFiles(event)) return;
+      event.preventDefault();
+      add(event.dataTransfer.files);
+    };
+    const on = /** @type {const} */ ([
+      ["dragover", onDrag],
+      ["dragleave", onLeave],
+      ["drop", onDrop],
+    ]);
+    for (const [name, act] of on) addEventListener(name, act);
+    return () => {
+      for (const [name, act] of on) removeEventListener(name, act);
+    };
+  }, []);
   useLayoutEffect(() => {
     // as high as its text
     area.current.style.height = "auto";
@@ -73,29 +102,12 @@ export function Composer({ id, busy, onSend, onStop, onEditLast }) {
     event.preventDefault();
     add(event.clipboardData.files);
   };
-  const onDrag = (event) => {
-    if (event.dataTransfer.types.includes("Files")) {
-      event.preventDefault();
-      dragging.value = true;
-    }
-  };
-  const onDrop = (event) => {
-    dragging.value = false;
-    if (!event.dataTransfer.files.length) return;
-    event.preventDefault();
-    add(event.dataTransfer.files);
-  };
   return html`<form
     class="composer ${dragging.value ? "composer-drop" : ""}"
     onSubmit=${(event) => {
       event.preventDefault();
       send();
     }}
-    onDragOver=${onDrag}
-    onDragLeave=${() => {
-      dragging.value = false;
-    }}
-    onDrop=${onDrop}
   >
     ${
       pictures.value.length > 0 &&

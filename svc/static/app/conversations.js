@@ -15,6 +15,8 @@ const SEARCH_AFTER_MS = 180;
 const DAY_MS = 24 * 3600 * 1000;
 
 export const search = signal("");
+/** The conversation that was last renamed or moved here. */
+export const changed = signal(/** @type {Api.Conversation} */ (null));
 const projectId = signal("");
 // Ids that are hidden before and after their deletion
 const deleted = remembered("deleted", [], sessionStorage);
@@ -44,26 +46,21 @@ export const focusSearch = () => document.getElementById("conversation-search")?
 /** A text of a search's `matches`, with the found words in <mark> elements. */
 const marked = ({ parts }) => parts.map(({ text, found }) => (found ? html`<mark>${text}</mark>` : text));
 
-async function rename(conversation, title) {
-  if (!title.trim() || title === conversation.title) return;
+async function change(conversation, changes) {
   try {
-    list.put(
-      await api.conversations.change(conversation.id, {
-        title: title.trim().slice(0, limits.conversation.title.maxlength),
-      }),
-    );
+    changed.value = await api.conversations.change(conversation.id, changes);
+    list.put(changed.value);
   } catch (error) {
     toast(error.message, { kind: "bad" });
   }
 }
 
-async function moveTo(conversation, project_id) {
-  try {
-    list.put(await api.conversations.change(conversation.id, { project_id }));
-  } catch (error) {
-    toast(error.message, { kind: "bad" });
-  }
+function rename(conversation, title) {
+  if (!title.trim() || title === conversation.title) return;
+  change(conversation, { title: title.trim().slice(0, limits.conversation.title.maxlength) });
 }
+
+const moveTo = (conversation, project_id) => change(conversation, { project_id });
 
 const hide = (id) => {
   deleted.value = [...deleted.peek(), id];
@@ -102,13 +99,16 @@ async function deleteNow(id) {
 function removeLater({ id, title }) {
   hide(id);
   pending.add(id);
-  if (route.peek().name === "chat" && route.peek().path[0] === id) go(link("chat"));
+  const isOpen = (shownId) => route.peek().name === "chat" && route.peek().path[0] === shownId;
+  const wasOpen = isOpen(id);
+  if (wasOpen) go(link("chat"));
   toast(t.deleted(title ?? t.untitled), {
     action: {
       label: texts.common.undo,
       onSelect() {
         pending.delete(id);
         unhide(id);
+        if (wasOpen && isOpen(undefined)) go(link("chat", id));
       },
     },
     onGone() {
@@ -164,7 +164,7 @@ export function Conversations({ onChoose }) {
       /** @type {HTMLElement} */ (document.querySelector(".conversation a")).click();
     }
   };
-  return html`<section class="conversations" aria-label=${t.title}>
+  return html`<section class="conversations" aria-label=${t.title} onKeyDown=${moveFocus}>
     <div class="conversation-search">
       <input
         id="conversation-search"
@@ -191,6 +191,18 @@ export function Conversations({ onChoose }) {
     </div>
     <${Entries} onChoose=${onChoose} />
   </section>`;
+}
+
+/** Move the focus between the search and the conversations with the arrow keys. */
+function moveFocus(event) {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const stops = /** @type {HTMLElement[]} */ ([
+    ...event.currentTarget.querySelectorAll("#conversation-search, .conversation > a"),
+  ]);
+  const to = stops[stops.indexOf(event.target) + step];
+  if (!step || !stops.includes(event.target) || !to) return;
+  event.preventDefault();
+  to.focus();
 }
 
 const shown = () => list.items.value?.filter(({ id }) => !deleted.value.includes(id));

@@ -1,9 +1,9 @@
 // Start the page: finish a sign-in with a provider, then show the sign-in form or the shell with the current
 // view.
-import { effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import { Component, render } from "preact";
 import { useEffect } from "preact/hooks";
-import { api, session, signedIn } from "./api.js";
+import { api, online, session, signedIn } from "./api.js";
 import { Button, Failed, Loading, Overlays, toast } from "./components.js";
 import { html } from "./html.js";
 import { go, route } from "./router.js";
@@ -48,7 +48,7 @@ async function load(name, from) {
 function Lazy({ name, from, ...props }) {
   useEffect(() => {
     if (!loaded.peek()[name]?.component) load(name, from);
-  }, [name]);
+  }, [name, online.value]);
   const { component, error } = loaded.value[name] ?? {};
   if (component) return html`<${component} ...${props} />`;
   if (!error) return html`<${Loading} />`;
@@ -116,11 +116,19 @@ function tellTrouble(text) {
   else signInTrouble.value = text;
 }
 
+const viewName = computed(() => route.value.name);
 effect(() => {
-  const title = session.value ? texts.views[route.value.name] : texts.signIn.signIn;
+  const title = session.value ? texts.views[viewName.value] : texts.signIn.signIn;
   document.title = `${title} · ${texts.name}`;
 });
 addEventListener("hashchange", takeFragment);
+// A file that is dropped where no view takes it must not replace the page.
+for (const name of ["dragover", "drop"])
+  addEventListener(name, (/** @type {DragEvent} */ event) => {
+    if (event.defaultPrevented || !event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = "none";
+  });
 if (session.peek()) VIEWS[route.peek().name](); // load the view's module in parallel with the shell's
 await takeFragment();
 render(html`<${App} />`, document.getElementById("app"));

@@ -1,8 +1,8 @@
 // A conversation: its messages, the answer in progress, and their actions. A thread continues while another
 // view is shown.
-import { batch, signal } from "@preact/signals";
+import { batch, effect, signal } from "@preact/signals";
 import { api, wasAborted } from "./api.js";
-import { listAgain, used } from "./conversations.js";
+import { changed, listAgain, used } from "./conversations.js";
 import { draftOf, keepDraft } from "./drafts.js";
 import { pictureParts } from "./pictures.js";
 import { wallet } from "./state.js";
@@ -17,6 +17,11 @@ otherTabs.onmessage = ({ data: id }) => {
   threads.get(id)?.refresh();
   listAgain();
 };
+
+effect(() => {
+  const thread = threads.get(changed.value?.id);
+  if (thread) thread.conversation.value = changed.value;
+});
 
 /** The thread of a conversation. Without an id, the first message creates the conversation. */
 export function threadOf(id) {

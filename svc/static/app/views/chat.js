@@ -79,7 +79,7 @@ function Conversation({ thread, projectId, messageId }) {
   );
   const title = thread.conversation.value?.title;
   useEffect(() => {
-    if (title) document.title = `${title} · ${texts.name}`;
+    document.title = `${title ?? texts.views.chat} · ${texts.name}`;
   }, [title]);
   const editLast = () => {
     const last = messages?.findLast(({ role }) => role === "user");
@@ -136,6 +136,7 @@ function Conversation({ thread, projectId, messageId }) {
               ${
                 problem &&
                 html`<${Failed}
+                  manual
                   error=${problem.error}
                   retry=${() => {
                     scroll.follow();

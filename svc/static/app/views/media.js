@@ -189,7 +189,7 @@ function Pictures() {
       ${
         error.value &&
         error.value.param !== "prompt" &&
-        html`<${Failed} error=${error.value} retry=${draw} />`
+        html`<${Failed} manual error=${error.value} retry=${draw} />`
       }
       <div class="actions">
         <${Button}
@@ -410,7 +410,7 @@ function Sounds() {
       ${
         error.value &&
         !["input", "voice"].includes(error.value.param) &&
-        html`<${Failed} error=${error.value} retry=${speak} />`
+        html`<${Failed} manual error=${error.value} retry=${speak} />`
       }
       <div class="actions">
         <${Button} kind="primary" type="submit" icon="sound" busy=${busy.value} disabled=${!now.text.trim()}>

@@ -102,7 +102,7 @@ function Provider({ of }) {
         ]}
       />
     </div>
-    ${error && html`<${Failed} error=${error} retry=${run} />`}
+    ${error && html`<${Failed} manual error=${error} retry=${run} />`}
     ${
       listed &&
       html`<${Notice} kind=${listed.length ? "good" : "warn"} icon=${listed.length ? "check" : "warning"}>

@@ -238,7 +238,7 @@ function Export() {
   return html`<div class="card stack">
     <p>${t.exportText}</p>
     ${progress.value !== null && html`<${Progress} label=${t.exporting(bytes(progress.value))} />`}
-    ${error.value && html`<${Failed} error=${error.value} retry=${save} />`}
+    ${error.value && html`<${Failed} manual error=${error.value} retry=${save} />`}
     <div class="actions">
       <${Button} icon="download" busy=${progress.value !== null} onClick=${save}>${t.exportAction}<//>
     </div>
