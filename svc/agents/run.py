@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 from svc import quota
 from svc.agents import loop, runs
-from svc.agents.run_media import RunMedia
 from svc.agents.run_stream import Record, run_blocks
 from svc.agents.runs import RunOutcome
-from svc.agents.tools import AgentTool, RunContext, Toolbox, file_fields
+from svc.agents.tools import AgentTool, RunContext, RunMedia, Toolbox, file_fields
 from svc.content import artifacts, history
 from svc.errors import ApiError, describe
 from svc.ids import new_id

@@ -13,7 +13,7 @@ from svc.inference.blocks import error_event
 from svc.routes.completion import payer_of
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_LIST, RUN_TEXT
-from svc.routes.schemas.refusals import MODEL_NOT_FOUND, NO_FUNDS, NO_ROOM, PROJECT_NOT_FOUND
+from svc.routes.schemas.common import MODEL_NOT_FOUND, NO_FUNDS, NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, item_id, parameter

@@ -17,8 +17,8 @@ from svc.content.contents import CHUNK_BYTES, CONTENT_BYTES
 from svc.db import Database
 from svc.errors import ApiError
 from svc.routes.projects import IN_PROJECT, project_filter
+from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND
 from svc.routes.schemas.content import ARTIFACT, ARTIFACT_LIST, SHA256
-from svc.routes.schemas.refusals import NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.bodies import read_chunks
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller

@@ -11,8 +11,7 @@ from svc.billing import checkout_cookie
 from svc.errors import ApiError
 from svc.routes.links import send_verification
 from svc.routes.schemas.accounts import SESSION
-from svc.routes.schemas.headers import CHECKOUT_COOKIE_HEADER
-from svc.routes.schemas.refusals import STORAGE
+from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, STORAGE
 from svc.server.context import context_of
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request

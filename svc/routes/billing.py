@@ -8,7 +8,7 @@ from svc import quota
 from svc.billing import usage, wallet
 from svc.billing.payments import MICROS_PER_CENT
 from svc.routes.schemas.billing import BILLING_ACCOUNT, LEDGER, PAYMENT_EVENT, USAGE, WEBHOOK_RECEIPT
-from svc.routes.schemas.refusals import STORAGE
+from svc.routes.schemas.common import STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller

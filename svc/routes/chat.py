@@ -17,8 +17,8 @@ from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
 from svc.routes.completion import BODY_BYTES, make_off_loop, payer_of, respond
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, CHAT_TEXT
+from svc.routes.schemas.common import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
 from svc.routes.schemas.models import MODEL, MODEL_LIST
-from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, parameter, path_id
 from svc.server.state import Request

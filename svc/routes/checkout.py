@@ -21,8 +21,7 @@ from svc.ids import new_id
 from svc.money import dollars
 from svc.routes.auth import checked_login
 from svc.routes.schemas.billing import CHECKOUT_FORM, CHECKOUT_SIGN_IN_FORM
-from svc.routes.schemas.headers import CHECKOUT_COOKIE_HEADER
-from svc.routes.schemas.refusals import STORAGE
+from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import KIB
 from svc.server.interface import Answer, Body, Item, Refusal, Section, header, implies, parameter, path_id

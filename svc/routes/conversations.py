@@ -11,8 +11,8 @@ from svc.content.conversations import CONVERSATION_FIELDS, NEW_MESSAGE, Conversa
 from svc.content.history import Message
 from svc.db import Page
 from svc.routes.projects import IN_PROJECT, project_filter
+from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND
 from svc.routes.schemas.content import CONVERSATION, CONVERSATION_LIST, MESSAGE, MESSAGE_LIST
-from svc.routes.schemas.refusals import NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Section, item_id, parameter
 from svc.server.state import Request

@@ -11,14 +11,14 @@ from typing import Annotated, NamedTuple
 
 from starlette.responses import Response
 
-from svc.auth import accounts, links, tokens
+from svc.auth import accounts, identities, links, oauth_flows, tokens
 from svc.auth.accounts import Account
 from svc.auth.emails import EMAIL
 from svc.auth.mail import Mail
 from svc.errors import ApiError
-from svc.routes import email_verification
+from svc.inference import providers
 from svc.routes.schemas.accounts import PASSWORD_RESET_ACCEPTED, VERIFICATION_ACCEPTED
-from svc.routes.schemas.refusals import STORAGE
+from svc.routes.schemas.common import STORAGE
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request, State
@@ -49,6 +49,35 @@ If you did not create the account, do not open the link. To take over the
 account, use "Forgot your password?" at {base_url}
 """
 _TOKEN = text(10_000, least=1).about("The part of the link after `#`.")
+
+
+def verify_address(
+    tx: sqlite3.Connection, account_id: str, now_seconds: float, *, by_identity: tuple[str, str] | None = None
+) -> None:
+    """Mark the address as verified. The first time, delete what another person may have made before.
+
+    That is: identities (except the issuer and subject `by_identity`, which verified the address), unfinished sign-ins, and a
+    default model of an own provider. Checkout cookies made before are not valid any more.
+    """
+    if not accounts.verify_email(tx, account_id, now_seconds):
+        return
+    identities.delete_identities(tx, account_id, but=by_identity)
+    oauth_flows.delete_flows(tx, account_id)
+    account = accounts.account_by_id(tx, account_id)
+    if account is not None and account.default_model is not None:
+        name, _, _ = account.default_model.partition("/")
+        if providers.provider_by_name(tx, account_id, name) is not None:
+            accounts.update_account(tx, account_id, {"default_model": None})
+
+
+def delete_keys_and_providers(tx: sqlite3.Connection, account_id: str) -> None:
+    """Delete all API keys and own model providers, and a default model of such a provider."""
+    while tokens.delete_some_keys(tx, account_id):
+        pass
+    names = providers.delete_providers(tx, account_id)
+    account = accounts.account_by_id(tx, account_id)
+    if account is not None and account.default_model is not None and account.default_model.partition("/")[0] in names:
+        accounts.update_account(tx, account_id, {"default_model": None})
 
 
 class PasswordReset(NamedTuple):
@@ -138,9 +167,9 @@ def _reset(tx: sqlite3.Connection, token: str, password_hash: str, delete_keys: 
     link = links.use_link(tx, "reset", token, now_seconds)
     accounts.set_password(tx, link.account_id, password_hash)
     if link.by_mail:
-        email_verification.verify_email(tx, link.account_id, now_seconds)
+        verify_address(tx, link.account_id, now_seconds)
     if delete_keys:
-        email_verification.delete_keys_and_providers(tx, link.account_id)
+        delete_keys_and_providers(tx, link.account_id)
 
 
 @describes(
@@ -159,7 +188,7 @@ async def verify_email(request: Request, body: VerifyEmail) -> Response:
 
 def _verify(tx: sqlite3.Connection, token: str, now_seconds: float) -> None:
     link = links.use_link(tx, "verify", token, now_seconds)
-    email_verification.verify_email(tx, link.account_id, now_seconds)
+    verify_address(tx, link.account_id, now_seconds)
 
 
 @describes_account(

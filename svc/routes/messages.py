@@ -7,8 +7,8 @@ from starlette.responses import Response
 from svc.inference.formats.messages_request import counted_tokens, translate
 from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.routes.completion import BODY_BYTES, answer_in_format, make_off_loop
+from svc.routes.schemas.common import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
 from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, MESSAGES_TEXT, TOKEN_COUNT
-from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request

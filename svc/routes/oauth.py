@@ -14,9 +14,9 @@ from svc.auth.emails import EMAIL, same_email
 from svc.auth.oauth import Flow, Identity, SignInProvider, new_flow
 from svc.db import Page
 from svc.errors import ApiError
-from svc.routes import email_verification
+from svc.routes.links import verify_address
 from svc.routes.schemas.accounts import IDENTITY_LIST, IDENTITY_PROVIDER_LIST, LINKING_BEGUN
-from svc.routes.schemas.headers import LOCATION_HEADER, OAUTH_COOKIE_HEADER
+from svc.routes.schemas.common import LOCATION_HEADER, OAUTH_COOKIE_HEADER
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Item, Refusal, Section, item_id, parameter, path_id
 from svc.server.openapi import REFERRER_POLICY
@@ -255,7 +255,7 @@ def _verify_email(tx: sqlite3.Connection, account_id: str, identity: Identity, n
     account = accounts.account_by_id(tx, account_id)
     same = account is not None and identity.email is not None and same_email(identity.email, account.email)
     if same and identity.email_verified:
-        email_verification.verify_email(tx, account_id, now_seconds, by_identity=(identity.issuer, identity.subject))
+        verify_address(tx, account_id, now_seconds, by_identity=(identity.issuer, identity.subject))
 
 
 def _usable(identity: Identity) -> Identity:

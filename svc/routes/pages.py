@@ -9,20 +9,50 @@ import functools
 import gzip
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import orjson
 from starlette.responses import Response
 
+from svc.auth import tokens
+from svc.billing import payments
+from svc.content import search
+from svc.content.artifacts import NEW_ARTIFACT
+from svc.content.conversations import CONVERSATION_FIELDS, NEW_MESSAGE
+from svc.content.projects import NEW_PROJECT
+from svc.content.support import NEW_SUPPORT
 from svc.errors import ApiError
-from svc.routes.page_limits import page_limits
+from svc.inference.providers import NEW_PROVIDER
+from svc.money import MICROS_PER_DOLLAR
+from svc.routes.agents import NEW_RUN
+from svc.routes.auth import SIGN_UP
+from svc.routes.media_bodies import IMAGE
+from svc.routes.user import NEW_KEY
 from svc.server.interface import Answer, Content, Refusal, Section, header, path_id
+from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, OF_PAGES
 from svc.server.state import Request
-from svc.shapes import string
+from svc.shapes import Schema, Shape, string
 
+# The bodies that the application's forms fill in.
+_FORMS: Mapping[str, Shape[Any]] = {
+    "sign_up": SIGN_UP,
+    "key": NEW_KEY,
+    "project": NEW_PROJECT,
+    "provider": NEW_PROVIDER,
+    "run": NEW_RUN,
+    "artifact": NEW_ARTIFACT,
+    "support": NEW_SUPPORT,
+    "conversation": CONVERSATION_FIELDS,
+    "message": NEW_MESSAGE,
+    "image": IMAGE,
+}
+# JSON schema keyword: attribute of an input element.
+_ATTRIBUTES = {"minLength": "minlength", "maxLength": "maxlength", "minimum": "min", "maximum": "max"}
 describes = Section("Pages").describes
 STATIC = Path(__file__).parent.parent / "static"
 _TYPES = {
@@ -43,6 +73,22 @@ _COMPRESSED = (".css", ".js", ".mjs", ".svg", ".html")
 # Opened directly, a file must not load or run anything.
 _NOTHING = "default-src 'none'; frame-ancestors 'none'"
 _IMPORT_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
+
+
+def page_limits() -> dict[str, Any]:
+    """Return the input attributes by form and field, and the limits in the application's texts."""
+    return {
+        **{name: {field.name: _bounds(field.shape.schema) for field in shape.fields} for name, shape in _FORMS.items()},
+        "provider_name_pattern": next(field.shape.schema["pattern"] for field in NEW_PROVIDER.fields if field.name == "name"),
+        "search": {"maxlength": search.QUERY_LENGTH},
+        "session_hours": tokens.SESSION_SECONDS // 3600,
+        "chats_per_minute": CHAT_PER_MINUTE,
+        "least_dollars": payments.LEAST_MICROS // MICROS_PER_DOLLAR,
+    }
+
+
+def _bounds(schema: Schema) -> dict[str, int]:
+    return {attribute: schema[keyword] for keyword, attribute in _ATTRIBUTES.items() if keyword in schema}
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from starlette.responses import Response
 from svc.agents import runs
 from svc.content import artifacts, conversations, projects
 from svc.content.projects import NEW_PROJECT, PROJECT_CHANGES, NewProject, Project, ProjectChanges
+from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND
 from svc.routes.schemas.content import PROJECT, PROJECT_LIST
-from svc.routes.schemas.refusals import NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Item, Refusal, Section, item_id, parameter
 from svc.server.state import Request

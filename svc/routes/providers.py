@@ -6,8 +6,8 @@ from svc.errors import ApiError
 from svc.inference import providers
 from svc.inference.providers import NEW_PROVIDER, PROVIDER_CHANGES, NewProvider, ProviderChanges
 from svc.outbound.errors import AddressNotAllowed
+from svc.routes.schemas.common import NO_ROOM, PERHAPS_RETRY_AFTER
 from svc.routes.schemas.models import PROVIDER, PROVIDER_LIST, PROVIDER_TEST
-from svc.routes.schemas.refusals import NO_ROOM, PERHAPS_RETRY_AFTER
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, item_id
 from svc.server.state import Request, State

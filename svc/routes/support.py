@@ -4,13 +4,12 @@ from starlette.responses import Response
 
 from svc.content import support
 from svc.content.support import NEW_SUPPORT, NEW_SUPPORT_MESSAGE, NewSupport, NewSupportMessage, SupportConversation
-from svc.routes.schemas.common import TIMESTAMP
+from svc.routes.schemas.common import NO_ROOM, TIMESTAMP
 from svc.routes.schemas.content import (
     SUPPORT_CONVERSATION_LIST,
     SUPPORT_CONVERSATION_WITH_MESSAGES,
     SUPPORT_MESSAGE,
 )
-from svc.routes.schemas.refusals import NO_ROOM
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, item_id
 from svc.server.state import Request

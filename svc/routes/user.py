@@ -13,7 +13,7 @@ from svc.db import Database
 from svc.deletion.account import delete_account
 from svc.errors import ApiError
 from svc.routes.schemas.accounts import API_KEY, NEW_API_KEY, SETTINGS, USER
-from svc.routes.schemas.refusals import NO_ROOM
+from svc.routes.schemas.common import NO_ROOM
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, item_id
 from svc.server.state import Request, State

@@ -18,7 +18,7 @@ import socket
 import ssl
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -34,9 +34,9 @@ from svc.certificates import tls_files
 from svc.config import Config
 from svc.errors import StartError
 from svc.server.listener import Listener
-from svc.server.notify import keep_alive, notify
 from svc.server.protocol import Protocol, Watch
 
+_SEND_SECONDS = 1.0
 _BACKLOG = 2048
 _OPEN_FILES = 65536
 _FILES_FOR_OTHERS = 256  # for databases, workers and model servers, not for clients
@@ -51,6 +51,34 @@ _TCP_OPTIONS = {
     "TCP_USER_TIMEOUT": 30_000,
     "TCP_NOTSENT_LOWAT": 128 * 1024,
 }
+
+
+def notify(environ: Mapping[str, str], state: str) -> None:
+    """Send `state`, such as READY=1, to the socket that NOTIFY_SOCKET names. Errors are ignored."""
+    address = environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    if address.startswith("@"):  # an abstract name of Linux begins with NUL, which no environment variable can contain
+        address = "\0" + address[1:]
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.settimeout(_SEND_SECONDS)  # a supervisor may hang
+        sender.sendto(state.encode(), address)
+
+
+def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
+    """Return how long the supervisor waits for a WATCHDOG=1 before it restarts this process; None if it does not."""
+    microseconds, pid = environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", str(os.getpid()))
+    if not (microseconds.isascii() and microseconds.isdigit()) or len(microseconds) > 18 or pid != str(os.getpid()):
+        return None
+    return int(microseconds) / 1_000_000 or None
+
+
+def keep_alive(loop: asyncio.AbstractEventLoop, environ: Mapping[str, str]) -> None:
+    """Send WATCHDOG=1 from the event loop, twice as often as required: a loop that hangs sends none."""
+    seconds = watchdog_seconds(environ)
+    if seconds:
+        notify(environ, "WATCHDOG=1")
+        loop.call_later(seconds / 2, keep_alive, loop, environ)
 
 
 def run(config: Config, create_app: Callable[[Config], Starlette]) -> int:

@@ -12,8 +12,7 @@ import pytest
 
 from svc.agents.loop import ToolFailure
 from svc.agents.run import AgentRun
-from svc.agents.run_media import RunMedia
-from svc.agents.tools import TOOLS, RunContext
+from svc.agents.tools import TOOLS, RunContext, RunMedia
 from svc.billing import wallet
 from svc.inference.chat_call import ChatCall
 from tests.conftest import Clocks, Service, serving

@@ -5,8 +5,7 @@ from typing import Any
 from svc.agents import runs
 from svc.agents.tools import TOOLS
 from svc.routes.schemas.chat import COMPLETION_USAGE
-from svc.routes.schemas.common import COUNT, ID, MICROS, TIMESTAMP, id_of
-from svc.routes.schemas.headers import RUN_HEADER
+from svc.routes.schemas.common import COUNT, ID, MICROS, RUN_HEADER, TIMESTAMP, id_of
 from svc.server.error_schemas import ERROR_DETAIL
 from svc.server.interface import Answer, Content, as_event, event_of, page_of
 from svc.shapes import Fields, Shape, anything, boolean, json_object, list_of, mapping, nullable, one_of, string, tagged, whole

@@ -3,8 +3,7 @@
 from typing import Any
 
 from svc.errors import ERRORS
-from svc.routes.schemas.common import COUNT, SECONDS
-from svc.routes.schemas.headers import CONVERSATION_HEADER, MEMORY_HEADER
+from svc.routes.schemas.common import CONVERSATION_HEADER, COUNT, MEMORY_HEADER, SECONDS
 from svc.server.error_schemas import ERROR
 from svc.server.interface import Answer, Content, as_event, header
 from svc.shapes import anything, json_object, list_of, mapping, nullable, one_of, string

@@ -1,6 +1,7 @@
-"""Shapes that every part of the interface uses."""
+"""Shapes, refusals and headers that several operations share."""
 
-from svc.shapes import Shape, string, whole
+from svc.server.interface import Refusal, header, named_header
+from svc.shapes import Shape, one_of, string, whole
 
 ID = string.about(
     "A prefix that names the kind of object, and 26 characters that sort by the time of creation.",
@@ -26,3 +27,84 @@ def example_id(prefix: str) -> str:
 def id_of(prefix: str) -> Shape[str]:
     """Return the shape of an id whose example has this prefix."""
     return ID.about(example=example_id(prefix))
+
+
+MODEL_NOT_FOUND = Refusal("model_not_found", param="model")
+PROJECT_NOT_FOUND = Refusal("not_found", "There is no such project.", "project_id", "The account has no such project.")
+NO_ROOM = Refusal(
+    "quota_exceeded",
+    when="The account has too little storage left. The message names the bytes that are needed. A call that stores its answer "
+    "reserves 32 bytes for each token of the output limit, at most 256 KiB, before the model is called.",
+)
+NO_FUNDS = Refusal(
+    "insufficient_funds",
+    "This needs $0.01 (9000 micros). The wallet has $0.00 (0 micros), of which $0.00 (0 micros) is reserved for running "
+    "requests. Add funds in the browser, at /checkout.",
+    when="The wallet does not cover this request. The message names the amount that is needed and the balance.",
+)
+OWN_ADDRESS = Refusal("address_not_allowed", when="The caller's own provider has an address that is not allowed.")
+PERHAPS_RETRY_AFTER = header("The seconds to wait, if the model server sends them.", COUNT, 7, required=False)
+STORAGE = Refusal("storage_unavailable")
+# Errors of the model server before the first byte of an answer.
+MODEL_SERVER = (
+    Refusal(
+        "unknown_parameter",
+        "Unrecognized request argument supplied: tempo",
+        "tempo",
+        "The model server's own refusal, with its status and error object: an unsupported parameter, a context that is too long, "
+        "a content filter.",
+        status="4XX",
+        type="invalid_request_error",
+        headers={"retry-after": PERHAPS_RETRY_AFTER},
+    ),
+    Refusal(
+        "invalid_api_key",
+        "mine: Incorrect API key provided: ***.",
+        when="The caller's own provider refused its key. The message begins with the provider's name.",
+    ),
+    Refusal("upstream_unreachable"),
+    Refusal("upstream_error"),
+    Refusal("upstream_invalid_response"),
+    Refusal("upstream_timeout"),
+    Refusal("upstream_error", status="503", when="The model server is busy."),
+    Refusal("upstream_error", status="504"),
+)
+RUN_HEADER = named_header("Run", "The run's id.", ID, example_id("run"))
+CHECKOUT_COOKIE_HEADER = named_header(
+    "CheckoutCookie",
+    "`__Host-svc_checkout`, by which the checkout pages recognize the account. The API does not accept it.",
+    string,
+    "__Host-svc_checkout=…; HttpOnly; Max-Age=28800; Path=/; SameSite=lax; Secure",
+)
+LOCATION_HEADER = named_header(
+    "Location", "The address to open.", string, "https://127.0.0.1:8443/#error=access_denied&provider=google"
+)
+OAUTH_COOKIE_HEADER = named_header(
+    "OAuthCookie",
+    "`__Host-svc_oauth`, which binds the sign-in to this browser.",
+    string,
+    "__Host-svc_oauth=…; HttpOnly; Max-Age=660; Path=/; SameSite=lax; Secure",
+    required=False,
+)
+COST_HEADER = named_header(
+    "Cost", "The cost in micros (millionths of a US dollar), for models with a price.", COUNT, 20000, required=False
+)
+AUDIO_SECONDS_HEADER = named_header(
+    "AudioSeconds", "The length of the audio.", string.about(pattern="^[0-9]+\\.[0-9]{3}$"), "2.450"
+)
+AUDIO_TRUNCATED_HEADER = named_header(
+    "AudioTruncated", "Whether the audio was cut at `tts_max_tokens`.", one_of("true", "false"), "false"
+)
+CONVERSATION_HEADER = named_header(
+    "Conversation",
+    "In a session: the conversation that stores the question and the answer.",
+    ID,
+    example_id("conv"),
+    required=False,
+)
+MEMORY_HEADER = named_header(
+    "Memory", "In a session: the number of recalled passages of earlier messages.", COUNT, 0, required=False
+)
+IGNORED_TOOLS_HEADER = named_header(
+    "IgnoredTools", "The types of the hosted tools that were left out of the request.", string, "web_search", required=False
+)

@@ -1,8 +1,7 @@
 """Shapes of images and speech."""
 
-from svc.routes.schemas.common import COUNT, SECONDS
+from svc.routes.schemas.common import AUDIO_SECONDS_HEADER, AUDIO_TRUNCATED_HEADER, COST_HEADER, COUNT, SECONDS
 from svc.routes.schemas.content import CONTENT_URL
-from svc.routes.schemas.headers import AUDIO_SECONDS_HEADER, AUDIO_TRUNCATED_HEADER, COST_HEADER
 from svc.server.error_schemas import ERROR
 from svc.server.interface import Answer, Content, as_event, event_of
 from svc.shapes import json_object, list_of, one_of, string

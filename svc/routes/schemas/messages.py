@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from svc.routes.schemas.common import COUNT
-from svc.routes.schemas.headers import COST_HEADER
+from svc.routes.schemas.common import COST_HEADER, COUNT
 from svc.server.error_schemas import ANTHROPIC_ERROR
 from svc.server.interface import Answer, Content, as_event, header
 from svc.shapes import Shape, json_object, list_of, mapping, nullable, one_of, string, tagged

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from svc.routes.schemas.common import COUNT, SECONDS
-from svc.routes.schemas.headers import COST_HEADER, IGNORED_TOOLS_HEADER
+from svc.routes.schemas.common import COST_HEADER, COUNT, IGNORED_TOOLS_HEADER, SECONDS
 from svc.server.interface import Answer, Content
 from svc.shapes import Shape, anything, boolean, json_object, list_of, mapping, nullable, number, one_of, string, tagged, whole
 

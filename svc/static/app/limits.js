@@ -1,4 +1,4 @@
-// The service's limits. The page contains them: svc/routes/page_limits.py reads them from the request
+// The service's limits. The page contains them: svc/routes/pages.py reads them from the request
 // shapes.
 
 /**
