@@ -251,11 +251,6 @@ async def test_alias_is_accepted_as_a_model_everywhere(config: Config, clocks: C
             assert wrong_kind.status_code == 400 and wrong_kind.json()["error"]["param"] == "model"
 
 
-async def test_get_on_chat_is_405_with_allow(service: Service, headers: dict[str, str]) -> None:
-    answer = await service.client.get(COMPLETIONS, headers=headers)
-    assert answer.status_code == 405 and answer.headers["allow"] == "POST"
-
-
 async def test_shutdown_after_the_last_chunk_keeps_the_answer_complete(service: Service) -> None:
     headers = await service.bearer()
     script = {"role": "user", "content": "wait 300\nsay hello"}

@@ -2,9 +2,6 @@
 
 import concurrent.futures
 import contextlib
-import fcntl
-import os
-import socket
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
@@ -99,18 +96,6 @@ def test_refused_start_is_one_line_and_status_1(tmp_path: Path, kind: str) -> No
     with concurrent.futures.ThreadPoolExecutor(4) as starts:  # side by side: the machine is busy, and threads end late
         for outcome in starts.map(lambda number: refused(tmp_path / str(number), kind), range(STARTS)):
             assert_one_line(outcome)
-
-
-@pytest.mark.slow
-def test_used_port_and_locked_folder_are_one_line(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    with (tmp_path / "data" / "lock").open("w") as lock, socket.create_server(("127.0.0.1", 0)) as other:
-        for number in range(2):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            assert_one_line(start_fails(tmp_path))
-            fcntl.flock(lock, fcntl.LOCK_UN)
-            assert_one_line(start_fails(tmp_path, {"SVC_PORT": str(other.getsockname()[1])}))
-            assert number or os.listdir(tmp_path / "data") == ["lock"]
 
 
 async def test_a_refused_database_leaves_no_thread(tmp_path: Path) -> None:
