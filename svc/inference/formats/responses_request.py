@@ -57,17 +57,22 @@ def translate(body: dict[str, Any], *, account_id: str, memory: ItemMemory, cloc
     """Return a checked request as a chat request. Raises ApiError `invalid_value`, `unsupported_value`, `not_found`."""
     sent = {name: value for name, value in body.items() if value is not None}
     items = sent["input"] if isinstance(sent["input"], list) else [{"role": "user", "content": sent["input"]}]
-    tools = _ToolSet()
-    tools.add_all(sent.get("tools") or [], "tools")
-    for place, item in enumerate(items):
-        if item.get("type") == "additional_tools":
-            tools.add_all(item["tools"], f"input[{place}].tools")
+    tool_lists = {"tools": sent.get("tools") or []}
+    tool_lists |= {
+        f"input[{place}].tools": item["tools"] for place, item in enumerate(items) if item.get("type") == "additional_tools"
+    }
+    tools = _ToolSet(tool_lists)
     messages = ChatMessages()
     if "instructions" in sent:
         messages.add_system(sent["instructions"])
+    referenced = set()
     for place, item in enumerate(items):
         if item.get("type") == "item_reference" or (item.get("type") is None and "role" not in item):
-            item = memory.item(account_id, item["id"], f"input[{place}].id")
+            item_id, param = item["id"], f"input[{place}].id"
+            if item_id in referenced:  # a small request could otherwise become gigabytes
+                raise ApiError("invalid_value", f"Duplicate item found with id {item_id!r}.", param=param)
+            referenced.add(item_id)
+            item = memory.item(account_id, item_id, param)
         _add_item(messages, tools, item, f"input[{place}]")
     chat = {name: sent[field] for field, name in _RENAMED.items() if field in sent}
     chat |= {"messages": messages.all(), **tools.fields(sent), **_of_text(sent)}
@@ -185,16 +190,22 @@ def _chat_part(part: dict[str, Any], param: str) -> Part:
 class _ToolSet:
     """The tools of a request: `offered` are those that the model server gets, by their names there."""
 
-    def __init__(self) -> None:
+    def __init__(self, tool_lists: dict[str, list[dict[str, Any]]]) -> None:
+        """Add the tools of several lists, which are named by their places in the request."""
         self.offered: dict[str, NamedTool] = {}
         self.ignored: dict[str, None] = {}
         self._chat: dict[str, dict[str, Any]] = {}
         self._names: dict[tuple[str | None, str], str] = {}
+        self._ungrouped = {
+            tool["name"] for tools in tool_lists.values() for tool in tools if tool["type"] in ("function", "custom")
+        }
+        for param, tools in tool_lists.items():
+            self._add_all(tools, param)
 
-    def add_all(self, tools: list[dict[str, Any]], param: str, namespace: str | None = None) -> None:
+    def _add_all(self, tools: list[dict[str, Any]], param: str, namespace: str | None = None) -> None:
         for place, tool in enumerate(tools):
             if tool["type"] == "namespace":
-                self.add_all(tool["tools"], f"{param}[{place}].tools", tool["name"])
+                self._add_all(tool["tools"], f"{param}[{place}].tools", tool["name"])
             elif tool["type"] in ("function", "custom"):
                 self._add(tool, f"{param}[{place}]", namespace)
             else:
@@ -202,7 +213,7 @@ class _ToolSet:
 
     def _add(self, tool: dict[str, Any], param: str, namespace: str | None) -> None:
         name = tool["name"]
-        if name in self._chat and namespace is not None:
+        if namespace is not None and (name in self._chat or name in self._ungrouped):
             name = f"{namespace}__{name}"[-_TOOL_NAME_CHARACTERS:]
         if name in self._chat:
             raise ApiError("invalid_value", f"There is another tool with the name {name}.", param=f"{param}.name")

@@ -140,7 +140,7 @@ def test_tools_of_every_kind_are_functions() -> None:
         "tools": [{"type": "function", "name": "read"}, {**CUSTOM, "format": None}],
     }
     asked = translated(
-        tools=[FUNCTION, CUSTOM, namespace, {"type": "web_search"}, {"type": "web_search"}, {"type": "x\r\ny: z"}],
+        tools=[namespace, FUNCTION, CUSTOM, {"type": "web_search"}, {"type": "web_search"}, {"type": "x\r\ny: z"}],
         input=[
             {"type": "additional_tools", "role": "developer", "tools": [{"type": "custom", "name": "exec"}]},
             {"type": "custom_tool_call", "call_id": "a", "name": "patch", "namespace": "files", "input": "i"},
@@ -149,8 +149,8 @@ def test_tools_of_every_kind_are_functions() -> None:
         tool_choice={"type": "custom", "name": "patch"},
     )
     functions = [tool["function"] for tool in asked.chat["tools"]]
-    assert [function["name"] for function in functions] == ["look_up", "patch", "read", "files__patch", "exec"]
-    assert functions[1]["description"] == "Patches\n\nstart: x" and functions[1]["parameters"]["required"] == ["input"]
+    assert [function["name"] for function in functions] == ["read", "files__patch", "look_up", "patch", "exec"]
+    assert functions[3]["description"] == "Patches\n\nstart: x" and functions[3]["parameters"]["required"] == ["input"]
     assert asked.chat["messages"][0]["tool_calls"][0]["function"]["name"] == "files__patch"
     assert asked.chat["tool_choice"] == {"type": "function", "function": {"name": "patch"}}
     assert asked.ignored_tools == ("web_search", "x\r\ny: z")
@@ -171,6 +171,7 @@ def test_allowed_tools_limit_the_offered_tools() -> None:
         ({"input": [{"type": "compaction"}]}, "input[0].type", "invalid_value"),
         ({"input": [{"type": "item_reference", "id": "msg_2"}]}, "input[0].id", "not_found"),
         ({"input": [{"id": "msg_2"}]}, "input[0].id", "not_found"),
+        ({"input": [{"type": "item_reference", "id": "msg_1"}, {"id": "msg_1"}]}, "input[1].id", "invalid_value"),
         ({"input": [{"role": "tool", "content": ""}]}, "input[0].role", "invalid_value"),
         ({"input": [message("user", {"type": "input_audio"})]}, "input[0].content[0].type", "invalid_value"),
         (
