@@ -72,12 +72,13 @@ from svc.routes.checkout import from_our_page, in_html, recognised
 from svc.server.body_budget import BodyBudget
 from svc.server.edge import Edge
 from svc.server.gate import key_in_header, linked, metered, open_signup, per_ip, pro_only, session_only, signed_in
-from svc.server.limits import AtOnce, Limits
+from svc.server.limits import Limits
 from svc.server.offload import Offload
 from svc.server.serve import run
 from svc.server.sse import Drain
 from svc.server.state import State
 from svc.server.status import now, settings, status_socket
+from svc.server.streamed import long_answer_slots
 from svc.server.web import ExactFirst, routes
 from svc.version import VERSION
 from svc.write_buffer import WriteBuffer
@@ -310,7 +311,7 @@ async def _start_work(
         drain=ground.drain,
         bodies=ground.bodies,
         offload=offload,
-        long_answers=AtOnce(8, "long answers"),
+        long_answers=long_answer_slots(),
         process_pools={"pictures": painter, "speech": speaker},
         log=ground.log,
         metrics=ground.metrics,

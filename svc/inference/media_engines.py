@@ -17,26 +17,27 @@ from svc.errors import ApiError
 from svc.inference.catalog import Model
 from svc.inference.paid_call import Engines
 
-_RETRY_SECONDS = 5
+_OVERLOADED = ("overloaded", "There are too many open requests for images or speech. Try again in a few seconds.", 5)
 
 
 class Slots:
-    """A limit of open requests, from the start of the work to the last byte sent.
+    """A limit of open requests: `most_of_one` for each account, and never more than are left for all other accounts.
 
-    One account has at most `most_of_one`, and never more than are left for all other accounts.
+    `error` is the code, message and seconds until a retry of the ApiError for one too many.
     """
 
-    def __init__(self, most: int = 128, most_of_one: int = 40) -> None:
+    def __init__(self, most_of_one: int = 40, most: float = 128, error: tuple[str, str, int] = _OVERLOADED) -> None:
         self._most = most
         self._most_of_one = most_of_one
+        self._error = error
         self._open: Counter[str] = Counter()
 
     @contextlib.contextmanager
     def taken(self, account_id: str) -> Iterator[None]:
-        """Occupy a slot during the block. Raises ApiError `overloaded`."""
+        """Occupy a slot during the block, from the start of the work to the last byte sent."""
         if self._open[account_id] >= min(self._most_of_one, self._most - self._open.total()):
-            message = "There are too many open requests for images or speech. Try again in a few seconds."
-            raise ApiError("overloaded", message, retry_after_seconds=_RETRY_SECONDS)
+            code, message, seconds = self._error
+            raise ApiError(code, message, retry_after_seconds=seconds)
         self._open[account_id] += 1
         try:
             yield

@@ -1,9 +1,8 @@
-"""Rate limits in fixed windows, and limits on what an account may have open, counted in this process."""
+"""Rate limits in fixed windows, counted in this process."""
 
-import contextlib
 import math
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from svc.errors import ApiError
@@ -87,26 +86,3 @@ class Limits:
     def take_by_account(self, rule: str, account_id: str) -> Admission:
         limit, window = self._by_rule[rule]
         return window.take(account_id, limit)
-
-
-class AtOnce:
-    """A limit of `most` open things (`what`, in the plural) for each account."""
-
-    def __init__(self, most: int, what: str) -> None:
-        self._most = most
-        self._what = what
-        self._open: Counter[str] = Counter()
-
-    @contextlib.contextmanager
-    def taken(self, account_id: str) -> Iterator[None]:
-        """Count one while the block runs. Raises ApiError `rate_limit_exceeded` over the limit."""
-        if self._open[account_id] >= self._most:
-            message = f"This account has {self._most} {self._what} open. Read one of them to its end first."
-            raise ApiError("rate_limit_exceeded", message, retry_after_seconds=1)
-        self._open[account_id] += 1
-        try:
-            yield
-        finally:
-            self._open[account_id] -= 1
-            if not self._open[account_id]:
-                del self._open[account_id]

@@ -14,7 +14,7 @@ from svc.builtin.processes import ProcessPool
 from svc.config import Config
 from svc.db import Database
 from svc.inference.formats.item_memory import ItemMemory
-from svc.inference.media_engines import MediaEngines
+from svc.inference.media_engines import MediaEngines, Slots
 from svc.inference.models import Models
 from svc.inference.paid_call import Engines
 from svc.inference.providers import KeyBox
@@ -22,7 +22,7 @@ from svc.log import Log
 from svc.metrics import Metrics
 from svc.outbound.client import Outbound
 from svc.server.body_budget import BodyBudget
-from svc.server.limits import AtOnce, Limits
+from svc.server.limits import Limits
 from svc.server.offload import Offload
 from svc.server.sse import Drain, Interrupt
 from svc.write_buffer import WriteBuffer
@@ -57,7 +57,7 @@ class State(Mapping[str, Any]):
     drain: Drain
     bodies: BodyBudget
     offload: Offload
-    long_answers: AtOnce
+    long_answers: Slots
     process_pools: Mapping[str, ProcessPool]
     log: Log
     metrics: Metrics

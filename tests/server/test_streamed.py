@@ -9,9 +9,8 @@ import pytest
 from starlette.requests import Request
 
 from svc.errors import ApiError
-from svc.server.limits import AtOnce
 from svc.server.sse import Drain
-from svc.server.streamed import Streamed, json_array
+from svc.server.streamed import Streamed, json_array, long_answer_slots
 
 PIECE = b"x" * 200_000
 
@@ -46,7 +45,7 @@ class Exchange:
 
 @pytest.fixture
 def state() -> dict[str, Any]:
-    return {"long_answers": AtOnce(2, "long answers"), "drain": Drain()}
+    return {"long_answers": long_answer_slots(2), "drain": Drain()}
 
 
 async def counted(number: int, made: list[int]) -> AsyncGenerator[bytes, None]:
