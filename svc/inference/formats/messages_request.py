@@ -3,7 +3,6 @@
 body, checked by svc/inference/formats/messages_shape.py -> translate() -> Translated
 """
 
-import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from svc import json_text
 from svc.errors import ApiError
 from svc.inference.formats.messages import MessagesAnswer
-from svc.inference.formats.request import ChatMessages, Part, Translated
+from svc.inference.formats.request import ChatMessages, Part, Translated, image_part
 from svc.inference.tokens import estimated_input_tokens
 
 # Fields of the chat request that the caller has not named so: a model server that refuses one is asked again without it.
@@ -186,7 +185,9 @@ def _parts(block: dict[str, Any], param: str) -> list[Part]:
         return [_text(f"The tool {block['tool_name']} is available now.")]
     source = block["source"]
     if block["type"] == "image":
-        return [{"type": "image_url", "image_url": {"url": _address(source, f"{param}.source")}}]
+        if source["type"] == "base64":
+            return [image_part(f"data:{source['media_type']};base64,{source['data']}", param)]
+        return [image_part(source["url"], f"{param}.source.url")]
     content = source["data"] if source["type"] == "text" else source["content"]
     heading = [_text(block[name]) for name in ("title", "context") if block.get(name)]
     return heading + ([_text(content)] if isinstance(content, str) else _parts_of(content, f"{param}.source.content"))
@@ -201,12 +202,3 @@ def _joined(parts: list[Part]) -> str | list[Part]:
     if any(part["type"] != "text" for part in parts):
         return parts
     return "\n".join(part["text"] for part in parts)
-
-
-def _address(source: dict[str, Any], param: str) -> str:
-    if source["type"] == "base64":
-        return f"data:{source['media_type']};base64,{source['data']}"
-    url: str = source["url"]
-    if re.match("https://|data:", url, re.IGNORECASE) is None:
-        raise ApiError("invalid_value", f"{param}.url must begin with https:// or data:.", param=f"{param}.url")
-    return url

@@ -1,5 +1,6 @@
 """The request side that all formats share: a chat request, and the messages of one."""
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -8,6 +9,13 @@ from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import AnswerWriter
 
 Part = dict[str, Any]
+
+
+def image_part(url: str, param: str, **detail: str) -> Part:
+    """Return the part of an image. Raises ApiError `invalid_value` if the address is neither https nor `data:`."""
+    if re.match("https://|data:", url, re.IGNORECASE) is None:
+        raise ApiError("invalid_value", f"{param} must begin with https:// or data:.", param=param)
+    return {"type": "image_url", "image_url": {"url": url, **detail}}
 
 
 class Translated(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 from svc.errors import ApiError
 from svc.inference.blocks import ascii_json
 from svc.inference.formats.item_memory import ItemMemory
-from svc.inference.formats.request import ChatMessages, Part, Translated
+from svc.inference.formats.request import ChatMessages, Part, Translated, image_part
 from svc.inference.formats.responses_answer import NamedTool, ResponseWriter
 from svc.inference.formats.responses_shape import OWN_TOOLS
 
@@ -135,22 +135,20 @@ def _add_item(messages: ChatMessages, tools: "_ToolSet", item: dict[str, Any], p
         messages.add_call(item["call_id"], tools.name_of(item), ascii_json({"input": item["input"]}).decode(), param)
     elif kind in ("function_call_output", "custom_tool_call_output"):
         output = item["output"]
-        messages.add_result(item["call_id"], output if isinstance(output, str) else _parts(output, f"{param}.output"), param)
+        found = output if isinstance(output, str) else _parts(output, "tool", f"{param}.output")
+        messages.add_result(item["call_id"], found, param)
     elif kind == "reasoning":
         for part in item.get("content") or item.get("summary") or ():
             messages.add_reasoning(part["text"])
 
 
 def _add_message(messages: ChatMessages, item: dict[str, Any], param: str) -> None:
-    content = item["content"]
-    parts = _parts([{"type": "input_text", "text": content}] if isinstance(content, str) else content, f"{param}.content")
+    content = [{"type": "input_text", "text": item["content"]}] if isinstance(item["content"], str) else item["content"]
+    parts = _parts(content, item["role"], f"{param}.content")
     if item["role"] == "user":
         alone = len(parts) == 1 and parts[0]["type"] == "text"
         messages.add_user(parts[0]["text"] if alone else parts)
         return
-    for place, part in enumerate(parts):
-        if part["type"] == "image_url":
-            raise ApiError("invalid_value", "Only a user message may hold an image.", param=f"{param}.content[{place}]")
     if item["role"] != "assistant":
         messages.add_system("\n".join(part["text"] for part in parts))
         return
@@ -162,16 +160,21 @@ def _add_message(messages: ChatMessages, item: dict[str, Any], param: str) -> No
         messages.add_refusal(refusal)
 
 
-def _parts(sent: list[dict[str, Any]], param: str) -> list[Part]:
-    return [_chat_part(part, f"{param}[{place}]") for place, part in enumerate(sent)]
+def _parts(sent: list[dict[str, Any]], role: str, param: str) -> list[Part]:
+    """Return the parts of a message, or with the role `tool` of a result."""
+    return [_chat_part(part, role, f"{param}[{place}]") for place, part in enumerate(sent)]
 
 
-def _chat_part(part: dict[str, Any], param: str) -> Part:
+def _chat_part(part: dict[str, Any], role: str, param: str) -> Part:
     if part["type"] == "refusal":
+        if role != "assistant":
+            raise ApiError("invalid_value", "Only a message of the assistant may hold a refusal.", param=param)
         return part
     if part["type"] == "input_image":
+        if role not in ("user", "tool"):
+            raise ApiError("invalid_value", "Only a user message or a result may hold an image.", param=param)
         detail = {"detail": part["detail"]} if part.get("detail") is not None else {}
-        return {"type": "image_url", "image_url": {"url": part["image_url"], **detail}}
+        return image_part(part["image_url"], f"{param}.image_url", **detail)
     if part["type"] != "input_file":
         return {"type": "text", "text": part["text"]}
     found = _TEXT_FILE.fullmatch(part["file_data"])

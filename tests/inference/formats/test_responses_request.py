@@ -189,6 +189,18 @@ def test_allowed_tools_limit_the_offered_tools() -> None:
             "input[0].content[0]",
             "invalid_value",
         ),
+        *(
+            ({"input": [message(role, {"type": "refusal", "refusal": "No."})]}, "input[0].content[0]", "invalid_value")
+            for role in ("user", "system", "developer")
+        ),
+        *(
+            (
+                {"input": [message("user", {"type": "input_image", "image_url": url})]},
+                "input[0].content[0].image_url",
+                "invalid_value",
+            )
+            for url in ("http://a/b.png", "file:///etc/passwd", "")
+        ),
         ({"input": [{"type": "function_call_output", "call_id": "a", "output": ""}]}, "input[0]", "invalid_value"),
         ({"input": [{"type": "function_call", "call_id": "a", "name": "f", "arguments": ""}]}, "input[0]", "invalid_value"),
         ({"tools": [{"type": "web_search"}], "tool_choice": {"type": "web_search"}}, "tool_choice", "unsupported_value"),
