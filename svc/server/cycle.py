@@ -8,17 +8,19 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 import orjson
 from starlette.types import ASGIApp, Message, Scope
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.server import ServerState
 
 from svc.errors import ApiError
 from svc.ids import random_base62
 
 _log = logging.getLogger("uvicorn.error")
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+STATUS_LINE = {status: f"HTTP/1.1 {status} {_PHRASES.get(status, '')}\r\n".encode() for status in range(100, 600)}
 _CONTROLS = bytes([*range(9), *range(10, 32), 127])
 
 

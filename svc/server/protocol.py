@@ -17,13 +17,12 @@ from typing import Any
 import httptools
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 from uvicorn.server import ServerState
 
 from svc.errors import ApiError
 from svc.server.context import Context
-from svc.server.cycle import Channel, Cycle, error_answer
+from svc.server.cycle import STATUS_LINE, Channel, Cycle, error_answer
 from svc.server.head import HEAD_BYTES, HEAD_LINES, METHODS, check_head, expects_100, joined, target_of
 
 _PIPELINED_REQUESTS = 64
