@@ -12,6 +12,8 @@ const t = texts.models;
 /** The model of the next chat, stored by this browser; null uses the default. */
 export const chosenModel = remembered("model", null);
 export const PICKER_ID = "model-picker";
+/** Whether a model is one of the service's own, which are for trying out. */
+export const isBuiltin = (id) => id.startsWith("builtin/");
 
 /** `value`: an id or null; `onChange(id or null)`; `kind` of models; `optional` allows null. */
 export function ModelPicker({ value, onChange, kind = "chat", optional = true, id = PICKER_ID }) {
@@ -35,7 +37,8 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
     const found = (modelsOf(kind) ?? []).filter((model) =>
       words.every((word) => model.id.toLowerCase().includes(word)),
     );
-    return optional && !words.length ? [null, ...found] : found;
+    const sorted = [...found.filter(({ id }) => !isBuiltin(id)), ...found.filter(({ id }) => isBuiltin(id))];
+    return optional && !words.length ? [null, ...sorted] : sorted;
   });
   useLayoutEffect(() => {
     if (!open.value) return undefined;
@@ -87,6 +90,7 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
     event.preventDefault();
   };
   const standard = kind === "chat" ? settings.data.value?.chat_model : null;
+  const firstBuiltin = entries.value.findIndex((model) => model && isBuiltin(model.id));
   const shown = value ?? standard;
   const name = shown ?? t.standard;
   return html`<div class="picker" ref=${box}>
@@ -129,7 +133,9 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
             : html`
               <ul id=${listId} role="listbox" aria-label=${t.choose}>
                 ${entries.value.map(
-                  (model, at) => html`<${Entry}
+                  (model, at) => html`
+                  ${at === firstBuiltin && html`<li role="presentation" class="group">${t.builtin}</li>`}
+                  <${Entry}
                     key=${model?.id ?? ""}
                     id="${listId}-${at}"
                     model=${model}

@@ -9,9 +9,9 @@ import { search } from "../conversations.js";
 import { putDraft } from "../drafts.js";
 import { html } from "../html.js";
 import { Messages } from "../messages.js";
-import { ModelPicker, PICKER_ID, chosenModel } from "../model-picker.js";
+import { ModelPicker, PICKER_ID, chosenModel, isBuiltin } from "../model-picker.js";
 import { go, link, route } from "../router.js";
-import { projects } from "../state.js";
+import { models, modelsOf, projects, settings } from "../state.js";
 import { texts } from "../texts.js";
 import { threadOf } from "../thread.js";
 
@@ -220,17 +220,41 @@ function Head({ thread, filedUnder }) {
   </header>`;
 }
 
+/** Suggestions for the model of the next chat, or none before it is known. */
+function suggestions() {
+  const model = chosenModel.value ?? settings.data.value?.chat_model;
+  if (!model) return [];
+  const [kind] = isBuiltin(model) ? model.slice("builtin/".length).split("-") : [];
+  return t.suggestions[kind] ?? t.suggestions.other;
+}
+
+/** Links to connect a model server, if only the built-in models are there. */
+function Connect() {
+  if (!models.data.value || modelsOf("chat").some(({ id }) => !isBuiltin(id))) return null;
+  const choices = { ...texts.providers.programs, own: texts.providers.own };
+  return html`<section class="card connect" aria-label=${t.connectTitle}>
+    <p class="item-title">${t.connectTitle}</p>
+    <p class="quiet small">${t.connectText}</p>
+    <div class="actions">
+      ${Object.entries(choices).map(
+        ([connect, label]) => html`<${Button} small href=${link("providers", { connect })}>${label}<//>`,
+      )}
+    </div>
+  </section>`;
+}
+
 function Welcome({ onSend }) {
   const { name } = session.value.user;
   return html`<div class="greeting">
     <p class="greeting-title">${name ? t.greetingTo(name) : t.greeting}</p>
     <ul class="suggestions">
-      ${t.suggestions.map(
+      ${suggestions().map(
         (text) => html`<li>
         <button type="button" onClick=${() => onSend({ text })}>${text}</button>
       </li>`,
       )}
     </ul>
+    <${Connect} />
   </div>`;
 }
 

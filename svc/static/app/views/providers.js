@@ -1,9 +1,11 @@
 // The user's own model servers: add, test, edit and delete. Keys are never shown.
 import { signal, useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { api } from "../api.js";
 import {
   Button,
   confirm,
+  CopyButton,
   Dialog,
   Empty,
   Failed,
@@ -17,6 +19,7 @@ import {
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
+import { go, link } from "../router.js";
 import { models, pagedList } from "../state.js";
 import { texts } from "../texts.js";
 
@@ -24,8 +27,16 @@ const t = texts.providers;
 const providers = pagedList((after) => api.providers.list({ limit: 100, after }));
 const edited = signal(null); // a provider, or {} for a new one
 const KINDS = ["chat", "image", "speech"];
+/** Programs whose models the service finds on its own computer: the command that starts them, and the port. */
+const PROGRAMS = {
+  ollama: { command: "ollama pull llama3.2", port: 11434 },
+  lmstudio: { command: "lms server start", port: 1234 },
+};
 
-export default function Providers() {
+export default function Providers({ query: { connect } }) {
+  useEffect(() => {
+    if (connect === "own") edited.value = {};
+  }, [connect]);
   const add = html`<${Button}
     kind="primary"
     icon="plus"
@@ -42,6 +53,45 @@ export default function Providers() {
         }}>${t.add}<//><//>`}
     >${(provider) => html`<${Provider} key=${provider.id} of=${provider} />`}<//>
     ${edited.value && html`<${Editor} of=${edited.value} />`}
+    ${Object.hasOwn(PROGRAMS, connect ?? "") && html`<${Connect} program=${connect} />`}
+  <//>`;
+}
+
+/** Steps to connect a program on the service's computer; on another one, it is a provider. */
+function Connect({ program }) {
+  const result = useSignal(null),
+    name = t.programs[program],
+    [install, run, then] = t.connectSteps[program],
+    { command, port } = PROGRAMS[program];
+  const close = () => go(link("providers"), { replace: true });
+  const addElsewhere = () => {
+    close();
+    edited.value = { name: `my-${program}`, base_url: `http://192.168.1.10:${port}/v1` };
+  };
+  const check = async () => {
+    result.value = { busy: true };
+    await models.reload();
+    const found = (models.data.value ?? []).filter(({ id }) => id.startsWith(`${program}/`)).length;
+    result.value = { found, text: found ? t.found(name, found) : t.notFound(name) };
+  };
+  return html`<${Dialog}
+    title=${t.connectTitle(name)}
+    onClose=${close}
+    footer=${html`<${Button} onClick=${addElsewhere}>${t.elsewhere}<//>
+      <${Button} kind="primary" busy=${result.value?.busy} onClick=${check}>${t.checkAgain}<//>`}
+  >
+    <ol class="steps">
+      <li>${install}</li>
+      <li>
+        ${run}
+        <div class="example"><pre><code>${command}</code></pre><${CopyButton} text=${command} /></div>
+      </li>
+      <li>${then}</li>
+    </ol>
+    ${
+      result.value?.text &&
+      html`<${Notice} kind=${result.value.found ? "good" : "warn"}>${result.value.text}<//>`
+    }
   <//>`;
 }
 

@@ -1,0 +1,72 @@
+"""The first contact: models for trying out, suggestions that fit the model, and the way to a model server."""
+
+import asyncio
+
+import httpx
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.support.browser import WITH_BROWSER, Visitor, findings, new_context, new_visitor, opened, signed_in
+from tests.support.model_server import ModelServer
+from tests.support.server import RunningServer
+
+pytestmark = WITH_BROWSER
+
+
+def connect(server: RunningServer, visitor: Visitor, address: str) -> None:
+    body = {"name": "mine", "base_url": address, "models": ["zephyr"]}
+    with httpx.Client(base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False) as client:
+        assert client.post("/user/providers", json=body).status_code == 201
+
+
+async def test_picker_lists_connected_models_before_those_for_trying_out(server: RunningServer, browser: Browser) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server)
+    async with ModelServer() as models, new_context(browser, server, visitor) as context:
+        await asyncio.to_thread(connect, server, visitor, models.base_url)
+        page = await opened(context)
+        await page.get_by_role("button", name="Model:").click()
+        entries = page.get_by_role("listbox", name="Choose a model").locator("li")
+        await expect(entries.nth(1)).to_contain_text("zephyr")
+        await expect(entries.nth(2)).to_have_text("For trying out")
+        texts = await entries.all_inner_texts()
+        assert all("builtin" in text for text in texts[3:]) and len(texts) > 5
+        assert await findings(page) == []
+        await page.keyboard.press("ArrowDown")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("button", name="Model: mine/zephyr")).to_be_visible()
+
+
+async def test_suggestions_fit_the_chosen_model(server: RunningServer, browser: Browser) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server, model="mine/zephyr")
+    async with ModelServer() as models, new_context(browser, server, visitor) as context:
+        await asyncio.to_thread(connect, server, visitor, models.base_url)
+        page = await opened(context)
+        await expect(page.get_by_role("button", name="Plan a weekend in Lisbon")).to_be_visible()
+        for name, suggestion in (("assistant-paid", "What is 12 * (3 + 4)?"), ("script", "say Hello!")):
+            await page.get_by_role("button", name="Model:").click()
+            await page.get_by_role("combobox", name="Search models").fill(name)
+            await page.keyboard.press("Enter")
+            await expect(page.get_by_role("button", name=suggestion)).to_be_visible()
+            await expect(page.get_by_role("button", name="Plan a weekend in Lisbon")).to_have_count(0)
+        await expect(page.get_by_role("region", name="Connect a language model")).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+async def test_card_leads_to_connecting_a_model_server(server: RunningServer, browser: Browser, width: int) -> None:
+    async with signed_in(browser, server, width=width) as page:
+        card = page.get_by_role("region", name="Connect a language model")
+        for program, command in (("Ollama", "ollama pull llama3.2"), ("LM Studio", "lms server start")):
+            await card.get_by_role("link", name=program).click()
+            dialog = page.get_by_role("dialog", name=f"Connect {program}")
+            await expect(dialog).to_contain_text(command)
+            await dialog.get_by_role("button", name="Check again").click()
+            await expect(dialog.get_by_role("status")).to_contain_text("found")
+            assert await findings(page) == []
+            await dialog.get_by_role("button", name="It runs on another computer").click()
+            await expect(page.get_by_label("Base URL")).to_have_value(
+                "http://192.168.1.10:11434/v1" if program == "Ollama" else "http://192.168.1.10:1234/v1"
+            )
+            await page.get_by_role("button", name="Cancel").click()
+            await page.goto("/#/chat")
+        await card.get_by_role("link", name="Your own provider").click()
+        await expect(page.get_by_role("dialog", name="Add provider")).to_be_visible()
