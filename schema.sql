@@ -11,12 +11,13 @@ CREATE TABLE accounts (
     tier TEXT NOT NULL DEFAULT 'free' CONSTRAINT tier_known CHECK (tier IN ('free', 'pro')),
     default_model TEXT CONSTRAINT default_model_length CHECK (length(default_model) <= 364), -- provider 63, slash, model 300
     memory_enabled INTEGER NOT NULL DEFAULT 1 CONSTRAINT memory_enabled_bool CHECK (memory_enabled IN (0, 1)),
+    instructions TEXT CONSTRAINT account_instructions_length CHECK (length(instructions) <= 8000), -- for chats of its sessions
     created_at REAL NOT NULL,
     email_verified_at REAL,
     deleting_at REAL, -- when its deletion began; queries do not return such an account
     CONSTRAINT email_until_deletion CHECK (deleting_at IS NOT NULL OR (email IS NOT NULL AND email_key IS NOT NULL)),
     CONSTRAINT nothing_personal_after CHECK (
-        deleting_at IS NULL OR coalesce(email, email_key, name, password_hash, default_model) IS NULL
+        deleting_at IS NULL OR coalesce(email, email_key, name, password_hash, default_model, instructions) IS NULL
     )
 ) STRICT;
 
@@ -726,7 +727,14 @@ CREATE TABLE reserved_room (
 
 CREATE TRIGGER accounts_begin_to_store AFTER INSERT ON accounts
 BEGIN
-    INSERT INTO stored (account_id) VALUES (NEW.id);
+    INSERT INTO stored (account_id, bytes) VALUES (NEW.id, ifnull(length(CAST(NEW.instructions AS BLOB)), 0));
+END;
+
+CREATE TRIGGER accounts_are_stored_anew AFTER UPDATE OF instructions ON accounts
+BEGIN
+    UPDATE stored SET bytes = bytes + ifnull(length(CAST(NEW.instructions AS BLOB)), 0)
+        - ifnull(length(CAST(OLD.instructions AS BLOB)), 0)
+    WHERE account_id = NEW.id;
 END;
 
 CREATE TRIGGER api_keys_are_stored AFTER INSERT ON api_keys

@@ -81,7 +81,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("accounts", "nothing_personal_after"): [
         *(
             f"UPDATE accounts SET email = NULL, email_key = NULL, deleting_at = 1, {column} = 'abc'"
-            for column in ("name", "password_hash", "default_model")
+            for column in ("name", "password_hash", "default_model", "instructions")
         ),
         *(f"UPDATE accounts SET {column} = NULL, deleting_at = 1" for column in ("email", "email_key")),
     ],
@@ -91,6 +91,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "UPDATE accounts SET tier = '' WHERE id = 'b'",
     ],
     ("accounts", "default_model_length"): ["UPDATE accounts SET default_model = printf('%365d', 1)"],
+    ("accounts", "account_instructions_length"): ["UPDATE accounts SET instructions = printf('%8001d', 1)"],
     ("accounts", "memory_enabled_bool"): ["UPDATE accounts SET memory_enabled = 2"],
     ("accounts", "accounts_stay_pro"): ["UPDATE accounts SET tier = 'free' WHERE id = 'a'"],
     ("accounts", "id"): ["INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'x@x', 'x@x', 1)"],
@@ -458,6 +459,7 @@ def counted(conn: sqlite3.Connection, account_id: str) -> int:
     sums = [
         f"SELECT sum(256 + length(CAST({text} AS BLOB))) FROM {table} WHERE account_id = ?1" for table, text in COUNTED.items()
     ]
+    sums.append("SELECT length(CAST(instructions AS BLOB)) FROM accounts WHERE id = ?1")
     sums.append("SELECT sum(size) FROM artifacts WHERE account_id = ?1")
     return sum(conn.execute(query, (account_id,)).fetchone()[0] or 0 for query in sums)
 
@@ -465,6 +467,8 @@ def counted(conn: sqlite3.Connection, account_id: str) -> int:
 def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> None:
     for change in (
         "SELECT 1",
+        "UPDATE accounts SET instructions = 'gr\u00fcndlich' WHERE id = 'a'",
+        "INSERT INTO accounts (id, email, email_key, instructions, created_at) VALUES ('d', 'd@x', 'd@x', 'x', 1)",
         "UPDATE messages SET content = 'gr\u00f6\u00dfer \U0001f642' WHERE id = 'm1'",
         "UPDATE conversations SET title = NULL WHERE id = 'y'",
         "UPDATE artifacts SET size = 1000 WHERE id = 'f'",
@@ -484,7 +488,7 @@ def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> Non
         "DELETE FROM messages WHERE id = 'm1'",
     ):
         conn.execute(change)
-        for account_id in ("a", "b", "c"):
+        for (account_id,) in conn.execute("SELECT id FROM accounts").fetchall():
             row = conn.execute("SELECT bytes FROM stored WHERE account_id = ?", (account_id,)).fetchone()
             assert row["bytes"] == counted(conn, account_id), change
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from svc import quota
 from svc.auth.emails import lookalike_key
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
@@ -30,7 +31,7 @@ PERSON_NAME = (
 
 # The fields of Account, in order.
 _SELECT = """
-    SELECT id, email, name, tier, default_model, created_at, email_verified_at, memory_enabled, password_hash
+    SELECT id, email, name, tier, default_model, created_at, email_verified_at, memory_enabled, instructions, password_hash
     FROM accounts WHERE deleting_at IS NULL
 """
 
@@ -46,6 +47,7 @@ class Account(NamedTuple):
     created_at: float
     email_verified_at: float | None
     memory_enabled: bool
+    instructions: str | None
     has_password: bool
 
     @property
@@ -66,7 +68,7 @@ class Account(NamedTuple):
 
 
 def _account(row: sqlite3.Row | None) -> Account | None:
-    return None if row is None else Account._make((*row[:7], bool(row[7]), row[8] is not None))
+    return None if row is None else Account._make((*row[:7], bool(row[7]), row[8], row[9] is not None))
 
 
 def add_account(tx: sqlite3.Connection, email: str, name: str | None, password_hash: str | None, now_seconds: float) -> Account:
@@ -119,10 +121,13 @@ def missing_accounts(conn: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
 
 
 def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, Any]) -> Account:
-    """Set the given columns (`name`, `default_model`, `memory_enabled`).
+    """Set the given columns (`name`, `default_model`, `memory_enabled`, `instructions`).
 
-    Raises ApiError `invalid_api_key` if the account is deleted.
+    Raises ApiError `invalid_api_key` if the account is deleted, `quota_exceeded` if the instructions have no room.
     """
+    if changes.get("instructions") and (before := account_by_id(tx, account_id)):
+        more_bytes = len(changes["instructions"].encode()) - len((before.instructions or "").encode())
+        quota.check_room(tx, account_id, more_bytes)
     for column, value in changes.items():
         statement = f"UPDATE accounts SET {column} = ? WHERE id = ? AND deleting_at IS NULL"  # noqa: S608 - our own names
         tx.execute(statement, (value, account_id))
@@ -147,7 +152,8 @@ def mark_deleting(tx: sqlite3.Connection, account_id: str, now_seconds: float) -
     tx.execute(
         """
         UPDATE accounts
-        SET deleting_at = ?, email = NULL, email_key = NULL, name = NULL, password_hash = NULL, default_model = NULL
+        SET deleting_at = ?, email = NULL, email_key = NULL, name = NULL, password_hash = NULL, default_model = NULL,
+            instructions = NULL
         WHERE id = ? AND deleting_at IS NULL
         """,
         (now_seconds, account_id),

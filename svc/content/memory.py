@@ -1,6 +1,6 @@
 """Memory of a session's chats: earlier passages are added to a request, and the exchange is stored.
 
-begin() -> the conversation (404), its project's instructions, up to 5 passages -> the messages for the model
+begin() -> the conversation (404), its project's and the account's instructions, up to 5 passages -> the messages for the model
 svc/quota.py's room() -> `room_bytes` and the answer's share are reserved (413) before the model is called
 keep()  -> the last user message and the answer received so far, in one transaction, after the settlement
 """
@@ -69,26 +69,29 @@ async def begin(
     conversation or message that is not the account's.
     """
 
-    def read(conn: sqlite3.Connection) -> tuple[str, int | None, str, list[Passage], int | None]:
+    def read(conn: sqlite3.Connection) -> tuple[str, int | None, list[str], list[Passage], int | None]:
         # There may be tens of thousands of messages, and this does not run on the event loop.
         texts = [_text(message.get("content")) for message in messages]
         asked = max((position for position, message in enumerate(messages) if message["role"] == "user"), default=None)
         question = "" if asked is None else texts[asked]
-        instructions, replaced = "", None
+        instructions: list[str] = []
+        replaced = None
         if conversation_id:
             conversation = conversations.conversation_by_id(conn, account_id, conversation_id, HEADER)
             if conversation.project_id:
-                instructions = projects.project_by_id(conn, account_id, conversation.project_id).instructions
+                instructions.append(projects.project_by_id(conn, account_id, conversation.project_id).instructions)
         if replaces:
             replaced = history.message_by_id(conn, account_id, conversation_id or "", replaces, REPLACES).number
         account = accounts.account_by_id(conn, account_id)
+        if account and account.instructions:
+            instructions.append(account.instructions)
         recalls = account is not None and account.memory_enabled
         passages = recall.matching_passages(conn, account_id, question, texts) if recalls else []
         return question, asked, instructions, passages, replaced
 
     question, asked, instructions, passages, replaced = await db.heavy_read(read)
     memory = [_MEMORY, *(passage.line() for passage in passages)] if passages else []
-    leading = "\n\n".join(filter(None, (instructions.strip(), *memory)))
+    leading = "\n\n".join(filter(None, (*map(str.strip, instructions), *memory)))
     return Exchange(
         account_id,
         conversation_id or new_id("conv", now_seconds),

@@ -139,7 +139,8 @@ async def _archive(state: State, account: Account) -> AsyncGenerator[bytes, None
 
     db, sink = state.db, _Sink()
     archive = zipfile.ZipFile(sink, "w")  # type: ignore[call-overload]
-    found = {name: getattr(account, name) for name in ("id", "email", "name", "tier", "default_model", "memory_enabled")}
+    names = ("id", "email", "name", "tier", "default_model", "memory_enabled", "instructions")
+    found = {name: getattr(account, name) for name in names}
     found["created_at"] = timestamp(account.created_at)
     archive.writestr("account.json", orjson.dumps(found, option=orjson.OPT_INDENT_2) + b"\n")
     for kind in KINDS:

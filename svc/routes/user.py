@@ -44,6 +44,10 @@ class SettingsChanges(NamedTuple):
         nullable(text(accounts.MODEL_ID_LENGTH).about("An id or alias from `GET /v1/models`. Null resets it to the operator's.")),
     ] = ABSENT
     memory_enabled: Annotated[bool | Absent, boolean] = ABSENT
+    instructions: Annotated[
+        str | Absent | None,
+        nullable(text(8_000).about("A part of the system message of session chats, after the project's. Null removes it.")),
+    ] = ABSENT
 
 
 class NewKey(NamedTuple):
@@ -121,7 +125,7 @@ async def show_settings(request: Request, caller: Caller) -> Response:
     "Change the settings",
     body=_SETTINGS_CHANGES,
     answers={200: Answer("The changed settings.", SETTINGS)},
-    errors=[_WRONG_MODEL],
+    errors=[_WRONG_MODEL, NO_ROOM],
 )
 async def change_settings(request: Request, caller: Caller, body: SettingsChanges) -> Response:
     if isinstance(body.default_model, str):
@@ -137,6 +141,7 @@ def _settings(state: State, account: Account) -> dict[str, Any]:
         "default_model": account.default_model,
         "chat_model": state.models.default(account.default_model),
         "memory_enabled": account.memory_enabled,
+        "instructions": account.instructions,
         "mail_enabled": state.mail is not None,
         "certificate_file": _certificate_file(state.config),
     }

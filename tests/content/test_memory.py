@@ -321,6 +321,29 @@ async def test_memory_is_per_account_and_can_be_disabled(lab: Lab) -> None:
     assert (await lab.ask("A zebra!")).headers[MEMORY] == "2"
 
 
+async def test_account_instructions_follow_the_projects_in_every_session_chat(lab: Lab) -> None:
+    async def post(path: str, body: Any) -> str:
+        return str((await lab.service.client.post(path, json=body, headers=lab.headers)).json()["id"])
+
+    async def set_instructions(text: str | None) -> None:
+        await lab.service.client.patch(
+            "/user/settings", json={"instructions": text, "memory_enabled": False}, headers=lab.headers
+        )
+
+    project = await post("/projects", {"name": "p", "instructions": "Be brief."})
+    conversation = await post("/conversations", {"project_id": project})
+    await set_instructions("My name is Ada.")
+    await lab.ask("hello")
+    assert lab.sent == [{"role": "system", "content": "My name is Ada."}, {"role": "user", "content": "hello"}]
+    await lab.ask("hello", conversation=conversation)
+    assert lab.sent[0] == {"role": "system", "content": "Be brief.\n\nMy name is Ada."}
+    await ask(lab.service, bearer((await lab.service.make_key(lab.headers))["key"]), "hello")
+    assert [message["role"] for message in lab.sent] == ["user"], "a key's chats are stateless"
+    await set_instructions(None)
+    await lab.ask("hello")
+    assert [message["role"] for message in lab.sent] == ["user"]
+
+
 async def test_posted_messages_and_runs_are_recalled_until_deleted(lab: Lab) -> None:
     made = (await lab.service.client.post("/conversations", json={}, headers=lab.headers)).json()
     body = {"role": "assistant", "content": "The zebra is called Ada."}

@@ -92,11 +92,13 @@ async def fill(service: Service, headers: dict[str, str], account_id: str) -> di
 async def test_export_has_all_data_of_the_account_only(service: Service) -> None:
     session, other = await service.sign_up("ada@example.com"), await service.sign_up("bob@example.com")
     headers = bearer(session["access_token"])
+    await service.client.patch("/user/settings", json={"instructions": "Be brief."}, headers=headers)
     made = await fill(service, headers, session["user"]["id"])
     await fill(service, bearer(other["access_token"]), other["user"]["id"])
     archive = await archive_of(service, headers)
     account = json.loads(archive.read("account.json"))
     assert account["email"] == "ada@example.com" and account["tier"] == "pro" and account["memory_enabled"] is True
+    assert account["instructions"] == "Be brief."
     counts = {kind: len(lines(archive, kind)) for kind in (*KINDS, "artifacts")}
     assert counts == {
         **dict.fromkeys(("api_keys", "providers", "projects", "runs", "support_conversations", "support_messages"), 1),

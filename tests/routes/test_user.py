@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from svc import quota
 from svc.auth import tokens
 from svc.config import Config
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
@@ -146,6 +147,7 @@ AS_MADE = {
     "default_model": None,
     "chat_model": "builtin/assistant",
     "memory_enabled": True,
+    "instructions": None,
     "mail_enabled": False,
 }
 
@@ -160,6 +162,24 @@ async def test_settings_can_be_changed_separately(service: Service) -> None:
     read_back = (await service.client.get("/user/settings", headers=headers)).json()
     changed = {"default_model": "builtin/echo", "chat_model": "builtin/echo", "memory_enabled": False}
     assert read_back == {**as_made, **changed}
+
+
+async def test_instructions_are_stored_bytes_until_removed(service: Service) -> None:
+    headers = await service.bearer()
+    before = (await service.client.get("/billing/account", headers=headers)).json()
+    path = "/user/settings"
+    for value in ("ö" * 8_000, "", None):
+        answer = await service.client.patch(path, json={"instructions": value}, headers=headers)
+        assert answer.json()["instructions"] == value, answer.text
+        assert (await service.client.get(path, headers=headers)).json() == answer.json()
+        after = (await service.client.get("/billing/account", headers=headers)).json()
+        assert after["stored_bytes"] - before["stored_bytes"] == 2 * len(value or "")
+    await service.state["db"].write(quota.set_limit, before["stored_bytes"] + 99)
+    refused = await service.client.patch(path, json={"instructions": "x" * 100}, headers=headers)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "quota_exceeded")
+    kept = await service.client.patch(path, json={"instructions": "x" * 99}, headers=headers)
+    shorter = await service.client.patch(path, json={"instructions": "y" * 98}, headers=headers)
+    assert (kept.status_code, shorter.status_code) == (200, 200)
 
 
 @pytest.mark.parametrize(
@@ -179,6 +199,8 @@ async def test_only_a_local_installation_shows_the_path_of_its_certificate(
     [
         {"memory_enabled": 1},
         {"memory_enabled": None},
+        {"instructions": "x" * 8_001},
+        {"instructions": 3},
         {"default_model": "no/model"},
         {"default_model": "builtin/paint"},
         {"default_model": 3},

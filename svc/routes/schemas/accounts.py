@@ -51,6 +51,7 @@ SETTINGS = json_object(
         "default_model": nullable(string).about("The model of chat requests without `model`. Null means the operator's default."),
         "chat_model": string.about("The model that chat requests without `model` use now.", "builtin/assistant"),
         "memory_enabled": boolean.about("Whether chats in a session may recall earlier ones."),
+        "instructions": nullable(string).about("The caller's own instructions for all chats in a session.", "Be brief."),
         "mail_enabled": boolean.about("Whether this service can send mail, such as the link that confirms an address.", False),
         "certificate_file": nullable(string).about(
             "The certificate file that clients must trust: its path on a local installation, else its name. Null means that "
