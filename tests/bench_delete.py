@@ -130,7 +130,7 @@ def fill(path: Path, rows: int, big_artifacts: int = 4) -> None:
         hashed = argon2.PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1).hash(PASSWORD)
         account_id = accounts.add_account(tx, GOING, None, hashed, time.time()).id
         accounts.add_account(tx, STAYING, None, hashed, time.time())
-        wallet.credit(tx, account_id, rows + 1, description="", now_seconds=1.0)
+        wallet.book(tx, account_id, rows + 1, description="", now_seconds=1.0)
         _add_files(tx, account_id, big_artifacts)
         words = ["".join(rnd.choices("abcdefghijklmnopqrstuvwxyz", k=rnd.randrange(3, 11))) for _ in range(50_000)]
         for _ in range(int(rows * _TEXTS_SHARE)):

@@ -22,7 +22,7 @@ NOW = 1_790_000_000.0
 
 def funded_account(tx: sqlite3.Connection, number: int) -> str:
     account_id: str = accounts.add_account(tx, f"person{number}@example.com", None, None, NOW).id
-    wallet.credit(tx, account_id, 10**12, description="", now_seconds=NOW)
+    wallet.book(tx, account_id, 10**12, description="", now_seconds=NOW)
     return account_id
 
 

@@ -137,7 +137,7 @@ async def lab(config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[L
             session = await service.sign_up()
             watch(service.config.data_dir / "service.db")
             account_id = session["user"]["id"]
-            await service.state["db"].write(wallet.credit, account_id, 10_000_000, description="", now_seconds=NOW)
+            await service.state["db"].write(wallet.book, account_id, 10_000_000, description="", now_seconds=NOW)
             yield Lab(service, upstream, bearer(session["access_token"]), account_id)
             await asyncio.sleep(0)
             assert_exact(service.config.data_dir / "service.db")  # no hold and no reservation is left
@@ -223,7 +223,7 @@ async def test_reservation_ends_with_its_call(lab: Lab, model: str, stream: bool
 
 async def test_reservation_ends_on_empty_wallet_deleted_account_or_stopped_run(lab: Lab) -> None:
     assert (await lab.ask(max_tokens=1)).status_code == 200
-    await lab.service.state["db"].write(wallet.debit, lab.account_id, 9_999_980, description="", now_seconds=NOW)
+    await lab.service.state["db"].write(wallet.book, lab.account_id, -9_999_980, description="", now_seconds=NOW)
     assert [(await call()).status_code for call in (lab.ask, lab.run)] == [402, 402] and lab.reserved() == []
     going = [asyncio.create_task(call("drip-100ms", stream=True)) for call in (lab.ask, lab.run)]
     await lab.asked(3)

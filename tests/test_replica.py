@@ -60,7 +60,7 @@ async def test_replica_loses_no_write_and_delays_no_writer(service: Service, tmp
     with replicating(database):
         before = salt(database)
         for _ in range(150):  # over the 1,000 pages at which SQLite folds in the log by itself
-            await db.write(lambda tx: [wallet.credit(tx, user, 1, description="x" * 4000, now_seconds=1.0) for _ in range(10)])
+            await db.write(lambda tx: [wallet.book(tx, user, 1, description="x" * 4000, now_seconds=1.0) for _ in range(10)])
         size = database.with_name("service.db-wal").stat().st_size
         assert size > 1_000 * 4096
         async with asyncio.timeout(20):
@@ -82,7 +82,7 @@ async def test_replica_restores_into_a_new_folder_with_the_secrets(
 ) -> None:
     folder = service.config.data_dir
     user = (await service.sign_up("ada@example.com"))["user"]["id"]
-    await service.state["db"].write(wallet.credit, user, 7_000_000, description="", now_seconds=1.0)
+    await service.state["db"].write(wallet.book, user, 7_000_000, description="", now_seconds=1.0)
     (tmp_path / "replica").mkdir()
     with replicating(folder / "service.db"):
         restored(folder / "service.db", tmp_path / "replica" / "service.db")

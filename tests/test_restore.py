@@ -56,7 +56,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "data" / "tls" / "ca.pem").write_text("a certificate")
     with command_connection(folder / "data" / "service.db") as tx:
         account = accounts.add_account(tx, "ada@example.com", None, None, 1.0)
-        wallet.credit(tx, account.id, 5_000_000, description="", now_seconds=1.0)
+        wallet.book(tx, account.id, 5_000_000, description="", now_seconds=1.0)
         wallet.hold(tx, account.id, "hold_1", 100, 1.0)
         tx.execute(
             "INSERT INTO runs (id, account_id, goal, model, max_steps, created_at) VALUES ('run_1', ?, 'g', 'm', 6, 1)",

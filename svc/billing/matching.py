@@ -33,7 +33,7 @@ def book_refund(tx: sqlite3.Connection, account_id: str, micros: int, payment_id
     query = "SELECT count(*) + 1 FROM ledger WHERE reference > ? AND reference < ?"
     number = tx.execute(query, (prefix, f"refund:{payment_id};")).fetchone()[0]
     try:
-        wallet.debit(tx, account_id, micros, description=note, reference=f"{prefix}{number}", now_seconds=now_seconds)
+        wallet.book(tx, account_id, -micros, description=note, reference=f"{prefix}{number}", now_seconds=now_seconds)
     except sqlite3.IntegrityError as error:
         if "refund_not_due" not in str(error):
             raise
@@ -43,7 +43,7 @@ def book_refund(tx: sqlite3.Connection, account_id: str, micros: int, payment_id
 def book_payment(tx: sqlite3.Connection, account_id: str, micros: int, event_id: str, note: str, now_seconds: float) -> None:
     """Credit a payment that could not be credited automatically, once. Raises StartError, ApiError `invalid_value`."""
     try:
-        wallet.credit(tx, account_id, micros, description=note, reference=f"payment:{event_id}", now_seconds=now_seconds)
+        wallet.book(tx, account_id, micros, description=note, reference=f"payment:{event_id}", now_seconds=now_seconds)
     except sqlite3.IntegrityError as error:
         if "a ledger row is never replaced" in str(error):
             raise StartError(f"the payment {event_id} is credited already") from None

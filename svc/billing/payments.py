@@ -224,7 +224,7 @@ def _pay(tx: sqlite3.Connection, checkout: Checkout, event: PaymentEvent, now_se
     account_id, amount_micros = checkout.account_id, checkout.amount_micros
     text = "Added funds (test money)" if test_money else "Added funds"
     try:
-        wallet.credit(tx, account_id, amount_micros, description=text, reference=checkout.id, now_seconds=now_seconds)
+        wallet.book(tx, account_id, amount_micros, description=text, reference=checkout.id, now_seconds=now_seconds)
     except ApiError:
         return "wallet full"
     tx.execute(

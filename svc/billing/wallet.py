@@ -80,7 +80,8 @@ def settle(
     if charged_micros:
         text = description or f"{model}: {input_tokens} input and {output_tokens} output tokens"
         tokens = (bounded_tokens(input_tokens), bounded_tokens(output_tokens))
-        _book(tx, account_id, -charged_micros, text, hold_id, now_seconds, (model, *tokens, request_id, key_id))
+        call = (model, *tokens, request_id, key_id)
+        book(tx, account_id, -charged_micros, description=text, reference=hold_id, now_seconds=now_seconds, call=call)
     return charged_micros
 
 
@@ -92,78 +93,51 @@ def release_all(tx: sqlite3.Connection) -> int:
 # --- credits and debits
 
 
-def credit(
+def book(
     tx: sqlite3.Connection,
     account_id: str,
     amount_micros: int,
     *,
     description: str,
     reference: str | None = None,
-    now_seconds: float,
-) -> None:
-    """Add `amount_micros` (over 0); 5 dollars or more make the account pro. A `reference` is credited once.
-
-    Raises ApiError `invalid_value` if the wallet would be over its bound, sqlite3.IntegrityError for a reference that was
-    booked before or a deleted account.
-    """
-    try:
-        _book(tx, account_id, amount_micros, description, reference, now_seconds)
-    except sqlite3.IntegrityError as error:
-        if "in_bounds" in str(error):
-            raise ApiError("invalid_value", f"A wallet holds at most {dollars(MOST_MICROS)}.") from None
-        raise
-
-
-def debit(
-    tx: sqlite3.Connection,
-    account_id: str,
-    amount_micros: int,
-    *,
-    description: str,
-    reference: str | None = None,
-    now_seconds: float,
-) -> None:
-    """Subtract `amount_micros` (over 0). Raises ApiError `insufficient_funds` if less is available."""
-    try:
-        _book(tx, account_id, -amount_micros, description, reference, now_seconds)
-    except sqlite3.IntegrityError as error:
-        if "in_bounds" in str(error) or "held_within_balance" in str(error):
-            raise _insufficient(tx, account_id, amount_micros) from None
-        raise
-
-
-def _book(
-    tx: sqlite3.Connection,
-    account_id: str,
-    amount_micros: int,
-    description: str,
-    reference: str | None,
     now_seconds: float,
     call: tuple[str | None, int | None, int | None, str | None, str | None] = (None,) * 5,
 ) -> None:
-    """Insert a ledger row; `call` is the model, input tokens, output tokens, request id and key id."""
-    tx.execute(
-        """
-        INSERT INTO ledger (
-            id, account_id, kind, amount_micros, description, reference, created_at,
-            model, input_tokens, output_tokens, request_id, key_id, balance_after_micros
+    """Add `amount_micros`, or subtract them if they are negative. A `reference` is booked once.
+
+    A credit of 5 dollars or more makes the account pro. `call` is the model, input tokens, output tokens, request id and key id.
+    Raises ApiError `invalid_value` if the wallet would be over its bound, `insufficient_funds` if less is available, and
+    sqlite3.IntegrityError for a reference that was booked before or a deleted account.
+    """
+    try:
+        tx.execute(
+            """
+            INSERT INTO ledger (
+                id, account_id, kind, amount_micros, description, reference, created_at,
+                model, input_tokens, output_tokens, request_id, key_id, balance_after_micros
+            )
+            VALUES (
+                ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
+                (SELECT balance_micros FROM wallets WHERE account_id = ?2) + ?4
+            )
+            """,
+            (
+                new_id("led", now_seconds),
+                account_id,
+                "credit" if amount_micros > 0 else "debit",
+                amount_micros,
+                description,
+                reference,
+                now_seconds,
+                *call,
+            ),
         )
-        VALUES (
-            ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
-            (SELECT balance_micros FROM wallets WHERE account_id = ?2) + ?4
-        )
-        """,
-        (
-            new_id("led", now_seconds),
-            account_id,
-            "credit" if amount_micros > 0 else "debit",
-            amount_micros,
-            description,
-            reference,
-            now_seconds,
-            *call,
-        ),
-    )
+    except sqlite3.IntegrityError as error:
+        if "in_bounds" not in str(error) and "held_within_balance" not in str(error):
+            raise
+        if amount_micros < 0:
+            raise _insufficient(tx, account_id, -amount_micros) from None
+        raise ApiError("invalid_value", f"A wallet holds at most {dollars(MOST_MICROS)}.") from None
 
 
 def _insufficient(conn: sqlite3.Connection, account_id: str, needed_micros: int) -> ApiError:

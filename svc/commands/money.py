@@ -3,7 +3,6 @@
 import argparse
 import sqlite3
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,18 +17,18 @@ from svc.schema import command_connection
 def add_parsers(commands: Any) -> None:
     credit = commands.add_parser("credit", help="add money to a wallet; 5 dollars or more make the account pro")
     credit.add_argument("--payment", metavar="EVENT", help="credit a payment that 'svc payments' lists, once")
-    credit.set_defaults(run=partial(_book, book=wallet.credit, default_note="Credit by the operator"))
+    credit.set_defaults(run=partial(_book, sign=1, default_note="Credit by the operator"))
     debit = commands.add_parser("debit", help="take money from a wallet, never below zero")
     text = "book a refund or a dispute: up to what the processor returned, never twice"
     debit.add_argument("--refund-of", metavar="CHECKOUT", help=text)
-    debit.set_defaults(run=partial(_book, book=wallet.debit, default_note="Debit by the operator"))
+    debit.set_defaults(run=partial(_book, sign=-1, default_note="Debit by the operator"))
     for booking in (credit, debit):
         booking.add_argument("email", help="the email address or the id")
         booking.add_argument("dollars", help="such as 25 or 12.50, down to 0.000001")
         booking.add_argument("--note", help="the description in the ledger, which the owner sees")
 
 
-def _book(config: Config, options: argparse.Namespace, book: Callable[..., None], default_note: str) -> int:
+def _book(config: Config, options: argparse.Namespace, sign: int, default_note: str) -> int:
     micros, now = micros_of(options.dollars), time.time()
     if not micros:
         raise StartError("the amount must be dollars over 0 with at most 6 decimals, such as 25 or 12.50")
@@ -41,7 +40,7 @@ def _book(config: Config, options: argparse.Namespace, book: Callable[..., None]
         elif payment:
             matching.book_payment(tx, account_id, micros, payment, options.note or "Added funds", now)
         else:
-            book(tx, account_id, micros, description=options.note or default_note, now_seconds=now)
+            wallet.book(tx, account_id, sign * micros, description=options.note or default_note, now_seconds=now)
         line = _wallet(tx, account_id)
     print(line)
     return 0

@@ -24,7 +24,7 @@ from tests.support.model_server import ModelServer
 @pytest.fixture
 async def headers(service: Service) -> dict[str, str]:
     signed_up = await service.sign_up()
-    await service.state["db"].write(wallet.credit, signed_up["user"]["id"], 1_000_000, description="", now_seconds=1.0)
+    await service.state["db"].write(wallet.book, signed_up["user"]["id"], 1_000_000, description="", now_seconds=1.0)
     return {"authorization": f"Bearer {signed_up['access_token']}"}
 
 

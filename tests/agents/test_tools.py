@@ -45,7 +45,7 @@ async def person(service: Service) -> tuple[dict[str, str], str]:
     signed_up = await service.sign_up()
     watch(service.config.data_dir / "service.db")
     account_id: str = signed_up["user"]["id"]
-    await service.state["db"].write(wallet.credit, account_id, 100_000, description="", now_seconds=1.0)
+    await service.state["db"].write(wallet.book, account_id, 100_000, description="", now_seconds=1.0)
     return {"authorization": f"Bearer {signed_up['access_token']}"}, account_id
 
 
@@ -99,7 +99,7 @@ async def test_media_that_cannot_be_paid_or_made_is_a_result_for_the_model(
     (result,) = (event for event in events if event["type"] == "tool_result")
     assert not result["ok"] and "cut off" in result["result"] and final["type"] == "final"
     assert final["artifacts"] == [] and final["cost_micros"] == 0 == await spent(service, headers)
-    await service.state["db"].write(wallet.debit, account_id, 90_000, description="", now_seconds=1.0)
+    await service.state["db"].write(wallet.book, account_id, -90_000, description="", now_seconds=1.0)
     *events, final = await run(service, headers, draw, model="builtin/script")
     (result,) = (event for event in events if event["type"] == "tool_result")
     assert not result["ok"] and "This needs $0.02" in result["result"] and final["cost_micros"] == 0

@@ -243,10 +243,9 @@ def test_raw_sql_cannot_book_too_much_or_unknown_payments(database: Path, refere
     with command_connection(database) as tx:
         account = accounts.account_by_email(tx, "ada@example.com")
         assert account is not None
-        wallet.credit(tx, account.id, 50_000_000, description="", now_seconds=NOW)
-        book = wallet.credit if micros > 0 else wallet.debit
+        wallet.book(tx, account.id, 50_000_000, description="", now_seconds=NOW)
         with pytest.raises(sqlite3.IntegrityError, match=r"refund_not_due|payment_not_credited"):
-            book(tx, account.id, abs(micros), description="", reference=reference, now_seconds=NOW)
+            wallet.book(tx, account.id, micros, description="", reference=reference, now_seconds=NOW)
 
 
 def test_event_id_is_quoted_for_the_shell(database: Path) -> None:

@@ -337,7 +337,7 @@ async def test_a_payment_for_a_deleted_account_is_kept_for_the_operator(funding:
 async def test_full_wallet_is_not_credited(funding: Funding) -> None:
     user_id = (await funding.service.client.get("/user/me", headers=funding.headers)).json()["id"]
     full = wallet.MOST_MICROS - 24_999_999
-    await funding.service.state["db"].write(wallet.credit, user_id, full, description="", now_seconds=NOW)
+    await funding.service.state["db"].write(wallet.book, user_id, full, description="", now_seconds=NOW)
     assert (await funding.deliver(event_body(funding.session))).json() == NOT_CREDITED
     assert await funding.balance_micros() == full
     assert await funding.rows("SELECT reason FROM payment_events") == [("wallet full",)]

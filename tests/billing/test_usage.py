@@ -29,7 +29,7 @@ def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> N
     conn = empty_database()
     account_id = accounts.add_account(conn, "ada@example.com", None, None, NOW).id
     keys = [tokens.add_key(conn, account_id, "k", tokens.new_key_token(), NOW + number).id for number in (0, 1)]
-    wallet.credit(conn, account_id, 10**12, description="", now_seconds=NOW)
+    wallet.book(conn, account_id, 10**12, description="", now_seconds=NOW)
     spent = {None: 0, **dict.fromkeys(keys, 0)}
     for number, (which, model, at, micros, count) in enumerate(calls):
         key_id = None if which is None else keys[which]

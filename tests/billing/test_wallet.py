@@ -48,7 +48,7 @@ def empty_database() -> sqlite3.Connection:
 def add_account(conn: sqlite3.Connection, email: str = "ada@example.com", micros: int = 0) -> str:
     account_id: str = accounts.add_account(conn, email, None, None, NOW).id
     if micros:
-        wallet.credit(conn, account_id, micros, description="for the test", now_seconds=NOW)
+        wallet.book(conn, account_id, micros, description="for the test", now_seconds=NOW)
     return account_id
 
 
@@ -136,7 +136,7 @@ class WalletMachine(RuleBasedStateMachine):
     def credit(self, who: int, micros: int) -> None:
         fits = self.models[who].balance + micros <= wallet.MOST_MICROS
         try:
-            wallet.credit(self.conn, self.ids[who], micros, description="", now_seconds=NOW)
+            wallet.book(self.conn, self.ids[who], micros, description="", now_seconds=NOW)
         except ApiError:
             assert not fits
         else:
@@ -147,7 +147,7 @@ class WalletMachine(RuleBasedStateMachine):
     def debit(self, who: int, micros: int) -> None:
         fits = self.models[who].can_take(micros)
         try:
-            wallet.debit(self.conn, self.ids[who], micros, description="", now_seconds=NOW)
+            wallet.book(self.conn, self.ids[who], -micros, description="", now_seconds=NOW)
         except ApiError as error:
             assert error.status == 402 and not fits
         else:
@@ -326,15 +326,15 @@ def test_sql_on_a_plain_connection_cannot_break_a_rule(money: sqlite3.Connection
 @pytest.mark.parametrize("again", ["1, 'l', 'r'", "NULL, (SELECT id FROM ledger WHERE seq = 1), 'r'", "NULL, 'l', 'chk_a'"])
 def test_no_ledger_row_can_be_replaced(money: sqlite3.Connection, again: str) -> None:
     for _ in range(2):
-        wallet.credit(money, "bob", 5, description="", now_seconds=NOW)
+        wallet.book(money, "bob", 5, description="", now_seconds=NOW)
     columns = "seq, id, reference, account_id, kind, amount_micros, balance_after_micros, description, created_at"
     assert refuses(money, f"INSERT OR REPLACE INTO ledger ({columns}) VALUES ({again}, 'bob', 'credit', 5, 15, '', 1)")
 
 
 def test_debit_takes_at_most_the_available_money(money: sqlite3.Connection) -> None:
     with pytest.raises(ApiError):
-        wallet.debit(money, "ada", 6_000_001, description="", now_seconds=NOW)
-    wallet.debit(money, "ada", 6_000_000, description="", now_seconds=NOW)
+        wallet.book(money, "ada", -6_000_001, description="", now_seconds=NOW)
+    wallet.book(money, "ada", -6_000_000, description="", now_seconds=NOW)
     assert shown(money, "ada") == (4_000_000, 4_000_000) and findings(money) == []
 
 
@@ -457,7 +457,7 @@ def test_after_a_crash_every_hold_is_released(conn: sqlite3.Connection) -> None:
 @pytest.mark.parametrize(("micros", "tier"), [(4_999_999, "free"), (5_000_000, "pro")])
 def test_credit_of_5_dollars_makes_an_account_pro_permanently(conn: sqlite3.Connection, micros: int, tier: str) -> None:
     account_id = add_account(conn, micros=micros)
-    wallet.debit(conn, account_id, micros, description="all of it", now_seconds=NOW)
+    wallet.book(conn, account_id, -micros, description="all of it", now_seconds=NOW)
     account = accounts.account_by_id(conn, account_id)
     assert account is not None and account.tier == tier and shown(conn, account_id) == (0, 0)
 
@@ -465,7 +465,7 @@ def test_credit_of_5_dollars_makes_an_account_pro_permanently(conn: sqlite3.Conn
 def test_many_small_credits_do_not_make_pro(conn: sqlite3.Connection) -> None:
     account_id = add_account(conn)
     for _ in range(6):
-        wallet.credit(conn, account_id, 1_000_000, description="", now_seconds=NOW)
+        wallet.book(conn, account_id, 1_000_000, description="", now_seconds=NOW)
     account = accounts.account_by_id(conn, account_id)
     assert account is not None and account.tier == "free"
 
@@ -493,7 +493,7 @@ def test_a_debit_names_model_tokens_request_and_key(conn: sqlite3.Connection) ->
 
 def test_ledger_rows_stay_without_the_person(conn: sqlite3.Connection) -> None:
     account_id = add_account(conn)
-    wallet.credit(conn, account_id, 5_000_000, description="for Ada Lovelace", reference="chk_1", now_seconds=NOW)
+    wallet.book(conn, account_id, 5_000_000, description="for Ada Lovelace", reference="chk_1", now_seconds=NOW)
     wallet.hold(conn, account_id, "hold_1", 100, NOW)
     settle(conn, account_id, "hold_1", 40)
     accounts.delete_account(conn, account_id)

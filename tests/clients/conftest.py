@@ -71,5 +71,5 @@ async def lab(services: Services) -> Lab:
     async with server.client(headers=person.headers) as client:
         account_id = (await client.get("/user/me")).json()["id"]
     with command_connection(server.data_dir / "service.db") as tx:  # as `svc credit` does, without its start
-        wallet.credit(tx, account_id, FUNDS_MICROS, description="Credit", now_seconds=time.time())
+        wallet.book(tx, account_id, FUNDS_MICROS, description="Credit", now_seconds=time.time())
     return Lab(server, upstream, person)

@@ -28,7 +28,7 @@ def account_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("SVC_DATA_DIR", str(tmp_path))
     with command_connection(tmp_path / "service.db") as tx:
         account = accounts.add_account(tx, EMAIL, None, None, AT)
-        wallet.credit(tx, account.id, 5_000_000, description="Gift\x1b[2J", now_seconds=AT)
+        wallet.book(tx, account.id, 5_000_000, description="Gift\x1b[2J", now_seconds=AT)
         wallet.hold(tx, account.id, "hold_1", 700, AT)
         details = {"model": "=1+1", "input_tokens": 1, "output_tokens": 2, "request_id": "r", "key_id": None}
         wallet.settle(tx, account.id, "hold_1", 700, **details, now_seconds=AT)  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ def test_long_ledger_is_printed_without_gaps(
     monkeypatch.setattr(books, "_PAGE_ROWS", 3)
     with command_connection(tmp_path / "service.db") as tx:
         for number in range(8):
-            wallet.credit(tx, account_id, number + 1, description=str(number), now_seconds=AT)
+            wallet.book(tx, account_id, number + 1, description=str(number), now_seconds=AT)
     assert cli.main(["ledger", EMAIL, "--csv"]) == 0
     assert [row["amount_micros"] for row in rows(capsys.readouterr().out)] == ["5000000", "-700", *map(str, range(1, 9))]
 

@@ -14,7 +14,7 @@ async def test_status_prints_open_answers_queues_and_sums(
     service: Service, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account_id = (await service.sign_up())["user"]["id"]
-    await service.state["db"].write(wallet.credit, account_id, 7_000_001, description="", now_seconds=1.0)
+    await service.state["db"].write(wallet.book, account_id, 7_000_001, description="", now_seconds=1.0)
     await service.state["db"].write(wallet.hold, account_id, "hold_1", 250_000, 1.0)
     monkeypatch.setenv("SVC_DATA_DIR", str(service.config.data_dir))
     assert await asyncio.to_thread(cli.main, ["status"]) == 0

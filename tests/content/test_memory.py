@@ -189,7 +189,7 @@ async def test_paid_call_without_funds_stores_nothing(lab: Lab) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_foreign_or_unknown_conversation_is_404_before_the_model_is_called(lab: Lab, stream: bool) -> None:
     db, now = lab.service.state["db"], lab.service.clocks.now
-    await db.write(wallet.credit, lab.account_id, 1_000_000, description="", now_seconds=now)
+    await db.write(wallet.book, lab.account_id, 1_000_000, description="", now_seconds=now)
     theirs = (await ask(lab.service, await lab.service.bearer(), "mine")).headers[HEADER]
     lab.upstream.requests.clear()
     answers = [await lab.ask("x", "ok+paid", conversation=name, stream=stream) for name in (theirs, "conv_unknown", "conv_x; y")]
@@ -218,7 +218,7 @@ async def test_deleted_conversation_or_account_does_not_lose_the_answer(lab: Lab
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_full_disk_loses_no_paid_answer(lab: Lab, stream: bool) -> None:
     db, now = lab.service.state["db"], lab.service.clocks.now
-    await db.write(wallet.credit, lab.account_id, 3_000_000, description="", now_seconds=now)
+    await db.write(wallet.book, lab.account_id, 3_000_000, description="", now_seconds=now)
     pages = await db.read(lambda conn: conn.execute("PRAGMA page_count").fetchone()[0])
     await db.write(lambda conn: conn.execute(f"PRAGMA max_page_count = {pages + 30}").fetchone())
     answer = await lab.ask("x" * 900_000, "ok+paid", stream=stream)
@@ -383,7 +383,7 @@ async def test_project_instructions_precede_memory_in_one_message(lab: Lab) -> N
 async def test_hold_covers_the_sent_messages(lab: Lab) -> None:
     await lab.ask("zebra " * 100)
     db, now = lab.service.state["db"], lab.service.clocks.now
-    await db.write(wallet.credit, lab.account_id, 500, description="", now_seconds=now)
+    await db.write(wallet.book, lab.account_id, 500, description="", now_seconds=now)
     answer = await lab.ask("zebra", "ok+paid")
     assert answer.status_code == 402  # five bytes would be paid for; the passage of 600 is not
     key = bearer((await lab.service.make_key(lab.headers))["key"])

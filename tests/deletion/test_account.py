@@ -47,7 +47,7 @@ OWN = (
 
 def fill(tx: sqlite3.Connection, account_id: str, rows: int) -> None:
     """Insert `rows` rows into the account's ledger and usage, and some projects."""
-    wallet.credit(tx, account_id, 10_000_000, description="ada's money", now_seconds=NOW)
+    wallet.book(tx, account_id, 10_000_000, description="ada's money", now_seconds=NOW)
     payments.add_checkout(tx, account_id, "chk_1", 5_000_000, NOW)
     wallet.hold(tx, account_id, "hold_open", 100, NOW)
     links.add_link(tx, account_id, "reset", LINK, by_mail=True, now_seconds=NOW)
@@ -55,7 +55,7 @@ def fill(tx: sqlite3.Connection, account_id: str, rows: int) -> None:
     oauth_flows.begin(tx, "state", "browser", "issuer", account_id, NOW)
     oauth_flows.add_code(tx, "code", "browser", account_id, NOW)
     for number in range(rows):
-        wallet.debit(tx, account_id, 1, description=f"ada's call {number}", now_seconds=NOW)
+        wallet.book(tx, account_id, -1, description=f"ada's call {number}", now_seconds=NOW)
         add_call(tx, CountedCall(account_id, None, f"m{number}", 1, 1, 0, "2026-09-21"))
     tx.executemany(
         "INSERT INTO projects (id, account_id, name, instructions, created_at, updated_at) VALUES (?, ?, 'p', '', 1, 1)",
@@ -100,7 +100,7 @@ async def test_account_is_deleted_for_its_owner_before_its_rows(service: Service
         await db.write(wallet.hold, account_id, "hold_late", 100, NOW)
     assert refused.value.code == "invalid_api_key"
     with pytest.raises(sqlite3.IntegrityError):  # a payment that comes late
-        await db.write(wallet.credit, account_id, 5_000_000, description="", now_seconds=NOW)
+        await db.write(wallet.book, account_id, 5_000_000, description="", now_seconds=NOW)
     assert {"ledger", "usage_days", "messages"} <= set(await db.read(left, account_id))
     at_once = {"wallets", "holds", "checkouts", "links", "identities", "oauth_flows", "oauth_codes"}
     assert not at_once & set(await db.read(left, account_id))

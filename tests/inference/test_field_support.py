@@ -202,7 +202,7 @@ class Lab:
     async def person(self) -> dict[str, str]:
         signed_up = await self.service.sign_up()
         account_id, db = signed_up["user"]["id"], self.service.state["db"]
-        await db.write(wallet.credit, account_id, 5_000_000, description="", now_seconds=self.service.clocks.now)
+        await db.write(wallet.book, account_id, 5_000_000, description="", now_seconds=self.service.clocks.now)
         key = await self.service.make_key(bearer(signed_up["access_token"]))
         return bearer(key["key"])
 

@@ -91,9 +91,8 @@ class Lab:
         return person
 
     async def book(self, person: Person, micros: int) -> None:
-        act = wallet.credit if micros > 0 else wallet.debit
         now_seconds = self.service.clocks.now
-        await self.service.state["db"].write(act, person.account_id, abs(micros), description="", now_seconds=now_seconds)
+        await self.service.state["db"].write(wallet.book, person.account_id, micros, description="", now_seconds=now_seconds)
 
     async def chat(self, person: Person, model: str, stream: bool = False, **fields: Any) -> httpx.Response:
         body = {"model": model, "messages": [{"role": "user", "content": "hello"}], "stream": stream, **fields}

@@ -123,7 +123,7 @@ async def test_images_and_speech_are_charged_and_stored_as_artifacts(service: Se
     broke = await run(service, headers, script)
     assert not any(event["ok"] for event in broke if event["type"] == "tool_result") and broke[-1]["cost_micros"] == 0
     account_id = (await service.client.get("/user/me", headers=headers)).json()["id"]
-    await service.state["db"].write(wallet.credit, account_id, 5_000_000, description="test", now_seconds=service.clocks.now)
+    await service.state["db"].write(wallet.book, account_id, 5_000_000, description="test", now_seconds=service.clocks.now)
     found = await run(service, headers, script)
     assert [event["ok"] for event in found if event["type"] == "tool_result"] == [True, True]
     assert [artifact["content_type"] for artifact in found[-1]["artifacts"]] == ["image/png", "audio/wav"]

@@ -19,7 +19,7 @@ DAY_SECONDS = 86_400
 async def funded(service: Service, micros: int = 10_000_000) -> tuple[str, dict[str, str]]:
     session = await service.sign_up()
     account_id: str = session["user"]["id"]
-    await service.state["db"].write(wallet.credit, account_id, micros, description="Added funds", now_seconds=service.clocks.now)
+    await service.state["db"].write(wallet.book, account_id, micros, description="Added funds", now_seconds=service.clocks.now)
     return account_id, bearer(session["access_token"])
 
 
@@ -182,7 +182,7 @@ async def test_usage_by_key_and_spent_micros_are_exact(service: Service) -> None
     headers, account_id = bearer(session["access_token"]), session["user"]["id"]
     key, other = await service.make_key(headers, "one"), await service.make_key(headers, "other")
     now = service.clocks.now
-    await service.state["db"].write(wallet.credit, account_id, 10_000_000, description="", now_seconds=now)
+    await service.state["db"].write(wallet.book, account_id, 10_000_000, description="", now_seconds=now)
 
     def spend(tx: sqlite3.Connection, number: int, key_id: str | None, model: str, micros: int) -> None:
         wallet.hold(tx, account_id, f"hold_{number}", micros, now)

@@ -71,7 +71,7 @@ async def fill(service: Service, headers: dict[str, str], account_id: str) -> di
         assert answer.status_code == status, answer.text
         return answer.json()
 
-    await service.state["db"].write(wallet.credit, account_id, 6_000_000, description="Funds", now_seconds=service.clocks.now)
+    await service.state["db"].write(wallet.book, account_id, 6_000_000, description="Funds", now_seconds=service.clocks.now)
     project = await post("/projects", {"name": "p", "instructions": "Be brief."})
     key = await post("/user/api-keys", {"name": "my laptop"})
     provider = {"name": "lab", "base_url": "http://127.0.0.1:9/v1", "api_key": "sk-very-secret-key"}

@@ -157,7 +157,7 @@ async def test_funds_for_7_pay_7_of_40_concurrent_requests(
     """While they are under way each holds its worst case."""
     media, db = lab.service.state["media"], lab.service.state["db"]
     balance = (await lab.account())["wallet_balance_micros"]
-    await db.write(wallet.debit, lab.account_id, balance - affordable * worst - worst // 2, description="", now_seconds=1.0)
+    await db.write(wallet.book, lab.account_id, -(balance - affordable * worst - worst // 2), description="", now_seconds=1.0)
     # No process starts before everybody has asked for a hold.
     async with contextlib.AsyncExitStack() as turns:
         for pool in (media.voice._pool, media.painter):
@@ -174,7 +174,7 @@ async def test_funds_for_7_pay_7_of_40_concurrent_requests(
 
 
 async def test_402_names_the_needed_amount_and_generates_nothing(lab: Lab) -> None:
-    await lab.service.state["db"].write(wallet.debit, lab.account_id, 1_000_000 - 3 * PRICE, description="", now_seconds=1.0)
+    await lab.service.state["db"].write(wallet.book, lab.account_id, -(1_000_000 - 3 * PRICE), description="", now_seconds=1.0)
     answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint", n=4)
     assert (answer.status_code, answer.json()["error"]["code"]) == (402, "insufficient_funds")
     assert f"{4 * PRICE} micros" in answer.json()["error"]["message"] and answer.headers["x-should-retry"] == "false"

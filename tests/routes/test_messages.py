@@ -98,7 +98,7 @@ async def lab(config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[L
         async with serving(replace(config, catalog=catalog), clocks) as service:
             session = await service.sign_up()
             account_id = session["user"]["id"]
-            await service.state["db"].write(wallet.credit, account_id, 10_000_000, description="Funds", now_seconds=clocks.now)
+            await service.state["db"].write(wallet.book, account_id, 10_000_000, description="Funds", now_seconds=clocks.now)
             key = (await service.make_key(bearer(session["access_token"])))["key"]
             yield Lab(service, upstream, bearer(key))
 

@@ -367,7 +367,7 @@ async def longest(request: pytest.FixtureRequest, config: Config, clocks: Clocks
             session = await service.sign_up()
             lab = Longest(service, bearer(session["access_token"]), f"{provider}/{names['chat']}")
             paid = (session["user"]["id"], 10_000_000)
-            await service.state["db"].write(wallet.credit, *paid, description="", now_seconds=1.0)
+            await service.state["db"].write(wallet.book, *paid, description="", now_seconds=1.0)
             if request.param == "own":
                 models = [{"id": name, "kind": kind} for kind, name in names.items()]
                 body = {"name": provider, "base_url": upstream.base_url, "models": models}

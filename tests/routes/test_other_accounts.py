@@ -179,7 +179,7 @@ async def person(service: Service, provider: str) -> Person:
         assert answer.status_code == status, answer.text
         return answer.json()
 
-    await db.write(wallet.credit, someone.account_id, 5_000_000, description="Funds", now_seconds=now)
+    await db.write(wallet.book, someone.account_id, 5_000_000, description="Funds", now_seconds=now)
     own["ledger"] = (await service.client.get("/billing/ledger", headers=someone.headers)).json()["data"][0]["id"]
     own["key"] = (await post("/user/api-keys", {"name": "k"}))["id"]
     made = {"name": provider, "base_url": "http://127.0.0.1:9/v1", "models": ["m"]}
@@ -367,7 +367,7 @@ async def make_support(service: Service, who: Person, number: int) -> None:
 
 async def make_credit(service: Service, who: Person, number: int) -> None:
     await service.state["db"].write(
-        wallet.credit, who.account_id, number + 1, description=f"{number}", now_seconds=service.clocks.now
+        wallet.book, who.account_id, number + 1, description=f"{number}", now_seconds=service.clocks.now
     )
 
 

@@ -23,7 +23,7 @@ async def test_holds_have_a_count_and_micros(service: Service) -> None:
     account_id = (await service.sign_up())["user"]["id"]
 
     def hold_twice(tx: sqlite3.Connection) -> None:
-        wallet.credit(tx, account_id, 1_000, description="", now_seconds=1.0)
+        wallet.book(tx, account_id, 1_000, description="", now_seconds=1.0)
         wallet.hold(tx, account_id, "hold_1", 30, 1.0)
         wallet.hold(tx, account_id, "hold_2", 12, 1.0)
 

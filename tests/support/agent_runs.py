@@ -70,9 +70,9 @@ def add_accounts(server: RunningServer, count: int, *, micros: int = 0, name: st
             email, key = f"{name}{number}@example.com", tokens.new_key_token()
             account = accounts.add_account(tx, email, None, None, now)
             tokens.add_key(tx, account.id, "tests", key, now)
-            wallet.credit(tx, account.id, max(micros, PRO_MICROS), description="for the test", now_seconds=now)
+            wallet.book(tx, account.id, max(micros, PRO_MICROS), description="for the test", now_seconds=now)
             if micros < PRO_MICROS:
-                wallet.debit(tx, account.id, PRO_MICROS - micros, description="for the test", now_seconds=now)
+                wallet.book(tx, account.id, micros - PRO_MICROS, description="for the test", now_seconds=now)
             made.append(Account(account.id, email, key))
         tx.execute("COMMIT")
     return made

@@ -52,7 +52,7 @@ def fill(tx: sqlite3.Connection, count: int, rows: int) -> list[str]:
     tx.execute("CREATE TEMP TABLE owners (number INTEGER PRIMARY KEY, id TEXT)")
     for number, key in enumerate(keys):
         account_id = accounts.add_account(tx, f"bench{number}@example.com", None, None, now).id
-        wallet.credit(tx, account_id, MICROS, description="", now_seconds=now)
+        wallet.book(tx, account_id, MICROS, description="", now_seconds=now)
         tokens.add_key(tx, account_id, "bench", key, now)
         tx.execute("INSERT INTO owners VALUES (?, ?)", (number, account_id))
     for statement in _LARGE if rows else ():

@@ -125,7 +125,7 @@ def new_visitor(server: RunningServer, email: str | None = None, *, dollars: flo
 def _credit(server: RunningServer, account_id: str, dollars: float, times: int = 1) -> None:
     with database(server) as tx:
         for _ in range(times):
-            wallet.credit(tx, account_id, round(dollars * 1_000_000), description="Credit", now_seconds=time.time())
+            wallet.book(tx, account_id, round(dollars * 1_000_000), description="Credit", now_seconds=time.time())
 
 
 async def credit(server: RunningServer, page: Page, dollars: float, *, times: int = 1) -> None:

@@ -83,7 +83,7 @@ class Lab:
     headers: dict[str, str]
 
     async def fund(self, micros: int) -> None:
-        await self.service.state["db"].write(wallet.credit, self.account_id, micros, description="", now_seconds=1.0)
+        await self.service.state["db"].write(wallet.book, self.account_id, micros, description="", now_seconds=1.0)
 
     async def post(self, path: str, **body: Any) -> httpx.Response:
         return await self.service.client.post(path, json=body, headers=self.headers)
