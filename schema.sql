@@ -235,6 +235,7 @@ CREATE TABLE conversations (
     project_id TEXT,
     title TEXT CONSTRAINT title_form CHECK (trim(title) <> '' AND length(title) <= 200), -- NULL until the first message
     title_version INTEGER NOT NULL DEFAULT 0 CONSTRAINT title_version_range CHECK (title_version BETWEEN 0 AND 127),
+    pinned INTEGER NOT NULL DEFAULT 0 CONSTRAINT pinned_bool CHECK (pinned IN (0, 1)),
     created_at REAL NOT NULL,
     updated_at REAL NOT NULL,
     UNIQUE (account_id, id),
@@ -243,7 +244,7 @@ CREATE TABLE conversations (
 
 CREATE INDEX conversations_by_project ON conversations (account_id, project_id, id);
 CREATE INDEX conversations_by_number ON conversations (account_id, number);
-CREATE INDEX conversations_by_use ON conversations (account_id, updated_at, number); -- most recently used first
+CREATE INDEX conversations_by_use ON conversations (account_id, pinned, updated_at, number); -- pinned, most recently used first
 
 -- A conversation remains after its project.
 CREATE TRIGGER projects_leave_their_conversations BEFORE DELETE ON projects

@@ -10,7 +10,7 @@ from svc.content.fulltext import CHUNKS, TITLES
 from svc.content.projects import missing_owner
 from svc.db import Page, page, row_by_id
 from svc.ids import fields_as_json, new_id
-from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, label, nullable, one_of, record, string, text
+from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, boolean, label, nullable, one_of, record, string, text
 from svc.slices import run_some
 
 TITLE_LENGTH = 200
@@ -24,6 +24,7 @@ class ConversationFields(NamedTuple):
     project_id: Annotated[str | Absent | None, nullable(string).about("The project that it belongs to; null means none.")] = (
         ABSENT
     )
+    pinned: Annotated[bool | Absent, boolean.about("Whether it comes before all that are not pinned.")] = ABSENT
 
 
 class NewMessage(NamedTuple):
@@ -32,7 +33,7 @@ class NewMessage(NamedTuple):
 
 
 CONVERSATION_FIELDS = record(
-    "ConversationRequest", ConversationFields, "Missing fields are null, or do not change.", example={"title": "Trains"}
+    "ConversationRequest", ConversationFields, "Missing fields are null or false, or do not change.", example={"title": "Trains"}
 )
 NEW_MESSAGE = record("CreateMessageRequest", NewMessage, example={"role": "user", "content": "When does it leave?"})
 
@@ -46,11 +47,12 @@ class Conversation(NamedTuple):
     project_id: str | None
     title: str | None
     title_version: int
+    pinned: bool
     created_at: float
     updated_at: float
 
     def as_json(self) -> dict[str, Any]:
-        return fields_as_json(self._asdict(), "id title project_id created_at updated_at")
+        return {**fields_as_json(self._asdict(), "id title project_id created_at updated_at"), "pinned": bool(self.pinned)}
 
 
 def title_of(said: str) -> str | None:
@@ -68,6 +70,7 @@ def add_conversation(
     *,
     title: str | None = None,
     project_id: str | None = None,
+    pinned: bool = False,
     conversation_id: str | None = None,
     room_reserved: bool = False,
 ) -> Conversation:
@@ -82,10 +85,10 @@ def add_conversation(
     try:
         row = tx.execute(
             """
-            INSERT INTO conversations (id, account_id, project_id, title, created_at, updated_at)
-            VALUES (:id, :account_id, :project_id, :title, :now, :now) RETURNING *
+            INSERT INTO conversations (id, account_id, project_id, title, pinned, created_at, updated_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING *
             """,
-            {"id": made_id, "account_id": account_id, "project_id": project_id, "title": title, "now": now_seconds},
+            (made_id, account_id, project_id, title, pinned, now_seconds, now_seconds),
         ).fetchone()
     except sqlite3.IntegrityError:
         raise missing_owner(project_id) from None
@@ -107,11 +110,11 @@ def conversations_page(
     project_id: str | None,
     found: list[int] | None = None,
 ) -> Page[Conversation]:
-    """Return a page of the account's conversations, like `page` in svc/db.py, the last used first.
+    """Return a page of the account's conversations, like `page` in svc/db.py: the pinned ones, then the last used first.
 
     `project_id` and the numbers `found` narrow the list if they are not None.
     """
-    order = ("updated_at", "number")
+    order = ("pinned", "updated_at", "number")
     rows = page(conn, "conversations", account_id, limit, after, order=order, project_id=project_id, number=found)
     return rows.of(lambda row: Conversation(**row))
 
@@ -119,20 +122,21 @@ def conversations_page(
 def change_conversation(
     tx: sqlite3.Connection, account_id: str, conversation_id: str, changes: Mapping[str, Any], now_seconds: float
 ) -> Conversation:
-    """Set the checked `title` and `project_id`, and return the conversation.
+    """Set the checked fields and return the conversation. To pin it does not count as use.
 
     Raises ApiError `not_found`, with the param `project_id` if it is the project.
     """
     before = conversation_by_id(tx, account_id, conversation_id)
     if not changes:
         return before
-    values = {**before._asdict(), **changes, "now": now_seconds}
+    updated_at = before.updated_at if changes.keys() == {"pinned"} else now_seconds
+    values = {**before._asdict(), **changes, "updated_at": updated_at}
     renamed = values["title"] != before.title
     try:
         tx.execute(
             """
             UPDATE conversations SET title = :title, title_version = (title_version + :renamed) % 128,
-                project_id = :project_id, updated_at = :now
+                project_id = :project_id, pinned = :pinned, updated_at = :updated_at
             WHERE account_id = :account_id AND id = :id
             """,
             {**values, "renamed": renamed},

@@ -44,7 +44,7 @@ class _LookedUp(NamedTuple):
 def search(
     conn: sqlite3.Connection, account_id: str, query: str, limit: int, after: str | None, project_id: str | None
 ) -> SearchResult:
-    """Return a page of the account's conversations with all words of `query`, the last used first; none without a word.
+    """Return a page of the account's conversations with all words of `query`, in the order of the list; none without a word.
 
     Raises ApiError `invalid_value` if `after` is not one of them.
     """

@@ -53,7 +53,7 @@ async def create_conversation(request: Request, caller: Caller, body: Conversati
     paged=True,
 )
 async def list_conversations(request: Request, caller: Caller) -> Response:
-    """Return a page of conversations, the last used first."""
+    """Return a page of conversations: the pinned ones, then the last used first."""
     project_id, words = await project_filter(request, caller), request.query_params.get("q")
     if not words:
         page = await read_page(request, caller.id, conversations.conversations_page, project_id)

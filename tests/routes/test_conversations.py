@@ -12,7 +12,7 @@ from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.content.test_history import indexed
 from tests.support.conversations import found, get, make, say
 
-FIELDS = {"id", "title", "project_id", "created_at", "updated_at"}
+FIELDS = {"id", "title", "project_id", "pinned", "created_at", "updated_at"}
 
 
 @pytest.fixture
@@ -51,6 +51,7 @@ async def test_change_keeps_missing_fields_and_null_resets(service: Service, hea
 
 WRONG: list[tuple[str, Any]] = [
     *[("title", value) for value in ("", " \n", 5, True, ["x"], {}, "a\nb", "a\0", "x" * 201)],
+    *[("pinned", value) for value in (1, "yes", [])],
     *[("project_id", value) for value in (5, True, [], {})],
 ]
 
@@ -85,6 +86,29 @@ async def test_wrong_message_is_400_and_not_stored(
     answer = await service.client.post(f"/conversations/{made['id']}/messages", json=body, headers=headers)
     assert (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["param"]) == (400, code, param)
     assert (await get(service, headers, f"/conversations/{made['id']}/messages"))["data"] == []
+
+
+async def test_pinned_conversations_come_first_on_exact_pages(service: Service, headers: dict[str, str]) -> None:
+    ids = []
+    for number in range(7):
+        service.clocks.advance(1)
+        ids.insert(0, (await make(service, headers, title=f"zebra {number}", pinned=number == 0))["id"])
+    before = await get(service, headers, f"/conversations/{ids[3]}")
+    service.clocks.advance(1)
+    pinned = await service.client.patch(f"/conversations/{ids[3]}", json={"pinned": True}, headers=headers)
+    assert pinned.json() == {**before, "pinned": True}, "to pin is no use"
+    expected = [ids[3], ids[6], *(ids[number] for number in (0, 1, 2, 4, 5))]
+    for words in ({}, {"q": "zebra"}):
+        paged: list[str] = []
+        more = True
+        while more:
+            after = {"after": paged[-1]} if paged else {}
+            page = await get(service, headers, "/conversations", limit=2, **words, **after)
+            paged, more = paged + [item["id"] for item in page["data"]], page["has_more"]
+        assert paged == expected
+    await service.client.patch(f"/conversations/{ids[3]}", json={"pinned": False}, headers=headers)
+    listed = (await get(service, headers, "/conversations"))["data"]
+    assert [item["id"] for item in listed] == [ids[6], *ids[:6]]
 
 
 async def test_search_finds_all_words_in_messages_or_title(service: Service, headers: dict[str, str]) -> None:

@@ -43,6 +43,7 @@ _CONVERSATION: Fields = {
     "id": id_of("conv"),
     "title": nullable(string).about(example="Trains"),
     "project_id": nullable(string),
+    "pinned": boolean.about("Whether it comes before all that are not pinned.", False),
     **_TIMES,
 }
 CONVERSATION = json_object("Conversation", _CONVERSATION)
