@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,14 @@ def test_wrong_setting_is_one_line_and_status_1(monkeypatch: pytest.MonkeyPatch,
     assert captured.out == "" and captured.err.startswith("svc: ") and captured.err.count("\n") == 1
 
 
+OTHER_USER = ["setpriv", "--reuid=61234", "--regid=61234", "--clear-groups", sys.executable]
+
+
+@cache
+def other_user_can_import() -> bool:
+    return subprocess.run([*OTHER_USER, "-c", "import svc.cli"], cwd=ROOT, capture_output=True).returncode == 0
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 @pytest.mark.needs("setpriv")
 @pytest.mark.parametrize("command", ["check", "user list", "backup -", "doctor"])
@@ -43,10 +52,9 @@ def test_folder_of_another_user_is_one_line(command: str, tmp_path: Path) -> Non
     prepare(tmp_path / "service.db", *newest_schema())
     tmp_path.chmod(0o700)
     env = {**os.environ, "SVC_DATA_DIR": str(tmp_path), "SVC_DISCOVER": "0", "SVC_PORT": "0"}
-    another = ["setpriv", "--reuid=61234", "--regid=61234", "--clear-groups", sys.executable]
-    if subprocess.run([*another, "-c", "import svc.cli"], cwd=ROOT, capture_output=True).returncode:
+    if not other_user_can_import():
         pytest.skip("another user may not read this Python or this checkout")
     done = subprocess.run(
-        [*another, "-m", "svc", *command.split()], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60
+        [*OTHER_USER, "-m", "svc", *command.split()], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and "Permission denied" in done.stderr
