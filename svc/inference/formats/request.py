@@ -66,14 +66,14 @@ class ChatMessages:
     def add_call(self, call_id: str, name: str, arguments: str, param: str) -> None:
         calls = self._assistant().calls
         if call_id in self._open_calls:
-            raise ApiError("invalid_value", f"{param}: there is another tool call with the id {call_id}.", param=param)
+            raise ApiError("invalid_value", f"{param}: there is another tool call with the id {call_id[:200]}.", param=param)
         self._open_calls[call_id] = param
         calls.append({"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}})
 
     def add_result(self, call_id: str, content: str | list[Part], param: str) -> None:
         """Add the result of a tool call. Images in it follow as a user message, because a tool message holds text alone."""
         if self._open_calls.pop(call_id, None) is None:
-            raise ApiError("invalid_value", f"{param}: there is no tool call with the id {call_id} before it.", param=param)
+            raise ApiError("invalid_value", f"{param}: there is no tool call with the id {call_id[:200]} before it.", param=param)
         self._end_turn()
         text = content if isinstance(content, str) else "\n".join(part["text"] for part in content if part["type"] == "text")
         self._messages.append({"role": "tool", "tool_call_id": call_id, "content": text})
@@ -108,7 +108,7 @@ class ChatMessages:
 
     def _check_results(self) -> None:
         for call_id, param in self._open_calls.items():
-            raise ApiError("invalid_value", f"{param}: the tool call {call_id} has no result.", param=param)
+            raise ApiError("invalid_value", f"{param}: the tool call {call_id[:200]} has no result.", param=param)
 
 
 class _Turn(NamedTuple):

@@ -65,3 +65,9 @@ def test_calls_and_results_must_match(end: str) -> None:
             messages.add_result("b", "sun", "input[1]")
         messages.all()
     assert refused.value.status == 400 and refused.value.error["param"] in ("input[0]", "input[1]")
+
+
+def test_error_shows_the_beginning_of_a_long_id() -> None:
+    with pytest.raises(ApiError) as found:
+        ChatMessages().add_result("x" * 1_000_000, "", "input[0]")
+    assert len(str(found.value)) < 300
