@@ -158,7 +158,7 @@ class ResponseWriter(BlockWriter):
 
     def _finish(self, block: Block) -> None:
         self._begin(block)
-        self._items[block.id] = self._item(block, self._status())
+        self._items[block.id] = self._item(block, self._status() if block is self.blocks[-1] else "completed")
 
     def _begin(self, block: Block) -> None:
         if not block.id:

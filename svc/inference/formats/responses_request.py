@@ -17,6 +17,7 @@ _RENAMED = {
     "max_output_tokens": "max_tokens",
     **{name: name for name in ("model", "temperature", "top_p", "presence_penalty", "frequency_penalty", "user")},
 }
+_COUNTS = ("max_output_tokens", "max_tool_calls", "top_logprobs")
 # What the response repeats of its request, and what it says where the request has nothing.
 _ECHOED: dict[str, Any] = {
     "instructions": None,
@@ -55,7 +56,7 @@ _INPUT_SCHEMA = {
 
 def translate(body: dict[str, Any], *, account_id: str, memory: ItemMemory, clock: Callable[[], float]) -> Translated:
     """Return a checked request as a chat request. Raises ApiError `invalid_value`, `unsupported_value`, `not_found`."""
-    sent = {name: value for name, value in body.items() if value is not None}
+    sent: dict[str, Any] = {name: int(value) if name in _COUNTS else value for name, value in body.items() if value is not None}
     items = sent["input"] if isinstance(sent["input"], list) else [{"role": "user", "content": sent["input"]}]
     tool_lists = {"tools": sent.get("tools") or []}
     tool_lists |= {

@@ -102,9 +102,20 @@ def test_alternating_parts_of_calls_do_not_overlap() -> None:
 
 @pytest.mark.parametrize(("reason", "told"), [("length", "max_output_tokens"), ("content_filter", "content_filter")])
 def test_truncated_answer_is_incomplete(reason: str, told: str) -> None:
-    response = streamed(delta(content="Hel"), delta(finish_reason=reason))[-1]["response"]
-    assert response["status"] == "incomplete" and response["incomplete_details"] == {"reason": told}
-    assert response["output"][0]["status"] == "incomplete"
+    raws = [delta(reasoning_content="Hm."), delta(content="Hel"), delta(finish_reason=reason)]
+    whole = writer()
+    whole.whole = True
+    for raw in raws:
+        whole.feed(raw)
+    for response in (streamed(*raws)[-1]["response"], orjson.loads(new_writer().answer(*whole.answer()))):
+        assert response["status"] == "incomplete" and response["incomplete_details"] == {"reason": told}
+        assert [item["status"] for item in response["output"]] == ["completed", "incomplete"]
+
+
+def test_whole_numbers_are_echoed_as_integers() -> None:
+    counts = {"max_output_tokens": 6.0, "max_tool_calls": 6.0, "top_logprobs": 6.0}
+    response = streamed(delta(content="x", finish_reason="stop"), **counts)[-1]["response"]
+    assert orjson.dumps([response[name] for name in counts]) == b"[6,6,6]"
 
 
 def test_an_empty_answer_has_no_items() -> None:
