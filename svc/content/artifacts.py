@@ -1,12 +1,16 @@
 """Artifacts: files of an account, made by its user or by its agent runs."""
 
+import base64
 import contextlib
+import hashlib
+import hmac
 import re
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, NamedTuple
+from urllib.parse import urlencode
 
 from svc import quota
 from svc.content.contents import ArtifactContent, add_content
@@ -17,11 +21,35 @@ from svc.ids import fields_as_json, new_id
 from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
 from svc.slices import run_some, without_overwriting
 
+LINK_SECONDS = 3600
+_SECONDS = re.compile("[0-9]{1,12}")
 NAME_LENGTH = 200
 _SLICE_SECONDS = 0.005
 CONTENT_TYPE_LENGTH = 200
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}(?: *; *{_TOKEN}=(?:{_TOKEN}|"[ !#-\[\]-~]*"))*')
+
+
+def content_url(key: bytes, base_url: str, account_id: str, artifact_id: str, now_seconds: float) -> str:
+    """Return the address of an artifact's content, valid for an hour from `now_seconds` (Unix time)."""
+    expires = str(int(now_seconds) + LINK_SECONDS)
+    signature = _signature(key, account_id, artifact_id, expires)
+    query = urlencode({"account": account_id, "expires": expires, "signature": signature})
+    return f"{base_url}/artifacts/{artifact_id}/content?{query}"
+
+
+def account_of_link(key: bytes, query: Mapping[str, str], artifact_id: str, now_seconds: float) -> str | None:
+    """Return the id of the account whose artifact a request with this query may read, or None if the link is not valid."""
+    account_id, expires = query.get("account", ""), query.get("expires", "")
+    signature = _signature(key, account_id, artifact_id, expires)
+    if not hmac.compare_digest(signature.encode(), query.get("signature", "").encode()):
+        return None
+    return account_id if _SECONDS.fullmatch(expires) and int(expires) > now_seconds else None
+
+
+def _signature(key: bytes, account_id: str, artifact_id: str, expires: str) -> str:
+    message = "\n".join((account_id, artifact_id, expires)).encode()
+    return base64.urlsafe_b64encode(hmac.digest(key, message, hashlib.sha256)).decode().rstrip("=")
 
 
 class Artifact(NamedTuple):

@@ -144,8 +144,6 @@ class ChunkWriter:
 
     def _read_chunk(self, raw: dict[str, Any]) -> list[Chunk]:
         self._out = []
-        if raw.get("error") or raw.get("object") == "error":
-            raise error_in(raw)
         self._parts = len(raw)
         check_parts(self._parts)
         if "usage" in raw:

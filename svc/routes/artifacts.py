@@ -11,8 +11,7 @@ from urllib.parse import quote
 from starlette.responses import Response, StreamingResponse
 
 from svc.content import artifacts, contents, projects
-from svc.content.artifacts import Artifact, ArtifactChanges, NewArtifact
-from svc.content.content_links import content_url
+from svc.content.artifacts import Artifact, ArtifactChanges, NewArtifact, content_url
 from svc.content.contents import CHUNK_BYTES, CONTENT_BYTES
 from svc.db import Database
 from svc.errors import ApiError

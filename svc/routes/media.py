@@ -17,7 +17,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from svc import quota
-from svc.content import artifacts, content_links
+from svc.content import artifacts
 from svc.errors import ApiError, ClientGone, describe
 from svc.ids import new_id
 from svc.inference import media_files
@@ -161,7 +161,7 @@ async def _url(state: State, caller: Caller, prompt: str, picture: Picture, numb
     kept.append(artifact_id)  # before it is written, because a shutdown does not stop the write
     home = media_files.Home(caller.id)
     await media_files.store_picture(state.media, home, prompt, picture.content, number, artifact_id)
-    return content_links.content_url(state.derived_keys["content"], state.config.base_url, caller.id, artifact_id, state.clock())
+    return artifacts.content_url(state.derived_keys["content"], state.config.base_url, caller.id, artifact_id, state.clock())
 
 
 def _write_image(file: BinaryIO, picture: Picture, url: str | None, number: int) -> None:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from svc.auth import accounts, tokens
 from svc.auth.accounts import Account
-from svc.content.content_links import account_of_link
+from svc.content.artifacts import account_of_link
 from svc.db import Database, acting_for
 from svc.errors import ApiError
 from svc.server.context import context_of
@@ -159,27 +159,25 @@ def signed_in(handler: Handler) -> Endpoint:
     return endpoint
 
 
-@implies([Refusal("session_required", when="The token is an API key. This needs a session.")])
-def session_only(handler: Handler) -> Handler:
+def _requirement(code: str, when: str, is_met: Callable[[Caller], bool]) -> Callable[[Handler], Handler]:
+    """Return a guard that refuses other callers with 403 before the body is read."""
 
-    async def guarded(request: Request[State], caller: Caller) -> Response:
-        if caller.auth != "session":
-            raise ApiError("session_required")
-        return await handler(request, caller)
+    @implies([Refusal(code, when=when)])
+    def guard(handler: Handler) -> Handler:
+        async def guarded(request: Request[State], caller: Caller) -> Response:
+            if not is_met(caller):
+                raise ApiError(code)
+            return await handler(request, caller)
 
-    return guarded
+        return guarded
+
+    return guard
 
 
-@implies([Refusal("pro_required", when="The account is not a pro account.")])
-def pro_only(handler: Handler) -> Handler:
-    """Refuse a free account with 403 `pro_required`, before its body is read."""
-
-    async def guarded(request: Request[State], caller: Caller) -> Response:
-        if caller.tier != "pro":
-            raise ApiError("pro_required")
-        return await handler(request, caller)
-
-    return guarded
+session_only = _requirement(
+    "session_required", "The token is an API key. This needs a session.", lambda caller: caller.auth == "session"
+)
+pro_only = _requirement("pro_required", "The account is not a pro account.", lambda caller: caller.tier == "pro")
 
 
 @implies([Refusal("signup_closed", when="Sign-up is closed. Only the operator creates accounts.")])

@@ -208,6 +208,22 @@ async def test_fault_ends_the_answer_after_the_chunks_before_it() -> None:
             await answer.more()
 
 
+@pytest.mark.parametrize("form", [b"%b", b"data: %b\n\n"])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"error": {"message": "no"}, "choices": []},
+        {"error": "no"},
+        {"object": "error", "message": "no", "code": 400, "choices": []},
+    ],
+)
+async def test_an_error_object_is_a_fault(form: bytes, raw: dict[str, Any]) -> None:
+    answer = RawAnswer(cast(Reply, Scripted([form % orjson.dumps(raw)])), Provider("lab", "http://lab"))
+    with pytest.raises(UpstreamFault) as caught:
+        await answer.more()
+    assert (caught.value.kind, (caught.value.error or {})["message"]) == ("status", "no")
+
+
 @pytest.mark.parametrize("filler", [b": \n\n", b"data: \n\n", b"\n\n"])
 async def test_events_share_the_bytes_of_a_read(filler: bytes) -> None:
     async def seconds(count: int) -> float:

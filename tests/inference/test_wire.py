@@ -124,17 +124,6 @@ def test_null_fields_are_left_out() -> None:
     assert streamed(raw)[1]["choices"][0]["delta"] == {"content": "a"}
 
 
-@pytest.mark.parametrize(
-    "raw", [{"error": {"message": "no"}}, {"error": "no"}, {"object": "error", "message": "no", "code": 400}]
-)
-def test_an_error_object_is_a_fault(raw: dict[str, Any]) -> None:
-    for read in (writer().feed, answer):
-        with pytest.raises(UpstreamFault) as caught:
-            read(raw)
-        assert (caught.value.kind, caught.value.status) == ("status", 502)
-        assert (caught.value.error or {})["message"] == "no"
-
-
 @pytest.mark.parametrize("nothing", [None, {}, "", []])
 def test_empty_error_is_ignored(nothing: Any) -> None:
     assert text_of(streamed({**delta(content="a"), "error": nothing})) == "a"
