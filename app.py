@@ -143,6 +143,7 @@ ROUTES = [
     ("GET", "/conversations/{conversation_id}", signed_in(conversations.show_conversation)),
     ("PATCH", "/conversations/{conversation_id}", signed_in(conversations.change_conversation)),
     ("DELETE", "/conversations/{conversation_id}", signed_in(conversations.delete_conversation)),
+    ("GET", "/conversations/{conversation_id}/export", signed_in(conversations.export_conversation)),
     ("GET", "/conversations/{conversation_id}/messages", signed_in(conversations.list_messages)),
     ("POST", "/conversations/{conversation_id}/messages", signed_in(conversations.create_message)),
     ("GET", "/support/conversations", signed_in(support.list_supports)),

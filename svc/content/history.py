@@ -15,6 +15,7 @@ MESSAGE_LENGTH = 1_000_000
 # The longest time of a transaction that deletes, so that other writes do not wait.
 _SLICE_SECONDS, _SLICE_ROWS = 0.008, 500
 _LAST = 2**63 - 1
+_READ_CHARACTERS, _ROW_CHARACTERS = 1_000_000, 256
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -71,6 +72,18 @@ def messages_page(
     """Return a page of a conversation's messages, newest first, like `page` in svc/db.py."""
     rows = page(conn, "messages", account_id, limit, after, order=("number",), conversation_id=conversation_id)
     return rows.of(lambda row: Message(**row))
+
+
+def messages_after(conn: sqlite3.Connection, account_id: str, conversation_id: str, number: int) -> list[Message]:
+    """Return a conversation's next messages after `number`, oldest first: up to a million characters and one message."""
+    found, characters = [], 0
+    statement = "SELECT * FROM messages WHERE account_id = ? AND conversation_id = ? AND number > ? ORDER BY number"
+    for row in conn.execute(statement, (account_id, conversation_id, number)):
+        found.append(Message(**row))
+        characters += len(row["content"]) + _ROW_CHARACTERS
+        if characters > _READ_CHARACTERS:
+            break
+    return found
 
 
 def message_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: str, message_id: str, param: str) -> Message:

@@ -1,6 +1,7 @@
 """The caller's conversations and their messages."""
 
 import sqlite3
+from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any
 
@@ -9,15 +10,17 @@ from starlette.responses import Response
 from svc.content import answers, conversations, history, search
 from svc.content.conversations import CONVERSATION_FIELDS, NEW_MESSAGE, Conversation, ConversationFields, NewMessage
 from svc.content.history import Message
-from svc.db import Page
+from svc.db import Database, Page
+from svc.ids import timestamp
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND
 from svc.routes.schemas.content import CONVERSATION, CONVERSATION_LIST, MESSAGE, MESSAGE_LIST
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Section, item_id, parameter
+from svc.server.interface import Answer, Content, Section, header, item_id, parameter
 from svc.server.state import Request
+from svc.server.streamed import Streamed
 from svc.server.web import listing, no_content, page_after, page_limit, read_page, reply
-from svc.shapes import given, text
+from svc.shapes import given, string, text
 
 describes = Section("Conversations").describes
 _WORDS = text(search.QUERY_LENGTH)
@@ -100,6 +103,50 @@ async def delete_conversation(request: Request, caller: Caller) -> Response:
     ):
         pass
     return no_content()
+
+
+@describes(
+    "exportConversation",
+    "Export a conversation as Markdown",
+    "The title, then each message with its role, model and time, oldest first.",
+    parameters=[_CONVERSATION],
+    answers={
+        200: Answer(
+            "The Markdown text.",
+            contents={"text/markdown": Content(string.about("The text.", "# Trains\n"))},
+            headers={
+                "content-disposition": header("A download.", string, 'attachment; filename="conv_01m3250v3vn4qvxnatpwzmywwn.md"')
+            },
+        )
+    },
+)
+async def export_conversation(request: Request, caller: Caller) -> Response:
+    """Send the messages while they are read, about a million characters at a time."""
+    db = request.state.db
+    conversation = await db.read(conversations.conversation_by_id, caller.id, request.path_params["conversation_id"])
+    headers = {
+        "content-type": "text/markdown; charset=utf-8",
+        "content-disposition": f'attachment; filename="{conversation.id}.md"',
+    }
+    return Streamed(request, caller.id, _markdown(db, conversation), headers)
+
+
+async def _markdown(db: Database, conversation: Conversation) -> AsyncGenerator[bytes, None]:
+    yield f"# {conversation.title or 'Untitled'}\n".encode()
+    number = 0
+    while read := await db.heavy_read(_markdown_after, conversation, number):
+        written, number = read
+        yield written
+
+
+def _markdown_after(conn: sqlite3.Connection, conversation: Conversation, number: int) -> tuple[bytes, int] | None:
+    """Return the next messages after `number` as Markdown and the number of the last one, or None after the last."""
+    messages = history.messages_after(conn, conversation.account_id, conversation.id, number)
+    parts = []
+    for message in messages:
+        heading = ", ".join(filter(None, (message.role.capitalize(), message.model, timestamp(message.created_at))))
+        parts.append(f"\n## {heading}\n\n{message.content.strip()}\n".encode())
+    return (b"".join(parts), messages[-1].number) if messages else None
 
 
 @describes(

@@ -161,6 +161,29 @@ async def test_key_can_read_and_write_conversations(service: Service, headers: d
     assert (await service.client.delete(f"/conversations/{made['id']}", headers=key)).status_code == 204
 
 
+async def test_export_is_the_whole_conversation_as_markdown(service: Service, headers: dict[str, str]) -> None:
+    key = bearer((await service.make_key(headers))["key"])
+    made = await make(service, headers, title="Züge & <b>")
+    path, title, at = f"/conversations/{made['id']}/export", "# Züge & <b>\n", "2026-09-21T14:13:20.000Z"
+    empty = await service.client.get(path, headers=headers)
+    assert (empty.text, empty.headers["content-type"]) == (title, "text/markdown; charset=utf-8")
+    assert empty.headers["content-disposition"] == f'attachment; filename="{made["id"]}.md"'
+    chat = {"model": "builtin/echo", "messages": [{"role": "user", "content": " hi\n"}]}
+    in_conversation = {**headers, "x-service-conversation": made["id"]}
+    assert (await service.client.post("/v1/chat/completions", json=chat, headers=in_conversation)).status_code == 200
+    exchange = f"{title}\n## User, {at}\n\nhi\n\n## Assistant, builtin/echo, {at}\n\nhi\n"
+    for by in (headers, key):
+        assert (await service.client.get(path, headers=by)).text == exchange
+    long = [letter * 400_000 for letter in "äbcdef"]
+    for content in long:
+        await say(service, headers, made["id"], content, role="system")
+    exported = await service.client.get(path, headers=headers)
+    assert "content-length" not in exported.headers, "it is streamed"
+    assert exported.text == exchange + "".join(f"\n## System, {at}\n\n{content}\n" for content in long)
+    untitled = await make(service, headers)
+    assert (await service.client.get(f"/conversations/{untitled['id']}/export", headers=headers)).text == "# Untitled\n"
+
+
 async def test_deleted_accounts_words_are_in_no_file(service: Service) -> None:
     session, stays = await service.sign_up(), await service.bearer()
     goes = {"authorization": f"Bearer {session['access_token']}"}
