@@ -20,7 +20,7 @@ from svc.ids import new_id
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.field_support import RETURNED
-from svc.inference.media_files import Home
+from svc.inference.media_engines import Home
 from svc.inference.paid_call import PaidCall, Payer
 from svc.server.sse import Interrupt
 from svc.server.state import State

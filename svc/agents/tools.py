@@ -23,10 +23,9 @@ from svc.content.artifacts import Artifact
 from svc.db import Database
 from svc.errors import ApiError
 from svc.ids import timestamp
-from svc.inference import media_files
 from svc.inference.catalog import Model
 from svc.inference.image_call import MOST_SIDE, ImageCall, ImageRequest
-from svc.inference.media_engines import MediaEngines
+from svc.inference.media_engines import Home, MediaEngines, store_picture, store_speech
 from svc.inference.paid_call import PaidCall, Payer
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, SpeechCall, SpeechRequest
 from svc.outbound.client import Outbound
@@ -48,7 +47,7 @@ class RunMedia:
 
     engines: MediaEngines
     payer: Payer
-    home: media_files.Home
+    home: Home
     image_model: Model | None
     speech_model: Model | None
     also: Callable[[sqlite3.Connection], None]
@@ -61,7 +60,7 @@ class RunMedia:
         async with self._paid(call, self.engines.limits(model).images.taken(self.payer.account_id), call.most_bytes):
             async with contextlib.aclosing(call.pictures()) as pictures:
                 picture = await anext(pictures)
-            artifact = await media_files.store_picture(self.engines, self.home, prompt, picture.content)
+            artifact = await store_picture(self.engines, self.home, prompt, picture.content)
             return artifact, picture.revised_prompt
 
     async def speak(self, text: str) -> Artifact:
@@ -74,7 +73,7 @@ class RunMedia:
                 await call.speak(file)
                 file.seek(0)
                 content = await asyncio.to_thread(file.read)
-            return await media_files.store_speech(self.engines, self.home, text, call.content_type, content)
+            return await store_speech(self.engines, self.home, text, call.content_type, content)
 
     @contextlib.asynccontextmanager
     async def _paid(self, call: PaidCall, slot: AbstractContextManager[None], most_bytes: int) -> AsyncIterator[None]:

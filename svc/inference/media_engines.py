@@ -1,22 +1,28 @@
-"""What the media calls of a process share: limits of open requests, and files for large answers."""
+"""What the media calls of a process share: limits of open requests, files for large answers, and artifacts of the results."""
 
 import asyncio
 import contextlib
 import io
 import os
+import re
 import tempfile
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from svc.builtin.processes import ProcessPool
-from svc.builtin.voice import Voice
+from svc.builtin.voice import CONTENT_TYPES, Voice
+from svc.content import artifacts
+from svc.content.artifacts import Artifact
 from svc.errors import ApiError
 from svc.inference.catalog import Model
 from svc.inference.paid_call import Engines
+from svc.inference.pictures import picture_type
 
+_ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif", "image/avif": "avif"}
 _OVERLOADED = ("overloaded", "There are too many open requests for images or speech. Try again in a few seconds.", 5)
 
 
@@ -110,3 +116,47 @@ def storage() -> Iterator[None]:
         yield
     except OSError as error:
         raise ApiError("storage_unavailable") from error
+
+
+class Home(NamedTuple):
+    """The account, project and agent run to which the files belong."""
+
+    account_id: str
+    project_id: str | None = None
+    run_id: str | None = None
+
+
+async def store_picture(
+    media: MediaEngines, home: Home, prompt: str, content: bytes, number: int = 1, artifact_id: str | None = None
+) -> Artifact:
+    """Store the `number`th picture of a prompt as an artifact. Raises ApiError."""
+    content_type = picture_type(content) or "application/octet-stream"
+    ending = f"{'' if number == 1 else f'-{number}'}.{_ENDINGS.get(content_type, 'bin')}"
+    return await _store(media, home, prompt, ending, content_type, content, artifact_id)
+
+
+async def store_speech(media: MediaEngines, home: Home, text: str, content_type: str, content: bytes) -> Artifact:
+    """Store a spoken text as an artifact. Raises ApiError."""
+    ending = next((format for format, kind in CONTENT_TYPES.items() if kind == content_type), "bin")
+    return await _store(media, home, text, f".{ending}", content_type, content)
+
+
+async def _store(
+    media: MediaEngines, home: Home, text: str, ending: str, content_type: str, content: bytes, artifact_id: str | None = None
+) -> Artifact:
+    return await artifacts.add_artifact(
+        media.engines.db,
+        home.account_id,
+        content,
+        name=_stem(text) + ending,
+        content_type=content_type,
+        project_id=home.project_id,
+        run_id=home.run_id,
+        now_seconds=media.engines.clock(),
+        artifact_id=artifact_id,
+        room_reserved=True,
+    )
+
+
+def _stem(text: str) -> str:
+    return re.sub(r"\W+", "-", unicodedata.normalize("NFC", text[:200]))[:60].strip("-") or "untitled"

@@ -20,11 +20,10 @@ from svc import quota
 from svc.content import artifacts
 from svc.errors import ApiError, ClientGone, describe
 from svc.ids import new_id
-from svc.inference import media_files
 from svc.inference.blocks import error_event, event
 from svc.inference.catalog import Model
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
-from svc.inference.media_engines import storage
+from svc.inference.media_engines import Home, storage, store_picture
 from svc.inference.paid_call import PaidCall
 from svc.inference.pictures import Picture
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
@@ -159,8 +158,8 @@ async def _url(state: State, caller: Caller, prompt: str, picture: Picture, numb
     """Store the picture as an artifact and return the URL of its content."""
     artifact_id = new_id("art", state.clock())
     kept.append(artifact_id)  # before it is written, because a shutdown does not stop the write
-    home = media_files.Home(caller.id)
-    await media_files.store_picture(state.media, home, prompt, picture.content, number, artifact_id)
+    home = Home(caller.id)
+    await store_picture(state.media, home, prompt, picture.content, number, artifact_id)
     return artifacts.content_url(state.derived_keys["content"], state.config.base_url, caller.id, artifact_id, state.clock())
 
 
