@@ -109,6 +109,11 @@ class ChatCall(PaidCall):
         return bool(self._body.get("stream"))
 
     @property
+    def head(self) -> Mapping[str, Any]:
+        """The id, the time and the model of the answer."""
+        return self._writer.head
+
+    @property
     def text_bytes(self) -> int:
         """The size of the text of the answer so far, reasoning and arguments included."""
         return self._writer.text_bytes

@@ -9,7 +9,7 @@ import orjson
 import pydantic
 import pytest
 
-from svc.server.sse import Drain
+from svc.server.sse import Drain, EventStream
 from tests.conftest import PASSWORD, Service, bearer
 from tests.inference.test_paid_call import Lab, config, lab, upstream  # noqa: F401 - fixtures
 from tests.support.responses import checked_events, checked_response
@@ -166,6 +166,16 @@ async def test_error_after_the_first_event_is_a_failed_response(lab: Lab, model:
     events = checked_events(answer.content)
     assert events[-1]["type"] == "response.failed" and "response.output_item.done" not in [event["type"] for event in events]
     assert await lab.balance(person) < 100_000
+
+
+async def test_error_after_pings_is_a_failed_response(
+    service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(EventStream.__init__.__kwdefaults__ or {}, "ping_seconds", 0.05)
+    answer = await asked(service, headers, model="builtin/script", input="wait 300\ndrop", stream=True)
+    assert answer.content.startswith(b": ping\n\n")
+    end = checked_events(answer.content)[-1]["response"]
+    assert end["status"] == "failed" and end["model"] == "builtin/script" and end["created_at"]
 
 
 async def test_shutdown_ends_the_stream_with_a_failed_response(service: Service, headers: dict[str, str]) -> None:

@@ -87,11 +87,14 @@ class ResponseWriter(BlockWriter):
         return self.parts[-1] + DONE
 
     def fault(self, error: ApiError) -> bytes:
+        if not self.model:  # the client has only got pings
+            self.model, self.created = self.call.head["model"], self.call.head["created"]
+            self.begun()
         code = "rate_limit_exceeded" if error.status == 429 else "server_error"
         items = [self._item(block, "incomplete") for block in self.blocks if block.id and not block.closed]
         details = {"code": code, "message": Fragment(ascii_json(str(error)))}
         self._event("failed", response=self._response("failed", [*self._items.values(), *items], details))
-        return self.parts[-1] + DONE
+        return b"".join([*self.parts, DONE])
 
     def _finished(self) -> dict[str, Any]:
         self._remember(self._items)
