@@ -236,6 +236,8 @@ CREATE TABLE conversations (
     title TEXT CONSTRAINT title_form CHECK (trim(title) <> '' AND length(title) <= 200), -- NULL until the first message
     title_version INTEGER NOT NULL DEFAULT 0 CONSTRAINT title_version_range CHECK (title_version BETWEEN 0 AND 127),
     pinned INTEGER NOT NULL DEFAULT 0 CONSTRAINT pinned_bool CHECK (pinned IN (0, 1)),
+    temperature REAL CONSTRAINT temperature_range CHECK (temperature BETWEEN 0 AND 2), -- NULL: the model's own
+    max_output_tokens INTEGER CONSTRAINT max_output_tokens_range CHECK (max_output_tokens BETWEEN 1 AND 2147483647),
     created_at REAL NOT NULL,
     updated_at REAL NOT NULL,
     UNIQUE (account_id, id),

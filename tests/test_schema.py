@@ -32,7 +32,8 @@ INSERT INTO identities VALUES ('n', 'a', 'https://issuer', '1', NULL, 1), ('o', 
 INSERT INTO oauth_flows VALUES (zeroblob(32), zeroblob(32), 'issuer', 'a', 2),
     (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'issuer', 'b', 2);
 INSERT INTO oauth_codes VALUES (zeroblob(32), zeroblob(32), 'a', 2), (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'b', 2);
-INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 0, 0, 1, 1), (2, 'z', 'b', NULL, NULL, 0, 1, 1, 1);
+INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 0, 0, 0.5, 100, 1, 1),
+    (2, 'z', 'b', NULL, NULL, 0, 1, NULL, NULL, 1, 1);
 INSERT INTO messages VALUES (1, 'm1', 'a', 'y', NULL, 'user', 'hello', NULL, 1),
     (2, 'm2', 'b', NULL, 's', 'assistant', 'hi', 'm', 1);
 INSERT INTO fresh_words VALUES ('a', '0000000080', 1, char(10) || 'hello' || char(10)), ('b', '0000000100', 1, 'hi');
@@ -206,7 +207,11 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "UPDATE conversations SET title = printf('%201d', 1)",
     ],
     ("conversations", "pinned_bool"): ["UPDATE conversations SET pinned = 2"],
-    ("conversations", "id"): ["INSERT INTO conversations VALUES (9, 'y', 'b', NULL, NULL, 0, 0, 1, 1)"],
+    ("conversations", "temperature_range"): [f"UPDATE conversations SET temperature = {value}" for value in (-0.1, 2.1)],
+    ("conversations", "max_output_tokens_range"): [
+        f"UPDATE conversations SET max_output_tokens = {value}" for value in (0, 2147483648)
+    ],
+    ("conversations", "id"): ["INSERT INTO conversations VALUES (9, 'y', 'b', NULL, NULL, 0, 0, NULL, NULL, 1, 1)"],
     ("messages", "one_source"): [
         "UPDATE messages SET run_id = 'r' WHERE id = 'm1'",
         "UPDATE messages SET run_id = NULL WHERE id = 'm2'",

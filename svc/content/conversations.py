@@ -10,12 +10,16 @@ from svc.content.fulltext import CHUNKS, TITLES
 from svc.content.projects import missing_owner
 from svc.db import Page, page, row_by_id
 from svc.ids import fields_as_json, new_id
-from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, boolean, label, nullable, one_of, record, string, text
+from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, boolean, integer, label, nullable, number, one_of, record, string, text
 from svc.slices import run_some
 
 TITLE_LENGTH = 200
 ROLES = ("system", "user", "assistant")
 _MADE_TITLE_LENGTH = 80
+TEMPERATURE = nullable(number(0, 2)).about("Of session chats whose request has none. Null: the model's own.")
+MAX_OUTPUT_TOKENS = nullable(integer(1, 2**31 - 1)).about(
+    "The limit of session chats whose request has none. Null: the model's own."
+)
 _TITLE = nullable(label(TITLE_LENGTH)).about("Not blank, without control characters. Null: taken from the first message.")
 
 
@@ -25,6 +29,8 @@ class ConversationFields(NamedTuple):
         ABSENT
     )
     pinned: Annotated[bool | Absent, boolean.about("Whether it comes before all that are not pinned.")] = ABSENT
+    temperature: Annotated[float | Absent | None, TEMPERATURE] = ABSENT
+    max_output_tokens: Annotated[int | Absent | None, MAX_OUTPUT_TOKENS] = ABSENT
 
 
 class NewMessage(NamedTuple):
@@ -48,11 +54,19 @@ class Conversation(NamedTuple):
     title: str | None
     title_version: int
     pinned: bool
+    temperature: float | None
+    max_output_tokens: int | None
     created_at: float
     updated_at: float
 
     def as_json(self) -> dict[str, Any]:
-        return {**fields_as_json(self._asdict(), "id title project_id created_at updated_at"), "pinned": bool(self.pinned)}
+        names = "id title project_id temperature max_output_tokens created_at updated_at"
+        return {**fields_as_json(self._asdict(), names), "pinned": bool(self.pinned)}
+
+    def chat_fields(self) -> dict[str, Any]:
+        """Return the fields of a chat request that has none of them."""
+        fields = {"temperature": self.temperature, "max_tokens": self.max_output_tokens}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 def title_of(said: str) -> str | None:
@@ -71,6 +85,8 @@ def add_conversation(
     title: str | None = None,
     project_id: str | None = None,
     pinned: bool = False,
+    temperature: float | None = None,
+    max_output_tokens: int | None = None,
     conversation_id: str | None = None,
     room_reserved: bool = False,
 ) -> Conversation:
@@ -85,10 +101,11 @@ def add_conversation(
     try:
         row = tx.execute(
             """
-            INSERT INTO conversations (id, account_id, project_id, title, pinned, created_at, updated_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING *
+            INSERT INTO conversations
+                (id, account_id, project_id, title, pinned, temperature, max_output_tokens, created_at, updated_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *
             """,
-            (made_id, account_id, project_id, title, pinned, now_seconds, now_seconds),
+            (made_id, account_id, project_id, title, pinned, temperature, max_output_tokens, now_seconds, now_seconds),
         ).fetchone()
     except sqlite3.IntegrityError:
         raise missing_owner(project_id) from None
@@ -122,21 +139,22 @@ def conversations_page(
 def change_conversation(
     tx: sqlite3.Connection, account_id: str, conversation_id: str, changes: Mapping[str, Any], now_seconds: float
 ) -> Conversation:
-    """Set the checked fields and return the conversation. To pin it does not count as use.
+    """Set the checked fields and return the conversation. Only a new title or project counts as use.
 
     Raises ApiError `not_found`, with the param `project_id` if it is the project.
     """
     before = conversation_by_id(tx, account_id, conversation_id)
     if not changes:
         return before
-    updated_at = before.updated_at if changes.keys() == {"pinned"} else now_seconds
+    updated_at = before.updated_at if changes.keys().isdisjoint(("title", "project_id")) else now_seconds
     values = {**before._asdict(), **changes, "updated_at": updated_at}
     renamed = values["title"] != before.title
     try:
         tx.execute(
             """
             UPDATE conversations SET title = :title, title_version = (title_version + :renamed) % 128,
-                project_id = :project_id, pinned = :pinned, updated_at = :updated_at
+                project_id = :project_id, pinned = :pinned, temperature = :temperature,
+                max_output_tokens = :max_output_tokens, updated_at = :updated_at
             WHERE account_id = :account_id AND id = :id
             """,
             {**values, "renamed": renamed},

@@ -40,6 +40,7 @@ class Exchange(NamedTuple):
     continues: bool  # the caller's messages do not end with the question but, for example, with tool results
     messages: list[dict[str, Any]]
     passages: list[Passage]
+    chat_fields: dict[str, Any]  # of the conversation, for a request that has none of them
     replaces: int | None  # the number of the first message that the exchange replaces
     asked_at_seconds: float
 
@@ -69,15 +70,16 @@ async def begin(
     conversation or message that is not the account's.
     """
 
-    def read(conn: sqlite3.Connection) -> tuple[str, int | None, list[str], list[Passage], int | None]:
+    def read(conn: sqlite3.Connection) -> tuple[str, int | None, list[str], list[Passage], dict[str, Any], int | None]:
         # There may be tens of thousands of messages, and this does not run on the event loop.
         texts = [_text(message.get("content")) for message in messages]
         asked = max((position for position, message in enumerate(messages) if message["role"] == "user"), default=None)
         question = "" if asked is None else texts[asked]
         instructions: list[str] = []
-        replaced = None
+        chat_fields, replaced = {}, None
         if conversation_id:
             conversation = conversations.conversation_by_id(conn, account_id, conversation_id, HEADER)
+            chat_fields = conversation.chat_fields()
             if conversation.project_id:
                 instructions.append(projects.project_by_id(conn, account_id, conversation.project_id).instructions)
         if replaces:
@@ -87,9 +89,9 @@ async def begin(
             instructions.append(account.instructions)
         recalls = account is not None and account.memory_enabled
         passages = recall.matching_passages(conn, account_id, question, texts) if recalls else []
-        return question, asked, instructions, passages, replaced
+        return question, asked, instructions, passages, chat_fields, replaced
 
-    question, asked, instructions, passages, replaced = await db.heavy_read(read)
+    question, asked, instructions, passages, chat_fields, replaced = await db.heavy_read(read)
     memory = [_MEMORY, *(passage.line() for passage in passages)] if passages else []
     leading = "\n\n".join(filter(None, (*map(str.strip, instructions), *memory)))
     return Exchange(
@@ -100,6 +102,7 @@ async def begin(
         asked is not None and asked < len(messages) - 1,
         [*([{"role": "system", "content": leading}] if leading else []), *messages],
         passages,
+        chat_fields,
         replaced,
         now_seconds,
     )

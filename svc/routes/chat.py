@@ -70,13 +70,16 @@ async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Resp
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat")
     if model.provider is None:
         check_for_builtin(body)
-    exchange = None
+    exchange, added = None, {}
     if caller.auth == "session":  # a key's requests are stateless
         conversation_id, replaces = request.headers.get(memory.HEADER), request.headers.get(memory.REPLACES)
         exchange = await memory.begin(state.db, caller.id, body["messages"], conversation_id, replaces, state.clock())
-        body = {**body, "messages": exchange.messages}
+        limited = body.get("max_completion_tokens") is not None
+        said = {name for name, value in body.items() if value is not None} | ({"max_tokens"} if limited else set())
+        added = {name: value for name, value in exchange.chat_fields.items() if name not in said}
+        body = {**body, **added, "messages": exchange.messages}
     call = await make_off_loop(
-        request, caller, lambda heavy: ChatCall(model, body, state.engines, payer_of(request, caller), heavy=heavy)
+        request, caller, lambda heavy: ChatCall(model, body, state.engines, payer_of(request, caller), added=added, heavy=heavy)
     )
     return await respond(
         request,

@@ -344,6 +344,28 @@ async def test_account_instructions_follow_the_projects_in_every_session_chat(la
     assert [message["role"] for message in lab.sent] == ["user"]
 
 
+@pytest.mark.parametrize("model", ["ok", "ok+paid"])
+async def test_conversations_temperature_and_limit_are_used_unless_the_request_has_its_own(lab: Lab, model: str) -> None:
+    await lab.service.state["db"].write(wallet.credit, lab.account_id, 10**7, description="", now_seconds=1)
+    body = {"temperature": 0.5, "max_output_tokens": 100}
+    made = (await lab.service.client.post("/conversations", json=body, headers=lab.headers)).json()
+    path = f"/conversations/{made['id']}"
+
+    async def sent(conversation: str | None = made["id"], **fields: Any) -> dict[str, Any]:
+        assert (await lab.ask("hello", model, conversation, **fields)).status_code == 200
+        request = lab.upstream.requests[-1].body
+        return {name: request.get(name) for name in ("temperature", "max_tokens", "max_completion_tokens")}
+
+    own = {"temperature": 0.5, "max_tokens": 100, "max_completion_tokens": None}
+    assert await sent() == await sent(temperature=None, max_tokens=None) == own
+    assert await sent(temperature=0, max_tokens=7) == {**own, "temperature": 0, "max_tokens": 7}
+    assert await sent(max_completion_tokens=7) == {**own, "max_tokens": None, "max_completion_tokens": 7}
+    models_own = {"temperature": None, "max_tokens": 4096 if model == "ok+paid" else None, "max_completion_tokens": None}
+    assert await sent(conversation=None) == models_own
+    await lab.service.client.patch(path, json={"temperature": None, "max_output_tokens": None}, headers=lab.headers)
+    assert await sent() == models_own
+
+
 async def test_posted_messages_and_runs_are_recalled_until_deleted(lab: Lab) -> None:
     made = (await lab.service.client.post("/conversations", json={}, headers=lab.headers)).json()
     body = {"role": "assistant", "content": "The zebra is called Ada."}

@@ -12,7 +12,7 @@ from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.content.test_history import indexed
 from tests.support.conversations import found, get, make, say
 
-FIELDS = {"id", "title", "project_id", "pinned", "created_at", "updated_at"}
+FIELDS = {"id", "title", "project_id", "pinned", "temperature", "max_output_tokens", "created_at", "updated_at"}
 
 
 @pytest.fixture
@@ -41,16 +41,21 @@ async def test_change_keeps_missing_fields_and_null_resets(service: Service, hea
     project = (await service.client.post("/projects", json={"name": "p"}, headers=headers)).json()
     made = await make(service, headers)
     path = f"/conversations/{made['id']}"
-    for changes in ({"title": "new"}, {"project_id": project["id"]}, {"title": None}, {"project_id": None}, {}):
+    for changes in ({"title": "new"}, {"project_id": project["id"]}, {"title": None}, {"project_id": None}):
         service.clocks.advance(1)
         before = await get(service, headers, path)
         after = (await service.client.patch(path, json=changes, headers=headers)).json()
         assert after == {**before, **changes, "updated_at": after["updated_at"]} == await get(service, headers, path)
-        assert (after["updated_at"] > before["updated_at"]) is bool(changes)
+        assert after["updated_at"] > before["updated_at"]
+    for unused in ({"temperature": 0.5, "max_output_tokens": 9}, {"temperature": None}, {"max_output_tokens": None}, {}):
+        after = {**await get(service, headers, path), **unused}
+        assert (await service.client.patch(path, json=unused, headers=headers)).json() == after
 
 
 WRONG: list[tuple[str, Any]] = [
     *[("title", value) for value in ("", " \n", 5, True, ["x"], {}, "a\nb", "a\0", "x" * 201)],
+    *[("temperature", value) for value in (-0.1, 2.1, "1", True)],
+    *[("max_output_tokens", value) for value in (0, 1.5, 2**31, "1", True)],
     *[("pinned", value) for value in (1, "yes", [])],
     *[("project_id", value) for value in (5, True, [], {})],
 ]

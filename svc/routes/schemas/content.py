@@ -1,5 +1,6 @@
 """Shapes of projects, artifacts, conversations and live support."""
 
+from svc.content.conversations import MAX_OUTPUT_TOKENS, TEMPERATURE
 from svc.content.projects import MOST_STEPS
 from svc.routes.schemas.common import COUNT, ID, TIMESTAMP, example_id, id_of
 from svc.server.interface import page_of
@@ -44,6 +45,8 @@ _CONVERSATION: Fields = {
     "title": nullable(string).about(example="Trains"),
     "project_id": nullable(string),
     "pinned": boolean.about("Whether it comes before all that are not pinned.", False),
+    "temperature": TEMPERATURE,
+    "max_output_tokens": MAX_OUTPUT_TOKENS,
     **_TIMES,
 }
 CONVERSATION = json_object("Conversation", _CONVERSATION)
