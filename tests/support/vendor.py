@@ -42,6 +42,7 @@ PACKAGES = (
     Package("@preact/signals-core", "1.14.5", ("dist/signals-core.mjs",)),
     Package("marked", "18.2.1", ("lib/marked.esm.js",)),
     Package("prismjs", "1.30.0", tuple(f"components/prism-{name}.min.js" for name in ("core", *_LANGUAGES.split()))),
+    Package("katex", "0.19.1", ("dist/katex.min.js",)),
     Package("axe-core", "4.14.1", ("axe.min.js",), TESTS),
 )
 

@@ -1,11 +1,11 @@
 // Parse Markdown into blocks: marked's tokens, split into parts that are quick to draw, in groups.
-import { Lexer, lexer } from "marked";
+import { blocksOf, inlineOf } from "./syntax.js";
 
-const OPTIONS = { gfm: true, breaks: true };
 // Characters above which a block is split, and of a full group of blocks
 const PART = 1_500;
 // A last block that has no boundary is split anywhere, because it is parsed again each time
 const LONGEST_OPEN = 12_000;
+const WHOLE = ["code", "html", "space", "def", "formula", "details"]; // never split
 const COLUMN = [3, 36]; // characters of a table's column, minimum and maximum
 
 const lengthOf = (tokens) => tokens.reduce((length, { raw }) => length + raw.length, 0);
@@ -14,7 +14,7 @@ export const rawOf = (tokens) => tokens.map(({ raw }) => raw).join("");
 const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d+[.)][ \t])){40}/m;
 const asItIs = (raw) => ({ type: "source", raw });
 
-const lex = (text) => (TOO_DEEP.test(text) ? [asItIs(text)] : lexer(text, OPTIONS));
+const lex = (text) => (TOO_DEEP.test(text) ? [asItIs(text)] : blocksOf(text));
 
 /** Group `things`, which have a `raw`, by about PART characters. */
 function chunks(things) {
@@ -42,7 +42,7 @@ const continuing = (parts) => parts.map((part, at) => (at ? { ...part, continued
 
 /** Split a block into parts that can be drawn separately; all but the first are `continued`. */
 function partsOf(token) {
-  if (token.raw.length <= PART || ["code", "html", "space", "def"].includes(token.type)) return [token];
+  if (token.raw.length <= PART || WHOLE.includes(token.type)) return [token];
   switch (token.type) {
     case "list":
       return listParts(token);
@@ -101,7 +101,7 @@ function textParts(token) {
   for (let rest = token.text; rest; ) {
     const end = rest.length > 2 * PART ? cutOf(rest) : rest.length,
       raw = rest.slice(0, end);
-    parts.push({ ...token, raw, text: raw, tokens: Lexer.lexInline(raw, OPTIONS) });
+    parts.push({ ...token, raw, text: raw, tokens: inlineOf(raw) });
     rest = rest.slice(end);
   }
   return continuing(parts);
@@ -135,7 +135,7 @@ function settledOf(token) {
   if (type === "paragraph" && raw.length > 2 * PART) {
     const part = raw.slice(0, cutOf(raw));
     return {
-      block: { ...token, raw: part, text: part, tokens: Lexer.lexInline(part, OPTIONS) },
+      block: { ...token, raw: part, text: part, tokens: inlineOf(part) },
       lead: { type, head: "" },
     };
   }

@@ -32,6 +32,7 @@ const ALIASES = {
   golang: "go",
   ps1: "powershell",
   make: "makefile",
+  patch: "diff",
 };
 /** Languages that a language depends on; they are loaded first. */
 const NEEDS = {
@@ -130,7 +131,7 @@ export function CodeBlock({ text, language = "", label }) {
       <span>${title}</span>
       <${CopyButton} text=${text} label=${texts.common.copyCode} />
     </figcaption>
-    <pre tabindex="0" role="region" aria-label=${title}>
+    <pre dir="ltr" tabindex="0" role="region" aria-label=${title}>
       <code>
         ${blocks.map(
           (piece, at) => html`<${Coloured}

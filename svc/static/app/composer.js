@@ -130,6 +130,7 @@ export function Composer({ id, busy, onSend, onStop, onEditLast }) {
       id="composer"
       ref=${area}
       rows="1"
+      dir="auto"
       placeholder=${dragging.value ? t.drop : t.placeholder}
       maxlength=${limits.message.content.maxlength}
       value=${text.value}

@@ -293,7 +293,7 @@ function Entry({ item, onChoose }) {
         renaming.value = true;
       }}
     >
-      ${inTitle ? marked(inTitle) : title}
+      <span dir="auto">${inTitle ? marked(inTitle) : title}</span>
       ${inMessage && html`<span class="snippet">${marked(inMessage)}</span>`}
     </a>
     <${Menu} label=${t.actions(title)} items=${actions} />

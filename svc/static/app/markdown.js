@@ -1,5 +1,6 @@
 // Render Markdown: each token of marked's lexer becomes an element. HTML in the text is shown as text, and
 // external images become links, so no request leaves this origin.
+import { signal } from "@preact/signals";
 import { Component, createRef } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { growing, rawOf } from "./blocks.js";
@@ -9,6 +10,7 @@ import { whenVisible } from "./viewport.js";
 import { Picture } from "./picture.js";
 import { TextBlocks, linesOf } from "./text-blocks.js";
 import { schedule } from "./scheduler.js";
+import { texts } from "./texts.js";
 
 const NAMED = {
   amp: "&",
@@ -48,7 +50,7 @@ function safe(href) {
 }
 
 const inline = (tokens) => tokens?.map(element);
-const Source = ({ text }) => html`<p class="said"><${TextBlocks} text=${text} /></p>`;
+const Source = ({ text }) => html`<p class="said" dir="auto"><${TextBlocks} text=${text} /></p>`;
 let depth = 0;
 
 /** Elements are cached by token, so an unchanged token is not drawn again. */
@@ -73,9 +75,9 @@ function made(token) {
     case "def":
       return null;
     case "heading":
-      return html`<h3 class="md-h${token.depth}">${inline(token.tokens)}</h3>`;
+      return html`<h3 class="md-h${token.depth}" dir="auto">${inline(token.tokens)}</h3>`;
     case "paragraph":
-      return html`<p class=${continued(token) || undefined}>${inline(token.tokens)}</p>`;
+      return html`<p class=${continued(token) || undefined} dir="auto">${inline(token.tokens)}</p>`;
     case "text":
       return token.tokens ? inline(token.tokens) : plain(token.text);
     case "escape":
@@ -104,11 +106,55 @@ function made(token) {
       return linked(token);
     case "image":
       return picture(token);
+    case "formula":
+      return html`<${Formula} text=${token.text} source=${token.raw.trim()} display=${token.display} />`;
+    case "reference":
+      return html`<sup><button
+        type="button"
+        class="footnote-link"
+        aria-label=${texts.chat.footnote(token.name)}
+        onClick=${toFootnote(token.name)}
+      >${token.name}</button></sup>`;
+    case "footnote":
+      return html`<p class="footnote" dir="auto" tabindex="-1" data-footnote=${token.name}>
+        <sup>${token.name}</sup> ${inline(token.tokens)}
+      </p>`;
+    case "details":
+      return html`<${Details} summary=${token.summary} text=${token.text} />`;
     case "checkbox":
       return null; // its list item shows it
     default:
       return token.raw;
   }
+}
+
+const formula = signal(null); // the component, loaded with the first formula
+
+function Formula(props) {
+  useEffect(() => {
+    const loaded = (/** @type {typeof import("./math.js")} */ module) => {
+      formula.value = module.Formula;
+    };
+    if (!formula.peek()) import("./math.js").then(loaded, () => {}); // offline: the source stays
+  }, []);
+  return formula.value ? html`<${formula.value} ...${props} />` : props.source;
+}
+
+/** Show a footnote. If it is not drawn yet, show the end of the text, where footnotes usually are. */
+const toFootnote = (name) => (event) => {
+  const text = event.currentTarget.closest(".md");
+  const note = text.querySelector(`[data-footnote="${CSS.escape(name)}"]`) ?? text.lastElementChild;
+  note.scrollIntoView({ block: "nearest" });
+  note.focus?.({ preventScroll: true });
+};
+
+/** A folded section. Its text is drawn when it is first opened. */
+function Details({ summary, text }) {
+  const [open, setOpen] = useState(false);
+  return html`<details class="md-details" onToggle=${(event) => setOpen(event.currentTarget.open || open)}>
+    <summary dir="auto">${plain(summary) || texts.chat.details}</summary>
+    ${open && html`<${Markdown} text=${text} />`}
+  </details>`;
 }
 
 /** The class of a part that continues the part before it. */
@@ -134,11 +180,12 @@ function list({ ordered, start, items, ...token }) {
   const digits = String(Number(start || 1) + items.length - 1).length;
   return ordered
     ? html`<ol
+      dir="auto"
       start=${start || 1}
-      style=${digits > 1 ? { paddingLeft: `${digits + 2}ch` } : undefined}
+      style=${digits > 1 ? { paddingInlineStart: `${digits + 2}ch` } : undefined}
       class=${continued(token) || undefined}
     >${entries}</ol>`
-    : html`<ul class=${continued(token) || undefined}>${entries}</ul>`;
+    : html`<ul dir="auto" class=${continued(token) || undefined}>${entries}</ul>`;
 }
 
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
@@ -155,6 +202,7 @@ function table({ header, rows, align, widths, ...token }) {
     html`<${tag}
       class=${align[at] ? `align-${align[at]}` : undefined}
       scope=${tag === "th" ? "col" : undefined}
+      dir="auto"
     >${inline(one.tokens)}<//>`;
   return html`<div
     class="md-table ${continued(token)}"

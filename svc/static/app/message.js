@@ -53,7 +53,7 @@ export const FarMessage = ({
   message,
   box,
 }) => html`<article class="message said-${message.role} far" data-id=${message.id} ref=${box}>
-  <p class="said"><${TextBlocks} text=${message.content} /></p></article>`;
+  <p class="said" dir="auto"><${TextBlocks} text=${message.content} /></p></article>`;
 
 /** Estimate the height of a message. */
 export const remsOf = (message) => (message.live ? 0 : 4.5 + 1.6 * linesOf(message.content));
@@ -103,7 +103,7 @@ function Question({ message, editing, actions, canEdit }) {
 function Said({ text }) {
   const open = useSignal(false),
     long = linesOf(text) > FOLDED_LINES;
-  return html`<p class=${long && !open.value ? "said folded" : "said"}><${TextBlocks} text=${text} /></p>
+  return html`<p class=${long && !open.value ? "said folded" : "said"} dir="auto"><${TextBlocks} text=${text} /></p>
     ${
       long &&
       html`<button
@@ -147,6 +147,7 @@ function Editor({ text, references, onSend, onCancel }) {
     <textarea
       ref=${area}
       class="input"
+      dir="auto"
       aria-label=${t.editing}
       rows=${Math.min(12, text.split("\n").length + 1)}
       value=${value.value}

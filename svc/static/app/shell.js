@@ -10,7 +10,6 @@ import { go, link } from "./router.js";
 import { remembered, theme, wallet } from "./state.js";
 import { texts } from "./texts.js";
 import { Conversations, focusSearch } from "./conversations.js";
-import { SignInAgain } from "./sign-in-again.js";
 
 const t = texts.shell;
 const MAIN = [
@@ -30,6 +29,16 @@ const LOW_MICROS = 1_000_000;
 const lowBalanceShown = remembered("low-balance-shown", "");
 const drawer = signal(false);
 const keyList = signal(false);
+const signInAgain = signal(null); // the component, once it is needed
+
+/** Load the component. After an upgrade of the service, that needs the new page. */
+async function loadSignInAgain() {
+  try {
+    signInAgain.value = (await import("./sign-in-again.js")).SignInAgain;
+  } catch {
+    if (online.peek()) location.reload();
+  }
+}
 
 /** Whether a key press is typing. */
 const isTyping = ({ target }) => target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
@@ -40,6 +49,9 @@ export default function Shell({ view, children }) {
   useEffect(() => {
     wallet.ensure();
   }, []);
+  useEffect(() => {
+    if (expired.value && !signInAgain.peek()) loadSignInAgain();
+  }, [expired.value, online.value]);
   useEffect(() => tellLow(wallet.data.value), [wallet.data.value]);
   useEffect(() => {
     drawer.value = false;
@@ -86,7 +98,7 @@ export default function Shell({ view, children }) {
       </main>
     </div>
     ${keyList.value && html`<${Shortcuts} />`}
-    ${expired.value && html`<${SignInAgain} />`}
+    ${expired.value && signInAgain.value && html`<${signInAgain.value} />`}
   `;
 }
 

@@ -149,6 +149,8 @@ export const texts = {
     recalled: (n) => `Used ${count(n, "passage", "passages")} from earlier chats`,
     recalledFrom: "from an earlier chat",
     toEnd: "Scroll to bottom",
+    details: "Details",
+    footnote: (name) => `Footnote ${name}`,
     older: "Show earlier messages",
     loadingOlder: "Loading earlier messages…",
     gone: "Conversation not found. It may have been deleted.",
