@@ -11,7 +11,6 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import httptools
@@ -55,9 +54,11 @@ class Watch:
             self._timer.cancel()
 
 
-@dataclass(slots=True, eq=False)  # slots: a dictionary of so many attributes has 3 KB
 class Protocol(asyncio.Protocol):
-    """One client's connection."""
+    """One client's connection.
+
+    It has at most 30 attributes: with more, CPython gives each instance a dictionary of 3 KB.
+    """
 
     head_seconds = 10.0
     idle_seconds = 60.0
@@ -70,43 +71,36 @@ class Protocol(asyncio.Protocol):
     linger_seconds = 1.0  # how long the end of TLS may take
     unread_linger_seconds = 5.0  # how long the rest of a body may take that the handler does not read
 
-    _app: ASGIApp
-    _server_state: ServerState
-    _app_state: Any
-    _watch: Watch
-    refused: ApiError | None = None  # sent at once instead of reading requests
-    on_lost: Callable[[], None] | None = None
-    transport: asyncio.Transport = field(init=False)
-    _parser: Any = field(init=False)
-    _channel: Channel = field(init=False)
-    _socket: socket.socket = field(init=False)
-    _server: tuple[str, int | None] | None = None
-    _client: tuple[str, int] | None = None
-    _scheme: str = ""
-    _url: bytes = b""
-    _headers: dict[bytes, bytes] = field(default_factory=dict)  # of the head that is being read
-    _repeated: list[tuple[bytes, bytes]] = field(default_factory=list)  # its headers whose names are in `_headers` already
-    _cycle: Cycle | None = None  # of the last request that was read, which may be waiting
-    _running: Cycle | None = None
-    _waiting: list[Cycle] = field(default_factory=list)
-    _refusal: ApiError | None = None
-    _deadline: float = 0.0  # for the client's next step: its head, its body, its next request, its end of the connection
-    _in_head: bool = False
-    _unparsed_bytes: int = 0  # since the last complete head or part of a body
-    _body_bytes: int = 0  # since the last check
-    _body_ends: float = 0.0
-    _deaf: bool = False  # further input is discarded
-    _closing: bool = False
-    _patience: float = 0.0
-    _unsent: bool = False  # an answer was begun that the client has not read completely
-    _taken: int = -1
-    _taken_at: float = 0.0
+    transport: asyncio.Transport
 
-    def __post_init__(self) -> None:
-        self._patience = self.stall_seconds
+    def __init__(self, app: ASGIApp, server_state: ServerState, app_state: Any, watch: Watch) -> None:
+        self._app = app
+        self._server_state = server_state
+        self._app_state = app_state
+        self._watch = watch
+        self.refused: ApiError | None = None  # sent at once instead of reading requests
+        self.on_lost: Callable[[], None] | None = None
         self._parser = httptools.HttpRequestParser(self)
         # Otherwise llhttp fails on a request after one with `Connection: close`. Such a request is discarded here.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._url = b""
+        self._headers: dict[bytes, bytes] = {}  # of the head that is being read
+        self._repeated: list[tuple[bytes, bytes]] = []  # its headers whose names are in `_headers` already
+        self._cycle: Cycle | None = None  # of the last request that was read, which may be waiting
+        self._running: Cycle | None = None
+        self._waiting: list[Cycle] = []
+        self._refusal: ApiError | None = None
+        self._deadline = 0.0  # for the client's next step: its head, its body, its next request, its end of the connection
+        self._in_head = False
+        self._unparsed_bytes = 0  # since the last complete head or part of a body
+        self._body_bytes = 0  # since the last check
+        self._body_ends = 0.0
+        self._deaf = False  # further input is discarded
+        self._closing = False
+        self._patience = self.stall_seconds
+        self._unsent = False  # an answer was begun that the client has not read completely
+        self._taken = -1
+        self._taken_at = 0.0
 
     # --- the connection
 
@@ -115,9 +109,8 @@ class Protocol(asyncio.Protocol):
         self.transport = transport
         transport.set_write_buffer_limits(_WRITE_BUFFER_BYTES)
         self._channel = Channel(transport, self._server_state, self._on_response)
-        self._socket = transport.get_extra_info("socket")
-        self._server, self._client = get_local_addr(transport), get_remote_addr(transport)
-        self._scheme = "https" if is_ssl(transport) else "http"
+        self._socket: socket.socket = transport.get_extra_info("socket")
+        self._addresses = get_local_addr(transport), get_remote_addr(transport), "https" if is_ssl(transport) else "http"
         self._deadline = self._watch.now + self.head_seconds
         if self.refused is not None:
             self._close(self.refused)
@@ -221,6 +214,7 @@ class Protocol(asyncio.Protocol):
         if host is not None:  # it replaces the Host header
             named = {**named, b"host": host}
             headers = [(b"host", host), *(line for line in headers if line[0] != b"host")]
+        server, client, scheme = self._addresses
         scope = {
             "type": "http",
             "asgi": _ASGI,
@@ -229,9 +223,9 @@ class Protocol(asyncio.Protocol):
             "path": path,
             "raw_path": raw_path,
             "query_string": query,
-            "server": self._server,
-            "client": self._client,
-            "scheme": self._scheme,
+            "server": server,
+            "client": client,
+            "scheme": scheme,
             "root_path": "",
             "headers": headers,
             "svc": Context(named),
