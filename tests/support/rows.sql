@@ -30,6 +30,6 @@ INSERT INTO artifacts VALUES ('art_1', 'a', 'proj_1', 'run_1', 'notes.txt', 'tex
 INSERT INTO artifact_chunks VALUES ('a', 'content_1', 0, x'68656c'), ('a', 'content_1', 1, x'6c6f21');
 INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at, status, output, finished_at) VALUES
     ('run_1', 'a', 'write', 'm', 6, 'proj_1', 1, 'final', 'done', 2);
-INSERT INTO conversations VALUES (1, 'conv_1', 'a', 'proj_1', 'Thunderstorms', 0, 1, 1);
+INSERT INTO conversations VALUES (1, 'conv_1', 'a', 'proj_1', 'Thunderstorms', 0, 0, 0.5, 100, 1, 1);
 INSERT INTO messages VALUES (1, 'msg_2', 'a', 'conv_1', NULL, 'user', 'lightning and thunder', NULL, 1),
     (2, 'msg_3', 'a', 'conv_1', NULL, 'assistant', 'rain', 'm', 1), (3, 'msg_4', 'a', NULL, 'run_1', 'user', 'write', NULL, 1);
