@@ -66,16 +66,20 @@ def _add_tools(request: dict[str, Any], body: dict[str, Any]) -> tuple[str, ...]
     ignored: list[str] = []
     choice = request.get("tool_choice") or {"type": "auto"}
     found = {block["tool_name"] for block in _result_blocks(request) if block["type"] == "tool_reference"} | {choice.get("name")}
-    for tool in request.get("tools") or ():
+    names: set[str] = set()
+    for position, tool in enumerate(request.get("tools") or ()):
         if tool.get("defer_loading") and tool.get("name") not in found:
             continue
         if tool.get("type") in (None, "custom"):
+            if tool["name"] in names:
+                message = f"There is another tool with the name {tool['name'][:200]}."
+                raise ApiError("invalid_value", message, param=f"tools[{position}].name")
+            names.add(tool["name"])
             function = {"name": tool["name"], "parameters": tool["input_schema"]}
             function |= {name: tool[name] for name in ("description", "strict") if tool.get(name) is not None}
             tools.append({"type": "function", "function": function})
         else:
             ignored.append(tool.get("name") or tool["type"])
-    names = {tool["function"]["name"] for tool in tools}
     if choice["type"] == "tool" and choice["name"] not in names:
         message = f"tool_choice.name must be the name of a tool with an input_schema. {_HOSTED}"
         raise ApiError("invalid_value", message, param="tool_choice.name")

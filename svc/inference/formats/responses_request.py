@@ -220,7 +220,7 @@ class _ToolSet:
         if namespace is not None and (name in self._chat or name in self._ungrouped):
             name = f"{namespace}__{name}"[-_TOOL_NAME_CHARACTERS:]
         if name in self._chat:
-            raise ApiError("invalid_value", f"There is another tool with the name {name}.", param=f"{param}.name")
+            raise ApiError("invalid_value", f"There is another tool with the name {name[:200]}.", param=f"{param}.name")
         self.offered[name] = NamedTool(tool["name"], tool["type"] == "custom", namespace)
         self._names[namespace, tool["name"]] = name
         self._chat[name] = {"type": "function", "function": {"name": name, **_function(tool)}}

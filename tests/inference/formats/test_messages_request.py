@@ -182,6 +182,13 @@ def test_a_choice_that_demands_a_hosted_tool_is_400(tools: Any, choice: dict[str
     assert refused.value.status == 400 and refused.value.error["param"].startswith("tool_choice")
 
 
+def test_two_tools_with_one_name_are_400() -> None:
+    tool = {"name": "f", "input_schema": {}}
+    with pytest.raises(ApiError) as error:
+        translated(tools=[tool, {"type": "bash_20250124", "name": "f"}, tool])
+    assert error.value.error["param"] == "tools[2].name"
+
+
 def test_a_deferred_tool_is_offered_once_a_result_refers_to_it() -> None:
     tools = [FUNCTION, {**FUNCTION, "name": "fetch", "defer_loading": True}, {**FUNCTION, "name": "none", "defer_loading": True}]
     assert [tool["function"]["name"] for tool in translated(tools=tools).chat["tools"]] == ["look"]
