@@ -38,13 +38,19 @@ def test_every_tool_is_described_with_a_strict_schema_that_its_function_takes() 
         assert set(list(inspect.signature(tool.function).parameters)[1:]) == set(schema["required"])
 
 
+# A value of each type of JSON but text.
+VALUES: dict[str, Any] = {"null": None, "number": 0.5, "boolean": True, "array": [], "object": {}}
+
+
 @pytest.mark.parametrize("name", list(TOOLS))
 async def test_wrong_arguments_are_reported_and_the_tool_is_not_run(box: Toolbox, faults: list[BaseException], name: str) -> None:
     shapes = TOOLS[name].arguments
-    right = {key: "x" * shape.schema.get("minLength", 1) for key, shape in shapes.items()}
+    kinds = {key: shape.schema["type"] for key, shape in shapes.items()}
+    right = {key: VALUES.get(kinds[key], "x" * shape.schema.get("minLength", 1)) for key, shape in shapes.items()}
     wrong: list[tuple[str, dict[str, Any]]] = [(name, {**right, key: 1}) for key in ("more", "\0", "account_id")]
     for key, shape in shapes.items():
-        wrong += [(key, {**right, key: value}) for value in (None, 5, True, [], {}, "x" * (shape.schema["maxLength"] + 1))]
+        others = [value for kind, value in VALUES.items() if kind != kinds[key]]
+        wrong += [(key, {**right, key: value}) for value in (*others, "x" * (shape.schema.get("maxLength", 0) + 1))]
         wrong += [(key, {other: value for other, value in right.items() if other != key})]
         wrong += [(key, {**right, key: ""})] if shape.schema.get("minLength") else []
     for named, arguments in wrong:
