@@ -1,6 +1,7 @@
 """A migration keeps every row, and the database as it was before; only that copy leads back."""
 
 import contextlib
+import re
 import sqlite3
 import stat
 import subprocess
@@ -20,20 +21,15 @@ from tests.support.databases import prepare
 from tests.support.server import ROOT
 
 ROWS = (ROOT / "tests" / "support" / "rows.sql").read_text()
+SCRIPT, MIGRATIONS = newest_schema()
+(_PROJECTS,) = re.findall(r"^CREATE TABLE projects \((.*?)^\) STRICT;", SCRIPT, re.DOTALL | re.MULTILINE)
 # What a later release may do: replace a table to which others refer, and add a column.
-SAMPLE = """
-CREATE TABLE new_projects (
-    id TEXT PRIMARY KEY,
-    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
-    name TEXT NOT NULL, instructions TEXT NOT NULL, max_planner_steps INTEGER, created_at REAL NOT NULL, updated_at REAL NOT NULL,
-    color TEXT NOT NULL DEFAULT 'blue',
-    UNIQUE (account_id, id)
-) STRICT;
-INSERT INTO new_projects SELECT *, 'green' FROM projects;
+SAMPLE = f"""
+CREATE TABLE new_projects (color TEXT NOT NULL DEFAULT 'blue', {_PROJECTS}) STRICT;
+INSERT INTO new_projects SELECT 'green', * FROM projects;
 DROP TABLE projects;
 ALTER TABLE new_projects RENAME TO projects;
 """
-SCRIPT, MIGRATIONS = newest_schema()
 OLD, NEW = newest_version(MIGRATIONS), newest_version([*MIGRATIONS, SAMPLE])
 Rows = dict[str, dict[str, list[tuple[Any, ...]]]]  # by table and column, each column's values in order
 
