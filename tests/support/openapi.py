@@ -20,6 +20,8 @@ from svc.server.web import in_anthropic_format
 DOCUMENT: dict[str, Any] = document(ROUTES, "https://127.0.0.1:8443")
 # What belongs to the message and not to the answer; OpenAPI has content-type elsewhere. CORS is in the introduction.
 _OF_TRANSPORT = {"content-type", "content-length", "content-encoding", "connection", "date", "transfer-encoding", "vary"}
+# Parameters that Anthropic's SDK and identity providers add, and those of signed links.
+_FROM_OTHERS = {"beta", "error_description", "more", "account", "expires", "signature"}
 _ERROR = ("components", "schemas", "Error")
 _ANTHROPIC_ERROR = ("components", "schemas", "MessagesError")
 
@@ -165,6 +167,10 @@ def check(answer: httpx.Response) -> None:
         validate_response(method, template or request.url.path, answer.status_code, _body(answer, content_type), content_type)
     if template is None or method.lower() not in DOCUMENT["paths"].get(template, {}):
         return
+    if answer.status_code < 400:
+        described = [resolved(one) for one in DOCUMENT["paths"][template][method.lower()].get("parameters", ())]
+        sent = set(request.url.params) - _FROM_OTHERS - {one["name"] for one in described if one["in"] == "query"}
+        assert not sent, f"{method} {template}: the document does not know the parameters {sorted(sent)}"
     known = _headers(*response_steps(template, method, answer.status_code))
     unknown = headers.keys() - known.keys() - _OF_TRANSPORT
     unknown = {name for name in unknown if not name.startswith("access-control-")}
