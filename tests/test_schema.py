@@ -5,6 +5,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -370,6 +371,33 @@ def test_check_names_are_unique_in_their_table(conn: sqlite3.Connection) -> None
         assert len(names) == len(set(names)), table
 
 
+# Texts that only the service or the operator's systems write.
+UNCHECKED = """
+    identities.issuer, identities.email, oauth_flows.provider, messages.model, runs.model, answers.finish_reason,
+    fresh_words.place, fresh_words.words, word_blocks.first, word_blocks.lines, ledger.description, ledger.reference,
+    ledger.model, usage_days.model, overruns.model, checkouts.payment_intent, payment_events.type, payment_events.currency,
+    payment_events.payment_intent
+"""
+
+
+def checks(sql: str) -> str:
+    """The conditions of the CHECKs, in parentheses."""
+    opened = [match.end() - 1 for match in re.finditer(r"\bCHECK \(", sql)]
+    depths = [list(accumulate((char == "(") - (char == ")") for char in sql[start:])) for start in opened]
+    return " ".join(sql[start : start + depth.index(0)] for start, depth in zip(opened, depths, strict=True))
+
+
+def test_every_text_has_a_check(conn: sqlite3.Connection) -> None:
+    found = set()
+    for table in tables(conn):
+        conditions = checks(re.sub(r"--.*", "", sql_of(conn, table)))
+        for column in conn.execute("SELECT name FROM pragma_table_info(?) WHERE type IN ('TEXT', 'BLOB')", (table,)):
+            name = column["name"]
+            if not re.fullmatch(r"(?:\w+_)?id", name) and not re.search(rf"\b{name}\b", conditions):
+                found.add(f"{table}.{name}")
+    assert found == set(re.findall(r"[\w.]+", UNCHECKED))
+
+
 def test_every_table_is_strict(conn: sqlite3.Connection) -> None:
     assert (
         conn.execute(
@@ -546,3 +574,43 @@ def test_owners_write_their_tables() -> None:
     """Else the test above could not fail."""
     written = {table for path in (ROOT / "svc").rglob("*.py") for _, table in written_tables(path)}
     assert len(set(owners()) & written) > len(owners()) / 2
+
+
+# --- rows of an account
+
+
+# Where all accounts are meant: commands, the start, background work, the processor's events, and what finds the account.
+ACROSS_ACCOUNTS = """
+    svc/agents/runs.py:end_interrupted_runs svc/auth/identities.py:account_of svc/auth/links.py:find_link
+    svc/auth/tokens.py:holder_of svc/billing/matching.py:book_refund svc/billing/matching.py:module
+    svc/billing/payments.py:_checkout svc/billing/payments.py:_pay svc/billing/payments.py:add_checkout
+    svc/billing/payments.py:receive svc/billing/report.py:module svc/billing/wallet.py:balance_in_all
+    svc/billing/wallet.py:held_in_all svc/billing/wallet.py:module svc/billing/wallet.py:release_all
+    svc/commands/check.py:_open_runs svc/commands/check.py:sizes svc/content/fulltext.py:_index_chunks
+    svc/content/support.py:account_of svc/content/word_runs.py:tidy_some svc/inference/providers.py:count_sealed
+    svc/inference/providers.py:drop_sealed svc/quota.py:release_all
+"""
+
+
+def statements(path: Path) -> Iterator[tuple[str, str]]:
+    """Each SQL statement of a module that reads, changes or deletes rows, with the name of its function."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    names = {id(node): function.name for function in functions for node in ast.walk(function)}
+    parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in nodes:
+        text = ast.unparse(node) if isinstance(node, ast.JoinedStr) else getattr(node, "value", None)
+        if id(node) not in parts and isinstance(text, str) and re.search(r"\b(SELECT|UPDATE|DELETE)\b", text):
+            yield names.get(id(node), "module"), text
+
+
+def test_statements_on_owned_rows_name_the_account(conn: sqlite3.Connection) -> None:
+    owned = [table for table in tables(conn) if "account_id" in columns(conn, table)]
+    named = re.compile(rf"\b(?:FROM|JOIN|UPDATE)\s+(?:{'|'.join(owned)})\b")
+    found = set()
+    for path in (ROOT / "svc").rglob("*.py"):
+        for function, statement in statements(path):
+            where = statement.partition("WHERE")[2]
+            if named.search(statement) and "account_id" not in where and not re.search(r"IN \(\{", where):
+                found.add(f"{path.relative_to(ROOT)}:{function}")
+    assert found == set(ACROSS_ACCOUNTS.split())
