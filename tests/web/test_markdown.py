@@ -93,7 +93,7 @@ async def test_details_fold_and_footnotes_are_reached(server: RunningServer, bro
         answer = page.locator(".said-assistant .md").first
         outer = answer.locator("details").first
         await expect(outer.locator("li")).to_have_count(0)
-        await outer.get_by_text("The **reasons**").click()
+        await outer.get_by_text("The reasons").click()
         await expect(outer.locator("li")).to_have_text("first")
         await outer.get_by_text("Inner").click()
         await expect(outer.get_by_text("deep")).to_be_visible()

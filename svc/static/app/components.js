@@ -9,6 +9,7 @@ import { link } from "./router.js";
 import { texts } from "./texts.js";
 
 const t = texts.common;
+const ONLINE_RETRIES = 5;
 const names = (...list) => list.filter(Boolean).join(" ");
 
 /**
@@ -133,10 +134,14 @@ export function Empty({ icon, title, text, children }) {
  * retried, and is retried when the browser is online again unless `manual`.
  */
 export function Failed({ error, retry, manual, children }) {
-  const wasOffline = useRef(false);
+  const retries = useRef(0); // left; the first request on a new connection may fail as well
   useEffect(() => {
-    if (error.status !== 0 || !online.value) wasOffline.current = error.status === 0;
-    else if (wasOffline.current && !manual) retry?.();
+    if (error.status !== 0 || manual || !retry) return undefined;
+    if (!online.value) retries.current = ONLINE_RETRIES;
+    if (!online.value || !retries.current) return undefined;
+    const timer = setTimeout(retry, (ONLINE_RETRIES - retries.current) * 1000);
+    retries.current--;
+    return () => clearTimeout(timer);
   }, [error, online.value]);
   const left = useCountdown(error.retryAfter, error);
   const offline = error.status === 0;

@@ -120,7 +120,7 @@ function made(token) {
         <sup>${token.name}</sup> ${inline(token.tokens)}
       </p>`;
     case "details":
-      return html`<${Details} summary=${token.summary} text=${token.text} />`;
+      return html`<${Details} summary=${inline(token.tokens)} text=${token.text} />`;
     case "checkbox":
       return null; // its list item shows it
     default:
@@ -152,7 +152,7 @@ const toFootnote = (name) => (event) => {
 function Details({ summary, text }) {
   const [open, setOpen] = useState(false);
   return html`<details class="md-details" onToggle=${(event) => setOpen(event.currentTarget.open || open)}>
-    <summary dir="auto">${plain(summary) || texts.chat.details}</summary>
+    <summary dir="auto">${summary.length ? summary : texts.chat.details}</summary>
     ${open && html`<${Markdown} text=${text} />`}
   </details>`;
 }

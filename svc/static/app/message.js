@@ -103,7 +103,9 @@ function Question({ message, editing, actions, canEdit }) {
 function Said({ text }) {
   const open = useSignal(false),
     long = linesOf(text) > FOLDED_LINES;
-  return html`<p class=${long && !open.value ? "said folded" : "said"} dir="auto"><${TextBlocks} text=${text} /></p>
+  return html`<p class=${long && !open.value ? "said folded" : "said"} dir="auto">
+      <${TextBlocks} text=${text} />
+    </p>
     ${
       long &&
       html`<button

@@ -1,4 +1,4 @@
-// Markdown beyond GitHub's tables and lists: formulas, footnotes and folded sections, as extensions of marked.
+// Markdown beyond GitHub's tables and lists: formulas, footnotes and folded sections, as marked extensions.
 import { Lexer, Marked, lexer } from "marked";
 
 const GITHUB = { gfm: true, breaks: true };
@@ -46,7 +46,10 @@ function footnote(text) {
   return token;
 }
 
-/** A <details> element up to its own end tag, or to the end of the text while that has not arrived yet. */
+/**
+ * A <details> element up to its own end tag, or to the end of the text while that has not arrived yet.
+ * @this {{lexer: import("marked").Lexer}}
+ */
 function details(text) {
   const head = DETAILS.exec(text);
   if (!head) return undefined;
@@ -60,8 +63,10 @@ function details(text) {
     [from, to] = [tag.index, tags.lastIndex];
     break;
   }
-  const summary = head[1]?.replace(/<[^>]*>/g, "").trim() ?? "";
-  return { type: "details", raw: text.slice(0, to), summary, text: text.slice(head[0].length, from).trim() };
+  const inside = text.slice(head[0].length, from).trim();
+  const token = { type: "details", raw: text.slice(0, to), text: inside, tokens: [] };
+  this.lexer.inline(head[1]?.trim() ?? "", token.tokens);
+  return token;
 }
 
 /** The start of the next extension in the paragraph at the start of `text`. */

@@ -27,7 +27,7 @@ const t = texts.providers;
 const providers = pagedList((after) => api.providers.list({ limit: 100, after }));
 const edited = signal(null); // a provider, or {} for a new one
 const KINDS = ["chat", "image", "speech"];
-/** Programs whose models the service finds on its own computer: the command that starts them, and the port. */
+/** Programs whose models the service finds on its own computer: what to run there, and the port. */
 const PROGRAMS = {
   ollama: { command: "ollama pull llama3.2", port: 11434 },
   lmstudio: { command: "lms server start", port: 1234 },
