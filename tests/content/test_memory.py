@@ -346,7 +346,7 @@ async def test_account_instructions_follow_the_projects_in_every_session_chat(la
 
 @pytest.mark.parametrize("model", ["ok", "ok+paid"])
 async def test_conversations_temperature_and_limit_are_used_unless_the_request_has_its_own(lab: Lab, model: str) -> None:
-    await lab.service.state["db"].write(wallet.credit, lab.account_id, 10**7, description="", now_seconds=1)
+    await lab.service.state["db"].write(wallet.book, lab.account_id, 10**7, description="", now_seconds=1)
     body = {"temperature": 0.5, "max_output_tokens": 100}
     made = (await lab.service.client.post("/conversations", json=body, headers=lab.headers)).json()
     path = f"/conversations/{made['id']}"
