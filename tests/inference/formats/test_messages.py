@@ -28,6 +28,9 @@ def raw(delta: dict[str, Any] | None = None, reason: str | None = None, **fields
     return {"choices": [{"index": 0, "delta": delta or {}, "finish_reason": reason, **fields}]}
 
 
+BROKEN = raw(error={"message": "broken"})
+
+
 def streamed(raws: list[dict[str, Any]], writer: MessagesAnswer | None = None) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """What the stream of a model server's raw chunks comes to; a fault in them ends it."""
     writer = writer or a_writer()
@@ -166,9 +169,9 @@ def test_arguments_of_any_size_and_depth_are_accepted() -> None:
 
 
 def test_error_ends_the_stream_with_one_error_event() -> None:
-    message, error = streamed([raw({"content": "Hel"}), {"error": {"message": "broken"}}])
+    message, error = streamed([raw({"content": "Hel"}), BROKEN])
     assert blocks_of(message) == [("text", "Hel")] and error == {"type": "api_error", "message": str(FAULT)}
-    assert streamed([{"error": {"message": "broken"}}])[1] is not None
+    assert streamed([BROKEN])[1] is not None
 
 
 def test_texts_of_another_choice_are_left_out() -> None:
@@ -202,7 +205,7 @@ REASONS = st.sampled_from(["stop", "length", "tool_calls", "content_filter", Non
 @given(st.lists(DELTAS, max_size=12), REASONS, st.booleans(), st.booleans())
 def test_any_answer_follows_the_grammar(deltas: list[dict[str, Any]], reason: str | None, broken: bool, reasoning: bool) -> None:
     raws = [raw(delta) for delta in deltas] + [raw({}, reason)]
-    message, error = streamed(raws + [{"error": {"message": "x"}}] * broken, a_writer(reasoning))
+    message, error = streamed(raws + [BROKEN] * broken, a_writer(reasoning))
     assert (error is not None) == broken
     if broken:
         return
