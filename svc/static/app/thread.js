@@ -99,7 +99,7 @@ class Thread {
     if (!this.messages.peek() || this.live.peek()) return;
     try {
       const { data, has_more: more } = await api.conversations.messages(this.id, { limit: PAGE });
-      if (this.live.peek()) return;
+      if (this.live.peek() || !data.length) return;
       const known = this.messages.peek().filter(({ unkept }) => !unkept),
         byId = new Map(known.map((message) => [message.id, message]));
       const joins = known.findIndex(({ id }) => id === data.at(-1)?.id);
