@@ -75,6 +75,7 @@ class Cycle:
         finally:
             self._channel.server_state.tasks.discard(self._task)
             self._task = None
+            self._scope = {}  # it has the caller's token, and the connection may stay open
 
     def wake(self) -> None:
         """Resume a waiting `receive`: part of the body has come, the client has disconnected, or the answer is complete."""
