@@ -1,6 +1,6 @@
 // One message of a conversation. An answer also shows its cost, duration and recalled passages.
 import { computed, signal, useSignal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Button, CopyButton, IconButton, Money, Time } from "./components.js";
 import { duration } from "./format.js";
 import { html, memo } from "./html.js";
@@ -122,7 +122,7 @@ function Said({ text }) {
 function Editor({ text, references, onSend, onCancel }) {
   const value = useSignal(text),
     area = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     area.current.focus();
     area.current.setSelectionRange(text.length, text.length);
   }, []);
