@@ -1,10 +1,11 @@
-"""CHANGELOG.md keeps the form of keepachangelog.com, and the version of the project is one that it knows."""
+"""CHANGELOG.md has the form of keepachangelog.com and names every change of the interface since the last release."""
 
 import re
 from datetime import date
 from pathlib import Path
 
 from svc.version import VERSION
+from tests.support.interface_digest import digests
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "CHANGELOG.md").read_text()
@@ -15,24 +16,41 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def test_versions_are_newest_first_with_their_dates() -> None:
+def versions() -> list[str]:
+    return re.findall(r"^## \[(\d+\.\d+\.\d+)\]", TEXT, re.MULTILINE)
+
+
+def test_newest_version_comes_first_and_each_has_a_date() -> None:
     first, *released = re.findall(r"^## (.*)$", TEXT, re.MULTILINE)
     assert first == "[Unreleased]"
     found = [re.fullmatch(r"\[(\d+\.\d+\.\d+)\] - (\d{4}-\d\d-\d\d)", title) for title in released]
     assert all(found), released
-    versions = [(numbers(each[1]), date.fromisoformat(each[2])) for each in found if each]
-    assert versions == sorted(versions, reverse=True)
-    project = numbers(VERSION)
-    assert project >= max((version for version, _ in versions), default=(0, 0, 0))
+    dated = [(numbers(each[1]), date.fromisoformat(each[2])) for each in found if each]
+    assert dated == sorted(dated, reverse=True)
+    assert numbers(VERSION) >= max((version for version, _ in dated), default=(0, 0, 0))
 
 
 def test_changes_are_grouped_by_kind_in_one_order() -> None:
     for version in re.split(r"^## .*$", TEXT, flags=re.MULTILINE)[1:]:
         before, *parts = re.split(r"^### (.*)$", version, flags=re.MULTILINE)
-        assert before.strip() == "", "every change stands under its kind"
+        assert before.strip() == "", "every change belongs to a kind"
         kinds, lists = parts[::2], parts[1::2]
         assert kinds == [kind for kind in KINDS if kind in kinds]
         for changes in lists:
             entries = changes.strip().splitlines()
             assert entries and entries[0].startswith("- ")
             assert all(re.match(r"- \S|  \S", line) for line in entries)
+
+
+def test_every_release_has_its_interface_and_its_schema() -> None:
+    assert {path.stem for path in (ROOT / "tests" / "releases").glob("*.txt")} == set(versions())
+    assert {path.stem for path in (ROOT / "tests" / "schemas").glob("*.sql")}, "a release keeps its schema"
+
+
+def test_changed_operation_is_named_in_the_changelog() -> None:
+    """Fails when an operation differs from the last release and its path is not under [Unreleased]."""
+    lines = (ROOT / "tests" / "releases" / f"{versions()[0]}.txt").read_text().splitlines()
+    released = {operation: digest for digest, _, operation in (line.partition(" ") for line in lines)}
+    changed = {operation for operation, _ in released.items() ^ digests().items()}
+    unreleased = TEXT.partition("## [Unreleased]")[2].partition("\n## ")[0]
+    assert [operation for operation in sorted(changed) if operation.partition(" ")[2] not in unreleased] == []
