@@ -194,7 +194,7 @@ async def _send(service: Service, people: People, sent: Sent, rnd: random.Random
         options["content"] = _as_bytes(sent.body)
     headers.setdefault("content-type", "application/json")
     try:
-        request = service.client.build_request(sent.method, path, headers=headers, **options)
+        request = service.client.build_request(sent.method, path, headers=headers, **options, extensions={"invented": True})
     except (httpx.InvalidURL, UnicodeError, ValueError):
         return  # no client sends that
     try:

@@ -167,7 +167,7 @@ def check(answer: httpx.Response) -> None:
         validate_response(method, template or request.url.path, answer.status_code, _body(answer, content_type), content_type)
     if template is None or method.lower() not in DOCUMENT["paths"].get(template, {}):
         return
-    if answer.status_code < 400:
+    if answer.status_code < 400 and not request.extensions.get("invented"):  # the fuzzer invents parameters
         described = [resolved(one) for one in DOCUMENT["paths"][template][method.lower()].get("parameters", ())]
         sent = set(request.url.params) - _FROM_OTHERS - {one["name"] for one in described if one["in"] == "query"}
         assert not sent, f"{method} {template}: the document does not know the parameters {sorted(sent)}"
