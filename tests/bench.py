@@ -108,7 +108,7 @@ async def service(root: Path, folder: Path, port: int, over: str, rows: int = 0)
     if over == "plain":
         env |= {"SVC_TLS": "proxy", "SVC_TRUSTED_PROXIES": "127.0.0.1"}
     async with running_server(folder, env, command=(root / "app.py",), cwd=root) as server:
-        script, arguments = ROOT / "tests/support/bench_fill.py", (str(server.data_dir / "service.db"), str(ACCOUNTS), str(rows))
+        script, arguments = root / "tests/support/bench_fill.py", (str(server.data_dir / "service.db"), str(ACCOUNTS), str(rows))
         filling = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", script, *arguments), env={**os.environ, "PYTHONPATH": str(root)}, stdout=subprocess.PIPE
         )

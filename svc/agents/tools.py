@@ -222,7 +222,7 @@ async def search_memory(run: RunContext, query: str) -> list[dict[str, Any]]:
 
 
 async def fetch_url(run: RunContext, url: str) -> dict[str, Any]:
-    headers = [(b"accept", b"text/*, application/json"), (b"user-agent", b"svc")]
+    headers = ((b"accept", b"text/*, application/json"), (b"user-agent", b"svc"))
     content = b""
     try:
         async with asyncio.timeout(_FETCH_SECONDS):

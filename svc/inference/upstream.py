@@ -19,7 +19,7 @@ from svc.errors import UpstreamFault
 from svc.inference.catalog import Provider, is_model_name
 from svc.inference.raw_answer import RawAnswer, parsed
 from svc.inference.upstream_errors import CLIENT_FAULTS, error_object, fault_of, json_or_text
-from svc.outbound.client import Outbound
+from svc.outbound.client import Headers, Outbound
 from svc.outbound.connection import Reply
 from svc.outbound.errors import OutboundError
 
@@ -76,11 +76,11 @@ async def send(
     Returns the answer once its head is there and its status is a success. Raises UpstreamFault, and ApiError
     `address_not_allowed`.
     """
-    headers = [(b"accept", accept), (b"user-agent", b"svc")]
+    headers: Headers = ((b"accept", accept), (b"user-agent", b"svc"))
     if body:
-        headers.append((b"content-type", b"application/json"))
+        headers += ((b"content-type", b"application/json"),)
     if provider.api_key:
-        headers.append((b"authorization", b"Bearer " + provider.api_key.encode()))
+        headers += ((b"authorization", b"Bearer " + provider.api_key.encode()),)
     url = provider.base_url.rstrip("/") + path
     try:
         reply = await client.send(
@@ -91,6 +91,7 @@ async def send(
             timeout_seconds=provider.timeout_seconds,
             on_sent=on_sent,
             account_id=provider.account_id,
+            cached=not provider.byok,
         )
     except CLIENT_FAULTS as error:
         raise fault_of(error, before_the_answer=True) from None

@@ -66,7 +66,7 @@ async def fetch(client: Outbound, url: str, timeout_seconds: float, account_id: 
     not_fetched = UpstreamFault("invalid", "The answer holds the address of a picture that cannot be fetched.")
     deadline = time.monotonic() + timeout_seconds
     try:
-        headers = [(b"accept", b"image/*"), (b"user-agent", b"svc")]
+        headers = ((b"accept", b"image/*"), (b"user-agent", b"svc"))
         reply = await client.send("GET", url, headers, timeout_seconds=timeout_seconds, account_id=account_id)
         async with contextlib.aclosing(reply):
             content = await reply.read(_IMAGES_BYTES, deadline - time.monotonic())

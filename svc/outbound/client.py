@@ -10,7 +10,7 @@ import asyncio
 import functools
 import re
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from svc.outbound.addresses import Address, Origin, Resolve, checked_url, connect, getaddrinfo
 from svc.outbound.connection import Connection, Reply
@@ -25,13 +25,25 @@ _OUR_HEADERS = frozenset(
 )  # fmt: skip
 
 
-def _start_line(method: str, text: str) -> tuple[Origin, bytes]:
-    """Return the origin of a URL, and the checked start of the request's head."""
+Headers = tuple[tuple[bytes, bytes], ...]
+
+
+def _head(method: str, text: str, headers: Headers) -> tuple[Origin, bytes]:
+    """Return the origin of a URL, and the checked head of the request up to its framing."""
     url = checked_url(text)
     if _TOKEN.fullmatch(method.encode("ascii", "replace")) is None:
         raise InvalidRequest("The method has characters that are not allowed.")
-    head = f"{method} {url.target} HTTP/1.1\r\nhost: {url.netloc}\r\naccept-encoding: identity\r\n"
-    return url.origin, head.encode("ascii")
+    parts = [f"{method} {url.target} HTTP/1.1\r\nhost: {url.netloc}\r\naccept-encoding: identity\r\n".encode("ascii")]
+    for name, value in headers:
+        if _TOKEN.fullmatch(name) is None or _NOT_IN_A_VALUE.search(value) is not None:
+            raise InvalidRequest("A header has characters that are not allowed.")
+        if name.lower() not in _OUR_HEADERS:
+            parts += (name, b": ", value, b"\r\n")
+    return url.origin, b"".join(parts)
+
+
+# For the operator's model servers, whose keys are in memory anyway. It saves 7 % of a free chat's CPU.
+_cached_head = functools.lru_cache(256)(_head)
 
 
 class Outbound:
@@ -56,8 +68,6 @@ class Outbound:
         self._max_idle = max_idle
         self._idle_seconds = idle_seconds
         self._ssl_context = ssl_context
-        # A user's URL may hold a token, so it is not cached.
-        self._start_line = functools.lru_cache(256)(_start_line) if allow is None else _start_line
         self._idle: dict[Origin, list[Connection]] = {}
         self._connections: set[Connection] = set()
         self._closed = False
@@ -66,31 +76,26 @@ class Outbound:
         self,
         method: str,
         url: str,
-        headers: Iterable[tuple[bytes, bytes]] = (),
+        headers: Headers = (),
         body: bytes = b"",
         *,
         timeout_seconds: float,
         on_sent: Callable[[], None] = lambda: None,
         account_id: str = "",
+        cached: bool = False,
     ) -> Reply:
         """Send a request and return when the head of its answer is there, whatever its status.
 
         `timeout_seconds` is the limit for the head, and then for each next byte of the body. The caller's `host`,
         `accept-encoding` and framing headers are dropped. A request is sent again only if a reused connection ended before the
         first byte of an answer. `account_id` is the account that named the host, "" for the operator.
+        `cached`: the head stays in memory for the next request. A URL or header with a user's secret must not.
 
         Raises OutboundError: `InvalidRequest` (nothing was sent), `AddressNotAllowed`, `ConnectError`, `ReadTimeout`, `Cut`,
         `ProtocolError`.
         """
-        origin, start = self._start_line(method, url)
-        parts = [start]
-        for name, value in headers:
-            if _TOKEN.fullmatch(name) is None or _NOT_IN_A_VALUE.search(value) is not None:
-                raise InvalidRequest("A header has characters that are not allowed.")
-            if name.lower() not in _OUR_HEADERS:
-                parts += (name, b": ", value, b"\r\n")
-        parts.append(b"content-length: %d\r\n\r\n" % len(body) if body or method in ("POST", "PUT", "PATCH") else b"\r\n")
-        head = b"".join(parts)
+        origin, start = (_cached_head if cached else _head)(method, url, headers)
+        head = start + (b"content-length: %d\r\n\r\n" % len(body) if body or method in ("POST", "PUT", "PATCH") else b"\r\n")
         if (connection := self._take_idle(origin)) is not None:
             on_sent()
             try:

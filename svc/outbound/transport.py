@@ -34,7 +34,9 @@ class Transport(httpx.AsyncBaseTransport):
         timeout_seconds = min(read_seconds or LONGEST_TIMEOUT_SECONDS, LONGEST_TIMEOUT_SECONDS)
         body, url = await request.aread(), str(request.url)
         try:
-            reply = await self._outbound.send(request.method, url, request.headers.raw, body, timeout_seconds=timeout_seconds)
+            reply = await self._outbound.send(
+                request.method, url, tuple(request.headers.raw), body, timeout_seconds=timeout_seconds
+            )
             async with contextlib.aclosing(reply):
                 content = await reply.read(_ANSWER_BYTES)
         except errors.TooLarge:
