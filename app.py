@@ -294,7 +294,7 @@ async def _start_work(
     state = State(
         config=config,
         db=db,
-        limits=Limits(config.monotonic),
+        limits=Limits(config),
         engines=engines,
         media=MediaEngines(engines, painter, Voice(speaker), folder.path),
         models=Models(outside.catalog, db, key_box, outside.guarded),

@@ -58,6 +58,9 @@ class Config:
     data_dir: Path = Path("data")
     new_secrets: str | None = None  # the id of the installation whose master key is lost
     signup: str = "open"
+    logins_per_minute: int = 5  # this and the next two: of one address
+    signups_per_hour: int = 10
+    resets_per_hour: int = 3
     account_bytes: int = 1024**3
     cors_origins: tuple[str, ...] = ("*",)
     connections: int = 4096
@@ -334,6 +337,7 @@ def _mail_server(text: str) -> MailServer:
 
 
 _COUNT = _integer(1, 65535, "must be an integer from 1 to 65535")
+_PER_ADDRESS = _integer(1, 100_000, "must be an integer from 1 to 100000")
 _PATH = _checked(lambda text: Path(text).expanduser(), "must not use the home folder of an unknown user")
 _SECRET = _matching("[!-~]+", "must be printable ASCII without spaces")
 _SWITCH = _checked(_switch, "must be 0 or 1")
@@ -350,6 +354,9 @@ SETTINGS: dict[str, Callable[[str], object]] = {
     "SVC_DATA_DIR": _PATH,
     "SVC_NEW_SECRETS": _matching("[0-9a-f]{8}", "must be the 8 hexadecimal digits that the refused start prints"),
     "SVC_SIGNUP": _one_of("open", "closed"),
+    "SVC_LOGINS_PER_MINUTE": _PER_ADDRESS,
+    "SVC_SIGNUPS_PER_HOUR": _PER_ADDRESS,
+    "SVC_RESETS_PER_HOUR": _PER_ADDRESS,
     "SVC_ACCOUNT_BYTES": _integer(1024**2, 10**15, "must be an integer of 1048576 or more"),
     "SVC_CORS_ORIGINS": _checked(_origins, "must be * or a comma-separated list of origins such as https://app.example"),
     "SVC_CONNECTIONS": _COUNT,

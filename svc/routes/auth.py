@@ -47,7 +47,7 @@ _SESSION_CODE = record("SessionCodeRequest", SessionCode, example={"code": "fZ3k
 @describes(
     "signUp",
     "Create an account",
-    "Limit: 10 an hour for an IP address (IPv6: a /64 network).",
+    "Limit: 10 an hour by default for an IP address (IPv6: a /64 network).",
     body=SIGN_UP,
     answers={201: Answer("The new account's session.", SESSION, headers=_COOKIE)},
     errors=[Refusal("email_taken", param="email", when="An account has this email address."), STORAGE],
@@ -63,7 +63,7 @@ async def signup(request: Request, body: SignUp) -> Response:
 @describes(
     "logIn",
     "Sign in",
-    "Limit: 5 a minute for an IP address.",
+    "Limit: 5 a minute by default for an IP address.",
     body=_LOG_IN,
     answers={200: Answer("The session.", SESSION, headers=_COOKIE)},
     errors=[

@@ -131,7 +131,7 @@ async def _amounts(request: Request, account: Account, typed: str = "") -> str:
 @describes(
     "signInToCheckout",
     "Sign in to add funds",
-    "Only from this service's page. Limit: 5 a minute for an IP address, shared with `/auth/login`.",
+    "Only from this service's page. Limit: 5 a minute by default for an IP address, shared with `/auth/login`.",
     body=Body(CHECKOUT_SIGN_IN_FORM, most_bytes=_FORM_BYTES, media_type=_FORM_TYPE),
     answers={303: Answer("To the page to add funds.", headers={**_TO_CHECKOUT, "set-cookie": CHECKOUT_COOKIE_HEADER})},
     errors=[_WRONG_FORM, Refusal("invalid_credentials", when="The form to sign in."), STORAGE],

@@ -108,8 +108,8 @@ _VERIFY_EMAIL = record("VerifyEmailRequest", VerifyEmail, example={"token": "9hQ
 @describes(
     "requestPasswordReset",
     "Request a password reset",
-    "Limit: 3 an hour for an IP address. The answer is the same if there is no such account. If mail is not set up, the operator "
-    "can print a link with `python -m svc user reset-link EMAIL`.",
+    "Limit: 3 an hour by default for an IP address. The answer is the same if there is no such account. If mail is not set up, "
+    "the operator can print a link with `python -m svc user reset-link EMAIL`.",
     body=_PASSWORD_RESET,
     answers={202: Answer("Accepted.", PASSWORD_RESET_ACCEPTED)},
     errors=[STORAGE],

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from svc.config import Config
 from svc.errors import ApiError
 from svc.server.body_budget import network_of
 
@@ -12,15 +13,7 @@ CHAT_PER_MINUTE = {"free": 20, "pro": 120}
 # With more callers in one window the oldest are forgotten, which bounds the memory to about 6 MB a rule. An attacker with so
 # many addresses gains nothing: each of them has its own limit.
 _MOST_CALLERS = 30_000
-# The admissions of each address in so many seconds.
-_BY_ADDRESS = {
-    "login": (5, 60),
-    "signup": (10, 3600),
-    "password_reset": (3, 3600),
-    "password_reset_confirm": (10, 60),
-    "oauth": (300, 60),  # each step stores something, or sends a request to the provider
-}
-_BY_ACCOUNT = {
+_BY_ACCOUNT = {  # admissions in so many seconds
     "verify_email": (3, 3600),
     "delete_account": (5, 60),  # each attempt is a guess at the password
     "checkout": (20, 3600),
@@ -70,9 +63,17 @@ class Window:
 class Limits:
     """The service's rate limits. Each method counts one admission, and raises ApiError `rate_limit_exceeded` over the limit."""
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
+    def __init__(self, config: Config) -> None:
+        monotonic = config.monotonic
         self._chat = Window(60, monotonic)
-        rules = _BY_ADDRESS | _BY_ACCOUNT
+        by_address = {
+            "login": (config.logins_per_minute, 60),
+            "signup": (config.signups_per_hour, 3600),
+            "password_reset": (config.resets_per_hour, 3600),
+            "password_reset_confirm": (10, 60),
+            "oauth": (300, 60),  # each step stores something, or sends a request to the provider
+        }
+        rules = by_address | _BY_ACCOUNT
         self._by_rule = {rule: (limit, Window(seconds, monotonic)) for rule, (limit, seconds) in rules.items()}
 
     def take_chat(self, account_id: str, tier: str) -> Admission:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from svc.config import Config
 from svc.errors import ApiError
 from svc.server import limits as limits_module
 from svc.server.limits import Limits, Window
@@ -34,7 +35,7 @@ def ticks() -> Ticks:
 
 @pytest.fixture
 def limits(ticks: Ticks) -> Limits:
-    return Limits(ticks)
+    return Limits(Config(monotonic=ticks))
 
 
 def admitted(limits: Limits, rule: str, address: str, attempts: int = 50) -> int:
@@ -69,6 +70,11 @@ def test_requests_of_an_address_per_window_are_exact(limits: Limits, ticks: Tick
         ticks.now += seconds - 0.001
         assert admitted(limits, rule, "192.0.2.1") == 0
         ticks.now += 0.001
+
+
+def test_settings_replace_the_limits_of_an_address(ticks: Ticks) -> None:
+    limits = Limits(Config(monotonic=ticks, logins_per_minute=40, signups_per_hour=1, resets_per_hour=7))
+    assert [admitted(limits, rule, "192.0.2.1") for rule in ("login", "signup", "password_reset")] == [40, 1, 7]
 
 
 def test_exactly_5_of_200_logins_from_many_threads(limits: Limits) -> None:
@@ -140,7 +146,7 @@ def test_ipv4_counts_whole_also_when_mapped_into_ipv6(limits: Limits) -> None:
 
 @given(st.one_of(st.text(), st.ip_addresses().map(str)))
 def test_an_address_of_any_form_is_counted(address: str) -> None:
-    assert admitted(Limits(Ticks()), "login", address, 10) == 5
+    assert admitted(Limits(Config(monotonic=Ticks())), "login", address, 10) == 5
 
 
 def test_unknown_addresses_share_one_window(limits: Limits) -> None:
@@ -184,12 +190,13 @@ def test_caller_over_the_maximum_evicts_only_the_oldest(ticks: Ticks, monkeypatc
 def test_a_million_addresses_cost_under_50_mb() -> None:
     program = """
         from pathlib import Path
+        from svc.config import Config
         from svc.server.limits import Limits
 
         def resident_bytes():
             return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
-        limits = Limits(lambda: 5.0)
+        limits = Limits(Config(monotonic=lambda: 5.0))
         before = resident_bytes()
         for rule in ("login", "signup", "password_reset"):
             window = limits._by_rule[rule][1]
