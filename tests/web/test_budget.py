@@ -16,7 +16,7 @@ from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
 
-FIRST_VIEW_BYTES = 125_000
+FIRST_VIEW_BYTES = 100_000
 OPEN_MS = 500
 TASK_MS = 50
 MESSAGES = 2_000

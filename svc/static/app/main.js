@@ -2,10 +2,10 @@
 // view.
 import { computed, effect, signal } from "@preact/signals";
 import { Component, render } from "preact";
-import { useEffect } from "preact/hooks";
-import { api, online, session, signedIn } from "./api.js";
-import { Button, Failed, Loading, Overlays, toast } from "./components.js";
+import { api, session, signedIn } from "./api.js";
+import { Failed, Overlays, toast } from "./components.js";
 import { html } from "./html.js";
+import { Lazy } from "./lazy.js";
 import { go, route } from "./router.js";
 import { texts } from "./texts.js";
 import "./state.js";
@@ -28,33 +28,7 @@ const VIEWS = {
   support: () => import("./views/support.js"),
 };
 const RETURN = "svc.return";
-const loaded = signal({}); // name -> {component} or {error}
 const signInTrouble = signal("");
-
-/**
- * Load the module of a view once. A module of an old release cannot be loaded; the page must be reloaded.
- */
-async function load(name, from) {
-  try {
-    // Before the other views, which are loaded at the same time
-    const { default: component } = await from();
-    loaded.value = { ...loaded.peek(), [name]: { component } };
-  } catch (error) {
-    console.warn(error);
-    loaded.value = { ...loaded.peek(), [name]: { error } };
-  }
-}
-
-function Lazy({ name, from, ...props }) {
-  useEffect(() => {
-    if (!loaded.peek()[name]?.component) load(name, from);
-  }, [name, online.value]);
-  const { component, error } = loaded.value[name] ?? {};
-  if (component) return html`<${component} ...${props} />`;
-  if (!error) return html`<${Loading} />`;
-  return html`<div class="page"><${Failed} error=${{ message: texts.common.viewFailed }}>
-    <${Button} small icon="retry" onClick=${() => location.reload()}>${texts.common.reload}<//><//></div>`;
-}
 
 /** Errors while drawing a view are shown in its place; the rest of the page stays. */
 class Guarded extends Component {

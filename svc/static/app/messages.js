@@ -22,7 +22,7 @@ function grouped(messages, starts) {
 }
 
 /** `editing`: the id of the edited message, or null; `canEdit`, `canRetry`; `actions`: as of Message. */
-export function Messages({ messages, starts, editing, ...rest }) {
+export default function Messages({ messages, starts, editing, ...rest }) {
   const groups = grouped(messages, starts);
   return groups.map(
     (group, at) => html`<${Group} key=${keyOf(group[0])} group=${group} isLast=${at === groups.length - 1}

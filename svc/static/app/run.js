@@ -59,20 +59,25 @@ function take(run, event) {
   }
   show(run);
   batch(() => {
-    if (event.type === "step")
-      run.timeline.value = [...run.timeline.peek(), { kind: "step", step: event.step }];
-    else if (event.type === "tool_call")
-      run.timeline.value = [...run.timeline.peek(), { kind: "tool", ...event }];
-    else if (event.type === "tool_result")
-      run.timeline.value = run.timeline
-        .peek()
-        .map((entry) =>
-          entry.kind === "tool" && entry.id === event.id ? { ...entry, ...event, done: true } : entry,
-        );
-    else if (["final", "error", "stopped"].includes(event.type))
+    run.timeline.value = withEvent(run.timeline.peek(), event);
+    if (["final", "error", "stopped"].includes(event.type))
       [run.end.value, run.endedAt] = [event, Date.now()];
   });
 }
+
+/** Return the entries of a timeline with those of one more event. */
+function withEvent(entries, event) {
+  if (event.type === "step") return [...entries, { kind: "step", step: event.step }];
+  if (event.type === "tool_call") return [...entries, { kind: "tool", ...event }];
+  if (event.type === "truncated") return [...entries, { kind: "truncated" }];
+  if (event.type !== "tool_result") return entries;
+  return entries.map((entry) =>
+    entry.kind === "tool" && entry.id === event.id ? { ...entry, ...event, done: true } : entry,
+  );
+}
+
+/** Return the timeline of a run from its stored events, which have no text. */
+export const timelineOf = (events) => events.reduce(withEvent, []);
 
 function show(run) {
   if (run.frame) cancelAnimationFrame(run.frame);

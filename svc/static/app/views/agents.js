@@ -24,7 +24,7 @@ import { Markdown } from "../markdown.js";
 import { ModelPicker } from "../model-picker.js";
 import { TextBlocks } from "../text-blocks.js";
 import { go, link } from "../router.js";
-import { beginRun, liveRun, runsChanged } from "../run.js";
+import { beginRun, liveRun, runsChanged, timelineOf } from "../run.js";
 import { pagedList, projects, remembered } from "../state.js";
 import { texts } from "../texts.js";
 
@@ -260,7 +260,8 @@ function Run({ id }) {
     chosen.value = { ...chosen.peek(), model: run.model, steps: run.max_steps };
     go(run.project_id ? link("agents", { project_id: run.project_id }) : link("agents"));
   };
-  const inTimeline = new Set(live?.timeline.value.map(({ result }) => result?.id));
+  const entries = live?.timeline.value ?? timelineOf(/** @type {any} */ (run).events ?? []);
+  const inTimeline = new Set(entries.map(({ result }) => result?.id));
   const files = made.value.filter((artifact) => !inTimeline.has(artifact.id));
   return html`<div class="page">
     <p class="back"><a href=${link("agents")}>${t.back}</a></p>
@@ -288,10 +289,10 @@ function Run({ id }) {
     }
     ${error.value && html`<${Failed} error=${error.value} retry=${load} />`}
     ${
-      live &&
+      (live || entries.length > 0) &&
       html`
         <h2 class="hidden-text">${t.timeline}</h2>
-        <${Timeline} entries=${live.timeline.value} goesOn=${goesOn} />
+        <${Timeline} entries=${entries} goesOn=${goesOn} />
       `
     }
     ${
@@ -351,7 +352,8 @@ function Timeline({ entries, goesOn }) {
     ${entries.map((entry, at) => {
       if (entry.kind === "step") return html`<li key=${at} class="timeline-step">${t.step(entry.step)}</li>`;
       if (entry.kind === "text") return html`<li key=${at}><${Markdown} text=${entry.text} /></li>`;
-      return html`<li key=${at}><${Tool} of=${entry} /></li>`;
+      if (entry.kind === "truncated") return html`<li key=${at} class="quiet small">${t.truncated}</li>`;
+      return html`<li key=${at}><${Tool} of=${entry} goesOn=${goesOn} /></li>`;
     })}
     ${
       goesOn &&
@@ -362,7 +364,7 @@ function Timeline({ entries, goesOn }) {
   </ol>`;
 }
 
-function Tool({ of }) {
+function Tool({ of, goesOn }) {
   const name = t.toolNames[of.name] ?? of.name,
     result = of.done ? textOf(of.result) : "";
   const artifact = of.ok && of.result?.id?.startsWith?.("art_") ? of.result : null;
@@ -373,11 +375,13 @@ function Tool({ of }) {
         <span class="tool-said">${Object.values(of.arguments).map(textOf).join(" · ")}</span>
         <span class=${of.ok === false ? "tool-end bad" : "tool-end"}>
           ${
-            !of.done
-              ? html`<span class="spinner" role="status" aria-label=${t.working}></span>`
-              : of.ok
+            of.done
+              ? of.ok
                 ? html`<${Icon} name="check" size=${16} />`
                 : t.failed
+              : goesOn
+                ? html`<span class="spinner" role="status" aria-label=${t.working}></span>`
+                : t.unfinished
           }
         </span>
       </summary>
