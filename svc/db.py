@@ -306,13 +306,14 @@ def page(
     after: str | None,
     *,
     order: Sequence[str] = ("rowid",),
+    columns: str = "*",
     **narrowed: str | list[int] | None,
 ) -> Page[sqlite3.Row]:
     """Return up to `limit` of the account's rows in `table` after the one with the id `after`, in descending `order`.
 
     The default is the order of insertion, which does not depend on the clock. `narrowed` keeps the rows whose column equals the
     text or is in the list; None does not narrow. A page of long rows has fewer than `limit` rows, so that it fits in memory, and
-    at least one. `table` and column names must be constants. Raises ApiError `invalid_value` if `after` is not in the list.
+    at least one. `table`, `columns` and column names must be constants. Raises ApiError `invalid_value` if `after` is not in the list.
     """
     values: dict[str, Any] = {"account_id": account_id, "after": after, "most": limit + 1}
     own = f"FROM {table} WHERE account_id = :account_id"
@@ -331,7 +332,7 @@ def page(
     descending = ", ".join(f"{column} DESC" for column in order)
     items: list[sqlite3.Row] = []
     characters = 0
-    for row in conn.execute(f"SELECT * {own}{further} ORDER BY {descending} LIMIT :most", values):
+    for row in conn.execute(f"SELECT {columns} {own}{further} ORDER BY {descending} LIMIT :most", values):
         if len(items) == limit or characters > _PAGE_CHARACTERS:
             return Page(items, has_more=True)
         items.append(row)

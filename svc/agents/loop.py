@@ -65,9 +65,14 @@ class ToolFailure(Exception):
 
 @dataclass(slots=True)
 class Progress:
-    """The progress of a run, for its last event and its record. `finish_reason` is that of the last step."""
+    """The progress of a run, for its last event and its record. `finish_reason` is that of the last step.
+
+    `seq` is the number of its last event, and `events` are those that its record keeps, as JSON.
+    """
 
     steps: int = 0
+    seq: int = 0
+    events: list[bytes] = field(default_factory=list)
     output: str | None = None
     finish_reason: str | None = None
     artifacts: list[dict[str, Any]] = field(default_factory=list)

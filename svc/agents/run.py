@@ -9,6 +9,8 @@ import sqlite3
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, NamedTuple
 
+import orjson
+
 from svc import quota
 from svc.agents import loop, runs
 from svc.agents.run_stream import Record, run_blocks
@@ -23,7 +25,7 @@ from svc.inference.field_support import RETURNED
 from svc.inference.media_engines import Home
 from svc.inference.paid_call import PaidCall, Payer
 from svc.server.sse import Interrupt
-from svc.server.state import State
+from svc.server.state import OpenRun, State
 
 _HEAVY_CHARACTERS = 64 * 1024
 _TOOLS = re.compile(r"(?i)\btools?\b|tool[_-]|\bfunctions?\b")
@@ -109,11 +111,12 @@ class AgentRun:
             account_id = self._payer.account_id
             runs.add_run(tx, account_id, {**record, "project_id": order.project_id}, self._state.clock())
             remembered_bytes = len(order.goal.encode("utf-8", "replace")) + first.most_bytes if order.remembered else 0
-            quota.reserve(tx, account_id, self.id, 2 * quota.ROW_BYTES + first.most_bytes + remembered_bytes)
+            most_bytes = first.most_bytes + remembered_bytes + runs.EVENTS_BYTES
+            quota.reserve(tx, account_id, self.id, 2 * quota.ROW_BYTES + most_bytes)
             first.reserve_in(tx)
 
         # A run can be stopped as soon as it is in the list.
-        self._state.open_runs[self.id] = self.interrupt
+        self._state.open_runs[self.id] = OpenRun(self.interrupt, self._progress.events)
         try:
             await self._state.db.write(open_in)
         except Exception:
@@ -141,7 +144,7 @@ class AgentRun:
         quota.release(tx, account_id, self.id)
         self._progress.artifacts = [file_fields(artifact) for artifact in artifacts.artifacts_of_run(tx, account_id, self.id)]
         outcome = self._outcome(end)
-        ended = runs.update_run(tx, account_id, self.id, outcome, now_seconds)
+        ended = runs.update_run(tx, account_id, self.id, outcome, now_seconds, self._events())
         if ended and self._order.remembered:
             for role, text in (("user", self._order.goal), ("assistant", end.output or "")):
                 if text.strip():
@@ -149,7 +152,13 @@ class AgentRun:
         return outcome
 
     def _update_in(self, tx: sqlite3.Connection) -> None:
-        runs.update_run(tx, self._payer.account_id, self.id, self._outcome(RunOutcome("running")), self._state.clock())
+        outcome = self._outcome(RunOutcome("running"))
+        runs.update_run(tx, self._payer.account_id, self.id, outcome, self._state.clock(), self._events())
+
+    def _events(self) -> bytes:
+        done = self._progress
+        last = {"seq": done.seq + 1, "finish_reason": done.finish_reason, "artifacts": done.artifacts}
+        return b"\n".join([orjson.dumps(last), *done.events])
 
     def _outcome(self, end: RunOutcome) -> RunOutcome:
         used = [call.usage for call in self._calls]

@@ -1,6 +1,7 @@
 """The stream of an agent run. Its last event is `final`, `error` or `stopped`, and it is stored before it is sent.
 
-events of loop.py -> numbered blocks -> their end (answer, fault, interrupt, bug) -> store() once -> last block
+events of loop.py -> numbered blocks, and what the record keeps of them -> their end (answer, fault, interrupt, bug)
+-> store() once -> last block
 
 If the end cannot be stored, the run has failed: the caller sees an error, and the record shows it once there is room.
 """
@@ -13,13 +14,16 @@ from typing import Any, NamedTuple
 import orjson
 
 from svc.agents.loop import Deltas, Event, Events, Progress
-from svc.agents.runs import RunOutcome
+from svc.agents.runs import EVENTS_BYTES, RunOutcome
 from svc.errors import ApiError
 from svc.inference.blocks import event
 from svc.retry import retry_write
 from svc.server.sse import Interrupt, LastBlock
 
 _STORE_TRIES = 3
+_KEPT = ("started", "step", "tool_call", "tool_result")
+_KEPT_RESULT_CHARACTERS = 4_000
+_TRUNCATED = b'{"type":"truncated"}'
 
 
 class Record(NamedTuple):
@@ -57,7 +61,7 @@ async def run_blocks(
         # The record may have been stored.
         await _stored(record, RunOutcome("stopped", reason=interrupt.reason or "shutdown"), interrupt)
         raise
-    write = _Writer(run_id)
+    write = _Writer(run_id, progress)
     cancelled: BaseException | None = None
     try:
         async with contextlib.aclosing(events):
@@ -88,26 +92,42 @@ async def run_blocks(
 
 
 class _Writer:
-    """Writes a run's events as numbered blocks."""
+    """Writes a run's events as numbered blocks, and keeps them in `progress` without texts, up to EVENTS_BYTES."""
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(self, run_id: str, progress: Progress) -> None:
         self._run_id = run_id
-        self._seq = 0
+        self._progress = progress
+        self._kept_bytes = 0
         self._delta = b'data: {"type":"delta","run_id":%b,"seq":%%d,"text":%%b}\n\n' % orjson.dumps(run_id)
 
     def __call__(self, together: Events) -> bytes:
         """Return a block for each event. An exception leaves no gap in the numbers."""
         written = self._deltas(together.texts) if isinstance(together, Deltas) else self._events(together)
-        self._seq += written.count(b"\n\n")
+        self._progress.seq += written.count(b"\n\n")
         return written
 
     def _events(self, together: list[Event]) -> bytes:
-        numbered = enumerate(together, self._seq + 1)
-        return b"".join([event({"type": fields["type"], "run_id": self._run_id, "seq": n, **fields}) for n, fields in numbered])
+        numbered = enumerate(together, self._progress.seq + 1)
+        events = [{"type": fields["type"], "run_id": self._run_id, "seq": n, **fields} for n, fields in numbered]
+        blocks = [event(fields) for fields in events]
+        for fields, block in zip(events, blocks, strict=True):
+            if fields["type"] in _KEPT and self._kept_bytes <= EVENTS_BYTES:
+                self._keep(fields, block)
+        return b"".join(blocks)
+
+    def _keep(self, fields: Event, block: bytes) -> None:
+        result = fields.get("result", "")
+        text = result if isinstance(result, str) else orjson.dumps(result).decode()
+        if len(text) > _KEPT_RESULT_CHARACTERS:
+            block = event({**fields, "result": text[:_KEPT_RESULT_CHARACTERS]})
+        self._kept_bytes += len(block)
+        kept = block[len(b"data: ") :].rstrip(b"\n")
+        self._progress.events.append(kept if self._kept_bytes <= EVENTS_BYTES else _TRUNCATED)
 
     def _deltas(self, texts: list[str]) -> bytes:
+        first = self._progress.seq + 1
         try:
-            written = b"".join([self._delta % numbered for numbered in enumerate(map(orjson.dumps, texts), self._seq + 1)])
+            written = b"".join([self._delta % numbered for numbered in enumerate(map(orjson.dumps, texts), first)])
             if written.isascii():
                 return written
         except TypeError:  # half an emoji

@@ -2,19 +2,25 @@
 
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
 
-from svc import quota
+from svc import json_text, quota
 from svc.content.projects import missing_owner
 from svc.db import Page, page, row_by_id
 from svc.ids import fields_as_json
 from svc.slices import delete_row, run_some
 
 GOAL_LENGTH = 1_000_000
+EVENTS_BYTES = 256 * 1024  # of the events that are kept, besides the last one
+_OF_LAST_EVENT = {"final": ("output", "finish_reason", "artifacts"), "error": ("error",), "stopped": ("reason",)}
+_IN_A_LIST = (
+    "id, status, goal, model, max_steps, steps, output, error, reason, prompt_tokens, completion_tokens, cost_micros, "
+    "project_id, created_at, finished_at"
+)
 _LISTED_CHARACTERS = 10_000
 _SLICE_SECONDS, _SLICE_ROWS = 0.005, 500
 STATUSES = ("running", "final", "error", "stopped")
@@ -55,8 +61,13 @@ def add_run(tx: sqlite3.Connection, account_id: str, run: dict[str, Any], now_se
         raise missing_owner(run["project_id"]) from None
 
 
-def update_run(tx: sqlite3.Connection, account_id: str, run_id: str, outcome: RunOutcome, now_seconds: float) -> bool:
-    """Store what a running run has done and cost so far, or how it ended. Return False if it had ended already."""
+def update_run(
+    tx: sqlite3.Connection, account_id: str, run_id: str, outcome: RunOutcome, now_seconds: float, events: bytes
+) -> bool:
+    """Store what a running run has done and cost so far, or how it ended. Return False if it had ended already.
+
+    `events` are lines of JSON: first the fields of the last event that only it has, then the events before it.
+    """
     error = None if outcome.error is None else orjson.dumps(outcome.error).decode()
     ended_at = None if outcome.status == "running" else now_seconds
     values = {**outcome._asdict(), **outcome.usage, "usage": None, "error": error, "account_id": account_id, "id": run_id}
@@ -64,10 +75,10 @@ def update_run(tx: sqlite3.Connection, account_id: str, run_id: str, outcome: Ru
         """
         UPDATE runs SET status = :status, steps = :steps, output = :output, error = :error, reason = :reason,
             prompt_tokens = :prompt_tokens, completion_tokens = :completion_tokens, cost_micros = :cost_micros,
-            finished_at = :ended_at
+            finished_at = :ended_at, events = :events
         WHERE account_id = :account_id AND id = :id AND status = 'running'
         """,
-        {**values, "ended_at": ended_at},
+        {**values, "ended_at": ended_at, "events": events.decode()},
     )
     return updated.rowcount == 1
 
@@ -94,7 +105,7 @@ def runs_page(
     status: str | None = None,
 ) -> Page[sqlite3.Row]:
     """Return a page of the account's runs, like `page` in svc/db.py: all, those of a project, or those with a status."""
-    return page(conn, "runs", account_id, limit, after, project_id=project_id, status=status)
+    return page(conn, "runs", account_id, limit, after, columns=_IN_A_LIST, project_id=project_id, status=status)
 
 
 def as_json(row: sqlite3.Row) -> dict[str, Any]:
@@ -103,6 +114,19 @@ def as_json(row: sqlite3.Row) -> dict[str, Any]:
     usage = {name: row[name] for name in ("prompt_tokens", "completion_tokens")}
     error = None if row["error"] is None else orjson.loads(row["error"])
     return {**fields_as_json(dict(row), names), "error": error, "usage": {**usage, "total_tokens": sum(usage.values())}}
+
+
+def with_events(row: sqlite3.Row, until_now: Sequence[bytes] | None = None) -> bytes:
+    """Return a run as JSON with its events. `until_now` are those of a run in progress, by default those that are stored."""
+    run = as_json(row)
+    first, *events = (row["events"] or '{"seq":1,"finish_reason":null,"artifacts":[]}').encode().split(b"\n")
+    if run["status"] == "running":
+        events = events if until_now is None else list(until_now)
+    else:
+        fields = {**run, "type": run["status"], "run_id": run["id"], **orjson.loads(first)}
+        names = ("type", "run_id", "seq", *_OF_LAST_EVENT[run["status"]], "steps", "usage", "cost_micros")
+        events.append(json_text.dumps({name: fields[name] for name in names}))
+    return b'%b,"events":[%b]}' % (json_text.dumps(run)[:-1], b",".join(events))
 
 
 def in_a_list(row: sqlite3.Row) -> dict[str, Any]:
@@ -128,7 +152,7 @@ def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     ).fetchall()
     for row in ended:
         statement = "DELETE FROM runs WHERE account_id = ? AND rowid = ?"
-        gone = delete_row(tx, statement, account_id, row[0], table="runs", texts=["goal", "output", "error"])
+        gone = delete_row(tx, statement, account_id, row[0], table="runs", texts=["goal", "output", "error", "events"])
         if not gone or time.monotonic() > ends:
             return True
     return len(ended) == _SLICE_ROWS

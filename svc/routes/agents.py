@@ -1,5 +1,6 @@
 """Agent runs: the stream of a run, and the records of runs."""
 
+import asyncio
 from functools import partial
 from typing import Annotated, NamedTuple
 
@@ -12,14 +13,14 @@ from svc.content import projects
 from svc.inference.blocks import error_event
 from svc.routes.completion import payer_of
 from svc.routes.projects import IN_PROJECT, project_filter
-from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_LIST, RUN_TEXT
+from svc.routes.schemas.agents import EVENTS_TEXT, RUN, RUN_ANSWER, RUN_LIST, RUN_TEXT, RUN_WITH_EVENTS
 from svc.routes.schemas.common import MODEL_NOT_FOUND, NO_FUNDS, NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, item_id, parameter
 from svc.server.sse import EventStream
 from svc.server.state import Request, State
-from svc.server.web import add_log_fields, listing, read_page, reply, reply_apart
+from svc.server.web import add_log_fields, listing, read_page, reply, reply_written
 from svc.shapes import integer, list_of, one_of, record, string, text
 
 describes = Section("Agents").describes
@@ -112,10 +113,14 @@ async def list_runs(request: Request, caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, runs.runs_page, project_id, status), runs.in_a_list)
 
 
-@describes("getRun", "Show a run", parameters=[_RUN], answers={200: Answer("The run.", RUN)})
+@describes("getRun", "Show a run", EVENTS_TEXT, parameters=[_RUN], answers={200: Answer("The run.", RUN_WITH_EVENTS)})
 async def show_run(request: Request, caller: Caller) -> Response:
-    run = runs.as_json(await request.state.db.read(runs.run_by_id, caller.id, request.path_params["run_id"]))
-    return await reply_apart(run) if len(run["goal"]) + len(run["output"] or "") > _LONG_CHARACTERS else reply(run)
+    open_run = request.state.open_runs.get(request.path_params["run_id"])
+    until_now = open_run and [*open_run.events]  # before the record, which has them once the run has ended
+    row = await request.state.db.read(runs.run_by_id, caller.id, request.path_params["run_id"])
+    long = len(row["goal"]) + len(row["output"] or "") > _LONG_CHARACTERS
+    written = await asyncio.to_thread(runs.with_events, row, until_now) if long else runs.with_events(row, until_now)
+    return reply_written(written)
 
 
 @describes(
@@ -131,8 +136,8 @@ async def show_run(request: Request, caller: Caller) -> Response:
 async def stop_run(request: Request, caller: Caller) -> Response:
     run_id = request.path_params["run_id"]
     row = await request.state.db.read(runs.run_by_id, caller.id, run_id)
-    interrupt = request.state.open_runs.get(run_id)
-    if row["status"] != "running" or interrupt is None or interrupt.reason is not None:
+    open_run = request.state.open_runs.get(run_id)
+    if row["status"] != "running" or open_run is None or open_run.interrupt.reason is not None:
         raise _ENDED.error()
-    interrupt("requested")
+    open_run.interrupt("requested")
     return reply(runs.as_json(row), 202)

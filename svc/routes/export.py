@@ -34,7 +34,7 @@ from svc.server.streamed import Streamed
 from svc.shapes import string
 
 describes = Section("Data").describes
-AsJson = Callable[[sqlite3.Row], dict[str, Any]]
+AsJson = Callable[[sqlite3.Row], dict[str, Any] | orjson.Fragment]
 _ARCHIVE = Content(string.about("The archive.", format="binary"))
 _LINES_BYTES = 1024 * 1024
 _NAME_BYTES = 150
@@ -71,7 +71,7 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
     "conversations": ("conversations", ("id",), lambda row: Conversation(**row).as_json()),
     "messages": ("messages", ("number",), _message),
     "answers": ("answers", ("message_id",), lambda row: {"message_id": row["message_id"], **answers.of_row(row).as_json()}),
-    "runs": ("runs", ("id",), runs.as_json),
+    "runs": ("runs", ("id",), lambda row: orjson.Fragment(runs.with_events(row))),
     "ledger": (
         "ledger",
         ("seq",),

@@ -1,8 +1,8 @@
 """The state of the application, `request.state` in handlers. The lifespan of app.py makes it."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette import requests
 
@@ -28,6 +28,13 @@ from svc.server.sse import Drain, Interrupt
 from svc.write_buffer import WriteBuffer
 
 
+class OpenRun(NamedTuple):
+    """An agent run in progress: what ends it from outside, and its events until now as JSON."""
+
+    interrupt: Interrupt
+    events: Sequence[bytes]
+
+
 @dataclass(frozen=True, eq=False)
 class State(Mapping[str, Any]):
     """What handlers share. `Request` has it as its typed `state`, so that a misspelt name fails the type check.
@@ -46,7 +53,7 @@ class State(Mapping[str, Any]):
     key_box: KeyBox
     check_address: Callable[[str, str], Awaitable[None]]
     guarded: Outbound
-    open_runs: dict[str, Interrupt]
+    open_runs: dict[str, OpenRun]
     passwords: Passwords
     clock: Callable[[], float]
     derived_keys: Mapping[str, bytes]

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -47,6 +48,8 @@ async def test_steps_usage_and_cost_are_visible_during_a_paid_run(
     spent = -sum(row["amount_micros"] for row in ledger if row["kind"] == "debit")
     assert (record["status"], record["steps"], record["cost_micros"]) == ("running", 2, spent) and spent > 0
     assert record["usage"]["total_tokens"] == record["usage"]["prompt_tokens"] + record["usage"]["completion_tokens"] > 0
+    kinds = [event["type"] for event in (await shown(service, headers, record["id"]))["events"]]
+    assert kinds == ["started", "step", "tool_call", "tool_result", "step", "tool_call"]
     go_on.set()
     last = events(await running)[-1]
     assert last["type"] == "final" and last["finish_reason"] == "stop"
@@ -84,6 +87,46 @@ async def test_last_event_lists_artifacts_even_of_a_cancelled_tool(
     listed = (await service.client.get(f"/artifacts?run_id={final['run_id']}", headers=headers)).json()["data"]
     assert [made["id"] for made in final["artifacts"]] == [made["id"] for made in listed] and len(listed) == 1
     assert final["artifacts"][0] == {name: listed[0][name] for name in ("id", "name", "content_type", "size")}
+
+
+async def shown(service: Service, headers: dict[str, str], run_id: str) -> dict[str, Any]:
+    answer = await service.client.get(f"/v1/agents/runs/{run_id}", headers=headers)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("goal", "last"), [("say 2 \u00e4", "final"), ("fail 400 no", "error"), ("tool current_time {}\n---\nsay 3", "stopped")]
+)
+async def test_record_keeps_all_events_except_texts(service: Service, headers: dict[str, str], goal: str, last: str) -> None:
+    found = await run(service, headers, f'say a\ntool calculate {{"expression": "1"}}\n---\n{goal}', max_steps=2)
+    record = await shown(service, headers, found[0]["run_id"])
+    assert record["events"] == [event for event in found if event["type"] != "delta"]
+    assert found[-1]["type"] == last and len(record["events"]) >= 6
+    (listed,) = (await service.client.get("/v1/agents/runs", headers=headers)).json()["data"]
+    assert listed == {name: value for name, value in record.items() if name != "events"}
+
+
+async def test_record_cuts_results_and_events_beyond_256_kib(
+    service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = ["\u00e4" * 3_000] * 2
+
+    async def long(run: RunContext) -> list[str]:
+        return result
+
+    monkeypatch.setitem(TOOLS, "current_time", replace(TOOLS["current_time"], function=long))
+    before = (await service.client.get("/billing/account", headers=headers)).json()["stored_bytes"]
+    found = await run(service, headers, "repeat 16 tool current_time {}\n---\n" * 3 + "say ok")
+    *kept, truncated, last = (await shown(service, headers, found[0]["run_id"]))["events"]
+    assert truncated == {"type": "truncated"} and last == found[-1]
+    assert [event["seq"] for event in kept] == [event["seq"] for event in found[: len(kept)]]
+    results = [event["result"] for event in kept if event["type"] == "tool_result"]
+    assert set(results) == {orjson.dumps(result).decode()[:4_000]}
+    assert 200 * 1024 < len(json.dumps(kept, separators=(",", ":"))) <= 256 * 1024
+    stored = (await service.client.get("/billing/account", headers=headers)).json()["stored_bytes"] - before
+    assert 200 * 1024 < stored <= 260 * 1024
 
 
 async def test_free_run_shows_its_steps(service: Service, headers: dict[str, str]) -> None:

@@ -272,6 +272,7 @@ async def test_interrupted_run_keeps_its_steps_and_cost(tmp_path: Path) -> None:
             while (record := await record_of(client, account, run_id))["steps"] < 2:
                 await asyncio.sleep(0.02)
         assert (record["status"], record["cost_micros"]) == ("running", 20_000) and record["usage"]["completion_tokens"] > 0
+        assert [event["type"] for event in record["events"]][:5] == ["started", "step", "tool_call", "tool_result", "step"]
         server.kill()
         await stream.close()
     async with running_server(tmp_path) as server, server.client() as client:
@@ -279,6 +280,9 @@ async def test_interrupted_run_keeps_its_steps_and_cost(tmp_path: Path) -> None:
         assert (after["status"], after["error"]["code"]) == ("error", "interrupted")
         kept = ("steps", "usage", "cost_micros")
         assert {name: after[name] for name in kept} == {name: record[name] for name in kept}
+        *events, last = after["events"]
+        assert len(events) >= 5 and events == record["events"][: len(events)] and last["seq"] == events[-1]["seq"] + 1
+        assert last == {**last, "type": "error", "error": after["error"], **{name: after[name] for name in kept}}
         assert await books(client, account) == (980_000, 0, 980_000)
 
 

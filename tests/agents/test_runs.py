@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
 import pytest
 
 from svc.agents import runs
@@ -15,6 +16,8 @@ from svc.schema import SCHEMA
 
 NOW = 1_790_000_000.0
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+STEP = {"type": "step", "run_id": "run_1", "seq": 4, "step": 2}
+EVENTS = b'{"seq":5,"finish_reason":"stop","artifacts":[]}\n' + orjson.dumps(STEP)
 
 
 @pytest.fixture
@@ -40,8 +43,8 @@ def test_run_ends_once_with_its_reason(conn: sqlite3.Connection) -> None:
     ada = account(conn)
     add(conn, ada)
     assert runs.as_json(runs.run_by_id(conn, ada, "run_1"))["status"] == "running"
-    assert runs.update_run(conn, ada, "run_1", RunOutcome("final", 2, USAGE, 7, output="done"), NOW + 1)
-    assert not runs.update_run(conn, ada, "run_1", RunOutcome("stopped", 3, USAGE, 9, reason="requested"), NOW + 2)
+    assert runs.update_run(conn, ada, "run_1", RunOutcome("final", 2, USAGE, 7, output="done"), NOW + 1, EVENTS)
+    assert not runs.update_run(conn, ada, "run_1", RunOutcome("stopped", 3, USAGE, 9, reason="requested"), NOW + 2, b"{}")
     shown = runs.as_json(runs.run_by_id(conn, ada, "run_1"))
     assert (shown["status"], shown["output"], shown["steps"], shown["usage"], shown["cost_micros"]) == (
         "final",
@@ -50,6 +53,10 @@ def test_run_ends_once_with_its_reason(conn: sqlite3.Connection) -> None:
         USAGE,
         7,
     )
+    step, last = orjson.loads(runs.with_events(runs.run_by_id(conn, ada, "run_1")))["events"]
+    own = {"output": "done", "finish_reason": "stop", "artifacts": []}
+    assert step == STEP
+    assert last == {"type": "final", "run_id": "run_1", "seq": 5, **own, "steps": 2, "usage": USAGE, "cost_micros": 7}
     assert runs.end_interrupted_runs(conn, NOW) == 0
 
 
@@ -63,17 +70,19 @@ def test_run_left_open_by_a_crash_is_an_interrupted_error(conn: sqlite3.Connecti
         and shown["error"]["code"] == "interrupted"
         and shown["finished_at"] == "2026-09-21T14:13:25.000Z"
     )
+    (last,) = orjson.loads(runs.with_events(runs.run_by_id(conn, ada, "run_1")))["events"]  # also one of an older release
+    assert (last["type"], last["seq"], last["error"]) == ("error", 1, shown["error"])
 
 
 def test_progress_is_visible_during_a_run_and_kept_after_a_crash(conn: sqlite3.Connection) -> None:
     ada = account(conn)
     add(conn, ada)
-    runs.update_run(conn, ada, "run_1", RunOutcome("running", 2, USAGE, 7), NOW)
-    runs.update_run(conn, account(conn, "bob@example.com"), "run_1", RunOutcome("running", 3, USAGE, 9), NOW)
+    runs.update_run(conn, ada, "run_1", RunOutcome("running", 2, USAGE, 7), NOW, EVENTS)
+    runs.update_run(conn, account(conn, "bob@example.com"), "run_1", RunOutcome("running", 3, USAGE, 9), NOW, b"{}")
     shown = runs.as_json(runs.run_by_id(conn, ada, "run_1"))
     assert (shown["status"], shown["steps"], shown["usage"], shown["cost_micros"]) == ("running", 2, USAGE, 7)
     assert runs.end_interrupted_runs(conn, NOW + 5) == 1
-    runs.update_run(conn, ada, "run_1", RunOutcome("running", 4, USAGE, 11), NOW)
+    runs.update_run(conn, ada, "run_1", RunOutcome("running", 4, USAGE, 11), NOW, b"{}")
     shown = runs.as_json(runs.run_by_id(conn, ada, "run_1"))
     assert (shown["status"], shown["steps"], shown["usage"], shown["cost_micros"]) == ("error", 2, USAGE, 7)
 
@@ -119,8 +128,11 @@ def test_page_has_more_if_rows_follow(conn: sqlite3.Connection, count: int) -> N
 def test_list_shortens_long_goals_and_outputs(conn: sqlite3.Connection) -> None:
     ada = account(conn)
     add(conn, ada, goal="g" * 10_001)
-    runs.update_run(conn, ada, "run_1", RunOutcome("final", 1, USAGE, 0, output="o" * 10_000), NOW)
+    runs.update_run(conn, ada, "run_1", RunOutcome("final", 1, USAGE, 0, output="o" * 10_000), NOW, EVENTS)
     row = runs.run_by_id(conn, ada, "run_1")
     listed = runs.in_a_list(row)
     assert listed["goal"] == "g" * 9_999 + "\u2026" and listed["output"] == "o" * 10_000
     assert runs.as_json(row) == {**listed, "goal": "g" * 10_001}
+    assert [dict(shown).keys() for shown in runs.runs_page(conn, ada, 9, None).items] == [
+        dict(row).keys() - {"events", "account_id"}
+    ]

@@ -36,6 +36,7 @@ async def run(
     record = (await service.client.get(f"/v1/agents/runs/{found[0]['run_id']}", headers=headers)).json()
     last = found[-1]
     assert record["status"] == last["type"] and record["finished_at"] is not None
+    assert record["events"][-1] == last
     assert record["usage"] == last["usage"] and record["steps"] == last["steps"] and record["cost_micros"] == last["cost_micros"]
     assert (
         record["output"] == last.get("output") and record["error"] == last.get("error") and record["reason"] == last.get("reason")

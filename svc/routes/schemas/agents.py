@@ -66,25 +66,34 @@ _EVENTS = {
     "stopped": _event("RunStopped", "stopped", "The run was stopped. This is the last event.", {"reason": _REASON, **_TOTALS}),
 }
 _RUN_EVENT = tagged("type", _EVENTS).named("RunEvent")
-RUN = json_object(
-    "Run",
-    {
-        "id": id_of("run"),
-        "status": one_of(*runs.STATUSES).about(example="final"),
-        "goal": string.about("In a list, goals and outputs are cut after 10,000 characters.", "Calculate 12 * (3 + 4)"),
-        "model": string.about(example="builtin/assistant"),
-        "max_steps": _STEPS,
-        "output": nullable(string).about("The result of a `final` run.", "12 * (3 + 4) = 84"),
-        "error": nullable(ERROR_DETAIL).about(
-            "Why a run with status `error` failed. Code `interrupted`: the server stopped during the run."
-        ),
-        "reason": nullable(_REASON),
-        **_TOTALS,
-        "project_id": nullable(ID).about("The project that it belongs to."),
-        "created_at": TIMESTAMP,
-        "finished_at": nullable(TIMESTAMP).about(example="2026-09-21T14:13:20.456Z"),
-    },
-    "The record of an agent run.",
+_RUN: Fields = {
+    "id": id_of("run"),
+    "status": one_of(*runs.STATUSES).about(example="final"),
+    "goal": string.about("In a list, goals and outputs are cut after 10,000 characters.", "Calculate 12 * (3 + 4)"),
+    "model": string.about(example="builtin/assistant"),
+    "max_steps": _STEPS,
+    "output": nullable(string).about("The result of a `final` run.", "12 * (3 + 4) = 84"),
+    "error": nullable(ERROR_DETAIL).about(
+        "Why a run with status `error` failed. Code `interrupted`: the server stopped during the run."
+    ),
+    "reason": nullable(_REASON),
+    **_TOTALS,
+    "project_id": nullable(ID).about("The project that it belongs to."),
+    "created_at": TIMESTAMP,
+    "finished_at": nullable(TIMESTAMP).about(example="2026-09-21T14:13:20.456Z"),
+}
+RUN = json_object("Run", _RUN, "The record of an agent run.")
+_TRUNCATED = json_object("RunTruncated", {"type": one_of("truncated")}, "Further events, up to the last one, are not kept.")
+_KEPT = {**{type: shape for type, shape in _EVENTS.items() if type != "delta"}, "truncated": _TRUNCATED}
+RUN_WITH_EVENTS = json_object(
+    "RunWithEvents",
+    {**_RUN, "events": list_of(tagged("type", _KEPT).named("KeptRunEvent")).about(example=[_EVENTS["started"].example])},
+    "The record of an agent run with its events.",
+)
+EVENTS_TEXT = (
+    "`events` are those of the stream except `delta`, whose texts are in `output`. The result of a tool is cut after 4,000 "
+    "characters of its text or JSON. Events beyond 256 KiB are replaced by one `truncated`. The last event of an ended run is "
+    "always there. If the server was killed during the run, the events since the last answer of the model are missing."
 )
 RUN_LIST = page_of("RunList", RUN)
 RUN_TEXT = (
