@@ -14,6 +14,7 @@ import orjson
 import pytest
 
 from svc import quota
+from svc.agents.runs import EVENTS_BYTES
 from svc.billing import wallet
 from svc.config import Config
 from svc.content import projects
@@ -192,8 +193,8 @@ async def test_concurrent_calls_reserve_different_bytes(lab: Lab) -> None:
 
 
 async def test_reserved_bytes_are_exclusive_until_the_call_ends(lab: Lab) -> None:
-    for number, call in enumerate((lab.ask, lab.run)):
-        await lab.leave_free((number + 1) * SHARE + ROWS + 1_000)
+    for number, (call, needed) in enumerate(((lab.ask, SHARE), (lab.run, 2 * SHARE + EVENTS_BYTES))):
+        await lab.leave_free(needed + ROWS + 1_000)
         asked = asyncio.create_task(call("slow-300ms"))
         await lab.asked(number + 1)
         refused = await lab.store(5_000)
@@ -247,7 +248,7 @@ async def test_reservations_of_a_crash_end_at_the_next_start(config: Config, clo
 
 async def test_run_is_refused_before_the_model_call_or_charged_and_stored(lab: Lab) -> None:
     count = 0
-    for free_bytes in (0, 57, 255, 600, 20_000, 2 * SHARE, 2 * SHARE + ROWS):
+    for free_bytes in (0, 57, 255, 600, 20_000, 2 * SHARE + EVENTS_BYTES, 2 * SHARE + EVENTS_BYTES + ROWS):
         await lab.leave_free(free_bytes)
         answer = await lab.run()
         count += answer.status_code == 200
