@@ -313,7 +313,7 @@ def page(
 
     The default is the order of insertion, which does not depend on the clock. `narrowed` keeps the rows whose column equals the
     text or is in the list; None does not narrow. A page of long rows has fewer than `limit` rows, so that it fits in memory, and
-    at least one. `table`, `columns` and column names must be constants. Raises ApiError `invalid_value` if `after` is not in the list.
+    at least one. All names must be constants. Raises ApiError `invalid_value` if `after` is not in the list.
     """
     values: dict[str, Any] = {"account_id": account_id, "after": after, "most": limit + 1}
     own = f"FROM {table} WHERE account_id = :account_id"
