@@ -267,11 +267,40 @@ CREATE TABLE messages (
     content TEXT NOT NULL CONSTRAINT content_length CHECK (length(content) <= 1000000),
     model TEXT, -- that generated the answer
     created_at REAL NOT NULL,
+    branch INTEGER NOT NULL DEFAULT 0 CONSTRAINT message_branch_range CHECK (branch BETWEEN 0 AND 1000), -- of the conversation
     FOREIGN KEY (account_id, conversation_id) REFERENCES conversations (account_id, id)
 ) STRICT;
 
 CREATE INDEX messages_by_conversation ON messages (account_id, conversation_id, number);
 CREATE INDEX messages_by_number ON messages (account_id, number);
+
+-- owner: svc/content/versions.py
+-- The branches of a conversation in which messages were replaced. Each one but 0 begins with a new version of a message.
+CREATE TABLE branches (
+    account_id TEXT NOT NULL,
+    conversation_id TEXT NOT NULL,
+    branch INTEGER NOT NULL CONSTRAINT branch_range CHECK (branch BETWEEN 0 AND 1000),
+    parent INTEGER CONSTRAINT parent_before CHECK (ifnull(parent, -1) < branch), -- the branch that it leaves; NULL for 0
+    replaces INTEGER CONSTRAINT replaces_in_parent CHECK ((replaces IS NULL) = (parent IS NULL)), -- the first version's number
+    first INTEGER, -- the numbers of its messages; NULL until it has one
+    last INTEGER CONSTRAINT last_after_first CHECK (last >= first),
+    shown_to INTEGER NOT NULL CONSTRAINT shown_to_range CHECK (shown_to >= 0), -- the last number that is shown; 0 if none
+    PRIMARY KEY (account_id, conversation_id, branch),
+    FOREIGN KEY (account_id, conversation_id) REFERENCES conversations (account_id, id) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER messages_extend_their_branch AFTER INSERT ON messages WHEN NEW.conversation_id IS NOT NULL
+BEGIN
+    UPDATE branches SET first = ifnull(first, NEW.number), last = NEW.number
+    WHERE account_id = NEW.account_id AND conversation_id = NEW.conversation_id AND branch = NEW.branch;
+END;
+
+-- The messages on the current branch of their conversation, and those of agent runs.
+CREATE VIEW current_messages AS
+SELECT * FROM messages WHERE NOT EXISTS (
+    SELECT 1 FROM branches
+    WHERE branches.account_id = messages.account_id AND branches.conversation_id = messages.conversation_id
+        AND branches.branch = messages.branch AND shown_to < number);
 
 -- owner: svc/content/answers.py
 -- Usage and cost of an answer in a conversation. Deleted with its message.

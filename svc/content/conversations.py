@@ -177,11 +177,13 @@ def add_message(
     content: str,
     now_seconds: float,
     model: str | None = None,
+    replaces: int | None = None,
     room_reserved: bool = False,
 ) -> history.Message:
     """Add a message and return it. It gives a title to a conversation without one.
 
-    `room_reserved` is as in `add_conversation`. Raises ApiError `not_found` and `quota_exceeded`.
+    `replaces` is as in svc/content/history.py, `room_reserved` as in `add_conversation`. Raises ApiError `not_found` and
+    `quota_exceeded`.
     """
     conversation = conversation_by_id(tx, account_id, conversation_id)
     title = title_of(content) if conversation.title is None and role != "system" else None
@@ -194,7 +196,14 @@ def add_message(
         (title, now_seconds, account_id, conversation_id),
     )
     return history.add_message(
-        tx, account_id, conversation_id=conversation_id, role=role, content=content, model=model, now_seconds=now_seconds
+        tx,
+        account_id,
+        conversation_id=conversation_id,
+        role=role,
+        content=content,
+        model=model,
+        replaces=replaces,
+        now_seconds=now_seconds,
     )
 
 

@@ -5,7 +5,7 @@ import sqlite3
 import time
 from typing import Any, NamedTuple
 
-from svc.content import fulltext
+from svc.content import fulltext, versions
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
@@ -14,7 +14,6 @@ from svc.slices import delete_row
 MESSAGE_LENGTH = 1_000_000
 # The longest time of a transaction that deletes, so that other writes do not wait.
 _SLICE_SECONDS, _SLICE_ROWS = 0.008, 500
-_LAST = 2**63 - 1
 _READ_CHARACTERS, _ROW_CHARACTERS = 1_000_000, 256
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -31,6 +30,7 @@ class Message(NamedTuple):
     content: str
     model: str | None
     created_at: float
+    branch: int
 
     def as_json(self) -> dict[str, Any]:
         return fields_as_json(self._asdict(), "id conversation_id role content model created_at")
@@ -46,18 +46,26 @@ def add_message(
     conversation_id: str | None = None,
     run_id: str | None = None,
     model: str | None = None,
+    replaces: int | None = None,
 ) -> Message:
     """Store a message of a conversation or an agent run, its first million characters, and return it.
 
-    Raises sqlite3.IntegrityError if the conversation or the account was deleted.
+    It follows the newest message of the conversation's current branch, or is a new version of the message with the number
+    `replaces`. Raises ApiError `quota_exceeded` for too many versions, and sqlite3.IntegrityError if the conversation or the
+    account was deleted.
     """
     # A model's answer may hold half an emoji, which UTF-8 cannot encode.
     content = _SURROGATE.sub("?", content[:MESSAGE_LENGTH])
-    row = (new_id("msg", now_seconds), account_id, conversation_id, run_id, role, content, model, now_seconds)
+    branch = 0
+    if conversation_id is not None and replaces is not None:
+        branch = versions.begin(tx, account_id, conversation_id, replaces)
+    elif conversation_id is not None:
+        branch = versions.current(tx, account_id, conversation_id)
+    row = (new_id("msg", now_seconds), account_id, conversation_id, run_id, role, content, model, now_seconds, branch)
     added = tx.execute(
         """
-        INSERT INTO messages (id, account_id, conversation_id, run_id, role, content, model, created_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO messages (id, account_id, conversation_id, run_id, role, content, model, created_at, branch)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         row,
     )
@@ -69,8 +77,8 @@ def add_message(
 def messages_page(
     conn: sqlite3.Connection, account_id: str, conversation_id: str, limit: int, after: str | None
 ) -> Page[Message]:
-    """Return a page of a conversation's messages, newest first, like `page` in svc/db.py."""
-    rows = page(conn, "messages", account_id, limit, after, order=("number",), conversation_id=conversation_id)
+    """Return a page of a conversation's current branch, newest first, like `page` in svc/db.py."""
+    rows = page(conn, "current_messages", account_id, limit, after, order=("number",), conversation_id=conversation_id)
     return rows.of(lambda row: Message(**row))
 
 
@@ -97,14 +105,11 @@ def message_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: st
     return Message(**row)
 
 
-def delete_messages(tx: sqlite3.Connection, account_id: str, conversation_id: str, first: int = 0, end: int = _LAST) -> bool:
-    """Delete messages of a conversation, from the number `first` to below `end`, for 8 ms; return whether there are more."""
+def delete_messages(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
+    """Delete messages of a conversation for 8 ms; return whether there are more."""
     rows = tx.execute(
-        """
-        SELECT number FROM messages
-        WHERE account_id = ? AND conversation_id = ? AND number >= ? AND number < ? ORDER BY number LIMIT ?
-        """,
-        (account_id, conversation_id, first, end, _SLICE_ROWS),
+        "SELECT number FROM messages WHERE account_id = ? AND conversation_id = ? ORDER BY number LIMIT ?",
+        (account_id, conversation_id, _SLICE_ROWS),
     ).fetchall()
     return _delete(tx, account_id, [row[0] for row in rows])
 

@@ -41,7 +41,7 @@ class Exchange(NamedTuple):
     messages: list[dict[str, Any]]
     passages: list[Passage]
     chat_fields: dict[str, Any]  # of the conversation, for a request that has none of them
-    replaces: int | None  # the number of the first message that the exchange replaces
+    replaces: history.Message | None  # the question or answer of which it adds a version
     asked_at_seconds: float
 
     @property
@@ -66,11 +66,13 @@ async def begin(
 ) -> Exchange:
     """Begin an exchange in a conversation or in a new one. Nothing is stored before `keep`.
 
-    `replaces` is the id of the first message of the conversation that the exchange replaces. Raises ApiError `not_found` for a
-    conversation or message that is not the account's.
+    `replaces` is the id of the message of the conversation of which the exchange adds a version. Raises ApiError `not_found` for
+    a conversation or message that is not the account's.
     """
 
-    def read(conn: sqlite3.Connection) -> tuple[str, int | None, list[str], list[Passage], dict[str, Any], int | None]:
+    def read(
+        conn: sqlite3.Connection,
+    ) -> tuple[str, int | None, list[str], list[Passage], dict[str, Any], history.Message | None]:
         # There may be tens of thousands of messages, and this does not run on the event loop.
         texts = [_text(message.get("content")) for message in messages]
         asked = max((position for position, message in enumerate(messages) if message["role"] == "user"), default=None)
@@ -83,7 +85,7 @@ async def begin(
             if conversation.project_id:
                 instructions.append(projects.project_by_id(conn, account_id, conversation.project_id).instructions)
         if replaces:
-            replaced = history.message_by_id(conn, account_id, conversation_id or "", replaces, REPLACES).number
+            replaced = history.message_by_id(conn, account_id, conversation_id or "", replaces, REPLACES)
         account = accounts.account_by_id(conn, account_id)
         if account and account.instructions:
             instructions.append(account.instructions)
@@ -118,10 +120,10 @@ def _text(content: Any) -> str:
 
 def keep(
     tx: sqlite3.Connection, exchange: Exchange, message: Mapping[str, Any], model: str, answer: AnswerDetails, now_seconds: float
-) -> int | None:
+) -> None:
     """Store the question and the text of the assistant's `message` with its details, in room that was reserved before.
 
-    Return the number of the first message that was added, if any. Raises ApiError `not_found` if the conversation was deleted,
+    Of a question whose answer is replaced, no second copy is stored. Raises ApiError `not_found` if the conversation was deleted,
     `invalid_api_key` if the account was.
     """
     account_id, conversation_id = exchange.account_id, exchange.conversation_id
@@ -129,22 +131,17 @@ def keep(
         asked_at = exchange.asked_at_seconds
         conversations.add_conversation(tx, account_id, asked_at, conversation_id=conversation_id, room_reserved=True)
     add = partial(conversations.add_message, tx, account_id, conversation_id, room_reserved=True)
-    added: list[history.Message] = []
-    if exchange.question.strip() and not (exchange.continues and _newest_is(tx, exchange)):
-        added.append(add(role="user", content=exchange.question, now_seconds=exchange.asked_at_seconds))
+    replaced = exchange.replaces
+    replaces = replaced.number if replaced else None
+    if exchange.continues and _newest_is(tx, exchange):
+        replaces = None
+    elif replaced.role != "assistant" if replaced else exchange.question.strip():
+        add(role="user", content=exchange.question, now_seconds=exchange.asked_at_seconds, replaces=replaces)
+        replaces = None
     text = message.get("content") or message.get("refusal") or ""
     if text.strip():
-        said = add(role="assistant", content=text, model=model, now_seconds=now_seconds)
+        said = add(role="assistant", content=text, model=model, now_seconds=now_seconds, replaces=replaces)
         answers.add(tx, account_id, said.id, answer)
-        added.append(said)
-    return added[0].number if added else None
-
-
-def delete_replaced(tx: sqlite3.Connection, exchange: Exchange, first_kept: int) -> bool:
-    """Delete some of the messages that a stored exchange replaces, up to `first_kept`; return whether there are more."""
-    if exchange.replaces is None:
-        return False
-    return history.delete_messages(tx, exchange.account_id, exchange.conversation_id, exchange.replaces, first_kept)
 
 
 def _newest_is(conn: sqlite3.Connection, exchange: Exchange) -> bool:

@@ -32,9 +32,9 @@ _STEP_BLOCKS = 27  # read in one step: it takes about 5 ms
 _DIGITS = 10  # of a place, hexadecimal
 _LEVEL_ONE_SECONDS = 2.0
 _LAST_SIGN = "\U0010ffff"
-# The mark before each word separates titles from messages. A place is live while its text is stored.
+# The mark before each word separates titles from messages. A place is live while its text is stored and not replaced.
 _LIVE = {
-    "": "SELECT 1 FROM messages WHERE account_id = ?1 AND number = value / ?2",
+    "": "SELECT 1 FROM current_messages WHERE account_id = ?1 AND number = value / ?2",
     "=": "SELECT 1 FROM conversations WHERE account_id = ?1 AND number = value / ?2 AND title_version = value % ?2",
 }
 
@@ -101,10 +101,11 @@ def newest_places(
         if spent():
             break
     places = [int(digits, 16) for digits in sorted(found, reverse=True)[:most]]
-    if conn.execute("SELECT 1 FROM word_purges WHERE account_id = ?", (account_id,)).fetchone() is None:
+    unlike = "SELECT 1 FROM word_purges WHERE account_id = ?1 UNION ALL SELECT 1 FROM branches WHERE account_id = ?1 LIMIT 1"
+    if conn.execute(unlike, (account_id,)).fetchone() is None:
         return places
     live = _live(conn, account_id, mark, places)
-    if len(live) < most and len(places) == most and not spent():  # deleted texts displaced older ones
+    if len(live) < most and len(places) == most and not spent():  # deleted or replaced texts displaced others
         return newest_places(conn, account_id, mark, words, 4 * most, beginning=beginning)[:most]
     return [place for place in places if place in live]
 

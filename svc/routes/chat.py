@@ -47,8 +47,10 @@ describes = Section("Chat").describes
         parameter(
             "x-service-replaces",
             "header",
-            "With a session and `x-service-conversation`: a message of that conversation. This question and its answer replace "
-            "that message and all later ones. With it, a question is repeated or edited.",
+            "With a session and `x-service-conversation`: a message of that conversation, of which this adds a version. After a "
+            "question, this question is a new version of it. After an answer, this answer is one, and the question is not stored "
+            "again. The new version is shown instead of the message and all later ones; `PATCH /conversations/{id}` shows them "
+            "again. A conversation can have 1,000 such versions.",
             string,
             "msg_01m3250v3vn4qvxnatpwzmywwn",
         ),
@@ -119,10 +121,7 @@ async def _store(request: Request, call: ChatCall, exchange: Exchange) -> None:
         [passage.as_json() for passage in exchange.passages],
     )
     try:
-        first = await state.db.write(memory.keep, exchange, message, call.log_fields["model"], answer, now)
-        # Only now, so that a crash in between loses nothing.
-        while first is not None and await state.db.write_as("alone", memory.delete_replaced, exchange, first):
-            pass
+        await state.db.write(memory.keep, exchange, message, call.log_fields["model"], answer, now)
     except ApiError as error:  # the answer is paid for and is sent even if its conversation or account was deleted
         add_log_fields(request, kept=False, cause=error.code)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from svc.content import answers, conversations, history, search
+from svc.content import answers, conversations, history, search, versions
 from svc.content.conversations import CONVERSATION_FIELDS, NEW_MESSAGE, Conversation, ConversationFields, NewMessage
 from svc.content.history import Message
 from svc.db import Database, Page
@@ -160,16 +160,20 @@ async def list_messages(request: Request, caller: Caller) -> Response:
     db, limit, after = request.state.db, page_limit(request), page_after(request)
     conversation_id = request.path_params["conversation_id"]
     await db.read(conversations.conversation_by_id, caller.id, conversation_id)
-    page, found = await db.read(_messages_and_answers, caller.id, conversation_id, limit, after)
-    return listing(page, lambda message: {**message.as_json(), "answer": found.get(message.id)})
+    page, further = await db.read(_messages_and_further, caller.id, conversation_id, limit, after)
+    return listing(page, lambda message: {**message.as_json(), **further[message.id]})
 
 
-def _messages_and_answers(
+def _messages_and_further(
     conn: sqlite3.Connection, account_id: str, conversation_id: str, limit: int, after: str | None
 ) -> tuple[Page[Message], dict[str, dict[str, Any]]]:
     page = history.messages_page(conn, account_id, conversation_id, limit, after)
     found = answers.by_message(conn, account_id, [message.id for message in page.items])
-    return page, {message_id: answer.as_json() for message_id, answer in found.items()}
+    several = versions.versions_of(conn, account_id, conversation_id, [message.number for message in page.items])
+    details = {message_id: answer.as_json() for message_id, answer in found.items()}
+    return page, {
+        message.id: {"answer": details.get(message.id), "versions": several.get(message.number, [])} for message in page.items
+    }
 
 
 @describes(
@@ -184,4 +188,4 @@ async def create_message(request: Request, caller: Caller, body: NewMessage) -> 
     state = request.state
     add = partial(conversations.add_message, role=body.role, content=body.content, now_seconds=state.clock())
     message = await state.db.write(add, caller.id, request.path_params["conversation_id"])
-    return reply({**message.as_json(), "answer": None}, 201)
+    return reply({**message.as_json(), "answer": None, "versions": []}, 201)

@@ -1,4 +1,4 @@
-"""Details are stored with an answer, and an exchange can replace earlier messages."""
+"""Details are stored with an answer, and an exchange can add versions of earlier messages."""
 
 from typing import Any
 
@@ -44,19 +44,6 @@ async def test_streamed_answer_has_details(service: Service) -> None:
     answer = await service.client.post(COMPLETIONS, json=body, headers=headers)
     _, said = await messages(service, headers, answer.headers["x-service-conversation"])
     assert said["answer"]["finish_reason"] == "length"
-
-
-async def test_exchange_replaces_a_message_and_all_later_ones(service: Service) -> None:
-    headers = await service.bearer()
-    conversation = (await ask(service, headers, "one")).headers["x-service-conversation"]
-    named = {"x-service-conversation": conversation}
-    for text in ("two", "three"):
-        await ask(service, headers, text, **named)
-    second = (await messages(service, headers, conversation))[2]
-    assert (await ask(service, headers, "zwei", **named, **{"x-service-replaces": second["id"]})).status_code == 200
-    assert [said["content"] for said in await messages(service, headers, conversation)] == ["one", "one", "zwei", "zwei"]
-    found = await service.client.get("/conversations", params={"q": "three"}, headers=headers)
-    assert found.json()["data"] == []
 
 
 async def test_only_an_own_message_of_the_conversation_can_be_replaced(service: Service) -> None:

@@ -107,6 +107,7 @@ MESSAGE = json_object(
         "model": nullable(string).about("The model that wrote the message. Null means that no model did."),
         "created_at": TIMESTAMP,
         "answer": nullable(_MESSAGE_ANSWER),
+        "versions": list_of(string).about("The ids of all versions of the message, oldest first; empty if it has one.", []),
     },
 )
 ANSWER_MESSAGE = {
