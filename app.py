@@ -48,6 +48,7 @@ from svc.outbound.addresses import check_address, public_address, public_or_priv
 from svc.outbound.client import Outbound
 from svc.outbound.resolver import Resolver
 from svc.routes import (
+    admin,
     agents,
     artifacts,
     auth,
@@ -71,7 +72,8 @@ from svc.routes import (
 from svc.routes.checkout import from_our_page, in_html, recognised
 from svc.server.body_budget import BodyBudget
 from svc.server.edge import Edge
-from svc.server.gate import key_in_header, linked, metered, open_signup, per_ip, pro_only, session_only, signed_in
+from svc.server.gate import administered, key_in_header, linked, metered, open_signup, per_ip, pro_only, session_only, signed_in
+from svc.server.head import METHODS
 from svc.server.limits import Limits
 from svc.server.offload import Offload
 from svc.server.serve import run
@@ -161,6 +163,7 @@ ROUTES = [
     ("GET", "/checkout/return", in_html(checkout.come_back)),
     ("GET", "/checkout/sandbox/{session_id}", in_html(recognised(checkout.show_sandbox))),
     ("POST", "/checkout/sandbox/{session_id}", in_html(from_our_page(recognised(checkout.pay_in_sandbox)))),
+    ("GET", "/admin/audit", administered(admin.list_audit)),
     ("GET", "/healthz", service.healthz),
     ("GET", "/readyz", service.readyz),
     ("GET", "/metrics", service.metrics),
@@ -171,7 +174,9 @@ ROUTES = [
     ("GET", "/static/{path:path}", pages.static),
     ("GET", "/", pages.show_start),
 ]
-_COMPILED = routes(ROUTES)  # shared by all applications, because it takes longer than the rest of one
+# Everything else below /admin has the same guards, so that only administrators learn which paths and methods exist.
+_HIDDEN = [(method, "/admin/{path:path}", administered(admin.unknown)) for method in METHODS.split(", ")]
+_COMPILED = routes([*ROUTES, *_HIDDEN])  # shared by all applications, because it takes longer than the rest of one
 
 
 def create_app(config: Config) -> Starlette:

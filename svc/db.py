@@ -301,7 +301,7 @@ class Page(Generic[T]):
 def page(
     conn: sqlite3.Connection,
     table: str,
-    account_id: str,
+    account_id: str | None,
     limit: int,
     after: str | None,
     *,
@@ -312,11 +312,12 @@ def page(
     """Return up to `limit` of the account's rows in `table` after the one with the id `after`, in descending `order`.
 
     The default is the order of insertion, which does not depend on the clock. `narrowed` keeps the rows whose column equals the
-    text or is in the list; None does not narrow. A page of long rows has fewer than `limit` rows, so that it fits in memory, and
-    at least one. All names must be constants. Raises ApiError `invalid_value` if `after` is not in the list.
+    text or is in the list; None does not narrow. None as `account_id` lists the rows of all accounts. A page of long rows has
+    fewer than `limit` rows, so that it fits in memory, and at least one. All names must be constants. Raises ApiError
+    `invalid_value` if `after` is not in the list.
     """
     values: dict[str, Any] = {"account_id": account_id, "after": after, "most": limit + 1}
-    own = f"FROM {table} WHERE account_id = :account_id"
+    own = f"FROM {table} WHERE {'true' if account_id is None else 'account_id = :account_id'}"
     for column, value in narrowed.items():
         if value is not None:
             listed = isinstance(value, list)

@@ -39,6 +39,7 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "already_verified": (409, "conflict_error", "This email address is already verified."),
     "already_ended": (409, "conflict_error", "It has already ended."),
     "last_identity": (409, "conflict_error", "This is the only way to sign in. Link another identity or set a password first."),
+    "last_admin": (409, "conflict_error", "This is the only active administrator. Make another account an administrator first."),
     "quota_exceeded": (413, "invalid_request_error", "The account has no storage left. Delete something first."),
     "PAYLOAD_TOO_LARGE": (413, "invalid_request_error", "The request is too large. Send less."),
     "unsupported_media_type": (415, "invalid_request_error", "Send 'Content-Type: application/json' in UTF-8."),

@@ -55,8 +55,8 @@ def test_every_connection_keeps_a_log_syncs_it_and_waits_for_a_lock(tmp_path: Pa
 
 async def test_replica_loses_no_write_and_delays_no_writer(service: Service, tmp_path: Path) -> None:
     database, db = service.config.data_dir / "service.db", service.state["db"]
-    leaving = await service.sign_up()
     user = (await service.sign_up("ada@example.com"))["user"]["id"]
+    leaving = await service.sign_up()
     with replicating(database):
         before = salt(database)
         for _ in range(150):  # over the 1,000 pages at which SQLite folds in the log by itself

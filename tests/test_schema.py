@@ -62,6 +62,7 @@ UPDATE checkouts SET state = 'paid', paid_at = 2 WHERE id = 'c';
 INSERT INTO payment_events VALUES ('evt_1', 'paid', 'cs_1', 'c', 1, NULL, 2, 5000000, 'usd', 'pi_1');
 INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', 1, 2, 3, 4), ('b', '2026-10-02', 'm', 'k', 1, 2, 3, 4);
 INSERT INTO overruns VALUES ('2026-10-02', 'm', 1, 2);
+INSERT INTO audit VALUES (1, 'aud_1', 1, 'operator', 'user.add', 'a', '{}', '{"email":"a@x"}');
 """
 # The tables of money have their own raw SQL in tests/billing/test_wallet.py.
 MONEY = {"wallets", "ledger", "holds", "checkouts", "payment_events"}
@@ -97,6 +98,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("accounts", "default_model_length"): ["UPDATE accounts SET default_model = printf('%365d', 1)"],
     ("accounts", "account_instructions_length"): ["UPDATE accounts SET instructions = printf('%8001d', 1)"],
     ("accounts", "memory_enabled_bool"): ["UPDATE accounts SET memory_enabled = 2"],
+    ("accounts", "admin_bool"): ["UPDATE accounts SET admin = 2"],
     ("accounts", "accounts_stay_pro"): ["UPDATE accounts SET tier = 'free' WHERE id = 'a'"],
     ("accounts", "id"): ["INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'x@x', 'x@x', 1)"],
     ("accounts", "email_key"): ["INSERT INTO accounts (id, email, email_key, created_at) VALUES ('x', 'A@x', 'a@x', 1)"],
@@ -296,6 +298,34 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("usage_days", "input_tokens_not_negative"): ["UPDATE usage_days SET input_tokens = -1"],
     ("usage_days", "output_tokens_not_negative"): ["UPDATE usage_days SET output_tokens = -1"],
     ("usage_days", "cost_not_negative"): ["UPDATE usage_days SET cost_micros = -1"],
+    **{
+        ("audit", rule): [f"INSERT INTO audit (id, at, actor, action, subject, details, person) VALUES ('x', 1, {values})"]
+        for rule, values in {
+            "actor_length": "'', 'user.add', NULL, '{}', NULL",
+            "action_form": "'a', 'User', NULL, '{}', NULL",
+            "subject_length": "'a', 'user.add', printf('%201d', 1), '{}', NULL",
+            "details_form": "'a', 'user.add', NULL, '', NULL",
+            "person_form": "'a', 'user.add', 'a', '{}', 'Ada'",
+        }.items()
+    },
+    ("audit", "audit_continues"): [
+        *(
+            f"INSERT OR REPLACE INTO audit VALUES ({row}, 2, 'b', 'user.add', NULL, '{{}}', NULL)"
+            for row in ("1, 'aud_2'", "2, 'aud_1'")
+        ),
+        "REPLACE INTO audit SELECT * FROM audit",
+        "INSERT INTO audit VALUES (1, 'aud_1', 1, 'b', 'x', NULL, '{}', NULL) ON CONFLICT DO UPDATE SET actor = 'b'",
+        "INSERT INTO audit VALUES (2, 'aud_2', 2, 'b', 'user.add', 'nobody', '{}', '{}')",
+    ],
+    ("audit", "audit_stays"): [
+        *(f"UPDATE audit SET {column} = 2" for column in ("id", "at", "actor", "details", "person", "seq")),
+        "UPDATE OR REPLACE audit SET action = 'x'",
+        "UPDATE audit SET person = NULL",
+    ],
+    ("audit", "audit_keeps_all"): ["DELETE FROM audit", "DELETE FROM audit WHERE seq = 1"],
+    ("audit", "id"): [
+        ("DROP TRIGGER audit_continues", "INSERT INTO audit VALUES (2, 'aud_1', 2, 'b', 'user.add', NULL, '{}', NULL)")
+    ],
     ("overruns", "overrun_day_form"): ["UPDATE overruns SET day = 'today'", "UPDATE overruns SET day = '2026-10-2'"],
     ("overruns", "overrun_calls_positive"): ["UPDATE overruns SET calls = 0"],
     ("overruns", "overrun_micros_positive"): ["UPDATE overruns SET micros = 0"],

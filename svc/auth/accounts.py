@@ -13,6 +13,7 @@ from svc.ids import new_id, timestamp
 from svc.shapes import Shape, or_null, text
 
 PASSWORD_LENGTH = (8, 1024)
+SEEN_SECONDS = 3600
 MODEL_ID_LENGTH = 364  # a provider's name of 63 characters, a slash, and its own name of 300
 
 _PASSWORD = text(PASSWORD_LENGTH[1], least=PASSWORD_LENGTH[0])
@@ -31,7 +32,8 @@ PERSON_NAME = (
 
 # The fields of Account, in order.
 _SELECT = """
-    SELECT id, email, name, tier, default_model, created_at, email_verified_at, memory_enabled, instructions, password_hash
+    SELECT id, email, name, tier, default_model, created_at, email_verified_at, memory_enabled, instructions, password_hash,
+        admin, suspended_at, last_seen_at
     FROM accounts WHERE deleting_at IS NULL
 """
 
@@ -49,10 +51,17 @@ class Account(NamedTuple):
     memory_enabled: bool
     instructions: str | None
     has_password: bool
+    admin: bool
+    suspended_at: float | None
+    last_seen_at: float | None
 
     @property
     def email_verified(self) -> bool:
         return self.email_verified_at is not None
+
+    @property
+    def status(self) -> str:
+        return "active" if self.suspended_at is None else "suspended"
 
     def as_json(self, auth: str) -> dict[str, Any]:
         """Return the object of `GET /user/me`; `auth` is `session` or `api_key`."""
@@ -63,21 +72,29 @@ class Account(NamedTuple):
             "name": self.name,
             "tier": self.tier,
             "created_at": timestamp(self.created_at),
+            "admin": self.admin,
+            "group": None,
+            "status": self.status,
             "auth": auth,
         }
 
 
 def _account(row: sqlite3.Row | None) -> Account | None:
-    return None if row is None else Account._make((*row[:7], bool(row[7]), row[8], row[9] is not None))
+    return None if row is None else Account._make((*row[:7], bool(row[7]), row[8], row[9] is not None, bool(row[10]), *row[11:]))
 
 
-def add_account(tx: sqlite3.Connection, email: str, name: str | None, password_hash: str | None, now_seconds: float) -> Account:
-    """Store a new account. Raises ApiError `email_taken`."""
+def add_account(
+    tx: sqlite3.Connection, email: str, name: str | None, password_hash: str | None, now_seconds: float, *, local: bool = False
+) -> Account:
+    """Store a new account. In local posture the first one is an administrator. Raises ApiError `email_taken`."""
     account_id = new_id("user", now_seconds)
     try:
         tx.execute(
-            "INSERT INTO accounts (id, email, email_key, name, password_hash, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-            (account_id, email, lookalike_key(email), name, password_hash, now_seconds),
+            """
+            INSERT INTO accounts (id, email, email_key, name, password_hash, created_at, admin)
+            VALUES (?, ?, ?, ?, ?, ?, ? AND NOT EXISTS (SELECT 1 FROM accounts))
+            """,
+            (account_id, email, lookalike_key(email), name, password_hash, now_seconds, local),
         )
     except sqlite3.IntegrityError:
         raise ApiError("email_taken", param="email") from None
@@ -88,6 +105,14 @@ def add_account(tx: sqlite3.Connection, email: str, name: str | None, password_h
 
 def account_by_id(conn: sqlite3.Connection, account_id: str) -> Account | None:
     return _account(conn.execute(f"{_SELECT} AND id = ?", (account_id,)).fetchone())
+
+
+def existing_account(conn: sqlite3.Connection, account_id: str) -> Account:
+    """Return the account with this id. Raises ApiError `not_found`."""
+    account = account_by_id(conn, account_id)
+    if account is None:
+        raise ApiError("not_found", "There is no such account.")
+    return account
 
 
 def account_by_email(conn: sqlite3.Connection, email: str) -> Account | None:
@@ -141,6 +166,28 @@ def set_password(tx: sqlite3.Connection, account_id: str, password_hash: str) ->
     tx.execute("UPDATE accounts SET password_hash = ? WHERE id = ? AND deleting_at IS NULL", (password_hash, account_id))
 
 
+def set_admin(tx: sqlite3.Connection, account_id: str, admin: bool) -> None:
+    tx.execute("UPDATE accounts SET admin = ? WHERE id = ? AND deleting_at IS NULL", (admin, account_id))
+
+
+def check_admin_remains(tx: sqlite3.Connection, account_id: str, *, or_nobody: bool = False) -> None:
+    """Raise ApiError `last_admin` for the only active administrator; with `or_nobody`, only if there are other accounts."""
+    active = "admin AND suspended_at IS NULL AND deleting_at IS NULL"
+    query = f"""
+        SELECT 1 FROM accounts WHERE id = ?1 AND {active}
+            AND NOT EXISTS (SELECT 1 FROM accounts WHERE id <> ?1 AND {active})
+            AND (NOT ?2 OR EXISTS (SELECT 1 FROM accounts WHERE id <> ?1 AND deleting_at IS NULL))
+    """  # noqa: S608 - our own words
+    if tx.execute(query, (account_id, or_nobody)).fetchone():
+        raise ApiError("last_admin")
+
+
+def mark_seen(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> None:
+    """Store when the account was last used, once in an hour."""
+    query = "UPDATE accounts SET last_seen_at = ?1 WHERE id = ?2 AND ifnull(last_seen_at, 0) <= ?1 - ?3 AND deleting_at IS NULL"
+    tx.execute(query, (now_seconds, account_id, SEEN_SECONDS))
+
+
 def verify_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> bool:
     """Mark the account's address as verified; return False if it was already."""
     statement = "UPDATE accounts SET email_verified_at = ? WHERE id = ? AND email_verified_at IS NULL AND deleting_at IS NULL"
@@ -153,7 +200,7 @@ def mark_deleting(tx: sqlite3.Connection, account_id: str, now_seconds: float) -
         """
         UPDATE accounts
         SET deleting_at = ?, email = NULL, email_key = NULL, name = NULL, password_hash = NULL, default_model = NULL,
-            instructions = NULL
+            instructions = NULL, admin = 0, suspended_at = NULL, last_seen_at = NULL
         WHERE id = ? AND deleting_at IS NULL
         """,
         (now_seconds, account_id),

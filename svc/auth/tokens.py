@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from svc import quota
+from svc.auth import accounts
 from svc.errors import ApiError
 from svc.ids import BASE62, new_id, random_base62, timestamp
 from svc.shapes import Shape, refusal, text
@@ -180,8 +181,10 @@ def holder_of(conn: sqlite3.Connection, hashed: bytes) -> KeyHolder | None:
 
 
 def mark_keys_used(tx: sqlite3.Connection, uses: list[tuple[tuple[str, str], float]]) -> None:
-    """Store when keys were last used: for each account id and key id, a minute in Unix seconds."""
+    """Store when keys and accounts were last used: by account id and key id ('' for a session), a minute in Unix seconds."""
     tx.executemany(
         "UPDATE api_keys SET last_used_at = ?3 WHERE account_id = ?1 AND id = ?2 AND ifnull(last_used_at, 0) < ?3",
         ((*key, minute_seconds) for key, minute_seconds in uses),
     )
+    for (account_id, _), minute_seconds in uses:
+        accounts.mark_seen(tx, account_id, minute_seconds)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from svc import audit
 from svc.billing import matching, report, wallet
 from svc.billing.matching import Mismatch
 from svc.billing.stripe import Stripe
@@ -54,6 +55,7 @@ def _book(config: Config, options: argparse.Namespace, sign: int, default_note: 
             matching.book_payment(tx, account_id, micros, payment, options.note or "Added funds", now)
         else:
             wallet.book(tx, account_id, sign * micros, description=options.note or default_note, now_seconds=now)
+        audit.add(tx, now, audit.OPERATOR, "credit" if sign > 0 else "debit", account_id, {"amount_micros": micros})
         line = _wallet(tx, account_id)
     print(line)
     return 0

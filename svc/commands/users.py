@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any
 
+from svc import audit
 from svc.auth import accounts, links
 from svc.auth.emails import check_email
 from svc.auth.passwords import Passwords
@@ -31,6 +32,10 @@ def add_parsers(commands: Any) -> None:
     delete = user.add_parser("delete", help="delete an account with everything personal; its open streams end within 2 seconds")
     delete.add_argument("email", help="the email address or the id")
     delete.set_defaults(run=_delete)
+    admin = user.add_parser("admin", help="make an account an administrator, or an ordinary account again")
+    admin.add_argument("email", help="the email address or the id")
+    admin.add_argument("admin", choices=("on", "off"))
+    admin.set_defaults(run=_set_admin)
     link = user.add_parser("reset-link", help="print a link that sets a new password, once, within an hour")
     link.add_argument("email", help="the email address or the id")
     link.set_defaults(run=_reset_link)
@@ -45,7 +50,8 @@ def _add(config: Config, options: argparse.Namespace) -> int:
     passwords.close()
     config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with command_connection(config.data_dir / DATABASE) as tx:
-        account = accounts.add_account(tx, email, name, password_hash, time.time())
+        account = accounts.add_account(tx, email, name, password_hash, time.time(), local=config.local_posture)
+        audit.add(tx, time.time(), audit.OPERATOR, "user.add", account.id, {"name": name, "admin": account.admin})
     print(f"{account.id} {account.email}")
     if not given:
         print(f"password: {password}")
@@ -73,8 +79,18 @@ def _list(config: Config, options: argparse.Namespace) -> int:
 def _delete(config: Config, options: argparse.Namespace) -> int:
     with command_connection(database(config)) as tx:
         account_id = account_named(tx, options.email).id
+        audit.add(tx, time.time(), audit.OPERATOR, "user.delete", account_id)
         delete_beside_server(tx, account_id, time.time(), served=is_locked(config.data_dir))
     print("deleted")
+    return 0
+
+
+def _set_admin(config: Config, options: argparse.Namespace) -> int:
+    with command_connection(database(config)) as tx:
+        account_id, admin = account_named(tx, options.email).id, options.admin == "on"
+        accounts.set_admin(tx, account_id, admin)
+        audit.add(tx, time.time(), audit.OPERATOR, "user.admin", account_id, {"admin": admin})
+    print("administrator" if admin else "no administrator")
     return 0
 
 
@@ -83,8 +99,9 @@ def _reset_link(config: Config, options: argparse.Namespace) -> int:
         account = account_named(tx, options.email)
         token = links.new_link_token(verified=account.email_verified)
         added = links.add_link(tx, account.id, "reset", token, by_mail=False, now_seconds=time.time())
-    if not added:
-        raise StartError("this account has too many valid links; they expire within an hour")
+        if not added:
+            raise StartError("this account has too many valid links; they expire within an hour")
+        audit.add(tx, time.time(), audit.OPERATOR, "user.reset_link", account.id)
     print(f"{_base_url(config)}/password-reset#{token}")
     return 0
 

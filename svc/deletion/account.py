@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator
 
+from svc import audit
 from svc.agents import runs
 from svc.auth import accounts, identities, links, oauth_flows, tokens
 from svc.billing import payments, usage, wallet
@@ -44,6 +45,13 @@ def begin_deletion(tx: sqlite3.Connection, account_id: str, now_seconds: float) 
     wallet.close(tx, account_id)
 
 
+def _begin_for(tx: sqlite3.Connection, account_id: str, actor: str, now_seconds: float) -> None:
+    accounts.check_admin_remains(tx, account_id, or_nobody=actor == account_id)
+    if actor != account_id:
+        audit.add(tx, now_seconds, actor, "user.delete", accounts.existing_account(tx, account_id).id)
+    begin_deletion(tx, account_id, now_seconds)
+
+
 def continue_deletion(tx: sqlite3.Connection, account_id: str) -> bool:
     """Delete a slice of the account's rows, and after the last one the account; return whether there is more to do."""
     if any(delete_some(tx, account_id) for delete_some in _SLICES):
@@ -52,9 +60,12 @@ def continue_deletion(tx: sqlite3.Connection, account_id: str) -> bool:
     return False
 
 
-async def delete_account(db: Database, drain: Drain, account_id: str, now_seconds: float) -> None:
-    """Delete an account and end its open answers. Raises ApiError `storage_unavailable`; the next start continues then."""
-    await db.write(begin_deletion, account_id, now_seconds)
+async def delete_account(db: Database, drain: Drain, account_id: str, actor: str, now_seconds: float) -> None:
+    """Delete an account and end its open answers. `actor` is the id of its owner or of an administrator.
+
+    Raises ApiError `not_found`, `last_admin`, `storage_unavailable`. After the last one, the next start continues.
+    """
+    await db.write(_begin_for, account_id, actor, now_seconds)
     drain.end_all_of(account_id, "account_deleted")
     await _finish(db, account_id)
 

@@ -46,3 +46,49 @@ SELECT * FROM messages WHERE NOT EXISTS (
     SELECT 1 FROM branches
     WHERE branches.account_id = messages.account_id AND branches.conversation_id = messages.conversation_id
         AND branches.branch = messages.branch AND shown_to < number);
+
+-- Administrators and the audit log.
+ALTER TABLE accounts ADD COLUMN admin INTEGER NOT NULL DEFAULT 0 CONSTRAINT admin_bool CHECK (admin IN (0, 1));
+ALTER TABLE accounts ADD COLUMN suspended_at REAL;
+ALTER TABLE accounts ADD COLUMN last_seen_at REAL;
+
+CREATE TABLE audit (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    at REAL NOT NULL,
+    actor TEXT NOT NULL CONSTRAINT actor_length CHECK (length(actor) BETWEEN 1 AND 100), -- an account's id, or 'operator'
+    action TEXT NOT NULL CONSTRAINT action_form CHECK (action GLOB '[a-z]*' AND length(action) <= 100),
+    subject TEXT CONSTRAINT subject_length CHECK (length(subject) <= 200), -- an account's id, or another name
+    details TEXT NOT NULL CONSTRAINT details_form CHECK (details LIKE '{%}'),
+    person TEXT CONSTRAINT person_form CHECK (person LIKE '{%}') -- names and addresses of the account that is the subject
+) STRICT;
+
+CREATE INDEX audit_by_subject ON audit (subject);
+
+CREATE TRIGGER audit_continues BEFORE INSERT ON audit
+BEGIN
+    SELECT RAISE(ABORT, 'an audit row is never replaced')
+    WHERE NEW.seq IN (SELECT seq FROM audit) OR NEW.id IN (SELECT id FROM audit);
+    SELECT RAISE(ABORT, 'only an account has names')
+    WHERE NEW.person IS NOT NULL AND NOT EXISTS (SELECT 1 FROM accounts WHERE id = NEW.subject AND deleting_at IS NULL);
+END;
+
+CREATE TRIGGER audit_drops_the_person AFTER UPDATE OF deleting_at ON accounts
+WHEN NEW.deleting_at IS NOT NULL
+BEGIN
+    UPDATE audit SET person = NULL WHERE subject = NEW.id AND person IS NOT NULL;
+END;
+
+CREATE TRIGGER audit_stays BEFORE UPDATE ON audit
+WHEN NEW.person IS NOT NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.subject AND deleting_at IS NULL)
+    OR (NEW.seq, NEW.id, NEW.at, NEW.actor, NEW.action, NEW.subject, NEW.details)
+        IS NOT (OLD.seq, OLD.id, OLD.at, OLD.actor, OLD.action, OLD.subject, OLD.details)
+BEGIN
+    SELECT RAISE(ABORT, 'the audit log is append-only');
+END;
+
+CREATE TRIGGER audit_keeps_all BEFORE DELETE ON audit
+BEGIN
+    SELECT RAISE(ABORT, 'the audit log is append-only');
+END;
+-- End of the audit log.

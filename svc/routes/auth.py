@@ -1,5 +1,6 @@
 """Sign-up, login and logout."""
 
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 from starlette.responses import Response
@@ -55,7 +56,9 @@ _SESSION_CODE = record("SessionCodeRequest", SessionCode, example={"code": "fZ3k
 async def signup(request: Request, body: SignUp) -> Response:
     state = request.state
     password_hash = await state.passwords.hash(body.password)
-    account = await state.db.write(accounts.add_account, body.email, body.name, password_hash, state.clock())
+    account = await state.db.write(
+        partial(accounts.add_account, local=state.config.local_posture), body.email, body.name, password_hash, state.clock()
+    )
     send_verification(state, account)
     return await _session(request, account, 201)
 

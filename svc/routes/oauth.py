@@ -188,7 +188,14 @@ async def _come_back(request: Request, provider: SignInProvider) -> dict[str, st
     identity = _usable(await provider.identity(_flow(request, provider, token), query["code"]))
     code = None if flow.account_id else oauth_flows.new_token()
     account_id = await state.db.write(
-        _account_of, identity, flow.account_id, browser, code, state.config.signup == "open", state.clock()
+        _account_of,
+        identity,
+        flow.account_id,
+        browser,
+        code,
+        state.config.signup == "open",
+        state.config.local_posture,
+        state.clock(),
     )
     add_log_fields(request, account=account_id, provider=provider.name)
     return {"code": code} if code else {"linked": provider.name}
@@ -215,6 +222,7 @@ def _account_of(
     browser: str,
     code: str | None,
     signup_open: bool,
+    local: bool,
     now_seconds: float,
 ) -> str:
     """Return the account of an identity, and store the `code` that signs `browser` in to it (None when linking).
@@ -225,7 +233,7 @@ def _account_of(
     if account_id is not None and link_to not in (None, account_id):
         raise Refused("identity_taken")
     if account_id is None:
-        account_id = link_to or _account_for(tx, identity, signup_open, now_seconds)
+        account_id = link_to or _account_for(tx, identity, signup_open, local, now_seconds)
         identities.add_identity(tx, account_id, identity.issuer, identity.subject, identity.email, now_seconds)
     _verify_email(tx, account_id, identity, now_seconds)
     if code is not None:
@@ -233,7 +241,7 @@ def _account_of(
     return account_id
 
 
-def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, now_seconds: float) -> str:
+def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, local: bool, now_seconds: float) -> str:
     """Return the account that a new identity joins, or a new account.
 
     It joins only if both sides have verified the address. Otherwise someone who signed up with a foreign address, here or
@@ -245,7 +253,7 @@ def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, 
     if account is None:
         if not signup_open:
             raise ApiError("signup_closed")
-        account = accounts.add_account(tx, identity.email, identity.name, None, now_seconds)
+        account = accounts.add_account(tx, identity.email, identity.name, None, now_seconds, local=local)
     elif not (identity.email_verified and same_email(identity.email, account.email)) or account.email_verified_at is None:
         raise ApiError("email_taken")
     return account.id

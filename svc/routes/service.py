@@ -56,6 +56,7 @@ TAGS = {
     "Data": "Export of the account's data.",
     "Wallet": "The prepaid balance and its use.",
     "Checkout": "Web pages to add funds. They recognize the account by a cookie and ignore tokens.",
+    "Administration": "For administrators, in a session. For everybody else, these paths do not exist.",
     "Service": "Health, metrics and this document.",
     "Pages": "The web application.",
 }

@@ -96,6 +96,7 @@ async def change_me(request: Request, caller: Caller, body: UserChanges) -> Resp
         Refusal("missing_field", "password is required: a string.", "password"),
         _WRONG_EMAIL,
         _WRONG_PASSWORD,
+        Refusal("last_admin", when="The caller is the only active administrator, and there are other accounts."),
         Refusal("rate_limit_exceeded", when="More than 5 attempts in a minute."),
     ],
 )
@@ -110,7 +111,7 @@ async def delete_me(request: Request, caller: Caller, body: DeleteUser) -> Respo
             raise _WRONG_PASSWORD.error()
     elif body.confirm != account.email:
         raise _WRONG_EMAIL.error()
-    await delete_account(state.db, state.drain, caller.id, state.clock())
+    await delete_account(state.db, state.drain, caller.id, caller.id, state.clock())
     state.item_memory.delete_account(caller.id)
     return no_content()
 

@@ -180,6 +180,23 @@ session_only = _requirement(
 pro_only = _requirement("pro_required", "The account is not a pro account.", lambda caller: caller.tier == "pro")
 
 
+@implies([Refusal("not_found", "Nothing was found. Check the path and the id.", when="The caller is not an administrator.")])
+def admin_only(handler: Handler) -> Handler:
+    """Refuse callers who are no administrators with 404, as if there were no such path."""
+
+    async def guarded(request: Request[State], caller: Caller) -> Response:
+        if not (await caller.account(request.state.db)).admin:
+            raise ApiError("not_found")
+        return await handler(request, caller)
+
+    return guarded
+
+
+def administered(handler: Handler) -> Endpoint:
+    """Require a session of an administrator: 401 without a token, 403 with a key, 404 for other sessions."""
+    return signed_in(session_only(admin_only(handler)))
+
+
 @implies([Refusal("signup_closed", when="Sign-up is closed. Only the operator creates accounts.")])
 def open_signup(endpoint: Endpoint) -> Endpoint:
     """Refuse a sign-up with 403 `signup_closed` if the operator has closed it, before its body is read."""
@@ -252,6 +269,8 @@ async def _caller(state: State, account_id: str | None, auth: str) -> Caller:
     account = None if account_id is None else state.db.look_up(accounts.account_by_id, account_id)
     if account is None:
         raise ApiError("invalid_api_key")
+    if (account.last_seen_at or 0) <= state.clock() - accounts.SEEN_SECONDS:
+        state.key_uses.put((account.id, ""), state.clock())
     return Caller(account.id, account.tier, account.default_model, auth)
 
 

@@ -57,7 +57,7 @@ class State(Mapping[str, Any]):
     passwords: Passwords
     clock: Callable[[], float]
     derived_keys: Mapping[str, bytes]
-    key_uses: WriteBuffer[tuple[str, str], float]  # (account id, key id) -> minute in Unix seconds
+    key_uses: WriteBuffer[tuple[str, str], float]  # (account id, key id or '') -> minute in Unix seconds
     identity_providers: Mapping[str, SignInProvider]
     mail: Mail | None
     payments: Payments

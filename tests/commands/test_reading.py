@@ -134,5 +134,8 @@ def test_a_reading_command_migrates_nothing(
     script, migrations = newest_schema()
     monkeypatch.setattr(schema, "newest_schema", lambda: (script, [*migrations, "SELECT 1;"]))
     assert run(command, folder) == 1
-    assert f"has version 5, not {newest_version(migrations) + 1}: start the service" in capsys.readouterr().err
+    assert (
+        f"has version {newest_version(migrations)}, not {newest_version(migrations) + 1}: start the service"
+        in capsys.readouterr().err
+    )
     assert tree(folder) == before

@@ -174,7 +174,7 @@ def test_no_slice_scans_all_rows_of_an_account(tmp_path: Path, monkeypatch: pyte
 
 
 async def test_deleting_an_account_interrupts_its_open_answers_at_once(service: Service) -> None:
-    session, another = await service.sign_up(EMAIL), await service.sign_up("bob@example.com")
+    another, session = await service.sign_up("bob@example.com"), await service.sign_up(EMAIL)
     interrupt, other = Interrupt(), Interrupt()
 
     async def never() -> Message:

@@ -190,7 +190,7 @@ async def test_export_is_the_whole_conversation_as_markdown(service: Service, he
 
 
 async def test_deleted_accounts_words_are_in_no_file(service: Service) -> None:
-    session, stays = await service.sign_up(), await service.bearer()
+    stays, session = await service.bearer(), await service.sign_up()
     goes = {"authorization": f"Bearer {session['access_token']}"}
     for headers, word in ((goes, "canary"), (stays, "sparrow")):
         for number in range(30):

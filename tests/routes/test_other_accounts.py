@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app import ROUTES
+from app import ROUTES as ALL_ROUTES
 from svc.agents import runs, tools
 from svc.auth import identities
 from svc.billing import wallet
@@ -97,6 +97,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
 
 
 LISTED = {tuple(row.split()) for row in WITHOUT_REFERENCES.split(",")}
+# The objects of all accounts, for administrators only: tests/routes/test_admin.py.
+ROUTES = [row for row in ALL_ROUTES if not row[1].startswith("/admin/")]
 PARAMETER = re.compile(r"\{(\w+)(?::path)?\}")
 
 
@@ -225,6 +227,7 @@ async def send(service: Service, who: Person, method: str, path: str, place: str
 async def everything(service: Service) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table."""
     await service.state["engines"].usage.flush()
+    await service.state["key_uses"].flush()
 
     def read(conn: Any) -> dict[str, list[tuple[Any, ...]]]:
         tables = conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB '*_text*'").fetchall()

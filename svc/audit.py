@@ -1,0 +1,59 @@
+"""The audit log: what administrators and the operator changed. Rows stay when an account is deleted, without its names."""
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from svc.db import Page, page
+from svc.ids import new_id, timestamp
+
+OPERATOR = "operator"
+_PERSONAL = ("email", "name")
+
+
+def add(
+    tx: sqlite3.Connection,
+    now_seconds: float,
+    actor: str,
+    action: str,
+    subject: str | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> None:
+    """Store that `actor`, an account's id or OPERATOR, did `action` to `subject`, an account's id or another name.
+
+    `details` must hold no secrets. Its `email` and `name` are the subject's, and are removed when that account is deleted. The
+    email address is added if the subject is an account.
+    """
+    row = tx.execute("SELECT email FROM accounts WHERE id = ? AND deleting_at IS NULL", (subject,)).fetchone()
+    values = {**({} if row is None else {"email": row[0]}), **(details or {})}
+    person = {name: values.pop(name) for name in _PERSONAL if name in values}
+    tx.execute(
+        "INSERT INTO audit (id, at, actor, action, subject, details, person) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            new_id("aud", now_seconds),
+            now_seconds,
+            actor,
+            action,
+            subject,
+            orjson.dumps(values).decode(),
+            orjson.dumps(person).decode() if person else None,
+        ),
+    )
+
+
+def audit_page(conn: sqlite3.Connection, limit: int, after: str | None) -> Page[dict[str, Any]]:
+    """Return a page of the audit log, newest first, like `page` in svc/db.py."""
+    return page(conn, "audit", None, limit, after, order=("seq",)).of(_as_json)
+
+
+def _as_json(row: sqlite3.Row) -> dict[str, Any]:
+    return {
+        "id": row["id"],
+        "at": timestamp(row["at"]),
+        "actor": row["actor"],
+        "action": row["action"],
+        "subject": row["subject"],
+        "details": {**orjson.loads(row["person"] or "{}"), **orjson.loads(row["details"])},
+    }
