@@ -28,6 +28,7 @@ from svc.content.support import NEW_SUPPORT
 from svc.errors import ApiError
 from svc.inference.providers import NEW_PROVIDER
 from svc.money import MICROS_PER_DOLLAR
+from svc.routes import page_script
 from svc.routes.agents import NEW_RUN
 from svc.routes.auth import SIGN_UP
 from svc.routes.media_bodies import IMAGE
@@ -113,7 +114,14 @@ class File:
 def files() -> dict[str, File]:
     """Every file that is served, by its path under svc/static/: nothing else can be asked for, whatever the path looks like."""
     found = (path for path in sorted(STATIC.rglob("*")) if path.suffix in _TYPES and path.is_file())
-    return {path.relative_to(STATIC).as_posix(): File(path.read_bytes(), path.suffix) for path in found}
+    served = {path.relative_to(STATIC).as_posix(): File(path.read_bytes(), path.suffix) for path in found}
+    return served | {page_script.SCRIPT: File(_first_view().script.encode(), ".js")}
+
+
+@functools.cache
+def _first_view() -> page_script.FirstView:
+    scripts = (path for folder in ("app", "vendor") for path in (STATIC / folder).rglob("*.*js"))
+    return page_script.FirstView({path.relative_to(STATIC).as_posix(): path.read_text() for path in scripts})
 
 
 @functools.cache
@@ -129,6 +137,7 @@ def _page(name: str) -> tuple[File, str]:
     limits = page_limits()
     content = (STATIC / name).read_bytes().replace(b"{release}", release().encode())
     content = content.replace(b"{limits}", orjson.dumps(limits))
+    content = content.replace(b"{imports}", _first_view().import_map(f"/static/{release()}/"))
     content = content.replace(b"{password_length}", b"%d" % limits["sign_up"]["password"]["minlength"])
     content = content.replace(b"{session_hours}", b"%d" % limits["session_hours"])
     return File(content, ".html"), policy(content)

@@ -7,6 +7,7 @@ time as on a quiet machine (tests/support/browser_cpu.py), and the best of up to
 import asyncio
 from functools import partial
 
+import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from tests.support.browser import WITH_BROWSER, new_context, new_visitor, opened
@@ -16,7 +17,9 @@ from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
 
-FIRST_VIEW_BYTES = 100_000
+FIRST_VIEW_BYTES = 120_000
+FIRST_VIEW_REQUESTS = 15
+FIRST_VIEW_MS = 225  # at a quarter of the speed 0.9 s, which leaves 0.1 s for the network
 OPEN_MS = 500
 TASK_MS = 50
 MESSAGES = 2_000
@@ -49,8 +52,8 @@ LONG_TEXTS = {
 }
 
 
-async def weight(context: BrowserContext, address: str, ready: str) -> int:
-    """The bytes over the wire, heads included, until `ready` can be seen."""
+async def weight(context: BrowserContext, address: str, ready: str) -> tuple[int, int]:
+    """Return the number of requests until nothing more is loaded, and their bytes over the wire, heads included."""
     page = await context.new_page()
     session = await context.new_cdp_session(page)
     received: list[int] = []
@@ -61,15 +64,19 @@ async def weight(context: BrowserContext, address: str, ready: str) -> int:
     await page.locator(ready).wait_for()
     await page.wait_for_load_state("networkidle")
     await page.close()
-    return int(sum(received))
+    return len(received), int(sum(received))
 
 
 async def test_first_view_is_small_and_cached(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
+    conversation = await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An **answer**"])
     async with new_context(browser, server) as context:
-        assert await weight(context, "/", ".welcome-form") < FIRST_VIEW_BYTES
+        requests, size = await weight(context, "/", ".welcome-form")
+        assert (requests <= FIRST_VIEW_REQUESTS, size <= FIRST_VIEW_BYTES) == (True, True), (requests, size)
     async with new_context(browser, server, visitor) as context:
-        assert await weight(context, "/", "#composer") < FIRST_VIEW_BYTES
+        for address, ready in (("/", "#composer"), (f"/#/chat/{conversation}", ".md"), ("/#/settings", ".switch")):
+            requests, size = await weight(context, address, ready)
+            assert (requests <= FIRST_VIEW_REQUESTS, size <= FIRST_VIEW_BYTES) == (True, True), (address, requests, size)
         page = await opened(context)
         await page.locator("#composer").wait_for()
         await page.reload()
@@ -77,23 +84,26 @@ async def test_first_view_is_small_and_cached(server: RunningServer, browser: Br
         sizes = await page.evaluate(
             "performance.getEntriesByType('resource').filter(one => one.name.includes('/static/')).map(one => one.transferSize)"
         )
-        assert len(sizes) > 10 and sum(sizes) < 1_000  # a browser may load the icon again
+        assert len(sizes) >= 2 and sum(sizes) < 1_000  # a browser may load the icon again
 
 
 def never_stalls(spent: Spent) -> bool:
     return spent.longest < TASK_MS
 
 
-async def test_first_view_is_usable_at_once(server: RunningServer, browser: Browser) -> None:
+@pytest.mark.parametrize("known", [False, True])
+async def test_first_view_is_usable_at_once(server: RunningServer, browser: Browser, known: bool) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server) if known else None
+
     async def measure() -> Spent:
-        async with new_context(browser, server) as context:
+        async with new_context(browser, server, visitor) as context:
             page = await context.new_page()
             async with measured(page) as spent:
                 await page.goto("/")
-                await page.get_by_label("Email").fill("ada@example.com")
+                await page.get_by_label("Message" if known else "Email", exact=True).fill("ada@example.com")
         return spent
 
-    await holds(lambda spent: spent.total < OPEN_MS, measure)
+    await holds(lambda spent: spent.total < FIRST_VIEW_MS, measure)
 
 
 async def test_conversation_of_2000_messages_opens_and_scrolls_fast(server: RunningServer, browser: Browser) -> None:

@@ -145,7 +145,7 @@ async def test_limit_counts_down_and_a_draft_survives_a_reload(server: RunningSe
 
 
 async def test_lost_connection_is_shown_and_the_message_resent(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server, allow=["ERR_", "dynamically imported"]) as page:
+    async with signed_in(browser, server, allow=["ERR_"]) as page:
         await page.get_by_role("button", name="Model:").wait_for()
         await page.context.set_offline(True)
         await expect(page.get_by_text("You are offline.")).to_be_visible()

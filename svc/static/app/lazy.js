@@ -13,7 +13,6 @@ const loaded = signal({}); // name -> {component} or {error}
  */
 async function load(name, from) {
   try {
-    // Before the other views, which are loaded at the same time
     const { default: component } = await from();
     loaded.value = { ...loaded.peek(), [name]: { component } };
   } catch (error) {

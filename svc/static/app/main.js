@@ -8,15 +8,16 @@ import { html } from "./html.js";
 import { Lazy } from "./lazy.js";
 import { go, route } from "./router.js";
 import { texts } from "./texts.js";
+import Shell from "./shell.js";
+import Chat from "./views/chat.js";
 import "./state.js";
 
 /**
- * The module of each view. Its default export is a component that gets `path` (the rest of the fragment) and
- * `query`.
- * @type {Record<import("./router.js").Name, () => Promise<{default: Function}>>}
+ * The module of each view but the chat. Its default export is a component that gets `path` (the rest of the
+ * fragment) and `query`.
+ * @type {Record<Exclude<import("./router.js").Name, "chat">, () => Promise<{default: Function}>>}
  */
 const VIEWS = {
-  chat: () => import("./views/chat.js"),
   agents: () => import("./views/agents.js"),
   media: () => import("./views/media.js"),
   artifacts: () => import("./views/artifacts.js"),
@@ -56,9 +57,13 @@ function App() {
     `;
   const { name, path, query } = route.value;
   return html`
-    <${Lazy} name="shell" from=${() => import("./shell.js")} view=${name}>
+    <${Shell} view=${name}>
       <${Guarded} name=${name}>
-        <${Lazy} key=${name} name=${name} from=${VIEWS[name]} path=${path} query=${query} />
+        ${
+          name === "chat"
+            ? html`<${Chat} path=${path} query=${query} />`
+            : html`<${Lazy} key=${name} name=${name} from=${VIEWS[name]} path=${path} query=${query} />`
+        }
       <//>
     <//>
     <${Overlays} />
@@ -103,6 +108,4 @@ for (const name of ["dragover", "drop"])
     event.preventDefault();
     event.dataTransfer.dropEffect = "none";
   });
-if (session.peek()) VIEWS[route.peek().name](); // load the view's module in parallel with the shell's
-await takeFragment();
-render(html`<${App} />`, document.getElementById("app"));
+takeFragment().then(() => render(html`<${App} />`, document.getElementById("app")));

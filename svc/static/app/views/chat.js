@@ -8,7 +8,7 @@ import { Button, Empty, Failed, IconButton, Loading, Menu, toast } from "../comp
 import { search } from "../conversations.js";
 import { putDraft } from "../drafts.js";
 import { html } from "../html.js";
-import { Lazy } from "../lazy.js";
+import Messages from "../messages.js";
 import { ModelPicker, PICKER_ID, chosenModel, isBuiltin } from "../model-picker.js";
 import { go, link, route } from "../router.js";
 import { models, modelsOf, projects, settings } from "../state.js";
@@ -20,8 +20,6 @@ const REFUSED = [400, 404, 415, 422]; // statuses of model servers for unsupport
 const MARKED_EVERY_MS = 300;
 const AT_END_PX = 60;
 const NEAR_TOP_PX = 1_500;
-const loadMessages = () => import("../messages.js");
-addEventListener("input", () => loadMessages().catch(() => {}), { once: true }); // needed soon
 
 export default function Chat({ path: [id], query }) {
   const thread = useRef(null);
@@ -127,9 +125,7 @@ function Conversation({ thread, projectId, messageId }) {
                   }
                 </div>`
               }
-              <${Lazy}
-                name="messages"
-                from=${loadMessages}
+              <${Messages}
                 messages=${said}
                 starts=${thread.starts}
                 actions=${actions}
@@ -371,10 +367,7 @@ function useReadingPlace(column, thread) {
       async show(messageId) {
         following.current = false;
         hold();
-        const [known] = await Promise.all([thread.loadBackTo(messageId), loadMessages()]).catch(() => [
-          false,
-        ]);
-        if (!known) return;
+        if (!(await thread.loadBackTo(messageId).catch(() => false))) return;
         const message = () => column.current?.querySelector(`[data-id="${CSS.escape(messageId)}"]`);
         // Twice, because off-screen content gets its real size only after the first scroll.
         requestAnimationFrame(() => {

@@ -1,0 +1,91 @@
+"""One script with the modules of the web application's first view: a browser loads it in one request instead of 35.
+
+Each module becomes a function with its own names, after the modules that it imports. The import map of the page directs the
+modules' addresses to this script, so that modules which are loaded later share them.
+"""
+
+import posixpath
+import re
+from collections.abc import Mapping
+
+import orjson
+
+SCRIPT = "first.js"
+# Modules that are imported by name.
+_NAMED = {
+    "preact": "vendor/preact/preact.mjs",
+    "preact/hooks": "vendor/preact/hooks.mjs",
+    "@preact/signals": "vendor/@preact/signals/signals.mjs",
+    "@preact/signals-core": "vendor/@preact/signals-core/signals-core.mjs",
+    "htm": "vendor/htm/htm.mjs",
+    "marked": "vendor/marked/marked.esm.js",
+    "katex/": "vendor/katex/",
+    "prismjs/": "vendor/prismjs/",
+}
+_IMPORT = re.compile(r'(?:^|(?<=;))import\s*(?:(\w+)|\{([^}]*)\})?\s*(?:from\s*)?"([^"]+)";?', re.MULTILINE)
+_EXPORT = re.compile(
+    r'(?:^|(?<=[;}]))export\s*(?:\{([^}]*)\}(?:\s*from\s*"([^"]+)")?;?'
+    r"|(default )|(?=(?:const|class|(?:async )?function\*?) (\w+)))",
+    re.MULTILINE,
+)
+_LATER = re.compile(r'\bimport\("(\.[^"]+)"\)')
+
+
+class FirstView:
+    """`script` runs the module `entry` and contains the modules `paths`. `sources`: every module by its path."""
+
+    def __init__(self, sources: Mapping[str, str], entry: str = "app/main.js") -> None:
+        self._sources = sources
+        self.paths: list[str] = []  # each after those that it imports
+        self._functions: list[str] = []
+        self._add(entry)
+        self.script = "".join([*self._functions, *self._exports()])
+
+    def import_map(self, folder: str) -> bytes:
+        """Return the page's import map. `folder`: the address of the sources."""
+        paths = _NAMED | {folder + path: path for path in self.paths if path.startswith("app/")}
+        contained = dict.fromkeys(self.paths, SCRIPT)
+        return orjson.dumps({"imports": {name: folder + contained.get(path, path) for name, path in paths.items()}})
+
+    def _add(self, path: str) -> None:
+        given: list[str] = []
+
+        def take(match: re.Match[str]) -> str:
+            default, names, specifier = match.groups("")
+            names = f"default: {default}" if default else names.replace(" as ", ": ")
+            return f"const {{{names}}} = {self._variable(specifier, path)};"
+
+        def give(match: re.Match[str]) -> str:
+            names, specifier, default, declared = match.groups()
+            source = f"{self._variable(specifier, path)}." if specifier else ""
+            for name in (declared or names or "whole as default").split(","):
+                local, _, other = name.strip().partition(" as ")
+                given.append(f"{other or local}: {source}{local}")
+            return "const whole = " if default else ""
+
+        text = _EXPORT.sub(give, _IMPORT.sub(take, self._sources[path]))
+        text = _LATER.sub(lambda match: f'import("./{_path_of(match[1], path)}")', text)
+        self._functions.append(f"const module{len(self.paths)} = (() => {{\n{text}\nreturn {{{', '.join(given)}}};\n}})();\n")
+        self.paths.append(path)
+
+    def _variable(self, specifier: str, importer: str) -> str:
+        path = _path_of(specifier, importer)
+        if path not in self.paths:
+            self._add(path)
+        return f"module{self.paths.index(path)}"
+
+    def _exports(self) -> list[str]:
+        """Return the exports that the other modules import."""
+        shared: dict[str, set[str]] = {path: set() for path in self.paths}
+        for path in self._sources.keys() - shared.keys():
+            for _, names, specifier in _IMPORT.findall(self._sources[path]):
+                shared.get(_path_of(specifier, path), set()).update(re.findall(r"(\w+)(?: as \w+)?", names))
+        return [
+            f"export const {{{', '.join(sorted(names))}}} = module{number};\n"
+            for number, names in enumerate(shared.values())
+            if names
+        ]
+
+
+def _path_of(specifier: str, importer: str) -> str:
+    return _NAMED.get(specifier) or posixpath.normpath(posixpath.join(posixpath.dirname(importer), specifier))
