@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 from svc.builtin import script, voice
 from svc.builtin.answer import Play, TextPart, answer, replay
-from svc.builtin.request import Request, is_big, read_request
+from svc.builtin.request import BYTES_PER_TOKEN, Request, is_big, read_request
 from svc.builtin.structured import in_format
 from svc.errors import ApiError
+
+_REQUEST_BYTES = 16 * 1024 * 1024
 
 
 class BuiltinModel(NamedTuple):
@@ -23,19 +25,25 @@ class BuiltinModel(NamedTuple):
     kind: str
     prices: Mapping[str, int]
     description: str
+    context_length: int | None = None
+    capabilities: tuple[str, ...] = ()
 
 
-def _chat_model(description: str, input_price: int = 0, output_price: int = 0) -> BuiltinModel:
+def _chat_model(description: str, *capabilities: str, input_price: int = 0, output_price: int = 0) -> BuiltinModel:
     prices = {"input_micros_per_million_tokens": input_price, "output_micros_per_million_tokens": output_price}
-    return BuiltinModel("chat", prices, description)
+    return BuiltinModel("chat", prices, description, _REQUEST_BYTES // BYTES_PER_TOKEN, capabilities)
 
 
 # By the name after `builtin/`.
 MODELS: dict[str, BuiltinModel] = {
     "echo": _chat_model("Answers with the last user message."),
-    "assistant": _chat_model("A small deterministic assistant, not a language model: arithmetic, dates, recall and tool calls."),
-    "assistant-paid": _chat_model("The same assistant at a price, for trying the wallet.", 500_000, 1_500_000),
-    "script": _chat_model("Plays the directives in the last user message, for rehearsing a client."),
+    "assistant": _chat_model(
+        "A small deterministic assistant, not a language model: arithmetic, dates, recall and tool calls.", "tools"
+    ),
+    "assistant-paid": _chat_model(
+        "The same assistant at a price, for trying the wallet.", "tools", input_price=500_000, output_price=1_500_000
+    ),
+    "script": _chat_model("Plays the directives in the last user message, for rehearsing a client.", "tools"),
     "paint": BuiltinModel("image", {"micros_per_image": 20_000}, "Draws a picture from the words of the prompt."),
     "voice": BuiltinModel("speech", {"micros_per_thousand_audio_tokens": 10_000}, "Speaks, with eSpeak NG."),
 }

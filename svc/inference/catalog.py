@@ -4,8 +4,9 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
@@ -27,6 +28,7 @@ PRICES = {
     "image": ("micros_per_image",),
     "speech": ("micros_per_thousand_audio_tokens",),
 }
+CAPABILITIES = ("vision", "tools")
 MODEL_NAME_LENGTH = 300
 _URL_LENGTH = 2_000
 _LIST_SECONDS = 60.0
@@ -34,6 +36,8 @@ _FAILED_LIST_SECONDS = 1.0
 _LONGEST_WAIT_SECONDS = 2.0  # of a request for a provider's list
 _MOST_LISTED = 5_000
 
+# The names of the models that a server lists, each with its context length in tokens if the server tells it.
+ListedModels = Mapping[str, int | None]
 # The models, the providers that list their own models, and the default model.
 Offer = tuple[list["Model"], list["Provider"], str | None]
 
@@ -72,6 +76,7 @@ MODEL_NAME = Shape(
     {"type": "string", "minLength": 1, "maxLength": MODEL_NAME_LENGTH},
 )
 _MICROS = integer(0, 10**12)
+CONTEXT_LENGTH = integer(1, 10**9)
 _TABLES = list_of(mapping)
 
 
@@ -97,7 +102,8 @@ class Provider:
 class Model:
     """A model. `id` is `<provider>/<name>`, `provider` is None for a built-in one, `prices` are micros as in `PRICES`.
 
-    `aliases` are further names of the model, without a slash: some clients refuse an id that has one.
+    `aliases` are further names of the model, without a slash: some clients refuse an id that has one. `context_length` is in
+    tokens, None if it is unknown. `capabilities` are those that are known.
     """
 
     id: str
@@ -107,6 +113,8 @@ class Model:
     prices: Mapping[str, int]
     fallback: str | None = None
     aliases: tuple[str, ...] = ()
+    context_length: int | None = None
+    capabilities: tuple[str, ...] = ()
     paid: bool = field(init=False)  # whether it has a price
     counted_as: str = field(init=False)  # its provider's name in metrics
 
@@ -125,6 +133,8 @@ class Model:
             "owned_by": owner,
             "kind": self.kind,
             "pricing": dict(self.prices),
+            "context_length": self.context_length,
+            "capabilities": list(self.capabilities),
             "provider": owner,
             "byok": bool(self.provider and self.provider.byok),
         }
@@ -146,7 +156,7 @@ class _Listed:
 
 
 class Catalog:
-    """Finds models by id or alias. `ask(provider)` fetches the names of the models of a provider in `listed`.
+    """Finds models by id or alias. `ask(provider)` fetches the models of a provider in `listed`: name and context length.
 
     Raises StartError if the default or a fallback is not on offer or of the wrong kind.
     """
@@ -156,7 +166,7 @@ class Catalog:
         models: Iterable[Model],
         listed: Iterable[Provider],
         default_model: str | None,
-        ask: Callable[[Provider], Awaitable[Sequence[str]]],
+        ask: Callable[[Provider], Awaitable[ListedModels]],
         created: int,
     ) -> None:
         self._models = list(models)
@@ -255,8 +265,8 @@ class Catalog:
 
     async def _ask_now(self, listed: _Listed) -> None:
         try:
-            names = await self._ask(listed.provider)
-            models = [_listed_model(listed.provider, name) for name in names[:_MOST_LISTED]]
+            found = islice((await self._ask(listed.provider)).items(), _MOST_LISTED)
+            models = [_listed_model(listed.provider, name, context_length) for name, context_length in found]
             listed.models = {model.id: model for model in models}
             listed.answered = True
         except UpstreamFault:
@@ -266,9 +276,9 @@ class Catalog:
             listed.asking = None
 
 
-def _listed_model(provider: Provider, name: str) -> Model:
+def _listed_model(provider: Provider, name: str, context_length: int | None = None) -> Model:
     prices = dict(zip(PRICES["chat"], provider.listed_prices, strict=True))
-    return Model(f"{provider.name}/{name}", name, provider, "chat", prices)
+    return Model(f"{provider.name}/{name}", name, provider, "chat", prices, context_length=context_length)
 
 
 def local_servers() -> list[Provider]:
@@ -281,7 +291,14 @@ def on_offer(config: Config) -> Offer:
     models, listed, default_model = read_file(config.catalog, config.environ) if config.catalog else ([], [], None)
     if config.builtin:
         own = builtin.offered().items()
-        models = [Model(f"{BUILTIN}/{name}", name, None, model.kind, model.prices) for name, model in own] + models
+        models = [
+            Model(
+                *(f"{BUILTIN}/{name}", name, None, model.kind, model.prices),
+                context_length=model.context_length,
+                capabilities=model.capabilities,
+            )
+            for name, model in own
+        ] + models
     return models, listed + local_servers() if config.discovers else listed, default_model
 
 
@@ -353,7 +370,7 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     name = required(table, "id", MODEL_NAME, f"{provider.name}, a model")
     place = f"{provider.name}/{name}"
     kind = _optional(table, "kind", KIND, "chat", place)
-    _only(table, place, "id", "kind", "fallback", "aliases", *PRICES[kind])
+    _only(table, place, "id", "kind", "fallback", "aliases", "context_length", "capabilities", *PRICES[kind])
     prices = {price: _optional(table, price, _MICROS, 0, place) for price in PRICES[kind]}
     fallback = _optional(table, "fallback", filled, None, place)
     aliases = _optional(table, "aliases", list_of(MODEL_NAME), [], place)
@@ -361,7 +378,11 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
         raise ValueError(f"{place}.aliases must be a list of names without a slash, such as ['gpt-5']")
     if fallback in (place, *aliases):
         raise ValueError(f"{place}: a model cannot be its own fallback")
-    return Model(place, name, provider, kind, prices, fallback, tuple(aliases))
+    context_length = _optional(table, "context_length", CONTEXT_LENGTH, None, place)
+    capabilities = _optional(table, "capabilities", list_of(one_of(*CAPABILITIES)), [], place)
+    return Model(
+        place, name, provider, kind, prices, fallback, tuple(aliases), context_length, tuple(dict.fromkeys(capabilities))
+    )
 
 
 def _only(table: dict[str, Any], place: str, *known: str) -> None:

@@ -6,12 +6,13 @@ import sqlite3
 import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from svc.db import Database
 from svc.errors import ApiError, UpstreamFault
 from svc.inference import providers, upstream, upstream_errors
-from svc.inference.catalog import BUILTIN, PRICES, Catalog, Model, Provider, is_model_name
+from svc.inference.catalog import BUILTIN, PRICES, Catalog, ListedModels, Model, Provider, is_model_name
 from svc.outbound.client import Outbound
 
 _ANSWER_SECONDS = 3.0
@@ -24,7 +25,7 @@ _MOST_LISTS = 256
 class _List:
     """The models that a user's provider listed, none if it failed."""
 
-    names: list[str] = field(default_factory=list)
+    models: ListedModels = field(default_factory=dict)
     fresh_until: float = float("-inf")
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -37,7 +38,7 @@ class Models:
         self._db = db
         self._box = box
         self._guarded = guarded
-        self._lists: dict[tuple[str, str, bytes | None], _List] = {}  # by provider, address and key
+        self._lists: dict[tuple[str, str, bytes | None], _List] = {}  # by `_list_key`
 
     async def chosen(self, account_id: str, default_model: str | None, wanted: Any, kind: str) -> Model:
         """Return the model that a request names, else `default` for chat, and `first` for media.
@@ -94,7 +95,8 @@ class Models:
         own = providers.own_models(row)
         if own is not None and own_name not in own:
             return None
-        return _free_model(self._provider(row), own_name, (own or {}).get(own_name) or kind)
+        listed = self._lists.get(_list_key(row), _List()).models
+        return _free_model(self._provider(row), own_name, (own or {}).get(own_name) or kind, listed.get(own_name))
 
     async def pages(self, account_id: str, may_ask: Callable[[], bool]) -> AsyncGenerator[list[Model], None]:
         """Yield every model that the account can use, in pages.
@@ -108,18 +110,21 @@ class Models:
             for start in range(0, len(shared), providers.MOST_MODELS):
                 yield shared[start : start + providers.MOST_MODELS]
             for row in rows:
-                kinds = await (asking[row["id"]] if row["id"] in asking else self._narrowed(row))
                 provider = Provider(row["name"], row["base_url"], byok=True)
-                yield [_free_model(provider, name, kind or "chat") for name, kind in kinds.items()]
+                if row["id"] in asking:
+                    listed = await asking[row["id"]]
+                    yield [_free_model(provider, name, "chat", context_length) for name, context_length in listed.items()]
+                else:
+                    yield [_free_model(provider, name, kind or "chat") for name, kind in (await self._narrowed(row)).items()]
         finally:
             for own in asking.values():
                 own.cancel()
 
     async def test(self, row: sqlite3.Row) -> list[str]:
-        """Ask a provider for its models. Raises ApiError: its own 401, 403 or 429, else one that does not say why."""
+        """Ask a provider for the names of its models. Raises ApiError: its own 401, 403 or 429, else one without a reason."""
         began = time.monotonic()
         try:
-            return await self._listed(row, anew=True)
+            return list(await self._listed(row, anew=True))
         except (UpstreamFault, TimeoutError) as fault:
             if isinstance(fault, UpstreamFault) and fault.kind == "status" and fault.status in (401, 403, 429):
                 raise upstream_errors.caller_error(fault, provider=row["name"], byok=True) from fault
@@ -138,30 +143,30 @@ class Models:
             return providers.own_models(whole) or {}
         return {}
 
-    async def _asked(self, row: sqlite3.Row, may_ask: Callable[[], bool]) -> dict[str, str | None]:
+    async def _asked(self, row: sqlite3.Row, may_ask: Callable[[], bool]) -> ListedModels:
         with contextlib.suppress(ApiError, UpstreamFault, TimeoutError):
-            return dict.fromkeys(await self._listed(row, may_ask))
+            return await self._listed(row, may_ask)
         return {}
 
-    async def _listed(self, row: sqlite3.Row, may_ask: Callable[[], bool] = lambda: True, *, anew: bool = False) -> list[str]:
+    async def _listed(self, row: sqlite3.Row, may_ask: Callable[[], bool] = lambda: True, *, anew: bool = False) -> ListedModels:
         """Return the models that a provider lists, asked once a minute while `may_ask()`, or `anew`.
 
         Raises ApiError, UpstreamFault and TimeoutError; for 2 s after such a failure the list is empty.
         """
-        known = self._lists.setdefault((row["id"], row["base_url"], row["sealed_key"]), _List())
+        known = self._lists.setdefault(_list_key(row), _List())
         if len(self._lists) > _MOST_LISTS:
             del self._lists[next(iter(self._lists))]
         try:
             async with asyncio.timeout(_ANSWER_SECONDS), known.asking:
                 if anew or (time.monotonic() >= known.fresh_until and may_ask()):
-                    names = dict.fromkeys(await upstream.models(self._guarded, self._provider(row)))
-                    known.names = list(names)[: providers.MOST_MODELS]
+                    listed = await upstream.models(self._guarded, self._provider(row))
+                    known.models = dict(islice(listed.items(), providers.MOST_MODELS))
                     known.fresh_until = time.monotonic() + _LIST_SECONDS
         except (ApiError, UpstreamFault, TimeoutError):
-            known.names = []
+            known.models = {}
             known.fresh_until = time.monotonic() + _FAILED_LIST_SECONDS
             raise
-        return known.names
+        return known.models
 
     def _provider(self, row: sqlite3.Row) -> Provider:
         sealed = row["sealed_key"]
@@ -169,5 +174,10 @@ class Models:
         return Provider(row["name"], row["base_url"], api_key, byok=True, account_id=row["account_id"])
 
 
-def _free_model(provider: Provider, name: str, kind: str) -> Model:
-    return Model(f"{provider.name}/{name}", name, provider, kind, dict.fromkeys(PRICES[kind], 0))
+def _list_key(row: sqlite3.Row) -> tuple[str, str, bytes | None]:
+    return row["id"], row["base_url"], row["sealed_key"]
+
+
+def _free_model(provider: Provider, name: str, kind: str, context_length: int | None = None) -> Model:
+    prices = dict.fromkeys(PRICES[kind], 0)
+    return Model(f"{provider.name}/{name}", name, provider, kind, prices, context_length=context_length)

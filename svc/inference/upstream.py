@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 
 from svc import json_text
-from svc.errors import UpstreamFault
-from svc.inference.catalog import Provider, is_model_name
+from svc.errors import ApiError, UpstreamFault
+from svc.inference.catalog import CONTEXT_LENGTH, ListedModels, Provider, is_model_name
 from svc.inference.raw_answer import RawAnswer, parsed
 from svc.inference.upstream_errors import CLIENT_FAULTS, error_object, fault_of, json_or_text
 from svc.outbound.client import Headers, Outbound
@@ -46,8 +46,8 @@ async def chat(
     return RawAnswer(reply, provider)
 
 
-async def models(client: Outbound, provider: Provider) -> list[str]:
-    """Return the ids of the provider's own list of models. Raises UpstreamFault, and ApiError `address_not_allowed`."""
+async def models(client: Outbound, provider: Provider) -> ListedModels:
+    """Return the provider's own list of models. Raises UpstreamFault, and ApiError `address_not_allowed`."""
     try:
         async with asyncio.timeout(min(provider.timeout_seconds, _SHORT_ANSWER_SECONDS)):
             reply = await send(client, provider, "/models", b"application/json")
@@ -59,8 +59,19 @@ async def models(client: Outbound, provider: Provider) -> list[str]:
         entries = next((entries[name] for name in ("data", "models") if isinstance(entries.get(name), list)), None)
     if not isinstance(entries, list):
         raise UpstreamFault("invalid", "The answer is no list of models.")
-    ids = [(entry.get("id") or entry.get("name")) if isinstance(entry, dict) else entry for entry in entries]
-    return [id for id in ids if is_model_name(id)]
+    fields = [entry if isinstance(entry, dict) else {"id": entry} for entry in entries]
+    named = ((entry.get("id") or entry.get("name"), _context_length(entry)) for entry in fields)
+    return {id: context_length for id, context_length in named if is_model_name(id)}
+
+
+def _context_length(entry: dict[str, Any]) -> int | None:
+    """Return the context length of a model as OpenRouter, vLLM or llama.cpp lists it. Other values are ignored."""
+    meta = entry.get("meta")
+    trained = meta.get("n_ctx_train") if isinstance(meta, dict) else None
+    for value in (entry.get("context_length"), entry.get("max_model_len"), trained):
+        with contextlib.suppress(ApiError):
+            return CONTEXT_LENGTH.check(value, "context_length")
+    return None
 
 
 async def send(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import catalog as catalog_module
-from svc.inference.catalog import LOCAL_SERVERS, PRICES, Catalog, Model, Provider, local_servers, read_file
+from svc.inference.catalog import LOCAL_SERVERS, PRICES, Catalog, ListedModels, Model, Provider, local_servers, read_file
 
 SECRET = "sk-hunter2-hunter2"
 
@@ -57,7 +57,7 @@ def read(tmp_path: Path, text: str | bytes, environ: Mapping[str, str] | None = 
     return read_file(path, {"OLLAMA_KEY": SECRET} if environ is None else environ)
 
 
-async def never_asked(provider: Provider) -> list[dict[str, Any]]:
+async def never_asked(provider: Provider) -> ListedModels:
     raise AssertionError("nobody should be asked")
 
 
@@ -76,8 +76,8 @@ async def test_listed_models_have_the_price_of_their_provider(tmp_path: Path) ->
     models, listed, _ = read(tmp_path, f"[[providers]]\n{PROVIDER}api_key = 'x'\n{PRICED}")
     assert models == [] and [provider.configured for provider in listed] == [True]
 
-    async def ask(provider: Provider) -> list[str]:
-        return ["m"]
+    async def ask(provider: Provider) -> ListedModels:
+        return {"m": None}
 
     found = await Catalog([], listed, None, ask, 0).find("a/m")
     assert found is not None and list(found.prices.values()) == [100, 200]
@@ -155,6 +155,8 @@ def test_model_has_the_documented_json(tmp_path: Path) -> None:
         "owned_by": "other",
         "kind": "chat",
         "pricing": {"input_micros_per_million_tokens": 0, "output_micros_per_million_tokens": 1_500_000},
+        "context_length": None,
+        "capabilities": [],
         "provider": "other",
         "byok": False,
     }
@@ -244,6 +246,10 @@ WRONG = [
     (f"[[providers]]\n{PROVIDER}{MODEL}fallback = 'builtin/nonsense'", "'builtin/nonsense'"),
     (f"[[providers]]\n{PROVIDER}{MODEL}fallback = 'a/p'\n[[providers.models]]\nid = 'p'\nkind = 'image'", "'a/p'"),
     (f"default_model = 'a/m'\n[[providers]]\n{PROVIDER}{MODEL}kind = 'image'", "'a/m'"),
+    # capabilities and context length
+    *((f"[[providers]]\n{PROVIDER}{MODEL}{line}", f"a/m.{line.partition(' ')[0]}") for line in (
+        "capabilities = 'tools'", "capabilities = ['hearing']", "context_length = 0", "context_length = '8192'",
+    )),
     # aliases
     *((f"[[providers]]\n{PROVIDER}{MODEL}aliases = {aliases}", "a/m.aliases") for aliases in (
         "'gpt-5'", "7", "{}", "['']", "[7]", "['a/m']", "['gpt-5', 'openai/gpt-5']", '["a\\n"]', f"['{'x' * 301}']")),
@@ -312,12 +318,12 @@ class Server:
         self.delay_seconds = 0.01
         self.asked = 0
 
-    async def ask(self, provider: Provider) -> list[str]:
+    async def ask(self, provider: Provider) -> ListedModels:
         self.asked += 1
         await asyncio.sleep(self.delay_seconds)
         if self.fault:
             raise self.fault
-        return self.names
+        return dict.fromkeys(self.names)
 
 
 LISTED = Provider("lab", "http://lab.example/v1")

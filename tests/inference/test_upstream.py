@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import json
 import time
 import tracemalloc
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -408,7 +409,7 @@ def test_other_secrets_are_redacted(text: str) -> None:
 
 
 async def test_the_list_of_models_is_read(setup: Setup) -> None:
-    assert await upstream.models(setup.client, setup.provider()) == ["ok", "tools"]
+    assert await upstream.models(setup.client, setup.provider()) == {"ok": None, "tools": None}
     assert setup.server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
@@ -450,7 +451,23 @@ async def serving(body: bytes, status: int = 200, missing_bytes: int = 0) -> Asy
 )
 async def test_model_lists_of_any_shape_are_read_without_unusable_names(setup: Setup, body: bytes) -> None:
     async with serving(body) as provider:
-        assert await upstream.models(setup.client, provider) == ["a", "b"]
+        assert await upstream.models(setup.client, provider) == {"a": None, "b": None}
+
+
+@pytest.mark.parametrize(
+    ("fields", "context_length"),
+    [
+        ({"context_length": 8192, "max_model_len": 1}, 8192),
+        ({"context_length": "8192", "max_model_len": 4096.0}, 4096),
+        ({"max_model_len": 0, "meta": {"n_ctx_train": 131_072}}, 131_072),
+        *(({"context_length": value, "meta": value}, None) for value in (-1, 0.5, True, "x", [], 10**9 + 1, 10**400, {}, None)),
+    ],
+)
+async def test_context_length_is_read_from_the_list_unless_it_is_unusable(
+    setup: Setup, fields: dict[str, Any], context_length: int | None
+) -> None:
+    async with serving(json.dumps([{"id": "a", **fields}]).encode()) as provider:
+        assert await upstream.models(setup.client, provider) == {"a": context_length}
 
 
 @pytest.mark.parametrize("body", [b"{}", b"<html>", b"[", b"5", b'{"data": {}}', b'["' + b"x" * 5_000_000 + b'"]'])

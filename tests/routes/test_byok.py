@@ -234,6 +234,8 @@ async def test_provider_with_models_offers_only_those(own: Own) -> None:
         "owned_by": "mine",
         "kind": "chat",
         "pricing": {"input_micros_per_million_tokens": 0, "output_micros_per_million_tokens": 0},
+        "context_length": None,
+        "capabilities": [],
         "provider": "mine",
         "byok": True,
     }
@@ -276,6 +278,14 @@ async def test_list_of_models_is_cached_for_a_minute(own: Own) -> None:
         not item["id"].startswith("mine/")
         for item in (await own.service.client.get("/v1/models", headers=await own.service.bearer())).json()["data"]
     )
+
+
+async def test_context_length_is_that_of_the_providers_list(own: Own) -> None:
+    own.upstream.models = ({"id": "ok", "max_model_len": 8192}, "tools")
+    listed = (await own.service.client.get("/v1/models", headers=own.headers)).json()["data"]
+    assert [model["context_length"] for model in listed if model["byok"]] == [8192, None]
+    shown = await own.service.client.get("/v1/models/mine/ok", headers=own.headers)
+    assert shown.json() in listed
 
 
 async def test_endless_list_of_models_is_cut(own: Own) -> None:

@@ -206,6 +206,10 @@ async def test_the_list_of_models_has_every_model_with_kind_and_pricing(service:
         "input_micros_per_million_tokens": 500_000,
         "output_micros_per_million_tokens": 1_500_000,
     }
+    assert {name for name, model in models.items() if model["capabilities"] == ["tools"]} == {
+        f"builtin/{name}" for name in ("assistant", "assistant-paid", "script")
+    }
+    assert {model["context_length"] for model in models.values() if model["kind"] == "chat"} == {4 * 1024 * 1024}
     missing = await service.client.get("/v1/models/no/such:model", headers=headers)
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "model_not_found")
 
@@ -218,7 +222,7 @@ async def test_alias_is_accepted_as_a_model_everywhere(config: Config, clocks: C
             name = "lab"
             base_url = "{upstream.base_url}"
             models = [
-                {{ id = "echo", aliases = ["gpt-5"] }},
+                {{ id = "echo", aliases = ["gpt-5"], capabilities = ["tools", "vision"], context_length = 8192 }},
                 {{ id = "status-503", aliases = ["broken"], fallback = "gpt-5" }},
                 {{ id = "ok", kind = "image", aliases = ["gpt-image"] }},
                 {{ id = "seconds-1", kind = "speech", aliases = ["tts-1"] }},
@@ -228,6 +232,8 @@ async def test_alias_is_accepted_as_a_model_everywhere(config: Config, clocks: C
             client, headers = service.client, bearer((await service.make_key(await service.bearer()))["key"])
             listed = {one["id"]: one for one in (await client.get("/v1/models", headers=headers)).json()["data"]}
             assert listed["gpt-5"] == {**listed["lab/echo"], "id": "gpt-5", "alias_of": "lab/echo"}
+            assert (listed["gpt-5"]["capabilities"], listed["gpt-5"]["context_length"]) == (["tools", "vision"], 8192)
+            assert (listed["lab/ok"]["capabilities"], listed["lab/ok"]["context_length"]) == ([], None)
             for name in ("gpt-5", "lab/echo"):
                 assert (await client.get(f"/v1/models/{name}", headers=headers)).json() == listed[name]
             assert (await client.get("/v1/models/gpt-6", headers=headers)).status_code == 404

@@ -116,7 +116,7 @@ class _Hangup(Exception):
 class ModelServer:
     """The server; `models` is what GET /v1/models lists."""
 
-    def __init__(self, port: int = 0, models: tuple[str, ...] = ("ok", "tools")) -> None:
+    def __init__(self, port: int = 0, models: tuple[str | dict[str, object], ...] = ("ok", "tools")) -> None:
         self.port = port
         self.models = models
         self.requests: list[Seen] = []
@@ -240,7 +240,8 @@ class _Answer:
 
     async def send(self) -> None:
         if self.seen.path.endswith("/models") and self.seen.method == "GET":
-            listed = [{"id": name, "object": "model", "created": 1, "owned_by": "tests"} for name in self.server.models]
+            names = [name if isinstance(name, dict) else {"id": name} for name in self.server.models]
+            listed = [{"object": "model", "created": 1, "owned_by": "tests", **entry} for entry in names]
             await self._reply(200, json.dumps({"object": "list", "data": listed}).encode())
         elif self.seen.path.endswith("/generated/picture.png"):
             await self._reply(200, model_media.PNG, content_type="image/png")

@@ -1,6 +1,6 @@
 """Shapes of models and of the caller's own providers."""
 
-from svc.inference.catalog import KIND, MODEL_NAME
+from svc.inference.catalog import CAPABILITIES, CONTEXT_LENGTH, KIND, MODEL_NAME
 from svc.routes.schemas.common import COUNT, SECONDS, TIMESTAMP, id_of
 from svc.server.interface import page_of
 from svc.shapes import boolean, by_type, json_object, list_of, nullable, one_of, string
@@ -28,6 +28,12 @@ MODEL = json_object(
         "owned_by": string.about("The provider, for clients of OpenAI's format.", "builtin"),
         "kind": one_of("chat", "image", "speech").about("What it generates. Only `chat` models can be used for chat."),
         "pricing": _PRICING.about(example=_FREE),
+        "context_length": nullable(CONTEXT_LENGTH).about(
+            "The most tokens of a request and its answer. Null means unknown.", 8192
+        ),
+        "capabilities": list_of(one_of(*CAPABILITIES)).about(
+            "Those that are known: it accepts images, it can call tools.", ["tools"]
+        ),
         "provider": string.about("`builtin`, a model server of the operator, or one of the caller's providers.", "builtin"),
         "byok": boolean.about("Whether requests use the caller's own key at a provider.", False),
     },
