@@ -22,6 +22,11 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "insufficient_funds": (402, "insufficient_funds_error", "The wallet does not cover this request. Add funds."),
     "session_required": (403, "permission_error", "This needs a session. Sign in instead of using an API key."),
     "pro_required": (403, "permission_error", "This needs a pro account. Add funds of at least 5 US dollars."),
+    "recent_sign_in_required": (
+        403,
+        "permission_error",
+        "Sign in with your identity provider again, and repeat this within 10 minutes.",
+    ),
     "signup_closed": (403, "permission_error", "Sign-up is closed. Ask the operator for an account."),
     "https_required": (403, "permission_error", "Use HTTPS. The proxy must send 'X-Forwarded-Proto: https'."),
     "address_not_allowed": (403, "permission_error", "This address is not allowed. Use a public one."),
@@ -38,6 +43,11 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "already_active": (409, "conflict_error", "One is already active. Close it first."),
     "already_verified": (409, "conflict_error", "This email address is already verified."),
     "already_ended": (409, "conflict_error", "It has already ended."),
+    "mail_not_set_up": (
+        409,
+        "conflict_error",
+        "This server cannot send the mail that confirms a new address. Ask its operator to set SVC_SMTP_URL.",
+    ),
     "last_identity": (409, "conflict_error", "This is the only way to sign in. Link another identity or set a password first."),
     "last_admin": (409, "conflict_error", "This is the only active administrator. Make another account an administrator first."),
     "quota_exceeded": (413, "invalid_request_error", "The account has no storage left. Delete something first."),

@@ -17,7 +17,8 @@ ROOT = Path(__file__).parent.parent
 SAMPLE = """
 INSERT INTO accounts (id, email, email_key, created_at)
     VALUES ('a', 'a@x', 'a@x', 1), ('b', 'b@x', 'b@x', 1), ('c', 'c@x', 'c@x', 1);
-INSERT INTO links VALUES (zeroblob(32), 'a', 'reset', 1, 2), (CAST(printf('%032d', 1) AS BLOB), 'b', 'verify', 0, 2);
+INSERT INTO links VALUES (zeroblob(32), 'a', 'reset', 1, 2, NULL, NULL),
+    (CAST(printf('%032d', 1) AS BLOB), 'b', 'undo', 0, 2, 'b@y', 'b@y');
 INSERT INTO api_keys VALUES ('k', 'a', zeroblob(32), 'svc-v1-aaa', 'laptop', 1, NULL, 0),
     ('l', 'b', CAST(printf('%032d', 1) AS BLOB), 'svc-v1-bbb', 'laptop', 1, 2, 0);
 INSERT INTO projects VALUES ('p', 'a', 'plans', '', 6, 1, 1), ('q', 'b', 'plans', '', NULL, 1, 1);
@@ -105,11 +106,16 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("links", "token_hash_sha256"): ["UPDATE links SET token_hash = zeroblob(31)"],
     ("links", "purpose_known"): ["UPDATE links SET purpose = 'session'"],
     ("links", "by_mail_bool"): ["UPDATE links SET by_mail = 2"],
-    ("links", "token_hash"): ["INSERT INTO links VALUES (zeroblob(32), 'c', 'reset', 1, 2)"],
+    ("links", "link_email_length"): ["UPDATE links SET email = 'x' WHERE email IS NOT NULL"],
+    ("links", "email_of_a_change"): [
+        "UPDATE links SET email_key = NULL",
+        "UPDATE links SET email = 'a@z', email_key = 'a@z' WHERE purpose = 'reset'",
+    ],
+    ("links", "token_hash"): ["INSERT INTO links VALUES (zeroblob(32), 'c', 'reset', 1, 2, NULL, NULL)"],
     ("links", "links_bounded"): [
         """
         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20)
-        INSERT INTO links SELECT CAST(printf('%032d', 100 + n) AS BLOB), 'a', 'reset', 1, 2 FROM numbers
+        INSERT INTO links SELECT CAST(printf('%032d', 100 + n) AS BLOB), 'a', 'reset', 1, 2, NULL, NULL FROM numbers
         """
     ],
     ("api_keys", "token_hash_sha256"): ["UPDATE api_keys SET token_hash = zeroblob(33) WHERE id = 'k'"],

@@ -75,6 +75,7 @@ class Account(NamedTuple):
             "admin": self.admin,
             "group": None,
             "status": self.status,
+            "has_password": self.has_password,
             "auth": auth,
         }
 
@@ -88,6 +89,8 @@ def add_account(
 ) -> Account:
     """Store a new account. In local posture the first one is an administrator. Raises ApiError `email_taken`."""
     account_id = new_id("user", now_seconds)
+    if _is_reserved(tx, email, account_id, now_seconds):
+        raise ApiError("email_taken", param="email")
     try:
         tx.execute(
             """
@@ -186,6 +189,39 @@ def mark_seen(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> No
     """Store when the account was last used, once in an hour."""
     query = "UPDATE accounts SET last_seen_at = ?1 WHERE id = ?2 AND ifnull(last_seen_at, 0) <= ?1 - ?3 AND deleting_at IS NULL"
     tx.execute(query, (now_seconds, account_id, SEEN_SECONDS))
+
+
+def replace_password(tx: sqlite3.Connection, account_id: str, before: str | None, password_hash: str) -> bool:
+    """Set another password hash; return False if the account's hash is not `before` any more."""
+    statement = "UPDATE accounts SET password_hash = ? WHERE id = ? AND password_hash IS ? AND deleting_at IS NULL"
+    return tx.execute(statement, (password_hash, account_id, before)).rowcount == 1
+
+
+def set_email(tx: sqlite3.Connection, account_id: str, email: str, verified_at: float | None, now_seconds: float) -> None:
+    """Give the account another address. Raises ApiError `email_taken`."""
+    try:
+        if _is_reserved(tx, email, account_id, now_seconds):
+            raise ApiError("email_taken")
+        tx.execute(
+            "UPDATE accounts SET email = ?, email_key = ?, email_verified_at = ? WHERE id = ? AND deleting_at IS NULL",
+            (email, lookalike_key(email), verified_at, account_id),
+        )
+    except sqlite3.IntegrityError:
+        raise ApiError("email_taken") from None
+
+
+def is_taken(conn: sqlite3.Connection, email: str, account_id: str, now_seconds: float) -> bool:
+    """Return whether another account has this address, or may get it back."""
+    other = account_by_email(conn, email)
+    return (other is not None and other.id != account_id) or _is_reserved(conn, email, account_id, now_seconds)
+
+
+def _is_reserved(conn: sqlite3.Connection, email: str, account_id: str, now_seconds: float) -> bool:
+    """Return whether another account could get this address back, by a link of svc/auth/links.py."""
+    query = """
+        SELECT EXISTS (SELECT 1 FROM links WHERE email_key = ? AND purpose = 'undo' AND expires_at > ? AND account_id <> ?)
+    """
+    return bool(conn.execute(query, (lookalike_key(email), now_seconds, account_id)).fetchone()[0])
 
 
 def verify_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> bool:

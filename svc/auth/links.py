@@ -1,22 +1,37 @@
-"""One-time links that set a new password or verify an email address. Only a hash of the secret part is stored."""
+"""One-time links that set a new password, or verify, change or restore an email address. Only a hash of the secret is stored."""
 
 import sqlite3
+from collections.abc import Collection
 from typing import NamedTuple
 
+from svc.auth.emails import lookalike_key
 from svc.auth.tokens import token_hash
 from svc.errors import ApiError
 from svc.ids import random_base62
 
-_SECONDS = {"reset": 3600, "verify": 24 * 3600}
+_SECONDS = {"reset": 3600, "verify": 24 * 3600, "change": 24 * 3600, "undo": 72 * 3600}
+# The links that become invalid when one of this purpose is used.
+_ENDED = {
+    "reset": ("reset", "change"),
+    "verify": ("verify",),
+    "change": ("reset", "verify", "change"),
+    "undo": ("reset", "verify", "change", "undo"),
+}
 _LENGTH = 43
 _VERIFIED, _UNVERIFIED = "p", "u"
 
 
 class Link(NamedTuple):
-    """`by_mail`: the link was mailed to the account's address, so its use verifies that address."""
+    """`by_mail`: the link was mailed to the account's address, so its use verifies that address.
+
+    `email` is the address that the account gets, for `change` and `undo`. Links of an account are numbered as they were made.
+    """
 
     account_id: str
+    purpose: str
     by_mail: bool
+    email: str | None
+    number: int
 
 
 def new_link_token(*, verified: bool) -> str:
@@ -27,16 +42,27 @@ def new_link_token(*, verified: bool) -> str:
     return random_base62(_LENGTH - 1) + (_VERIFIED if verified else _UNVERIFIED)
 
 
-def add_link(tx: sqlite3.Connection, account_id: str, purpose: str, token: str, *, by_mail: bool, now_seconds: float) -> bool:
-    """Store a link to `reset` (valid for an hour) or `verify` (a day); earlier links stay valid.
+def add_link(
+    tx: sqlite3.Connection,
+    account_id: str,
+    purpose: str,
+    token: str,
+    *,
+    by_mail: bool,
+    now_seconds: float,
+    email: str | None = None,
+) -> bool:
+    """Store a link to `reset` (valid for an hour), `verify`, `change` (a day) or `undo` (72 hours); earlier links stay valid.
 
     Return False if the account has too many links.
     """
+    key = None if email is None else lookalike_key(email)
     tx.execute("DELETE FROM links WHERE account_id = ? AND expires_at <= ?", (account_id, now_seconds))
     try:
         tx.execute(
-            "INSERT INTO links (token_hash, account_id, purpose, by_mail, expires_at) VALUES (?, ?, ?, ?, ?)",
-            (token_hash(token), account_id, purpose, by_mail, now_seconds + _SECONDS[purpose]),
+            "INSERT INTO links (token_hash, account_id, purpose, by_mail, expires_at, email, email_key) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (token_hash(token), account_id, purpose, by_mail, now_seconds + _SECONDS[purpose], email, key),
         )
     except sqlite3.IntegrityError as error:
         if str(error) != "links_count":
@@ -45,22 +71,35 @@ def add_link(tx: sqlite3.Connection, account_id: str, purpose: str, token: str, 
     return True
 
 
-def find_link(conn: sqlite3.Connection, purpose: str, token: str, now_seconds: float) -> Link:
+def find_link(conn: sqlite3.Connection, purposes: Collection[str], token: str, now_seconds: float) -> Link:
     """Return the link with this secret part. Raises ApiError `invalid_token` if it is used, expired or unknown."""
     row = conn.execute(
-        "SELECT account_id, by_mail FROM links WHERE token_hash = ? AND purpose = ? AND expires_at > ?",
-        (token_hash(token), purpose, now_seconds),
+        "SELECT account_id, purpose, by_mail, email, rowid FROM links WHERE token_hash = ? AND expires_at > ?",
+        (token_hash(token), now_seconds),
     ).fetchone()
-    if row is None:
+    if row is None or row["purpose"] not in purposes:
         raise ApiError("invalid_token", param="token")
-    return Link(row["account_id"], bool(row["by_mail"]))
+    return Link(row["account_id"], row["purpose"], bool(row["by_mail"]), row["email"], row["rowid"])
 
 
-def use_link(tx: sqlite3.Connection, purpose: str, token: str, now_seconds: float) -> Link:
-    """Return the link as `find_link`, and delete all links of the account for that purpose."""
-    link = find_link(tx, purpose, token, now_seconds)
-    tx.execute("DELETE FROM links WHERE account_id = ? AND purpose = ?", (link.account_id, purpose))
+def use_link(tx: sqlite3.Connection, purposes: Collection[str], token: str, now_seconds: float) -> Link:
+    """Return the link as `find_link`, and delete it with the links that its use makes invalid."""
+    link = find_link(tx, purposes, token, now_seconds)
+    end_links(tx, link.account_id, link.purpose, link.number)
     return link
+
+
+def end_links(tx: sqlite3.Connection, account_id: str, purpose: str, number: int = 0) -> None:
+    """Delete the account's links that are invalid after a link of `purpose` was used.
+
+    After an undo, the changes before the link with that number can still be undone: their addresses are the older ones.
+    """
+    ended = _ENDED[purpose]
+    tx.execute(
+        f"DELETE FROM links WHERE account_id = ? AND purpose IN ({', '.join('?' * len(ended))}) "  # noqa: S608 - only marks
+        "AND (purpose <> 'undo' OR rowid >= ?)",
+        (account_id, *ended, number),
+    )
 
 
 def delete_links(tx: sqlite3.Connection, account_id: str) -> None:

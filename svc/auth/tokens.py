@@ -21,6 +21,7 @@ from svc.shapes import Shape, refusal, text
 from svc.slices import run_some
 
 SESSION_SECONDS = 8 * 3600
+_BY_IDENTITY = "sso"
 KEY_PREFIX = "svc-v1-"
 KEY_LENGTH = 49
 _KEY_NAME = text(1_000, blank=False)
@@ -60,15 +61,22 @@ class ApiKey(NamedTuple):
         return {**self._asdict(), "created_at": timestamp(self.created_at), "last_used_at": last_used_at}
 
 
+class Session(NamedTuple):
+    """A session's account; `identity_at` is when an identity provider began it (Unix seconds), 0 for other sessions."""
+
+    account_id: str
+    identity_at: int
+
+
 async def load_jwt() -> None:
     """Import PyJWT in a thread, before a session is issued or read: with cryptography, the import is slow."""
     if "jwt" not in sys.modules:
         await asyncio.to_thread(import_module, "jwt")
 
 
-def issue_session(secret: bytes, account_id: str, now_seconds: float) -> str:
-    """Return a JWT for `account_id` that is valid for 8 hours."""
-    return _session(secret, account_id, int(now_seconds), new_id("ses", now_seconds))
+def issue_session(secret: bytes, account_id: str, now_seconds: float, *, by_identity: bool = False) -> str:
+    """Return a JWT for `account_id` that is valid for 8 hours. The prefix of its id says whether an identity signed in."""
+    return _session(secret, account_id, int(now_seconds), new_id(_BY_IDENTITY if by_identity else "ses", now_seconds))
 
 
 def _session(secret: bytes, account_id: str, issued_at: int, session_id: str) -> str:
@@ -78,8 +86,8 @@ def _session(secret: bytes, account_id: str, issued_at: int, session_id: str) ->
     return jwt.encode(claims, secret, algorithm="HS256")
 
 
-def session_account(secret: bytes, token: str, now_seconds: float) -> str | None:
-    """Return the account id of a session token, or None if the token is not valid.
+def read_session(secret: bytes, token: str, now_seconds: float) -> Session | None:
+    """Return the session of a token, or None if the token is not valid.
 
     A valid token is what is issued for its claims. That verifies signature, algorithm, header, claims, lifetime and base64.
     Raises ApiError `session_expired` after 8 hours.
@@ -96,7 +104,7 @@ def session_account(secret: bytes, token: str, now_seconds: float) -> str | None
         return None
     if now_seconds >= issued_at + SESSION_SECONDS:
         raise ApiError("session_expired")
-    return str(account_id)
+    return Session(account_id, issued_at if session_id.startswith(f"{_BY_IDENTITY}_") else 0)
 
 
 def new_key_token() -> str:

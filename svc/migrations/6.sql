@@ -92,3 +92,28 @@ BEGIN
     SELECT RAISE(ABORT, 'the audit log is append-only');
 END;
 -- End of the audit log.
+-- Links that change an account's email address, and links that undo such a change.
+CREATE TABLE new_links (
+    token_hash BLOB PRIMARY KEY CONSTRAINT token_hash_sha256 CHECK (length(token_hash) = 32),
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    purpose TEXT NOT NULL CONSTRAINT purpose_known CHECK (purpose IN ('reset', 'verify', 'change', 'undo')),
+    by_mail INTEGER NOT NULL CONSTRAINT by_mail_bool CHECK (by_mail IN (0, 1)),
+    expires_at REAL NOT NULL,
+    email TEXT CONSTRAINT link_email_length CHECK (length(email) BETWEEN 3 AND 254), -- the address that the account gets
+    email_key TEXT, -- as in accounts: an 'undo' link reserves its address
+    CONSTRAINT email_of_a_change CHECK ((email IS NOT NULL AND email_key IS NOT NULL) = (purpose IN ('change', 'undo')))
+) STRICT;
+
+INSERT INTO new_links SELECT token_hash, account_id, purpose, by_mail, expires_at, NULL, NULL FROM links;
+DROP TABLE links;
+ALTER TABLE new_links RENAME TO links;
+
+CREATE INDEX links_by_account ON links (account_id, expires_at);
+CREATE INDEX links_reserving ON links (email_key, expires_at) WHERE purpose = 'undo';
+
+-- Anyone can request links for a known address. At this limit no further one is made, and those already sent stay valid.
+CREATE TRIGGER links_bounded BEFORE INSERT ON links
+WHEN (SELECT count(*) FROM links WHERE account_id = NEW.account_id) >= 20
+BEGIN
+    SELECT RAISE(ABORT, 'links_count');
+END;

@@ -129,14 +129,14 @@ async def change_code(request: Request, body: SessionCode) -> Response:
     account = await state.db.read(accounts.account_by_id, account_id)
     if account is None:
         raise ApiError("invalid_token", param="code")
-    return await _session(request, account, 200)
+    return await _session(request, account, 200, by_identity=True)
 
 
-async def _session(request: Request, account: Account, status: int) -> Response:
+async def _session(request: Request, account: Account, status: int, *, by_identity: bool = False) -> Response:
     state = request.state
     add_log_fields(request, account=account.id)
     await tokens.load_jwt()
-    token = tokens.issue_session(state.derived_keys["session"], account.id, state.clock())
+    token = tokens.issue_session(state.derived_keys["session"], account.id, state.clock(), by_identity=by_identity)
     answer = reply(
         {
             "access_token": token,

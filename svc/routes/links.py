@@ -1,7 +1,7 @@
-"""One-time links in mails: they set a new password or verify an address.
+"""One-time links in mails: they set a new password, or verify, change or restore an address.
 
 POST /auth/password-reset -> mail -> /password-reset#TOKEN -> the page -> POST /auth/password-reset/confirm
-sign-up or POST /user/verify-email -> mail -> /verify-email#TOKEN -> the page -> POST /auth/verify-email
+sign-up, POST /user/verify-email or PATCH /user/me -> mail -> /verify-email#TOKEN -> the page -> POST /auth/verify-email
 """
 
 import sqlite3
@@ -48,6 +48,19 @@ To verify your email address, open this link within a day:
 If you did not create the account, do not open the link. To take over the
 account, use "Forgot your password?" at {base_url}
 """
+_CHANGED_TEXT = """\
+The email address of your account at
+{base_url}
+was changed, and mail for the account now goes to another address.
+
+If you changed it, ignore this mail. If not, {next_step}
+"""
+_UNDO_TEXT = """\
+open this link within 72 hours.
+It restores this address and sets a new password:
+
+{base_url}/password-reset#{token}"""
+_TO_NEW_PASSWORD, _TO_ADDRESS = ("reset", "undo"), ("verify", "change")
 _TOKEN = text(10_000, least=1).about("The part of the link after `#`.")
 
 
@@ -146,16 +159,19 @@ def _add_reset_link(tx: sqlite3.Connection, email: str, now_seconds: float) -> t
     "Set a new password",
     "With the one-time token of a link, valid for an hour. The account's other links become invalid. Limit: 10 a minute for an "
     "IP address. Open sessions end within 8 hours. A mailed link also verifies the address: the first time, all linked "
-    "identities are unlinked.",
+    "identities are unlinked. The link in the mail about a changed address also restores the address before, for 72 hours.",
     body=_CONFIRMATION,
     answers={204: Answer("The password is set.")},
-    errors=[Refusal("invalid_token", param="token", when="The link was used, is over an hour old, or is unknown."), STORAGE],
+    errors=[
+        Refusal("invalid_token", param="token", when="The link was used, has expired, or is unknown."),
+        STORAGE,
+    ],
 )
 async def confirm_password_reset(request: Request, body: PasswordResetConfirmation) -> Response:
     state = request.state
     token, password, delete_keys = body
     # Before the password is hashed, which is expensive.
-    link = await state.db.read(links.find_link, "reset", token, state.clock())
+    link = await state.db.read(links.find_link, _TO_NEW_PASSWORD, token, state.clock())
     password_hash = await state.passwords.hash(password)
     while delete_keys and await state.db.write(tokens.delete_some_keys, link.account_id):
         pass  # in short transactions, because there may be many keys
@@ -164,7 +180,9 @@ async def confirm_password_reset(request: Request, body: PasswordResetConfirmati
 
 
 def _reset(tx: sqlite3.Connection, token: str, password_hash: str, delete_keys: bool, now_seconds: float) -> None:
-    link = links.use_link(tx, "reset", token, now_seconds)
+    link = links.use_link(tx, _TO_NEW_PASSWORD, token, now_seconds)
+    if link.email is not None:  # not verified: what another person has linked since is deleted below
+        accounts.set_email(tx, link.account_id, link.email, None, now_seconds)
     accounts.set_password(tx, link.account_id, password_hash)
     if link.by_mail:
         verify_address(tx, link.account_id, now_seconds)
@@ -175,20 +193,51 @@ def _reset(tx: sqlite3.Connection, token: str, password_hash: str, delete_keys: 
 @describes(
     "verifyEmail",
     "Verify an email address",
-    "With the one-time token of a link, valid for a day. The first verification unlinks all linked identities.",
+    "With the one-time token of a link, valid for a day. The first verification unlinks all linked identities. A link that "
+    "`PATCH /user/me` has sent changes the account's address; the one before gets a link that undoes this for 72 hours.",
     body=_VERIFY_EMAIL,
     answers={204: Answer("The address is verified.")},
-    errors=[Refusal("invalid_token", param="token", when="The link was used, is over a day old, or is unknown."), STORAGE],
+    errors=[
+        Refusal("invalid_token", param="token", when="The link was used, is over a day old, or is unknown."),
+        Refusal("email_taken", when="Another account has the new address."),
+        Refusal("rate_limit_exceeded", when="The address was changed too often in 72 hours."),
+        STORAGE,
+    ],
 )
 async def verify_email(request: Request, body: VerifyEmail) -> Response:
-    await request.state.db.read(links.find_link, "verify", body.token, request.state.clock())
-    await request.state.db.write(_verify, body.token, request.state.clock())
+    state = request.state
+    await state.db.read(links.find_link, _TO_ADDRESS, body.token, state.clock())
+    undo = links.new_link_token(verified=False)
+    before = await state.db.write(_verify, body.token, undo, state.clock())
+    if before is not None and state.mail is not None:
+        state.mail.later(partial(_changed_message, state, state.mail, before, undo))
     return no_content()
 
 
-def _verify(tx: sqlite3.Connection, token: str, now_seconds: float) -> None:
-    link = links.use_link(tx, "verify", token, now_seconds)
-    verify_address(tx, link.account_id, now_seconds)
+def _verify(tx: sqlite3.Connection, token: str, undo: str, now_seconds: float) -> Account | None:
+    """Use the link. Return the account as it was, if its address is changed. Then `undo` restores the one before.
+
+    An address that was never verified may be that of a stranger, who must not get the account.
+    """
+    link = links.use_link(tx, _TO_ADDRESS, token, now_seconds)
+    before = accounts.account_by_id(tx, link.account_id)
+    if link.email is None or before is None:
+        verify_address(tx, link.account_id, now_seconds)
+        return None
+    accounts.set_email(tx, before.id, link.email, now_seconds, now_seconds)
+    if before.email_verified and not links.add_link(
+        tx, before.id, "undo", undo, by_mail=True, now_seconds=now_seconds, email=before.email
+    ):
+        raise ApiError("rate_limit_exceeded", "The address was changed too often. Try again in 3 days.")
+    return before
+
+
+async def _changed_message(state: State, mail: Mail, before: Account, undo: str) -> EmailMessage:
+    base_url = state.config.base_url
+    undo_text = _UNDO_TEXT.format(base_url=base_url, token=undo)
+    next_step = undo_text if before.email_verified else "contact the operator of the service."
+    text = _CHANGED_TEXT.format(base_url=base_url, next_step=next_step)
+    return mail.message(before.email, "Your email address was changed", text)
 
 
 @describes_account(

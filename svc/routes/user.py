@@ -8,10 +8,12 @@ from starlette.responses import Response
 
 from svc.auth import accounts, tokens
 from svc.auth.accounts import Account
+from svc.auth.emails import EMAIL
 from svc.config import Config
 from svc.db import Database
 from svc.deletion.account import delete_account
 from svc.errors import ApiError
+from svc.routes.credentials import CURRENT_PASSWORD, OWNER_REFUSALS, check_owner, request_email_change
 from svc.routes.schemas.accounts import API_KEY, NEW_API_KEY, SETTINGS, USER
 from svc.routes.schemas.common import NO_ROOM
 from svc.server.gate import Caller
@@ -29,6 +31,8 @@ _KEY = item_id("key_id", "key", "key")
 
 class UserChanges(NamedTuple):
     name: Annotated[str | Absent | None, accounts.PERSON_NAME] = ABSENT
+    email: Annotated[str | Absent, EMAIL] = ABSENT
+    current_password: Annotated[str | None, CURRENT_PASSWORD] = None
 
 
 class DeleteUser(NamedTuple):
@@ -67,7 +71,7 @@ _WRONG_EMAIL = Refusal("invalid_value", "confirm must be the email address of th
 _WRONG_PASSWORD = Refusal("invalid_credentials", "The password is wrong.", "password")
 _WRONG_MODEL = Refusal("invalid_value", "default_model must be a chat model of GET /v1/models, or null.", "default_model")
 NEW_KEY = record("CreateApiKeyRequest", NewKey, example={"name": "my laptop"})
-_USER_CHANGES = record("UpdateUserRequest", UserChanges, "Missing fields do not change.", example={"name": "Ada Lovelace"})
+_USER_CHANGES = record("UpdateUserRequest", UserChanges, "Missing fields do not change.")
 
 
 @describes("getMe", "Show the account", answers={200: Answer("The caller's account.", USER)})
@@ -75,10 +79,31 @@ async def show_me(request: Request, caller: Caller) -> Response:
     return reply((await caller.account(request.state.db)).as_json(caller.auth))
 
 
-@describes("updateMe", "Change the name", body=_USER_CHANGES, answers={200: Answer("The changed account.", USER)})
+@describes(
+    "updateMe",
+    "Change the name or the email address",
+    "Only the owner can change the address, in a session and with the password. A link is mailed to the new address; opening it "
+    "changes the account's address. The answer is the same if another account has the address. Limit: 3 changes of address an "
+    "hour.",
+    body=_USER_CHANGES,
+    examples={
+        "name": ("The name", {"name": "Ada Lovelace"}),
+        "email": ("The address", {"email": "ada@new.example", "current_password": "correct horse battery"}),
+    },
+    answers={200: Answer("The changed account.", USER), 202: Answer("A link was mailed to the new address.", USER)},
+    errors=[
+        Refusal("session_required", when="An API key cannot change the address."),
+        Refusal("mail_not_set_up"),
+        *OWNER_REFUSALS,
+    ],
+)
 async def change_me(request: Request, caller: Caller, body: UserChanges) -> Response:
-    account = await request.state.db.write(accounts.update_account, caller.id, given(body))
-    return reply(account.as_json(caller.auth))
+    name, email, current_password = body
+    if not isinstance(email, Absent):
+        await request_email_change(request.state, caller, email, current_password)
+    changes = {} if isinstance(name, Absent) else {"name": name}
+    account = await request.state.db.write(accounts.update_account, caller.id, changes)
+    return reply(account.as_json(caller.auth), 200 if isinstance(email, Absent) else 202)
 
 
 @describes(
@@ -102,13 +127,9 @@ async def change_me(request: Request, caller: Caller, body: UserChanges) -> Resp
 )
 async def delete_me(request: Request, caller: Caller, body: DeleteUser) -> Response:
     state = request.state
-    state.limits.take_by_account("delete_account", caller.id)
     account = await caller.account(state.db)
     if account.has_password:
-        password = string.check(body.password, "password")
-        stored = await state.db.read(accounts.password_hash, caller.id)
-        if len(password) > accounts.PASSWORD_LENGTH[1] or not await state.passwords.matches(password, stored, login=False):
-            raise _WRONG_PASSWORD.error()
+        await check_owner(state, caller, body.password, _WRONG_PASSWORD)
     elif body.confirm != account.email:
         raise _WRONG_EMAIL.error()
     await delete_account(state.db, state.drain, caller.id, caller.id, state.clock())

@@ -69,13 +69,17 @@ _RATE_LIMIT_HEADERS = {
 
 @dataclass(slots=True, eq=False)
 class Caller:
-    """The account that sent a request, as it is now. `auth` is how: `session`, `api_key` or LINK. `key_id` is the key's."""
+    """The account that sent a request, as it is now. `auth` is how: `session`, `api_key` or LINK. `key_id` is the key's.
+
+    `identity_at` is when an identity provider began the session (Unix seconds), else 0.
+    """
 
     id: str
     tier: str
     default_model: str | None
     auth: str
     key_id: str | None = None
+    identity_at: int = 0
 
     async def account(self, db: Database) -> Account:
         """Return the account as it is now. Raises ApiError `invalid_api_key` if it has been deleted."""
@@ -141,8 +145,9 @@ def signed_in(handler: Handler) -> Endpoint:
             if token.startswith(tokens.KEY_PREFIX):  # no JWT has this prefix
                 raise ApiError("invalid_api_key")
             await tokens.load_jwt()
-            session_id = tokens.session_account(state.derived_keys["session"], token, state.clock())
-            caller = await _caller(state, session_id, "session")
+            session = tokens.read_session(state.derived_keys["session"], token, state.clock())
+            caller = await _caller(state, session and session.account_id, "session")
+            caller.identity_at = session.identity_at if session else 0
         else:
             holder = state.db.look_up(tokens.holder_of, hashed)
             if holder is None:

@@ -15,7 +15,8 @@ CHAT_PER_MINUTE = {"free": 20, "pro": 120}
 _MOST_CALLERS = 30_000
 _BY_ACCOUNT = {  # admissions in so many seconds
     "verify_email": (3, 3600),
-    "delete_account": (5, 60),  # each attempt is a guess at the password
+    "owner": (5, 60),  # each attempt is a guess at the password
+    "change_email": (3, 3600),
     "checkout": (20, 3600),
     "ask_provider": (30, 60),  # connects to a host that the account names
 }

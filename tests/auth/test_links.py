@@ -36,7 +36,7 @@ def test_link_token_has_43_characters_and_only_its_hash_is_stored(conn: sqlite3.
     token = tokens.pop()
     add(conn, token)
     assert token not in "\n".join(conn.iterdump())
-    assert links.find_link(conn, "reset", token, NOW) == links.Link(ada(conn), True)
+    assert links.find_link(conn, ["reset"], token, NOW) == links.Link(ada(conn), "reset", True, None, 1)
 
 
 def test_using_a_link_deletes_all_links_of_its_purpose(conn: sqlite3.Connection) -> None:
@@ -44,24 +44,24 @@ def test_using_a_link_deletes_all_links_of_its_purpose(conn: sqlite3.Connection)
         add(conn, token, purpose)
     for purpose, token in (("verify", "a"), ("reset", "c"), ("reset", "d")):
         with pytest.raises(ApiError):
-            links.use_link(conn, purpose, token, NOW)
-    links.use_link(conn, "reset", "a", NOW)
+            links.use_link(conn, [purpose], token, NOW)
+    links.use_link(conn, ["reset"], "a", NOW)
     with pytest.raises(ApiError):
-        links.use_link(conn, "reset", "b", NOW)
-    assert links.use_link(conn, "verify", "c", NOW).account_id == ada(conn)
+        links.use_link(conn, ["reset"], "b", NOW)
+    assert links.use_link(conn, ["verify"], "c", NOW).account_id == ada(conn)
 
 
 @pytest.mark.parametrize(("purpose", "seconds"), [("reset", 3600), ("verify", 86_400)])
 def test_link_expires(conn: sqlite3.Connection, purpose: str, seconds: int) -> None:
     add(conn, "a", purpose)
-    assert links.find_link(conn, purpose, "a", NOW + seconds - 1)
+    assert links.find_link(conn, [purpose], "a", NOW + seconds - 1)
     with pytest.raises(ApiError) as refused:
-        links.find_link(conn, purpose, "a", NOW + seconds)
+        links.find_link(conn, [purpose], "a", NOW + seconds)
     assert refused.value.code == "invalid_token"
 
 
 def test_account_has_at_most_20_valid_links(conn: sqlite3.Connection) -> None:
     assert [add(conn, str(number)) for number in range(21)] == [True] * 20 + [False]
-    assert links.find_link(conn, "reset", "0", NOW)
+    assert links.find_link(conn, ["reset"], "0", NOW)
     assert add(conn, "later", now=NOW + 3600)
     assert conn.execute("SELECT count(*) FROM links").fetchone()[0] == 1

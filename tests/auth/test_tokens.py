@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.auth import tokens
-from svc.auth.tokens import SESSION_SECONDS, is_well_formed_key, issue_session, key_hash, new_key_token, session_account
+from svc.auth.tokens import SESSION_SECONDS, is_well_formed_key, issue_session, key_hash, new_key_token, read_session
 from svc.errors import ApiError
 from svc.schema import SCHEMA, connect
 from tests.support.databases import prepare
@@ -44,7 +44,7 @@ def signed(header: Any, claims: Any, secret: bytes = SECRET, digest: str = "sha2
 
 
 def ours(token: str, now: float = NOW) -> bool:
-    return session_account(SECRET, token, now) is not None
+    return read_session(SECRET, token, now) is not None
 
 
 HEADER = {"alg": "HS256", "typ": "JWT"}
@@ -60,13 +60,13 @@ def claims(**changes: Any) -> dict[str, Any]:
 
 @given(st.floats(0, SESSION_SECONDS - 1))
 def test_session_is_valid_for_8_hours(later: float) -> None:
-    assert session_account(SECRET, TOKEN, NOW + later) == "user_a"
+    assert read_session(SECRET, TOKEN, NOW + later) == ("user_a", 0)
 
 
 @given(st.floats(SESSION_SECONDS, 1e9))
 def test_after_8_hours_a_session_has_expired(later: float) -> None:
     with pytest.raises(ApiError) as caught:
-        session_account(SECRET, TOKEN, NOW + later)
+        read_session(SECRET, TOKEN, NOW + later)
     assert caught.value.code == "session_expired"
 
 
@@ -150,7 +150,7 @@ def test_rsa_and_hmac_are_not_confused() -> None:
     key = rsa.generate_private_key(65537, 2048)
     public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     assert not ours(jwt.encode(claims(), key, algorithm="RS256"))
-    assert session_account(public[:64], signed(HEADER, claims(), public), NOW) is None
+    assert read_session(public[:64], signed(HEADER, claims(), public), NOW) is None
     assert not ours(signed(HEADER, claims(), public))
 
 

@@ -60,7 +60,7 @@ REFERENCES: dict[tuple[str, str], dict[str, str]] = {
 # Routes that take no id of anything that an account has.
 WITHOUT_REFERENCES = """
     POST /auth/signup, POST /auth/login, POST /auth/logout, POST /auth/password-reset, POST /auth/password-reset/confirm,
-    POST /auth/verify-email, POST /user/verify-email,
+    POST /auth/verify-email, POST /user/verify-email, POST /user/password,
     GET /auth/oauth, GET /auth/oauth/{provider}, GET /auth/oauth/{provider}/callback, POST /auth/oauth/session,
     GET /user/me, PATCH /user/me, DELETE /user/me, GET /user/settings, GET /user/api-keys, POST /user/api-keys,
     POST /user/identities/{identity}, GET /user/export, POST /user/providers, POST /projects, POST /support/conversations,

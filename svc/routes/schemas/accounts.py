@@ -19,6 +19,7 @@ USER = json_object(
         "admin": boolean.about("Whether the caller is an administrator.", False),
         "group": nullable(string).about("The group that selects the models and the allowance. Null means no group.", "research"),
         "status": one_of("active", "suspended"),
+        "has_password": boolean.about("Whether the account has a password. Without one it signs in with an identity provider."),
         "auth": one_of("session", "api_key").about("The kind of token of this request."),
     },
     "The caller's account.",
