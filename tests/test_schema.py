@@ -38,8 +38,8 @@ INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 0, 0, 0.5, 100, 1, 
     (2, 'z', 'b', NULL, NULL, 0, 1, NULL, NULL, 1, 1);
 INSERT INTO messages VALUES (1, 'm1', 'a', 'y', NULL, 'user', 'hello', NULL, 1, 0),
     (2, 'm2', 'b', NULL, 's', 'assistant', 'hi', 'm', 1, 0);
-INSERT INTO branches VALUES ('a', 'y', 0, NULL, NULL, 0, 1, 0), ('a', 'y', 1, 0, 1, NULL, NULL, 2),
-    ('b', 'z', 0, NULL, NULL, 0, 2, 2);
+INSERT INTO branches VALUES ('a', 'y', 0, NULL, NULL, NULL, 1, 0), ('a', 'y', 1, 0, 'm3', 'm1', 3, 3),
+    ('b', 'z', 0, NULL, NULL, NULL, 2, 2);
 INSERT INTO fresh_words VALUES ('a', '0000000080', 1, char(10) || 'hello' || char(10)), ('b', '0000000100', 1, 'hi');
 INSERT INTO word_runs VALUES (1, 'b', 2, NULL), (2, 'a', 1, 3), (3, 'a', 2, NULL);
 INSERT INTO word_blocks VALUES (1, 'hi 0000000100', x'00'), (2, 'hello 0000000080', x'00');
@@ -259,15 +259,18 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("answers", "reasoning_length"): ["UPDATE answers SET reasoning = printf('%200001d', 1)"],
     ("answers", "memory_form"): ["UPDATE answers SET memory = '{}'"],
     ("messages", "message_branch_range"): [f"UPDATE messages SET branch = {number}" for number in (-1, 1001)],
-    ("branches", "branch_range"): [f"UPDATE branches SET branch = {number}, parent = NULL" for number in (-1, 1001)],
+    ("branches", "branch_range"): ["UPDATE branches SET branch = -1", "UPDATE branches SET branch = 1001 WHERE branch = 1"],
     ("branches", "parent_before"): ["UPDATE branches SET parent = 1 WHERE branch = 1"],
-    ("branches", "replaces_in_parent"): [
-        "UPDATE branches SET replaces = NULL WHERE branch = 1",
-        "UPDATE branches SET replaces = 1",
+    ("branches", "version_of_another"): ["UPDATE branches SET replaces_id = first_id WHERE branch = 1"],
+    ("branches", "last_not_negative"): ["UPDATE branches SET last = -1"],
+    ("branches", "shown_to_not_negative"): ["UPDATE branches SET shown_to = -1"],
+    ("branches", "branch_of_versions"): [
+        *(f"UPDATE branches SET {column} = NULL WHERE branch = 1" for column in ("parent", "first_id", "replaces_id")),
+        "UPDATE branches SET first_id = 'm1' WHERE branch = 0",
     ],
-    ("branches", "last_after_first"): ["UPDATE branches SET first = 3, last = 2"],
-    ("branches", "shown_to_range"): ["UPDATE branches SET shown_to = -1"],
-    ("branches", "account_id, conversation_id, branch"): ["UPDATE branches SET branch = 0, parent = NULL, replaces = NULL"],
+    ("branches", "account_id, conversation_id, branch"): [
+        "INSERT INTO branches VALUES ('a', 'y', 0, NULL, NULL, NULL, 1, 0)",
+    ],
     ("messages", "id"): ["UPDATE messages SET id = 'm1'"],
     ("support_conversations", "support_status_known"): ["UPDATE support_conversations SET status = 'open' WHERE id = 'u'"],
     ("support_conversations", "subject_form"): [

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 from svc import quota
-from svc.content import history
+from svc.content import history, versions
 from svc.content.fulltext import CHUNKS, TITLES
 from svc.content.projects import missing_owner
 from svc.db import Page, page, row_by_id
@@ -20,6 +20,9 @@ TEMPERATURE = nullable(number(0, 2)).about("Of session chats whose request has n
 MAX_OUTPUT_TOKENS = nullable(integer(1, 2**31 - 1)).about(
     "The limit of session chats whose request has none. Null: the model's own."
 )
+_CURRENT = string.about(
+    "A message of the conversation. Its branch is shown, up to the newest message that follows it. Ignored in a new conversation."
+)
 _TITLE = nullable(label(TITLE_LENGTH)).about("Not blank, without control characters. Null: taken from the first message.")
 
 
@@ -31,6 +34,7 @@ class ConversationFields(NamedTuple):
     pinned: Annotated[bool | Absent, boolean.about("Whether it comes before all that are not pinned.")] = ABSENT
     temperature: Annotated[float | Absent | None, TEMPERATURE] = ABSENT
     max_output_tokens: Annotated[int | Absent | None, MAX_OUTPUT_TOKENS] = ABSENT
+    current_message_id: Annotated[str | Absent, _CURRENT] = ABSENT
 
 
 class NewMessage(NamedTuple):
@@ -141,11 +145,15 @@ def change_conversation(
 ) -> Conversation:
     """Set the checked fields and return the conversation. Only a new title or project counts as use.
 
-    Raises ApiError `not_found`, with the param `project_id` if it is the project.
+    `current_message_id` shows the branch of that message. Raises ApiError `not_found`, with the param `project_id` or
+    `current_message_id` for these.
     """
     before = conversation_by_id(tx, account_id, conversation_id)
     if not changes:
         return before
+    if "current_message_id" in changes:
+        current = history.message_by_id(tx, account_id, conversation_id, changes["current_message_id"], "current_message_id")
+        versions.show(tx, account_id, conversation_id, current.number, current.branch)
     updated_at = before.updated_at if changes.keys().isdisjoint(("title", "project_id")) else now_seconds
     values = {**before._asdict(), **changes, "updated_at": updated_at}
     renamed = values["title"] != before.title
@@ -177,7 +185,7 @@ def add_message(
     content: str,
     now_seconds: float,
     model: str | None = None,
-    replaces: int | None = None,
+    replaces: str | None = None,
     room_reserved: bool = False,
 ) -> history.Message:
     """Add a message and return it. It gives a title to a conversation without one.

@@ -46,22 +46,22 @@ def add_message(
     conversation_id: str | None = None,
     run_id: str | None = None,
     model: str | None = None,
-    replaces: int | None = None,
+    replaces: str | None = None,
 ) -> Message:
     """Store a message of a conversation or an agent run, its first million characters, and return it.
 
-    It follows the newest message of the conversation's current branch, or is a new version of the message with the number
-    `replaces`. Raises ApiError `quota_exceeded` for too many versions, and sqlite3.IntegrityError if the conversation or the
-    account was deleted.
+    It follows the newest message of the conversation's current branch, or is a new version of the message with the id `replaces`.
+    Raises ApiError `quota_exceeded` for too many versions, and sqlite3.IntegrityError if the conversation or the account was
+    deleted.
     """
     # A model's answer may hold half an emoji, which UTF-8 cannot encode.
     content = _SURROGATE.sub("?", content[:MESSAGE_LENGTH])
-    branch = 0
+    branch, message_id = 0, new_id("msg", now_seconds)
     if conversation_id is not None and replaces is not None:
-        branch = versions.begin(tx, account_id, conversation_id, replaces)
+        branch = versions.begin(tx, account_id, conversation_id, replaces, message_id)
     elif conversation_id is not None:
         branch = versions.current(tx, account_id, conversation_id)
-    row = (new_id("msg", now_seconds), account_id, conversation_id, run_id, role, content, model, now_seconds, branch)
+    row = (message_id, account_id, conversation_id, run_id, role, content, model, now_seconds, branch)
     added = tx.execute(
         """
         INSERT INTO messages (id, account_id, conversation_id, run_id, role, content, model, created_at, branch)
@@ -82,11 +82,19 @@ def messages_page(
     return rows.of(lambda row: Message(**row))
 
 
-def messages_after(conn: sqlite3.Connection, account_id: str, conversation_id: str, number: int) -> list[Message]:
-    """Return a conversation's next messages after `number`, oldest first: up to a million characters and one message."""
+def messages_after(
+    conn: sqlite3.Connection, account_id: str, conversation_id: str, number: int, *, current: bool
+) -> list[Message]:
+    """Return a conversation's next messages after `number`, oldest first: up to a million characters and one message.
+
+    They are those on the current branch, or with `current` False all others.
+    """
     found, characters = [], 0
-    statement = "SELECT * FROM messages WHERE account_id = ? AND conversation_id = ? AND number > ? ORDER BY number"
-    for row in conn.execute(statement, (account_id, conversation_id, number)):
+    statement = """
+        SELECT * FROM messages WHERE account_id = ?1 AND conversation_id = ?2 AND number > ?3
+            AND EXISTS (SELECT 1 FROM current_messages WHERE account_id = ?1 AND number = messages.number) = ?4 ORDER BY number
+        """
+    for row in conn.execute(statement, (account_id, conversation_id, number, current)):
         found.append(Message(**row))
         characters += len(row["content"]) + _ROW_CHARACTERS
         if characters > _READ_CHARACTERS:

@@ -132,7 +132,7 @@ def keep(
         conversations.add_conversation(tx, account_id, asked_at, conversation_id=conversation_id, room_reserved=True)
     add = partial(conversations.add_message, tx, account_id, conversation_id, room_reserved=True)
     replaced = exchange.replaces
-    replaces = replaced.number if replaced else None
+    replaces = replaced.id if replaced else None
     if exchange.continues and _newest_is(tx, exchange):
         replaces = None
     elif replaced.role != "assistant" if replaced else exchange.question.strip():

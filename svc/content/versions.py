@@ -5,9 +5,6 @@ message that the next branch of the path replaces, or not at all. So another pat
 """
 
 import sqlite3
-from collections.abc import Iterable
-
-import orjson
 
 from svc.errors import ApiError
 
@@ -23,38 +20,38 @@ def current(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> 
     return row[0] if row else 0
 
 
-def begin(tx: sqlite3.Connection, account_id: str, conversation_id: str, replaced: int) -> int:
-    """Begin and show a branch for a new version of the message with the number `replaced`, and return it.
+def begin(tx: sqlite3.Connection, account_id: str, conversation_id: str, replaced_id: str, version_id: str) -> int:
+    """Begin and show a branch with a new version of a message, and return it.
 
-    The caller adds the version in the same transaction. Raises ApiError `quota_exceeded` after 1,000 versions.
+    The caller adds the version in the same transaction. Raises ApiError `not_found`, and `quota_exceeded` after 1,000 versions.
     """
-    values = {"account_id": account_id, "conversation_id": conversation_id, "replaced": replaced, "whole": _WHOLE}
+    values = {"account_id": account_id, "conversation_id": conversation_id, "whole": _WHOLE}
     tx.execute(
         """
-        INSERT OR IGNORE INTO branches (account_id, conversation_id, branch, first, last, shown_to)
-        SELECT account_id, conversation_id, 0, 0, max(number), :whole
+        INSERT OR IGNORE INTO branches (account_id, conversation_id, branch, last, shown_to)
+        SELECT account_id, conversation_id, 0, max(number), :whole
         FROM messages WHERE account_id = :account_id AND conversation_id = :conversation_id
         """,
         values,
     )
     try:
-        row = tx.execute(
+        branch: int = tx.execute(
             """
-            INSERT INTO branches (account_id, conversation_id, branch, parent, replaces, shown_to)
+            INSERT INTO branches (account_id, conversation_id, branch, parent, first_id, replaces_id, shown_to)
             SELECT account_id, conversation_id,
                 (SELECT max(branch) + 1 FROM branches WHERE account_id = :account_id AND conversation_id = :conversation_id),
-                iif(first = number, parent, branch), iif(first = number, replaces, number), 0
+                iif(first_id IS id, parent, branch), :version_id, iif(first_id IS id, replaces_id, id), 0
             FROM messages JOIN branches USING (account_id, conversation_id, branch)
-            WHERE account_id = :account_id AND conversation_id = :conversation_id AND number = :replaced
+            WHERE account_id = :account_id AND conversation_id = :conversation_id AND id = :replaced_id
             RETURNING branch
             """,
-            values,
-        ).fetchone()
+            {**values, "replaced_id": replaced_id, "version_id": version_id},
+        ).fetchall()[0][0]
+    except IndexError:
+        raise ApiError("not_found", "There is no such message in this conversation.") from None
     except sqlite3.IntegrityError:
-        reason = "This conversation has 1,000 replaced messages. Begin a new conversation."
-        raise ApiError("quota_exceeded", reason, param="x-service-replaces") from None
-    _show(tx, account_id, conversation_id, row["branch"])
-    branch: int = row["branch"]
+        raise ApiError("quota_exceeded", "This conversation has 1,000 replaced messages. Begin a new one.") from None
+    _show(tx, account_id, conversation_id, branch)
     return branch
 
 
@@ -62,10 +59,13 @@ def show(tx: sqlite3.Connection, account_id: str, conversation_id: str, number: 
     """Show the path that ends in the newest message after the message `number` of `branch`, or in that message."""
     following: dict[int, int] = {}
     for row in tx.execute(
-        "SELECT branch, parent, replaces, last FROM branches WHERE account_id = ? AND conversation_id = ? ORDER BY branch",
+        """
+        SELECT branches.branch, parent, last, number FROM branches LEFT JOIN messages ON id = replaces_id
+        WHERE branches.account_id = ? AND branches.conversation_id = ? ORDER BY branches.branch
+        """,
         (account_id, conversation_id),
     ):
-        leaves_after = row["parent"] in following and (row["parent"] != branch or row["replaces"] > number)
+        leaves_after = row["parent"] in following and (row["parent"] != branch or row["number"] > number)
         if row["branch"] == branch or leaves_after:
             following[row["branch"]] = row["last"]
     if following:
@@ -82,8 +82,9 @@ def _show(tx: sqlite3.Connection, account_id: str, conversation_id: str, branch:
         """
         WITH RECURSIVE path (place, ends) AS (
             SELECT :branch, :whole
-            UNION ALL SELECT parent, replaces - 1 FROM path JOIN branches ON branch = place
-            WHERE account_id = :account_id AND conversation_id = :conversation_id AND parent IS NOT NULL)
+            UNION ALL SELECT parent, number - 1
+            FROM path JOIN branches ON branches.branch = place JOIN messages ON id = replaces_id
+            WHERE branches.account_id = :account_id AND branches.conversation_id = :conversation_id)
         UPDATE branches SET shown_to = ends FROM path
         WHERE account_id = :account_id AND conversation_id = :conversation_id AND branch = place
         """,
@@ -91,22 +92,12 @@ def _show(tx: sqlite3.Connection, account_id: str, conversation_id: str, branch:
     )
 
 
-def versions_of(conn: sqlite3.Connection, account_id: str, conversation_id: str, numbers: Iterable[int]) -> dict[int, list[str]]:
-    """Return the ids of all versions, oldest first, of those messages among `numbers` that have several."""
-    versions: dict[int, list[int]] = {}
-    for first, replaces in conn.execute(
-        "SELECT first, replaces FROM branches WHERE account_id = ? AND conversation_id = ? AND branch > 0 ORDER BY branch",
+def versions_of(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> dict[str, list[str]]:
+    """Return the ids of all versions, oldest first, of each message of the conversation that has several."""
+    versions: dict[str, list[str]] = {}
+    for first_id, replaces_id in conn.execute(
+        "SELECT first_id, replaces_id FROM branches WHERE account_id = ? AND conversation_id = ? AND branch > 0 ORDER BY branch",
         (account_id, conversation_id),
     ):
-        versions.setdefault(replaces, [replaces]).append(first)
-    groups = {number: group for group in versions.values() for number in group}
-    wanted = {number: groups[number] for number in numbers if number in groups}
-    ids = dict(
-        conn.execute(
-            "SELECT number, id FROM messages WHERE account_id = ? AND number IN (SELECT value FROM json_each(?))",
-            (account_id, orjson.dumps([number for group in wanted.values() for number in group]).decode()),
-        ).fetchall()
-        if wanted
-        else ()
-    )
-    return {number: [ids[version] for version in group] for number, group in wanted.items()}
+        versions.setdefault(replaces_id, [replaces_id]).append(first_id)
+    return {message_id: group for group in versions.values() for message_id in group}

@@ -27,17 +27,19 @@ CREATE TABLE branches (
     conversation_id TEXT NOT NULL,
     branch INTEGER NOT NULL CONSTRAINT branch_range CHECK (branch BETWEEN 0 AND 1000),
     parent INTEGER CONSTRAINT parent_before CHECK (ifnull(parent, -1) < branch), -- the branch that it leaves; NULL for 0
-    replaces INTEGER CONSTRAINT replaces_in_parent CHECK ((replaces IS NULL) = (parent IS NULL)), -- the first version's number
-    first INTEGER, -- the numbers of its messages; NULL until it has one
-    last INTEGER CONSTRAINT last_after_first CHECK (last >= first),
-    shown_to INTEGER NOT NULL CONSTRAINT shown_to_range CHECK (shown_to >= 0), -- the last number that is shown; 0 if none
+    first_id TEXT, -- its first message; NULL for 0
+    replaces_id TEXT CONSTRAINT version_of_another CHECK (replaces_id <> first_id), -- the first version of its first message
+    last INTEGER NOT NULL DEFAULT 0 CONSTRAINT last_not_negative CHECK (last >= 0), -- the number of its newest message
+    shown_to INTEGER NOT NULL CONSTRAINT shown_to_not_negative CHECK (shown_to >= 0), -- the last number that is shown; 0 if none
     PRIMARY KEY (account_id, conversation_id, branch),
+    CONSTRAINT branch_of_versions CHECK (
+        (parent IS NULL) = (branch = 0) AND (first_id IS NULL) = (branch = 0) AND (replaces_id IS NULL) = (branch = 0)),
     FOREIGN KEY (account_id, conversation_id) REFERENCES conversations (account_id, id) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 
 CREATE TRIGGER messages_extend_their_branch AFTER INSERT ON messages WHEN NEW.conversation_id IS NOT NULL
 BEGIN
-    UPDATE branches SET first = ifnull(first, NEW.number), last = NEW.number
+    UPDATE branches SET last = NEW.number
     WHERE account_id = NEW.account_id AND conversation_id = NEW.conversation_id AND branch = NEW.branch;
 END;
 

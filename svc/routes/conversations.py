@@ -16,11 +16,11 @@ from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND
 from svc.routes.schemas.content import CONVERSATION, CONVERSATION_LIST, MESSAGE, MESSAGE_LIST
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Content, Section, header, item_id, parameter
+from svc.server.interface import Answer, Content, Refusal, Section, header, item_id, parameter
 from svc.server.state import Request
 from svc.server.streamed import Streamed
 from svc.server.web import listing, no_content, page_after, page_limit, read_page, reply
-from svc.shapes import given, string, text
+from svc.shapes import ABSENT, given, string, text
 
 describes = Section("Conversations").describes
 _WORDS = text(search.QUERY_LENGTH)
@@ -36,7 +36,8 @@ _CONVERSATION = item_id("conversation_id", "conversation", "conv")
 )
 async def create_conversation(request: Request, caller: Caller, body: ConversationFields) -> Response:
     state = request.state
-    conversation = await state.db.write(conversations.add_conversation, caller.id, state.clock(), **given(body))
+    fields = given(body._replace(current_message_id=ABSENT))
+    conversation = await state.db.write(conversations.add_conversation, caller.id, state.clock(), **fields)
     return reply(conversation.as_json(), 201)
 
 
@@ -80,10 +81,10 @@ async def show_conversation(request: Request, caller: Caller) -> Response:
     "updateConversation",
     "Change a conversation",
     body=CONVERSATION_FIELDS,
-    examples={"title": {"title": "Trains to Zürich"}},
+    examples={"title": {"title": "Trains to Zürich"}, "version": {"current_message_id": "msg_01m3250v3vn4qvxnatpwzmywwn"}},
     parameters=[_CONVERSATION],
     answers={200: Answer("The changed conversation.", CONVERSATION)},
-    errors=[PROJECT_NOT_FOUND],
+    errors=[PROJECT_NOT_FOUND, Refusal("not_found", "There is no such message in this conversation.", "current_message_id")],
 )
 async def change_conversation(request: Request, caller: Caller, body: ConversationFields) -> Response:
     state, conversation_id = request.state, request.path_params["conversation_id"]
@@ -108,7 +109,9 @@ async def delete_conversation(request: Request, caller: Caller) -> Response:
 @describes(
     "exportConversation",
     "Export a conversation as Markdown",
-    "The title, then each message with its role, model and time, oldest first.",
+    "The title, then each message of the current branch with its role, model and time, oldest first. All other messages follow "
+    "under the heading `# Other versions`. Headings of replaced messages and of their new versions say, for example, "
+    "`version 1 of 2`.",
     parameters=[_CONVERSATION],
     answers={
         200: Answer(
@@ -133,18 +136,25 @@ async def export_conversation(request: Request, caller: Caller) -> Response:
 
 async def _markdown(db: Database, conversation: Conversation) -> AsyncGenerator[bytes, None]:
     yield f"# {conversation.title or 'Untitled'}\n".encode()
-    number = 0
-    while read := await db.heavy_read(_markdown_after, conversation, number):
-        written, number = read
-        yield written
+    for current in (True, False):
+        number, heading = 0, b"" if current else b"\n# Other versions\n"
+        while read := await db.heavy_read(_markdown_after, conversation, number, current):
+            written, number = read
+            yield heading + written
+            heading = b""
 
 
-def _markdown_after(conn: sqlite3.Connection, conversation: Conversation, number: int) -> tuple[bytes, int] | None:
+def _markdown_after(conn: sqlite3.Connection, conversation: Conversation, number: int, current: bool) -> tuple[bytes, int] | None:
     """Return the next messages after `number` as Markdown and the number of the last one, or None after the last."""
-    messages = history.messages_after(conn, conversation.account_id, conversation.id, number)
+    several = versions.versions_of(conn, conversation.account_id, conversation.id)
+    if not several and not current:
+        return None
+    messages = history.messages_after(conn, conversation.account_id, conversation.id, number, current=current)
     parts = []
     for message in messages:
-        heading = ", ".join(filter(None, (message.role.capitalize(), message.model, timestamp(message.created_at))))
+        ids = several.get(message.id, [])
+        version = f"version {ids.index(message.id) + 1} of {len(ids)}" if ids else None
+        heading = ", ".join(filter(None, (message.role.capitalize(), message.model, timestamp(message.created_at), version)))
         parts.append(f"\n## {heading}\n\n{message.content.strip()}\n".encode())
     return (b"".join(parts), messages[-1].number) if messages else None
 
@@ -169,10 +179,10 @@ def _messages_and_further(
 ) -> tuple[Page[Message], dict[str, dict[str, Any]]]:
     page = history.messages_page(conn, account_id, conversation_id, limit, after)
     found = answers.by_message(conn, account_id, [message.id for message in page.items])
-    several = versions.versions_of(conn, account_id, conversation_id, [message.number for message in page.items])
+    several = versions.versions_of(conn, account_id, conversation_id)
     details = {message_id: answer.as_json() for message_id, answer in found.items()}
     return page, {
-        message.id: {"answer": details.get(message.id), "versions": several.get(message.number, [])} for message in page.items
+        message.id: {"answer": details.get(message.id), "versions": several.get(message.id, [])} for message in page.items
     }
 
 

@@ -54,7 +54,7 @@ def _columns(*names: str) -> AsJson:
 
 def _message(row: sqlite3.Row) -> dict[str, Any]:
     message = Message(**row)
-    return {**message.as_json(), "run_id": message.run_id}
+    return {**message.as_json(), "run_id": message.run_id, "branch": message.branch}
 
 
 def _support_message(row: sqlite3.Row) -> dict[str, Any]:
@@ -69,6 +69,11 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
     "providers": ("providers", ("id",), providers.as_json),
     "projects": ("projects", ("id",), lambda row: Project(**row).as_json()),
     "conversations": ("conversations", ("id",), lambda row: Conversation(**row).as_json()),
+    "branches": (
+        "branches",
+        ("conversation_id", "branch"),
+        _columns("conversation_id", "branch", "parent", "first_id", "replaces_id"),
+    ),
     "messages": ("messages", ("number",), _message),
     "answers": ("answers", ("message_id",), lambda row: {"message_id": row["message_id"], **answers.of_row(row).as_json()}),
     "runs": ("runs", ("id",), lambda row: orjson.Fragment(runs.with_events(row))),

@@ -37,6 +37,10 @@ class Talk:
         listed: list[dict[str, Any]] = (await self.get(f"/conversations/{self.id}/messages", limit=100))["data"]
         return listed[::-1]
 
+    async def switch(self, message_id: str | None) -> httpx.Response:
+        body = {"current_message_id": message_id}
+        return await self.service.client.patch(f"/conversations/{self.id}", json=body, headers=self.headers)
+
     async def texts(self) -> str:
         return " ".join(message["content"] for message in await self.messages())
 
@@ -88,3 +92,58 @@ async def test_search_and_memory_use_the_current_branch(talk: Talk) -> None:
     await other.ask("What is the zebra called?")
     (_, answer) = await other.messages()
     assert {passage["text"] for passage in answer["answer"]["memory"]} == {"My zebra is called Zelda."}
+
+
+async def test_switch_shows_the_newest_message_after_the_named_one(talk: Talk) -> None:
+    before = await talk.messages()
+    await talk.ask("zwei", before[2]["id"])
+    edited = (await talk.messages())[2]["id"]
+    assert (await talk.switch(before[2]["id"])).status_code == 200
+    assert await talk.messages() == [{**one, "versions": [one["id"], edited] * (one == before[2])} for one in before]
+    await talk.ask("four")
+    assert (await talk.switch(edited)).status_code == 200 and await talk.texts() == "one one zwei zwei"
+    assert (await talk.switch(before[3]["id"])).status_code == 200
+    assert await talk.texts() == "one one two two three three four four"
+
+
+async def test_only_a_message_of_the_conversation_becomes_current(talk: Talk) -> None:
+    other = Talk(talk.service, talk.headers)
+    await other.ask("other")
+    for message_id in ((await other.messages())[0]["id"], "msg_none", ""):
+        answer = await talk.switch(message_id)
+        assert (answer.status_code, answer.json()["error"]["param"]) == (404, "current_message_id")
+    assert (await talk.switch(None)).status_code == 400
+    made = await talk.service.client.post("/conversations", json={"current_message_id": "msg_none"}, headers=talk.headers)
+    assert made.status_code == 201
+
+
+async def test_search_and_memory_follow_a_switch(talk: Talk) -> None:
+    await talk.ask("My zebra is called Zora.")
+    zora = (await talk.messages())[6]["id"]
+    await talk.ask("My zebra is called Zelda.", zora)
+    await talk.switch(zora)
+    assert await talk.found("zora") == [talk.id] and await talk.found("zelda") == []
+
+
+async def test_conversation_with_versions_is_deleted_whole(talk: Talk) -> None:
+    db = talk.service.state["db"]
+    before = await db.read(lambda conn: conn.execute("SELECT bytes FROM stored").fetchone()[0])
+    for message in await talk.messages():
+        await talk.ask("again", message["id"])
+    assert await db.read(lambda conn: conn.execute("SELECT bytes FROM stored").fetchone()[0]) > before
+    assert (await talk.service.client.delete(f"/conversations/{talk.id}", headers=talk.headers)).status_code == 204
+    tables = ("messages", "branches", "conversations", "answers")
+    assert await db.read(lambda conn: [conn.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables]) == [0] * 4
+    assert await db.read(lambda conn: conn.execute("SELECT bytes FROM stored").fetchone()[0]) == 0
+
+
+async def test_markdown_has_the_current_branch_and_then_the_other_versions(talk: Talk) -> None:
+    await talk.ask("drei", (await talk.messages())[4]["id"])
+    exported = await talk.service.client.get(f"/conversations/{talk.id}/export", headers=talk.headers)
+    at, echo = "2026-09-21T14:13:20.000Z", "Assistant, builtin/echo"
+
+    def pair(text: str, further: str = "") -> str:
+        return f"\n## User, {at}{further}\n\n{text}\n\n## {echo}, {at}\n\n{text}\n"
+
+    current = pair("one") + pair("two") + pair("drei", ", version 2 of 2")
+    assert exported.text == f"# one\n{current}\n# Other versions\n{pair('three', ', version 1 of 2')}"

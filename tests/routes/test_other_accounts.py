@@ -51,7 +51,7 @@ REFERENCES: dict[tuple[str, str], dict[str, str]] = {
     ("PATCH", "/artifacts/{artifact_id}"): {"body.project_id": "project"},
     ("GET", "/conversations"): {"query.after": "conversation", "query.project_id": "project"},
     ("POST", "/conversations"): {"body.project_id": "project"},
-    ("PATCH", "/conversations/{conversation_id}"): {"body.project_id": "project"},
+    ("PATCH", "/conversations/{conversation_id}"): {"body.project_id": "project", "body.current_message_id": "message"},
     ("GET", "/conversations/{conversation_id}/messages"): {"query.after": "message"},
     ("GET", "/support/conversations"): {"query.after": "support"},
     ("GET", "/billing/ledger"): {"query.after": "ledger"},
@@ -126,6 +126,7 @@ def test_every_route_is_in_one_table() -> None:
 NO_REFERENCES = {
     ("GET", "/billing/usage", "query.after"),
     ("POST", "/billing/webhook", "body.id"),
+    ("POST", "/conversations", "body.current_message_id"),  # ignored
     ("POST", "/v1/responses", "body.previous_response_id"),
 }
 NAMES = re.compile(r"(?:.*_)?(?:id|model)|after|x-service-conversation")
