@@ -1,5 +1,8 @@
 """A replaced message is kept as a version. Lists, search and memory use the current branch, everything else all versions."""
 
+import io
+import json
+import zipfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +138,17 @@ async def test_conversation_with_versions_is_deleted_whole(talk: Talk) -> None:
     tables = ("messages", "branches", "conversations", "answers")
     assert await db.read(lambda conn: [conn.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables]) == [0] * 4
     assert await db.read(lambda conn: conn.execute("SELECT bytes FROM stored").fetchone()[0]) == 0
+
+
+async def test_account_export_has_all_versions(talk: Talk) -> None:
+    await talk.ask("drei", replaced := (await talk.messages())[4]["id"])
+    exported = await talk.service.client.get("/user/export", headers=talk.headers)
+    with zipfile.ZipFile(io.BytesIO(exported.content)) as archive:
+        messages, branches = ([json.loads(line) for line in archive.open(f"{kind}.jsonl")] for kind in ("messages", "branches"))
+    assert [(one["content"], one["branch"]) for one in messages[4:]] == [("three", 0), ("three", 0), ("drei", 1), ("drei", 1)]
+    first = {"conversation_id": talk.id, "branch": 0, "parent": None, "first_id": None, "replaces_id": None}
+    new = {"branch": 1, "parent": 0, "first_id": messages[6]["id"], "replaces_id": replaced}
+    assert branches == [first, first | new]
 
 
 async def test_markdown_has_the_current_branch_and_then_the_other_versions(talk: Talk) -> None:
