@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from svc.errors import StartError
@@ -30,6 +30,7 @@ class IdentityProvider:
     issuer: str
     client_id: str
     client_secret: str = field(repr=False)
+    domains: tuple[str, ...] = ()  # verified addresses there get an account although sign-up is closed
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def from_environ(environ: Mapping[str, str]) -> Config:
     Raises StartError with one line that names the first invalid or unknown variable.
     """
     values: dict[str, object] = {}
-    parts: dict[str, dict[str, str]] = {}
+    parts: dict[str, dict[str, Any]] = {}
     settings = with_secret_files(environ, is_secret)
     for name in sorted(settings):
         if not name.startswith("SVC_"):
@@ -157,7 +158,7 @@ def from_environ(environ: Mapping[str, str]) -> Config:
             secret = is_secret(name) or name == "SVC_TLS_KEY" or "@" in text or not text.isprintable()
             raise StartError(f"{name} {error}{'' if secret else f', not {text[:100]!r}'}") from None
         if of_provider:
-            parts.setdefault(of_provider[1].lower(), {})[of_provider[2].lower()] = str(value)
+            parts.setdefault(of_provider[1].lower(), {})[of_provider[2].lower()] = value
         else:
             values[name[4:].lower()] = value
     config = Config(**values, identity_providers=_identity_providers(parts), environ=settings)  # type: ignore[arg-type]
@@ -170,7 +171,7 @@ def is_secret(name: str) -> bool:
     return name in SECRET_SETTINGS or bool(re.fullmatch(r"SVC_OAUTH_[A-Z0-9_]+_CLIENT_SECRET", name))
 
 
-def _identity_providers(parts: Mapping[str, Mapping[str, str]]) -> tuple[IdentityProvider, ...]:
+def _identity_providers(parts: Mapping[str, Mapping[str, Any]]) -> tuple[IdentityProvider, ...]:
     found = []
     for name, given in parts.items():
         values = {"issuer": GITHUB, **given} if name == "github" else given
@@ -290,6 +291,13 @@ def _origins(text: str) -> tuple[str, ...]:
     return tuple("*" if part.strip() == "*" else _origin(part.strip(), ports) for part in text.split(","))
 
 
+def _domains(text: str) -> tuple[str, ...]:
+    found = tuple(part.strip().lower() for part in text.split(","))
+    if not all(map(_HOST_NAME.fullmatch, found)):
+        raise ValueError("must be a comma-separated list of domains such as corp.example")
+    return found
+
+
 def _api(text: str) -> str:
     parts = urlsplit(text)
     secure = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname or ""))
@@ -374,6 +382,11 @@ SETTINGS: dict[str, Callable[[str], object]] = {
     "SVC_SMTP_URL": _mail_server,
 }
 # SVC_OAUTH_<NAME>_<PART>, for each identity provider.
-_OAUTH_PARTS: dict[str, Callable[[str], str]] = {"ISSUER": _issuer, "CLIENT_ID": _SECRET, "CLIENT_SECRET": _SECRET}
-_OAUTH = re.compile(r"SVC_OAUTH_([A-Z0-9]+(?:_[A-Z0-9]+)*)_(ISSUER|CLIENT_ID|CLIENT_SECRET)")
+_OAUTH_PARTS: dict[str, Callable[[str], object]] = {
+    "ISSUER": _issuer,
+    "CLIENT_ID": _SECRET,
+    "CLIENT_SECRET": _SECRET,
+    "DOMAINS": _domains,
+}
+_OAUTH = re.compile(rf"SVC_OAUTH_([A-Z0-9]+(?:_[A-Z0-9]+)*)_({'|'.join(_OAUTH_PARTS)})")
 SECRET_SETTINGS = {"SVC_METRICS_TOKEN", "SVC_STRIPE_SECRET_KEY", "SVC_STRIPE_WEBHOOK_SECRET", "SVC_SMTP_URL"}

@@ -161,6 +161,11 @@ OAUTH = {"SVC_OAUTH_LAB_ISSUER": "https://id.example/", "SVC_OAUTH_LAB_CLIENT_ID
             for url in ("id.example", "http://id.example", "https://a?x")
         ),
         (OAUTH | {"SVC_OAUTH_LAB_CLIENT_SECRET": f"{SECRET} x"}, "SVC_OAUTH_LAB_CLIENT_SECRET"),
+        *(
+            (OAUTH | {"SVC_OAUTH_LAB_DOMAINS": text}, "SVC_OAUTH_LAB_DOMAINS")
+            for text in ("@a.example", "a b", "a.example,", "*.a")
+        ),
+        ({"SVC_OAUTH_LAB_DOMAINS": "a.example"}, "SVC_OAUTH_LAB_ISSUER"),
         (OAUTH | {"SVC_OAUTH_LAB_SCOPE": "email"}, "SVC_OAUTH_LAB_SCOPE"),
         ({"SVC_OAUTH_GITHUB_CLIENT_ID": "svc"}, "SVC_OAUTH_GITHUB_CLIENT_SECRET"),
     ],
@@ -179,6 +184,8 @@ def test_identity_provider_name_is_lower_case_and_github_needs_no_issuer() -> No
         "github": "https://github.com",
     }
     assert "hunter2" not in repr(config)
+    (lab,) = from_environ(OAUTH | {"SVC_OAUTH_LAB_DOMAINS": "Corp.example, b.test"}).identity_providers
+    assert lab.domains == ("corp.example", "b.test")
 
 
 @given(
@@ -252,6 +259,8 @@ def test_repr_hides_secrets() -> None:
     config = from_environ(environ)
     assert config.metrics_token == SECRET
     assert "hunter2" not in repr(config)
+    (lab,) = from_environ(OAUTH | {"SVC_OAUTH_LAB_DOMAINS": "Corp.example, b.test"}).identity_providers
+    assert lab.domains == ("corp.example", "b.test")
 
 
 PROXY = {"SVC_TRUSTED_PROXIES": "127.0.0.1"}
@@ -347,6 +356,8 @@ def test_secret_is_read_from_a_file(tmp_path: Path) -> None:
     assert config.smtp_url and config.smtp_url.password == "hunter2"
     assert config.identity_providers[0].client_secret == SECRET
     assert "hunter2" not in repr(config)
+    (lab,) = from_environ(OAUTH | {"SVC_OAUTH_LAB_DOMAINS": "Corp.example, b.test"}).identity_providers
+    assert lab.domains == ("corp.example", "b.test")
 
 
 @pytest.mark.parametrize(

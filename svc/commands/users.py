@@ -51,6 +51,7 @@ def _add(config: Config, options: argparse.Namespace) -> int:
     config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with command_connection(config.data_dir / DATABASE) as tx:
         account = accounts.add_account(tx, email, name, password_hash, time.time(), local=config.local_posture)
+        accounts.verify_email(tx, account.id, time.time())
         audit.add(tx, time.time(), audit.OPERATOR, "user.add", account.id, {"name": name, "admin": account.admin})
     print(f"{account.id} {account.email}")
     if not given:

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import io
 import json
 import sqlite3
 from collections.abc import AsyncIterator
@@ -13,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
+from svc import cli
 from svc.auth import accounts, links, oauth_flows
 from svc.auth.oauth import new_flow
 from svc.billing.checkout_cookie import COOKIE as CHECKOUT_COOKIE
@@ -450,6 +452,40 @@ async def test_closed_sign_up_allows_existing_accounts_only(
         assert (await browser.sign_in(other, person("bob@x.example"), "other"))["user"]["email"] == "bob@example.com"
         assert (await browser.sign_in(other, person(subject="4"), "other"))["user"]["email"] == "ada@example.com"
         assert len(await emails(service)) == 2
+
+
+async def test_verified_address_of_the_domains_gets_an_account_while_sign_up_is_closed(
+    config: Config, clocks: Clocks, provider: StandIn, other: StandIn
+) -> None:
+    stub, second = config.identity_providers
+    providers = (dataclasses.replace(stub, domains=("corp.example", "corp.test")), second)
+    async with serving(dataclasses.replace(config, signup="closed", identity_providers=providers), clocks) as service:
+        browser = Browser(service)
+        for number, email in enumerate(("a@corp.example", "b@CORP.test")):
+            session = await browser.sign_in(provider, person(email, subject=str(number)))
+            assert (session["user"]["email"], session["user"]["email_verified"]) == (email, True)
+        for user in (
+            person("c@corp.example", subject="c", verified=False),
+            person("c@mail.corp.example", subject="c"),
+            person("c@evilcorp.example", subject="c"),
+            person("c@corp.example.evil.example", subject="c"),
+            person("corp.example@evil.example", subject="c"),
+        ):
+            assert await browser.arrive(provider, user) == {"error": "signup_closed", "provider": "stub"}
+        refused = await browser.arrive(other, person("c@corp.example", subject="c"), "other")
+        assert refused == {"error": "signup_closed", "provider": "other"}
+        assert await emails(service) == ["a@corp.example", "b@CORP.test"]
+
+
+async def test_single_sign_on_joins_an_account_of_the_command_line(
+    browser: Browser, provider: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SVC_DATA_DIR", str(browser.service.config.data_dir))
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n"))
+    assert await asyncio.to_thread(cli.main, ["user", "add", "Ada@example.com"]) == 0
+    session = await browser.sign_in(provider)
+    assert (session["user"]["email"], session["user"]["has_password"]) == ("Ada@example.com", True)
+    assert len(await emails(browser.service)) == 1
 
 
 async def test_50_concurrent_sign_ins_create_one_account(service: Service, provider: StandIn, other: StandIn) -> None:
