@@ -27,6 +27,7 @@ ERRORS: dict[str, tuple[int, str, str]] = {
         "permission_error",
         "Sign in with your identity provider again, and repeat this within 10 minutes.",
     ),
+    "account_suspended": (403, "permission_error", "This account is suspended. Contact an administrator."),
     "signup_closed": (403, "permission_error", "Sign-up is closed. Ask the operator for an account."),
     "https_required": (403, "permission_error", "Use HTTPS. The proxy must send 'X-Forwarded-Proto: https'."),
     "address_not_allowed": (403, "permission_error", "This address is not allowed. Use a public one."),

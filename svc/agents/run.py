@@ -29,7 +29,7 @@ from svc.server.state import OpenRun, State
 
 _HEAVY_CHARACTERS = 64 * 1024
 _TOOLS = re.compile(r"(?i)\btools?\b|tool[_-]|\bfunctions?\b")
-_LEFT = ("client_disconnected", "requested", "account_deleted")
+_LEFT = ("client_disconnected", "requested", "account_deleted", "account_suspended")
 
 
 class RunOrder(NamedTuple):

@@ -63,6 +63,12 @@ class Account(NamedTuple):
     def status(self) -> str:
         return "active" if self.suspended_at is None else "suspended"
 
+    def check_active(self) -> "Account":
+        """Return the account. Raises ApiError `account_suspended`."""
+        if self.suspended_at is not None:
+            raise ApiError("account_suspended")
+        return self
+
     def as_json(self, auth: str) -> dict[str, Any]:
         """Return the object of `GET /user/me`; `auth` is `session` or `api_key`."""
         return {
@@ -139,13 +145,14 @@ def all_accounts(conn: sqlite3.Connection) -> list[Account]:
     return [account for row in conn.execute(f"{_SELECT} ORDER BY id") if (account := _account(row))]
 
 
-def missing_accounts(conn: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
-    """Return the ids that belong to no account."""
-    rows = conn.execute(
-        "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = value AND deleting_at IS NULL)",
-        (orjson.dumps(list(ids)).decode(),),
-    )
-    return [row[0] for row in rows]
+def ended_accounts(conn: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[str, str]]:
+    """Return those of the `ids` that cannot be used, each with the reason: `account_deleted` or `account_suspended`."""
+    query = """
+        SELECT value, iif(accounts.id IS NULL, 'account_deleted', 'account_suspended')
+        FROM json_each(?) LEFT JOIN accounts ON accounts.id = value AND deleting_at IS NULL
+        WHERE accounts.id IS NULL OR suspended_at IS NOT NULL
+    """
+    return [(row[0], row[1]) for row in conn.execute(query, (orjson.dumps(list(ids)).decode(),))]
 
 
 def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, Any]) -> Account:
@@ -171,6 +178,11 @@ def set_password(tx: sqlite3.Connection, account_id: str, password_hash: str) ->
 
 def set_admin(tx: sqlite3.Connection, account_id: str, admin: bool) -> None:
     tx.execute("UPDATE accounts SET admin = ? WHERE id = ? AND deleting_at IS NULL", (admin, account_id))
+
+
+def suspend(tx: sqlite3.Connection, account_id: str, now_seconds: float | None) -> None:
+    """Suspend the account, or with None make it active again."""
+    tx.execute("UPDATE accounts SET suspended_at = ? WHERE id = ? AND deleting_at IS NULL", (now_seconds, account_id))
 
 
 def check_admin_remains(tx: sqlite3.Connection, account_id: str, *, or_nobody: bool = False) -> None:

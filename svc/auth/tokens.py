@@ -175,17 +175,27 @@ KeyHolder = tuple[str, str, str | None, str, float]
 
 
 def holder_of(conn: sqlite3.Connection, hashed: bytes) -> KeyHolder | None:
-    """Return the holder of the key with this hash, or None if the key is unknown or deleted."""
+    """Return the holder of the key with this hash, or None if the key is unknown or deleted, or the account suspended."""
     # Only what every request needs: each column takes a microsecond.
     row: KeyHolder | None = conn.execute(
         """
         SELECT accounts.id, tier, default_model, api_keys.id, ifnull(last_used_at, 0)
         FROM api_keys JOIN accounts ON accounts.id = api_keys.account_id
-        WHERE token_hash = ? AND deleting_at IS NULL
+        WHERE token_hash = ? AND deleting_at IS NULL AND suspended_at IS NULL
         """,
         (bytearray(hashed),),  # for bytes, sqlite3 would search for an adapter
     ).fetchone()
     return row
+
+
+def check_not_suspended(conn: sqlite3.Connection, hashed: bytes) -> None:
+    """Raise ApiError `account_suspended` if that is why `holder_of` has found no holder."""
+    query = """
+        SELECT 1 FROM api_keys JOIN accounts ON accounts.id = api_keys.account_id
+        WHERE token_hash = ? AND deleting_at IS NULL AND suspended_at IS NOT NULL
+    """
+    if conn.execute(query, (hashed,)).fetchone():
+        raise ApiError("account_suspended")
 
 
 def mark_keys_used(tx: sqlite3.Connection, uses: list[tuple[tuple[str, str], float]]) -> None:

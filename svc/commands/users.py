@@ -36,6 +36,10 @@ def add_parsers(commands: Any) -> None:
     admin.add_argument("email", help="the email address or the id")
     admin.add_argument("admin", choices=("on", "off"))
     admin.set_defaults(run=_set_admin)
+    suspend = user.add_parser("suspend", help="refuse all requests of an account, or accept them again; nothing is deleted")
+    suspend.add_argument("email", help="the email address or the id")
+    suspend.add_argument("suspended", choices=("on", "off"))
+    suspend.set_defaults(run=_suspend)
     link = user.add_parser("reset-link", help="print a link that sets a new password, once, within an hour")
     link.add_argument("email", help="the email address or the id")
     link.set_defaults(run=_reset_link)
@@ -92,6 +96,15 @@ def _set_admin(config: Config, options: argparse.Namespace) -> int:
         accounts.set_admin(tx, account_id, admin)
         audit.add(tx, time.time(), audit.OPERATOR, "user.admin", account_id, {"admin": admin})
     print("administrator" if admin else "no administrator")
+    return 0
+
+
+def _suspend(config: Config, options: argparse.Namespace) -> int:
+    with command_connection(database(config)) as tx:
+        account_id, suspended = account_named(tx, options.email).id, options.suspended == "on"
+        accounts.suspend(tx, account_id, time.time() if suspended else None)
+        audit.add(tx, time.time(), audit.OPERATOR, "user.suspend", account_id, {"suspended": suspended})
+    print("suspended" if suspended else "active")
     return 0
 
 

@@ -88,8 +88,8 @@ def delete_beside_server(tx: sqlite3.Connection, account_id: str, now_seconds: f
 
 @contextlib.asynccontextmanager
 async def deletions_watched(db: Database, drain: Drain) -> AsyncIterator[None]:
-    """Continue unfinished deletions while the block runs, and end the open answers of accounts that a command deletes."""
-    tasks = [asyncio.create_task(_finish_all(db)), asyncio.create_task(_end_answers_of_deleted(db, drain))]
+    """Continue unfinished deletions while the block runs. End the open answers of accounts that a command deletes or suspends."""
+    tasks = [asyncio.create_task(_finish_all(db)), asyncio.create_task(_end_answers(db, drain))]
     try:
         yield
     finally:
@@ -110,10 +110,10 @@ async def _finish_all(db: Database) -> None:
             await _finish(db, account_id)
 
 
-async def _end_answers_of_deleted(db: Database, drain: Drain) -> None:
+async def _end_answers(db: Database, drain: Drain) -> None:
     while True:
         await asyncio.sleep(_POLL_SECONDS)
         if owners := drain.owners():
             with contextlib.suppress(ApiError):  # the storage does not answer: ask again
-                for account_id in await db.read(accounts.missing_accounts, owners):
-                    drain.end_all_of(account_id, "account_deleted")
+                for account_id, reason in await db.read(accounts.ended_accounts, owners):
+                    drain.end_all_of(account_id, reason)

@@ -14,6 +14,7 @@ from svc.routes.links import send_verification
 from svc.routes.schemas.accounts import SESSION
 from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, STORAGE
 from svc.server.context import context_of
+from svc.server.gate import SUSPENDED
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request
 from svc.server.web import add_log_fields, no_content, reply
@@ -71,6 +72,7 @@ async def signup(request: Request, body: SignUp) -> Response:
     answers={200: Answer("The session.", SESSION, headers=_COOKIE)},
     errors=[
         Refusal("invalid_credentials", when="The email address or the password is wrong. Both have the same answer and time."),
+        SUSPENDED,
         STORAGE,
     ],
 )
@@ -79,7 +81,7 @@ async def login(request: Request, body: LogIn) -> Response:
 
 
 async def checked_login(request: Request, email: str, password: str) -> Account:
-    """Return the account. Raises ApiError `invalid_credentials`, `overloaded`.
+    """Return the account. Raises ApiError `invalid_credentials`, `account_suspended` after the right password, `overloaded`.
 
     The log line of a failed sign-in has the client's address, so that the operator can block it.
     """
@@ -92,7 +94,7 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
     if account is None:
         add_log_fields(request, client_ip=context_of(request).client_ip)
         raise ApiError("invalid_credentials")
-    return account
+    return account.check_active()
 
 
 @describes(
@@ -119,6 +121,7 @@ async def logout(request: Request, caller: Any) -> Response:
             param="code",
             when="The code was used, is over a minute old, is unknown, or belongs to another browser.",
         ),
+        SUSPENDED,
         STORAGE,
     ],
 )
@@ -129,7 +132,7 @@ async def change_code(request: Request, body: SessionCode) -> Response:
     account = await state.db.read(accounts.account_by_id, account_id)
     if account is None:
         raise ApiError("invalid_token", param="code")
-    return await _session(request, account, 200, by_identity=True)
+    return await _session(request, account.check_active(), 200, by_identity=True)
 
 
 async def _session(request: Request, account: Account, status: int, *, by_identity: bool = False) -> Response:

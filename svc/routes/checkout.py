@@ -24,6 +24,7 @@ from svc.routes.schemas.billing import CHECKOUT_FORM, CHECKOUT_SIGN_IN_FORM
 from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import KIB
+from svc.server.gate import SUSPENDED
 from svc.server.interface import Answer, Body, Item, Refusal, Section, header, implies, parameter, path_id
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, REFERRER_POLICY
@@ -90,7 +91,7 @@ def from_our_page(handler: Endpoint) -> Endpoint:
     return guarded
 
 
-@implies([Refusal("session_expired", when="The form to sign in."), STORAGE], security=_COOKIE)
+@implies([Refusal("session_expired", when="The form to sign in."), SUSPENDED, STORAGE], security=_COOKIE)
 def recognised(handler: Handler) -> Endpoint:
     """Pass the cookie's account to the handler. Bearer tokens are ignored."""
 
@@ -110,7 +111,7 @@ async def _account_of_cookie(request: Request) -> Account | None:
         return None
     add_log_fields(request, account=cookie.account_id)
     account = await state.db.read(accounts.account_by_id, cookie.account_id)
-    return account if account is not None and cookie.is_newer(account.email_verified_at) else None
+    return account.check_active() if account is not None and cookie.is_newer(account.email_verified_at) else None
 
 
 def _origin(base_url: str) -> str:
@@ -134,7 +135,7 @@ async def _amounts(request: Request, account: Account, typed: str = "") -> str:
     "Only from this service's page. Limit: 5 a minute by default for an IP address, shared with `/auth/login`.",
     body=Body(CHECKOUT_SIGN_IN_FORM, most_bytes=_FORM_BYTES, media_type=_FORM_TYPE),
     answers={303: Answer("To the page to add funds.", headers={**_TO_CHECKOUT, "set-cookie": CHECKOUT_COOKIE_HEADER})},
-    errors=[_WRONG_FORM, Refusal("invalid_credentials", when="The form to sign in."), STORAGE],
+    errors=[_WRONG_FORM, Refusal("invalid_credentials", when="The form to sign in."), SUSPENDED, STORAGE],
 )
 async def sign_in(request: Request) -> Response:
     state = request.state
@@ -185,7 +186,7 @@ async def begin(request: Request, account: Account) -> Response:
     "Show the page after a payment",
     parameters=[parameter("checkout", "query", "The checkout's id.", string, "chk_01m3250v3vn4qvxnatpwzmywwn")],
     answers={200: Answer("The state of the payment.", contents=_PAGE)},
-    errors=[STORAGE],
+    errors=[SUSPENDED, STORAGE],
 )
 async def come_back(request: Request) -> Response:
     """Show the state of the checkout, if the cookie is that of its account."""

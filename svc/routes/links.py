@@ -19,7 +19,7 @@ from svc.errors import ApiError
 from svc.inference import providers
 from svc.routes.schemas.accounts import PASSWORD_RESET_ACCEPTED, VERIFICATION_ACCEPTED
 from svc.routes.schemas.common import STORAGE
-from svc.server.gate import Caller
+from svc.server.gate import SUSPENDED, Caller
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request, State
 from svc.server.web import no_content, reply
@@ -164,6 +164,7 @@ def _add_reset_link(tx: sqlite3.Connection, email: str, now_seconds: float) -> t
     answers={204: Answer("The password is set.")},
     errors=[
         Refusal("invalid_token", param="token", when="The link was used, has expired, or is unknown."),
+        SUSPENDED,
         STORAGE,
     ],
 )
@@ -201,6 +202,7 @@ def _reset(tx: sqlite3.Connection, token: str, password_hash: str, delete_keys: 
         Refusal("invalid_token", param="token", when="The link was used, is over a day old, or is unknown."),
         Refusal("email_taken", when="Another account has the new address."),
         Refusal("rate_limit_exceeded", when="The address was changed too often in 72 hours."),
+        SUSPENDED,
         STORAGE,
     ],
 )

@@ -234,7 +234,8 @@ def _account_of(
 ) -> str:
     """Return the account of an identity, and store the `code` that signs `browser` in to it (None when linking).
 
-    Raises Refused, and ApiError `email_taken`, `signup_closed`, `invalid_token` (the account to link to was deleted).
+    Raises Refused, and ApiError `email_taken`, `signup_closed`, `account_suspended`, `invalid_token` (the account to link to was
+    deleted).
     """
     account_id = identities.account_of(tx, identity.issuer, identity.subject)
     if account_id is not None and link_to not in (None, account_id):
@@ -242,6 +243,7 @@ def _account_of(
     if account_id is None:
         account_id = link_to or _account_for(tx, identity, signup_open, local, now_seconds)
         identities.add_identity(tx, account_id, identity.issuer, identity.subject, identity.email, now_seconds)
+    accounts.existing_account(tx, account_id).check_active()
     _verify_email(tx, account_id, identity, now_seconds)
     if code is not None:
         oauth_flows.add_code(tx, code, browser, account_id, now_seconds)

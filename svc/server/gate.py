@@ -23,6 +23,7 @@ from svc.server.web import Endpoint
 from svc.shapes import Component, string, whole
 
 LINK = "link"
+SUSPENDED = Refusal("account_suspended", when="An administrator has suspended the account.")
 _TOKEN_LENGTH = 4096
 _BEARER = Component(
     "securitySchemes",
@@ -127,6 +128,7 @@ def key_in_header(endpoint: Endpoint) -> Endpoint:
     [
         Refusal("invalid_api_key", when="The token is missing, malformed, unknown or deleted."),
         Refusal("session_expired", when="The session is older than 8 hours."),
+        SUSPENDED,
         Refusal("storage_unavailable"),
         Refusal("overloaded"),
     ],
@@ -151,6 +153,7 @@ def signed_in(handler: Handler) -> Endpoint:
         else:
             holder = state.db.look_up(tokens.holder_of, hashed)
             if holder is None:
+                state.db.look_up(tokens.check_not_suspended, hashed)
                 raise ApiError("invalid_api_key")
             account_id, tier, default_model, key_id, last_used_at = holder
             minute_seconds = state.clock() // 60 * 60
@@ -274,6 +277,7 @@ async def _caller(state: State, account_id: str | None, auth: str) -> Caller:
     account = None if account_id is None else state.db.look_up(accounts.account_by_id, account_id)
     if account is None:
         raise ApiError("invalid_api_key")
+    account.check_active()
     if (account.last_seen_at or 0) <= state.clock() - accounts.SEEN_SECONDS:
         state.key_uses.put((account.id, ""), state.clock())
     return Caller(account.id, account.tier, account.default_model, auth)

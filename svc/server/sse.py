@@ -1,6 +1,6 @@
 """Open answers: event streams, and answers that end when the client disconnects or the server shuts down.
 
-handler -> EventStream(events) -> attended(): a disconnect, the drain and the deletion of an account interrupt it
+handler -> EventStream(events) -> attended(): a disconnect, the drain, deletion and suspension interrupt it
         -> each block is sent as it comes, a ping after 15 s of silence
         -> an interrupt cancels the generator's await (or is thrown in at its yield), which may still yield its last event
 """
@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from svc.errors import ApiError, ClientGone
 
+_CODES = {"account_deleted": "invalid_api_key", "account_suspended": "account_suspended"}  # by the reason of an interrupt
 PING = b": ping\n\n"
 PING_SECONDS = 15.0
 _HEADERS = [
@@ -50,7 +51,7 @@ class Interrupt:
         """Return the exception to raise in place of the cancellation."""
         if self.reason == "client_disconnected":
             return ClientGone()
-        return ApiError("invalid_api_key" if self.reason == "account_deleted" else "shutting_down")
+        return ApiError(_CODES.get(self.reason or "", "shutting_down"))
 
 
 class Drain:

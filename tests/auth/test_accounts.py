@@ -55,11 +55,14 @@ def test_verification_time_is_stored_once(conn: sqlite3.Connection) -> None:
     assert verified is not None and verified.email_verified_at == NOW + 1
 
 
-def test_missing_accounts_returns_unknown_ids(conn: sqlite3.Connection) -> None:
+def test_ended_accounts_are_those_without_an_active_row(conn: sqlite3.Connection) -> None:
     ids = [accounts.add_account(conn, f"{number}@example.com", None, None, NOW).id for number in range(5)]
     accounts.delete_account(conn, ids[2])
-    assert accounts.missing_accounts(conn, [*ids, "user_x", "'"]) == [ids[2], "user_x", "'"]
-    assert accounts.missing_accounts(conn, []) == []
+    accounts.suspend(conn, ids[1], NOW)
+    ended = dict(accounts.ended_accounts(conn, [*ids, "user_x", "'"]))
+    deleted = dict.fromkeys((ids[2], "user_x", "'"), "account_deleted")
+    assert ended == {ids[1]: "account_suspended", **deleted}
+    assert accounts.ended_accounts(conn, []) == []
 
 
 def test_account_being_deleted_has_no_personal_data_and_refuses_changes(conn: sqlite3.Connection) -> None:

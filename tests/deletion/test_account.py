@@ -95,7 +95,7 @@ async def test_account_is_deleted_for_its_owner_before_its_rows(service: Service
     assert_error(login, 401, "invalid_credentials")
     again = await service.sign_up(EMAIL)
     assert again["user"]["id"] != account_id, "its address is free"
-    assert await db.read(accounts.missing_accounts, [account_id]) == [account_id], "its open streams end"
+    assert await db.read(accounts.ended_accounts, [account_id]) == [(account_id, "account_deleted")], "its open streams end"
     with pytest.raises(ApiError) as refused:
         await db.write(wallet.hold, account_id, "hold_late", 100, NOW)
     assert refused.value.code == "invalid_api_key"

@@ -1,8 +1,10 @@
-"""`svc user delete` beside a running server ends the open streams of the account."""
+"""`svc user delete` and `svc user suspend` beside a running server end the open streams of the account."""
 
 import asyncio
 import time
 from pathlib import Path
+
+import pytest
 
 from tests.support.agent_runs import RUN, Stream, add_accounts
 from tests.support.people import command
@@ -12,12 +14,17 @@ SCRIPT = {"goal": "say begun\ntool current_time {}\n---\nwait 60000", "model": "
 CHAT = {"messages": [{"role": "user", "content": "say begun\nwait 60000"}], "model": "builtin/script", "stream": True}
 
 
-async def test_svc_user_delete_ends_the_streams_of_that_account_within_2_seconds(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("words", "reason"), [(("delete",), "account_deleted"), (("suspend", "on"), "account_suspended")])
+async def test_command_ends_the_streams_of_that_account_within_2_seconds(
+    tmp_path: Path, words: tuple[str, ...], reason: str
+) -> None:
     async with running_server(tmp_path) as server:
         gone, stays = add_accounts(server, 2)
         streams = [
             await Stream.send(server, RUN, gone.key, SCRIPT),
             await Stream.send(server, "/v1/chat/completions", gone.key, CHAT),
+            await Stream.send(server, "/v1/responses", gone.key, {**CHAT, "input": CHAT["messages"]}),
+            await Stream.send(server, "/v1/messages", gone.key, {**CHAT, "max_tokens": 100}),
             await Stream.send(server, RUN, stays.key, SCRIPT),
         ]
         for stream in streams:
@@ -25,18 +32,18 @@ async def test_svc_user_delete_ends_the_streams_of_that_account_within_2_seconds
         reading = [asyncio.create_task(stream.rest()) for stream in streams]
         while not all(stream.blocks for stream in streams):
             await asyncio.sleep(0.05)
-        answer = await asyncio.to_thread(command, server, "user", "delete", gone.email)
+        answer = await asyncio.to_thread(command, server, "user", words[0], gone.email, *words[1:])
         assert answer.returncode == 0, answer.stderr
         began = time.monotonic()
         async with asyncio.timeout(5):
-            await asyncio.gather(*reading[:2])
+            await asyncio.gather(*reading[:4])
         assert time.monotonic() - began < 2
         last = streams[0].events[-1]
-        assert (last["type"], last["reason"]) == ("stopped", "account_deleted")
+        assert (last["type"], last["reason"]) == ("stopped", reason)
         assert streams[1].blocks[-1].strip() == b"data: [DONE]"
         await asyncio.sleep(1.5)
-        assert not reading[2].done()
-        reading[2].cancel()
+        assert not reading[4].done()
+        reading[4].cancel()
 
 
 async def test_printed_link_has_the_port_of_the_running_server(tmp_path: Path) -> None:

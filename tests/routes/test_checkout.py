@@ -12,6 +12,7 @@ import httpx
 import pytest
 from starlette.responses import Response
 
+from svc.auth import accounts
 from svc.billing import matching, payments, wallet
 from svc.billing.checkout_cookie import COOKIE, set_cookie
 from svc.config import Config, from_environ
@@ -472,3 +473,18 @@ async def test_unpaid_checkouts_are_deleted_after_30_days(browser: Browser) -> N
     again = await browser_of_new_account(browser.service)
     await again.open_checkout("14")
     assert [amount // 1_000_000 for amount, _ in await checkouts(browser.service)] == [10, 13, 14]
+
+
+async def test_suspended_account_cannot_pay(browser: Browser) -> None:
+    await browser.service.sign_up("ada@example.com")
+    form = {"email": "ada@example.com", "password": PASSWORD}
+    await browser.service.state["db"].write(lambda tx: [accounts.suspend(tx, one.id, 1.0) for one in accounts.all_accounts(tx)])
+    for refused in (
+        await browser.get("/checkout"),
+        await browser.get("/checkout/return"),
+        await browser.post("/checkout", {"amount": "25"}),
+        await browser.post("/checkout/sign-in", form),
+    ):
+        assert refused.status_code == 403 and "This account is suspended" in refused.text and "set-cookie" not in refused.headers
+    wrong = await browser.post("/checkout/sign-in", {**form, "password": "a wrong one"})
+    assert wrong.status_code == 401 and "is wrong" in wrong.text

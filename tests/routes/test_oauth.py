@@ -604,3 +604,12 @@ async def test_identity_of_a_removed_provider_has_no_provider_name(config: Confi
     async with serving(dataclasses.replace(config, identity_providers=()), clocks) as service:
         [identity] = (await service.client.get("/user/identities", headers=headers)).json()["data"]
         assert identity["provider"] is None and identity["issuer"] == provider.url
+
+
+async def test_suspended_account_cannot_sign_in_with_a_provider(browser: Browser, provider: StandIn) -> None:
+    session = await browser.sign_in(provider)
+    fragment = await browser.arrive(provider)
+    await browser.service.state["db"].write(accounts.suspend, session["user"]["id"], 1.0)
+    refused = await browser.change(fragment)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "account_suspended")
+    assert (await browser.arrive(provider))["error"] == "account_suspended"

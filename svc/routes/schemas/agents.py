@@ -11,7 +11,9 @@ from svc.server.interface import Answer, Content, as_event, event_of, page_of
 from svc.shapes import Fields, Shape, anything, boolean, json_object, list_of, mapping, nullable, one_of, string, tagged, whole
 
 _STEPS = whole.about(example=6, minimum=1)
-_REASON = string.about("`max_steps`, `requested`, `shutdown`, `account_deleted` or `client_disconnected`.", "max_steps")
+_REASON = string.about(
+    "`max_steps`, `requested`, `shutdown`, `account_deleted`, `account_suspended` or `client_disconnected`.", "max_steps"
+)
 _TOTALS: Fields = {"steps": COUNT.about(example=2), "usage": COMPLETION_USAGE, "cost_micros": MICROS}
 _CALL = {"id": string.about(example="call_01m3250v3vfsgzezy8ak224fj9"), "name": string.about(example="calculate")}
 _RUN_ARTIFACT = json_object(
