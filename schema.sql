@@ -193,6 +193,7 @@ CREATE TABLE artifacts (
     content_id TEXT NOT NULL,
     created_at REAL NOT NULL,
     updated_at REAL NOT NULL,
+    prompt TEXT CONSTRAINT prompt_length CHECK (length(prompt) <= 4000), -- of a generated image
     UNIQUE (account_id, content_id),
     FOREIGN KEY (account_id, content_id) REFERENCES artifact_contents (account_id, id),
     FOREIGN KEY (account_id, project_id) REFERENCES projects (account_id, id)
@@ -862,20 +863,20 @@ END;
 
 CREATE TRIGGER artifacts_are_stored AFTER INSERT ON artifacts
 BEGIN
-    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + NEW.size
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + NEW.size + ifnull(length(CAST(NEW.prompt AS BLOB)), 0)
     WHERE account_id = NEW.account_id;
 END;
 
-CREATE TRIGGER artifacts_are_stored_anew AFTER UPDATE OF name, size ON artifacts
+CREATE TRIGGER artifacts_are_stored_anew AFTER UPDATE OF name, size, prompt ON artifacts
 BEGIN
-    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + NEW.size)
-        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + OLD.size)
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + NEW.size + ifnull(length(CAST(NEW.prompt AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + OLD.size + ifnull(length(CAST(OLD.prompt AS BLOB)), 0))
     WHERE account_id = NEW.account_id;
 END;
 
 CREATE TRIGGER artifacts_are_stored_no_more AFTER DELETE ON artifacts
 BEGIN
-    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + OLD.size)
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + OLD.size + ifnull(length(CAST(OLD.prompt AS BLOB)), 0))
     WHERE account_id = OLD.account_id;
 END;
 

@@ -23,8 +23,8 @@ INSERT INTO api_keys VALUES ('k', 'a', zeroblob(32), 'svc-v1-aaa', 'laptop', 1, 
     ('l', 'b', CAST(printf('%032d', 1) AS BLOB), 'svc-v1-bbb', 'laptop', 1, 2, 0);
 INSERT INTO projects VALUES ('p', 'a', 'plans', '', 6, 1, 1), ('q', 'b', 'plans', '', NULL, 1, 1);
 INSERT INTO artifact_contents VALUES ('a', 'cf'), ('b', 'cg'), ('b', 'ch');
-INSERT INTO artifacts VALUES ('f', 'a', 'p', 'r', 'notes.txt', 'text/plain', 1, zeroblob(32), 'cf', 1, 1),
-    ('g', 'b', NULL, NULL, 'notes.txt', 'text/plain', 1, zeroblob(32), 'cg', 1, 1);
+INSERT INTO artifacts VALUES ('f', 'a', 'p', 'r', 'notes.txt', 'text/plain', 1, zeroblob(32), 'cf', 1, 1, NULL),
+    ('g', 'b', NULL, NULL, 'notes.txt', 'text/plain', 1, zeroblob(32), 'cg', 1, 1, 'a pine');
 INSERT INTO artifact_chunks VALUES ('a', 'cf', 0, zeroblob(1)), ('b', 'cg', 0, zeroblob(1));
 INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at) VALUES ('r', 'a', 'g', 'm', 6, 'p', 1),
     ('s', 'b', 'g', 'm', 6, NULL, 1);
@@ -74,9 +74,9 @@ INSERT INTO artifact_contents SELECT 'b', 'c' || n FROM numbers
 """
 MANY_ARTIFACTS = """
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 9998)
-INSERT INTO artifacts SELECT 'x' || n, 'b', NULL, NULL, 'x', 'a/b', 0, zeroblob(32), 'c' || n, 1, 1 FROM numbers
+INSERT INTO artifacts SELECT 'x' || n, 'b', NULL, NULL, 'x', 'a/b', 0, zeroblob(32), 'c' || n, 1, 1, NULL FROM numbers
 """
-ONE_MORE = "INSERT INTO artifacts VALUES ('{0}', 'b', NULL, NULL, 'x', 'a/b', 0, zeroblob(32), '{0}', 1, 1)"
+ONE_MORE = "INSERT INTO artifacts VALUES ('{0}', 'b', NULL, NULL, 'x', 'a/b', 0, zeroblob(32), '{0}', 1, 1, NULL)"
 ARTIFACTS_BOUNDED = re.findall(r"CREATE TRIGGER artifacts_bounded\b.*?END;", SCHEMA.read_text(), re.DOTALL)
 
 # (table, rule): statements that break it. A rule is the name of a CHECK or of a trigger, or the columns of a UNIQUE.
@@ -135,10 +135,13 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "UPDATE artifacts SET content_type = 'text/' || printf('%200d', 1)",
     ],
     ("artifacts", "artifact_size_range"): ["UPDATE artifacts SET size = -1", "UPDATE artifacts SET size = 33554433"],
+    ("artifacts", "prompt_length"): ["UPDATE artifacts SET prompt = printf('%4001d', 1)"],
     ("artifacts", "artifact_sha256"): ["UPDATE artifacts SET sha256 = zeroblob(20)"],
-    ("artifacts", "id"): ["INSERT INTO artifacts SELECT id, 'b', NULL, NULL, name, 'a/b', 1, sha256, 'ch', 1, 1 FROM artifacts"],
+    ("artifacts", "id"): [
+        "INSERT INTO artifacts SELECT id, 'b', NULL, NULL, name, 'a/b', 1, sha256, 'ch', 1, 1, NULL FROM artifacts"
+    ],
     ("artifacts", "account_id, content_id"): [
-        "INSERT INTO artifacts SELECT 'x', 'b', NULL, NULL, name, 'a/b', 1, sha256, 'cg', 1, 1 FROM artifacts WHERE id = 'g'"
+        "INSERT INTO artifacts SELECT 'x', 'b', NULL, NULL, name, 'a/b', 1, sha256, 'cg', 1, 1, '' FROM artifacts WHERE id = 'g'"
     ],
     # The 10,000th is taken; those before it come without the trigger, which counts at each row.
     ("artifacts", "artifacts_bounded"): [
@@ -529,7 +532,7 @@ def rows_of(conn: sqlite3.Connection, table: str, where: str) -> list[tuple[obje
 COUNTED = {
     "api_keys": "name",
     "projects": "name || instructions",
-    "artifacts": "name",
+    "artifacts": "name || ifnull(prompt, '')",
     "runs": "goal || ifnull(output, '') || ifnull(error, '') || ifnull(events, '')",
     "conversations": "ifnull(title, '')",
     "messages": "content",
@@ -557,7 +560,7 @@ def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> Non
         "INSERT INTO accounts (id, email, email_key, instructions, created_at) VALUES ('d', 'd@x', 'd@x', 'x', 1)",
         "UPDATE messages SET content = 'gr\u00f6\u00dfer \U0001f642' WHERE id = 'm1'",
         "UPDATE conversations SET title = NULL WHERE id = 'y'",
-        "UPDATE artifacts SET size = 1000 WHERE id = 'f'",
+        "UPDATE artifacts SET size = 1000, prompt = 'gr\u00fcn' WHERE id = 'f'",
         "UPDATE runs SET status = 'error', error = '{}', finished_at = 2 WHERE id = 'r'",
         "UPDATE runs SET events = '{}' WHERE id = 't'",
         "UPDATE projects SET instructions = printf('%5000s', 'x') WHERE id = 'p'",

@@ -24,6 +24,7 @@ from svc.slices import run_some, without_overwriting
 LINK_SECONDS = 3600
 _SECONDS = re.compile("[0-9]{1,12}")
 NAME_LENGTH = 200
+PROMPT_LENGTH = 4_000
 _SLICE_SECONDS = 0.005
 CONTENT_TYPE_LENGTH = 200
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
@@ -66,9 +67,10 @@ class Artifact(NamedTuple):
     content_id: str
     created_at: float
     updated_at: float
+    prompt: str | None  # of a generated image, cut
 
     def as_json(self) -> dict[str, Any]:
-        names = "id name content_type size project_id run_id created_at updated_at"
+        names = "id name content_type size project_id run_id prompt created_at updated_at"
         return {**fields_as_json(self._asdict(), names), "sha256": self.sha256.hex()}
 
 
@@ -124,10 +126,12 @@ async def add_artifact(
     now_seconds: float,
     artifact_id: str | None = None,
     room_reserved: bool = False,
+    prompt: str | None = None,
 ) -> Artifact:
     """Store a new artifact and return it. It is visible once its whole content is stored.
 
-    `room_reserved`: the call that made the artifact has reserved its room. Raises ApiError `missing_field` or `invalid_value`
+    `room_reserved`: the call that made the artifact has reserved its room. `prompt` is that of an image; a long one is cut.
+    Raises ApiError `missing_field` or `invalid_value`
     for the name or type, `PAYLOAD_TOO_LARGE`, `quota_exceeded`, and `not_found` (param `project_id`) for the project.
     """
     values: dict[str, Any] = {
@@ -138,6 +142,7 @@ async def add_artifact(
         "project_id": project_id,
         "run_id": run_id,
         "now": now_seconds,
+        "prompt": prompt and prompt[:PROMPT_LENGTH],
     }
 
     def check(tx: sqlite3.Connection) -> None:
@@ -152,8 +157,9 @@ def _add(values: dict[str, Any], tx: sqlite3.Connection, content: ArtifactConten
         row = tx.execute(
             """
             INSERT INTO artifacts
-                (id, account_id, project_id, run_id, name, content_type, size, sha256, content_id, created_at, updated_at)
-            VALUES (:id, :account_id, :project_id, :run_id, :name, :content_type, :size, :sha256, :content_id, :now, :now)
+                (id, account_id, project_id, run_id, name, content_type, size, sha256, content_id, created_at, updated_at, prompt)
+            VALUES
+                (:id, :account_id, :project_id, :run_id, :name, :content_type, :size, :sha256, :content_id, :now, :now, :prompt)
             RETURNING *
             """,
             {**values, "size": content.size, "sha256": content.sha256, "content_id": content.id},
@@ -226,7 +232,7 @@ async def replace_content(
             row = tx.execute(
                 """
                 UPDATE artifacts
-                SET content_type = ifnull(?, content_type), size = ?, sha256 = ?, content_id = ?, updated_at = ?
+                SET content_type = ifnull(?, content_type), size = ?, sha256 = ?, content_id = ?, updated_at = ?, prompt = NULL
                 WHERE account_id = ? AND id = ? RETURNING *
                 """,
                 (content_type, content.size, content.sha256, content.id, now_seconds, account_id, artifact_id),

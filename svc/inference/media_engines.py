@@ -132,7 +132,7 @@ async def store_picture(
     """Store the `number`th picture of a prompt as an artifact. Raises ApiError."""
     content_type = picture_type(content) or "application/octet-stream"
     ending = f"{'' if number == 1 else f'-{number}'}.{_ENDINGS.get(content_type, 'bin')}"
-    return await _store(media, home, prompt, ending, content_type, content, artifact_id)
+    return await _store(media, home, prompt, ending, content_type, content, artifact_id=artifact_id, prompt=prompt)
 
 
 async def store_speech(media: MediaEngines, home: Home, text: str, content_type: str, content: bytes) -> Artifact:
@@ -142,7 +142,7 @@ async def store_speech(media: MediaEngines, home: Home, text: str, content_type:
 
 
 async def _store(
-    media: MediaEngines, home: Home, text: str, ending: str, content_type: str, content: bytes, artifact_id: str | None = None
+    media: MediaEngines, home: Home, text: str, ending: str, content_type: str, content: bytes, **more: str | None
 ) -> Artifact:
     return await artifacts.add_artifact(
         media.engines.db,
@@ -153,8 +153,8 @@ async def _store(
         project_id=home.project_id,
         run_id=home.run_id,
         now_seconds=media.engines.clock(),
-        artifact_id=artifact_id,
         room_reserved=True,
+        **more,
     )
 
 

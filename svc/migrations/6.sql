@@ -118,4 +118,25 @@ CREATE TRIGGER links_bounded BEFORE INSERT ON links
 WHEN (SELECT count(*) FROM links WHERE account_id = NEW.account_id) >= 20
 BEGIN
     SELECT RAISE(ABORT, 'links_count');
+
+-- The prompts of generated images.
+ALTER TABLE artifacts ADD COLUMN prompt TEXT CONSTRAINT prompt_length CHECK (length(prompt) <= 4000);
+DROP TRIGGER artifacts_are_stored;
+CREATE TRIGGER artifacts_are_stored AFTER INSERT ON artifacts
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + NEW.size + ifnull(length(CAST(NEW.prompt AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+DROP TRIGGER artifacts_are_stored_anew;
+CREATE TRIGGER artifacts_are_stored_anew AFTER UPDATE OF name, size, prompt ON artifacts
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + NEW.size + ifnull(length(CAST(NEW.prompt AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + OLD.size + ifnull(length(CAST(OLD.prompt AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+DROP TRIGGER artifacts_are_stored_no_more;
+CREATE TRIGGER artifacts_are_stored_no_more AFTER DELETE ON artifacts
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + OLD.size + ifnull(length(CAST(OLD.prompt AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
 END;

@@ -79,7 +79,10 @@ async def test_goal_for_a_picture_and_speech_makes_both(service: Service, person
         assert reader.getnframes() > 8_000
     assert PRICE < final["cost_micros"] == await spent(service, headers) < 2 * PRICE
     listed = (await service.client.get(f"/artifacts?run_id={final['run_id']}", headers=headers)).json()["data"]
-    assert len(listed) == 2
+    assert [(made["content_type"], made["prompt"]) for made in listed] == [
+        ("audio/wav", None),
+        ("image/png", "a lighthouse at night"),
+    ]
     record = (await service.client.get(f"/v1/agents/runs/{final['run_id']}", headers=headers)).json()
     assert record["cost_micros"] == final["cost_micros"]
 

@@ -75,11 +75,28 @@ async def test_url_of_a_picture_needs_no_token_for_an_hour(lab: Lab) -> None:
     listed = (await lab.service.client.get("/artifacts", headers=lab.headers)).json()["data"]
     assert {entry["name"] for entry in listed} == {"A-café-at-night.png", "A-café-at-night-2.png"}
     assert {entry["content_url"] for entry in listed} == set(urls)
+    assert {entry["prompt"] for entry in listed} == {"A café, at night!"}
     for seconds_later, status in ((0, 200), (3_599, 200), (2, 401)):
         lab.service.clocks.advance(seconds_later)
         content = await lab.service.client.get(urls[1])
         assert content.status_code == status
         assert status == 401 or (content.headers["content-type"] == "image/png" and content.content.startswith(b"\x89PNG"))
+
+
+async def test_prompt_is_stored_cut_until_the_content_is_replaced(lab: Lab) -> None:
+    async def stored() -> int:
+        account = await lab.service.client.get("/billing/account", headers=lab.headers)
+        return int(account.json()["stored_bytes"])
+
+    before, prompt = await stored(), "ä" * 5_000
+    await lab.post(IMAGES, prompt=prompt, model="builtin/paint", size="64x64", response_format="url")
+    (image,) = (await lab.service.client.get("/artifacts", headers=lab.headers)).json()["data"]
+    assert image["prompt"] == prompt[:4_000]
+    assert await stored() - before == 256 + len(image["name"].encode()) + image["size"] + 8_000
+    path = f"/artifacts/{image['id']}"
+    changed = await lab.service.client.put(f"{path}/content", content=b"x", headers=lab.headers)
+    assert changed.json()["prompt"] is (await lab.service.client.get(path, headers=lab.headers)).json()["prompt"] is None
+    assert await stored() - before == 256 + len(image["name"].encode()) + 1
 
 
 async def test_failed_pictures_are_free(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,7 @@ async def test_artifact_is_returned_as_created(service: Service) -> None:
         "sha256": hashlib.sha256(content).hexdigest(),
         "project_id": project["id"],
         "run_id": None,
+        "prompt": None,
         "content_url": made["content_url"],
         "created_at": "2026-09-21T14:13:20.000Z",
         "updated_at": "2026-09-21T14:13:20.000Z",

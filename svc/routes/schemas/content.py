@@ -1,5 +1,6 @@
 """Shapes of projects, artifacts, conversations and live support."""
 
+from svc.content.artifacts import PROMPT_LENGTH
 from svc.content.conversations import MAX_OUTPUT_TOKENS, TEMPERATURE
 from svc.content.projects import MOST_STEPS
 from svc.routes.schemas.common import COUNT, ID, TIMESTAMP, example_id, id_of
@@ -34,6 +35,9 @@ ARTIFACT = json_object(
         "sha256": string.about("The hash of the content, in hexadecimal.", SHA256, pattern="^[0-9a-f]{64}$"),
         "project_id": _PROJECT_ID,
         "run_id": nullable(ID).about("The agent run that wrote it."),
+        "prompt": nullable(string).about(
+            f"Of a generated image, its first {PROMPT_LENGTH:,} characters.", maxLength=PROMPT_LENGTH
+        ),
         "content_url": string.about("A link to the content that works for an hour without a token.", CONTENT_URL, format="uri"),
         **_TIMES,
     },
