@@ -37,7 +37,8 @@ from svc.db import Database, open_database
 from svc.deletion.account import deletions_watched
 from svc.errors import ApiError, StartError
 from svc.inference import upstream
-from svc.inference.catalog import Catalog, on_offer
+from svc.inference.catalog import Catalog
+from svc.inference.catalog_file import on_offer
 from svc.inference.media_engines import MediaEngines
 from svc.inference.models import Models
 from svc.inference.paid_call import Engines
@@ -369,8 +370,8 @@ def _mail(config: Config, log: Log, metrics: Metrics, stack: contextlib.AsyncExi
 
 
 def _catalog(config: Config, outbound: Outbound) -> Catalog:
-    models, listed, default_model = on_offer(config)
-    return Catalog(models, listed, default_model, partial(upstream.models, outbound), int(config.clock()))
+    models, listed, default_model, groups = on_offer(config)
+    return Catalog(models, listed, default_model, partial(upstream.models, outbound), int(config.clock()), groups)
 
 
 async def _reload(ground: Ground, outside: Outside) -> None:

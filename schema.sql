@@ -18,6 +18,11 @@ CREATE TABLE accounts (
     admin INTEGER NOT NULL DEFAULT 0 CONSTRAINT admin_bool CHECK (admin IN (0, 1)),
     suspended_at REAL, -- NULL: the account is active
     last_seen_at REAL, -- to about an hour
+    group_name TEXT CONSTRAINT group_name_length CHECK (length(group_name) BETWEEN 1 AND 63), -- in the catalog
+    group_chosen INTEGER NOT NULL DEFAULT 0 CONSTRAINT group_chosen_bool CHECK (group_chosen IN (0, 1)), -- 0: found by the address
+    allowance_month TEXT CONSTRAINT allowance_month_form CHECK (allowance_month GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]'), -- the last one
+    allowance_given_micros INTEGER NOT NULL DEFAULT 0
+        CONSTRAINT allowance_given_range CHECK (allowance_given_micros BETWEEN 0 AND 1000000000000), -- the allowance of that month
     CONSTRAINT email_until_deletion CHECK (deleting_at IS NOT NULL OR (email IS NOT NULL AND email_key IS NOT NULL)),
     CONSTRAINT nothing_personal_after CHECK (
         deleting_at IS NULL OR coalesce(email, email_key, name, password_hash, default_model, instructions) IS NULL
@@ -74,6 +79,14 @@ END;
 CREATE TRIGGER audit_keeps_all BEFORE DELETE ON audit
 BEGIN
     SELECT RAISE(ABORT, 'the audit log is append-only');
+END;
+
+-- The clock may go back, but an allowance is not given again: its month does not go back, and it only grows within a month.
+CREATE TRIGGER accounts_get_an_allowance_once BEFORE UPDATE OF allowance_month, allowance_given_micros ON accounts
+WHEN OLD.allowance_month IS NOT NULL AND ifnull(NEW.allowance_month, '') <= OLD.allowance_month
+    AND (NEW.allowance_month IS NOT OLD.allowance_month OR NEW.allowance_given_micros < OLD.allowance_given_micros)
+BEGIN
+    SELECT RAISE(ABORT, 'an allowance is given once');
 END;
 
 -- owner: svc/auth/links.py
@@ -513,7 +526,7 @@ CREATE TABLE ledger (
     balance_after_micros INTEGER NOT NULL
         CONSTRAINT balance_after_in_bounds CHECK (balance_after_micros BETWEEN 0 AND 1000000000000000),
     description TEXT NOT NULL,
-    reference TEXT UNIQUE, -- what this row books, only once: a hold, a checkout, refund:PAYMENT:NUMBER or payment:EVENT
+    reference TEXT UNIQUE, -- what this row books, only once: a hold, a checkout, refund:PAYMENT:NUMBER, payment:EVENT, allowance:...
     model TEXT,
     input_tokens INTEGER CONSTRAINT input_tokens_not_negative CHECK (input_tokens >= 0),
     output_tokens INTEGER CONSTRAINT output_tokens_not_negative CHECK (output_tokens >= 0),
@@ -540,12 +553,36 @@ CREATE TABLE usage_days (
     day TEXT NOT NULL CONSTRAINT day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC
     model TEXT NOT NULL,
     key_id TEXT NOT NULL, -- the API key, also a deleted one; '' for a session
+    group_name TEXT NOT NULL DEFAULT '' CONSTRAINT group_name_length CHECK (length(group_name) <= 63), -- at the time of the calls
     requests INTEGER NOT NULL CONSTRAINT requests_positive CHECK (requests > 0),
     input_tokens INTEGER NOT NULL CONSTRAINT input_tokens_not_negative CHECK (input_tokens >= 0),
     output_tokens INTEGER NOT NULL CONSTRAINT output_tokens_not_negative CHECK (output_tokens >= 0),
     cost_micros INTEGER NOT NULL CONSTRAINT cost_not_negative CHECK (cost_micros >= 0),
-    PRIMARY KEY (account_id, day, model, key_id)
+    PRIMARY KEY (account_id, day, model, key_id, group_name)
 ) STRICT, WITHOUT ROWID;
+
+-- owner: svc/billing/usage.py
+-- The paid usage of deleted accounts, without a person.
+CREATE TABLE deleted_usage (
+    day TEXT NOT NULL CONSTRAINT deleted_day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC
+    model TEXT NOT NULL,
+    group_name TEXT NOT NULL CONSTRAINT deleted_group_length CHECK (length(group_name) <= 63),
+    requests INTEGER NOT NULL CONSTRAINT deleted_requests_positive CHECK (requests > 0),
+    input_tokens INTEGER NOT NULL CONSTRAINT deleted_input_not_negative CHECK (input_tokens >= 0),
+    output_tokens INTEGER NOT NULL CONSTRAINT deleted_output_not_negative CHECK (output_tokens >= 0),
+    cost_micros INTEGER NOT NULL CONSTRAINT deleted_cost_positive CHECK (cost_micros > 0),
+    PRIMARY KEY (day, model, group_name)
+) STRICT, WITHOUT ROWID;
+
+-- Free calls are not kept: users choose the names of their own models.
+CREATE TRIGGER usage_days_outlive_their_account AFTER DELETE ON usage_days WHEN OLD.cost_micros > 0
+BEGIN
+    INSERT INTO deleted_usage
+    VALUES (OLD.day, OLD.model, OLD.group_name, OLD.requests, OLD.input_tokens, OLD.output_tokens, OLD.cost_micros)
+    ON CONFLICT (day, model, group_name) DO UPDATE SET requests = requests + excluded.requests,
+        input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
+        cost_micros = cost_micros + excluded.cost_micros;
+END;
 
 -- owner: svc/billing/usage.py
 -- Cost of calls over their holds, which the operator pays. Without account ids, so the rows remain after accounts are deleted.
@@ -773,6 +810,21 @@ BEGIN
         SELECT 1 FROM payment_events LEFT JOIN checkouts ON checkouts.id = checkout_id
         WHERE payment_events.id = substr(NEW.reference, 9) AND NOT credited AND type LIKE 'checkout.session.%'
             AND reason NOT IN ('unpaid', 'no payment', 'credited before') AND ifnull(account_id, NEW.account_id) = NEW.account_id);
+END;
+
+-- Allowances: allowance:ACCOUNT:MONTH, then :2 and :3 after a raise. Together they never exceed the allowance of the month.
+CREATE TRIGGER ledger_credits_an_allowance_once BEFORE INSERT ON ledger
+WHEN NEW.reference GLOB 'allowance:*'
+BEGIN
+    SELECT RAISE(ABORT, 'allowance_not_due')
+    WHERE NEW.amount_micros < 0 OR NEW.model IS NOT NULL OR NOT EXISTS (
+        SELECT 1 FROM accounts, (
+            SELECT count(*) AS times, ifnull(sum(amount_micros), 0) AS micros
+            FROM ledger JOIN accounts ON accounts.id = NEW.account_id
+            WHERE reference >= 'allowance:' || accounts.id || ':' || allowance_month
+                AND reference < 'allowance:' || accounts.id || ':' || allowance_month || ';')
+        WHERE id = NEW.account_id AND micros + NEW.amount_micros <= allowance_given_micros
+            AND NEW.reference = 'allowance:' || id || ':' || allowance_month || iif(times, ':' || (times + 1), ''));
 END;
 
 -- owner: svc/quota.py

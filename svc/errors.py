@@ -31,6 +31,11 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "signup_closed": (403, "permission_error", "Sign-up is closed. Ask the operator for an account."),
     "https_required": (403, "permission_error", "Use HTTPS. The proxy must send 'X-Forwarded-Proto: https'."),
     "address_not_allowed": (403, "permission_error", "This address is not allowed. Use a public one."),
+    "own_providers_disabled": (
+        403,
+        "permission_error",
+        "The operator has disabled own providers. Use another model.",
+    ),
     "not_found": (404, "not_found_error", "Nothing was found. Check the path and the id."),
     "model_not_found": (404, "not_found_error", "There is no such model. GET /v1/models lists them."),
     "method_not_allowed": (405, "invalid_request_error", "This path does not support this method. See the Allow header."),

@@ -50,7 +50,7 @@ _TABLES = (
         FROM numbers
         """,
     ),
-    (0.1, "INSERT INTO usage_days SELECT :account_id, '2026-01-01', 'model' || n, '', 1, 1, 1, 1 FROM numbers"),
+    (0.1, "INSERT INTO usage_days SELECT :account_id, '2026-01-01', 'model' || n, '', '', 1, 1, 1, 1 FROM numbers"),
     (
         0.1,
         """

@@ -61,7 +61,9 @@ INSERT INTO holds VALUES ('i', 'a', 100, 1);
 INSERT INTO reserved_room VALUES ('a', 'room_1', 1000, 1), ('b', 'room_2', 1000, 0);
 UPDATE checkouts SET state = 'paid', paid_at = 2 WHERE id = 'c';
 INSERT INTO payment_events VALUES ('evt_1', 'paid', 'cs_1', 'c', 1, NULL, 2, 5000000, 'usd', 'pi_1');
-INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', 1, 2, 3, 4), ('b', '2026-10-02', 'm', 'k', 1, 2, 3, 4);
+INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', '', 1, 2, 3, 4), ('b', '2026-10-02', 'm', 'k', 'lab', 1, 2, 3, 4);
+INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 1, 2, 3, 4);
+UPDATE accounts SET allowance_month = '2026-10', allowance_given_micros = 5 WHERE id = 'a';
 INSERT INTO overruns VALUES ('2026-10-02', 'm', 1, 2);
 INSERT INTO audit VALUES (1, 'aud_1', 1, 'operator', 'user.add', 'a', '{}', '{"email":"a@x"}');
 """
@@ -100,6 +102,20 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("accounts", "account_instructions_length"): ["UPDATE accounts SET instructions = printf('%8001d', 1)"],
     ("accounts", "memory_enabled_bool"): ["UPDATE accounts SET memory_enabled = 2"],
     ("accounts", "admin_bool"): ["UPDATE accounts SET admin = 2"],
+    ("accounts", "group_name_length"): [f"UPDATE accounts SET group_name = {text}" for text in ("''", "printf('%64d', 1)")],
+    ("accounts", "group_chosen_bool"): ["UPDATE accounts SET group_chosen = 2"],
+    ("accounts", "allowance_month_form"): ["UPDATE accounts SET allowance_month = '2026-9' WHERE id = 'b'"],
+    ("accounts", "allowance_given_range"): [
+        f"UPDATE accounts SET allowance_given_micros = {micros} WHERE id = 'b'" for micros in (-1, 10**12 + 1)
+    ],
+    ("accounts", "accounts_get_an_allowance_once"): [
+        f"UPDATE accounts SET {change} WHERE id = 'a'"
+        for change in (
+            "allowance_given_micros = 4",
+            "allowance_month = '2026-09', allowance_given_micros = 9",
+            "allowance_month = NULL",
+        )
+    ],
     ("accounts", "accounts_stay_pro"): ["UPDATE accounts SET tier = 'free' WHERE id = 'a'"],
     ("accounts", "id"): ["INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'x@x', 'x@x', 1)"],
     ("accounts", "email_key"): ["INSERT INTO accounts (id, email, email_key, created_at) VALUES ('x', 'A@x', 'a@x', 1)"],
@@ -342,7 +358,17 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("overruns", "overrun_calls_positive"): ["UPDATE overruns SET calls = 0"],
     ("overruns", "overrun_micros_positive"): ["UPDATE overruns SET micros = 0"],
     ("overruns", "day, model"): ["INSERT INTO overruns VALUES ('2026-10-02', 'm', 1, 1)"],
-    ("usage_days", "account_id, day, model, key_id"): ["INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', 1, 1, 1, 1)"],
+    ("usage_days", "group_name_length"): ["UPDATE usage_days SET group_name = printf('%64d', 1)"],
+    ("usage_days", "account_id, day, model, key_id, group_name"): [
+        "INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', '', 1, 1, 1, 1)"
+    ],
+    ("deleted_usage", "deleted_day_form"): ["UPDATE deleted_usage SET day = 'today'"],
+    ("deleted_usage", "deleted_group_length"): ["UPDATE deleted_usage SET group_name = printf('%64d', 1)"],
+    ("deleted_usage", "deleted_requests_positive"): ["UPDATE deleted_usage SET requests = 0"],
+    ("deleted_usage", "deleted_input_not_negative"): ["UPDATE deleted_usage SET input_tokens = -1"],
+    ("deleted_usage", "deleted_output_not_negative"): ["UPDATE deleted_usage SET output_tokens = -1"],
+    ("deleted_usage", "deleted_cost_positive"): ["UPDATE deleted_usage SET cost_micros = 0"],
+    ("deleted_usage", "day, model, group_name"): ["INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 1, 1, 1, 1)"],
 }
 
 
@@ -430,7 +456,8 @@ def test_check_names_are_unique_in_their_table(conn: sqlite3.Connection) -> None
 UNCHECKED = """
     identities.issuer, identities.email, oauth_flows.provider, messages.model, runs.model, answers.finish_reason,
     fresh_words.place, fresh_words.words, word_blocks.first, word_blocks.lines, ledger.description, ledger.reference,
-    ledger.model, usage_days.model, overruns.model, checkouts.payment_intent, payment_events.type, payment_events.currency,
+    ledger.model, usage_days.model, deleted_usage.model, overruns.model,
+    checkouts.payment_intent, payment_events.type, payment_events.currency,
     payment_events.payment_intent
 """
 

@@ -9,6 +9,7 @@ import orjson
 from svc import quota
 from svc.auth.emails import lookalike_key
 from svc.errors import ApiError
+from svc.groups import AUTO, Groups
 from svc.ids import new_id, timestamp
 from svc.shapes import Shape, or_null, text
 
@@ -33,7 +34,7 @@ PERSON_NAME = (
 # The fields of Account, in order.
 _SELECT = """
     SELECT id, email, name, tier, default_model, created_at, email_verified_at, memory_enabled, instructions, password_hash,
-        admin, suspended_at, last_seen_at
+        admin, suspended_at, last_seen_at, group_name, group_chosen
     FROM accounts WHERE deleting_at IS NULL
 """
 
@@ -54,6 +55,8 @@ class Account(NamedTuple):
     admin: bool
     suspended_at: float | None
     last_seen_at: float | None
+    group: str | None
+    group_chosen: int  # 1: by an administrator
 
     @property
     def email_verified(self) -> bool:
@@ -79,7 +82,7 @@ class Account(NamedTuple):
             "tier": self.tier,
             "created_at": timestamp(self.created_at),
             "admin": self.admin,
-            "group": None,
+            "group": self.group,
             "status": self.status,
             "has_password": self.has_password,
             "auth": auth,
@@ -242,13 +245,47 @@ def verify_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) ->
     return tx.execute(statement, (now_seconds, account_id)).rowcount == 1
 
 
+def set_group(tx: sqlite3.Connection, account_id: str, choice: str | None, groups: Groups | None) -> None:
+    """Set the account's group to `choice`: a name, None for no group, or AUTO for the one that its verified address joins.
+
+    Raises ApiError `invalid_value` if there is no such group.
+    """
+    if choice not in (None, AUTO, *(groups.by_name if groups else ())):
+        raise ApiError("invalid_value", f"There is no group {choice!r} in the catalog.", param="group")
+    statement = "UPDATE accounts SET group_name = ?, group_chosen = ? WHERE id = ? AND deleting_at IS NULL"
+    tx.execute(statement, (None if choice == AUTO else choice, choice != AUTO, account_id))
+    join_group(tx, account_id, groups)
+
+
+def join_group(tx: sqlite3.Connection, account_id: str, groups: Groups | None) -> None:
+    """Put the account into the group that its verified address joins, unless an administrator chose one."""
+    account = account_by_id(tx, account_id)
+    if account is not None and joins_another_group(account, groups):
+        tx.execute("UPDATE accounts SET group_name = ? WHERE id = ?", (_joined(account, groups), account_id))
+
+
+def joins_another_group(account: Account, groups: Groups | None) -> bool:
+    """Return whether `join_group` changes the account's group."""
+    return groups is not None and not account.group_chosen and account.group != _joined(account, groups)
+
+
+def _joined(account: Account, groups: Groups | None) -> str | None:
+    return groups.matching(account.email) if groups and account.email_verified else None
+
+
+def groups_in_use(conn: sqlite3.Connection) -> dict[str, int]:
+    """Return the number of accounts in each group."""
+    query = "SELECT group_name, count(*) FROM accounts WHERE group_name IS NOT NULL AND deleting_at IS NULL GROUP BY 1"
+    return dict(conn.execute(query).fetchall())
+
+
 def mark_deleting(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> None:
     """Hide an account from all queries and free its address, while its rows are being deleted."""
     tx.execute(
         """
         UPDATE accounts
         SET deleting_at = ?, email = NULL, email_key = NULL, name = NULL, password_hash = NULL, default_model = NULL,
-            instructions = NULL, admin = 0, suspended_at = NULL, last_seen_at = NULL
+            instructions = NULL, admin = 0, suspended_at = NULL, last_seen_at = NULL, group_name = NULL
         WHERE id = ? AND deleting_at IS NULL
         """,
         (now_seconds, account_id),

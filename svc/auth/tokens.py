@@ -170,8 +170,8 @@ def delete_key(tx: sqlite3.Connection, account_id: str, key_id: str) -> bool:
     return tx.execute("DELETE FROM api_keys WHERE account_id = ? AND id = ?", (account_id, key_id)).rowcount == 1
 
 
-# The account's id, tier and default model, the key's id, and its last use (Unix seconds of a minute; 0: never).
-KeyHolder = tuple[str, str, str | None, str, float]
+# The account's id, tier and default model, the key's id, its last use (Unix seconds of a minute; 0: never), and the group.
+KeyHolder = tuple[str, str, str | None, str, float, str | None]
 
 
 def holder_of(conn: sqlite3.Connection, hashed: bytes) -> KeyHolder | None:
@@ -179,7 +179,7 @@ def holder_of(conn: sqlite3.Connection, hashed: bytes) -> KeyHolder | None:
     # Only what every request needs: each column takes a microsecond.
     row: KeyHolder | None = conn.execute(
         """
-        SELECT accounts.id, tier, default_model, api_keys.id, ifnull(last_used_at, 0)
+        SELECT accounts.id, tier, default_model, api_keys.id, ifnull(last_used_at, 0), group_name
         FROM api_keys JOIN accounts ON accounts.id = api_keys.account_id
         WHERE token_hash = ? AND deleting_at IS NULL AND suspended_at IS NULL
         """,

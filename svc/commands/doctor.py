@@ -36,7 +36,8 @@ from svc.commands.database import printable
 from svc.config import SETTINGS, Config, IdentityProvider, MailServer, from_environ
 from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import upstream
-from svc.inference.catalog import Catalog, Provider, on_offer
+from svc.inference.catalog import Catalog, Provider
+from svc.inference.catalog_file import on_offer
 from svc.inference.providers import count_sealed
 from svc.log import Log
 from svc.outbound.client import Outbound
@@ -283,7 +284,7 @@ def _clock(ahead_seconds: list[float]) -> Finding:
 
 def _model_servers(config: Config, outbound: Outbound) -> list[tuple[str, Awaitable[Result]]]:
     """Return a check for each provider. Raises StartError."""
-    models, listed, default_model = on_offer(config)
+    models, listed, default_model, _ = on_offer(config)
     Catalog(models, listed, default_model, partial(upstream.models, outbound), 0)  # checks references between entries
     if not models and not listed:
         raise StartError("there are no models. Set SVC_CATALOG, or SVC_BUILTIN=1")

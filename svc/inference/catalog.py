@@ -3,22 +3,17 @@
 import asyncio
 import re
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeGuard
 
-from svc.builtin import provider as builtin
-from svc.config import Config
-from svc.errors import ApiError, StartError, UpstreamFault
+from svc import groups
+from svc.errors import StartError, UpstreamFault
+from svc.groups import Group, Groups
 from svc.outbound.addresses import checked_url
 from svc.outbound.errors import InvalidURL
-from svc.shapes import Shape, filled, integer, list_of, mapping, matching, number, one_of, refusal, required
-
-T = TypeVar("T")
-D = TypeVar("D")
+from svc.shapes import Shape, integer, matching, one_of, refusal
 
 BUILTIN = "builtin"
 # The default ports of model servers.
@@ -38,8 +33,6 @@ _MOST_LISTED = 5_000
 
 # The names of the models that a server lists, each with its context length in tokens if the server tells it.
 ListedModels = Mapping[str, int | None]
-# The models, the providers that list their own models, and the default model.
-Offer = tuple[list["Model"], list["Provider"], str | None]
 
 
 def is_model_name(value: Any) -> TypeGuard[str]:
@@ -62,7 +55,7 @@ def _check_base_url(value: Any, param: str) -> str:
         raise refusal(value, param, BASE_URL.expected) from None
 
 
-PROVIDER_NAME = matching(re.compile(r"[a-z0-9][a-z0-9_\-]{0,62}"), "a slug: a-z, 0-9, - and _, at most 63 characters", 63)
+PROVIDER_NAME = groups.NAME
 BASE_URL = Shape(
     _check_base_url,
     "an address such as https://api.example.com/v1, without user name, query and fragment",
@@ -75,9 +68,7 @@ MODEL_NAME = Shape(
     f"the provider's own name for a model, of 1 to {MODEL_NAME_LENGTH} characters, or an object with it",
     {"type": "string", "minLength": 1, "maxLength": MODEL_NAME_LENGTH},
 )
-_MICROS = integer(0, 10**12)
 CONTEXT_LENGTH = integer(1, 10**9)
-_TABLES = list_of(mapping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +159,7 @@ class Catalog:
         default_model: str | None,
         ask: Callable[[Provider], Awaitable[ListedModels]],
         created: int,
+        groups: Groups | None = None,
     ) -> None:
         self._models = list(models)
         self._by_name = {name: model for model in self._models for name in (model.id, *model.aliases)}
@@ -182,6 +174,7 @@ class Catalog:
         self._ask = ask
         self.created = created
         self.default_model = default_model
+        self.groups = groups
         self._check_reference(default_model, "default_model", "chat")
         for model in self._models:
             self._check_reference(model.fallback, f"fallback of {model.id}", model.kind)
@@ -208,7 +201,7 @@ class Catalog:
                 listed.asking.cancel()
         self._models, self._by_name = other._models, other._by_name
         self._listed, self._names = other._listed, other._names
-        self.default_model = other.default_model
+        self.default_model, self.groups = other.default_model, other.groups
         self.start()
 
     async def close(self) -> None:
@@ -221,9 +214,9 @@ class Catalog:
         """Return whether the operator uses this name for a provider, so that no user may."""
         return name in self._names
 
-    def first(self, kind: str) -> Model | None:
+    def first(self, kind: str, group: Group | None = None) -> Model | None:
         """Return the model for `kind` if a request names none: the operator's first, else the first built-in, else None."""
-        of_kind = (model for model in self._models if model.kind == kind)
+        of_kind = (model for model in self._models if model.kind == kind and (group is None or group.allows(model.id)))
         return min(of_kind, key=lambda model: model.provider is None, default=None)
 
     async def models(self) -> list[Model]:
@@ -284,112 +277,3 @@ def _listed_model(provider: Provider, name: str, context_length: int | None = No
 def local_servers() -> list[Provider]:
     """Return the model servers that may run on this machine."""
     return [Provider(name, f"http://127.0.0.1:{port}/v1", configured=False) for name, port in LOCAL_SERVERS.items()]
-
-
-def on_offer(config: Config) -> Offer:
-    """Return the models of `config`, the providers that list their own models, and the default model. Raises StartError."""
-    models, listed, default_model = read_file(config.catalog, config.environ) if config.catalog else ([], [], None)
-    if config.builtin:
-        own = builtin.offered().items()
-        models = [
-            Model(
-                *(f"{BUILTIN}/{name}", name, None, model.kind, model.prices),
-                context_length=model.context_length,
-                capabilities=model.capabilities,
-            )
-            for name, model in own
-        ] + models
-    return models, listed + local_servers() if config.discovers else listed, default_model
-
-
-# --- the catalog file
-
-
-def read_file(path: Path, environ: Mapping[str, str]) -> Offer:
-    """Return what the catalog file offers. Raises StartError with one line for a wrong or unknown entry."""
-    import tomllib  # late: a start without a catalog does not need it
-
-    try:
-        document = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise StartError(f"the catalog {path} cannot be read: {error}") from None
-    try:
-        return _parse(document, environ)
-    except (ApiError, ValueError) as error:
-        raise StartError(f"the catalog {path}: {error}") from None
-
-
-def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
-    _only(document, "the file", "default_model", "providers")
-    models: list[Model] = []
-    providers: list[Provider] = []
-    listed: list[Provider] = []
-    tables: list[dict[str, Any]] = _optional(document, "providers", _TABLES, [], "the file")
-    for place, table in enumerate(tables, 1):
-        provider = _provider(table, f"provider {place}", environ)
-        providers.append(provider)
-        if "models" in table:
-            models += [_model(entry, provider) for entry in required(table, "models", _TABLES, provider.name)]
-        else:
-            listed.append(provider)
-    aliases = (alias for model in models for alias in model.aliases)
-    for listing in ((provider.name for provider in providers), (model.id for model in models), aliases):
-        for name, times in Counter(listing).items():
-            if times > 1:
-                raise ValueError(f"{name!r} is used twice")
-    return models, listed, _optional(document, "default_model", filled, None, "the file")
-
-
-def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> Provider:
-    name = required(table, "name", PROVIDER_NAME, place)
-    if name == BUILTIN:
-        raise ValueError(f"{place}: the name {BUILTIN!r} is taken")
-    _only(table, name, "name", "base_url", "api_key", "api_key_env", "timeout_seconds", "models", *PRICES["chat"])
-    base_url = required(table, "base_url", BASE_URL, name)
-    timeout_seconds = _optional(table, "timeout_seconds", number(0.001, 3600), 120.0, name)
-    if (key_variable := _optional(table, "api_key_env", filled, None, name)) is not None:
-        if "api_key" in table:
-            raise ValueError(f"{name}: give api_key or api_key_env, not both")
-        if not environ.get(key_variable):
-            raise ValueError(f"{name}: the environment has no {key_variable}, which api_key_env names")
-        table = {**table, "api_key": environ[key_variable]}
-    api_key = _optional(table, "api_key", API_KEY, None, name)
-    given = [price for price in PRICES["chat"] if price in table]
-    if "models" in table and given:
-        raise ValueError(f"{name}: {given[0]} is for a provider without models; here each [[providers.models]] has its own")
-    if "models" not in table and api_key and not given:  # a server with a key is usually paid, so never free by accident
-        raise ValueError(
-            f"{name}: with an API key and without [[providers.models]] set the prices of the models that it lists: "
-            f"{' and '.join(PRICES['chat'])} (0 if they are free)"
-        )
-    input_price, output_price = (_optional(table, price, _MICROS, 0, name) for price in PRICES["chat"])
-    return Provider(name, base_url, api_key, timeout_seconds, listed_prices=(input_price, output_price))
-
-
-def _model(table: dict[str, Any], provider: Provider) -> Model:
-    name = required(table, "id", MODEL_NAME, f"{provider.name}, a model")
-    place = f"{provider.name}/{name}"
-    kind = _optional(table, "kind", KIND, "chat", place)
-    _only(table, place, "id", "kind", "fallback", "aliases", "context_length", "capabilities", *PRICES[kind])
-    prices = {price: _optional(table, price, _MICROS, 0, place) for price in PRICES[kind]}
-    fallback = _optional(table, "fallback", filled, None, place)
-    aliases = _optional(table, "aliases", list_of(MODEL_NAME), [], place)
-    if any("/" in alias for alias in aliases):
-        raise ValueError(f"{place}.aliases must be a list of names without a slash, such as ['gpt-5']")
-    if fallback in (place, *aliases):
-        raise ValueError(f"{place}: a model cannot be its own fallback")
-    context_length = _optional(table, "context_length", CONTEXT_LENGTH, None, place)
-    capabilities = _optional(table, "capabilities", list_of(one_of(*CAPABILITIES)), [], place)
-    return Model(
-        place, name, provider, kind, prices, fallback, tuple(aliases), context_length, tuple(dict.fromkeys(capabilities))
-    )
-
-
-def _only(table: dict[str, Any], place: str, *known: str) -> None:
-    for key in table:
-        if key not in known:
-            raise ValueError(f"{place}: {key!r} is not known; known are {', '.join(known)}")
-
-
-def _optional(table: dict[str, Any], key: str, shape: Shape[T], default: D, place: str) -> T | D:
-    return shape.check(table[key], f"{place}.{key}") if key in table else default

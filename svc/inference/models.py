@@ -5,12 +5,13 @@ import contextlib
 import sqlite3
 import time
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 from svc.db import Database
 from svc.errors import ApiError, UpstreamFault
+from svc.groups import Group
 from svc.inference import providers, upstream, upstream_errors
 from svc.inference.catalog import BUILTIN, PRICES, Catalog, ListedModels, Model, Provider, is_model_name
 from svc.outbound.client import Outbound
@@ -40,13 +41,15 @@ class Models:
         self._guarded = guarded
         self._lists: dict[tuple[str, str, bytes | None], _List] = {}  # by `_list_key`
 
-    async def chosen(self, account_id: str, default_model: str | None, wanted: Any, kind: str) -> Model:
+    async def chosen(
+        self, account_id: str, default_model: str | None, wanted: Any, kind: str, group: Group | None = None
+    ) -> Model:
         """Return the model that a request names, else `default` for chat, and `first` for media.
 
-        Raises ApiError `invalid_value`, `model_not_found`.
+        Raises ApiError `invalid_value`, `model_not_found`, `own_providers_disabled`.
         """
         if wanted is None and kind != "chat":
-            first = await self.first(account_id, kind)
+            first = await self.first(account_id, kind, group)
             if first is None:
                 message = f"There is no model for {kind} here. Name one of your own providers'."
                 raise ApiError("model_not_found", message, param="model")
@@ -54,7 +57,8 @@ class Models:
         model_id = self.default(default_model) if wanted is None else wanted
         if not isinstance(model_id, str):
             raise ApiError("invalid_value", "model must be a string, an id of GET /v1/models.", param="model")
-        model = self.catalog.configured(model_id) or await self.find(account_id, model_id, kind)
+        model = self.catalog.configured(model_id) if group is None else None
+        model = model or await self.find(account_id, model_id, kind, group)
         if model is None:
             raise ApiError("model_not_found", f"There is no model {model_id[:200]!r}. GET /v1/models lists them.", param="model")
         if model.kind != kind:
@@ -67,46 +71,60 @@ class Models:
         model = self.catalog.configured(name)
         return model.id if model else name
 
-    async def first(self, account_id: str, kind: str) -> Model | None:
+    async def first(self, account_id: str, kind: str, group: Group | None = None) -> Model | None:
         """Return the model for images or speech if a request names none.
 
         That is the operator's first, else the built-in one, else one of the account's own providers. No provider is asked.
         """
-        if model := self.catalog.first(kind):
-            return model
-        for row in await self._own_providers(account_id):
+        if model := self.catalog.first(kind, group):
+            return self._within(group, model)
+        for row in await self._own_providers(account_id, group):
             for name, own_kind in (await self._narrowed(row)).items():
                 if own_kind == kind:
                     return _free_model(self._provider(row), name, kind)
         return None
 
-    async def find(self, account_id: str, model_id: str, kind: str = "chat") -> Model | None:
+    async def find(self, account_id: str, model_id: str, kind: str = "chat", group: Group | None = None) -> Model | None:
         """Return the model with this id or alias, or None if the account has none.
 
         `kind` is that of the request, for an own model whose kind its owner has not set.
+        Raises ApiError `own_providers_disabled`.
         """
         model = await self.catalog.find(model_id)
         name, _, own_name = model_id.partition("/")
         if model is not None or not own_name or self.catalog.has_provider(name):
-            return model
+            return self._within(group, model)
         row = await self._db.read(providers.provider_by_name, account_id, name)
         if row is None or not is_model_name(own_name):
             return None
         own = providers.own_models(row)
         if own is not None and own_name not in own:
             return None
+        providers.check_allowed(group)
         listed = self._lists.get(_list_key(row), _List()).models
         return _free_model(self._provider(row), own_name, (own or {}).get(own_name) or kind, listed.get(own_name))
 
-    async def pages(self, account_id: str, may_ask: Callable[[], bool]) -> AsyncGenerator[list[Model], None]:
+    def _within(self, group: Group | None, model: Model | None) -> Model | None:
+        """Return the operator's model as the group may use it: None if it may not, and without a fallback that it may not use."""
+        if group is None or model is None:
+            return model
+        if not group.allows(model.id):
+            return None
+        fallback = self.catalog.configured(model.fallback or "")  # an alias, or a model that its provider lists
+        allowed = model.fallback is None or group.allows(fallback.id if fallback else model.fallback)
+        return model if allowed else replace(model, fallback=None)
+
+    async def pages(
+        self, account_id: str, may_ask: Callable[[], bool], group: Group | None = None
+    ) -> AsyncGenerator[list[Model], None]:
         """Yield every model that the account can use, in pages.
 
         An own provider without a list of models is asked for it while `may_ask()`. One that does not answer has none.
         """
-        rows = await self._own_providers(account_id)
+        rows = await self._own_providers(account_id, group)
         asking = {row["id"]: asyncio.ensure_future(self._asked(row, may_ask)) for row in rows if not row["narrowed"]}
         try:
-            shared = await self.catalog.models()
+            shared = [model for model in await self.catalog.models() if group is None or group.allows(model.id)]
             for start in range(0, len(shared), providers.MOST_MODELS):
                 yield shared[start : start + providers.MOST_MODELS]
             for row in rows:
@@ -132,8 +150,10 @@ class Models:
         await asyncio.sleep(began + _ANSWER_SECONDS - time.monotonic())
         raise ApiError("upstream_error", f"{row['name']} did not answer as an OpenAI-compatible model server.")
 
-    async def _own_providers(self, account_id: str) -> list[sqlite3.Row]:
-        """Return the account's providers, except those whose name the operator uses by now."""
+    async def _own_providers(self, account_id: str, group: Group | None) -> list[sqlite3.Row]:
+        """Return the providers that the account may use, except those whose name the operator uses by now."""
+        if group is not None and not group.own_providers:
+            return []
         rows = await self._db.read(providers.all_providers, account_id)
         return [row for row in rows if not self.catalog.has_provider(row["name"])]
 

@@ -18,6 +18,7 @@ from svc.billing import wallet
 from svc.billing.usage import CountedCall, UsageCounter, add_call, add_overrun, day_of
 from svc.db import Database
 from svc.errors import ApiError, ClientGone, UpstreamFault
+from svc.groups import Group
 from svc.ids import new_id
 from svc.inference import upstream_errors
 from svc.inference.catalog import BUILTIN, Catalog, Model, Provider
@@ -56,11 +57,12 @@ class Engines:
 
 @dataclass(slots=True)
 class Payer:
-    """The account that pays, with the request and the key that the ledger names."""
+    """The account that pays, with the request and the key that the ledger names, and its group."""
 
     account_id: str
     request_id: str
     key_id: str | None
+    group: Group | None = None
 
 
 @dataclass(slots=True)

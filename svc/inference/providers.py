@@ -11,6 +11,7 @@ import orjson
 from svc import quota
 from svc.db import Page, page
 from svc.errors import ApiError
+from svc.groups import Group
 from svc.ids import new_id, timestamp
 from svc.inference.catalog import API_KEY, BASE_URL, KIND, MODEL_NAME, PROVIDER_NAME
 from svc.outbound.addresses import same_origin
@@ -96,6 +97,12 @@ class ProviderChanges(NamedTuple):
 
 NEW_PROVIDER = record("CreateProviderRequest", NewProvider)
 PROVIDER_CHANGES = record("UpdateProviderRequest", ProviderChanges, "Missing fields do not change.")
+
+
+def check_allowed(group: Group | None) -> None:
+    """Raise ApiError `own_providers_disabled` if the accounts of the group may not use own providers."""
+    if group is not None and not group.own_providers:
+        raise ApiError("own_providers_disabled")
 
 
 def as_json(row: sqlite3.Row) -> dict[str, Any]:

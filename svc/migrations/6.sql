@@ -140,3 +140,81 @@ BEGIN
     UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + OLD.size + ifnull(length(CAST(OLD.prompt AS BLOB)), 0))
     WHERE account_id = OLD.account_id;
 END;
+
+-- Groups: an account's group, its allowance, and the group in its usage. The paid usage of deleted accounts is kept.
+ALTER TABLE accounts ADD COLUMN group_name TEXT CONSTRAINT group_name_length CHECK (length(group_name) BETWEEN 1 AND 63);
+ALTER TABLE accounts ADD COLUMN group_chosen INTEGER NOT NULL DEFAULT 0
+    CONSTRAINT group_chosen_bool CHECK (group_chosen IN (0, 1));
+ALTER TABLE accounts ADD COLUMN allowance_month TEXT
+    CONSTRAINT allowance_month_form CHECK (allowance_month GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]');
+ALTER TABLE accounts ADD COLUMN allowance_given_micros INTEGER NOT NULL DEFAULT 0
+    CONSTRAINT allowance_given_range CHECK (allowance_given_micros BETWEEN 0 AND 1000000000000);
+
+CREATE TRIGGER accounts_get_an_allowance_once BEFORE UPDATE OF allowance_month, allowance_given_micros ON accounts
+WHEN OLD.allowance_month IS NOT NULL AND ifnull(NEW.allowance_month, '') <= OLD.allowance_month
+    AND (NEW.allowance_month IS NOT OLD.allowance_month OR NEW.allowance_given_micros < OLD.allowance_given_micros)
+BEGIN
+    SELECT RAISE(ABORT, 'an allowance is given once');
+END;
+
+CREATE TABLE new_usage_days (
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    day TEXT NOT NULL CONSTRAINT day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC
+    model TEXT NOT NULL,
+    key_id TEXT NOT NULL, -- the API key, also a deleted one; '' for a session
+    group_name TEXT NOT NULL DEFAULT '' CONSTRAINT group_name_length CHECK (length(group_name) <= 63), -- at the time of the calls
+    requests INTEGER NOT NULL CONSTRAINT requests_positive CHECK (requests > 0),
+    input_tokens INTEGER NOT NULL CONSTRAINT input_tokens_not_negative CHECK (input_tokens >= 0),
+    output_tokens INTEGER NOT NULL CONSTRAINT output_tokens_not_negative CHECK (output_tokens >= 0),
+    cost_micros INTEGER NOT NULL CONSTRAINT cost_not_negative CHECK (cost_micros >= 0),
+    PRIMARY KEY (account_id, day, model, key_id, group_name)
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO new_usage_days (account_id, day, model, key_id, requests, input_tokens, output_tokens, cost_micros)
+SELECT account_id, day, model, key_id, requests, input_tokens, output_tokens, cost_micros
+FROM usage_days WHERE account_id IN (SELECT id FROM accounts WHERE deleting_at IS NULL);
+DROP TABLE usage_days;
+ALTER TABLE new_usage_days RENAME TO usage_days;
+
+CREATE TABLE deleted_usage (
+    day TEXT NOT NULL CONSTRAINT deleted_day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC
+    model TEXT NOT NULL,
+    group_name TEXT NOT NULL CONSTRAINT deleted_group_length CHECK (length(group_name) <= 63),
+    requests INTEGER NOT NULL CONSTRAINT deleted_requests_positive CHECK (requests > 0),
+    input_tokens INTEGER NOT NULL CONSTRAINT deleted_input_not_negative CHECK (input_tokens >= 0),
+    output_tokens INTEGER NOT NULL CONSTRAINT deleted_output_not_negative CHECK (output_tokens >= 0),
+    cost_micros INTEGER NOT NULL CONSTRAINT deleted_cost_positive CHECK (cost_micros > 0),
+    PRIMARY KEY (day, model, group_name)
+) STRICT, WITHOUT ROWID;
+
+-- Of accounts that are deleted, or about to be, the ledger has the calls.
+INSERT INTO deleted_usage
+SELECT date(CAST(created_at AS INTEGER), 'unixepoch'), model, '', count(*), ifnull(sum(input_tokens), 0),
+    ifnull(sum(output_tokens), 0), -sum(amount_micros)
+FROM ledger
+WHERE model IS NOT NULL AND (account_id IS NULL OR account_id IN (SELECT id FROM accounts WHERE deleting_at IS NOT NULL))
+GROUP BY 1, 2;
+
+CREATE TRIGGER usage_days_outlive_their_account AFTER DELETE ON usage_days WHEN OLD.cost_micros > 0
+BEGIN
+    INSERT INTO deleted_usage
+    VALUES (OLD.day, OLD.model, OLD.group_name, OLD.requests, OLD.input_tokens, OLD.output_tokens, OLD.cost_micros)
+    ON CONFLICT (day, model, group_name) DO UPDATE SET requests = requests + excluded.requests,
+        input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
+        cost_micros = cost_micros + excluded.cost_micros;
+END;
+
+CREATE TRIGGER ledger_credits_an_allowance_once BEFORE INSERT ON ledger
+WHEN NEW.reference GLOB 'allowance:*'
+BEGIN
+    SELECT RAISE(ABORT, 'allowance_not_due')
+    WHERE NEW.amount_micros < 0 OR NEW.model IS NOT NULL OR NOT EXISTS (
+        SELECT 1 FROM accounts, (
+            SELECT count(*) AS times, ifnull(sum(amount_micros), 0) AS micros
+            FROM ledger JOIN accounts ON accounts.id = NEW.account_id
+            WHERE reference >= 'allowance:' || accounts.id || ':' || allowance_month
+                AND reference < 'allowance:' || accounts.id || ':' || allowance_month || ';')
+        WHERE id = NEW.account_id AND micros + NEW.amount_micros <= allowance_given_micros
+            AND NEW.reference = 'allowance:' || id || ':' || allowance_month || iif(times, ':' || (times + 1), ''));
+END;
+-- End of the groups.

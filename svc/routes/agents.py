@@ -14,7 +14,7 @@ from svc.inference.blocks import error_event
 from svc.routes.completion import payer_of
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.agents import EVENTS_TEXT, RUN, RUN_ANSWER, RUN_LIST, RUN_TEXT, RUN_WITH_EVENTS
-from svc.routes.schemas.common import MODEL_NOT_FOUND, NO_FUNDS, NO_ROOM, PROJECT_NOT_FOUND
+from svc.routes.schemas.common import NO_FUNDS, NO_MODEL, NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, item_id, parameter
@@ -60,7 +60,7 @@ NEW_RUN = record(
     body=NEW_RUN,
     most_bytes=16 * MIB,
     answers={200: RUN_ANSWER},
-    errors=[NO_ROOM, NO_FUNDS, MODEL_NOT_FOUND, PROJECT_NOT_FOUND],
+    errors=[NO_ROOM, NO_FUNDS, *NO_MODEL, PROJECT_NOT_FOUND],
 )
 async def run(request: Request, caller: Caller, body: NewRun) -> Response:
     state = request.state
@@ -80,10 +80,10 @@ async def run(request: Request, caller: Caller, body: NewRun) -> Response:
 
 async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
     session = caller.auth == "session"
-    image, speech = [await state.models.first(caller.id, kind) for kind in ("image", "speech")]
+    image, speech = [await state.models.first(caller.id, kind, caller.group) for kind in ("image", "speech")]
     needs: dict[Need, object] = {"session": session, "fetch": state.config.agent_fetch, "image": image, "speech": speech}
     tools = _tools(body.tools, tools_for([need for need, found in needs.items() if found]))
-    model = await state.models.chosen(caller.id, caller.default_model, body.model, "chat")
+    model = await state.models.chosen(caller.id, caller.default_model, body.model, "chat", caller.group)
     max_steps, project_id, instructions = body.max_steps, body.project_id, loop.INSTRUCTIONS
     if project_id is not None:
         project = await state.db.read(projects.project_by_id, caller.id, project_id, "project_id")

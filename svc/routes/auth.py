@@ -137,7 +137,12 @@ async def change_code(request: Request, body: SessionCode) -> Response:
 
 async def _session(request: Request, account: Account, status: int, *, by_identity: bool = False) -> Response:
     state = request.state
+    groups = state.models.catalog.groups
     add_log_fields(request, account=account.id)
+    if accounts.joins_another_group(account, groups):
+        await state.db.write(accounts.join_group, account.id, groups)
+        joined = await state.db.read(accounts.account_by_id, account.id)
+        account = joined or account
     await tokens.load_jwt()
     token = tokens.issue_session(state.derived_keys["session"], account.id, state.clock(), by_identity=by_identity)
     answer = reply(

@@ -17,7 +17,7 @@ from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
 from svc.routes.completion import BODY_BYTES, make_off_loop, payer_of, respond
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, CHAT_TEXT
-from svc.routes.schemas.common import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
+from svc.routes.schemas.common import MODEL_SERVER, NO_FUNDS, NO_MODEL, NO_ROOM, OWN_ADDRESS
 from svc.routes.schemas.models import MODEL, MODEL_LIST
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, parameter, path_id
@@ -60,7 +60,7 @@ describes = Section("Chat").describes
         NO_ROOM,
         NO_FUNDS,
         OWN_ADDRESS,
-        MODEL_NOT_FOUND,
+        *NO_MODEL,
         Refusal("not_found", "There is no such conversation.", "x-service-conversation"),
         Refusal("not_found", "There is no such message in this conversation.", "x-service-replaces"),
         *MODEL_SERVER,
@@ -69,7 +69,7 @@ describes = Section("Chat").describes
 async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     """Return one JSON answer, or with `stream: true` server-sent chunks that end with `[DONE]`."""
     state = request.state
-    model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat")
+    model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     if model.provider is None:
         check_for_builtin(body)
     exchange, added = None, {}
@@ -146,7 +146,7 @@ async def list_models(request: Request, caller: Caller) -> Response:
         return False
 
     async def pages() -> AsyncGenerator[list[dict[str, Any]], None]:
-        async with contextlib.aclosing(models.pages(caller.id, may_ask)) as found:
+        async with contextlib.aclosing(models.pages(caller.id, may_ask, caller.group)) as found:
             async for page in found:
                 created = models.catalog.created
                 yield [model.as_json(created, alias) for model in page for alias in (None, *model.aliases)]
@@ -161,12 +161,12 @@ async def list_models(request: Request, caller: Caller) -> Response:
         path_id("model_id", "The model's id or alias. Slashes may be sent as they are, or as `%2F`.", "builtin/assistant")
     ],
     answers={200: Answer("The model.", MODEL)},
-    errors=[MODEL_NOT_FOUND],
+    errors=NO_MODEL,
 )
 async def show_model(request: Request, caller: Caller) -> Response:
     """Return one model by its id, which contains slashes, or by an alias."""
     models, name = request.state.models, request.path_params["model_id"]
-    model: Model | None = await models.find(caller.id, name)
+    model: Model | None = await models.find(caller.id, name, group=caller.group)
     if model is None:
         raise ApiError("model_not_found", param="model")
     return reply(model.as_json(models.catalog.created, name if name in model.aliases else None))

@@ -38,7 +38,7 @@ async def answer_in_format(
 ) -> Response:
     """Answer a request of another format. It is stateless: nothing is kept in conversations and no memory is recalled."""
     state = request.state
-    model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat")
+    model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
 
     def make(heavy: bool) -> tuple[Translated, ChatCall]:
         asked = translate(body)
@@ -64,7 +64,7 @@ async def make_off_loop(request: Request, caller: Caller, make: Callable[[bool],
 
 
 def payer_of(request: Request, caller: Caller) -> Payer:
-    return Payer(caller.id, context_of(request).request_id, caller.key_id)
+    return Payer(caller.id, context_of(request).request_id, caller.key_id, caller.group)
 
 
 async def respond(

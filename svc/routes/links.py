@@ -16,6 +16,7 @@ from svc.auth.accounts import Account
 from svc.auth.emails import EMAIL
 from svc.auth.mail import Mail
 from svc.errors import ApiError
+from svc.groups import Groups
 from svc.inference import providers
 from svc.routes.schemas.accounts import PASSWORD_RESET_ACCEPTED, VERIFICATION_ACCEPTED
 from svc.routes.schemas.common import STORAGE
@@ -210,13 +211,13 @@ async def verify_email(request: Request, body: VerifyEmail) -> Response:
     state = request.state
     await state.db.read(links.find_link, _TO_ADDRESS, body.token, state.clock())
     undo = links.new_link_token(verified=False)
-    before = await state.db.write(_verify, body.token, undo, state.clock())
+    before = await state.db.write(_verify, body.token, undo, state.models.catalog.groups, state.clock())
     if before is not None and state.mail is not None:
         state.mail.later(partial(_changed_message, state, state.mail, before, undo))
     return no_content()
 
 
-def _verify(tx: sqlite3.Connection, token: str, undo: str, now_seconds: float) -> Account | None:
+def _verify(tx: sqlite3.Connection, token: str, undo: str, groups: Groups | None, now_seconds: float) -> Account | None:
     """Use the link. Return the account as it was, if its address is changed. Then `undo` restores the one before.
 
     An address that was never verified may be that of a stranger, who must not get the account.
@@ -225,6 +226,7 @@ def _verify(tx: sqlite3.Connection, token: str, undo: str, now_seconds: float) -
     before = accounts.account_by_id(tx, link.account_id)
     if link.email is None or before is None:
         verify_address(tx, link.account_id, now_seconds)
+        accounts.join_group(tx, link.account_id, groups)
         return None
     accounts.set_email(tx, before.id, link.email, now_seconds, now_seconds)
     if before.email_verified and not links.add_link(

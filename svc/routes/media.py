@@ -29,7 +29,7 @@ from svc.inference.pictures import Picture
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
 from svc.routes import media_bodies
 from svc.routes.completion import payer_of
-from svc.routes.schemas.common import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
+from svc.routes.schemas.common import MODEL_SERVER, NO_FUNDS, NO_MODEL, NO_ROOM, OWN_ADDRESS
 from svc.routes.schemas.media import AUDIO_ANSWER, IMAGES_ANSWER, SPEECH_ANSWER
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, Section
@@ -51,7 +51,7 @@ _REFUSALS = (
     Refusal("overloaded", "There are too many open requests for images or speech. Try again in a few seconds."),
     NO_FUNDS,
     OWN_ADDRESS,
-    MODEL_NOT_FOUND,
+    *NO_MODEL,
     *MODEL_SERVER,
 )
 
@@ -77,7 +77,7 @@ async def create_image(request: Request, caller: Caller, body: dict[str, Any]) -
     state = request.state
     wanted = _image_request(body)
     as_url = body.get("response_format") == "url"
-    model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "image")
+    model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "image", caller.group)
     if model.provider is None:
         _check_for_painter(body, wanted)
     call = ImageCall(model, wanted, state.media, payer_of(request, caller))
@@ -191,7 +191,7 @@ def _write_image(file: BinaryIO, picture: Picture, url: str | None, number: int)
     errors=_REFUSALS,
 )
 async def generate_audio(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech")
+    model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech", caller.group)
     if model.provider is not None and model.provider.byok:
         media_bodies.check_length(body["input"], "input", media_bodies.SPEECH_LENGTH)
     return await _speech(request, caller, model, body, "format", "wav")
@@ -207,7 +207,7 @@ async def generate_audio(request: Request, caller: Caller, body: dict[str, Any])
     errors=_REFUSALS,
 )
 async def create_speech(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech")
+    model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech", caller.group)
     # OpenAI's default is mp3. Without an encoder the answer is WAV.
     usual = "mp3" if model.provider is not None or "mp3" in request.state.media.voice.formats else "wav"
     return await _speech(request, caller, model, body, "response_format", usual)

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from svc.inference.formats.messages_request import counted_tokens, translate
 from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.routes.completion import BODY_BYTES, answer_in_format, make_off_loop
-from svc.routes.schemas.common import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
+from svc.routes.schemas.common import MODEL_SERVER, NO_FUNDS, NO_MODEL, OWN_ADDRESS
 from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, MESSAGES_TEXT, TOKEN_COUNT
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section
@@ -30,7 +30,7 @@ _WRONG_RESULT = Refusal(
     examples=MESSAGES_EXAMPLES,
     most_bytes=BODY_BYTES,
     answers={200: MESSAGES_ANSWER},
-    errors=[_WRONG_RESULT, NO_FUNDS, OWN_ADDRESS, MODEL_NOT_FOUND, *MODEL_SERVER],
+    errors=[_WRONG_RESULT, NO_FUNDS, OWN_ADDRESS, *NO_MODEL, *MODEL_SERVER],
 )
 async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     """Return one message, or with `stream: true` its events."""
@@ -48,9 +48,9 @@ async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Resp
     examples=COUNT_EXAMPLES,
     most_bytes=BODY_BYTES,
     answers={200: Answer("The estimate.", TOKEN_COUNT)},
-    errors=[_WRONG_RESULT, MODEL_NOT_FOUND],
+    errors=[_WRONG_RESULT, *NO_MODEL],
 )
 async def count_tokens(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     """Return the estimated input tokens of a request."""
-    await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat")
+    await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     return reply({"input_tokens": await make_off_loop(request, caller, lambda heavy: counted_tokens(body))})

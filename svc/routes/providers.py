@@ -6,7 +6,7 @@ from svc.errors import ApiError
 from svc.inference import providers
 from svc.inference.providers import NEW_PROVIDER, PROVIDER_CHANGES, NewProvider, ProviderChanges
 from svc.outbound.errors import AddressNotAllowed
-from svc.routes.schemas.common import NO_ROOM, PERHAPS_RETRY_AFTER
+from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED, PERHAPS_RETRY_AFTER
 from svc.routes.schemas.models import PROVIDER, PROVIDER_LIST, PROVIDER_TEST
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, item_id
@@ -50,11 +50,13 @@ _OF_CHANGES = (_ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM, _TOO_OFTEN)
             "An account may have at most 100 providers. Delete one first.",
             when="A field is wrong (`param` names it), or the account has 100 providers.",
         ),
+        OWN_PROVIDERS_DISABLED,
         *_OF_CHANGES,
     ],
 )
 async def create_provider(request: Request, caller: Caller, body: NewProvider) -> Response:
     state = request.state
+    providers.check_allowed(caller.group)
     await _check_name_and_address(state, caller.id, body)
     row = await state.db.write(providers.add_provider, caller.id, body._asdict(), state.key_box, state.clock())
     return reply(providers.as_json(row), 201)
@@ -108,6 +110,7 @@ async def delete_provider(request: Request, caller: Caller) -> Response:
             "The provider's stored key cannot be read any more. Set it again.",
             when="The stored key cannot be read any more.",
         ),
+        OWN_PROVIDERS_DISABLED,
         _ADDRESS_NOT_ALLOWED,
         _TOO_OFTEN,
         Refusal(
@@ -129,6 +132,7 @@ async def test_provider(request: Request, caller: Caller) -> Response:
     """Return the provider's models. An error must not reveal which ports are open."""
     state = request.state
     row = await state.db.read(providers.provider_by_id, caller.id, request.path_params["provider_id"])
+    providers.check_allowed(caller.group)
     state.limits.take_by_account("ask_provider", caller.id)
     return reply({"ok": True, "models": await state.models.test(row)})
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from svc.inference.formats.responses_request import translate
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
 from svc.routes.completion import BODY_BYTES, answer_in_format
-from svc.routes.schemas.common import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
+from svc.routes.schemas.common import MODEL_SERVER, NO_FUNDS, NO_MODEL, OWN_ADDRESS
 from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES, RESPONSE_TEXT
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, Section
@@ -28,7 +28,7 @@ describes = Section("Chat").describes
     errors=[
         NO_FUNDS,
         OWN_ADDRESS,
-        MODEL_NOT_FOUND,
+        *NO_MODEL,
         Refusal("unsupported_value", None, "background", "The request needs what this service does not have."),
         Refusal("previous_response_not_found", None, "previous_response_id", "Responses are not stored."),
         Refusal(

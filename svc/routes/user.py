@@ -15,7 +15,7 @@ from svc.deletion.account import delete_account
 from svc.errors import ApiError
 from svc.routes.credentials import CURRENT_PASSWORD, OWNER_REFUSALS, check_owner, request_email_change
 from svc.routes.schemas.accounts import API_KEY, NEW_API_KEY, SETTINGS, USER
-from svc.routes.schemas.common import NO_ROOM
+from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, item_id
 from svc.server.state import Request, State
@@ -70,6 +70,7 @@ _SETTINGS_CHANGES = record(
 _WRONG_EMAIL = Refusal("invalid_value", "confirm must be the email address of this account.", "confirm")
 _WRONG_PASSWORD = Refusal("invalid_credentials", "The password is wrong.", "password")
 _WRONG_MODEL = Refusal("invalid_value", "default_model must be a chat model of GET /v1/models, or null.", "default_model")
+_NO_MODEL = Refusal("model_not_found", param="default_model")
 NEW_KEY = record("CreateApiKeyRequest", NewKey, example={"name": "my laptop"})
 _USER_CHANGES = record("UpdateUserRequest", UserChanges, "Missing fields do not change.")
 
@@ -147,13 +148,13 @@ async def show_settings(request: Request, caller: Caller) -> Response:
     "Change the settings",
     body=_SETTINGS_CHANGES,
     answers={200: Answer("The changed settings.", SETTINGS)},
-    errors=[_WRONG_MODEL, NO_ROOM],
+    errors=[_WRONG_MODEL, _NO_MODEL, OWN_PROVIDERS_DISABLED, NO_ROOM],
 )
 async def change_settings(request: Request, caller: Caller, body: SettingsChanges) -> Response:
     if isinstance(body.default_model, str):
-        found = await request.state.models.find(caller.id, body.default_model)
+        found = await request.state.models.find(caller.id, body.default_model, group=caller.group)
         if found is None or found.kind != "chat":
-            raise _WRONG_MODEL.error()
+            raise (_NO_MODEL if found is None else _WRONG_MODEL).error()
     account = await request.state.db.write(accounts.update_account, caller.id, given(body))
     return reply(_settings(request.state, account))
 

@@ -15,6 +15,7 @@ from svc.auth.accounts import Account
 from svc.content.artifacts import account_of_link
 from svc.db import Database, acting_for
 from svc.errors import ApiError
+from svc.groups import Group
 from svc.server.context import context_of
 from svc.server.interface import Refusal, implies, named_header
 from svc.server.limits import CHAT_PER_MINUTE
@@ -53,8 +54,8 @@ _FREE = CHAT_PER_MINUTE["free"]
 _RATE_LIMIT_HEADERS = {
     "x-ratelimit-limit-requests": named_header(
         "RateLimitLimit",
-        f"The account's limit of chat requests a minute: {_FREE}, or {CHAT_PER_MINUTE['pro']} for a pro account. On every answer "
-        "to a counted request.",
+        f"The account's limit of chat requests a minute: {_FREE}, or {CHAT_PER_MINUTE['pro']} for a pro account, or that "
+        "of the account's group. On every answer to a counted request.",
         whole,
         _FREE,
         required=False,
@@ -73,6 +74,7 @@ class Caller:
     """The account that sent a request, as it is now. `auth` is how: `session`, `api_key` or LINK. `key_id` is the key's.
 
     `identity_at` is when an identity provider began the session (Unix seconds), else 0.
+    `group` is None if the catalog has no groups: then every account may use every model.
     """
 
     id: str
@@ -81,6 +83,7 @@ class Caller:
     auth: str
     key_id: str | None = None
     identity_at: int = 0
+    group: Group | None = None
 
     async def account(self, db: Database) -> Account:
         """Return the account as it is now. Raises ApiError `invalid_api_key` if it has been deleted."""
@@ -155,11 +158,13 @@ def signed_in(handler: Handler) -> Endpoint:
             if holder is None:
                 state.db.look_up(tokens.check_not_suspended, hashed)
                 raise ApiError("invalid_api_key")
-            account_id, tier, default_model, key_id, last_used_at = holder
+            account_id, tier, default_model, key_id, last_used_at, group_name = holder
             minute_seconds = state.clock() // 60 * 60
             if last_used_at < minute_seconds:
                 state.key_uses.put((account_id, key_id), minute_seconds)
-            caller = Caller(account_id, tier, default_model, "api_key", key_id)
+            groups = state.models.catalog.groups
+            group = None if groups is None else groups.of(group_name)
+            caller = Caller(account_id, tier, default_model, "api_key", key_id, group=group)
         context.account_id = context.log_fields["account"] = caller.id
         acting_for.set(caller.id)
         return await handler(request, caller)
@@ -231,10 +236,12 @@ def metered(handler: Handler) -> Handler:
     """Count one request of the account's chat limit before the body is read. The answer's headers have what is left."""
 
     def guarded(request: Request[State], caller: Caller) -> Awaitable[Response]:
+        group = caller.group
+        limit = (group.chats_per_minute if group else None) or CHAT_PER_MINUTE[caller.tier]
         try:
-            admission = request.state.limits.take_chat(caller.id, caller.tier)
+            admission = request.state.limits.take_chat(caller.id, limit)
         except ApiError as error:
-            context_of(request).answer_headers += _limit_headers(CHAT_PER_MINUTE[caller.tier], 0, error.retry_after_seconds or 1)
+            context_of(request).answer_headers += _limit_headers(limit, 0, error.retry_after_seconds or 1)
             raise
         context_of(request).answer_headers += _limit_headers(*admission)
         return handler(request, caller)
@@ -280,7 +287,8 @@ async def _caller(state: State, account_id: str | None, auth: str) -> Caller:
     account.check_active()
     if (account.last_seen_at or 0) <= state.clock() - accounts.SEEN_SECONDS:
         state.key_uses.put((account.id, ""), state.clock())
-    return Caller(account.id, account.tier, account.default_model, auth)
+    groups = state.models.catalog.groups
+    return Caller(account.id, account.tier, account.default_model, auth, group=groups and groups.of(account.group))
 
 
 def _bearer(authorization: bytes) -> str:

@@ -77,9 +77,9 @@ class Limits:
         rules = by_address | _BY_ACCOUNT
         self._by_rule = {rule: (limit, Window(seconds, monotonic)) for rule, (limit, seconds) in rules.items()}
 
-    def take_chat(self, account_id: str, tier: str) -> Admission:
+    def take_chat(self, account_id: str, limit: int) -> Admission:
         """Count a chat or the start of an agent run, of all keys and sessions of the account."""
-        return self._chat.take(account_id, CHAT_PER_MINUTE[tier])
+        return self._chat.take(account_id, limit)
 
     def take_by_ip(self, rule: str, address: str) -> Admission:
         limit, window = self._by_rule[rule]

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import catalog as catalog_module
-from svc.inference.catalog import LOCAL_SERVERS, PRICES, Catalog, ListedModels, Model, Provider, local_servers, read_file
+from svc.inference import catalog_file
+from svc.inference.catalog import LOCAL_SERVERS, PRICES, Catalog, ListedModels, Model, Provider, local_servers
+from svc.inference.catalog_file import read_file
 
 SECRET = "sk-hunter2-hunter2"
 
@@ -62,8 +64,8 @@ async def never_asked(provider: Provider) -> ListedModels:
 
 
 def made(read_catalog: Any, builtin: tuple[Model, ...] = ()) -> Catalog:
-    models, listed, default_model = read_catalog
-    return Catalog([*builtin, *models], listed, default_model, never_asked, 0)
+    models, listed, default_model, groups = read_catalog
+    return Catalog([*builtin, *models], listed, default_model, never_asked, 0, groups)
 
 
 # --- the file
@@ -73,7 +75,7 @@ PRICED = "input_micros_per_million_tokens = 100\noutput_micros_per_million_token
 
 
 async def test_listed_models_have_the_price_of_their_provider(tmp_path: Path) -> None:
-    models, listed, _ = read(tmp_path, f"[[providers]]\n{PROVIDER}api_key = 'x'\n{PRICED}")
+    models, listed, *_ = read(tmp_path, f"[[providers]]\n{PROVIDER}api_key = 'x'\n{PRICED}")
     assert models == [] and [provider.configured for provider in listed] == [True]
 
     async def ask(provider: Provider) -> ListedModels:
@@ -99,7 +101,7 @@ def test_listed_models_of_a_provider_with_a_key_need_a_price(tmp_path: Path, ent
 
 def test_listed_models_are_free_without_a_key_or_with_price_0(tmp_path: Path) -> None:
     for entries in ("", "api_key = 'x'\ninput_micros_per_million_tokens = 0\n"):
-        (_, (listed,), _) = read(tmp_path, f"[[providers]]\n{PROVIDER}{entries}")
+        _, (listed,), *_ = read(tmp_path, f"[[providers]]\n{PROVIDER}{entries}")
         assert listed.listed_prices == (0, 0)
 
 
@@ -147,7 +149,7 @@ async def test_unknown_id_returns_none(tmp_path: Path) -> None:
 
 
 def test_model_has_the_documented_json(tmp_path: Path) -> None:
-    models, _, _ = read(tmp_path, EXAMPLE + OTHER)
+    models, *_ = read(tmp_path, EXAMPLE + OTHER)
     assert models[1].as_json(7) == {
         "id": "other/model",
         "object": "model",
@@ -183,11 +185,11 @@ def test_repr_hides_keys(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_is_an_empty_catalog(tmp_path: Path) -> None:
-    assert read(tmp_path, "") == ([], [], None)
+    assert read(tmp_path, "") == ([], [], None, None)
 
 
 def test_only_a_provider_without_a_model_list_is_asked(tmp_path: Path) -> None:
-    models, listed, _ = read(
+    models, listed, *_ = read(
         tmp_path,
         '[[providers]]\nname = "a"\nbase_url = "http://a"\n[[providers]]\nname = "b"\nbase_url = "http://b"\nmodels = []',
     )
@@ -286,7 +288,7 @@ def test_any_wrong_value_is_one_line(value: Any, data: st.DataObject) -> None:
     place = data.draw(st.sampled_from([document, document["providers"][0], document["providers"][0]["models"][0]]))
     place[data.draw(st.sampled_from(sorted(place)))] = value
     try:
-        made(catalog_module._parse(document, {}))
+        made(catalog_file._parse(document, {}))
     except (ApiError, ValueError, StartError) as error:
         assert str(error)
 
@@ -462,7 +464,7 @@ async def test_local_model_servers_are_tried_on_their_default_ports() -> None:
 
 
 async def test_configured_provider_replaces_a_local_server_of_its_name(tmp_path: Path) -> None:
-    models, listed, _ = read(
+    models, listed, *_ = read(
         tmp_path, EXAMPLE.replace('fallback = "other/model"', "") + '[[providers]]\nname = "vllm"\nbase_url = "http://gpu/v1"'
     )
     server = Server("llama3.2", "unpriced")
@@ -476,7 +478,7 @@ async def test_configured_provider_replaces_a_local_server_of_its_name(tmp_path:
 
 
 async def test_the_operators_names_are_taken(tmp_path: Path) -> None:
-    models, listed, _ = read(tmp_path, EXAMPLE + OTHER)
+    models, listed, *_ = read(tmp_path, EXAMPLE + OTHER)
     catalog = Catalog(models, [*listed, *local_servers()], None, never_asked, 0)
     names = ("builtin", "ollama", "other", "lmstudio", "llamacpp", "vllm")
     assert all(catalog.has_provider(name) for name in names)

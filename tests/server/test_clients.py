@@ -181,10 +181,10 @@ async def test_agent_clients_of_the_readme_work(server: RunningServer, person: P
 
 
 def test_catalog_of_the_readme_loads(tmp_path: Path) -> None:
-    from svc.inference.catalog import read_file
+    from svc.inference.catalog_file import read_file
 
     (tmp_path / "catalog.toml").write_text(EXAMPLES["catalog"])
-    models, listed, default_model = read_file(tmp_path / "catalog.toml", {"OLLAMA_KEY": "x"})
+    models, listed, default_model, _ = read_file(tmp_path / "catalog.toml", {"OLLAMA_KEY": "x"})
     assert [model.id for model in models] == [default_model] == ["ollama/llama3.2"] and listed == []
 
 

@@ -29,7 +29,11 @@ def id_of(prefix: str) -> Shape[str]:
     return ID.about(example=example_id(prefix))
 
 
-MODEL_NOT_FOUND = Refusal("model_not_found", param="model")
+OWN_PROVIDERS_DISABLED = Refusal("own_providers_disabled", when="The operator allows the account no providers of its own.")
+NO_MODEL = (
+    Refusal("model_not_found", param="model", when="There is no such model, or the account's group may not use it."),
+    OWN_PROVIDERS_DISABLED,
+)
 PROJECT_NOT_FOUND = Refusal("not_found", "There is no such project.", "project_id", "The account has no such project.")
 NO_ROOM = Refusal(
     "quota_exceeded",

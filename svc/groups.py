@@ -1,0 +1,89 @@
+"""Groups of accounts, from the catalog file: the models that they may use, their monthly allowance and their limit of chats.
+
+[access], for accounts without a group, and [[groups]] -> parse() -> Groups.of(account's group) -> Group
+"""
+
+import fnmatch
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+from svc.shapes import boolean, integer, list_of, mapping, matching, record, required, text
+
+AUTO = "auto"  # as the choice of an administrator: the account's address finds its group
+_MOST = 1_000  # groups, and patterns of one
+NAME = matching(re.compile(r"[a-z0-9][a-z0-9_\-]{0,62}"), "a slug: a-z, 0-9, - and _, at most 63 characters", 63)
+_MODEL = text(400, blank=False)
+_EMAIL = matching(re.compile(r"[^@\s]+@[^@\s]+"), "a pattern of addresses such as *@research.example", 254)
+_KEYS = ("models", "allowance_micros", "own_providers", "chats_per_minute")
+
+
+class _Table(NamedTuple):
+    models: Annotated[Sequence[str], list_of(_MODEL, most=_MOST)] = ("*",)
+    allowance_micros: Annotated[int, integer(0, 10**12)] = 0
+    own_providers: Annotated[bool, boolean] = True
+    chats_per_minute: Annotated[int | None, integer(1, 1_000_000)] = None
+    emails: Annotated[Sequence[str], list_of(_EMAIL, most=_MOST)] = ()
+
+
+_TABLE = record("Group", _Table)
+_GROUPS = list_of(mapping, most=_MOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What the accounts of a group may do; `name` is "" for those without a group.
+
+    `allows(model_id)` is about the operator's models. `has(address)` is whether a verified address, in lower case, joins.
+    """
+
+    name: str
+    allows: Callable[[str], bool]
+    has: Callable[[str], bool]
+    allowance_micros: int
+    own_providers: bool
+    chats_per_minute: int | None
+
+
+class Groups(NamedTuple):
+    """The groups by name, in the order of the file, and `access` for all other accounts."""
+
+    access: Group
+    by_name: Mapping[str, Group]
+
+    def of(self, name: str | None) -> Group:
+        """Return the group with this name; `access` if there is none."""
+        return self.by_name.get(name or "", self.access)
+
+    def matching(self, email: str) -> str | None:
+        """Return the name of the first group that this verified address joins."""
+        return next((name for name, group in self.by_name.items() if group.has(email.lower())), None)
+
+
+def parse(document: Mapping[str, Any]) -> Groups | None:
+    """Return the groups of a catalog file, or None if it has none. Raises ApiError and ValueError for a wrong entry."""
+    if "access" not in document and "groups" not in document:
+        return None
+    access = _group("", mapping.check(document.get("access", {}), "access"), "access", _KEYS)
+    by_name: dict[str, Group] = {}
+    for place, table in enumerate(_GROUPS.check(document.get("groups", []), "groups"), 1):
+        name = required(table, "name", NAME, f"group {place}")
+        if name == AUTO or name in by_name:
+            raise ValueError(f"group {place}: the name {name!r} is {'reserved' if name == AUTO else 'used twice'}")
+        by_name[name] = _group(name, table, f"group {name}", ("name", "emails", *_KEYS))
+    return Groups(access, by_name)
+
+
+def _group(name: str, table: dict[str, Any], place: str, known: tuple[str, ...]) -> Group:
+    for key in table:
+        if key not in known:
+            raise ValueError(f"{place}: {key!r} is not known; known are {', '.join(known)}")
+    found = _TABLE.check(table, place)
+    emails = _any_of([pattern.lower() for pattern in found.emails])
+    return Group(name, _any_of(found.models), emails, found.allowance_micros, found.own_providers, found.chats_per_minute)
+
+
+def _any_of(patterns: Sequence[str]) -> Callable[[str], bool]:
+    match = re.compile("|".join(map(fnmatch.translate, patterns)) or "(?!)").match
+    return lambda text: match(text) is not None

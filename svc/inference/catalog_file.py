@@ -1,0 +1,148 @@
+"""The catalog file of the operator: providers, models, the default model, and the groups of accounts."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from svc import groups
+from svc.builtin import provider as builtin
+from svc.config import Config
+from svc.errors import ApiError, StartError
+from svc.groups import Groups
+from svc.inference.catalog import (
+    API_KEY,
+    BASE_URL,
+    BUILTIN,
+    CAPABILITIES,
+    CONTEXT_LENGTH,
+    KIND,
+    MODEL_NAME,
+    PRICES,
+    PROVIDER_NAME,
+    Model,
+    Provider,
+    local_servers,
+)
+from svc.shapes import Shape, filled, integer, list_of, mapping, number, one_of, required
+
+T = TypeVar("T")
+D = TypeVar("D")
+_MICROS = integer(0, 10**12)
+_TABLES = list_of(mapping)
+
+
+class Offer(NamedTuple):
+    """The models, the providers that list their own models, the default model, and the groups if there are any."""
+
+    models: list[Model]
+    listed: list[Provider]
+    default_model: str | None
+    groups: Groups | None = None
+
+
+def on_offer(config: Config) -> Offer:
+    """Return what `config` offers. Raises StartError."""
+    offer = read_file(config.catalog, config.environ) if config.catalog else Offer([], [], None)
+    if config.builtin:
+        own = builtin.offered().items()
+        built_in = [
+            Model(
+                *(f"{BUILTIN}/{name}", name, None, model.kind, model.prices),
+                context_length=model.context_length,
+                capabilities=model.capabilities,
+            )
+            for name, model in own
+        ]
+        offer = offer._replace(models=built_in + offer.models)
+    return offer._replace(listed=offer.listed + local_servers()) if config.discovers else offer
+
+
+def read_file(path: Path, environ: Mapping[str, str]) -> Offer:
+    """Return what the catalog file offers. Raises StartError with one line for a wrong or unknown entry."""
+    import tomllib  # late: a start without a catalog does not need it
+
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise StartError(f"the catalog {path} cannot be read: {error}") from None
+    try:
+        return _parse(document, environ)
+    except (ApiError, ValueError) as error:
+        raise StartError(f"the catalog {path}: {error}") from None
+
+
+def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
+    _only(document, "the file", "default_model", "providers", "access", "groups")
+    models: list[Model] = []
+    providers: list[Provider] = []
+    listed: list[Provider] = []
+    tables: list[dict[str, Any]] = _optional(document, "providers", _TABLES, [], "the file")
+    for place, table in enumerate(tables, 1):
+        provider = _provider(table, f"provider {place}", environ)
+        providers.append(provider)
+        if "models" in table:
+            models += [_model(entry, provider) for entry in required(table, "models", _TABLES, provider.name)]
+        else:
+            listed.append(provider)
+    aliases = (alias for model in models for alias in model.aliases)
+    for listing in ((provider.name for provider in providers), (model.id for model in models), aliases):
+        for name, times in Counter(listing).items():
+            if times > 1:
+                raise ValueError(f"{name!r} is used twice")
+    return Offer(models, listed, _optional(document, "default_model", filled, None, "the file"), groups.parse(document))
+
+
+def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> Provider:
+    name = required(table, "name", PROVIDER_NAME, place)
+    if name == BUILTIN:
+        raise ValueError(f"{place}: the name {BUILTIN!r} is taken")
+    _only(table, name, "name", "base_url", "api_key", "api_key_env", "timeout_seconds", "models", *PRICES["chat"])
+    base_url = required(table, "base_url", BASE_URL, name)
+    timeout_seconds = _optional(table, "timeout_seconds", number(0.001, 3600), 120.0, name)
+    if (key_variable := _optional(table, "api_key_env", filled, None, name)) is not None:
+        if "api_key" in table:
+            raise ValueError(f"{name}: give api_key or api_key_env, not both")
+        if not environ.get(key_variable):
+            raise ValueError(f"{name}: the environment has no {key_variable}, which api_key_env names")
+        table = {**table, "api_key": environ[key_variable]}
+    api_key = _optional(table, "api_key", API_KEY, None, name)
+    given = [price for price in PRICES["chat"] if price in table]
+    if "models" in table and given:
+        raise ValueError(f"{name}: {given[0]} is for a provider without models; here each [[providers.models]] has its own")
+    if "models" not in table and api_key and not given:  # a server with a key is usually paid, so never free by accident
+        raise ValueError(
+            f"{name}: with an API key and without [[providers.models]] set the prices of the models that it lists: "
+            f"{' and '.join(PRICES['chat'])} (0 if they are free)"
+        )
+    input_price, output_price = (_optional(table, price, _MICROS, 0, name) for price in PRICES["chat"])
+    return Provider(name, base_url, api_key, timeout_seconds, listed_prices=(input_price, output_price))
+
+
+def _model(table: dict[str, Any], provider: Provider) -> Model:
+    name = required(table, "id", MODEL_NAME, f"{provider.name}, a model")
+    place = f"{provider.name}/{name}"
+    kind = _optional(table, "kind", KIND, "chat", place)
+    _only(table, place, "id", "kind", "fallback", "aliases", "context_length", "capabilities", *PRICES[kind])
+    prices = {price: _optional(table, price, _MICROS, 0, place) for price in PRICES[kind]}
+    fallback = _optional(table, "fallback", filled, None, place)
+    aliases = _optional(table, "aliases", list_of(MODEL_NAME), [], place)
+    if any("/" in alias for alias in aliases):
+        raise ValueError(f"{place}.aliases must be a list of names without a slash, such as ['gpt-5']")
+    if fallback in (place, *aliases):
+        raise ValueError(f"{place}: a model cannot be its own fallback")
+    context_length = _optional(table, "context_length", CONTEXT_LENGTH, None, place)
+    capabilities = _optional(table, "capabilities", list_of(one_of(*CAPABILITIES)), [], place)
+    return Model(
+        place, name, provider, kind, prices, fallback, tuple(aliases), context_length, tuple(dict.fromkeys(capabilities))
+    )
+
+
+def _only(table: dict[str, Any], place: str, *known: str) -> None:
+    for key in table:
+        if key not in known:
+            raise ValueError(f"{place}: {key!r} is not known; known are {', '.join(known)}")
+
+
+def _optional(table: dict[str, Any], key: str, shape: Shape[T], default: D, place: str) -> T | D:
+    return shape.check(table[key], f"{place}.{key}") if key in table else default
