@@ -47,6 +47,7 @@ interface Interface {
   };
   artifacts: Crud<Api.Artifact, Api.CreateArtifactRequest, Api.UpdateArtifactRequest> & {
     content(id: string, options?: Transfer): Promise<Blob>;
+    text(id: string, options?: Options): Promise<{ text: string; truncated: boolean }>;
     replaceContent(id: string, blob: Blob, options?: Transfer & { type?: string }): Promise<Api.Artifact>;
   };
   agents: {

@@ -35,6 +35,10 @@ async def test_run_is_shown_step_by_step_and_stored(server: RunningServer, brows
         assert await findings(page) == []
         await page.reload()
         await expect(page.locator(".run-end-final")).to_contain_text("Done: <img")
+        await expect(page.locator(".timeline-step")).to_have_text(["Step 1", "Step 2"])
+        await tool.locator("summary").click()
+        await expect(tool.locator("pre").first).to_contain_text('"name": "note.md"')
+        await expect(page.locator(".timeline .artifact-card")).to_contain_text("Hi <script>")
         await expect(page.locator(".run-facts")).to_contain_text("2 steps")
         await expect(page.get_by_role("link", name="note.md")).to_be_visible()
         await page.get_by_role("button", name="Run again").click()

@@ -392,6 +392,13 @@ export const api = {
   artifacts: {
     ...crud("/artifacts"),
     content: (id, options) => download(`/artifacts/${segment(id)}/content`, options),
+    text: async (id, options) => {
+      const answer = await checked("GET", `/artifacts/${segment(id)}/text`, options);
+      return {
+        text: await answer.text(),
+        truncated: answer.headers.get("x-text-truncated") === "true",
+      };
+    },
     replaceContent: (id, blob, options) => upload("PUT", `/artifacts/${segment(id)}/content`, blob, options),
   },
   agents: {

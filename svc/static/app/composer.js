@@ -1,40 +1,182 @@
-// The composer: text kept as a draft, images by paste, file dialog or drop anywhere in the window, and a
-// button to send or stop.
+// The composer: text and attachments, kept as a draft, and a button to send or stop. Files are added by the
+// file dialog, or by drop or paste anywhere in the window.
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { IconButton, toast } from "./components.js";
-import { draftOf, keepDraft } from "./drafts.js";
+import { hasParts } from "./content.js";
+import { draftOf, keepDraft, keepFiles, keepText } from "./drafts.js";
+import { bytes } from "./format.js";
 import { html } from "./html.js";
+import { Icon } from "./icons.js";
 import { limits } from "./limits.js";
-import { TYPES, picture } from "./pictures.js";
 import { texts } from "./texts.js";
 
 const t = texts.chat;
-const MOST_PICTURES = 4;
+const LONG_PASTE = 8_000; // characters
+const attachments = () => import("./attachments.js");
+const isTyping = ({ target }) => /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+const hasDialog = () => document.querySelector("dialog[open]") !== null;
 export const focusComposer = () => document.getElementById("composer")?.focus();
 
 /** `id`: of the conversation, or null. Callbacks: `onSend({text, pictures})`, `onStop()`, `onEditLast()`. */
 export function Composer({ id, busy, onSend, onStop, onEditLast }) {
-  const text = useSignal(draftOf(id)),
-    pictures = useSignal([]),
+  const text = useSignal(hasParts(draftOf(id)) ? "" : draftOf(id)),
+    attached = useSignal([]), // items of attachments.js
     dragging = useSignal(false);
   const area = useRef(null),
     file = useRef(null);
+  const restore = async (content) => {
+    const draft = hasParts(content)
+      ? await (await attachments()).unpacked(content)
+      : { text: content, items: [] };
+    [text.value, attached.value] = [draft.text, draft.items];
+  };
   useEffect(() => {
-    text.value = draftOf(id);
+    restore(draftOf(id)).catch((error) => toast(error.message, { kind: "bad" }));
     const put = (/** @type {CustomEvent<{id: string | null, text: string}>} */ { detail }) => {
-      if (detail.id === id) {
-        text.value = detail.text;
-        area.current.focus();
-      }
+      if (detail.id !== id) return;
+      restore(detail.text);
+      area.current.focus();
     };
     addEventListener("svc-draft", put);
     if (matchMedia("(hover: hover)").matches) area.current.focus({ preventScroll: true });
     return () => removeEventListener("svc-draft", put);
   }, [id]);
+  useWindowFiles({
+    dragging,
+    area,
+    onFiles: (files) => add(files),
+    onLongText: (pasted) => offerFile(pasted),
+  });
+  useLayoutEffect(() => {
+    // as high as its text
+    area.current.style.height = "auto";
+    area.current.style.height = `${area.current.scrollHeight + 2}px`;
+  }, [text.value]);
+  const write = (value) => {
+    text.value = value;
+    keepText(id, value);
+  };
+  const reads = attached.value.some(({ kind }) => kind === "reading");
+  const canSend = !busy && !reads && (text.value.trim() !== "" || attached.value.length > 0);
+  const send = async () => {
+    if (!canSend) return;
+    const items = attached.peek(),
+      said = text.peek().trim();
+    const { withFiles, picturesOf } = items.length
+      ? await attachments()
+      : { withFiles: null, picturesOf: null };
+    onSend({
+      text: withFiles ? withFiles(said, items) : said,
+      pictures: picturesOf ? picturesOf(items) : [],
+    });
+    [text.value, attached.value] = ["", []];
+    keepDraft(id, "");
+  };
+  const keepAttached = async () => keepFiles(id, (await attachments()).withFiles("", attached.peek()));
+  const add = async (files) => {
+    const chosen = [...files]; // the browser empties the list when the event is over
+    await (await attachments()).attach(chosen, attached);
+    await keepAttached();
+  };
+  const remove = async (item) => {
+    (await attachments()).detach(item, attached);
+    await keepAttached();
+    area.current?.focus();
+  };
+  const offerFile = (pasted) =>
+    toast(t.longPaste, {
+      action: {
+        label: t.asFile,
+        onSelect() {
+          write(text.peek().replace(pasted, ""));
+          add([new File([pasted], t.pasted, { type: "text/plain" })]);
+        },
+      },
+    });
+  const onKey = (event) => {
+    if (event.isComposing) return;
+    if (event.key === "Enter" && !event.shiftKey && matchMedia("(hover: hover)").matches) {
+      event.preventDefault();
+      send();
+    } else if (event.key === "ArrowUp" && !text.value) {
+      event.preventDefault();
+      onEditLast();
+    }
+  };
+  return html`<form
+    class="composer ${dragging.value ? "composer-drop" : ""}"
+    onSubmit=${(event) => {
+      event.preventDefault();
+      send();
+    }}
+  >
+    ${
+      attached.value.length > 0 &&
+      html`<ul class="attached" aria-label=${t.attached}>
+        ${attached.value.map((item) => html`<${Attached} key=${item.url ?? item} item=${item} onRemove=${remove} />`)}
+      </ul>`
+    }
+    <label class="hidden-text" for="composer">${t.message}</label>
+    <textarea
+      id="composer"
+      ref=${area}
+      rows="1"
+      dir="auto"
+      placeholder=${dragging.value ? t.drop : t.placeholder}
+      maxlength=${limits.message.content.maxlength}
+      value=${text.value}
+      onInput=${(event) => write(event.currentTarget.value)}
+      onKeyDown=${onKey}
+    ></textarea>
+    <div class="composer-bar">
+      <input
+        ref=${file}
+        class="hidden-text"
+        type="file"
+        multiple
+        tabindex="-1"
+        aria-hidden="true"
+        onChange=${(event) => {
+          add(event.currentTarget.files);
+          event.currentTarget.value = "";
+        }}
+      />
+      <${IconButton} icon="attach" label=${t.attach} onClick=${() => file.current.click()} />
+      ${
+        busy
+          ? html`<${IconButton} class="send" icon="stop" label=${t.stop} onClick=${onStop} />`
+          : html`<${IconButton} class="send" icon="send" label=${t.send} onClick=${send} disabled=${!canSend} />`
+      }
+    </div>
+  </form>`;
+}
+
+function Attached({ item, onRemove }) {
+  const { kind, name, size, url } = item;
+  return html`<li class=${url ? "attached-picture" : "file-chip"}>
+    ${
+      url
+        ? html`<img src=${url} alt=${name} />`
+        : html`
+          ${
+            kind === "reading"
+              ? html`<span class="spinner" role="status" aria-label=${t.reading(name)}></span>`
+              : html`<${Icon} name="artifacts" size=${18} />`
+          }
+          <span class="file-name" dir="auto">${name}</span><span class="quiet small">${bytes(size)}</span>
+        `
+    }
+    <${IconButton} icon="close" size=${14} label=${t.remove(name)} onClick=${() => onRemove(item)} />
+  </li>`;
+}
+
+/** Take files that are dropped or pasted anywhere in the window, and text that is pasted outside of inputs. */
+function useWindowFiles({ dragging, area, onFiles, onLongText }) {
+  const now = useRef(null);
+  now.current = { onFiles, onLongText };
   useEffect(() => {
-    const takesFiles = (event) =>
-      event.dataTransfer.types.includes("Files") && !document.querySelector("dialog[open]");
+    const takesFiles = (event) => event.dataTransfer.types.includes("Files") && !hasDialog();
     const onDrag = (event) => {
       if (!takesFiles(event)) return;
       event.preventDefault();
@@ -48,122 +190,34 @@ export function Composer({ id, busy, onSend, onStop, onEditLast }) {
       dragging.value = false;
       if (!takesFiles(event)) return;
       event.preventDefault();
-      add(event.dataTransfer.files);
+      now.current.onFiles(event.dataTransfer.files);
+    };
+    const onPaste = (event) => {
+      if (hasDialog()) return;
+      const { files, types } = event.clipboardData;
+      const pasted = event.clipboardData.getData("text/plain").replace(/\r\n?/g, "\n");
+      // Office programs add a picture of the text that they copy.
+      if (files.length && !(pasted && types.includes("text/html"))) {
+        event.preventDefault();
+        now.current.onFiles(files);
+        return;
+      }
+      if (!isTyping(event) && pasted) {
+        event.preventDefault();
+        area.current.focus();
+        document.execCommand("insertText", false, pasted);
+      } else if (event.target !== area.current) return;
+      if (pasted.length >= LONG_PASTE) now.current.onLongText(pasted);
     };
     const on = /** @type {const} */ ([
       ["dragover", onDrag],
       ["dragleave", onLeave],
       ["drop", onDrop],
+      ["paste", onPaste],
     ]);
     for (const [name, act] of on) addEventListener(name, act);
     return () => {
       for (const [name, act] of on) removeEventListener(name, act);
     };
   }, []);
-  useLayoutEffect(() => {
-    // as high as its text
-    area.current.style.height = "auto";
-    area.current.style.height = `${area.current.scrollHeight + 2}px`;
-  }, [text.value]);
-  const write = (value) => {
-    text.value = value;
-    keepDraft(id, value);
-  };
-  const send = () => {
-    if (busy || (!text.value.trim() && !pictures.value.length)) return;
-    onSend({ text: text.value.trim(), pictures: pictures.value });
-    write("");
-    pictures.value = [];
-  };
-  const add = async (files) => {
-    const fitting = [...files].filter(({ type }) => TYPES.includes(type));
-    if (fitting.length < files.length) toast(t.notPicture, { kind: "bad" });
-    const room = MOST_PICTURES - pictures.value.length;
-    if (fitting.length > room) toast(t.tooMany(MOST_PICTURES), { kind: "bad" });
-    const made = await Promise.allSettled(fitting.slice(0, Math.max(0, room)).map(picture));
-    if (made.some(({ status }) => status === "rejected")) toast(t.notPicture, { kind: "bad" });
-    pictures.value = [
-      ...pictures.value,
-      ...made.filter((one) => one.status === "fulfilled").map(({ value }) => value),
-    ];
-  };
-  const onKey = (event) => {
-    if (event.isComposing) return;
-    if (event.key === "Enter" && !event.shiftKey && matchMedia("(hover: hover)").matches) {
-      event.preventDefault();
-      send();
-    } else if (event.key === "ArrowUp" && !text.value) {
-      event.preventDefault();
-      onEditLast();
-    }
-  };
-  const onPaste = (event) => {
-    if (!event.clipboardData.files.length) return;
-    event.preventDefault();
-    add(event.clipboardData.files);
-  };
-  return html`<form
-    class="composer ${dragging.value ? "composer-drop" : ""}"
-    onSubmit=${(event) => {
-      event.preventDefault();
-      send();
-    }}
-  >
-    ${
-      pictures.value.length > 0 &&
-      html`<ul class="composer-pictures">${pictures.value.map(
-        (one) => html`<li key=${one.url}>
-          <img src=${one.url} alt=${one.name} />
-          <${IconButton}
-            icon="close"
-            size=${14}
-            label=${t.remove(one.name)}
-            onClick=${() => {
-              pictures.value = pictures.value.filter((other) => other !== one);
-            }}
-          />
-        </li>`,
-      )}</ul>`
-    }
-    <label class="hidden-text" for="composer">${t.message}</label>
-    <textarea
-      id="composer"
-      ref=${area}
-      rows="1"
-      dir="auto"
-      placeholder=${dragging.value ? t.drop : t.placeholder}
-      maxlength=${limits.message.content.maxlength}
-      value=${text.value}
-      onInput=${(event) => write(event.currentTarget.value)}
-      onKeyDown=${onKey}
-      onPaste=${onPaste}
-    ></textarea>
-    <div class="composer-bar">
-      <input
-        ref=${file}
-        class="hidden-text"
-        type="file"
-        accept=${TYPES.join()}
-        multiple
-        tabindex="-1"
-        aria-hidden="true"
-        onChange=${(event) => {
-          add(event.currentTarget.files);
-          event.currentTarget.value = "";
-        }}
-      />
-      <${IconButton} icon="image" label=${t.attach} onClick=${() => file.current.click()} />
-      ${
-        busy
-          ? html`<${IconButton} class="send" icon="stop" label=${t.stop} onClick=${onStop} />`
-          : html`<${IconButton}
-            class="send"
-            icon="send"
-            label=${t.send}
-            onClick=${send}
-            disabled=${!text.value.trim() && !pictures.value.length}
-          />`
-      }
-    </div>
-  </form>`;
 }

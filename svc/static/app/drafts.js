@@ -1,12 +1,23 @@
-// Drafts for each conversation (`null`: a new one), kept until sign-out.
+// Drafts for each conversation (`null`: a new one), kept until sign-out. A draft is a message's content; its
+// attached files are stored apart, so that typing does not store them again.
 const key = (id) => `svc.draft.${id ?? "new"}`;
+const filesKey = (id) => `svc.files.${id ?? "new"}`;
+const read = (name) => localStorage.getItem(name) ?? "";
 
-export const draftOf = (id) => localStorage.getItem(key(id)) ?? "";
+export const draftOf = (id) => [read(key(id)), read(filesKey(id))].filter(Boolean).join("\n\n");
+export const keepText = (id, text) => store(key(id), text);
+export const keepFiles = (id, content) => store(filesKey(id), content);
 
-export function keepDraft(id, text) {
+/** Replace the draft. */
+export function keepDraft(id, content) {
+  keepText(id, content);
+  keepFiles(id, "");
+}
+
+function store(name, text) {
   try {
-    if (text) localStorage.setItem(key(id), text);
-    else localStorage.removeItem(key(id));
+    if (text) localStorage.setItem(name, text);
+    else localStorage.removeItem(name);
   } catch {
     /* a full storage keeps no draft */
   }

@@ -2,13 +2,13 @@
 import { computed, signal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Button, CopyButton, IconButton, Money, Time } from "./components.js";
-import { duration } from "./format.js";
+import { split } from "./content.js";
+import { bytes, duration } from "./format.js";
 import { html, memo } from "./html.js";
 import { Icon } from "./icons.js";
 import { Markdown } from "./markdown.js";
 import { whenVisible } from "./viewport.js";
 import { Picture } from "./picture.js";
-import { split } from "./pictures.js";
 import { TextBlocks, linesOf } from "./text-blocks.js";
 import { link } from "./router.js";
 import { texts } from "./texts.js";
@@ -53,10 +53,12 @@ export const FarMessage = ({
   message,
   box,
 }) => html`<article class="message said-${message.role} far" data-id=${message.id} ref=${box}>
-  <p class="said" dir="auto"><${TextBlocks} text=${message.content} /></p></article>`;
+  <p class="said" dir="auto"><${TextBlocks} text=${textOf(message)} /></p></article>`;
 
 /** Estimate the height of a message. */
-export const remsOf = (message) => (message.live ? 0 : 4.5 + 1.6 * linesOf(message.content));
+export const remsOf = (message) => (message.live ? 0 : 4.5 + 1.6 * linesOf(textOf(message)));
+
+const textOf = ({ role, content }) => (role === "user" ? split(content).text : content);
 
 function Instructions({ message }) {
   return html`<article class="message said-system">
@@ -65,11 +67,11 @@ function Instructions({ message }) {
 }
 
 function Question({ message, editing, actions, canEdit }) {
-  const { text, ids } = split(message.content);
+  const { text, files, images, rest } = useMemo(() => split(message.content), [message.content]);
   if (editing)
     return html`<${Editor}
       text=${text}
-      references=${message.content.slice(text.length)}
+      rest=${rest}
       onSend=${(value) => actions.send(message, value)}
       onCancel=${actions.cancel}
     />`;
@@ -77,15 +79,16 @@ function Question({ message, editing, actions, canEdit }) {
     <h2 class="hidden-text">${t.you}</h2>
     <div class="bubble">
       ${
-        (ids.length > 0 || message.pictures?.length > 0) &&
+        (images.length > 0 || message.pictures?.length > 0) &&
         html`<div class="pictures">
           ${
-            ids.length
-              ? ids.map((id) => html`<${Picture} key=${id} id=${id} name="" />`)
+            images.length
+              ? images.map(({ id, name }) => html`<${Picture} key=${id} id=${id} name=${name} />`)
               : message.pictures.map((one) => html`<img src=${one.url} alt=${one.name} />`)
           }
         </div>`
       }
+      ${files.map((file) => html`<${AttachedFile} file=${file} />`)}
       ${text && html`<${Said} text=${text} />`}
     </div>
     <div class="message-actions">
@@ -119,7 +122,30 @@ function Said({ text }) {
     }`;
 }
 
-function Editor({ text, references, onSend, onCancel }) {
+/** A file that was sent with a message. It opens to the text that the model received. */
+function AttachedFile({ file: { name, id, text } }) {
+  const open = useSignal(false);
+  return html`<details
+    class="file"
+    onToggle=${(event) => {
+      open.value = event.currentTarget.open;
+    }}
+  >
+    <summary class="file-chip">
+      <${Icon} name="artifacts" size=${18} /><span class="file-name" dir="auto">${name}</span>
+      <span class="quiet small">${bytes(new Blob([text]).size)}</span>
+    </summary>
+    ${
+      open.value &&
+      html`<div class="artifact-text" tabindex="0" role="region" aria-label=${name} dir="auto">
+        <${TextBlocks} text=${text} />
+      </div>`
+    }
+    ${open.value && id && html`<p><a href=${link("artifacts", id)}>${t.wholeFile}</a></p>`}
+  </details>`;
+}
+
+function Editor({ text, rest, onSend, onCancel }) {
   const value = useSignal(text),
     area = useRef(null);
   useLayoutEffect(() => {
@@ -127,7 +153,7 @@ function Editor({ text, references, onSend, onCancel }) {
     area.current.setSelectionRange(text.length, text.length);
   }, []);
   const send = () => {
-    if (value.value.trim()) onSend(value.value.trim() + references);
+    if (value.value.trim() || rest) onSend([value.value.trim(), rest].filter(Boolean).join("\n\n"));
   };
   const onKey = (event) => {
     if (event.key === "Escape") {

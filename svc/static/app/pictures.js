@@ -1,9 +1,9 @@
-// Images in a message. Each is an artifact, and the message's text refers to it as
-// ![name](/artifacts/art_…/content). It is stored with the conversation and sent to the model as an image.
+// Images in a message. Each is an artifact, and the message's content refers to it (content.js). It is sent to
+// the model as an image.
 import { api } from "./api.js";
+import { reference, split } from "./content.js";
 import { limits } from "./limits.js";
 
-const REFERENCE = /!\[([^\]]*)\]\(\/artifacts\/(art_\w+)\/content\)/g;
 const LARGEST_SIDE = 2048;
 const LARGEST_BYTES = 1_500_000;
 export const TYPES = ["image/png", "image/jpeg", "image/webp", "image/gif"];
@@ -19,9 +19,10 @@ export function pictureOf(artifactId) {
   return blobs.get(artifactId);
 }
 
-/** Shrink a chosen, pasted or dropped image: `{name, blob, url, store()}`. */
+/** Shrink a chosen, pasted or dropped image: `{name, blob, url, store()}`. Rejects if it cannot be decoded. */
 export async function picture(file) {
-  const blob = file.size > LARGEST_BYTES ? await smaller(file) : file;
+  const bitmap = await createImageBitmap(file);
+  const blob = file.size > LARGEST_BYTES ? await smaller(bitmap) : file;
   let stored = null;
   const store = async () => {
     stored ??= upload(blob, file.name).catch((error) => {
@@ -33,8 +34,7 @@ export async function picture(file) {
   return { name: file.name, blob, url: URL.createObjectURL(blob), store };
 }
 
-async function smaller(file) {
-  const bitmap = await createImageBitmap(file);
+async function smaller(bitmap) {
   const scale = Math.min(1, LARGEST_SIDE / Math.max(bitmap.width, bitmap.height));
   const canvas = new OffscreenCanvas(Math.round(bitmap.width * scale), Math.round(bitmap.height * scale));
   canvas.getContext("2d").drawImage(bitmap, 0, 0, canvas.width, canvas.height);
@@ -48,10 +48,14 @@ async function upload(blob, name) {
     content_base64: (await dataUrl(blob)).split(",")[1],
   });
   blobs.set(artifact.id, Promise.resolve(blob));
-  return {
-    id: artifact.id,
-    reference: `![${artifact.name.replace(/[[\]]/g, "")}](/artifacts/${artifact.id}/content)`,
-  };
+  return { id: artifact.id, reference: reference(artifact) };
+}
+
+/** Return a stored image as `picture` does. Rejects if it was deleted. */
+export async function storedPicture({ name, id }) {
+  const blob = await pictureOf(id);
+  const stored = { id, reference: reference({ name, id }) };
+  return { name, blob, url: URL.createObjectURL(blob), store: async () => stored };
 }
 
 function dataUrl(blob) {
@@ -63,17 +67,11 @@ function dataUrl(blob) {
   });
 }
 
-/** Split `text` at its images: `{text, ids}`. */
-export function split(text) {
-  const ids = [...text.matchAll(REFERENCE)].map(([, , id]) => id);
-  return { text: ids.length ? text.replace(REFERENCE, "").trim() : text, ids };
-}
-
 /** Return a message's content for the model: its text and its images. Deleted images are left out. */
 export async function pictureParts(text) {
-  const { ids } = split(text);
-  if (!ids.length) return text;
-  const urls = await Promise.allSettled(ids.map(async (id) => dataUrl(await pictureOf(id))));
+  const { images } = split(text);
+  if (!images.length) return text;
+  const urls = await Promise.allSettled(images.map(async ({ id }) => dataUrl(await pictureOf(id))));
   const parts = urls
     .filter((one) => one.status === "fulfilled")
     .map(({ value: url }) => ({ type: "image_url", image_url: { url } }));

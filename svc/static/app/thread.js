@@ -2,9 +2,9 @@
 // view is shown.
 import { batch, effect, signal } from "@preact/signals";
 import { api, wasAborted } from "./api.js";
+import { split } from "./content.js";
 import { changed, listAgain, used } from "./conversations.js";
 import { draftOf, keepDraft } from "./drafts.js";
-import { pictureParts } from "./pictures.js";
 import { wallet } from "./state.js";
 
 const PAGE = 30;
@@ -29,6 +29,10 @@ export function threadOf(id) {
   if (!threads.has(id)) threads.set(id, new Thread(id));
   return threads.get(id);
 }
+
+/** Return a message's content as it is sent to the model. */
+const told = async (content) =>
+  content.includes("](/artifacts/") ? (await import("./pictures.js")).pictureParts(content) : content;
 
 class Thread {
   static #made = 0;
@@ -165,7 +169,7 @@ class Thread {
       if (stored.length)
         question.content = [text, ...stored.map((one) => one.reference)].filter(Boolean).join("\n\n");
       const history = await this.#history(live);
-      const messages = [...history, { role: "user", content: await pictureParts(question.content) }];
+      const messages = [...history, { role: "user", content: await told(question.content) }];
       const headers = {
         "x-service-conversation": this.id,
         ...(replaces && { "x-service-replaces": replaces }),
@@ -189,11 +193,16 @@ class Thread {
   }
 
   async #create(projectId, text) {
-    const made = await api.conversations.create(projectId ? { project_id: projectId } : {});
+    const said = split(text);
+    const title = (said.text || said.files[0]?.name || "").replace(/\s+/g, " ").trim().slice(0, 80) || null;
+    const made = await api.conversations.create({
+      ...(projectId && { project_id: projectId }),
+      ...(said.files.length && { title }), // else the service takes the question
+    });
     this.id = made.id;
     threads.set(made.id, this);
     this.conversation.value = made;
-    used({ ...made, title: text.replace(/\s+/g, " ").trim().slice(0, 80) || null });
+    used({ ...made, title });
   }
 
   /** Return the latest earlier messages that fit the model's limit. `live.omitted` counts the others. */
@@ -204,11 +213,9 @@ class Thread {
       live.stop.signal.throwIfAborted();
     }
     const spoken = before(),
-      told = spoken.slice(firstTold(spoken));
-    live.omitted = spoken.length - told.length;
-    return Promise.all(
-      told.map(async ({ role, content }) => ({ role, content: await pictureParts(content) })),
-    );
+      sent = spoken.slice(firstTold(spoken));
+    live.omitted = spoken.length - sent.length;
+    return Promise.all(sent.map(async ({ role, content }) => ({ role, content: await told(content) })));
   }
 
   /** Read chunks and draw them once per frame: 500 tokens per second are 60 paints. */

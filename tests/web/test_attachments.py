@@ -1,0 +1,119 @@
+"""Files in a chat: attached by dialog, drop and paste, kept as a draft, sent as text, shown as chips."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.support.browser import WITH_BROWSER, findings, signed_in
+from tests.support.browser_chat import answered
+from tests.support.server import RunningServer
+
+pytestmark = WITH_BROWSER
+CSV = "name,price\nrye,2.50\n"
+CODE = "def f():\n    return '```'\n"
+FILES: list[Any] = [
+    {"name": "prices.csv", "mimeType": "text/csv", "buffer": CSV.encode()},
+    {"name": "f.py", "mimeType": "text/x-python", "buffer": CODE.encode()},
+]
+SENT = f"Compare them.\n\nFile: prices.csv\n```csv\n{CSV}\n```\n\nFile: f.py\n````py\n{CODE}\n````"
+# Text as a spreadsheet or an editor copies it, or files, dispatched where a person would paste or drop them.
+PASTE = """(target, [text, files]) => {
+    const data = new DataTransfer();
+    if (text) data.setData("text/plain", text);
+    for (const [name, content] of files) data.items.add(new File([content], name));
+    target.dispatchEvent(new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true}));
+}"""
+
+
+async def attach(page: Page, *files: Any) -> None:
+    await page.locator(".composer input[type=file]").set_input_files([*files])
+
+
+def chips(page: Page) -> Any:
+    return page.locator(".attached .file-chip")
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+async def test_files_are_kept_with_the_draft_sent_as_text_and_shown(server: RunningServer, browser: Browser, width: int) -> None:
+    async with signed_in(browser, server, model="echo", width=width) as page:
+        await attach(page, *FILES, {"name": "no.md", "mimeType": "text/markdown", "buffer": b"# No"})
+        await expect(chips(page)).to_have_count(3)
+        await page.get_by_role("button", name="Remove no.md").click()
+        await page.get_by_label("Message", exact=True).fill("Compare them.")
+        await page.reload()
+        await expect(chips(page)).to_have_text([re.compile("prices.csv.*20 bytes", re.DOTALL), re.compile("f.py", re.DOTALL)])
+        assert await findings(page) == []
+        async with page.expect_request("**/v1/chat/completions") as asked:
+            await page.get_by_role("button", name="Send").click()
+        assert (await asked.value).post_data_json["messages"] == [{"role": "user", "content": SENT}]
+        await expect(chips(page)).to_have_count(0)
+        await answered(page)
+        await expect(page.locator(".conversation a")).to_have_text("Compare them.")
+        await page.reload()
+        said = page.locator(".said-user")
+        await expect(said.locator(".said")).to_have_text("Compare them.")
+        await said.locator("summary", has_text="f.py").click()
+        await expect(said.locator(".artifact-text")).to_have_text(CODE)
+        assert await findings(page) == []
+        await page.get_by_role("button", name="Edit message").click()
+        await expect(page.get_by_label("Edit your message")).to_have_value("Compare them.")
+        await page.get_by_label("Edit your message").fill("Which is cheap?")
+        async with page.expect_request("**/v1/chat/completions") as asked:
+            await page.keyboard.press("Enter")
+        content = (await asked.value).post_data_json["messages"][-1]["content"]
+        assert content == SENT.replace("Compare them.", "Which is cheap?")
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ({"name": "a.zip", "mimeType": "", "buffer": b"PK\3\4\0"}, "“a.zip” cannot be read"),
+        ({"name": "a.heic", "mimeType": "image/heic", "buffer": b"\xff\xd9"}, "“a.heic” cannot be read"),
+        ({"name": "a.png", "mimeType": "image/png", "buffer": b"none"}, "“a.png” cannot be read"),
+        ({"name": "a.log", "mimeType": "", "buffer": b"line\n" * 70_000}, "up to 300,000 characters"),
+    ],
+)
+async def test_refused_file_is_explained(server: RunningServer, browser: Browser, file: Any, words: str) -> None:
+    async with signed_in(browser, server) as page:
+        await attach(page, file)
+        await expect(page.locator(".toast")).to_contain_text(words)
+        await expect(page.locator(".attached")).to_have_count(0)
+        await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+
+
+async def test_number_of_files_is_limited(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server) as page:
+        await attach(page, *({"name": f"{n}.txt", "mimeType": "", "buffer": b"text"} for n in range(11)))
+        await expect(chips(page)).to_have_count(10)
+        await expect(page.locator(".toast")).to_contain_text("up to 10 files")
+
+
+@pytest.mark.parametrize(("encoding", "name"), [("cp1252", "ä.csv"), ("utf-16", "ä.txt"), ("utf-8-sig", "ä")])
+async def test_usual_encodings_are_read(server: RunningServer, browser: Browser, encoding: str, name: str) -> None:
+    async with signed_in(browser, server) as page:
+        await attach(page, {"name": name, "mimeType": "", "buffer": "süß\r\nsauer".encode(encoding)})
+        await expect(chips(page)).to_have_count(1)
+        assert "süß\nsauer" in await page.evaluate("localStorage['svc.files.new']")
+
+
+async def test_paste_anywhere_attaches_files_and_writes_text(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server) as page:
+        composer = page.get_by_label("Message", exact=True)
+        await composer.wait_for()
+        await page.locator(".sidebar").evaluate(PASTE, ["", [["notes.md", "# Notes"]]])
+        await expect(chips(page)).to_contain_text("notes.md")
+        await page.locator(".sidebar").evaluate(PASTE, ["from elsewhere", []])
+        await expect(composer).to_have_value("from elsewhere")
+        await expect(composer).to_be_focused()
+
+
+async def test_long_paste_can_become_a_file(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server) as page:
+        composer = page.get_by_label("Message", exact=True)
+        await composer.fill("Read this: ")
+        await page.locator(".sidebar").evaluate(PASTE, ["a long line\n" * 1_000, []])
+        await page.get_by_role("button", name="Attach as a file").click()
+        await expect(chips(page)).to_contain_text("Pasted text.txt")
+        await expect(composer).to_have_value("Read this: ")
