@@ -53,7 +53,7 @@ interface Interface {
   agents: {
     run(body: Api.RunRequest, options?: Options): AsyncGenerator<any>;
     list(values?: Values): Promise<Page<Api.Run>>;
-    show(id: string): Promise<Api.Run>;
+    show(id: string): Promise<Api.RunWithEvents>;
     stop(id: string): Promise<unknown>;
   };
   models: { list(): Promise<Api.Model[]> };

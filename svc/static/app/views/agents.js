@@ -212,7 +212,7 @@ const Status = ({ of }) => html`<span class="status status-${of}">${t.statuses[o
 // --- one run
 
 function Run({ id }) {
-  const record = useSignal(/** @type {Api.Run} */ (undefined)),
+  const record = useSignal(/** @type {Api.RunWithEvents} */ (undefined)),
     error = useSignal(null),
     made = useSignal([]);
   const live = liveRun(id),
@@ -260,7 +260,7 @@ function Run({ id }) {
     chosen.value = { ...chosen.peek(), model: run.model, steps: run.max_steps };
     go(run.project_id ? link("agents", { project_id: run.project_id }) : link("agents"));
   };
-  const entries = live?.timeline.value ?? timelineOf(/** @type {any} */ (run).events ?? []);
+  const entries = live?.timeline.value ?? timelineOf(run.events);
   const inTimeline = new Set(entries.map(({ result }) => result?.id));
   const files = made.value.filter((artifact) => !inTimeline.has(artifact.id));
   return html`<div class="page">
