@@ -1,4 +1,4 @@
-// What is attached to a message before it is sent: images, files as text, and PDFs, whose text the service reads.
+// Attachments of a message before it is sent: images, text files, and PDFs, whose text the service reads.
 import { api, wasAborted } from "./api.js";
 import { toast } from "./components.js";
 import { contentOf, split } from "./content.js";
@@ -20,8 +20,8 @@ export const picturesOf = (items) => items.filter(({ kind }) => kind === "pictur
 export const withFiles = (text, items) => contentOf(text, filesOf(items));
 
 /**
- * Attach `files` to `attached`, a signal of items: `{kind: "picture", name, url, store()}`,
- * `{kind: "file", name, size, text}`, or `{kind: "reading", name, size}` while a PDF is read. Refusals are toasts.
+ * Attach `files` to `attached`, a signal of items: `{kind: "picture", name, url, store()}`, `{kind: "file", name,
+ * size, text}`, or `{kind: "reading", name, size}` while it is read. Refusals are shown as toasts.
  */
 export async function attach(files, attached) {
   for (const file of files) {

@@ -114,7 +114,7 @@ export function Composer({ id, busy, onSend, onStop, onEditLast }) {
     ${
       attached.value.length > 0 &&
       html`<ul class="attached" aria-label=${t.attached}>
-        ${attached.value.map((item) => html`<${Attached} key=${item.url ?? item} item=${item} onRemove=${remove} />`)}
+        ${attached.value.map((item) => html`<${Attached} key=${item} item=${item} onRemove=${remove} />`)}
       </ul>`
     }
     <label class="hidden-text" for="composer">${t.message}</label>
@@ -146,7 +146,13 @@ export function Composer({ id, busy, onSend, onStop, onEditLast }) {
       ${
         busy
           ? html`<${IconButton} class="send" icon="stop" label=${t.stop} onClick=${onStop} />`
-          : html`<${IconButton} class="send" icon="send" label=${t.send} onClick=${send} disabled=${!canSend} />`
+          : html`<${IconButton}
+            class="send"
+            icon="send"
+            label=${t.send}
+            onClick=${send}
+            disabled=${!canSend}
+          />`
       }
     </div>
   </form>`;
@@ -171,7 +177,7 @@ function Attached({ item, onRemove }) {
   </li>`;
 }
 
-/** Take files that are dropped or pasted anywhere in the window, and text that is pasted outside of inputs. */
+/** Take files that are dropped or pasted anywhere in the window, and text pasted outside of inputs. */
 function useWindowFiles({ dragging, area, onFiles, onLongText }) {
   const now = useRef(null);
   now.current = { onFiles, onLongText };

@@ -1,7 +1,10 @@
 // The format of a message's content: the text, then attached files as fenced text, then images as Markdown.
 const IMAGE = /!\[([^\]]*)\]\(\/artifacts\/(art_\w+)\/content\)/g;
-const FILE =
-  /(?:^|\n\n)File: (?:\[([^\]\n]+)\]\(\/artifacts\/(art_\w+)\/content\)|([^\n]+))\n(`{3,})\w*\n([\s\S]*?)\n\4(?=\n|$)/g;
+const LINKED = /\[([^\]\n]+)\]\(\/artifacts\/(art_\w+)\/content\)/.source;
+const FILE = new RegExp(
+  `(?:^|\\n\\n)File: (?:${LINKED}|([^\\n]+))\\n(\`{3,})\\w*\\n([\\s\\S]*?)\\n\\4(?=\\n|$)`,
+  "g",
+);
 
 /** Whether a content may hold more than text. */
 export const hasParts = (content) => /^File: /m.test(content) || content.includes("](/artifacts/");

@@ -1,5 +1,5 @@
-// Images in a message. Each is an artifact, and the message's content refers to it (content.js). It is sent to
-// the model as an image.
+// Images in a message. Each is an artifact, and the message's content refers to it (content.js). The model
+// receives the image.
 import { api } from "./api.js";
 import { reference, split } from "./content.js";
 import { limits } from "./limits.js";
@@ -19,7 +19,7 @@ export function pictureOf(artifactId) {
   return blobs.get(artifactId);
 }
 
-/** Shrink a chosen, pasted or dropped image: `{name, blob, url, store()}`. Rejects if it cannot be decoded. */
+/** Shrink an image: `{name, blob, url, store()}`. Rejects if it cannot be decoded. */
 export async function picture(file) {
   const bitmap = await createImageBitmap(file);
   const blob = file.size > LARGEST_BYTES ? await smaller(bitmap) : file;

@@ -5,6 +5,7 @@ import { api, wasAborted } from "./api.js";
 import { split } from "./content.js";
 import { changed, listAgain, used } from "./conversations.js";
 import { draftOf, keepDraft } from "./drafts.js";
+import { pictureParts } from "./pictures.js";
 import { wallet } from "./state.js";
 
 const PAGE = 30;
@@ -29,10 +30,6 @@ export function threadOf(id) {
   if (!threads.has(id)) threads.set(id, new Thread(id));
   return threads.get(id);
 }
-
-/** Return a message's content as it is sent to the model. */
-const told = async (content) =>
-  content.includes("](/artifacts/") ? (await import("./pictures.js")).pictureParts(content) : content;
 
 class Thread {
   static #made = 0;
@@ -169,7 +166,7 @@ class Thread {
       if (stored.length)
         question.content = [text, ...stored.map((one) => one.reference)].filter(Boolean).join("\n\n");
       const history = await this.#history(live);
-      const messages = [...history, { role: "user", content: await told(question.content) }];
+      const messages = [...history, { role: "user", content: await pictureParts(question.content) }];
       const headers = {
         "x-service-conversation": this.id,
         ...(replaces && { "x-service-replaces": replaces }),
@@ -215,7 +212,9 @@ class Thread {
     const spoken = before(),
       sent = spoken.slice(firstTold(spoken));
     live.omitted = spoken.length - sent.length;
-    return Promise.all(sent.map(async ({ role, content }) => ({ role, content: await told(content) })));
+    return Promise.all(
+      sent.map(async ({ role, content }) => ({ role, content: await pictureParts(content) })),
+    );
   }
 
   /** Read chunks and draw them once per frame: 500 tokens per second are 60 paints. */
