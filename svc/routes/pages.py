@@ -32,7 +32,7 @@ from svc.routes import page_script
 from svc.routes.agents import NEW_RUN
 from svc.routes.auth import SIGN_UP
 from svc.routes.media_bodies import IMAGE
-from svc.routes.user import NEW_KEY
+from svc.routes.user import NEW_KEY, SETTINGS_CHANGES
 from svc.server.interface import Answer, Content, Refusal, Section, header, path_id
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, OF_PAGES
@@ -51,6 +51,7 @@ _FORMS: Mapping[str, Shape[Any]] = {
     "conversation": CONVERSATION_FIELDS,
     "message": NEW_MESSAGE,
     "image": IMAGE,
+    "settings": SETTINGS_CHANGES,
 }
 # JSON schema keyword: attribute of an input element.
 _ATTRIBUTES = {"minLength": "minlength", "maxLength": "maxlength", "minimum": "min", "maximum": "max"}

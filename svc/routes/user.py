@@ -64,7 +64,7 @@ _DELETE_USER = record(
     "The owner's confirmation.",
     anyOf=[{"required": [name], "properties": {name: string}} for name in ("password", "confirm")],
 )
-_SETTINGS_CHANGES = record(
+SETTINGS_CHANGES = record(
     "UpdateSettingsRequest", SettingsChanges, "Missing fields do not change.", example={"default_model": "builtin/assistant"}
 )
 _WRONG_EMAIL = Refusal("invalid_value", "confirm must be the email address of this account.", "confirm")
@@ -146,7 +146,7 @@ async def show_settings(request: Request, caller: Caller) -> Response:
 @describes(
     "updateSettings",
     "Change the settings",
-    body=_SETTINGS_CHANGES,
+    body=SETTINGS_CHANGES,
     answers={200: Answer("The changed settings.", SETTINGS)},
     errors=[_WRONG_MODEL, _NO_MODEL, OWN_PROVIDERS_DISABLED, NO_ROOM],
 )

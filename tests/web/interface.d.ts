@@ -42,6 +42,7 @@ interface Interface {
   };
   projects: Crud<Api.Project, Api.CreateProjectRequest, Api.UpdateProjectRequest>;
   conversations: Crud<Api.Conversation, Api.ConversationRequest, Api.ConversationRequest> & {
+    exported(id: string): Promise<Blob>;
     messages(id: string, values?: Values, options?: Options): Promise<Page<Api.Message>>;
     addMessage(id: string, body: Api.CreateMessageRequest): Promise<Api.Message>;
   };

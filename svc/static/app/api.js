@@ -387,6 +387,7 @@ export const api = {
   conversations: {
     ...crud("/conversations"),
     messages: (id, values, options) => get(`/conversations/${segment(id)}/messages`, values, options),
+    exported: (id) => download(`/conversations/${segment(id)}/export`),
     addMessage: (id, body) => post(`/conversations/${segment(id)}/messages`, body),
   },
   artifacts: {

@@ -1,7 +1,8 @@
-// The list of conversations: latest first, with search, projects, rename and delete.
+// The list of conversations: the pinned ones, then the latest first, with search, projects, and their actions.
 import { effect, signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { api } from "./api.js";
+import { ChatSettings, opened, saveConversation } from "./chat-settings.js";
 import { Failed, Loading, Menu, toast } from "./components.js";
 import { keepDraft } from "./drafts.js";
 import { html } from "./html.js";
@@ -33,7 +34,8 @@ const list = pagedList((after) =>
 export function used(conversation) {
   if (search.peek() || (projectId.peek() && projectId.peek() !== conversation.project_id)) return;
   const rest = (list.items.peek() ?? []).filter(({ id }) => id !== conversation.id);
-  list.items.value = [conversation, ...rest];
+  const above = conversation.pinned ? 0 : rest.filter(({ pinned }) => pinned).length;
+  list.items.value = rest.toSpliced(above, 0, conversation);
 }
 
 /** Reload the list if it is shown. */
@@ -61,6 +63,11 @@ function rename(conversation, title) {
 }
 
 const moveTo = (conversation, project_id) => change(conversation, { project_id });
+
+async function pin(conversation, pinned) {
+  await change(conversation, { pinned });
+  list.reload();
+}
 
 const hide = (id) => {
   deleted.value = [...deleted.peek(), id];
@@ -125,6 +132,7 @@ effect(() => {
 });
 
 function groupOf(conversation, now) {
+  if (conversation.pinned) return t.pinned;
   const midnight = new Date(now).setHours(0, 0, 0, 0),
     at = new Date(conversation.updated_at).getTime();
   if (at >= midnight) return t.today;
@@ -190,6 +198,13 @@ export function Conversations({ onChoose }) {
       }
     </div>
     <${Entries} onChoose=${onChoose} />
+    ${
+      opened.value &&
+      html`<${ChatSettings} onSaved=${(conversation) => {
+        changed.value = conversation;
+        list.put(conversation);
+      }} />`
+    }
   </section>`;
 }
 
@@ -272,6 +287,19 @@ function Entry({ item, onChoose }) {
         renaming.value = true;
       },
     },
+    {
+      label: item.pinned ? t.unpin : t.pin,
+      icon: "pin",
+      onSelect: () => pin(item, !item.pinned),
+    },
+    {
+      label: t.settings,
+      icon: "settings",
+      onSelect: () => {
+        opened.value = item;
+      },
+    },
+    { label: t.exportIt, icon: "download", onSelect: () => saveConversation(item) },
     ...filed
       .slice(0, 8)
       .map(({ id, name }) => ({ label: t.moveTo(name), icon: "folder", onSelect: () => moveTo(item, id) })),

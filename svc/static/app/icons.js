@@ -36,6 +36,7 @@ const PATHS = {
   menu: "M4 7h16M4 12h16M4 17h10",
   more: "M5 12h.8M11.6 12h.8M18.2 12h.8",
   pause: "M8 5v14M16 5v14",
+  pin: "M9 4h6l-1 6 3 3v2H7v-2l3-3zM12 15v6",
   play: "M8 5l11 7-11 7z",
   plus: "M12 5v14M5 12h14",
   provider:

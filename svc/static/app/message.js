@@ -9,6 +9,7 @@ import { Icon } from "./icons.js";
 import { Markdown } from "./markdown.js";
 import { whenVisible } from "./viewport.js";
 import { Picture } from "./picture.js";
+import { ReadAloud } from "./read-aloud.js";
 import { TextBlocks, linesOf } from "./text-blocks.js";
 import { link } from "./router.js";
 import { texts } from "./texts.js";
@@ -223,6 +224,7 @@ function Answer({ message, actions, canRetry, isLast }) {
       !live &&
       html`<div class="message-actions">
       <${CopyButton} text=${text} label=${t.copyAnswer} class="copy-answer" />
+      <${ReadAloud} id=${message.id} text=${text} />
       ${canRetry && html`<${IconButton} icon="retry" size=${18} label=${t.again} onClick=${actions.retry} />`}
       <${Facts} message=${message} />
     </div>`

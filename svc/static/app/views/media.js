@@ -21,6 +21,7 @@ import { duration } from "../format.js";
 import { html } from "../html.js";
 import { limits } from "../limits.js";
 import { pictureOf } from "../pictures.js";
+import { speech as said } from "../read-aloud.js";
 import { models, modelsOf, remembered, wallet } from "../state.js";
 import { texts } from "../texts.js";
 
@@ -40,7 +41,6 @@ const CAPS = [4096, 8192, 16384, 32768]; // audio tokens: 4,096 are three minute
 const WORDS_PER_TOKEN = 400 / 4096;
 const kind = remembered("media-kind", "picture");
 const drawn = remembered("media-picture", { prompt: "", size: SIZES[0], n: 1, model: null });
-const said = remembered("media-sound", { text: "", voice: "alloy", speed: 1, cap: CAPS[0], model: null });
 const prompts = remembered("media-prompts", {}); // artifact id -> its prompt, kept by this browser
 const VOICES = [
   "alloy",

@@ -149,6 +149,7 @@ function Chat({ now }) {
       options=${[["", t.operatorsModel], ...ids.map((id) => [id, id])]}
       onChange=${(event) => change({ default_model: event.currentTarget.value || null })}
     />
+    <${Instructions} text=${now.instructions ?? ""} onSave=${(text) => change({ instructions: text || null })} />
     <${Switch}
       label=${t.memory}
       hint=${t.memoryHint}
@@ -156,6 +157,32 @@ function Chat({ now }) {
       onChange=${(on) => change({ memory_enabled: on })}
     />
   </div>`;
+}
+
+function Instructions({ text, onSave }) {
+  const value = useSignal(text);
+  return html`<form
+    class="stack"
+    onSubmit=${(event) => {
+      event.preventDefault();
+      onSave(value.peek().trim());
+    }}
+  >
+    <${Field}
+      label=${t.instructions}
+      hint=${t.instructionsHint}
+      rows="4"
+      dir="auto"
+      maxlength=${limits.settings.instructions.maxlength}
+      value=${value.value}
+      onInput=${(event) => {
+        value.value = event.currentTarget.value;
+      }}
+    />
+    <div class="actions">
+      <${Button} type="submit" disabled=${value.value.trim() === text}>${texts.common.save}<//>
+    </div>
+  </form>`;
 }
 
 function Identities() {

@@ -1,0 +1,128 @@
+"""What a person sets for chats and for the account, on a wide and on a narrow page."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.support.browser import WITH_BROWSER, Visitor, new_context, new_visitor, opened, signed_in
+from tests.support.browser_chat import answered, keep_conversation, say
+from tests.support.server import RunningServer
+
+pytestmark = [*WITH_BROWSER, pytest.mark.parametrize("width", [390, 1440])]
+
+
+def read(server: RunningServer, visitor: Visitor, path: str) -> Any:
+    with httpx.Client(base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False) as client:
+        return client.get(path).raise_for_status().json()
+
+
+async def choose(page: Page, title: str, action: str) -> None:
+    """Choose an action in the menu of a conversation."""
+    navigation = page.get_by_role("button", name="Open navigation", expanded=False)
+    if await navigation.is_visible():
+        await navigation.click()
+    await page.get_by_role("button", name=f"Actions for {title}").click()
+    await page.get_by_role("menuitem", name=action).click()
+
+
+async def test_pinned_chats_come_first(server: RunningServer, browser: Browser, width: int) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server, model="builtin/assistant")
+    kept = await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An answer"])
+    async with new_context(browser, server, visitor, width=width) as context:
+        page = await opened(context)
+        await say(page, "What is 2 + 2?")
+        await answered(page)
+        entries = page.locator(".conversation > a")
+        await expect(entries).to_have_text(["What is 2 + 2?", "A kept one"])
+        await choose(page, "A kept one", "Pin")
+        await expect(page.get_by_role("heading", name="Pinned")).to_have_count(1)
+        await expect(entries).to_have_text(["A kept one", "What is 2 + 2?"])
+        assert (await asyncio.to_thread(read, server, visitor, f"/conversations/{kept}"))["pinned"] is True
+        await page.reload()
+        await page.goto("/#/chat")
+        await page.locator(".greeting").wait_for()
+        await say(page, "What is 3 + 3?")  # a new chat comes below the pinned ones
+        await answered(page)
+        await expect(entries).to_have_text(["A kept one", "What is 3 + 3?", "What is 2 + 2?"])
+        await choose(page, "A kept one", "Unpin")
+        await expect(page.get_by_role("heading", name="Pinned")).to_have_count(0)
+        await expect(entries).to_have_text(["What is 3 + 3?", "What is 2 + 2?", "A kept one"])
+
+
+async def test_chat_has_its_own_temperature_and_output_limit(server: RunningServer, browser: Browser, width: int) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server)
+    kept = await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An answer"])
+    async with new_context(browser, server, visitor, width=width) as context:
+        page = await opened(context)
+        for temperature, length in (("0.25", "200"), ("", "")):
+            await choose(page, "A kept one", "Chat settings")
+            dialog = page.get_by_role("dialog", name="Chat settings")
+            await dialog.get_by_label("Temperature").fill(temperature)
+            await dialog.get_by_label("Maximum output tokens").fill(length)
+            await dialog.get_by_role("button", name="Save").click()
+            await expect(dialog).to_have_count(0)
+            now = await asyncio.to_thread(read, server, visitor, f"/conversations/{kept}")
+            assert now["temperature"] == (float(temperature) if temperature else None)
+            assert now["max_output_tokens"] == (int(length) if length else None)
+            await choose(page, "A kept one", "Chat settings")
+            await expect(dialog.get_by_label("Temperature")).to_have_value(temperature)
+            await page.keyboard.press("Escape")
+
+
+async def test_chat_is_saved_as_markdown(server: RunningServer, browser: Browser, width: int) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server)
+    await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An **answer**"])
+    async with new_context(browser, server, visitor, width=width) as context:
+        page = await opened(context)
+        async with page.expect_download() as waiting:
+            await choose(page, "A kept one", "Export as Markdown")
+        download = await waiting.value
+        assert download.suggested_filename == "A-kept-one.md"
+        text = Path(await download.path()).read_text()
+        assert "A kept one" in text and "An **answer**" in text
+
+
+async def test_answer_is_read_aloud_and_stopped(server: RunningServer, browser: Browser, width: int) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server)
+    answer = "## Trains\n\nThe first train leaves at **six**.\n\n```python\nprint(1)\n```\n\n" + "It is on time. " * 60
+    kept = await asyncio.to_thread(keep_conversation, server, visitor, ["When?", answer])
+    async with new_context(browser, server, visitor, width=width, allow=["status of 402"]) as context:
+        page = await opened(context, f"/#/chat/{kept}")
+        spoken: list[str] = []
+        page.on("request", lambda request: "/audio/" in request.url and spoken.append(request.post_data_json["input"]))
+        await page.get_by_role("button", name="Read aloud (about $0.0").click()
+        await expect(page.locator(".toast").get_by_role("button", name="Go to wallet")).to_be_visible()
+    visitor = await asyncio.to_thread(new_visitor, server, dollars=5)
+    kept = await asyncio.to_thread(keep_conversation, server, visitor, ["When?", answer])
+    async with new_context(browser, server, visitor, width=width) as context:
+        page = await opened(context, f"/#/chat/{kept}")
+        spoken.clear()
+        page.on("request", lambda request: "/audio/" in request.url and spoken.append(request.post_data_json["input"]))
+        await page.get_by_role("button", name="Read aloud").click()
+        await page.get_by_role("button", name="Stop reading").wait_for()
+        while len(spoken) < 2:  # the second piece is asked for while the first one is played
+            await page.wait_for_timeout(50)
+        assert spoken[0].startswith("Trains\n\nThe first train leaves at six.")
+        assert "print" not in " ".join(spoken) and max(map(len, spoken)) <= 600
+        await page.get_by_role("button", name="Stop reading").click()
+        await expect(page.get_by_role("button", name="Read aloud")).to_be_visible()
+        assert (await asyncio.to_thread(read, server, visitor, "/billing/account"))["wallet_balance_micros"] < 5_000_000
+
+
+async def test_custom_instructions_are_sent_with_every_chat(server: RunningServer, browser: Browser, width: int) -> None:
+    async with signed_in(browser, server, "/#/settings", width=width) as page:
+        text = page.get_by_label("Custom instructions")
+        await text.fill("  Answer in one word.  ")
+        await page.locator("form", has=text).get_by_role("button", name="Save").click()
+        await expect(page.locator(".toast")).to_contain_text("Saved")
+        await page.reload()
+        await expect(text).to_have_value("Answer in one word.")
+        await text.fill("")
+        await page.locator("form", has=text).get_by_role("button", name="Save").click()
+        await expect(page.locator(".toast")).to_contain_text("Saved")
+        await page.reload()
+        await expect(text).to_have_value("")
