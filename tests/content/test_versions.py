@@ -1,15 +1,25 @@
 """A replaced message is kept as a version. Lists, search and memory use the current branch, everything else all versions."""
 
+import contextlib
 import io
 import json
+import re
 import zipfile
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from svc.content import history, versions
+from svc.schema import connect, newest_schema
 from tests.conftest import Service
+from tests.support.databases import prepare
+from tests.support.server import ROOT
 
 CONVERSATION, REPLACES = "x-service-conversation", "x-service-replaces"
 
@@ -37,8 +47,14 @@ class Talk:
 
     async def messages(self) -> list[dict[str, Any]]:
         """The current branch, oldest first."""
-        listed: list[dict[str, Any]] = (await self.get(f"/conversations/{self.id}/messages", limit=100))["data"]
-        return listed[::-1]
+        listed: list[dict[str, Any]] = []
+        after: dict[str, str] = {}
+        while True:
+            page = await self.get(f"/conversations/{self.id}/messages", limit=7, **after)
+            listed += page["data"]
+            if not page["has_more"]:
+                return listed[::-1]
+            after = {"after": listed[-1]["id"]}
 
     async def switch(self, message_id: str | None) -> httpx.Response:
         body = {"current_message_id": message_id}
@@ -161,3 +177,105 @@ async def test_markdown_has_the_current_branch_and_then_the_other_versions(talk:
 
     current = pair("one") + pair("two") + pair("drei", ", version 2 of 2")
     assert exported.text == f"# one\n{current}\n# Other versions\n{pair('three', ', version 1 of 2')}"
+
+
+async def test_conversation_of_an_older_version_keeps_its_order(tmp_path: Path) -> None:
+    script, migrations = newest_schema()
+    released = ROOT / "tests" / "schemas" / "5.sql"
+    prepare(tmp_path / "service.db", released.read_text(), [])
+    with contextlib.closing(connect(tmp_path / "service.db")) as conn:
+        conn.execute("INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'a@x', 'a@x', 1)")
+        for name in ("y", "z"):
+            conn.execute("INSERT INTO conversations (id, account_id, created_at, updated_at) VALUES (?, 'a', 1, 1)", (name,))
+        for number in range(8):
+            row = (f"m{number}", "yz"[number % 2], f"text {number}")
+            columns = "id, conversation_id, content, account_id, role, created_at"
+            conn.execute(f"INSERT INTO messages ({columns}) VALUES (?, ?, ?, 'a', 'user', 1)", row)
+    prepare(tmp_path / "service.db", script, migrations)
+    with contextlib.closing(connect(tmp_path / "service.db")) as conn:
+
+        def shown(conversation: str) -> list[str]:
+            return [message.id for message in history.messages_page(conn, "a", conversation, 100, None).items][::-1]
+
+        assert (shown("y"), shown("z")) == (["m0", "m2", "m4", "m6"], ["m1", "m3", "m5", "m7"])
+        add_message = partial(history.add_message, conn, "a", role="user", content="new", now_seconds=1)
+        new = add_message(conversation_id="y", replaces="m4").id
+        assert (shown("y"), shown("z")) == (["m0", "m2", new], ["m1", "m3", "m5", "m7"])
+        assert versions.versions_of(conn, "a", "y") == {"m4": ["m4", new], new: ["m4", new]}
+
+
+# --- any order of requests
+
+
+class Node(NamedTuple):
+    """A message of the model of a conversation. Nodes compare by `number`, which is the order of their creation."""
+
+    number: int
+    id: str
+    role: str
+    text: str
+    parent: "Node | None"
+
+    def path(self) -> "list[Node]":
+        return [*(self.parent.path() if self.parent else ()), self]
+
+
+class Tree:
+    """A conversation as a simple tree, to which each request is applied, too."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.leaf: Node | None = None
+
+    def path(self) -> list[Node]:
+        return self.leaf.path() if self.leaf else []
+
+    def versions(self, node: Node) -> list[str]:
+        same = [other.id for other in self.nodes if other.parent is node.parent]
+        return same if len(same) > 1 else []
+
+    def show(self, node: Node) -> None:
+        self.leaf = max(other for other in self.nodes if node in other.path())
+
+
+STEPS = st.tuples(st.sampled_from(["ask", "ask", "edit", "regenerate", "switch", "delete"]), st.integers(0, 999))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(STEPS, min_size=3, max_size=20))
+async def test_any_order_of_requests_is_like_in_a_tree(service: Service, steps: list[tuple[str, int]]) -> None:
+    headers = await service.bearer()
+    talk, tree, count = Talk(service, headers, await new_conversation(service, headers)), Tree(), 0
+    for step, choice in steps:
+        role = {"edit": "user", "regenerate": "assistant"}.get(step, "")
+        named = [node for node in tree.nodes if role in (node.role, "")]
+        if step == "delete":
+            assert (await service.client.delete(f"/conversations/{talk.id}", headers=headers)).status_code == 204
+            talk.id, tree = await new_conversation(service, headers), Tree()
+        elif step == "switch" and named:
+            node = named[choice % len(named)]
+            assert (await talk.switch(node.id)).status_code == 200
+            tree.show(node)
+        elif step != "switch":
+            replaced = named[choice % len(named)] if named and step != "ask" else None
+            service.clocks.ticks += 60  # of the rate limit, not of the session
+            await talk.ask(f"w{count}x", replaced.id if replaced else None)
+            shown = await talk.messages()
+            parent = replaced.parent if replaced else tree.leaf
+            for message in shown[-1 if step == "regenerate" and replaced else -2 :]:
+                parent = Node(len(tree.nodes), message["id"], message["role"], f"w{count}x", parent)
+                tree.nodes.append(parent)
+            tree.leaf, count = parent, count + 1
+        expected = [(node.id, node.role, node.text, tree.versions(node)) for node in tree.path()]
+        shown = await talk.messages()
+        assert [(one["id"], one["role"], one["content"], one["versions"]) for one in shown] == expected
+    current = {node.text for node in tree.path()}
+    for text in {node.text for node in tree.nodes}:
+        assert await talk.found(f"{text} ") == [talk.id] * (text in current)
+    exported = (await service.client.get(f"/conversations/{talk.id}/export", headers=headers)).text
+    assert sorted(re.findall("^w[0-9]+x$", exported, re.MULTILINE)) == sorted(node.text for node in tree.nodes)
+
+
+async def new_conversation(service: Service, headers: dict[str, str]) -> str:
+    made = await service.client.post("/conversations", json={"title": "Any"}, headers=headers)
+    return str(made.json()["id"])
