@@ -121,10 +121,19 @@ def or_null(schema: Schema) -> Schema:
 
 
 def _shape(
-    accepts: Callable[[Any], bool], expected: str, schema: Schema, example: Any = None, convert: type | None = None
+    kind: type | tuple[type, ...],
+    expected: str,
+    schema: Schema,
+    example: Any = None,
+    *,
+    accepts: Callable[[Any], bool] | None = None,
+    convert: type | None = None,
 ) -> Shape[Any]:
+    """A value of the Python type `kind` that `accepts` accepts, and returned as `convert` makes it. A bool is no number."""
+    kinds = frozenset(kind if isinstance(kind, tuple) else (kind,))
+
     def check(value: Any, param: str) -> Any:
-        if not accepts(value):
+        if type(value) not in kinds or (accepts is not None and not accepts(value)):
             raise refusal(value, param, expected)
         return value if convert is None else convert(value)
 
@@ -147,15 +156,14 @@ def text(most: int, *, least: int = 0, blank: bool = True, controls: bool = True
     schema = {"type": "string", "maxLength": most, **({"minLength": least} if least else {})}
     schema |= {} if controls else {"pattern": _LABEL_PATTERN}
 
-    def accepts(value: Any) -> bool:
+    def accepts(value: str) -> bool:
         return (
-            isinstance(value, str)
-            and least <= len(value) <= most
+            least <= len(value) <= most
             and (blank or not is_blank(value))
             and (controls or CONTROL_CHARACTERS.search(value) is None)
         )
 
-    return _shape(accepts, expected, schema)
+    return _shape(str, expected, schema, accepts=accepts)
 
 
 def label(most: int) -> Shape[str]:
@@ -166,57 +174,58 @@ def label(most: int) -> Shape[str]:
 def matching(pattern: re.Pattern[str], expected: str, most: int) -> Shape[str]:
     """A string of at most `most` characters that matches the whole `pattern`, which must also be valid in ECMA-262."""
 
-    def accepts(value: Any) -> bool:
-        return isinstance(value, str) and len(value) <= most and pattern.fullmatch(value) is not None
+    def accepts(value: str) -> bool:
+        return len(value) <= most and pattern.fullmatch(value) is not None
 
-    return _shape(accepts, expected, {"type": "string", "maxLength": most, "pattern": f"^(?:{pattern.pattern})$"})
+    schema = {"type": "string", "maxLength": most, "pattern": f"^(?:{pattern.pattern})$"}
+    return _shape(str, expected, schema, accepts=accepts)
 
 
 def one_of(*allowed: str) -> Shape[str]:
     """One of a few words."""
     expected = f"one of {', '.join(allowed)}" if len(allowed) > 1 else allowed[0]
     schema = {"type": "string", **({"enum": list(allowed)} if len(allowed) > 1 else {"const": allowed[0]})}
-    return _shape(lambda value: isinstance(value, str) and value in allowed, expected, schema, allowed[0])
+    return _shape(str, expected, schema, allowed[0], accepts=frozenset(allowed).__contains__)
 
 
-string: Shape[str] = _shape(lambda value: isinstance(value, str), "a string", {"type": "string"})
+string: Shape[str] = _shape(str, "a string", {"type": "string"})
 filled: Shape[str] = _shape(
-    lambda value: isinstance(value, str) and not is_blank(value),
+    str,
     "a string that is not blank",
     {**string.schema, "pattern": "\\S"},
+    accepts=lambda value: not is_blank(value),
 )
 
 
 # --- numbers, booleans and any JSON
 
+_NUMBER = (int, float)
+
 
 def integer(low: int, high: int) -> Shape[int]:
     """An integer from `low` to `high`. `6.0` is accepted: some languages have no other number."""
 
-    def accepts(value: Any) -> bool:
-        return type(value) in (int, float) and low <= value <= high and value == int(value)
+    def accepts(value: float) -> bool:
+        return low <= value <= high and value == int(value)
 
-    return _shape(
-        accepts, f"an integer from {low} to {high}", {"type": "integer", "minimum": low, "maximum": high}, low, convert=int
-    )
+    schema = {"type": "integer", "minimum": low, "maximum": high}
+    return _shape(_NUMBER, f"an integer from {low} to {high}", schema, low, accepts=accepts, convert=int)
 
 
 def number(low: float, high: float) -> Shape[float]:
     """A number from `low` to `high`."""
 
-    def accepts(value: Any) -> bool:
-        return type(value) in (int, float) and low <= value <= high
-
     schema = {"type": "number", "minimum": low, "maximum": high}
-    return _shape(accepts, f"a number from {low:g} to {high:g}", schema, convert=float)
+    expected = f"a number from {low:g} to {high:g}"
+    return _shape(_NUMBER, expected, schema, accepts=lambda value: low <= value <= high, convert=float)
 
 
 whole: Shape[int | float] = _shape(  # of any size
-    lambda value: type(value) is int or (type(value) is float and value.is_integer()), "an integer", {"type": "integer"}, 0
+    _NUMBER, "an integer", {"type": "integer"}, 0, accepts=lambda value: type(value) is int or value.is_integer()
 )
-boolean: Shape[bool] = _shape(lambda value: isinstance(value, bool), "true or false", {"type": "boolean"}, True)
+boolean: Shape[bool] = _shape(bool, "true or false", {"type": "boolean"}, True)
 anything: Shape[Any] = Shape(lambda value, param: value, "any JSON", {})
-mapping: Shape[dict[str, Any]] = _shape(lambda value: isinstance(value, dict), "an object", {"type": "object"}, {})
+mapping: Shape[dict[str, Any]] = _shape(dict, "an object", {"type": "object"}, {})
 
 
 # --- values that hold others
@@ -264,8 +273,12 @@ def tagged(tag: str, shapes: Mapping[str, Shape[Any]], other: Shape[Any] | None 
     tag_shape = one_of(*shapes) if other is None else string
 
     def check(value: Any, param: str) -> Any:
-        found = required(mapping.check(value, param), tag, tag_shape, param)
-        return shapes.get(found, other or string).check(value, param)
+        found = value.get(tag) if type(value) is dict else None
+        shape = shapes.get(found) if type(found) is str else None
+        if shape is None:  # another string, or an error
+            required(mapping.check(value, param), tag, tag_shape, param)
+            shape = other or string
+        return shape.check(value, param)
 
     variants = [*dict.fromkeys(shapes.values()), *([other] if other else [])]
     if other is not None or any(not isinstance(shape.schema, Component) for shape in variants):
