@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any, Literal, NamedTuple
 
-from svc.builtin.request import BYTES_PER_TOKEN, MAX_STOP_CHARACTERS, Request, text_bytes, token_count
+from svc.builtin.request import BYTES_PER_TOKEN, MAX_STOP_CHARACTERS, BuiltinRequest, text_bytes, token_count
 from svc.ids import new_id
 
 # The caps of one answer, shared evenly by its choices. An answer beyond them ends with `length`.
@@ -48,7 +48,7 @@ async def replay(parts: Sequence[Part]) -> AsyncGenerator[Part, None]:
         yield part
 
 
-async def answer(request: Request, play: Play) -> AsyncGenerator[dict[str, Any], None]:
+async def answer(request: BuiltinRequest, play: Play) -> AsyncGenerator[dict[str, Any], None]:
     """Yield chunks and a last one for the usage, or one completion. Each of `request.choices` is a separate play.
 
     svc/inference/wire.py adds ids, `created` and `model`. An exception of `play()` passes through.
@@ -89,7 +89,7 @@ async def answer(request: Request, play: Play) -> AsyncGenerator[dict[str, Any],
     yield {"object": kind, "choices": [] if request.stream else choices, "usage": usage}
 
 
-async def _limited(request: Request, play: Play) -> AsyncGenerator[Part, None]:
+async def _limited(request: BuiltinRequest, play: Play) -> AsyncGenerator[Part, None]:
     """Yield one play without stop sequences, within the limits of the request, and exactly one FinishPart, last."""
     limits = _Limits(request)
     steps = 0
@@ -109,7 +109,7 @@ async def _limited(request: Request, play: Play) -> AsyncGenerator[Part, None]:
 class _Limits:
     """Cuts the parts of one choice. After a FinishPart, `apply` is not called again."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: BuiltinRequest) -> None:
         self._stops = request.stops
         self._bytes_left = MAX_OUTPUT_BYTES // request.choices
         if request.max_tokens:

@@ -21,7 +21,7 @@ from svc.builtin.calculate import asks_arithmetic, calculate, expressions
 from svc.builtin.dates import date_answer
 from svc.builtin.english import MAX_GOAL_CHARACTERS, quotations, sentences, trimmed, words
 from svc.builtin.plan import Step, arguments, known_tools, plan, skill_of, tool_for
-from svc.builtin.request import EarlierCall, Request
+from svc.builtin.request import BuiltinRequest, EarlierCall
 from svc.builtin.structured import in_format
 
 MAX_REPORTED_CALLS = 20
@@ -48,7 +48,7 @@ Answer = tuple[str, bool]  # a text, and whether it answers the question
 Said = tuple[str, frozenset[str]]  # a sentence and its words
 
 
-def parts(request: Request, now_seconds: float) -> list[Part]:
+def parts(request: BuiltinRequest, now_seconds: float) -> list[Part]:
     """Return tool calls, or the text of the answer.
 
     Raises UpstreamFault (400) if the answer does not fit `response_format`.
@@ -98,7 +98,7 @@ def _computed(steps: Sequence[Step]) -> list[str]:
     return [_computation(step.clause) for step in steps if step.tool is None and step.skill == "calculate"]
 
 
-def _report(request: Request, steps: Sequence[Step], calls: Sequence[EarlierCall]) -> str:
+def _report(request: BuiltinRequest, steps: Sequence[Step], calls: Sequence[EarlierCall]) -> str:
     lines = [*map(_outcome, calls[-MAX_REPORTED_CALLS:]), *_computed(steps)]
     undone = [step for step in steps if request.tools and step.tool is None and step.skill != "calculate"]
     lines += [f"I was offered no tool for this: {trimmed(step.clause)[:200]}." for step in undone]
@@ -133,7 +133,7 @@ def _object(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def own_answer(request: Request, now_seconds: float) -> Answer:
+def own_answer(request: BuiltinRequest, now_seconds: float) -> Answer:
     """Return the answer to the last user message."""
     goal = request.goal[:MAX_GOAL_CHARACTERS].strip()
     dictated = _DICTATED.fullmatch(goal)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from svc.builtin import script, voice
 from svc.builtin.answer import Play, TextPart, answer, replay
-from svc.builtin.request import BYTES_PER_TOKEN, Request, is_big, read_request
+from svc.builtin.request import BYTES_PER_TOKEN, BuiltinRequest, is_big, read_request
 from svc.builtin.structured import in_format
 from svc.errors import ApiError
 
@@ -73,7 +73,7 @@ async def chat(
             yield chunk
 
 
-def _planned(model: str, body: dict[str, Any], now_seconds: Callable[[], float]) -> tuple[Request, Play]:
+def _planned(model: str, body: dict[str, Any], now_seconds: Callable[[], float]) -> tuple[BuiltinRequest, Play]:
     request = read_request(body)
     if model == "script":
         return request, partial(script.play, script.section(request), request.choices)

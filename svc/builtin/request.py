@@ -61,7 +61,7 @@ class Tool(NamedTuple):
         return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
 
-class Request(NamedTuple):
+class BuiltinRequest(NamedTuple):
     """`tools` are those that may be called: none with `tool_choice: none`, one if it names a function."""
 
     messages: tuple[PromptMessage, ...]
@@ -123,8 +123,8 @@ def is_big(body: Mapping[str, Any]) -> bool:
     return False
 
 
-def read_request(body: Mapping[str, Any]) -> Request:
-    """Return a checked `body` as a Request; a null field counts as absent. Raises UpstreamFault (status 400)."""
+def read_request(body: Mapping[str, Any]) -> BuiltinRequest:
+    """Return a checked `body` as a BuiltinRequest; a null field counts as absent. Raises UpstreamFault (status 400)."""
     messages = _messages(body["messages"])
     prompt_bytes = sum(text_bytes(one.text) + sum(text_bytes(c.name + c.arguments) for c in one.calls) for one in messages)
     if prompt_bytes > MAX_TEXT_BYTES:
@@ -134,7 +134,7 @@ def read_request(body: Mapping[str, Any]) -> Request:
     prompt_bytes += _json_size(body["tools"], "tools", MAX_TOOLS_BYTES) if tools else 0
     usable, must_call = _choice(body.get("tool_choice"), tools)
     limits = [int(body[name]) for name in ("max_tokens", "max_completion_tokens") if body.get(name)]
-    return Request(
+    return BuiltinRequest(
         messages=messages,
         tools=usable,
         must_call=must_call,

@@ -21,7 +21,7 @@ from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
 from svc.builtin.answer import STEPS_BETWEEN_RESTS, FinishPart, Part, TextPart, ToolCallPart
-from svc.builtin.request import Request, refusal
+from svc.builtin.request import BuiltinRequest, refusal
 from svc.errors import UpstreamFault
 
 # The bounds of an answer, shared evenly by its choices. An answer beyond them ends with `length`.
@@ -44,7 +44,7 @@ Action = Part | Wait | UpstreamFault
 Section = list[tuple[int, Action]]
 
 
-def section(request: Request) -> Section:
+def section(request: BuiltinRequest) -> Section:
     """Return the actions of this call, each with its number of repeats. Raises UpstreamFault (400) for a wrong line."""
     lines = request.goal.split("\n", MAX_LINES)
     if len(lines) > MAX_LINES or request.goal.count("repeat") > MAX_REPEATS:

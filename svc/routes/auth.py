@@ -13,7 +13,6 @@ from svc.errors import ApiError
 from svc.routes.links import send_verification
 from svc.routes.schemas.accounts import SESSION
 from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, STORAGE
-from svc.server.context import context_of
 from svc.server.gate import SUSPENDED
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request
@@ -92,7 +91,7 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
         if not await state.passwords.matches(password, stored):
             account = None
     if account is None:
-        add_log_fields(request, client_ip=context_of(request).client_ip)
+        add_log_fields(request, client_ip=request.context.client_ip)
         raise ApiError("invalid_credentials")
     return account.check_active()
 

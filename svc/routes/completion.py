@@ -20,7 +20,6 @@ from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.request import Translated
 from svc.inference.paid_call import Payer
 from svc.server.body_budget import KIB, MIB
-from svc.server.context import context_of
 from svc.server.gate import Caller
 from svc.server.sse import EventStream, Interrupt, LastBlock, attended
 from svc.server.state import Request
@@ -58,13 +57,13 @@ def _in_header(names: Sequence[str]) -> str:
 
 async def make_off_loop(request: Request, caller: Caller, make: Callable[[bool], T]) -> T:
     """Return what `make` returns. It walks the whole body, so for a large one it runs off the event loop, with True."""
-    if int(context_of(request).headers.get(b"content-length", BODY_BYTES)) > _HEAVY_BYTES:
+    if int(request.context.headers.get(b"content-length", BODY_BYTES)) > _HEAVY_BYTES:
         return await request.state.offload.run(caller.id, make, True)
     return make(False)
 
 
 def payer_of(request: Request, caller: Caller) -> Payer:
-    return Payer(caller.id, context_of(request).request_id, caller.key_id, caller.group)
+    return Payer(caller.id, request.context.request_id, caller.key_id, caller.group)
 
 
 async def respond(
@@ -98,7 +97,7 @@ async def respond(
         else:
             written = await _off_loop(request, writer.answer, completion, written)
     finally:
-        context_of(request).log_fields.update(call.log_fields)
+        request.context.log_fields.update(call.log_fields)
     if call.paid:
         headers = {**headers, "x-service-cost-micros": str(call.cost_micros)}
     return reply_written(written, headers)
@@ -134,7 +133,7 @@ async def _events(
         if not whole or interrupt.reason is None:
             raise
     finally:
-        context_of(request).log_fields.update(call.log_fields)
+        request.context.log_fields.update(call.log_fields)
     if call.text_bytes <= writer.long_bytes:
         yield LastBlock(writer.end())
     else:
@@ -142,4 +141,4 @@ async def _events(
 
 
 async def _off_loop(request: Request, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    return await request.state.offload.run(context_of(request).account_id or "", write, *args, **kwargs)
+    return await request.state.offload.run(request.context.account_id or "", write, *args, **kwargs)

@@ -2,14 +2,13 @@
 
 from typing import Any, TypeVar
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 
 from svc.bounded import add_part
 from svc.errors import ApiError
 from svc.json_text import parse_json
 from svc.server.body_budget import KIB, MIB, SMALL_BYTES
-from svc.server.context import context_of
-from svc.server.state import State
+from svc.server.state import Request
 from svc.shapes import Shape
 
 T = TypeVar("T")
@@ -18,17 +17,17 @@ _BIG_JSON_BYTES = 64 * KIB
 _LENGTH_DIGITS = 18
 
 
-async def read_body(request: Request[State], limit_bytes: int) -> bytes:
+async def read_body(request: Request, limit_bytes: int) -> bytes:
     return b"".join(await read_chunks(request, limit_bytes))
 
 
-async def read_chunks(request: Request[State], limit_bytes: int) -> list[bytes]:
+async def read_chunks(request: Request, limit_bytes: int) -> list[bytes]:
     """Return the request's body in chunks: joining many MiB would block the event loop.
 
     Raises ApiError `PAYLOAD_TOO_LARGE` as soon as the body is known to be over `limit_bytes`, and `unsupported_media_type` for a
     compressed body. Raises `overloaded` if all bodies, or those of its address or account, take too much memory.
     """
-    context = context_of(request)
+    context = request.context
     sent = context.headers
     if b"content-encoding" in sent and sent[b"content-encoding"].strip().lower() not in (b"identity", b""):
         raise ApiError("unsupported_media_type", "Send the body as it is, without a Content-Encoding.")
@@ -56,13 +55,13 @@ def _too_large(limit_bytes: int) -> ApiError:
     return ApiError("PAYLOAD_TOO_LARGE", f"The request body is over {limit_bytes} bytes. Send less.")
 
 
-async def read_shape(request: Request[State], shape: Shape[T], limit_bytes: int = MIB) -> T:
+async def read_shape(request: Request, shape: Shape[T], limit_bytes: int = MIB) -> T:
     """Return the request's body, one JSON object, as `shape` types it. A large one is parsed outside the event loop.
 
     Raises what `read_chunks` and `shape.check` raise. Raises ApiError `unsupported_media_type` without `Content-Type:
     application/json`, and `invalid_json` for a body that is not one JSON object in UTF-8 of at most 100 levels.
     """
-    context = context_of(request)
+    context = request.context
     content_type = context.headers.get(b"content-type", b"")
     if content_type != b"application/json" and not _is_json(content_type):
         raise ApiError("unsupported_media_type")

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from starlette.requests import Request
-
 
 @dataclass(slots=True, eq=False)
 class Context:
@@ -19,8 +17,3 @@ class Context:
     account_id: str | None = None  # set when the caller is authenticated
     linked_account_id: str | None = None  # the account whose signed link the request has
     counted_body: tuple[int, list[bytes]] | None = None  # its bytes, and the shares that they count in
-
-
-def context_of(request: Request[Any]) -> Context:
-    context: Context = request.scope["svc"]
-    return context

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.auth import accounts, tokens
@@ -16,10 +15,9 @@ from svc.content.artifacts import account_of_link
 from svc.db import Database, acting_for
 from svc.errors import ApiError
 from svc.groups import Group
-from svc.server.context import context_of
 from svc.server.interface import Refusal, implies, named_header
 from svc.server.limits import CHAT_PER_MINUTE
-from svc.server.state import State
+from svc.server.state import Request, State
 from svc.server.web import Endpoint
 from svc.shapes import Component, string, whole
 
@@ -93,18 +91,18 @@ class Caller:
         return account
 
 
-Handler = Callable[[Request[State], Caller], Awaitable[Response]]
+Handler = Callable[[Request, Caller], Awaitable[Response]]
 
 
 @implies(security=_LINK)
 def linked(endpoint: Endpoint) -> Endpoint:
     """Accept a valid link to an artifact's content in place of a token. The guards within check everything else."""
 
-    async def guarded(request: Request[State]) -> Response:
+    async def guarded(request: Request) -> Response:
         state: State = request.state
         artifact_id = request.path_params["artifact_id"]
         key = state.derived_keys["content"]
-        context_of(request).linked_account_id = account_of_link(key, request.query_params, artifact_id, state.clock())
+        request.context.linked_account_id = account_of_link(key, request.query_params, artifact_id, state.clock())
         return await endpoint(request)
 
     return guarded
@@ -114,8 +112,8 @@ def linked(endpoint: Endpoint) -> Endpoint:
 def key_in_header(endpoint: Endpoint) -> Endpoint:
     """Accept the token in `x-api-key`, too. Two different tokens are refused, as two `Authorization` headers are."""
 
-    async def guarded(request: Request[State]) -> Response:
-        context = context_of(request)
+    async def guarded(request: Request) -> Response:
+        context = request.context
         key = context.headers.get(b"x-api-key")
         if key is not None:
             sent = context.headers.get(b"authorization", b"Bearer " + key)
@@ -140,8 +138,8 @@ def key_in_header(endpoint: Endpoint) -> Endpoint:
 def signed_in(handler: Handler) -> Endpoint:
     """Require a valid token of either kind, else 401."""
 
-    async def endpoint(request: Request[State]) -> Response:
-        context, state = context_of(request), request.state
+    async def endpoint(request: Request) -> Response:
+        context, state = request.context, request.state
         linked_id = context.linked_account_id
         sent = context.headers.get(b"authorization", b"")
         if linked_id is not None:
@@ -177,7 +175,7 @@ def _requirement(code: str, when: str, is_met: Callable[[Caller], bool]) -> Call
 
     @implies([Refusal(code, when=when)])
     def guard(handler: Handler) -> Handler:
-        async def guarded(request: Request[State], caller: Caller) -> Response:
+        async def guarded(request: Request, caller: Caller) -> Response:
             if not is_met(caller):
                 raise ApiError(code)
             return await handler(request, caller)
@@ -197,7 +195,7 @@ pro_only = _requirement("pro_required", "The account is not a pro account.", lam
 def admin_only(handler: Handler) -> Handler:
     """Refuse callers who are no administrators with 404, as if there were no such path."""
 
-    async def guarded(request: Request[State], caller: Caller) -> Response:
+    async def guarded(request: Request, caller: Caller) -> Response:
         if not (await caller.account(request.state.db)).admin:
             raise ApiError("not_found")
         return await handler(request, caller)
@@ -214,7 +212,7 @@ def administered(handler: Handler) -> Endpoint:
 def open_signup(endpoint: Endpoint) -> Endpoint:
     """Refuse a sign-up with 403 `signup_closed` if the operator has closed it, before its body is read."""
 
-    async def guarded(request: Request[State]) -> Response:
+    async def guarded(request: Request) -> Response:
         if request.state.config.signup == "closed":
             raise ApiError("signup_closed")
         return await endpoint(request)
@@ -235,15 +233,15 @@ def open_signup(endpoint: Endpoint) -> Endpoint:
 def metered(handler: Handler) -> Handler:
     """Count one request of the account's chat limit before the body is read. The answer's headers have what is left."""
 
-    def guarded(request: Request[State], caller: Caller) -> Awaitable[Response]:
+    def guarded(request: Request, caller: Caller) -> Awaitable[Response]:
         group = caller.group
         limit = (group.chats_per_minute if group else None) or CHAT_PER_MINUTE[caller.tier]
         try:
             admission = request.state.limits.take_chat(caller.id, limit)
         except ApiError as error:
-            context_of(request).answer_headers += _limit_headers(limit, 0, error.retry_after_seconds or 1)
+            request.context.answer_headers += _limit_headers(limit, 0, error.retry_after_seconds or 1)
             raise
-        context_of(request).answer_headers += _limit_headers(*admission)
+        request.context.answer_headers += _limit_headers(*admission)
         return handler(request, caller)
 
     return guarded
@@ -262,8 +260,8 @@ def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
         ]
     )
     def guard(handler: Endpoint) -> Endpoint:
-        async def endpoint(request: Request[State]) -> Response:
-            request.state.limits.take_by_ip(rule, context_of(request).client_ip)
+        async def endpoint(request: Request) -> Response:
+            request.state.limits.take_by_ip(rule, request.context.client_ip)
             return await handler(request)
 
         return endpoint

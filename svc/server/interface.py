@@ -10,14 +10,13 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, TypeVarTuple, overload
 
 import orjson
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc import shapes
 from svc.errors import ApiError
 from svc.server.bodies import read_shape
 from svc.server.body_budget import MIB
-from svc.server.state import State
+from svc.server.state import Request
 from svc.shapes import Component, Schema, Shape
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
@@ -171,9 +170,7 @@ class Section(NamedTuple):
         most_bytes: int = ...,
         parameters: Sequence[Schema | Item] = ...,
         errors: Sequence[Refusal] = ...,
-    ) -> Callable[
-        [Callable[[Request[State], *Who, B], Awaitable[Response]]], Callable[[Request[State], *Who], Awaitable[Response]]
-    ]: ...
+    ) -> Callable[[Callable[[Request, *Who, B], Awaitable[Response]]], Callable[[Request, *Who], Awaitable[Response]]]: ...
 
     @overload
     def describes(
@@ -226,7 +223,7 @@ class Section(NamedTuple):
 
 
 def _with_body(handler: Callable[..., Awaitable[Response]], shape: Shape[Any], most_bytes: int) -> Callable[..., Any]:
-    async def endpoint(request: Request[State], *who: Any) -> Response:
+    async def endpoint(request: Request, *who: Any) -> Response:
         return await handler(request, *who, await read_shape(request, shape, most_bytes))
 
     return endpoint

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from starlette import requests
+from starlette.types import Receive, Scope, Send
 
 from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
@@ -22,6 +23,7 @@ from svc.log import Log
 from svc.metrics import Metrics
 from svc.outbound.client import Outbound
 from svc.server.body_budget import BodyBudget
+from svc.server.context import Context
 from svc.server.limits import Limits
 from svc.server.offload import Offload
 from svc.server.sse import Drain, Interrupt
@@ -84,4 +86,14 @@ class State(Mapping[str, Any]):
         return 1
 
 
-Request = requests.Request[State]
+class Request(requests.Request[State]):
+    """Starlette's request with `state`, `receive` and `context` as attributes: its properties take five times as long."""
+
+    __slots__ = ("context", "receive", "state")
+    context: Context
+    receive: Receive
+    state: State
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        super().__init__(scope, receive, send)
+        self.context, self.receive, self.state = scope["svc"], receive, scope["state"]["service"]

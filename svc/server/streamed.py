@@ -10,14 +10,13 @@ from contextlib import aclosing
 from typing import Any
 
 import orjson
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from svc.errors import ClientGone
 from svc.inference.media_engines import Slots
 from svc.server.sse import Interrupt, attended
-from svc.server.state import State
+from svc.server.state import Request, State
 
 _SHORT_BYTES = 256 * 1024
 
@@ -50,7 +49,7 @@ class Streamed(Response):
 
     def __init__(
         self,
-        request: Request[State],
+        request: Request,
         owner: str,
         chunks: AsyncGenerator[bytes, None],
         headers: Mapping[str, str] | None = None,

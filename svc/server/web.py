@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from typing import Any, TypeVar
 
 import orjson
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import Lifespan, Receive, Scope, Send
@@ -14,12 +13,11 @@ from starlette.types import Lifespan, Receive, Scope, Send
 from svc import json_text
 from svc.db import Page
 from svc.errors import ApiError, anthropic_error
-from svc.server.context import context_of
 from svc.server.head import METHODS
-from svc.server.state import State
+from svc.server.state import Request
 from svc.shapes import integer
 
-Endpoint = Callable[[Request[State]], Awaitable[Response]]
+Endpoint = Callable[[Request], Awaitable[Response]]
 Row = tuple[str, str, Endpoint]
 T = TypeVar("T")
 DEFAULT_LIMIT, MOST_ITEMS = 20, 100
@@ -38,14 +36,6 @@ def routes(table: Iterable[Row]) -> list[Route]:
     return [Route(path, _ByMethod(endpoints), methods=list(endpoints)) for path, endpoints in by_path.items()]
 
 
-class _Request(Request[State]):
-    """Starlette's request with `state` and `receive` as attributes: its properties take five times as long."""
-
-    __slots__ = ("receive", "state")
-    state: State
-    receive: Receive
-
-
 class _ByMethod:
     """The endpoints of one path, as an ASGI application, which Starlette does not wrap."""
 
@@ -53,9 +43,7 @@ class _ByMethod:
         self._endpoints = {"HEAD": endpoints["GET"], **endpoints} if "GET" in endpoints else endpoints
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = _Request(scope, receive, send)
-        request.state, request.receive = scope["state"]["service"], receive
-        answer = await self._endpoints[scope["method"]](request)
+        answer = await self._endpoints[scope["method"]](Request(scope, receive, send))
         await answer(scope, receive, send)
 
 
@@ -110,27 +98,27 @@ def listing(page: Page[T], as_json: Callable[[T], Mapping[str, Any]]) -> Respons
     return reply({"object": "list", "data": [as_json(item) for item in page.items], "has_more": page.has_more})
 
 
-def page_limit(request: Request[State]) -> int:
+def page_limit(request: Request) -> int:
     """Return the query parameter `limit`, at most 100. Raises ApiError `invalid_value` if it is not an integer of 1 or more."""
     sent = request.query_params.get("limit", str(DEFAULT_LIMIT))
     found = re.fullmatch(r"0*([1-9][0-9]{0,2})[0-9]*", sent)  # more digits only make it larger
     return PAGE_LIMIT.check(min(int(found[1]), MOST_ITEMS) if found else sent, "limit")
 
 
-def page_after(request: Request[State]) -> str | None:
+def page_after(request: Request) -> str | None:
     """Return the query parameter `after`, the id of the item before the page, or None for the first page."""
     return request.query_params.get("after")
 
 
-async def read_page(request: Request[State], account_id: str, query: Callable[..., Page[T]], *filters: str | None) -> Page[T]:
+async def read_page(request: Request, account_id: str, query: Callable[..., Page[T]], *filters: str | None) -> Page[T]:
     """Return the page that `?limit=` and `?after=` select, read by `query(conn, account_id, limit, after, *filters)`."""
     limit, after = page_limit(request), page_after(request)
     return await request.state.db.read(query, account_id, limit, after, *filters)
 
 
-def add_log_fields(request: Request[State], **fields: Any) -> None:
+def add_log_fields(request: Request, **fields: Any) -> None:
     """Add fields to the request's log line: ids and numbers, never content."""
-    context_of(request).log_fields.update(fields)
+    request.context.log_fields.update(fields)
 
 
 # --- errors

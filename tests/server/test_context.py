@@ -3,15 +3,19 @@
 from typing import Any
 
 import pytest
-from starlette.requests import Request
 
-from svc.server.context import Context, context_of
+from svc.server.context import Context
+from svc.server.state import Request
+
+
+async def unused(*message: Any) -> Any:
+    raise NotImplementedError
 
 
 def test_a_request_has_the_context_of_its_scope() -> None:
     context = Context({b"host": b"127.0.0.1"})
-    request: Request[Any] = Request({"type": "http", "svc": context})
-    assert context_of(request) is context
+    scope: Any = {"type": "http", "svc": context, "state": {"service": None}}
+    assert Request(scope, unused, unused).context is context
     assert (context.headers, context.answer_headers, context.log_fields) == ({b"host": b"127.0.0.1"}, [], {})
     assert (context.account_id, context.linked_account_id, context.client_ip, context.counted_body) == (None, None, "", None)
 
