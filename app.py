@@ -32,7 +32,7 @@ from svc.billing.usage import UsageCounter
 from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice
 from svc.config import Config, from_environ
-from svc.content import contents, fulltext
+from svc.content import contents, fulltext, history
 from svc.db import Database, open_database
 from svc.deletion.account import deletions_watched
 from svc.errors import ApiError, StartError
@@ -242,6 +242,7 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataF
     wallet.release_all(tx)  # of requests that ended with the process
     quota.release_all(tx)
     runs.end_interrupted_runs(tx, config.clock())
+    history.end_interrupted_answers(tx)
     contents.delete_unfinished(tx)
     return warning
 

@@ -305,6 +305,8 @@ CREATE TABLE conversations (
     max_output_tokens INTEGER CONSTRAINT max_output_tokens_range CHECK (max_output_tokens BETWEEN 1 AND 2147483647),
     created_at REAL NOT NULL,
     updated_at REAL NOT NULL,
+    -- whether one of its messages is in progress, updated by triggers of messages
+    answering INTEGER NOT NULL DEFAULT 0 CONSTRAINT one_answer_at_a_time CHECK (answering IN (0, 1)),
     UNIQUE (account_id, id),
     FOREIGN KEY (account_id, project_id) REFERENCES projects (account_id, id)
 ) STRICT;
@@ -332,11 +334,41 @@ CREATE TABLE messages (
     model TEXT, -- that generated the answer
     created_at REAL NOT NULL,
     branch INTEGER NOT NULL DEFAULT 0 CONSTRAINT message_branch_range CHECK (branch BETWEEN 0 AND 1000), -- of the conversation
+    status TEXT NOT NULL DEFAULT 'complete' CONSTRAINT message_status_known CHECK (
+        status IN ('complete', 'in_progress', 'stopped', 'interrupted', 'failed')
+    ) CONSTRAINT status_of_answer CHECK (status = 'complete' OR (role = 'assistant' AND conversation_id IS NOT NULL)),
+    error TEXT CONSTRAINT error_of_failed CHECK ((error IS NOT NULL) = (status = 'failed') AND length(error) <= 10000), -- JSON
     FOREIGN KEY (account_id, conversation_id) REFERENCES conversations (account_id, id)
 ) STRICT;
 
 CREATE INDEX messages_by_conversation ON messages (account_id, conversation_id, number);
 CREATE INDEX messages_by_number ON messages (account_id, number);
+CREATE INDEX messages_in_progress ON messages (status) WHERE status = 'in_progress';
+
+CREATE TRIGGER messages_begin_to_answer AFTER INSERT ON messages
+WHEN NEW.status = 'in_progress'
+BEGIN
+    UPDATE conversations SET answering = answering + 1 WHERE account_id = NEW.account_id AND id = NEW.conversation_id;
+END;
+
+CREATE TRIGGER messages_have_answered AFTER UPDATE OF status ON messages
+WHEN OLD.status = 'in_progress' AND NEW.status <> 'in_progress'
+BEGIN
+    UPDATE conversations SET answering = answering - 1 WHERE account_id = NEW.account_id AND id = NEW.conversation_id;
+END;
+
+CREATE TRIGGER messages_answer_no_more AFTER DELETE ON messages
+WHEN OLD.status = 'in_progress'
+BEGIN
+    UPDATE conversations SET answering = answering - 1 WHERE account_id = OLD.account_id AND id = OLD.conversation_id;
+END;
+
+-- An answer ends once.
+CREATE TRIGGER answers_end_once BEFORE UPDATE OF status ON messages
+WHEN OLD.status <> 'in_progress'
+BEGIN
+    SELECT RAISE(ABORT, 'this answer has ended');
+END;
 
 -- owner: svc/content/versions.py
 -- The branches of a conversation in which messages were replaced. Each one but 0 begins with a new version of a message.
@@ -972,20 +1004,20 @@ END;
 
 CREATE TRIGGER messages_are_stored AFTER INSERT ON messages
 BEGIN
-    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.content AS BLOB)), 0)
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.content AS BLOB)), 0) + ifnull(length(CAST(NEW.error AS BLOB)), 0)
     WHERE account_id = NEW.account_id;
 END;
 
-CREATE TRIGGER messages_are_stored_anew AFTER UPDATE OF content ON messages
+CREATE TRIGGER messages_are_stored_anew AFTER UPDATE OF content, error ON messages
 BEGIN
-    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.content AS BLOB)), 0))
-        - (256 + ifnull(length(CAST(OLD.content AS BLOB)), 0))
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.content AS BLOB)), 0) + ifnull(length(CAST(NEW.error AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.content AS BLOB)), 0) + ifnull(length(CAST(OLD.error AS BLOB)), 0))
     WHERE account_id = NEW.account_id;
 END;
 
 CREATE TRIGGER messages_are_stored_no_more AFTER DELETE ON messages
 BEGIN
-    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.content AS BLOB)), 0))
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.content AS BLOB)), 0) + ifnull(length(CAST(OLD.error AS BLOB)), 0))
     WHERE account_id = OLD.account_id;
 END;
 

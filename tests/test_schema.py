@@ -34,10 +34,11 @@ INSERT INTO identities VALUES ('n', 'a', 'https://issuer', '1', NULL, 1), ('o', 
 INSERT INTO oauth_flows VALUES (zeroblob(32), zeroblob(32), 'issuer', 'a', 2),
     (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'issuer', 'b', 2);
 INSERT INTO oauth_codes VALUES (zeroblob(32), zeroblob(32), 'a', 2), (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'b', 2);
-INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 0, 0, 0.5, 100, 1, 1),
-    (2, 'z', 'b', NULL, NULL, 0, 1, NULL, NULL, 1, 1);
-INSERT INTO messages VALUES (1, 'm1', 'a', 'y', NULL, 'user', 'hello', NULL, 1, 0),
-    (2, 'm2', 'b', NULL, 's', 'assistant', 'hi', 'm', 1, 0);
+INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 0, 0, 0.5, 100, 1, 1, 0),
+    (2, 'z', 'b', NULL, NULL, 0, 1, NULL, NULL, 1, 1, 0);
+INSERT INTO messages VALUES (1, 'm1', 'a', 'y', NULL, 'user', 'hello', NULL, 1, 0, 'complete', NULL),
+    (2, 'm2', 'b', NULL, 's', 'assistant', 'hi', 'm', 1, 0, 'complete', NULL),
+    (3, 'm3', 'b', 'z', NULL, 'assistant', '', 'm', 1, 0, 'in_progress', NULL);
 INSERT INTO branches VALUES ('a', 'y', 0, NULL, NULL, NULL, 1, 0), ('a', 'y', 1, 0, 'm3', 'm1', 3, 3),
     ('b', 'z', 0, NULL, NULL, NULL, 2, 2);
 INSERT INTO fresh_words VALUES ('a', '0000000080', 1, char(10) || 'hello' || char(10)), ('b', '0000000100', 1, 'hi');
@@ -242,7 +243,23 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("conversations", "max_output_tokens_range"): [
         f"UPDATE conversations SET max_output_tokens = {value}" for value in (0, 2147483648)
     ],
-    ("conversations", "id"): ["INSERT INTO conversations VALUES (9, 'y', 'b', NULL, NULL, 0, 0, NULL, NULL, 1, 1)"],
+    ("conversations", "id"): ["INSERT INTO conversations VALUES (9, 'y', 'b', NULL, NULL, 0, 0, NULL, NULL, 1, 1, 0)"],
+    ("conversations", "one_answer_at_a_time"): [
+        "INSERT INTO messages SELECT 9, 'm9', account_id, conversation_id, run_id, role, '', model, 1, 0, status, NULL"
+        " FROM messages WHERE id = 'm3'"
+    ],
+    ("messages", "message_status_known"): ["UPDATE messages SET status = 'done' WHERE id = 'm3'"],
+    ("messages", "status_of_answer"): [
+        "UPDATE messages SET role = 'user' WHERE id = 'm3'",
+        "INSERT INTO messages SELECT 9, 'm9', account_id, NULL, 's', role, '', model, 1, 0, status, NULL FROM messages"
+        " WHERE id = 'm3'",
+    ],
+    ("messages", "error_of_failed"): [
+        "UPDATE messages SET error = '{}'",
+        "UPDATE messages SET status = 'failed' WHERE id = 'm3'",
+        "UPDATE messages SET status = 'failed', error = printf('%10001d', 1) WHERE id = 'm3'",
+    ],
+    ("messages", "answers_end_once"): ["UPDATE messages SET status = 'complete' WHERE id = 'm1'"],
     ("messages", "one_source"): [
         "UPDATE messages SET run_id = 'r' WHERE id = 'm1'",
         "UPDATE messages SET run_id = NULL WHERE id = 'm2'",
@@ -671,6 +688,7 @@ ACROSS_ACCOUNTS = """
     svc/billing/payments.py:receive svc/billing/report.py:module svc/billing/wallet.py:balance_in_all
     svc/billing/wallet.py:held_in_all svc/billing/wallet.py:module svc/billing/wallet.py:release_all
     svc/commands/check.py:_open_runs svc/commands/check.py:sizes svc/content/fulltext.py:_index_chunks
+    svc/content/history.py:end_interrupted_answers
     svc/content/support.py:account_of svc/content/word_runs.py:tidy_some svc/inference/providers.py:count_sealed
     svc/inference/providers.py:drop_sealed svc/quota.py:release_all
 """

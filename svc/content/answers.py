@@ -24,8 +24,8 @@ class AnswerDetails(NamedTuple):
         return self._asdict()
 
 
-def add(tx: sqlite3.Connection, account_id: str, message_id: str, answer: AnswerDetails) -> None:
-    """Store the details of a message. Raises sqlite3.IntegrityError if there is no such message."""
+def store(tx: sqlite3.Connection, account_id: str, message_id: str, answer: AnswerDetails) -> None:
+    """Store or replace the details of a message. Raises sqlite3.IntegrityError if there is no such message."""
     reasoning = answer.reasoning
     if reasoning is not None:
         reasoning = reasoning[:_REASONING_LENGTH].encode("utf-8", "replace").decode()
@@ -35,6 +35,9 @@ def add(tx: sqlite3.Connection, account_id: str, message_id: str, answer: Answer
             (message_id, account_id, input_tokens, output_tokens, cost_micros, duration_ms, finish_reason, reasoning, memory)
         VALUES (:message_id, :account_id, :input_tokens, :output_tokens, :cost_micros, :duration_ms,
             :finish_reason, :reasoning, :memory)
+        ON CONFLICT DO UPDATE SET input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+            cost_micros = excluded.cost_micros, duration_ms = excluded.duration_ms, finish_reason = excluded.finish_reason,
+            reasoning = excluded.reasoning
         """,
         {
             **answer.as_json(),

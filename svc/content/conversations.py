@@ -62,10 +62,11 @@ class Conversation(NamedTuple):
     max_output_tokens: int | None
     created_at: float
     updated_at: float
+    answering: bool
 
     def as_json(self) -> dict[str, Any]:
         names = "id title project_id temperature max_output_tokens created_at updated_at"
-        return {**fields_as_json(self._asdict(), names), "pinned": bool(self.pinned)}
+        return {**fields_as_json(self._asdict(), names), "pinned": bool(self.pinned), "answering": bool(self.answering)}
 
     def chat_fields(self) -> dict[str, Any]:
         """Return the fields of a chat request that has none of them."""
@@ -186,23 +187,17 @@ def add_message(
     now_seconds: float,
     model: str | None = None,
     replaces: str | None = None,
+    status: str = "complete",
     room_reserved: bool = False,
 ) -> history.Message:
     """Add a message and return it. It gives a title to a conversation without one.
 
-    `replaces` is as in svc/content/history.py, `room_reserved` as in `add_conversation`. Raises ApiError `not_found` and
-    `quota_exceeded`.
+    `replaces` is as in svc/content/history.py, `room_reserved` as in `add_conversation`. Raises ApiError `not_found`,
+    `quota_exceeded`, and what `history.add_message` does.
     """
-    conversation = conversation_by_id(tx, account_id, conversation_id)
-    title = title_of(content) if conversation.title is None and role != "system" else None
+    title = _note_use(tx, account_id, conversation_id, content if role != "system" else "", now_seconds)
     if not room_reserved:
         quota.check_room(tx, account_id, quota.ROW_BYTES + len(f"{title or ''}{content}".encode("utf-8", "replace")))
-    if title is not None:
-        _add_title(tx, conversation._replace(title=title))
-    tx.execute(
-        "UPDATE conversations SET title = ifnull(?, title), updated_at = ? WHERE account_id = ? AND id = ?",
-        (title, now_seconds, account_id, conversation_id),
-    )
     return history.add_message(
         tx,
         account_id,
@@ -211,8 +206,39 @@ def add_message(
         content=content,
         model=model,
         replaces=replaces,
+        status=status,
         now_seconds=now_seconds,
     )
+
+
+def end_answer(
+    tx: sqlite3.Connection,
+    account_id: str,
+    answer: history.Message,
+    content: str,
+    now_seconds: float,
+    *,
+    status: str,
+    error: Any = None,
+) -> bool:
+    """Store the end of an answer in progress. Return False if it was deleted."""
+    if not history.update_answer(tx, account_id, answer.number, content, status, error):
+        return False
+    _note_use(tx, account_id, answer.conversation_id or "", content, now_seconds)
+    return True
+
+
+def _note_use(tx: sqlite3.Connection, account_id: str, conversation_id: str, said: str, now_seconds: float) -> str | None:
+    """Store the time of the last use, and a title out of `said` if there is none; return a new title."""
+    conversation = conversation_by_id(tx, account_id, conversation_id)
+    title = title_of(said) if conversation.title is None else None
+    if title is not None:
+        _add_title(tx, conversation._replace(title=title))
+    tx.execute(
+        "UPDATE conversations SET title = ifnull(?, title), updated_at = ? WHERE account_id = ? AND id = ?",
+        (title, now_seconds, account_id, conversation_id),
+    )
+    return title
 
 
 def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:

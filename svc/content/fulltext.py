@@ -82,6 +82,11 @@ def add_message_words(tx: sqlite3.Connection, account_id: str, number: int, text
         MESSAGES.add(tx, account_id, number * CHUNKS + chunk, part)
 
 
+def index_later(tx: sqlite3.Connection, numbers: Iterable[int]) -> None:
+    """Let `index_some` index the messages with these numbers."""
+    tx.executemany("INSERT INTO unindexed (number, next_chunk) VALUES (?, 0)", [(number,) for number in numbers])
+
+
 def index_some(tx: sqlite3.Connection) -> bool:
     """Index more chunks of a long message, or tidy the index, for some milliseconds; return whether there was work."""
     ends = time.monotonic() + _INDEX_SECONDS

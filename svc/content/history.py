@@ -5,6 +5,8 @@ import sqlite3
 import time
 from typing import Any, NamedTuple
 
+import orjson
+
 from svc.content import fulltext, versions
 from svc.db import Page, page
 from svc.errors import ApiError
@@ -16,6 +18,8 @@ MESSAGE_LENGTH = 1_000_000
 _SLICE_SECONDS, _SLICE_ROWS = 0.008, 500
 _READ_CHARACTERS, _ROW_CHARACTERS = 1_000_000, 256
 _SURROGATE = re.compile("[\ud800-\udfff]")
+IN_PROGRESS = "in_progress"
+STATUSES = ("complete", IN_PROGRESS, "stopped", "interrupted", "failed")
 
 
 class Message(NamedTuple):
@@ -31,9 +35,12 @@ class Message(NamedTuple):
     model: str | None
     created_at: float
     branch: int
+    status: str = "complete"
+    error: str | None = None  # an error object in JSON
 
     def as_json(self) -> dict[str, Any]:
-        return fields_as_json(self._asdict(), "id conversation_id role content model created_at")
+        error = None if self.error is None else orjson.loads(self.error)
+        return {**fields_as_json(self._asdict(), "id conversation_id role content model created_at status"), "error": error}
 
 
 def add_message(
@@ -47,31 +54,68 @@ def add_message(
     run_id: str | None = None,
     model: str | None = None,
     replaces: str | None = None,
+    status: str = "complete",
 ) -> Message:
     """Store a message of a conversation or an agent run, its first million characters, and return it.
 
     It follows the newest message of the conversation's current branch, or is a new version of the message with the id `replaces`.
-    Raises ApiError `quota_exceeded` for too many versions, and sqlite3.IntegrityError if the conversation or the account was
-    deleted.
+    Raises ApiError `quota_exceeded` for too many versions, `already_active` for a second answer in progress, and
+    sqlite3.IntegrityError if the conversation or the account was deleted.
     """
-    # A model's answer may hold half an emoji, which UTF-8 cannot encode.
-    content = _SURROGATE.sub("?", content[:MESSAGE_LENGTH])
+    content = _storable(content)
     branch, message_id = 0, new_id("msg", now_seconds)
     if conversation_id is not None and replaces is not None:
         branch = versions.begin(tx, account_id, conversation_id, replaces, message_id)
     elif conversation_id is not None:
         branch = versions.current(tx, account_id, conversation_id)
-    row = (message_id, account_id, conversation_id, run_id, role, content, model, now_seconds, branch)
-    added = tx.execute(
-        """
-        INSERT INTO messages (id, account_id, conversation_id, run_id, role, content, model, created_at, branch)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        row,
-    )
+    row = (message_id, account_id, conversation_id, run_id, role, content, model, now_seconds, branch, status)
+    try:
+        added = tx.execute(
+            """
+            INSERT INTO messages (id, account_id, conversation_id, run_id, role, content, model, created_at, branch, status)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            row,
+        )
+    except sqlite3.IntegrityError as error:
+        if "one_answer_at_a_time" not in str(error):
+            raise
+        raise already_answering() from None
     message = Message(added.lastrowid or 0, *row)
-    fulltext.add_message_words(tx, account_id, message.number, content)
+    if status != IN_PROGRESS:  # its words are indexed at its end
+        fulltext.add_message_words(tx, account_id, message.number, content)
     return message
+
+
+def already_answering() -> ApiError:
+    return ApiError("already_active", "This conversation is being answered. Wait for the end of the answer, or stop it.")
+
+
+def update_answer(
+    tx: sqlite3.Connection, account_id: str, number: int, content: str, status: str = IN_PROGRESS, error: Any = None
+) -> bool:
+    """Store the text so far of an answer in progress, or its end. Return False if it has ended or was deleted."""
+    content = _storable(content)
+    changed = tx.execute(
+        """
+        UPDATE messages SET content = ?, status = ?, error = ? WHERE account_id = ? AND number = ? AND status = 'in_progress'
+        """,
+        (content, status, None if error is None else orjson.dumps(error).decode(), account_id, number),
+    )
+    if changed.rowcount and status != IN_PROGRESS:
+        fulltext.add_message_words(tx, account_id, number, content)
+    return changed.rowcount == 1
+
+
+def end_interrupted_answers(tx: sqlite3.Connection) -> None:
+    """End the answers that a crash left in progress. The index of words reads them later."""
+    ended = tx.execute("UPDATE messages SET status = 'interrupted' WHERE status = 'in_progress' RETURNING number").fetchall()
+    fulltext.index_later(tx, [row[0] for row in ended])
+
+
+def _storable(content: str) -> str:
+    """Return the first million characters. A model's answer may hold half an emoji, which UTF-8 cannot encode."""
+    return _SURROGATE.sub("?", content[:MESSAGE_LENGTH])
 
 
 def messages_page(

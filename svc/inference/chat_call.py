@@ -114,6 +114,14 @@ class ChatCall(PaidCall):
         return self._writer.head
 
     @property
+    def answered(self) -> bool:
+        """Whether the answer is complete."""
+        return self._answered
+
+    def texts_after(self, sent: dict[str, int]) -> dict[str, str]:
+        return self._writer.texts_after(sent)
+
+    @property
     def text_bytes(self) -> int:
         """The size of the text of the answer so far, reasoning and arguments included."""
         return self._writer.text_bytes

@@ -167,12 +167,13 @@ class PaidCall:
             await retry_write(write, self._note_failure)
         self._note_settled()
 
-    async def end_with(self, record: Callable[[sqlite3.Connection], T], *, left: bool) -> T:
+    async def end_with(self, record: Callable[[sqlite3.Connection], T], *, left: bool, failed: bool = False) -> T:
         """End the call in one transaction with `record`, which replaces `also`, and return its result. It may be repeated.
 
-        `left` is whether the client has disconnected. Raises ApiError.
+        `left` is whether the client has disconnected, `failed` whether it gets an error. Raises ApiError.
         """
         self._left = self._left or (left and not self.settled)
+        self._failed = self._failed or failed
         result = await self._engines.db.write(self._settle_in, record)
         self._note_settled()
         return result

@@ -210,6 +210,15 @@ class ChunkWriter:
         answer = {**self.head, "object": "chat.completion", **self._waiting, "choices": choices, "usage": self.usage}
         return answer, json_bytes(answer, apart)
 
+    def texts_after(self, sent: dict[str, int]) -> dict[str, str]:
+        """Return what the texts of the first choice have gained since the numbers of parts in `sent`, and update these."""
+        choice, gained = self._choices.get(0), {}
+        for name, text in choice.texts.items() if choice else ():
+            if new := text.parts[sent.get(name, 0) :]:
+                gained[name] = "".join(new)
+                sent[name] = sent.get(name, 0) + len(new)
+        return gained
+
     def content(self) -> dict[str, Any]:
         return (self._choices.get(0) or GrowingChoice(0)).message()
 

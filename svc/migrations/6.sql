@@ -218,3 +218,58 @@ BEGIN
             AND NEW.reference = 'allowance:' || id || ':' || allowance_month || iif(times, ':' || (times + 1), ''));
 END;
 -- End of the groups.
+-- Status and errors of answers (svc/content/history.py).
+ALTER TABLE conversations ADD COLUMN answering INTEGER NOT NULL DEFAULT 0 CONSTRAINT one_answer_at_a_time CHECK (answering IN (0, 1));
+ALTER TABLE messages ADD COLUMN status TEXT NOT NULL DEFAULT 'complete' CONSTRAINT message_status_known CHECK (
+        status IN ('complete', 'in_progress', 'stopped', 'interrupted', 'failed')
+    ) CONSTRAINT status_of_answer CHECK (status = 'complete' OR (role = 'assistant' AND conversation_id IS NOT NULL));
+ALTER TABLE messages ADD COLUMN error TEXT CONSTRAINT error_of_failed CHECK ((error IS NOT NULL) = (status = 'failed') AND length(error) <= 10000);
+
+CREATE INDEX messages_in_progress ON messages (status) WHERE status = 'in_progress';
+
+CREATE TRIGGER messages_begin_to_answer AFTER INSERT ON messages
+WHEN NEW.status = 'in_progress'
+BEGIN
+    UPDATE conversations SET answering = answering + 1 WHERE account_id = NEW.account_id AND id = NEW.conversation_id;
+END;
+
+CREATE TRIGGER messages_have_answered AFTER UPDATE OF status ON messages
+WHEN OLD.status = 'in_progress' AND NEW.status <> 'in_progress'
+BEGIN
+    UPDATE conversations SET answering = answering - 1 WHERE account_id = NEW.account_id AND id = NEW.conversation_id;
+END;
+
+CREATE TRIGGER messages_answer_no_more AFTER DELETE ON messages
+WHEN OLD.status = 'in_progress'
+BEGIN
+    UPDATE conversations SET answering = answering - 1 WHERE account_id = OLD.account_id AND id = OLD.conversation_id;
+END;
+
+CREATE TRIGGER answers_end_once BEFORE UPDATE OF status ON messages
+WHEN OLD.status <> 'in_progress'
+BEGIN
+    SELECT RAISE(ABORT, 'this answer has ended');
+END;
+
+DROP TRIGGER messages_are_stored;
+DROP TRIGGER messages_are_stored_anew;
+DROP TRIGGER messages_are_stored_no_more;
+
+CREATE TRIGGER messages_are_stored AFTER INSERT ON messages
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.content AS BLOB)), 0) + ifnull(length(CAST(NEW.error AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER messages_are_stored_anew AFTER UPDATE OF content, error ON messages
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.content AS BLOB)), 0) + ifnull(length(CAST(NEW.error AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.content AS BLOB)), 0) + ifnull(length(CAST(OLD.error AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER messages_are_stored_no_more AFTER DELETE ON messages
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.content AS BLOB)), 0) + ifnull(length(CAST(OLD.error AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;

@@ -2,28 +2,28 @@
 
 import contextlib
 from collections.abc import AsyncGenerator
-from functools import partial
 from typing import Any
 
 from starlette.responses import Response
 
-from svc import quota
-from svc.content import answers, memory
+from svc.content import memory
 from svc.content.memory import Exchange
 from svc.errors import ApiError
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
-from svc.routes.completion import BODY_BYTES, make_off_loop, payer_of, respond
-from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, CHAT_TEXT
+from svc.routes.completion import BODY_BYTES, events_of, make_off_loop, payer_of, respond, stream_of, whole_answer
+from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, CHAT_TEXT, FAILED_IN_CONVERSATION
 from svc.routes.schemas.common import MODEL_SERVER, NO_FUNDS, NO_MODEL, NO_ROOM, OWN_ADDRESS
 from svc.routes.schemas.models import MODEL, MODEL_LIST
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, parameter, path_id
+from svc.server.session_answer import SessionAnswer
+from svc.server.sse import LastBlock
 from svc.server.state import Request
 from svc.server.streamed import Streamed, json_array
-from svc.server.web import add_log_fields, reply
+from svc.server.web import reply
 from svc.shapes import string
 
 describes = Section("Chat").describes
@@ -61,10 +61,12 @@ describes = Section("Chat").describes
         NO_FUNDS,
         OWN_ADDRESS,
         *NO_MODEL,
+        Refusal("already_active", when="With a session: the conversation is being answered."),
         Refusal("not_found", "There is no such conversation.", "x-service-conversation"),
         Refusal("not_found", "There is no such message in this conversation.", "x-service-replaces"),
         *MODEL_SERVER,
     ],
+    headers={"x-service-conversation": FAILED_IN_CONVERSATION},
 )
 async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     """Return one JSON answer, or with `stream: true` server-sent chunks that end with `[DONE]`."""
@@ -83,47 +85,29 @@ async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Resp
     call = await make_off_loop(
         request, caller, lambda heavy: ChatCall(model, body, state.engines, payer_of(request, caller), added=added, heavy=heavy)
     )
-    return await respond(
-        request,
-        caller,
-        call,
-        AnswerWriter(),
-        headers=exchange.headers if exchange else {},
-        around=partial(_stored, request, call, exchange) if exchange else contextlib.nullcontext,
-    )
+    if exchange is None:
+        return await respond(request, caller, call, AnswerWriter(), headers={})
+    return await _answer_of_session(request, caller, call, exchange)
 
 
-@contextlib.asynccontextmanager
-async def _stored(request: Request, call: ChatCall, exchange: Exchange) -> AsyncGenerator[None, None]:
-    """Reserve room for the exchange of a session, and store the exchange after the block, however the block ends.
+async def _answer_of_session(request: Request, caller: Caller, call: ChatCall, exchange: Exchange) -> Response:
+    state, writer = request.state, AnswerWriter()
+    answer = SessionAnswer(state.db, state.clock, state.open_answers, call, exchange)
+    interrupt, headers = answer.interrupt, exchange.headers
+    if not call.streams:
+        return await whole_answer(request, caller, call, writer, interrupt, answer, headers)
 
-    Raises ApiError `quota_exceeded`.
-    """
-    async with quota.room(request.state.db, exchange.account_id, exchange.room_bytes + call.most_bytes):
+    async def events() -> AsyncGenerator[bytes, None]:
         try:
-            yield
-        finally:
-            if call.begun and call.settled:
-                await _store(request, call, exchange)
+            async with contextlib.aclosing(events_of(request, call, writer, interrupt, answer)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        except ApiError:
+            if answer.ended is None or answer.ended.status == "failed" or interrupt.reason == "account_deleted":
+                raise
+            yield LastBlock(answer.last_blocks())
 
-
-async def _store(request: Request, call: ChatCall, exchange: Exchange) -> None:
-    state = request.state
-    message, usage, now = call.message, call.usage, state.clock()
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    answer = answers.AnswerDetails(
-        usage["prompt_tokens"],
-        usage["completion_tokens"],
-        call.cost_micros,
-        max(0, round((now - exchange.asked_at_seconds) * 1000)),
-        call.finish_reason,
-        reasoning if isinstance(reasoning, str) else None,
-        [passage.as_json() for passage in exchange.passages],
-    )
-    try:
-        await state.db.write(memory.keep, exchange, message, call.log_fields["model"], answer, now)
-    except ApiError as error:  # the answer is paid for and is sent even if its conversation or account was deleted
-        add_log_fields(request, kept=False, cause=error.code)
+    return stream_of(request, caller, events(), interrupt, writer, headers)
 
 
 @describes(

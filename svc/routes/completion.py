@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Any, ParamSpec, TypeVar
 
 from starlette.responses import Response
@@ -21,6 +20,7 @@ from svc.inference.formats.request import Translated
 from svc.inference.paid_call import Payer
 from svc.server.body_budget import KIB, MIB
 from svc.server.gate import Caller
+from svc.server.session_answer import SessionAnswer
 from svc.server.sse import EventStream, Interrupt, LastBlock, attended
 from svc.server.state import Request
 from svc.server.web import add_log_fields, reply_written
@@ -73,24 +73,47 @@ async def respond(
     writer: AnswerWriter,
     *,
     headers: dict[str, str],
-    around: Callable[[], AbstractAsyncContextManager[None]] = contextlib.nullcontext,
 ) -> Response:
-    """Return the answer of `call` as `writer` writes it; `around` is entered before the hold and left after the settlement."""
-    state, interrupt = request.state, Interrupt()
+    """Return the answer of `call` as `writer` writes it."""
+    interrupt = Interrupt()
     if call.streams:
-        return EventStream(
-            _events(request, call, writer, interrupt, around),
-            drain=state.drain,
-            owner=caller.id,
-            interrupt=interrupt,
-            closing=writer.fault,
-            on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
-            headers=headers,
-            ping=writer.ping,
-        )
+        return stream_of(request, caller, events_of(request, call, writer, interrupt, call), interrupt, writer, headers)
+    return await whole_answer(request, caller, call, writer, interrupt, call, headers)
+
+
+def stream_of(
+    request: Request,
+    caller: Caller,
+    events: AsyncGenerator[bytes, None],
+    interrupt: Interrupt,
+    writer: AnswerWriter,
+    headers: dict[str, str],
+) -> EventStream:
+    return EventStream(
+        events,
+        drain=request.state.drain,
+        owner=caller.id,
+        interrupt=interrupt,
+        closing=writer.fault,
+        on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
+        headers=headers,
+        ping=writer.ping,
+    )
+
+
+async def whole_answer(
+    request: Request,
+    caller: Caller,
+    call: ChatCall,
+    writer: AnswerWriter,
+    interrupt: Interrupt,
+    paid: ChatCall | SessionAnswer,
+    headers: dict[str, str],
+) -> Response:
+    """Return the JSON answer of `call`. `paid` reserves and settles its cost."""
     try:
-        async with around(), call:
-            with attended(request.receive, state.drain, caller.id, interrupt):
+        async with paid:
+            with attended(request.receive, request.state.drain, caller.id, interrupt):
                 completion, written = await call.complete()
         if call.text_bytes <= writer.long_bytes:
             written = writer.answer(completion, written)
@@ -103,16 +126,17 @@ async def respond(
     return reply_written(written, headers)
 
 
-async def _events(
+async def events_of(
     request: Request,
     call: ChatCall,
     writer: AnswerWriter,
     interrupt: Interrupt,
-    around: Callable[[], AbstractAsyncContextManager[None]],
+    paid: ChatCall | SessionAnswer,
 ) -> AsyncGenerator[bytes, None]:
+    """Yield the answer of `call` as events. `paid` reserves and settles its cost."""
     whole = False
     try:
-        async with around(), call:  # settled before the event that ends the stream
+        async with paid:  # settled before the event that ends the stream
             try:
                 async with contextlib.aclosing(call.stream()) as chunks:
                     async for together in chunks:

@@ -154,7 +154,9 @@ def _markdown_after(conn: sqlite3.Connection, conversation: Conversation, number
     for message in messages:
         ids = several.get(message.id, [])
         version = f"version {ids.index(message.id) + 1} of {len(ids)}" if ids else None
-        heading = ", ".join(filter(None, (message.role.capitalize(), message.model, timestamp(message.created_at), version)))
+        status = None if message.status == "complete" else message.status
+        said = (message.role.capitalize(), message.model, timestamp(message.created_at), version, status)
+        heading = ", ".join(filter(None, said))
         parts.append(f"\n## {heading}\n\n{message.content.strip()}\n".encode())
     return (b"".join(parts), messages[-1].number) if messages else None
 
@@ -181,9 +183,7 @@ def _messages_and_further(
     found = answers.by_message(conn, account_id, [message.id for message in page.items])
     several = versions.versions_of(conn, account_id, conversation_id)
     details = {message_id: answer.as_json() for message_id, answer in found.items()}
-    return page, {
-        message.id: {"answer": details.get(message.id), "versions": several.get(message.id, [])} for message in page.items
-    }
+    return page, {message.id: _further(details.get(message.id), several.get(message.id, [])) for message in page.items}
 
 
 @describes(
@@ -198,4 +198,8 @@ async def create_message(request: Request, caller: Caller, body: NewMessage) -> 
     state = request.state
     add = partial(conversations.add_message, role=body.role, content=body.content, now_seconds=state.clock())
     message = await state.db.write(add, caller.id, request.path_params["conversation_id"])
-    return reply({**message.as_json(), "answer": None, "versions": []}, 201)
+    return reply({**message.as_json(), **_further(None, [])}, 201)
+
+
+def _further(answer: dict[str, Any] | None, versions: list[str]) -> dict[str, Any]:
+    return {"finish_reason": answer and answer["finish_reason"], "answer": answer, "versions": versions}

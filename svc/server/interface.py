@@ -149,6 +149,7 @@ class Operation(NamedTuple):
     errors: Sequence[Refusal]
     paged: bool
     security: Sequence[Component | None]
+    headers: Mapping[str, Schema] = _EMPTY  # optional ones of every response
     guards: tuple[Implied, ...] = ()
 
 
@@ -170,6 +171,7 @@ class Section(NamedTuple):
         most_bytes: int = ...,
         parameters: Sequence[Schema | Item] = ...,
         errors: Sequence[Refusal] = ...,
+        headers: Mapping[str, Schema] = ...,
     ) -> Callable[[Callable[[Request, *Who, B], Awaitable[Response]]], Callable[[Request, *Who], Awaitable[Response]]]: ...
 
     @overload
@@ -201,17 +203,18 @@ class Section(NamedTuple):
         errors: Sequence[Refusal] = (),
         paged: bool = False,
         security: Sequence[Component | None] = (),
+        headers: Mapping[str, Schema] = _EMPTY,
     ) -> Callable[..., Any]:
         """Declare a handler's operation. Guards and body add their own refusals.
 
         A `body` that is a Shape is read and checked first, with at most `most_bytes`. The handler gets the typed value as its
         last argument. `paged` is a list with `?limit=` and `?after=`. `security` is for a handler that checks a token itself;
-        None in it means that the token is optional.
+        None in it means that the token is optional. Every response may have the `headers`.
         """
         whole = Body(body, examples, most_bytes) if isinstance(body, Shape) else body
         found = [one.parameter if isinstance(one, Item) else one for one in parameters]
         refusals = [*(one.not_found for one in parameters if isinstance(one, Item)), *errors]
-        operation = Operation(self.tag, id, summary, text, whole, answers, found, refusals, paged, security)
+        operation = Operation(self.tag, id, summary, text, whole, answers, found, refusals, paged, security, headers)
 
         def declare(handler: Callable[..., Any]) -> Callable[..., Any]:
             if isinstance(body, Shape):

@@ -229,6 +229,7 @@ def _responses(operation: Operation, path: str) -> dict[str, Any]:
     for status, found in by_status.items():
         responses[status] = _refused(operation, path, status, found)
     for status, response in responses.items():
+        response["headers"] = {**operation.headers, **response["headers"]}
         if in_anthropic_format(path):
             response["headers"]["request-id"] = _ANTHROPIC_REQUEST_ID
         depth = max((depth for depth, _ in by_status.get(status, [])), default=len(operation.guards))

@@ -26,6 +26,7 @@ from svc.server.body_budget import BodyBudget
 from svc.server.context import Context
 from svc.server.limits import Limits
 from svc.server.offload import Offload
+from svc.server.session_answer import SessionAnswer
 from svc.server.sse import Drain, Interrupt
 from svc.write_buffer import WriteBuffer
 
@@ -72,6 +73,7 @@ class State(Mapping[str, Any]):
     metrics: Metrics
     interface: Callable[[], bytes]
     started_at: float
+    open_answers: dict[str, SessionAnswer] = field(default_factory=dict)  # by the ids of their conversations
     item_memory: ItemMemory = field(default_factory=ItemMemory)
 
     def __getitem__(self, name: str) -> Any:

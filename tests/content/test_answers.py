@@ -59,14 +59,16 @@ async def test_only_an_own_message_of_the_conversation_can_be_replaced(service: 
     assert [said["content"] for said in await messages(service, headers, mine)] == ["mine", "mine"]
 
 
-async def test_failed_replacement_keeps_the_messages(service: Service) -> None:
+async def test_failed_replacement_is_another_version(service: Service) -> None:
     headers = await service.bearer()
     conversation = (await ask(service, headers, "one")).headers["x-service-conversation"]
     first = (await messages(service, headers, conversation))[0]
     body = {"model": "builtin/script", "messages": [{"role": "user", "content": "fail 500 broken"}]}
     named = {"x-service-conversation": conversation, "x-service-replaces": first["id"]}
     assert (await service.client.post(COMPLETIONS, json=body, headers={**headers, **named})).status_code >= 500
-    assert [said["content"] for said in await messages(service, headers, conversation)] == ["one", "one"]
+    question, answer = await messages(service, headers, conversation)
+    assert (question["content"], question["versions"]) == ("fail 500 broken", [first["id"], question["id"]])
+    assert (answer["content"], answer["status"]) == ("", "failed")
 
 
 async def test_a_key_replaces_nothing(service: Service) -> None:

@@ -7,7 +7,21 @@ import pytest
 from tests.conftest import PASSWORD, Service, bearer
 from tests.support.conversations import found, get, make, say
 
-MESSAGE_FIELDS = {"id", "conversation_id", "role", "content", "model", "created_at", "answer", "versions"}
+MESSAGE_FIELDS = {
+    *(
+        "id",
+        "conversation_id",
+        "role",
+        "content",
+        "model",
+        "created_at",
+        "status",
+        "finish_reason",
+        "error",
+        "answer",
+        "versions",
+    ),
+}
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,32 +153,37 @@ async def test_question_with_tool_calls_is_stored_once(lab: Lab) -> None:
     tools = [{"type": "function", "function": {"name": "look_up"}}]
     first = await lab.ask("look it up", "tools", tools=tools)
     conversation, message = first.headers[HEADER], first.json()["choices"][0]["message"]
-    assert await lab.said(conversation) == [("user", "look it up")]
+    assert await lab.said(conversation) == [("user", "look it up"), ("assistant", "")]
     results = [{"role": "tool", "tool_call_id": call["id"], "content": "42"} for call in message["tool_calls"]]
     messages = [{"role": "user", "content": "look it up"}, message, *results]
     await lab.ask("", messages=messages, conversation=conversation)
-    assert await lab.said(conversation) == [("user", "look it up"), ("assistant", "Hello, world!")]
+    assert await lab.said(conversation) == [("user", "look it up"), ("assistant", ""), ("assistant", "Hello, world!")]
     await lab.ask("look it up", conversation=conversation)
-    assert len(await lab.said(conversation)) == 4
+    assert len(await lab.said(conversation)) == 5
 
 
 @pytest.mark.parametrize("model", ["status-500", "status-400", "silent"])
-async def test_answer_that_never_began_is_not_stored(lab: Lab, model: str) -> None:
-    for stream in (False, True):
-        answer = await lab.ask("hello?", model, stream=stream)
-        assert answer.status_code >= 400 and HEADER not in answer.headers and MEMORY not in answer.headers
-    assert await lab.conversations() == []
+@pytest.mark.parametrize("stream", [False, True])
+async def test_fault_of_the_model_server_leaves_the_question_and_a_failed_answer(lab: Lab, model: str, stream: bool) -> None:
+    answer = await lab.ask("hello?", model, stream=stream)
+    assert answer.status_code >= 400
+    said, question = (await lab.get(f"/conversations/{answer.headers[HEADER]}/messages"))["data"]
+    assert (question["content"], question["status"], question["error"]) == ("hello?", "complete", None)
+    assert (said["content"], said["status"], said["finish_reason"]) == ("", "failed", None)
+    assert said["error"] == {**answer.json()["error"], **said["error"]} and said["answer"]["cost_micros"] == 0
+    (shown,) = await lab.conversations()
+    assert (shown["title"], shown["answering"]) == ("hello?", False)
 
 
 @pytest.mark.parametrize(
-    ("model", "kept"), [("cut-after-3-chunks", "Hello, "), ("error-mid-stream", "Hello"), ("cut-after-1-chunks", None)]
+    ("model", "kept"), [("cut-after-3-chunks", "Hello, "), ("error-mid-stream", "Hello"), ("cut-after-1-chunks", "")]
 )
-async def test_broken_stream_is_stored_as_far_as_sent(lab: Lab, model: str, kept: str | None) -> None:
+async def test_broken_stream_is_stored_as_far_as_sent(lab: Lab, model: str, kept: str) -> None:
     answer = await lab.ask("hello?", model, stream=True)
-    assert answer.status_code == 200 and '"error"' in answer.text
-    said = await lab.said(answer.headers[HEADER])
-    assert said == [("user", "hello?"), *([] if kept is None else [("assistant", kept)])]
-    assert streamed(answer) == (kept or "")
+    assert answer.status_code == 200 and streamed(answer) == kept
+    error = orjson.loads(answer.text.split("\n\n")[-3][6:])["error"]
+    said, _ = (await lab.get(f"/conversations/{answer.headers[HEADER]}/messages"))["data"]
+    assert (said["content"], said["status"]) == (kept, "failed") and said["error"] == {**error, **said["error"]}
 
 
 async def test_paid_call_without_funds_stores_nothing(lab: Lab) -> None:
@@ -216,16 +222,16 @@ async def test_deleted_conversation_or_account_does_not_lose_the_answer(lab: Lab
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_full_disk_loses_no_paid_answer(lab: Lab, stream: bool) -> None:
+async def test_question_without_disk_space_is_refused_before_the_model_is_asked(lab: Lab, stream: bool) -> None:
     db, now = lab.service.state["db"], lab.service.clocks.now
     await db.write(wallet.book, lab.account_id, 3_000_000, description="", now_seconds=now)
     pages = await db.read(lambda conn: conn.execute("PRAGMA page_count").fetchone()[0])
     await db.write(lambda conn: conn.execute(f"PRAGMA max_page_count = {pages + 30}").fetchone())
     answer = await lab.ask("x" * 900_000, "ok+paid", stream=stream)
-    assert answer.status_code == 200 and "Hello" in answer.text and (not stream or answer.text.endswith("data: [DONE]\n\n"))
+    assert answer.status_code == 503 and answer.json()["error"]["code"] == "storage_unavailable"
     account = await lab.get("/billing/account")
-    assert account["held_micros"] == 0 and account["wallet_balance_micros"] < 3_000_000
-    assert await lab.conversations() == []
+    assert account["held_micros"] == 0 and account["wallet_balance_micros"] == 3_000_000
+    assert await lab.conversations() == [] and lab.upstream.requests == []
     await db.write(lambda conn: conn.execute("PRAGMA max_page_count = 1000000").fetchone())
     assert (await lab.ask("x", "ok+paid")).status_code == 200 and len(await lab.conversations()) == 1
 
@@ -251,20 +257,22 @@ async def test_output_before_a_disconnect_or_shutdown_is_stored(tmp_path: Path, 
         async with server.client(headers=person.session_headers) as client:
             for _ in range(100):
                 answer = await client.get(f"/conversations/{left}/messages")
-                if answer.status_code == 200:
+                if answer.json()["data"][0]["status"] != "in_progress":
                     break
                 await asyncio.sleep(0.05)
         messages = answer.json()["data"]
         assert [message["role"] for message in messages] == ["assistant", "user"]
-        assert messages[0]["content"].startswith("on and on and on and")
+        assert messages[0]["content"].startswith("on and on and on and") and messages[0]["status"] == "stopped"
         stopped, reader, writer = await open_stream(server, person)
         ended = asyncio.ensure_future(read_to_end(reader))
-        assert await server.stop() == 0 and b"shutting_down" in await ended
+        assert await server.stop() == 0
+        last, done = re.findall(rb"data: ([^\n]+)\n\n", await ended)[-2:]
+        assert done == b"[DONE]" and b'"finish_reason":"stop"' in last and b'"status":"interrupted"' in last
         await hang_up(writer)
         found = rows(
-            server.data_dir / "service.db", "SELECT role FROM messages WHERE conversation_id = ? ORDER BY number", stopped
+            server.data_dir / "service.db", "SELECT status FROM messages WHERE conversation_id = ? ORDER BY number", stopped
         )
-        assert found == [("user",), ("assistant",)]
+        assert found == [("complete",), ("interrupted",)]
 
 
 # --- memory

@@ -180,7 +180,7 @@ def test_repeated_recall_is_not_recalled_again(conn, ada) -> None:  # type: igno
     def answered(text: str) -> None:
         found = [passage.as_json() for passage in recall.matching_passages(conn, ada, "what breed is my dog Rex?")]
         said = conversations.add_message(conn, ada, conversation_id, role="assistant", content=text, now_seconds=NOW)
-        answers.add(conn, ada, said.id, AnswerDetails(1, 1, 0, 1, "stop", None, found))
+        answers.store(conn, ada, said.id, AnswerDetails(1, 1, 0, 1, "stop", None, found))
 
     say(conn, ada, "My dog Rex is a beagle.")
     answered("You told me that your dog Rex is a beagle.")

@@ -12,7 +12,7 @@ from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.content.test_history import indexed
 from tests.support.conversations import found, get, make, say
 
-FIELDS = {"id", "title", "project_id", "pinned", "temperature", "max_output_tokens", "created_at", "updated_at"}
+FIELDS = {"id", "title", "project_id", "pinned", "temperature", "max_output_tokens", "answering", "created_at", "updated_at"}
 
 
 @pytest.fixture

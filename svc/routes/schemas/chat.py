@@ -3,7 +3,7 @@
 from typing import Any
 
 from svc.errors import ERRORS
-from svc.routes.schemas.common import CONVERSATION_HEADER, COUNT, MEMORY_HEADER, SECONDS
+from svc.routes.schemas.common import CONVERSATION_HEADER, COUNT, ID, MEMORY_HEADER, SECONDS, example_id
 from svc.server.error_schemas import ERROR
 from svc.server.interface import Answer, Content, as_event, header
 from svc.shapes import anything, json_object, list_of, mapping, nullable, one_of, string
@@ -169,6 +169,12 @@ def _completion(finish_reason: str, message: dict[str, Any]) -> dict[str, Any]:
 _CALL = {**_TOOL_CALL.example, "function": _FUNCTION_CALL.example}
 _USAGE_CHUNK = {**CHAT_COMPLETION_CHUNK.example, "choices": [], "usage": COMPLETION_USAGE.example}
 _FAULT = {"code": "upstream_error", "param": None, "type": ERRORS["upstream_error"][1], "message": ERRORS["upstream_error"][2]}
+FAILED_IN_CONVERSATION = header(
+    "In a session, if the model server failed: the conversation with the question.",
+    ID,
+    example_id("conv"),
+    required=False,
+)
 CHAT_ANSWER = Answer(
     "The answer: one JSON object, or with `stream: true` server-sent events.",
     contents={

@@ -2,8 +2,10 @@
 
 from svc.content.artifacts import PROMPT_LENGTH
 from svc.content.conversations import MAX_OUTPUT_TOKENS, TEMPERATURE
+from svc.content.history import STATUSES
 from svc.content.projects import MOST_STEPS
 from svc.routes.schemas.common import COUNT, ID, TIMESTAMP, example_id, id_of
+from svc.server.error_schemas import ERROR_DETAIL
 from svc.server.interface import page_of
 from svc.shapes import Fields, boolean, integer, json_object, list_of, nullable, one_of, string
 
@@ -51,6 +53,7 @@ _CONVERSATION: Fields = {
     "pinned": boolean.about("Whether it comes before all that are not pinned.", False),
     "temperature": TEMPERATURE,
     "max_output_tokens": MAX_OUTPUT_TOKENS,
+    "answering": boolean.about("Whether one of its answers is in progress.", False),
     **_TIMES,
 }
 CONVERSATION = json_object("Conversation", _CONVERSATION)
@@ -110,7 +113,14 @@ MESSAGE = json_object(
         "content": string.about(example="When does it leave?"),
         "model": nullable(string).about("The model that wrote the message. Null means that no model did."),
         "created_at": TIMESTAMP,
-        "answer": nullable(_MESSAGE_ANSWER),
+        "status": one_of(*STATUSES).about(
+            "Of an answer. `stopped`: the person stopped it, or the client disconnected. `interrupted`: the server ended. "
+            "`failed`: see `error`.",
+            "complete",
+        ),
+        "finish_reason": nullable(string).about("Of an answer, as in `answer`."),
+        "error": nullable(ERROR_DETAIL).about("Why the answer has failed."),
+        "answer": nullable(_MESSAGE_ANSWER).about("Before the end of an answer, its numbers are 0."),
         "versions": list_of(string).about("The ids of all versions of the message, oldest first; empty if it has one.", []),
     },
 )

@@ -250,6 +250,7 @@ async function* chat(body, { signal: abort, headers, onOpen }) {
     if (data === "[DONE]") return;
     const chunk = JSON.parse(data);
     if (chunk.error) throw new ApiError(200, chunk.error);
+    if (chunk.status === "interrupted") throw connectionLost();
     yield chunk;
   }
   throw connectionLost();

@@ -290,8 +290,7 @@ class Thread {
   }
 
   /**
-   * Return the latest stored question and answer, or null. A stopped answer is stored a moment later, and the
-   * messages that it replaces are stored until then.
+   * Return the latest stored question and answer, or null. A stopped answer ends a moment later.
    */
   async #kept(question, replaced, stopped) {
     const old = new Set([...this.messages.peek(), ...replaced].map(({ id }) => id));
@@ -302,6 +301,7 @@ class Thread {
         if (
           asked?.role === "user" &&
           answer.role === "assistant" &&
+          answer.status !== "in_progress" &&
           asked.content === question.content &&
           !old.has(asked.id)
         )
