@@ -310,7 +310,6 @@ async def _start_work(
         key_box=key_box,
         check_address=outside.check_address,
         guarded=outside.guarded,
-        open_runs={},
         passwords=passwords,
         clock=config.clock,
         derived_keys={purpose: folder.derive(purpose) for purpose in ("session", "checkout", "oauth", "content")},

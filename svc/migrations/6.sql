@@ -118,6 +118,7 @@ CREATE TRIGGER links_bounded BEFORE INSERT ON links
 WHEN (SELECT count(*) FROM links WHERE account_id = NEW.account_id) >= 20
 BEGIN
     SELECT RAISE(ABORT, 'links_count');
+END;
 
 -- The prompts of generated images.
 ALTER TABLE artifacts ADD COLUMN prompt TEXT CONSTRAINT prompt_length CHECK (length(prompt) <= 4000);
