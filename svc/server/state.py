@@ -56,7 +56,6 @@ class State(Mapping[str, Any]):
     key_box: KeyBox
     check_address: Callable[[str, str], Awaitable[None]]
     guarded: Outbound
-    open_runs: dict[str, OpenRun]
     passwords: Passwords
     clock: Callable[[], float]
     derived_keys: Mapping[str, bytes]
@@ -73,6 +72,7 @@ class State(Mapping[str, Any]):
     metrics: Metrics
     interface: Callable[[], bytes]
     started_at: float
+    open_runs: dict[str, OpenRun] = field(default_factory=dict)
     open_answers: dict[str, SessionAnswer] = field(default_factory=dict)  # by the ids of their conversations
     item_memory: ItemMemory = field(default_factory=ItemMemory)
 
