@@ -74,7 +74,18 @@ from svc.routes import (
 from svc.routes.checkout import from_our_page, in_html, recognised
 from svc.server.body_budget import BodyBudget
 from svc.server.edge import Edge
-from svc.server.gate import administered, key_in_header, linked, metered, open_signup, per_ip, pro_only, session_only, signed_in
+from svc.server.gate import (
+    administered,
+    key_in_header,
+    linked,
+    metered,
+    open_signup,
+    per_ip,
+    pro_only,
+    session_only,
+    signed_in,
+    with_passwords,
+)
 from svc.server.head import METHODS
 from svc.server.limits import Limits
 from svc.server.offload import Offload
@@ -101,11 +112,11 @@ ROUTES = [
     ("POST", "/v1/agents/runs/{run_id}/stop", signed_in(agents.stop_run)),
     ("GET", "/v1/models", key_in_header(signed_in(chat.list_models))),
     ("GET", "/v1/models/{model_id:path}", signed_in(chat.show_model)),
-    ("POST", "/auth/signup", per_ip("signup")(open_signup(auth.signup))),
-    ("POST", "/auth/login", per_ip("login")(auth.login)),
+    ("POST", "/auth/signup", per_ip("signup")(with_passwords(open_signup(auth.signup)))),
+    ("POST", "/auth/login", per_ip("login")(with_passwords(auth.login))),
     ("POST", "/auth/logout", signed_in(auth.logout)),
-    ("POST", "/auth/password-reset", per_ip("password_reset")(links.request_password_reset)),
-    ("POST", "/auth/password-reset/confirm", per_ip("password_reset_confirm")(links.confirm_password_reset)),
+    ("POST", "/auth/password-reset", per_ip("password_reset")(with_passwords(links.request_password_reset))),
+    ("POST", "/auth/password-reset/confirm", per_ip("password_reset_confirm")(auth.confirm_password_reset)),
     ("POST", "/auth/verify-email", links.verify_email),
     ("GET", "/auth/oauth", oauth.list_providers),
     ("POST", "/auth/oauth/session", per_ip("oauth")(auth.change_code)),
@@ -114,7 +125,7 @@ ROUTES = [
     ("GET", "/user/me", signed_in(user.show_me)),
     ("PATCH", "/user/me", signed_in(user.change_me)),
     ("DELETE", "/user/me", signed_in(session_only(user.delete_me))),
-    ("POST", "/user/password", signed_in(session_only(credentials.change_password))),
+    ("POST", "/user/password", with_passwords(signed_in(session_only(credentials.change_password)))),
     ("POST", "/user/verify-email", signed_in(links.request_verification)),
     ("GET", "/user/settings", signed_in(user.show_settings)),
     ("PATCH", "/user/settings", signed_in(user.change_settings)),
@@ -162,7 +173,7 @@ ROUTES = [
     ("POST", "/billing/webhook", billing.webhook),
     ("GET", "/checkout", in_html(recognised(checkout.show))),
     ("POST", "/checkout", in_html(from_our_page(recognised(checkout.begin)))),
-    ("POST", "/checkout/sign-in", in_html(from_our_page(per_ip("login")(checkout.sign_in)))),
+    ("POST", "/checkout/sign-in", in_html(from_our_page(per_ip("login")(with_passwords(checkout.sign_in))))),
     ("GET", "/checkout/return", in_html(checkout.come_back)),
     ("GET", "/checkout/sandbox/{session_id}", in_html(recognised(checkout.show_sandbox))),
     ("POST", "/checkout/sandbox/{session_id}", in_html(from_our_page(recognised(checkout.pay_in_sandbox)))),

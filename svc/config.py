@@ -59,6 +59,7 @@ class Config:
     data_dir: Path = Path("data")
     new_secrets: str | None = None  # the id of the installation whose master key is lost
     signup: str = "open"
+    passwords: bool = True
     logins_per_minute: int = 5  # this and the next two: of one address
     signups_per_hour: int = 10
     resets_per_hour: int = 3
@@ -189,6 +190,8 @@ def _check_together(config: Config) -> None:
         raise StartError("SVC_TLS_CERT and SVC_TLS_KEY are only for SVC_TLS=files")
     if config.tls == "proxy" and not config.trusted_proxies:
         raise StartError("SVC_TLS=proxy needs SVC_TRUSTED_PROXIES, the addresses of the proxy")
+    if not config.passwords and not config.identity_providers:
+        raise StartError("SVC_PASSWORDS=0 needs an identity provider (SVC_OAUTH_<NAME>_*): without one nobody can sign in")
     stripe_secrets = [config.stripe_secret_key, config.stripe_webhook_secret]
     if config.payments == "stripe" and not all(stripe_secrets):
         raise StartError("SVC_PAYMENTS=stripe needs SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET")
@@ -362,6 +365,7 @@ SETTINGS: dict[str, Callable[[str], object]] = {
     "SVC_DATA_DIR": _PATH,
     "SVC_NEW_SECRETS": _matching("[0-9a-f]{8}", "must be the 8 hexadecimal digits that the refused start prints"),
     "SVC_SIGNUP": _one_of("open", "closed"),
+    "SVC_PASSWORDS": _SWITCH,
     "SVC_LOGINS_PER_MINUTE": _PER_ADDRESS,
     "SVC_SIGNUPS_PER_HOUR": _PER_ADDRESS,
     "SVC_RESETS_PER_HOUR": _PER_ADDRESS,

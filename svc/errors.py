@@ -22,6 +22,7 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "insufficient_funds": (402, "insufficient_funds_error", "The wallet does not cover this request. Add funds."),
     "session_required": (403, "permission_error", "This needs a session. Sign in instead of using an API key."),
     "pro_required": (403, "permission_error", "This needs a pro account. Add funds of at least 5 US dollars."),
+    "passwords_disabled": (403, "permission_error", "Passwords are disabled on this server. Sign in with an identity provider."),
     "recent_sign_in_required": (
         403,
         "permission_error",

@@ -87,6 +87,7 @@ WRONG = {
     "SVC_DATA_DIR": ["~nobody-of-that-name/x", "a\0b", "a\nb"],
     "SVC_NEW_SECRETS": ["1", "0a1b2c3", "0a1b2c3d4", "0A1B2C3D", "../a.key"],
     "SVC_SIGNUP": ["yes", "Open", "0"],
+    "SVC_PASSWORDS": ["off", "2"],
     "SVC_LOGINS_PER_MINUTE": ["0", "-1", "100001", "5/minute", "1e3"],
     "SVC_SIGNUPS_PER_HOUR": ["0", "x"],
     "SVC_RESETS_PER_HOUR": ["0", "1.5"],
@@ -205,6 +206,7 @@ def test_any_text_is_a_value_or_one_line(name: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("environ", "named"),
     [
+        ({"SVC_PASSWORDS": "0"}, ["SVC_PASSWORDS=0", "SVC_OAUTH_<NAME>_*"]),
         ({"SVC_TLS": "files"}, ["SVC_TLS_CERT", "SVC_TLS_KEY"]),
         ({"SVC_TLS": "files", "SVC_TLS_CERT": __file__}, ["SVC_TLS_KEY"]),
         ({"SVC_TLS": "files", "SVC_TLS_CERT": __file__, "SVC_TLS_KEY": "/hunter2"}, ["SVC_TLS_KEY"]),

@@ -175,7 +175,7 @@ def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, A
     return account
 
 
-def set_password(tx: sqlite3.Connection, account_id: str, password_hash: str) -> None:
+def set_password(tx: sqlite3.Connection, account_id: str, password_hash: str | None) -> None:
     tx.execute("UPDATE accounts SET password_hash = ? WHERE id = ? AND deleting_at IS NULL", (password_hash, account_id))
 
 

@@ -1,6 +1,6 @@
 """The HTML of the checkout pages, which need no script. Every value in them is escaped here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from svc.billing.payments import AMOUNT_RULE
@@ -62,10 +62,16 @@ def amounts(email: str, balance: str, chats_per_minute: Mapping[str, int], typed
 {_BACK}"""
 
 
-def sign_in(email: str = "") -> str:
-    """Return the form to sign in. `email` is a wrong address to show again."""
-    return f"""<p>Sign in to add funds to your wallet.</p>
-<form method="post" action="/checkout/sign-in">
+def sign_in(email: str | None, providers: Sequence[str]) -> str:
+    """Return the ways to sign in. `email` is a wrong address to show again, or None without passwords."""
+    links = "\n".join(f'<p><a href="/auth/oauth/{escape(name)}">Sign in with {escape(name)}</a></p>' for name in providers)
+    then = '<p class="quiet">After the sign-in, open this page again.</p>' if providers else ""
+    form = "" if email is None else _password_form(email)
+    return f"<p>Sign in to add funds to your wallet.</p>\n{form}\n{links}\n{then}\n{_BACK}"
+
+
+def _password_form(email: str) -> str:
+    return f"""<form method="post" action="/checkout/sign-in">
 <div class="field">
 <label for="email">Email</label>
 <input id="email" name="email" type="email" autocomplete="username" value="{escape(email)}" required>
@@ -75,8 +81,7 @@ def sign_in(email: str = "") -> str:
 <input id="password" name="password" type="password" autocomplete="current-password" required>
 </div>
 <button>Sign in</button>
-</form>
-{_BACK}"""
+</form>"""
 
 
 def switched_off() -> str:

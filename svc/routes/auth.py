@@ -1,23 +1,24 @@
-"""Sign-up, login and logout."""
+"""Sign-up, login and logout, and the one-time links that replace a lost password."""
 
+import sqlite3
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 from starlette.responses import Response
 
-from svc.auth import accounts, oauth_flows, tokens
+from svc.auth import accounts, links, oauth_flows, tokens
 from svc.auth.accounts import Account
 from svc.auth.emails import EMAIL
 from svc.billing import checkout_cookie
 from svc.errors import ApiError
-from svc.routes.links import send_verification
+from svc.routes.links import TOKEN, delete_keys_and_providers, send_verification, verify_address
 from svc.routes.schemas.accounts import SESSION
 from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, STORAGE
 from svc.server.gate import SUSPENDED
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request
 from svc.server.web import add_log_fields, no_content, reply
-from svc.shapes import record, string, text
+from svc.shapes import boolean, record, string, text
 
 describes = Section("Sign-in").describes
 
@@ -33,6 +34,14 @@ class LogIn(NamedTuple):
     password: Annotated[str, string]
 
 
+class PasswordResetConfirmation(NamedTuple):
+    token: Annotated[str, TOKEN]
+    password: Annotated[str | None, accounts.PASSWORD.about("The new password. Required, unless passwords are disabled.")] = None
+    delete_keys: Annotated[
+        bool, boolean.about("Also delete all API keys and own model providers, which someone else may have created.")
+    ] = False
+
+
 class SessionCode(NamedTuple):
     code: Annotated[str, text(10_000, least=1).about("The one-time code from the page's fragment.")]
 
@@ -42,6 +51,12 @@ SIGN_UP = record(
     "SignUpRequest", SignUp, example={"email": "ada@example.com", "password": "correct horse battery", "name": "Ada"}
 )
 _LOG_IN = record("LogInRequest", LogIn, example={"email": "ada@example.com", "password": "correct horse battery"})
+_CONFIRMATION = record(
+    "PasswordResetConfirmation",
+    PasswordResetConfirmation,
+    example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtB", "password": "an even better one"},
+)
+_TO_NEW_PASSWORD = ("reset", "undo")
 _SESSION_CODE = record("SessionCodeRequest", SessionCode, example={"code": "fZ3kQ9vTq0aXw7LmB2cYs8RdJ5hNu1PgEo6WiKt4xVy"})
 
 
@@ -94,6 +109,54 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
         add_log_fields(request, client_ip=request.context.client_ip)
         raise ApiError("invalid_credentials")
     return account.check_active()
+
+
+@describes(
+    "confirmPasswordReset",
+    "Set a new password",
+    "With the one-time token of a link, valid for an hour. The account's other links become invalid. Limit: 10 a minute for an "
+    "IP address. Open sessions end within 8 hours. A mailed link also verifies the address: the first time, all linked "
+    "identities are unlinked. The link in the mail about a changed address also restores the address before, for 72 hours. If "
+    "passwords are disabled, the link signs in instead.",
+    body=_CONFIRMATION,
+    answers={
+        204: Answer("The password is set."),
+        200: Answer("Passwords are disabled: a session of the account.", SESSION, headers=_COOKIE),
+    },
+    errors=[
+        Refusal("invalid_token", param="token", when="The link was used, has expired, or is unknown."),
+        SUSPENDED,
+        STORAGE,
+    ],
+)
+async def confirm_password_reset(request: Request, body: PasswordResetConfirmation) -> Response:
+    state = request.state
+    token, given, delete_keys = body
+    password = accounts.PASSWORD.check(given, "password") if state.config.passwords else None
+    # Before the password is hashed, which is expensive.
+    link = await state.db.read(links.find_link, _TO_NEW_PASSWORD, token, state.clock())
+    password_hash = None if password is None else await state.passwords.hash(password)
+    while delete_keys and await state.db.write(tokens.delete_some_keys, link.account_id):
+        pass  # in short transactions, because there may be many keys
+    account = await state.db.write(_use_password_link, token, password_hash, delete_keys, state.clock())
+    return no_content() if password_hash else await _session(request, account, 200)
+
+
+def _use_password_link(
+    tx: sqlite3.Connection, token: str, password_hash: str | None, delete_keys: bool, now_seconds: float
+) -> Account:
+    link = links.use_link(tx, _TO_NEW_PASSWORD, token, now_seconds)
+    if link.email is not None:  # not verified: what another person has linked since is deleted below
+        accounts.set_email(tx, link.account_id, link.email, None, now_seconds)
+    if password_hash is not None or link.email is not None:
+        accounts.set_password(tx, link.account_id, password_hash)
+    if link.by_mail:
+        verify_address(tx, link.account_id, now_seconds)
+    if delete_keys:
+        delete_keys_and_providers(tx, link.account_id)
+    account = accounts.account_by_id(tx, link.account_id)
+    assert account is not None  # a deleted account has no links
+    return account
 
 
 @describes(

@@ -70,7 +70,8 @@ def in_html(handler: Endpoint) -> Endpoint:
         try:
             return await handler(request)
         except ApiError as error:
-            return _refused(request, error, pages.sign_in() if error.status == 401 else pages.problem_only())
+            signs_in = error.status == 401 or error.code == "passwords_disabled"
+            return _refused(request, error, _sign_in_form(request) if signs_in else pages.problem_only())
 
     return endpoint
 
@@ -146,10 +147,15 @@ async def sign_in(request: Request) -> Response:
     except ApiError as error:
         if error.code != "invalid_credentials":
             raise
-        return _refused(request, error, pages.sign_in(email[:LONGEST]))
+        return _refused(request, error, _sign_in_form(request, email[:LONGEST]))
     answer = _see_other(f"{state.config.base_url}/checkout")
     checkout_cookie.set_cookie(answer, state.derived_keys["checkout"], account.id, state.clock())
     return answer
+
+
+def _sign_in_form(request: Request, email: str = "") -> str:
+    state = request.state
+    return pages.sign_in(email if state.config.passwords else None, list(state.identity_providers))
 
 
 @describes(

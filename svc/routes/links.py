@@ -24,7 +24,7 @@ from svc.server.gate import SUSPENDED, Caller
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request, State
 from svc.server.web import no_content, reply
-from svc.shapes import boolean, record, text
+from svc.shapes import record, text
 
 describes = Section("Sign-in").describes
 describes_account = Section("Account").describes
@@ -61,8 +61,8 @@ open this link within 72 hours.
 It restores this address and sets a new password:
 
 {base_url}/password-reset#{token}"""
-_TO_NEW_PASSWORD, _TO_ADDRESS = ("reset", "undo"), ("verify", "change")
-_TOKEN = text(10_000, least=1).about("The part of the link after `#`.")
+_TO_ADDRESS = ("verify", "change")
+TOKEN = text(10_000, least=1).about("The part of the link after `#`.")
 
 
 def verify_address(
@@ -98,24 +98,11 @@ class PasswordReset(NamedTuple):
     email: Annotated[str, EMAIL]
 
 
-class PasswordResetConfirmation(NamedTuple):
-    token: Annotated[str, _TOKEN]
-    password: Annotated[str, accounts.PASSWORD]
-    delete_keys: Annotated[
-        bool, boolean.about("Also delete all API keys and own model providers, which someone else may have created.")
-    ] = False
-
-
 class VerifyEmail(NamedTuple):
-    token: Annotated[str, _TOKEN]
+    token: Annotated[str, TOKEN]
 
 
 _PASSWORD_RESET = record("PasswordResetRequest", PasswordReset, example={"email": "ada@example.com"})
-_CONFIRMATION = record(
-    "PasswordResetConfirmation",
-    PasswordResetConfirmation,
-    example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtB", "password": "an even better one"},
-)
 _VERIFY_EMAIL = record("VerifyEmailRequest", VerifyEmail, example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtu"})
 
 
@@ -153,43 +140,6 @@ def _add_reset_link(tx: sqlite3.Connection, email: str, now_seconds: float) -> t
     token = links.new_link_token(verified=account.email_verified)
     added = links.add_link(tx, account.id, "reset", token, by_mail=True, now_seconds=now_seconds)
     return (account, token) if added else None
-
-
-@describes(
-    "confirmPasswordReset",
-    "Set a new password",
-    "With the one-time token of a link, valid for an hour. The account's other links become invalid. Limit: 10 a minute for an "
-    "IP address. Open sessions end within 8 hours. A mailed link also verifies the address: the first time, all linked "
-    "identities are unlinked. The link in the mail about a changed address also restores the address before, for 72 hours.",
-    body=_CONFIRMATION,
-    answers={204: Answer("The password is set.")},
-    errors=[
-        Refusal("invalid_token", param="token", when="The link was used, has expired, or is unknown."),
-        SUSPENDED,
-        STORAGE,
-    ],
-)
-async def confirm_password_reset(request: Request, body: PasswordResetConfirmation) -> Response:
-    state = request.state
-    token, password, delete_keys = body
-    # Before the password is hashed, which is expensive.
-    link = await state.db.read(links.find_link, _TO_NEW_PASSWORD, token, state.clock())
-    password_hash = await state.passwords.hash(password)
-    while delete_keys and await state.db.write(tokens.delete_some_keys, link.account_id):
-        pass  # in short transactions, because there may be many keys
-    await state.db.write(_reset, token, password_hash, delete_keys, state.clock())
-    return no_content()
-
-
-def _reset(tx: sqlite3.Connection, token: str, password_hash: str, delete_keys: bool, now_seconds: float) -> None:
-    link = links.use_link(tx, _TO_NEW_PASSWORD, token, now_seconds)
-    if link.email is not None:  # not verified: what another person has linked since is deleted below
-        accounts.set_email(tx, link.account_id, link.email, None, now_seconds)
-    accounts.set_password(tx, link.account_id, password_hash)
-    if link.by_mail:
-        verify_address(tx, link.account_id, now_seconds)
-    if delete_keys:
-        delete_keys_and_providers(tx, link.account_id)
 
 
 @describes(

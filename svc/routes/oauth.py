@@ -147,7 +147,8 @@ async def begin_linking(request: Request, caller: Caller) -> Response:
 async def unlink(request: Request, caller: Caller) -> Response:
     db, identity_id = request.state.db, request.path_params["identity"]
     account = await caller.account(db)
-    await db.write(identities.delete_identity, caller.id, identity_id, has_password=account.has_password)
+    has_password = account.has_password and request.state.config.passwords
+    await db.write(identities.delete_identity, caller.id, identity_id, has_password=has_password)
     return no_content()
 
 

@@ -133,14 +133,15 @@ def release() -> str:
 
 
 @functools.cache
-def _page(name: str) -> tuple[File, str]:
+def _page(name: str, *, passwords: bool) -> tuple[File, str]:
     """Return a page with the release in its addresses and the limits of its forms, and its Content-Security-Policy."""
-    limits = page_limits()
+    limits = page_limits() | {"passwords": passwords}
     content = (STATIC / name).read_bytes().replace(b"{release}", release().encode())
     content = content.replace(b"{limits}", orjson.dumps(limits))
     content = content.replace(b"{imports}", _first_view().import_map(f"/static/{release()}/"))
     content = content.replace(b"{password_length}", b"%d" % limits["sign_up"]["password"]["minlength"])
     content = content.replace(b"{session_hours}", b"%d" % limits["session_hours"])
+    content = content.replace(b"{passwords}", b"on" if passwords else b"off")
     return File(content, ".html"), policy(content)
 
 
@@ -178,7 +179,7 @@ async def show_start(request: Request) -> Response:
 
 
 def _page_answer(request: Request, name: str) -> Response:
-    file, rules = _page(name)
+    file, rules = _page(name, passwords=request.state.config.passwords)
     headers = {"content-security-policy": rules, "referrer-policy": "no-referrer", "cache-control": "no-cache"}
     return _answer(request, file, "text/html; charset=utf-8", headers)
 

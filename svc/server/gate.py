@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from svc.auth import accounts, tokens
 from svc.auth.accounts import Account
+from svc.config import Config
 from svc.content.artifacts import account_of_link
 from svc.db import Database, acting_for
 from svc.errors import ApiError
@@ -208,16 +209,27 @@ def administered(handler: Handler) -> Endpoint:
     return signed_in(session_only(admin_only(handler)))
 
 
-@implies([Refusal("signup_closed", when="Sign-up is closed. Only the operator creates accounts.")])
-def open_signup(endpoint: Endpoint) -> Endpoint:
-    """Refuse a sign-up with 403 `signup_closed` if the operator has closed it, before its body is read."""
+def _switch(code: str, when: str, is_on: Callable[[Config], bool]) -> Callable[[Endpoint], Endpoint]:
+    """Return a guard that refuses a request with 403 before its body is read, if the operator has switched this off."""
 
-    async def guarded(request: Request) -> Response:
-        if request.state.config.signup == "closed":
-            raise ApiError("signup_closed")
-        return await endpoint(request)
+    @implies([Refusal(code, when=when)])
+    def guard(endpoint: Endpoint) -> Endpoint:
+        async def guarded(request: Request) -> Response:
+            if not is_on(request.state.config):
+                raise ApiError(code)
+            return await endpoint(request)
 
-    return guarded
+        return guarded
+
+    return guard
+
+
+open_signup = _switch(
+    "signup_closed", "Sign-up is closed. Only the operator creates accounts.", lambda config: config.signup == "open"
+)
+with_passwords = _switch(
+    "passwords_disabled", "Passwords are disabled. Sign in with an identity provider.", lambda config: config.passwords
+)
 
 
 @implies(

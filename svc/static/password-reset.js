@@ -9,6 +9,17 @@ const alertBox = document.querySelector("[role=alert]");
 const statusBox = document.querySelector("[role=status]");
 let token = "";
 
+// Where passwords are disabled, the link signs in.
+const signsIn = form.dataset.passwords === "off";
+if (signsIn) {
+  document.querySelector("h1").textContent = "Sign in";
+  button.textContent = "Sign in";
+  for (const field of [first, second]) {
+    field.disabled = true;
+    field.parentElement.hidden = true;
+  }
+}
+
 function show(box, text) {
   alertBox.textContent = "";
   statusBox.textContent = "";
@@ -25,14 +36,27 @@ function takeToken() {
   show(alertBox, token ? "" : "This link is incomplete. Open the full link, or request a new one.");
 }
 
-/** Return the message to show and whether the password is set. */
+/** Store the session as the application does (svc/static/app/api.js) and open it. */
+function enter({ access_token: accessToken, expires_in: seconds, user }) {
+  localStorage.clear();
+  sessionStorage.clear();
+  const session = { token: accessToken, expiresAt: Date.now() + seconds * 1000, user };
+  localStorage.setItem("svc.session", JSON.stringify(session));
+  location.replace("/");
+}
+
+/** Return the message to show and whether the link was used. */
 async function confirmReset(password) {
   try {
     const answer = await fetch("/auth/password-reset/confirm", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ token, password, delete_keys: deleteKeys.checked }),
+      body: JSON.stringify({ token, ...(!signsIn && { password }), delete_keys: deleteKeys.checked }),
     });
+    if (answer.status === 200) {
+      enter(await answer.json());
+      return { done: true, message: "You are signed in." };
+    }
     if (answer.status === 204)
       return { done: true, message: "Your password was changed. You can sign in now." };
     return { done: false, message: (await answer.json()).error.message };

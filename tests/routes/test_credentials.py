@@ -13,7 +13,7 @@ import pytest
 
 from svc.auth import accounts, links
 from svc.config import Config, MailServer
-from tests.conftest import PASSWORD, Clocks, Service, bearer
+from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.routes.test_links import CONFIRM, make_link, token_in
 from tests.support.identity_provider import StandIn, person, stand_in
 from tests.support.mail_server import PASSWORD as MAIL_PASSWORD
@@ -373,3 +373,100 @@ async def make_change_link(service: Service, headers: dict[str, str], token: str
         return links.add_link(tx, account_id, "change", token, by_mail=True, now_seconds=service.clocks.now, email=email)
 
     assert await service.state["db"].write(add) == room
+
+
+# --- SVC_PASSWORDS=0
+
+
+@pytest.fixture
+async def without_passwords(config: Config, clocks: Clocks, provider: StandIn) -> AsyncIterator[tuple[Service, dict[str, str]]]:
+    """The service with passwords disabled, and the headers of a session of Ada, who had a password before."""
+    async with serving(config, clocks) as service:
+        await verified(service)
+    async with serving(dataclasses.replace(config, passwords=False), clocks) as service:
+        session = await Browser(service).sign_in(provider, person(ADA))
+        assert session["user"]["has_password"] is True
+        yield service, bearer(session["access_token"])
+
+
+WithoutPasswords = tuple[Service, dict[str, str]]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/auth/signup", {"email": NEW, "password": PASSWORD}),
+        ("/auth/login", {"email": ADA, "password": PASSWORD}),
+        ("/auth/login", {"email": NEW, "password": PASSWORD}),
+        ("/auth/password-reset", {"email": ADA}),
+        ("/user/password", {"current_password": PASSWORD, "password": BETTER}),
+    ],
+)
+async def test_disabled_passwords_are_refused(without_passwords: WithoutPasswords, path: str, body: dict[str, str]) -> None:
+    service, headers = without_passwords
+    answer = await service.client.post(path, json=body, headers=headers)
+    assert refused(answer) == (403, "passwords_disabled", None)
+    assert await rows(service, "SELECT count(*) FROM accounts") == [(1,)]
+
+
+async def test_one_time_link_opens_a_session_instead_of_setting_a_password(
+    without_passwords: WithoutPasswords, config: Config, clocks: Clocks
+) -> None:
+    service, _ = without_passwords
+    await make_link(service, ADA, "link", by_mail=False)
+    answer = await service.client.post(CONFIRM, json={"token": "link", "password": BETTER})
+    assert answer.status_code == 200 and answer.json()["expires_in"] == 28_800 and "__Host-" in answer.headers["set-cookie"]
+    headers = bearer(answer.json()["access_token"])
+    assert await email_of(service, headers) == (ADA, True)
+    again = await service.client.post(CONFIRM, json={"token": "link"})
+    assert refused(again) == (400, "invalid_token", "token")
+    answer = await request_change(service, headers)
+    assert answer.status_code == 409, "mail is not set up"
+    service.clocks.advance(28_800)
+    assert (await service.client.get("/user/me", headers=headers)).status_code == 401
+
+
+async def test_undo_without_passwords_removes_the_password_that_another_person_may_know(
+    without_passwords: WithoutPasswords,
+) -> None:
+    service, headers = without_passwords
+    user = (await service.client.get("/user/me", headers=headers)).json()
+
+    def add(tx: sqlite3.Connection) -> bool:
+        return links.add_link(tx, user["id"], "undo", "undo", by_mail=True, now_seconds=service.clocks.now, email=OTHER)
+
+    assert await service.state["db"].write(add)
+    answer = await service.client.post(CONFIRM, json={"token": "undo"})
+    assert answer.status_code == 200
+    assert answer.json()["user"] == {**user, "email": OTHER, "has_password": False, "created_at": user["created_at"]}
+    assert await rows(service, "SELECT password_hash FROM accounts") == [(None,)]
+
+
+async def test_without_passwords_a_recent_single_sign_on_is_needed(
+    without_passwords: WithoutPasswords, provider: StandIn
+) -> None:
+    service, headers = without_passwords
+    identity = (await service.client.get("/user/identities", headers=headers)).json()["data"][0]["id"]
+    answer = await service.client.delete(f"/user/identities/{identity}", headers=headers)
+    assert refused(answer) == (409, "last_identity", None), "the password is no way to sign in"
+    answer = await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)
+    assert refused(answer) == (400, "invalid_value", "confirm")
+    answer = await service.client.request("DELETE", "/user/me", json={"confirm": ADA}, headers=headers)
+    assert answer.status_code == 204
+
+
+async def test_checkout_without_passwords_offers_the_providers(without_passwords: WithoutPasswords) -> None:
+    service, _ = without_passwords
+    service.client.cookies.clear()
+    form = {"content-type": "application/x-www-form-urlencoded", "origin": service.config.base_url}
+    signed_in = await service.client.post("/checkout/sign-in", content=f"email={ADA}&password={PASSWORD}", headers=form)
+    for answer, status in ((signed_in, 403), (await service.client.get("/checkout"), 401)):
+        assert answer.status_code == status and '<a href="/auth/oauth/stub">' in answer.text
+        assert "password" not in answer.text.partition("<h1>")[2].replace("Passwords are disabled", "")
+        assert "set-cookie" not in answer.headers
+
+
+async def test_pages_know_that_passwords_are_disabled(without_passwords: WithoutPasswords) -> None:
+    service, _ = without_passwords
+    assert '"passwords":false' in (await service.client.get("/")).text
+    assert 'data-passwords="off"' in (await service.client.get("/password-reset")).text

@@ -1,10 +1,15 @@
 """Coming in and leaving: sign-up, sign-in, an expired session, sign-out in every tab."""
 
+import time
+from pathlib import Path
+
 from playwright.async_api import Browser, expect
 
-from tests.support.browser import PASSWORD, WITH_BROWSER, signed_in, user_of
+from svc.auth import accounts, links
+from svc.schema import command_connection
+from tests.support.browser import PASSWORD, WITH_BROWSER, new_context, signed_in, user_of
 from tests.support.browser_chat import OVER, refuse_once
-from tests.support.server import RunningServer
+from tests.support.server import RunningServer, running_server
 
 pytestmark = WITH_BROWSER
 
@@ -30,3 +35,23 @@ async def test_expired_session_shows_the_password_form(server: RunningServer, br
         await dialog.get_by_label("Password").fill(PASSWORD)
         await dialog.get_by_role("button", name="Continue").click()
         await expect(dialog).to_be_hidden()
+
+
+async def test_without_passwords_the_page_has_the_providers_only(tmp_path: Path, browser: Browser) -> None:
+    settings = {"ISSUER": "https://id.example", "CLIENT_ID": "svc", "CLIENT_SECRET": "secret"}
+    env = {"SVC_PASSWORDS": "0", **{f"SVC_OAUTH_LAB_{name}": value for name, value in settings.items()}}
+    async with running_server(tmp_path, env) as server:
+        with command_connection(server.data_dir / "service.db") as tx:
+            account = accounts.add_account(tx, "ada@example.com", None, None, time.time())
+            token = links.new_link_token(verified=True)
+            assert links.add_link(tx, account.id, "reset", token, by_mail=False, now_seconds=time.time())
+        async with new_context(browser, server, allow=["Password forms should have"]) as context:
+            page = await context.new_page()
+            await page.goto("/")
+            await expect(page.get_by_role("link", name="lab")).to_have_attribute("href", f"{server.base_url}/auth/oauth/lab")
+            assert await page.locator("input").count() == 0
+            await page.goto(f"/password-reset#{token}")
+            await expect(page.get_by_label("New password", exact=True)).to_be_hidden()
+            await page.get_by_role("button", name="Sign in").click()
+            await page.locator(".shell").wait_for()
+            assert (await user_of(page))["email"] == "ada@example.com"

@@ -2,6 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { api } from "./api.js";
 import { html } from "./html.js";
+import { limits } from "./limits.js";
 import { resource } from "./state.js";
 import { texts } from "./texts.js";
 
@@ -14,7 +15,7 @@ export function IdentityProviders() {
   }, []);
   if (!providers.data.value?.length) return null;
   const remember = () => sessionStorage.setItem("svc.return", location.hash);
-  return html`<div class="identity-providers"><p class="or"><span>${texts.signIn.or}</span></p>
+  return html`<div class="identity-providers">${limits.passwords && html`<p class="or"><span>${texts.signIn.or}</span></p>`}
     ${providers.data.value.map(
       ({ provider, url }) => html`<a class="button button-plain" href=${url} onClick=${remember}>
       ${texts.signIn.with(NAMES[provider] ?? provider)}</a>`,

@@ -15,6 +15,7 @@
  *   session_hours: number,
  *   chats_per_minute: {free: number, pro: number},
  *   least_dollars: number,
+ *   passwords: boolean, // whether people sign in with passwords
  * }}
  */
 export const limits = JSON.parse(document.getElementById("limits").textContent);

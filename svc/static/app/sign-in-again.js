@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import { api, session, signOut, signedIn } from "./api.js";
 import { Button, Dialog, Failed, Field } from "./components.js";
 import { html } from "./html.js";
+import { limits } from "./limits.js";
 import { texts } from "./texts.js";
 import { IdentityProviders } from "./identity-providers.js";
 
@@ -23,6 +24,11 @@ export function SignInAgain() {
     }
     busy.value = false;
   };
+  if (!limits.passwords)
+    return html`<${Dialog} title=${t.again} dismissable=${false}>
+      <${IdentityProviders} />
+      <div class="actions"><${Button} kind="quiet" onClick=${signOut}>${t.otherAccount}<//></div>
+    <//>`;
   return html`<${Dialog} title=${t.again} dismissable=${false}>
     <p>${t.againText(email)}</p>
     <form onSubmit=${submit} class="stack">

@@ -14,10 +14,12 @@ const KNOWN = "svc-known"; // survives sign-out: this browser has signed in befo
 
 export default function SignIn({ trouble }) {
   const mode = useSignal(localStorage.getItem(KNOWN) ? "signIn" : "signUp");
-  const form =
-    mode.value === "forgot"
-      ? html`<${Forgot} mode=${mode} />`
-      : html`<${Credentials} key=${mode.value} mode=${mode} />`;
+  let form = html`<h2>${t.signIn}</h2><${IdentityProviders} />`;
+  if (limits.passwords)
+    form =
+      mode.value === "forgot"
+        ? html`<${Forgot} mode=${mode} />`
+        : html`<${Credentials} key=${mode.value} mode=${mode} />`;
   return html`<main class="welcome">
     <section class="welcome-about">
       <p class="brand">
