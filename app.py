@@ -12,7 +12,7 @@ import contextlib
 import os
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -21,13 +21,9 @@ from starlette.applications import Starlette
 
 from svc import quota, secrets
 from svc.agents import runs
-from svc.auth.mail import Mail
-from svc.auth.oauth import SignInProvider
 from svc.auth.passwords import Passwords
 from svc.auth.tokens import mark_keys_used
 from svc.billing import wallet
-from svc.billing.payments import Payments
-from svc.billing.stripe import Stripe
 from svc.billing.usage import UsageCounter
 from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice
@@ -36,18 +32,12 @@ from svc.content import contents, fulltext, history
 from svc.db import Database, open_database
 from svc.deletion.account import deletions_watched
 from svc.errors import ApiError, StartError
-from svc.inference import upstream
-from svc.inference.catalog import Catalog
-from svc.inference.catalog_file import on_offer
 from svc.inference.media_engines import MediaEngines
 from svc.inference.models import Models
 from svc.inference.paid_call import Engines
 from svc.inference.providers import KeyBox, count_sealed, drop_sealed
 from svc.log import Log, capture_library_logs
 from svc.metrics import Metrics
-from svc.outbound.addresses import check_address, public_address, public_or_private_address
-from svc.outbound.client import Outbound
-from svc.outbound.resolver import Resolver
 from svc.routes import (
     admin,
     agents,
@@ -89,6 +79,7 @@ from svc.server.gate import (
 from svc.server.head import METHODS
 from svc.server.limits import Limits
 from svc.server.offload import Offload
+from svc.server.outside import Outside, open_outside, read_catalog
 from svc.server.serve import run
 from svc.server.sse import Drain
 from svc.server.state import State
@@ -221,7 +212,7 @@ async def _lifespan(app: Starlette, ground: Ground) -> AsyncIterator[State]:
     async with contextlib.AsyncExitStack() as stack:
         try:
             folder, db = await _open_storage(ground, stack)
-            outside = await _open_outside(ground, folder, stack)
+            outside = await open_outside(ground.config, ground.log, ground.metrics, folder, stack)
         except StartError as error:
             app.state.start_error = error
             raise
@@ -256,39 +247,6 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataF
     history.end_interrupted_answers(tx)
     contents.delete_unfinished(tx)
     return warning
-
-
-class Outside(NamedTuple):
-    """What sends requests: `outbound` to hosts of the operator's settings, `guarded` to hosts that users name."""
-
-    outbound: Outbound
-    guarded: Outbound
-    check_address: Callable[[str, str], Awaitable[None]]
-    catalog: Catalog
-    payments: Payments
-    identity_providers: Mapping[str, SignInProvider]
-    mail: Mail | None
-
-
-async def _open_outside(ground: Ground, folder: secrets.DataFolder, stack: contextlib.AsyncExitStack) -> Outside:
-    """Return the clients and the catalog. No request is sent yet. Raises StartError."""
-    config = ground.config
-    allow = public_or_private_address if config.private_addresses else public_address
-    resolver = await stack.enter_async_context(contextlib.aclosing(Resolver()))
-    resolve = config.resolve or resolver
-    outbound = await stack.enter_async_context(contextlib.aclosing(Outbound()))
-    guarded = await stack.enter_async_context(contextlib.aclosing(Outbound(allow=allow, resolve=resolve)))
-    catalog = _catalog(config, outbound)
-    stack.push_async_callback(catalog.close)
-    return Outside(
-        outbound,
-        guarded,
-        partial(check_address, allow=allow, resolve=resolve),
-        catalog,
-        await _payments(config, folder, stack),
-        await _identity_providers(config, stack),
-        _mail(config, ground.log, ground.metrics, stack),
-    )
 
 
 async def _start_work(
@@ -347,50 +305,12 @@ async def _start_work(
     return state
 
 
-async def _payments(config: Config, folder: secrets.DataFolder, stack: contextlib.AsyncExitStack) -> Payments:
-    mode = config.payment_mode
-    if mode != "stripe":
-        return Payments(mode, config.base_url, folder.derive("sandbox-payments") if mode == "sandbox" else None)
-    from svc.outbound.transport import httpx_client  # late, as below
-
-    client = await stack.enter_async_context(httpx_client(Outbound()))
-    stripe = Stripe(client, config.stripe_api, config.stripe_secret_key or "")
-    return Payments(mode, config.base_url, (config.stripe_webhook_secret or "").encode(), stripe)
-
-
-async def _identity_providers(config: Config, stack: contextlib.AsyncExitStack) -> dict[str, SignInProvider]:
-    if not config.identity_providers:
-        return {}
-    # Late: without such a provider, httpx and the verification of tokens would take a fifth of the start.
-    from svc.auth.github import GitHub
-    from svc.auth.openid import OpenID
-    from svc.outbound.transport import httpx_client
-
-    # The operator names them, so any address is allowed.
-    client = await stack.enter_async_context(httpx_client(Outbound(max_idle=8)))
-    openid = partial(OpenID, client=client, clock=config.clock, monotonic=config.monotonic)
-    return {one.name: GitHub(one, client) if one.name == "github" else openid(one) for one in config.identity_providers}
-
-
-def _mail(config: Config, log: Log, metrics: Metrics, stack: contextlib.AsyncExitStack) -> Mail | None:
-    if config.smtp_url is None:
-        return None
-    mail = Mail(config.smtp_url, config.base_url, log, count=metrics.mails.add)
-    stack.push_async_callback(mail.close)
-    return mail
-
-
-def _catalog(config: Config, outbound: Outbound) -> Catalog:
-    models, listed, default_model, groups = on_offer(config)
-    return Catalog(models, listed, default_model, partial(upstream.models, outbound), int(config.clock()), groups)
-
-
 async def _reload(ground: Ground, outside: Outside) -> None:
     """Read the catalog again. If it is invalid, the error is logged and the models stay."""
     if ground.config.catalog is None:
         return
     try:
-        catalog = await asyncio.to_thread(_catalog, ground.config, outside.outbound)
+        catalog = await asyncio.to_thread(read_catalog, ground.config, outside.outbound)
     except StartError as error:
         ground.log("catalog", level="warning", message=f"the catalog is not replaced: {error}")
         return
