@@ -20,8 +20,9 @@ export const picturesOf = (items) => items.filter(({ kind }) => kind === "pictur
 export const withFiles = (text, items) => contentOf(text, filesOf(items));
 
 /**
- * Attach `files` to `attached`, a signal of items: `{kind: "picture", name, url, store()}`, `{kind: "file", name,
- * size, text}`, or `{kind: "reading", name, size}` while it is read. Refusals are shown as toasts.
+ * Attach `files` to `attached`, a signal of items: `{kind: "picture", name, url, store()}`,
+ * `{kind: "file", name, size, text}`, or `{kind: "reading", name, size}` while it is read. Refusals are
+ * shown as toasts.
  */
 export async function attach(files, attached) {
   for (const file of files) {
