@@ -26,6 +26,7 @@ from svc.content.conversations import CONVERSATION_FIELDS, NEW_MESSAGE
 from svc.content.projects import NEW_PROJECT
 from svc.content.support import NEW_SUPPORT
 from svc.errors import ApiError
+from svc.inference.chat_call import DEFAULT_OUTPUT_TOKENS
 from svc.inference.providers import NEW_PROVIDER
 from svc.money import MICROS_PER_DOLLAR
 from svc.routes import page_script
@@ -86,6 +87,7 @@ def page_limits() -> dict[str, Any]:
         "session_hours": tokens.SESSION_SECONDS // 3600,
         "chats_per_minute": CHAT_PER_MINUTE,
         "least_dollars": payments.LEAST_MICROS // MICROS_PER_DOLLAR,
+        "output_tokens": DEFAULT_OUTPUT_TOKENS,
     }
 
 

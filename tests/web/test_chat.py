@@ -116,7 +116,7 @@ async def test_error_is_shown_in_place_with_a_retry(server: RunningServer, brows
         await expect(page.get_by_label("Message", exact=True)).to_have_value("fail 503 Resting")
         await choose_model(page, "assistant-paid")
         await say(page, "Hello")
-        await expect(page.get_by_role("link", name="Go to wallet")).to_have_attribute("href", "#/wallet")
+        await expect(page.get_by_role("link", name="Add funds")).to_have_attribute("href", "/checkout")
 
 
 async def choose_model(page: Page, name: str) -> None:

@@ -65,7 +65,7 @@ async def test_images_and_speech_are_generated_shown_and_stored(server: RunningS
         await page.get_by_label("Describe the image").fill("A lighthouse")
         await page.get_by_label("Size").select_option("256x256")
         await page.get_by_role("button", name="Generate").click()
-        await expect(page.get_by_role("link", name="Go to wallet")).to_be_visible()
+        await expect(page.get_by_role("link", name="Add funds")).to_be_visible()
         await credit(server, page, 5)
         await page.get_by_role("button", name="Generate").click()
         await page.get_by_role("button", name="View A-lighthouse.png").click()

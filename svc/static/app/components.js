@@ -5,7 +5,7 @@ import { online } from "./api.js";
 import { ago, balance, cost, dateTime } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
-import { link } from "./router.js";
+import { wallet } from "./state.js";
 import { texts } from "./texts.js";
 
 const t = texts.common;
@@ -145,14 +145,21 @@ export function Failed({ error, retry, manual, children }) {
   }, [error, online.value]);
   const left = useCountdown(error.retryAfter, error);
   const offline = error.status === 0;
-  const text = offline ? (online.value ? t.unreachable : t.offline) : error.message;
+  const noFunds = error.status === 402;
+  const text = offline ? (online.value ? t.unreachable : t.offline) : noFunds ? fundsText() : error.message;
   return html`<div class="notice notice-bad" role="alert">
     <${Icon} name="warning" />
     <div class="notice-text">
       <p>${error.code === "connection_lost" ? t.connectionLost : text}</p>${children}
     </div>
     <div class="actions">
-      ${error.status === 402 && html`<${Button} small href=${link("wallet")}>${t.toWallet}<//>`}
+      ${
+        noFunds &&
+        wallet.data.value?.payments !== "none" &&
+        html`<${Button} small kind="primary" icon="plus" href="/checkout" onClick=${comeBack}>
+          ${t.addFunds}
+        <//>`
+      }
       ${
         retry &&
         html`<${Button} small icon="retry" disabled=${left > 0} onClick=${retry}>
@@ -161,6 +168,15 @@ export function Failed({ error, retry, manual, children }) {
       }
     </div>
   </div>`;
+}
+
+/** Return here after the payment (main.js). */
+const comeBack = () => sessionStorage.setItem("svc.checkout-return", location.hash);
+
+function fundsText() {
+  const { available_micros: available, payments } = wallet.data.value ?? {};
+  const text = available === undefined ? t.noFunds : t.noFundsOf(balance(available));
+  return payments === "none" ? `${text} ${texts.wallet.noPayments}` : text;
 }
 
 /** The remaining seconds of `seconds` since `key` changed, counting down. */

@@ -4,6 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { IconButton, toast } from "./components.js";
 import { hasParts } from "./content.js";
+import { Estimate } from "./estimate.js";
 import { draftOf, keepDraft, keepFiles, keepText } from "./drafts.js";
 import { bytes } from "./format.js";
 import { html } from "./html.js";
@@ -18,8 +19,11 @@ const isTyping = ({ target }) => /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName
 const hasDialog = () => document.querySelector("dialog[open]") !== null;
 export const focusComposer = () => document.getElementById("composer")?.focus();
 
-/** `id`: of the conversation, or null. Callbacks: `onSend({text, pictures})`, `onStop()`, `onEditLast()`. */
-export function Composer({ id, busy, onSend, onStop, onEditLast }) {
+/**
+ * `id`: of the conversation, or null; `priced`: the properties of Estimate. Callbacks:
+ * `onSend({text, pictures})`, `onStop()`, `onEditLast()`.
+ */
+export function Composer({ id, busy, priced, onSend, onStop, onEditLast }) {
   const text = useSignal(hasParts(draftOf(id)) ? "" : draftOf(id)),
     attached = useSignal([]), // items of attachments.js
     dragging = useSignal(false);
@@ -59,6 +63,8 @@ export function Composer({ id, busy, onSend, onStop, onEditLast }) {
   };
   const reads = attached.value.some(({ kind }) => kind === "reading");
   const canSend = !busy && !reads && (text.value.trim() !== "" || attached.value.length > 0);
+  const pictures = attached.value.filter(({ kind }) => kind === "picture").length;
+  const draft = text.value + attached.value.map((item) => item.text ?? "").join("");
   const send = async () => {
     if (!canSend) return;
     const items = attached.peek(),
@@ -125,6 +131,7 @@ export function Composer({ id, busy, onSend, onStop, onEditLast }) {
       dir="auto"
       placeholder=${dragging.value ? t.drop : t.placeholder}
       maxlength=${limits.message.content.maxlength}
+      aria-describedby="estimate"
       value=${text.value}
       onInput=${(event) => write(event.currentTarget.value)}
       onKeyDown=${onKey}
@@ -143,6 +150,7 @@ export function Composer({ id, busy, onSend, onStop, onEditLast }) {
         }}
       />
       <${IconButton} icon="attach" label=${t.attach} onClick=${() => file.current.click()} />
+      <${Estimate} ...${priced} id="estimate" draft=${draft} pictures=${pictures} />
       ${
         busy
           ? html`<${IconButton} class="send" icon="stop" label=${t.stop} onClick=${onStop} />`

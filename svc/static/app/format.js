@@ -10,6 +10,11 @@ const dollars = (least, most) =>
   });
 const whole = dollars(2, 2),
   fine = dollars(2, 6);
+const rough = new Intl.NumberFormat(LOCALE, {
+  style: "currency",
+  currency: "USD",
+  maximumSignificantDigits: 2,
+});
 const plain = new Intl.NumberFormat(LOCALE);
 const short = new Intl.NumberFormat(LOCALE, { notation: "compact", maximumFractionDigits: 1 });
 const day = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium" });
@@ -20,6 +25,8 @@ const relative = new Intl.RelativeTimeFormat(LOCALE, { numeric: "auto" });
 export const balance = (micros) => whole.format(Math.floor(micros / 10_000) / 100);
 /** Format micros as a cost with all digits: $0.000042. */
 export const cost = (micros) => fine.format(micros / 1_000_000);
+/** Format micros as an estimate with two digits: $0.0021. */
+export const estimate = (micros) => rough.format(micros / 1_000_000);
 export const number = (value) => plain.format(value);
 /** 1,234,567 -> 1.2M */
 export const compact = (value) => short.format(value);

@@ -16,6 +16,7 @@
  *   chats_per_minute: {free: number, pro: number},
  *   least_dollars: number,
  *   passwords: boolean, // whether people sign in with passwords
+ *   output_tokens: number,
  * }}
  */
 export const limits = JSON.parse(document.getElementById("limits").textContent);

@@ -29,6 +29,7 @@ const VIEWS = {
   support: () => import("./views/support.js"),
 };
 const RETURN = "svc.return";
+const CHECKOUT_RETURN = "svc.checkout-return";
 const signInTrouble = signal("");
 
 /** Errors while drawing a view are shown in its place; the rest of the page stays. */
@@ -75,6 +76,9 @@ function App() {
  * at once.
  */
 async function takeFragment() {
+  const paidFrom = sessionStorage.getItem(CHECKOUT_RETURN);
+  sessionStorage.removeItem(CHECKOUT_RETURN);
+  if (paidFrom && !location.hash) return go(paidFrom, { replace: true });
   const said = new URLSearchParams(location.hash.slice(1));
   if (!["code", "error", "linked"].some((name) => said.has(name))) return;
   go(sessionStorage.getItem(RETURN) ?? "#/chat", { replace: true });

@@ -39,6 +39,9 @@ export const texts = {
     cannotCopy: "Your browser blocked copying. Select the text and copy it manually.",
     download: "Download",
     toWallet: "Go to wallet",
+    addFunds: "Add funds",
+    noFunds: "Your balance is too low for this.",
+    noFundsOf: (amount) => `Your balance of ${amount} is too low for this.`,
     free: "Free",
     unreachable: "The service is not responding. It may be restarting. Your data is safe.",
     offline: "You are offline. This continues when you are back online.",
@@ -190,6 +193,16 @@ export const texts = {
     inProject: (name) => `In ${name}`,
     rename: "Rename chat",
     empty: "No messages yet.",
+  },
+  estimate: {
+    cost: (usual, most) => `Estimated cost: about ${usual}, at most ${most}`,
+    explained: (limit) =>
+      "Your message, the earlier messages and an answer of the usual length. " +
+      `At most: an answer of ${limit.toLocaleString("en")} tokens.`,
+    noFunds: (amount) => `Your balance of ${amount} is too low for this message.`,
+    tooLong: (limit) =>
+      `This is longer than the model can read: about ${limit.toLocaleString("en")} tokens. ` +
+      "Shorten it or choose another model.",
   },
   models: {
     label: (name) => `Model: ${name}`,

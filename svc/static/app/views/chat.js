@@ -167,6 +167,12 @@ function Conversation({ thread, projectId, messageId }) {
       <${Composer}
         id=${thread.id}
         busy=${live !== null}
+        priced=${{
+          modelId: chosenModel.value,
+          messages,
+          conversation: thread.conversation.value,
+          projectId: filedUnder.value,
+        }}
         onSend=${send}
         onStop=${() => thread.stop()}
         onEditLast=${editLast}

@@ -17,9 +17,10 @@ import {
   toast,
 } from "../components.js";
 import { saveFile } from "../files.js";
-import { duration } from "../format.js";
+import { duration, estimate } from "../format.js";
 import { html } from "../html.js";
 import { limits } from "../limits.js";
+import { isBuiltin } from "../model-picker.js";
 import { pictureOf } from "../pictures.js";
 import { speech as said } from "../read-aloud.js";
 import { models, modelsOf, remembered, wallet } from "../state.js";
@@ -103,6 +104,13 @@ function shelf(wanted) {
   return { items, more, error, busy, reload: () => ask(true), loadMore: () => ask(false) };
 }
 
+/** The chosen model of a kind, or the default: the operator's first one, else the built-in one. */
+function usedModel(of, id) {
+  const list = modelsOf(of) ?? [];
+  const isDefault = [(model) => !model.byok && !isBuiltin(model.id), (model) => isBuiltin(model.id)];
+  return list.find((model) => model.id === id) ?? list.find(isDefault[0]) ?? list.find(isDefault[1]);
+}
+
 /** The models of a kind as options; the service's default comes first. */
 function Models({ of, value, onChange }) {
   const list = modelsOf(of);
@@ -158,8 +166,7 @@ function Pictures() {
     draw();
   };
   const items = list.items.value;
-  const each = modelsOf("image")?.find(({ id }) => id === (now.model ?? "builtin/paint"))?.pricing
-    ?.micros_per_image;
+  const each = usedModel("image", now.model)?.pricing?.micros_per_image;
   return html`
     <form class="card stack more-space" onSubmit=${draw}>
       <${Field}
@@ -369,6 +376,9 @@ function Sounds() {
       toast(problem.message, { kind: "bad" });
     }
   };
+  const each = usedModel("speech", now.model)?.pricing?.micros_per_thousand_audio_tokens;
+  const words = now.text.trim() ? now.text.trim().split(/\s+/).length : 0;
+  const costOf = (tokens) => estimate((Math.min(tokens, now.cap) * each) / 1000);
   const minutes = (tokens) => Math.round((tokens / 4096) * 3);
   const items = list.items.value;
   return html`
@@ -416,6 +426,13 @@ function Sounds() {
         <${Button} kind="primary" type="submit" icon="sound" busy=${busy.value} disabled=${!now.text.trim()}>
           ${busy.value ? t.speaking : t.speak}
         <//>
+        ${
+          each > 0 &&
+          words > 0 &&
+          html`<p class="quiet small">
+            ${texts.estimate.cost(costOf(words / WORDS_PER_TOKEN / now.speed), costOf(now.cap))}
+          </p>`
+        }
       </div>
     </form>
     ${

@@ -1,0 +1,77 @@
+// The cost of a message before it is sent: what it probably costs, and what it costs at most.
+import { useMemo } from "preact/hooks";
+import { balance, estimate } from "./format.js";
+import { html } from "./html.js";
+import { limits } from "./limits.js";
+import { models, projects, settings, wallet } from "./state.js";
+import { texts } from "./texts.js";
+
+const t = texts.estimate;
+const BYTES_PER_TOKEN = 4;
+const USUAL_OUTPUT = 300; // tokens of an answer in a chat without answers
+const USUAL_PICTURE = 1_000; // tokens
+// As the service counts when it reserves the cost (svc/inference/tokens.py), with the passages of the memory
+const FRAME_TOKENS = 20;
+const PICTURE_TOKENS = 8_192;
+const MEMORY_TOKENS = 2_500;
+const LEAST_OUTPUT = 16;
+
+const utf8 = new TextEncoder();
+const sizeOf = (text) => utf8.encode(text ?? "").length;
+
+/** The sizes of what is sent before the draft: `{bytes, count, tokens, output}`. */
+function historyOf(messages) {
+  const answers = messages.filter(({ answer }) => answer?.output_tokens);
+  const last = answers.at(-1)?.answer;
+  const bytes = messages.reduce((sum, { content }) => sum + sizeOf(content), 0);
+  return {
+    bytes,
+    count: messages.length,
+    // The model server has counted the earlier messages, also those that are not loaded here.
+    tokens: Math.max(bytes / BYTES_PER_TOKEN, last ? last.input_tokens + last.output_tokens : 0),
+    output: answers.length
+      ? answers.reduce((sum, { answer }) => sum + answer.output_tokens, 0) / answers.length
+      : USUAL_OUTPUT,
+  };
+}
+
+/** Return `{usual, most}` in micros, and `least`: what must be available. */
+function costOf({ pricing, history, draft, pictures, instructions, limit }) {
+  const { input_micros_per_million_tokens: input = 0, output_micros_per_million_tokens: output = 0 } =
+    pricing;
+  const total = (inputs, outputs) => Math.ceil((inputs * input + outputs * output) / 1_000_000);
+  const added = sizeOf(draft);
+  const bytes = Math.max(history.bytes, history.tokens * BYTES_PER_TOKEN) + instructions + added;
+  const frames = FRAME_TOKENS * (history.count + 2) + (PICTURE_TOKENS + FRAME_TOKENS) * pictures;
+  const usual = history.tokens + (added + instructions) / BYTES_PER_TOKEN + USUAL_PICTURE * pictures;
+  return {
+    usual: total(usual, Math.min(history.output, limit)),
+    most: total(bytes + frames + MEMORY_TOKENS, limit),
+    least: total(bytes + frames, LEAST_OUTPUT),
+  };
+}
+
+/** `draft`: the content that would be sent; `modelId` null: the default. Draws nothing for free models. */
+export function Estimate({ id, modelId, messages, conversation, projectId, draft, pictures }) {
+  const history = useMemo(() => historyOf(messages ?? []), [messages]);
+  const name = modelId ?? settings.data.value?.chat_model;
+  const model = models.data.value?.find((one) => one.id === name);
+  const { available_micros: available } = wallet.data.value ?? {};
+  if (!draft && !pictures) return null;
+  const inContext = model?.context_length && history.tokens + sizeOf(draft) / BYTES_PER_TOKEN;
+  if (inContext > model?.context_length)
+    return html`<p id=${id} class="estimate warn">${t.tooLong(model.context_length)}</p>`;
+  const { input_micros_per_million_tokens: input, output_micros_per_million_tokens: output } =
+    model?.pricing ?? {};
+  if (model?.byok || !(input || output) || available === undefined) return null;
+  const project = projects.data.value?.find((one) => one.id === (conversation?.project_id ?? projectId));
+  const limit = conversation?.max_output_tokens ?? limits.output_tokens;
+  const instructions = sizeOf(project?.instructions) + sizeOf(settings.data.value?.instructions);
+  const cost = costOf({ pricing: model.pricing, history, draft, pictures, instructions, limit });
+  if (cost.least > available)
+    return html`<p id=${id} class="estimate warn">${t.noFunds(balance(available))}</p>`;
+  const most = Math.min(cost.most, available);
+  return html`<p id=${id} class="estimate" title=${t.explained(limit)}>
+    ${t.cost(estimate(Math.min(cost.usual, most)), estimate(most))}
+  </p>`;
+}

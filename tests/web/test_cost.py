@@ -1,0 +1,100 @@
+"""What a message costs is shown before it is sent, and a wallet without funds leads to a payment and back."""
+
+import asyncio
+import re
+
+import pytest
+from playwright.async_api import Browser, Locator, Page, expect
+
+from tests.support.browser import WITH_BROWSER, findings, new_context, new_visitor, opened, signed_in
+from tests.support.browser_chat import answered, keep_conversation
+from tests.support.server import RunningServer
+
+pytestmark = WITH_BROWSER
+PRICED = "assistant-paid"
+
+
+async def dollars(estimate: Locator) -> tuple[float, float]:
+    """Return the amounts of an estimate: about, and at most."""
+    about, most = re.findall(r"\$([\d.]+)", await estimate.inner_text())
+    return float(about), float(most)
+
+
+def estimate_of(page: Page) -> Locator:
+    return page.locator(".estimate")
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+async def test_estimate_grows_with_the_draft_and_covers_the_cost(server: RunningServer, browser: Browser, width: int) -> None:
+    async with signed_in(browser, server, model=PRICED, dollars=5, width=width) as page:
+        composer = page.get_by_label("Message", exact=True)
+        await composer.fill("What is 2 + 2?")
+        await expect(estimate_of(page)).to_contain_text("Estimated cost: about $")
+        short = await dollars(estimate_of(page))
+        assert short[0] <= short[1]
+        await composer.fill("word " * 20_000)
+        await expect(estimate_of(page)).not_to_contain_text(f"${short[1]:g}")
+        long = await dollars(estimate_of(page))
+        assert long[0] > short[0] and long[1] > short[1]
+        assert await findings(page) == []
+        await composer.fill("What is 2 + 2?")
+        await page.get_by_role("button", name="Send").click()
+        await answered(page)
+        cost = float((await page.locator(".facts .money").inner_text()).removeprefix("$"))
+        assert 0 < cost <= short[1]
+
+
+async def test_estimate_includes_the_earlier_messages(server: RunningServer, browser: Browser) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server, model=f"builtin/{PRICED}", dollars=5)
+    kept = await asyncio.to_thread(keep_conversation, server, visitor, ["word " * 10_000, "word " * 10_000])
+    async with new_context(browser, server, visitor) as context:
+        page = await opened(context)
+        estimates = []
+        for address in ("/#/chat", f"/#/chat/{kept}"):
+            await page.goto(address)
+            await page.get_by_label("Message", exact=True).fill("What is 2 + 2?")
+            estimates.append(await dollars(estimate_of(page)))
+        assert estimates[1][0] > estimates[0][0] and estimates[1][1] > estimates[0][1]
+
+
+async def test_free_model_has_no_estimate(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="echo", dollars=5) as page:
+        await page.get_by_label("Message", exact=True).fill("What is 2 + 2?")
+        await expect(page.get_by_role("button", name="Send")).to_be_enabled()
+        await expect(estimate_of(page)).to_have_count(0)
+
+
+async def test_speech_has_an_estimate(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, "/#/media", dollars=5) as page:
+        await page.get_by_role("button", name="Speech", exact=True).click()
+        await page.get_by_label("Text to speak").fill("Good evening. " * 20)
+        about, most = await dollars(page.locator("form .actions p"))
+        assert 0 < about < most
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+async def test_payment_returns_to_the_chat_with_its_draft(server: RunningServer, browser: Browser, width: int) -> None:
+    async with signed_in(browser, server, model="echo", allow=["402"], width=width) as page:
+        composer, send = page.get_by_label("Message", exact=True), page.get_by_role("button", name="Send")
+        await composer.fill("A first question")
+        await send.click()
+        await answered(page)
+        await page.get_by_role("button", name="Model:").click()
+        await page.get_by_role("combobox", name="Search models").fill(PRICED)
+        await page.keyboard.press("Enter")
+        await composer.fill("What is 2 + 2?")
+        await expect(estimate_of(page)).to_contain_text("Your balance of $0.00 is too low")
+        await send.click()
+        alert = page.get_by_role("alert")
+        await expect(alert).to_contain_text("Your balance of $0.00 is too low")
+        assert await findings(page) == []
+        address = page.url
+        await alert.get_by_role("link", name="Add funds").click()
+        await page.get_by_role("button", name="$5", exact=True).click()
+        await page.get_by_role("button", name="Pay").click()
+        await page.locator("a[href='/']").last.click()
+        await expect(page).to_have_url(address)
+        await expect(composer).to_have_value("What is 2 + 2?")
+        await expect(page.locator(".said-user")).to_have_count(1)
+        await send.click()
+        await expect(page.locator(".said-assistant .md").last).to_contain_text("4")
