@@ -1,4 +1,4 @@
-// The list of conversations: the pinned ones, then the latest first, with search, projects, and their actions.
+// The list of conversations: pinned ones first, then the latest, with search, projects, and their actions.
 import { effect, signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { api } from "./api.js";
