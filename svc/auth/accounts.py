@@ -279,6 +279,19 @@ def groups_in_use(conn: sqlite3.Connection) -> dict[str, int]:
     return dict(conn.execute(query).fetchall())
 
 
+def allowance_of(conn: sqlite3.Connection, account_id: str) -> tuple[str, int] | None:
+    """Return the last month with an allowance ("" if there is none) and its micros, or None if the account is deleted."""
+    query = "SELECT ifnull(allowance_month, ''), allowance_given_micros FROM accounts WHERE id = ? AND deleting_at IS NULL"
+    row: tuple[str, int] | None = conn.execute(query, (account_id,)).fetchone()
+    return row
+
+
+def set_allowance(tx: sqlite3.Connection, account_id: str, month: str, micros: int) -> None:
+    """Note that the account has got its allowance of a month, such as 2026-11."""
+    statement = "UPDATE accounts SET allowance_month = ?, allowance_given_micros = ? WHERE id = ? AND deleting_at IS NULL"
+    tx.execute(statement, (month, micros, account_id))
+
+
 def mark_deleting(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> None:
     """Hide an account from all queries and free its address, while its rows are being deleted."""
     tx.execute(

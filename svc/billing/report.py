@@ -8,6 +8,7 @@ import sqlite3
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from svc.billing import usage
 from svc.billing.usage import day_of
 from svc.errors import StartError
 
@@ -37,7 +38,7 @@ def month_bounds(text: str) -> tuple[float, float]:
 _PARTS = {
     # A sandbox's sessions have a prefix, so they are known after the account is deleted, too.
     "income": """
-        SELECT CASE WHEN reference GLOB 'refund:*' THEN 'refunds and disputes'
+        SELECT CASE WHEN reference GLOB 'refund:*' THEN 'refunds and disputes' WHEN reference GLOB 'allowance:*' THEN 'allowances'
                 WHEN checkouts.id IS NULL THEN iif(ledger.amount_micros > 0, 'booked by hand', 'taken back by hand')
                 WHEN session_id LIKE 'sandbox\\_%' ESCAPE '\\' THEN 'checkouts (test money)' ELSE 'checkouts' END AS name,
             count(*) AS count, sum(ledger.amount_micros) AS micros
@@ -84,3 +85,12 @@ def lines(conn: sqlite3.Connection, begins: float, ends: float) -> list[Line]:
     """Return the report on what was booked from `begins` to before `ends` (Unix seconds)."""
     bounds = {"begins": begins, "ends": ends, "first_day": day_of(begins), "next_day": day_of(ends)}
     return [Line(part, **dict(row)) for part, query in _PARTS.items() for row in conn.execute(query, bounds).fetchall()]
+
+
+def usage_lines(conn: sqlite3.Connection, month: str, by: str) -> list[Line]:
+    """Return the usage of a month by `group`, `user` or `model`."""
+    rows, _ = usage.of_month(conn, month, by)
+    part = f"usage, by {by}"
+    return [
+        Line(part, *(row[name] for name in ("key", "requests", "cost_micros", "input_tokens", "output_tokens"))) for row in rows
+    ]

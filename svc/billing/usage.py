@@ -19,7 +19,7 @@ _MOST_TOKENS = 10**12  # a larger count is wrong, and could overflow a sum
 
 
 class CountedCall(NamedTuple):
-    """One call of a model; `day` is like 2026-09-21, in UTC."""
+    """One call of a model; `day` is like 2026-09-21, in UTC. `group` is the account's, "" for none."""
 
     account_id: str
     key_id: str | None  # None for a session
@@ -29,9 +29,10 @@ class CountedCall(NamedTuple):
     cost_micros: int
     day: str
     requests: int = 1
+    group: str = ""
 
 
-Row = tuple[str, str | None, str, str]  # account id, key id, model, day
+Row = tuple[str, str | None, str, str, str]  # account id, key id, model, day, group
 
 
 def day_of(now_seconds: float) -> str:
@@ -51,22 +52,23 @@ def bounded_tokens(tokens: int) -> int:
 
 def add_call(tx: sqlite3.Connection, call: CountedCall) -> None:
     """Add one call to the usage of its day, unless the account is deleted."""
-    row = (call.account_id, call.day, call.model, call.key_id or "")
+    row = (call.account_id, call.day, call.model, call.key_id or "", call.group)
     counts = (call.requests, bounded_tokens(call.input_tokens), bounded_tokens(call.output_tokens), call.cost_micros)
     # UPDATE first: nearly every call adds to a row, and an upsert takes half as long again.
     added = tx.execute(
         """
-        UPDATE usage_days SET requests = requests + ?5, input_tokens = input_tokens + ?6,
-            output_tokens = output_tokens + ?7, cost_micros = cost_micros + ?8
-        WHERE account_id = ?1 AND day = ?2 AND model = ?3 AND key_id = ?4
+        UPDATE usage_days SET requests = requests + ?6, input_tokens = input_tokens + ?7,
+            output_tokens = output_tokens + ?8, cost_micros = cost_micros + ?9
+        WHERE account_id = ?1 AND day = ?2 AND model = ?3 AND key_id = ?4 AND group_name = ?5
         """,
         row + counts,
     ).rowcount
     if not added:
         tx.execute(
             """
-            INSERT INTO usage_days (account_id, day, model, key_id, requests, input_tokens, output_tokens, cost_micros)
-            SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM accounts WHERE id = ?1
+            INSERT INTO usage_days
+                (account_id, day, model, key_id, group_name, requests, input_tokens, output_tokens, cost_micros)
+            SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM accounts WHERE id = ?1
             """,
             row + counts,
         )
@@ -84,12 +86,12 @@ def add_overrun(tx: sqlite3.Connection, day: str, model: str, micros: int) -> No
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Delete usage of an account for 5 ms; return whether there is more."""
+    """Delete usage of an account for 5 ms; return whether there is more. A trigger keeps what was paid in `deleted_usage`."""
     return run_some(
         tx,
         """
-        DELETE FROM usage_days WHERE (account_id, day, model, key_id) IN (
-            SELECT account_id, day, model, key_id FROM usage_days WHERE account_id = ?1 LIMIT ?2)
+        DELETE FROM usage_days WHERE (account_id, day, model, key_id, group_name) IN (
+            SELECT account_id, day, model, key_id, group_name FROM usage_days WHERE account_id = ?1 LIMIT ?2)
         """,
         account_id,
     )
@@ -122,7 +124,45 @@ def usage_page(
     return Page([dict(row) for row in rows[:_MOST_ROWS]], len(rows) > _MOST_ROWS)
 
 
+# All usage of a month. The names in parentheses cannot be those of users, models and groups.
+_USAGE = """
+    WITH calls AS (
+        SELECT day, model, usage_days.group_name, ifnull(email, '(deleted accounts)') AS user,
+            ifnull(nullif(key_id, ''), '(sessions)') AS key, requests, input_tokens, output_tokens, cost_micros
+        FROM usage_days JOIN accounts ON accounts.id = account_id WHERE day BETWEEN ?1 || '-01' AND ?1 || '-31'
+        UNION ALL SELECT day, model, group_name, '(deleted accounts)', '(deleted accounts)', requests, input_tokens,
+            output_tokens, cost_micros
+        FROM deleted_usage WHERE day BETWEEN ?1 || '-01' AND ?1 || '-31'
+    )
+    SELECT {key} AS key, ifnull(sum(requests), 0) AS requests, ifnull(sum(input_tokens), 0) AS input_tokens,
+        ifnull(sum(output_tokens), 0) AS output_tokens, ifnull(sum(cost_micros), 0) AS cost_micros
+    FROM calls
+"""
+KINDS = {"user": "user", "model": "model", "group": "ifnull(nullif(group_name, ''), '(no group)')", "key": "key", "day": "day"}
+
+
+def of_month(conn: sqlite3.Connection, month: str, by: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the usage of all accounts in a month such as 2026-11 (UTC), by one of KINDS, and its total.
+
+    Up to 10,000 rows of `key`, `requests`, `input_tokens`, `output_tokens` and `cost_micros`, the most expensive first. Deleted
+    accounts count. The cost equals the debits of calls in the ledger.
+    """
+    order = "key" if by == "day" else "cost_micros DESC, requests DESC, key"
+    query = f"{_USAGE.format(key=KINDS[by])} GROUP BY 1 ORDER BY {order} LIMIT {_MOST_ROWS}"
+    rows = [dict(row) for row in conn.execute(query, (month,))]
+    return rows, dict(conn.execute(_USAGE.format(key="'total'"), (month,)).fetchone())
+
+
 _RULES = {
+    "month {0}, model {1}: the ledger has debits of {2} micros, the usage of all accounts and groups costs {3}": """
+        SELECT month, model, sum(debited) AS debited_micros, sum(used) AS used_micros FROM (
+            SELECT strftime('%Y-%m', CAST(created_at AS INTEGER), 'unixepoch') AS month, model,
+                -amount_micros AS debited, 0 AS used
+            FROM ledger WHERE model IS NOT NULL
+            UNION ALL SELECT substr(day, 1, 7), model, 0, cost_micros FROM usage_days
+            UNION ALL SELECT substr(day, 1, 7), model, 0, cost_micros FROM deleted_usage
+        ) GROUP BY 1, 2 HAVING debited_micros <> used_micros
+    """,
     "usage of {0}, model {1}, key {2!r}: the ledger has debits of {3} micros, the usage costs {4}": """
         SELECT account_id, model, key_id, sum(debited) AS debited_micros, sum(used) AS used_micros FROM (
             SELECT account_id, model, ifnull(key_id, '') AS key_id, -amount_micros AS debited, 0 AS used
@@ -162,5 +202,5 @@ class UsageCounter(WriteBuffer[Row, list[int]]):
 
 
 def _add_counts(tx: sqlite3.Connection, calls: list[tuple[Row, list[int]]]) -> None:
-    for (account_id, key_id, model, day), (requests, input_tokens, output_tokens) in calls:
-        add_call(tx, CountedCall(account_id, key_id, model, input_tokens, output_tokens, 0, day, requests))
+    for (account_id, key_id, model, day, group), (requests, input_tokens, output_tokens) in calls:
+        add_call(tx, CountedCall(account_id, key_id, model, input_tokens, output_tokens, 0, day, requests, group))

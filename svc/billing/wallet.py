@@ -8,9 +8,11 @@ transaction.
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
-from svc.billing.usage import bounded_tokens
+from svc.auth import accounts
+from svc.billing.usage import bounded_tokens, day_of
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
@@ -151,6 +153,53 @@ def _insufficient(conn: sqlite3.Connection, account_id: str, needed_micros: int)
     )
 
 
+# --- allowances
+
+
+def allowance_due(conn: sqlite3.Connection, account_id: str, allowance_micros: int, now_seconds: float) -> tuple[str, int] | None:
+    """Return the month and the micros that the next hold credits, which may be 0, or None if it has nothing to note.
+
+    The first hold of a month fills the wallet up to the allowance. After a raise, a later one adds the difference.
+    """
+    found = accounts.allowance_of(conn, account_id)
+    if found is None:
+        return None
+    last_month, given_micros = found
+    month = max(day_of(now_seconds)[:7], last_month)  # the clock may have gone back
+    if month == last_month and allowance_micros <= given_micros:
+        return None
+    balance_micros = balances(conn, account_id)["wallet_balance_micros"]
+    due_micros = allowance_micros - (given_micros if month == last_month else balance_micros)
+    return month, max(0, min(due_micros, MOST_MICROS - balance_micros))
+
+
+def top_up(tx: sqlite3.Connection, account_id: str, allowance_micros: int, now_seconds: float) -> None:
+    """Credit what is due of the allowance. The schema makes a second credit for it impossible."""
+    due = allowance_due(tx, account_id, allowance_micros, now_seconds)
+    if due is None:
+        return
+    month, due_micros = due
+    accounts.set_allowance(tx, account_id, month, allowance_micros)
+    if due_micros:
+        reference = f"allowance:{account_id}:{month}"
+        query = "SELECT count(*) FROM ledger WHERE account_id = ? AND reference >= ? AND reference < ?"
+        if times := tx.execute(query, (account_id, reference, f"{reference};")).fetchone()[0]:
+            reference += f":{times + 1}"
+        book(tx, account_id, due_micros, description=f"Allowance {month}", reference=reference, now_seconds=now_seconds)
+
+
+def allowance(conn: sqlite3.Connection, account_id: str, allowance_micros: int, now_seconds: float) -> dict[str, Any]:
+    """Return the allowance's part of `GET /billing/account`."""
+    due = allowance_due(conn, account_id, allowance_micros, now_seconds)
+    today = datetime.fromtimestamp(now_seconds, UTC)
+    renews_at = datetime(today.year + today.month // 12, today.month % 12 + 1, 1, tzinfo=UTC)
+    return {
+        "allowance_micros": allowance_micros,
+        "allowance_due_micros": due[1] if due else 0,
+        "allowance_renews_at": timestamp(renews_at.timestamp()) if allowance_micros else None,
+    }
+
+
 # --- deletion of an account
 
 
@@ -279,6 +328,22 @@ _RULES = {
         SELECT id FROM accounts
         WHERE tier = 'pro' AND deleting_at IS NULL
             AND NOT EXISTS (SELECT 1 FROM ledger WHERE account_id = accounts.id AND amount_micros >= 5000000)
+    """,
+    "account {0}: its allowances of {1} are {2} micros, over {3}": """
+        SELECT accounts.id, allowance_month, sum(amount_micros) AS credited, allowance_given_micros
+        FROM accounts JOIN ledger ON reference >= 'allowance:' || accounts.id || ':' || allowance_month
+            AND reference < 'allowance:' || accounts.id || ':' || allowance_month || ';'
+        GROUP BY accounts.id HAVING credited > allowance_given_micros
+    """,
+    "ledger {0}: {1} is not the next allowance of account {2}": """
+        SELECT ledger.id, reference, ifnull(account_id, '(deleted)') FROM (
+            SELECT *, row_number() OVER (PARTITION BY due ORDER BY seq) AS number FROM (
+                SELECT *, substr(reference, 1, instr(substr(reference, 11), ':') + 17) AS due
+                FROM ledger WHERE reference GLOB 'allowance:*')
+        ) AS ledger LEFT JOIN accounts ON accounts.id = account_id
+        WHERE reference <> due || iif(number > 1, ':' || number, '') OR amount_micros < 0 OR model IS NOT NULL
+            OR (deleting_at IS NULL AND due NOT BETWEEN 'allowance:' || account_id || ':' AND
+                'allowance:' || account_id || ':' || ifnull(allowance_month, ''))
     """,
     "ledger {0}: its account is deleted, and it still has data of the person": """
         SELECT id FROM ledger

@@ -85,6 +85,7 @@ def add_parsers(commands: Any) -> None:
     text = "print a month's income, spending by model and account, overruns, and what is owed"
     month = commands.add_parser("report", help=text)
     month.add_argument("--month", metavar="YYYY-MM", help="in UTC; by default the current one")
+    month.add_argument("--by", choices=("group", "user", "model"), help="only the usage, also of free models")
     month.set_defaults(run=_report)
     text = "list payments, refunds and disputes that the ledger does not follow; exit status 1 if there are any"
     mismatches = commands.add_parser("payments", help=text)
@@ -117,7 +118,7 @@ def _report(config: Config, options: argparse.Namespace) -> int:
     month = options.month or timestamp(time.time())[:7]
     bounds = report.month_bounds(month)
     with reading(config) as conn:
-        lines = report.lines(conn, *bounds)
+        lines = report.usage_lines(conn, month, options.by) if options.by else report.lines(conn, *bounds)
     if options.csv:
         _write_csv([("month", "part", "name", "count", "input_tokens", "output_tokens", "micros")])
         _write_csv((month, one.part, one.name, one.count, one.input_tokens, one.output_tokens, one.micros) for one in lines)

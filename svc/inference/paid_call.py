@@ -133,17 +133,23 @@ class PaidCall:
         if not self.paid or self._reserved:
             return
         self._reserved = True  # even if this task is cancelled
+        db, payer, due = self._engines.db, self._payer, None
         try:
+            if payer.group is not None:
+                allowance_micros, now_seconds = payer.group.allowance_micros, self._engines.clock()
+                due = db.look_up(wallet.allowance_due, payer.account_id, allowance_micros, now_seconds)
             # Unsynced: a power failure can only take a hold whose call has ended with it, and which the next start would release.
             # The settlement, which is synced, cannot be on disk without it.
-            await self._engines.db.write_as("unsynced", self.hold_in)
+            await (db.write_as("first", self.reserve_in) if due else db.write_as("unsynced", self.hold_in))
         except ApiError:
             self._reserved = False
             raise
 
     def reserve_in(self, tx: sqlite3.Connection) -> None:
-        """Reserve in a transaction of the caller. Raises ApiError `insufficient_funds`."""
+        """Reserve in a transaction of the caller, after the allowance. Raises ApiError `insufficient_funds`."""
         if self.paid:
+            if (group := self._payer.group) is not None:
+                wallet.top_up(tx, self._payer.account_id, group.allowance_micros, self._engines.clock())
             self.hold_in(tx)
             self._reserved = True
 
@@ -204,7 +210,8 @@ class PaidCall:
             return
         self._bill, self.cost_micros, day = bill, charged_micros, day_of(now_seconds)
         tokens = (bill.input_tokens, bill.output_tokens)
-        add_call(tx, CountedCall(payer.account_id, payer.key_id, self._model.id, *tokens, charged_micros, day))
+        row = (payer.account_id, payer.key_id, self._model.id, *tokens, charged_micros, day)
+        add_call(tx, CountedCall(*row, group=payer.group.name if payer.group else ""))
         self.log_fields["cost_micros"] = charged_micros
         if overrun_micros := bill.cost_micros - charged_micros:  # the operator's loss
             self.log_fields["overrun_micros"] = overrun_micros
@@ -222,7 +229,9 @@ class PaidCall:
         bill, engines = self._bill, self._engines
         if not self.paid:
             bill = self.bill()
-            row = (self._payer.account_id, self._payer.key_id, self._model.id, day_of(engines.clock()))
+            payer = self._payer
+            group = payer.group.name if payer.group else ""
+            row = (payer.account_id, payer.key_id, self._model.id, day_of(engines.clock()), group)
             engines.usage.count(row, bill.input_tokens, bill.output_tokens)
         if bill is not None:
             if bill.cost_micros > self.cost_micros:

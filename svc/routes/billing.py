@@ -32,7 +32,10 @@ _BY = one_of("model", "key").about(default="model")
 async def show_account(request: Request, caller: Caller) -> Response:
     state = request.state
     found, stored = await state.db.read(wallet.balances, caller.id), await state.db.read(quota.stored, caller.id)
-    return reply({**found, **stored._asdict(), "tier": caller.tier, "currency": "usd", "payments": state.payments.mode})
+    allowance_micros = caller.group.allowance_micros if caller.group else 0
+    allowance = await state.db.read(wallet.allowance, caller.id, allowance_micros, state.clock())
+    rest = {"tier": caller.tier, "currency": "usd", "payments": state.payments.mode}
+    return reply({**found, **allowance, **stored._asdict(), **rest})
 
 
 @describes("listLedger", "List credits and debits", answers={200: Answer("A page of the ledger.", LEDGER)}, paged=True)

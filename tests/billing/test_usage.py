@@ -1,5 +1,6 @@
-"""Usage is exact: by model, by key and in the ledger, for any calls in any order."""
+"""Usage is exact: by model, by key, by group and in the ledger, for any calls in any order, also of deleted accounts."""
 
+import itertools
 from typing import Any
 
 from hypothesis import given
@@ -11,7 +12,7 @@ from svc.billing.usage import CountedCall, add_call, day_of
 from tests.billing.test_wallet import empty_database
 
 NOW = 1_790_000_000.0
-DAYS = [NOW, NOW + 86_400, NOW + 3 * 86_400]
+DAYS = [NOW, NOW + 86_400, NOW + 30 * 86_400]
 CALLS = st.lists(
     st.tuples(
         st.sampled_from([None, 0, 1]),  # a session, or one of two keys
@@ -19,6 +20,7 @@ CALLS = st.lists(
         st.sampled_from(DAYS),
         st.integers(0, 10**9),
         st.integers(-5, 10**13),
+        st.sampled_from(["", "lab"]),
     ),
     max_size=30,
 )
@@ -31,7 +33,7 @@ def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> N
     keys = [tokens.add_key(conn, account_id, "k", tokens.new_key_token(), NOW + number).id for number in (0, 1)]
     wallet.book(conn, account_id, 10**12, description="", now_seconds=NOW)
     spent = {None: 0, **dict.fromkeys(keys, 0)}
-    for number, (which, model, at, micros, count) in enumerate(calls):
+    for number, (which, model, at, micros, count, group) in enumerate(calls):
         key_id = None if which is None else keys[which]
         micros = 0 if model == "free/m" else micros
         if micros:
@@ -39,7 +41,7 @@ def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> N
             counts = {"model": model, "input_tokens": count, "output_tokens": count}
             booked = {"request_id": "r", "key_id": key_id, "now_seconds": at}
             assert wallet.settle(conn, account_id, f"hold_{number}", micros, **counts, **booked) == micros
-        add_call(conn, CountedCall(account_id, key_id, model, count, count, micros, day_of(at)))
+        add_call(conn, CountedCall(account_id, key_id, model, count, count, micros, day_of(at), group=group))
         spent[key_id] += micros
     by_model, by_key = (usage.usage_page(conn, account_id, "2026-01-01", by=by).items for by in ("model", "key"))
     assert sum(row["cost_micros"] for row in by_model) == sum(row["cost_micros"] for row in by_key) == sum(spent.values())
@@ -47,9 +49,27 @@ def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> N
     for key_id, micros in spent.items():
         assert sum(row["cost_micros"] for row in by_key if row["key_id"] == key_id) == micros
     assert {key.id: key.spent_micros for key in tokens.keys_after(conn, account_id, None, 9)} == {key: spent[key] for key in keys}
-    assert wallet.verify(conn) == usage.verify(conn) == []
-    accounts.delete_account(conn, account_id)
-    assert wallet.verify(conn) == usage.verify(conn) == []
+    for deleted in (False, True):
+        assert wallet.verify(conn) == usage.verify(conn) == []
+        for month, by in itertools.product(("2026-09", "2026-10"), usage.KINDS):
+            due = {"requests": 0, "cost_micros": 0}
+            expected: dict[str, dict[str, int]] = {}
+            for which, model, at, micros, _, group in calls:
+                cost = 0 if model == "free/m" else micros
+                if day_of(at)[:7] == month and (cost or not deleted):
+                    names = {"model": model, "day": day_of(at), "group": group or "(no group)", "user": "ada@example.com"}
+                    names["key"] = "(sessions)" if which is None else keys[which]
+                    gone = deleted and by in ("user", "key")
+                    for sums in (due, expected.setdefault("(deleted accounts)" if gone else names[by], dict.fromkeys(due, 0))):
+                        sums["requests"], sums["cost_micros"] = sums["requests"] + 1, sums["cost_micros"] + cost
+            rows, total = usage.of_month(conn, month, by)
+            if not deleted:  # else free calls count where a paid one is in the same row
+                assert {row["key"]: {name: row[name] for name in due} for row in rows} == expected
+            assert {row["key"]: row["cost_micros"] for row in rows} == {
+                key: sums["cost_micros"] for key, sums in expected.items()
+            }
+            assert total["cost_micros"] == due["cost_micros"]
+        accounts.delete_account(conn, account_id)
 
 
 def test_list_beyond_its_bound_has_more(monkeypatch: Any) -> None:

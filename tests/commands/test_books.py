@@ -17,6 +17,7 @@ from svc import cli
 from svc.auth import accounts
 from svc.billing import matching, payments, wallet
 from svc.billing.stripe import PaymentEvent
+from svc.billing.usage import CountedCall, add_call
 from svc.commands import books
 from svc.schema import command_connection, connect
 from tests.conftest import Service
@@ -145,6 +146,21 @@ def test_report_prints_lines_or_csv(account_id: str, capsys: pytest.CaptureFixtu
     assert told["owed at its end", "in wallets"] == 4_999_300
     assert cli.main(["report", "--month", "September"]) == 1
     assert cli.main(["report"]) == 0
+
+
+def test_report_by_group_user_or_model_counts_the_usage(
+    account_id: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with command_connection(tmp_path / "service.db") as tx:
+        for model, micros, group in (("=1+1", 700, "lab"), ("free", 0, "")):
+            add_call(tx, CountedCall(account_id, None, model, 3, 4, micros, "2026-09-21", group=group))
+    for by, names in (("group", ["lab", "(no group)"]), ("user", [EMAIL]), ("model", ["'=1+1", "free"])):
+        assert cli.main(["report", "--month", "2026-09", "--by", by, "--csv"]) == 0
+        told = rows(capsys.readouterr().out)
+        assert [row["name"] for row in told] == names and {row["part"] for row in told} == {f"usage, by {by}"}
+        assert sum(int(row["micros"]) for row in told) == 700 and sum(int(row["count"]) for row in told) == 2
+    assert cli.main(["report", "--month", "2026-09", "--by", "group"]) == 0
+    assert "(no group)" in capsys.readouterr().out
 
 
 def event(event_id: str, kind: str, checkout_id: str, **more: Any) -> PaymentEvent:

@@ -133,8 +133,11 @@ def test_check_finds_usage_without_a_debit(database: Path, capsys: pytest.Captur
     spend(database, 700, None)
     assert cli.main(["check"]) == 0
     without_triggers(database, "UPDATE usage_days SET cost_micros = 699")
-    (line,) = findings(capsys)
-    assert "the ledger has debits of 700 micros, the usage costs 699" in line
+    month, account = findings(capsys)
+    assert month == (
+        "month 2026-09, model m: the ledger has debits of 700 micros, the usage of all accounts and groups costs 699"
+    )
+    assert "the ledger has debits of 700 micros, the usage costs 699" in account
 
 
 def test_check_finds_a_wrong_sum_of_a_key(database: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,12 +30,16 @@ def spend(tx: sqlite3.Connection, account_id: str, micros: int, now_seconds: flo
     wallet.settle(tx, account_id, hold_id, micros, **details, request_id="req_1", key_id=None, now_seconds=now_seconds)
 
 
+NO_ALLOWANCE = {"allowance_micros": 0, "allowance_due_micros": 0, "allowance_renews_at": None}
+
+
 async def test_new_account_has_an_empty_wallet(service: Service) -> None:
     answer = await service.client.get("/billing/account", headers=await service.bearer())
     assert answer.json() == {
         "wallet_balance_micros": 0,
         "held_micros": 0,
         "available_micros": 0,
+        **NO_ALLOWANCE,
         "stored_bytes": 0,
         "limit_bytes": 1024**3,
         "tier": "free",
@@ -53,6 +57,7 @@ async def test_session_and_key_see_balance_held_and_available(service: Service) 
             "wallet_balance_micros": 10_000_000,
             "held_micros": 4_000_000,
             "available_micros": 6_000_000,
+            **NO_ALLOWANCE,
             "stored_bytes": 261,  # the key, whose name is "a key"
             "limit_bytes": 1024**3,
             "tier": "pro",
