@@ -137,7 +137,7 @@ async def measure(kind: str, megabytes: float, noted: list[float], folder: Path)
     assert left == 0, "the words go with the text"
     await _store(db, account_id, text)
     await ended("indexing again", db)
-    await delete_account(db, Drain(), account_id, account_id, NOW)
+    await delete_account(db, Drain(), account_id, NOW)
     await ended("the account's end", db)
     await db.close()
     del took["the start"]

@@ -26,6 +26,7 @@ ORDER = (
     "server",
     "agents",
     "deletion",
+    "admin",
     "routes",
     "commands",
     "cli",

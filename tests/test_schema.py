@@ -682,7 +682,7 @@ def test_owners_write_their_tables() -> None:
 # Where all accounts are meant: commands, the start, background work, the processor's events, and what finds the account.
 ACROSS_ACCOUNTS = """
     svc/agents/runs.py:end_interrupted_runs svc/auth/identities.py:account_of svc/auth/links.py:find_link
-    svc/auth/tokens.py:check_not_suspended svc/auth/tokens.py:holder_of svc/billing/matching.py:book_refund
+    svc/auth/tokens.py:holder_of svc/billing/matching.py:book_refund
     svc/billing/matching.py:module
     svc/billing/payments.py:_checkout svc/billing/payments.py:_pay svc/billing/payments.py:add_checkout
     svc/billing/payments.py:receive svc/billing/report.py:module svc/billing/usage.py:module svc/billing/wallet.py:balance_in_all

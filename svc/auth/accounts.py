@@ -123,8 +123,12 @@ def existing_account(conn: sqlite3.Connection, account_id: str) -> Account:
     """Return the account with this id. Raises ApiError `not_found`."""
     account = account_by_id(conn, account_id)
     if account is None:
-        raise ApiError("not_found", "There is no such account.")
+        raise no_account()
     return account
+
+
+def no_account() -> ApiError:
+    return ApiError("not_found", "There is no such account.")
 
 
 def account_by_email(conn: sqlite3.Connection, email: str) -> Account | None:
@@ -159,7 +163,7 @@ def ended_accounts(conn: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[s
 
 
 def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, Any]) -> Account:
-    """Set the given columns (`name`, `default_model`, `memory_enabled`, `instructions`).
+    """Set the given columns (`name`, `default_model`, `memory_enabled`, `instructions`, `admin`, `suspended_at`).
 
     Raises ApiError `invalid_api_key` if the account is deleted, `quota_exceeded` if the instructions have no room.
     """
@@ -177,15 +181,6 @@ def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, A
 
 def set_password(tx: sqlite3.Connection, account_id: str, password_hash: str | None) -> None:
     tx.execute("UPDATE accounts SET password_hash = ? WHERE id = ? AND deleting_at IS NULL", (password_hash, account_id))
-
-
-def set_admin(tx: sqlite3.Connection, account_id: str, admin: bool) -> None:
-    tx.execute("UPDATE accounts SET admin = ? WHERE id = ? AND deleting_at IS NULL", (admin, account_id))
-
-
-def suspend(tx: sqlite3.Connection, account_id: str, now_seconds: float | None) -> None:
-    """Suspend the account, or with None make it active again."""
-    tx.execute("UPDATE accounts SET suspended_at = ? WHERE id = ? AND deleting_at IS NULL", (now_seconds, account_id))
 
 
 def check_admin_remains(tx: sqlite3.Connection, account_id: str, *, or_nobody: bool = False) -> None:

@@ -51,10 +51,11 @@ def add_link(
     by_mail: bool,
     now_seconds: float,
     email: str | None = None,
+    seconds: int | None = None,
 ) -> bool:
-    """Store a link to `reset` (valid for an hour), `verify`, `change` (a day) or `undo` (72 hours); earlier links stay valid.
+    """Store a link to `reset` (valid for an hour), `verify`, `change` (a day) or `undo` (72 hours), or for `seconds`.
 
-    Return False if the account has too many links.
+    Earlier links stay valid. Return False if the account has too many links.
     """
     key = None if email is None else lookalike_key(email)
     tx.execute("DELETE FROM links WHERE account_id = ? AND expires_at <= ?", (account_id, now_seconds))
@@ -62,7 +63,7 @@ def add_link(
         tx.execute(
             "INSERT INTO links (token_hash, account_id, purpose, by_mail, expires_at, email, email_key) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (token_hash(token), account_id, purpose, by_mail, now_seconds + _SECONDS[purpose], email, key),
+            (token_hash(token), account_id, purpose, by_mail, now_seconds + (seconds or _SECONDS[purpose]), email, key),
         )
     except sqlite3.IntegrityError as error:
         if str(error) != "links_count":

@@ -6,9 +6,12 @@ import contextlib
 import getpass
 import sys
 import time
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from svc import audit
+from svc.admin import users
 from svc.auth import accounts, links
 from svc.auth.emails import check_email
 from svc.auth.passwords import Passwords
@@ -21,6 +24,17 @@ from svc.schema import command_connection
 from svc.secrets import DATABASE, is_locked
 from svc.server import status
 
+_LINK_SECONDS = 3600
+
+_SWITCHES = (
+    ("admin", {"on": {"admin": True}, "off": {"admin": False}}, "make an account an administrator, or an ordinary one again"),
+    (
+        "suspend",
+        {"on": {"status": "suspended"}, "off": {"status": "active"}},
+        "refuse all requests of an account, or accept them again; nothing is deleted",
+    ),
+)
+
 
 def add_parsers(commands: Any) -> None:
     user = commands.add_parser("user", help="accounts").add_subparsers(required=True, metavar="ACTION")
@@ -32,14 +46,11 @@ def add_parsers(commands: Any) -> None:
     delete = user.add_parser("delete", help="delete an account with everything personal; its open streams end within 2 seconds")
     delete.add_argument("email", help="the email address or the id")
     delete.set_defaults(run=_delete)
-    admin = user.add_parser("admin", help="make an account an administrator, or an ordinary account again")
-    admin.add_argument("email", help="the email address or the id")
-    admin.add_argument("admin", choices=("on", "off"))
-    admin.set_defaults(run=_set_admin)
-    suspend = user.add_parser("suspend", help="refuse all requests of an account, or accept them again; nothing is deleted")
-    suspend.add_argument("email", help="the email address or the id")
-    suspend.add_argument("suspended", choices=("on", "off"))
-    suspend.set_defaults(run=_suspend)
+    for name, change, text in _SWITCHES:
+        switch = user.add_parser(name, help=text)
+        switch.add_argument("email", help="the email address or the id")
+        switch.add_argument("switch", choices=tuple(change))
+        switch.set_defaults(run=partial(_change, change))
     link = user.add_parser("reset-link", help="print a link that sets a new password, once, within an hour")
     link.add_argument("email", help="the email address or the id")
     link.set_defaults(run=_reset_link)
@@ -90,21 +101,11 @@ def _delete(config: Config, options: argparse.Namespace) -> int:
     return 0
 
 
-def _set_admin(config: Config, options: argparse.Namespace) -> int:
+def _change(change: Mapping[str, Mapping[str, Any]], config: Config, options: argparse.Namespace) -> int:
     with command_connection(database(config)) as tx:
-        account_id, admin = account_named(tx, options.email).id, options.admin == "on"
-        accounts.set_admin(tx, account_id, admin)
-        audit.add(tx, time.time(), audit.OPERATOR, "user.admin", account_id, {"admin": admin})
-    print("administrator" if admin else "no administrator")
-    return 0
-
-
-def _suspend(config: Config, options: argparse.Namespace) -> int:
-    with command_connection(database(config)) as tx:
-        account_id, suspended = account_named(tx, options.email).id, options.suspended == "on"
-        accounts.suspend(tx, account_id, time.time() if suspended else None)
-        audit.add(tx, time.time(), audit.OPERATOR, "user.suspend", account_id, {"suspended": suspended})
-    print("suspended" if suspended else "active")
+        changes = change[options.switch]
+        users.change_user(tx, audit.OPERATOR, account_named(tx, options.email).id, changes, None, time.time())
+    print("changed")
     return 0
 
 
@@ -112,10 +113,7 @@ def _reset_link(config: Config, options: argparse.Namespace) -> int:
     with command_connection(database(config)) as tx:
         account = account_named(tx, options.email)
         token = links.new_link_token(verified=account.email_verified)
-        added = links.add_link(tx, account.id, "reset", token, by_mail=False, now_seconds=time.time())
-        if not added:
-            raise StartError("this account has too many valid links; they expire within an hour")
-        audit.add(tx, time.time(), audit.OPERATOR, "user.reset_link", account.id)
+        users.add_reset_link(tx, audit.OPERATOR, account.id, token, by_mail=False, now_seconds=time.time(), seconds=_LINK_SECONDS)
     print(f"{_base_url(config)}/password-reset#{token}")
     return 0
 

@@ -45,9 +45,9 @@ def begin_deletion(tx: sqlite3.Connection, account_id: str, now_seconds: float) 
     wallet.close(tx, account_id)
 
 
-def _begin_for(tx: sqlite3.Connection, account_id: str, actor: str, now_seconds: float) -> None:
-    accounts.check_admin_remains(tx, account_id, or_nobody=actor == account_id)
-    if actor != account_id:
+def _begin_for(tx: sqlite3.Connection, account_id: str, now_seconds: float, actor: str | None) -> None:
+    accounts.check_admin_remains(tx, account_id, or_nobody=actor is None)
+    if actor is not None:
         audit.add(tx, now_seconds, actor, "user.delete", accounts.existing_account(tx, account_id).id)
     begin_deletion(tx, account_id, now_seconds)
 
@@ -60,12 +60,12 @@ def continue_deletion(tx: sqlite3.Connection, account_id: str) -> bool:
     return False
 
 
-async def delete_account(db: Database, drain: Drain, account_id: str, actor: str, now_seconds: float) -> None:
-    """Delete an account and end its open answers. `actor` is the id of its owner or of an administrator.
+async def delete_account(db: Database, drain: Drain, account_id: str, now_seconds: float, *, actor: str | None = None) -> None:
+    """Delete an account and end its open answers. `actor` is the id of an administrator, None for the owner.
 
     Raises ApiError `not_found`, `last_admin`, `storage_unavailable`. After the last one, the next start continues.
     """
-    await db.write(_begin_for, account_id, actor, now_seconds)
+    await db.write(_begin_for, account_id, now_seconds, actor)
     drain.end_all_of(account_id, "account_deleted")
     await _finish(db, account_id)
 

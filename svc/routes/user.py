@@ -133,7 +133,7 @@ async def delete_me(request: Request, caller: Caller, body: DeleteUser) -> Respo
         await check_owner(state, caller, body.password, _WRONG_PASSWORD)
     elif body.confirm != account.email:
         raise _WRONG_EMAIL.error()
-    await delete_account(state.db, state.drain, caller.id, caller.id, state.clock())
+    await delete_account(state.db, state.drain, caller.id, state.clock())
     state.item_memory.delete_account(caller.id)
     return no_content()
 

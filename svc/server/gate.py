@@ -155,9 +155,10 @@ def signed_in(handler: Handler) -> Endpoint:
         else:
             holder = state.db.look_up(tokens.holder_of, hashed)
             if holder is None:
-                state.db.look_up(tokens.check_not_suspended, hashed)
                 raise ApiError("invalid_api_key")
             account_id, tier, default_model, key_id, last_used_at, group_name = holder
+            if tier is None:
+                raise ApiError("account_suspended")
             minute_seconds = state.clock() // 60 * 60
             if last_used_at < minute_seconds:
                 state.key_uses.put((account_id, key_id), minute_seconds)

@@ -58,7 +58,7 @@ def test_verification_time_is_stored_once(conn: sqlite3.Connection) -> None:
 def test_ended_accounts_are_those_without_an_active_row(conn: sqlite3.Connection) -> None:
     ids = [accounts.add_account(conn, f"{number}@example.com", None, None, NOW).id for number in range(5)]
     accounts.delete_account(conn, ids[2])
-    accounts.suspend(conn, ids[1], NOW)
+    accounts.update_account(conn, ids[1], {"suspended_at": NOW})
     ended = dict(accounts.ended_accounts(conn, [*ids, "user_x", "'"]))
     deleted = dict.fromkeys((ids[2], "user_x", "'"), "account_deleted")
     assert ended == {ids[1]: "account_suspended", **deleted}

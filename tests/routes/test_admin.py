@@ -1,5 +1,8 @@
 """The administration: for administrators only, and every change is in the audit log."""
 
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
@@ -9,10 +12,29 @@ import pytest
 from app import ROUTES
 from svc import cli
 from svc.auth import accounts, links
+from svc.billing import wallet
+from svc.config import Config
 from svc.server.head import METHODS
-from tests.conftest import PASSWORD, Service, bearer
+from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 
 PATHS = sorted({path for _, path, _ in ROUTES if path.startswith("/admin/")})
+
+CATALOG = """
+[access]
+models = ["builtin/*"]
+
+[[groups]]
+name = "research"
+emails = ["*@research.example"]
+"""
+
+
+@pytest.fixture
+async def service(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
+    path = config.data_dir.parent / "catalog.toml"
+    path.write_text(CATALOG)
+    async with serving(dataclasses.replace(config, catalog=path), clocks) as service:
+        yield service
 
 
 @pytest.fixture
@@ -68,7 +90,7 @@ async def test_log_lists_what_commands_did(
 
 
 async def suspended(service: Service, account_id: str, at_seconds: float | None) -> None:
-    await service.state["db"].write(accounts.suspend, account_id, at_seconds)
+    await service.state["db"].write(accounts.update_account, account_id, {"suspended_at": at_seconds})
 
 
 async def test_suspended_account_is_refused_on_every_way_in_until_it_is_active_again(
@@ -103,3 +125,181 @@ async def test_suspended_account_is_refused_on_every_way_in_until_it_is_active_a
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (401, "invalid_credentials")
     await suspended(service, bob, None)
     assert await answers() == [(200, None)] * 4 + [(204, None)] * 2
+
+
+# --- accounts
+
+
+async def log_of(service: Service, admin: dict[str, str]) -> list[tuple[str, dict[str, Any]]]:
+    """The actions and details of the audit log, newest first."""
+    rows = (await ask(service, "GET", "/admin/audit?limit=100", admin)).json()["data"]
+    return [(row["action"], row["details"]) for row in rows]
+
+
+async def test_list_is_filtered_and_paged(service: Service, admin: dict[str, str]) -> None:
+    made = [(await service.sign_up(f"{name}@{name}.example"))["user"]["id"] for name in ("ada", "bob", "cyd")]
+    ada, bob, cyd = made
+    for account_id, changes in ((ada, {"name": "Äda Smith", "group": "research"}), (bob, {"status": "suspended"})):
+        assert (await ask(service, "PATCH", f"/admin/users/{account_id}", admin, **changes)).status_code == 200
+    for query, expected in {
+        "q=ADA": [ada],
+        "q=smith": [ada],
+        f"q={cyd}": [cyd],
+        "q=nobody": [],
+        "status=suspended": [bob],
+        "status=active&q=.example": [cyd, ada],
+        "group=research": [ada],
+        "group=&q=.example": [cyd, bob],
+        f"q=.example&after={cyd}&limit=1": [bob],
+    }.items():
+        listed = (await ask(service, "GET", f"/admin/users?{query}", admin)).json()
+        assert [row["id"] for row in listed["data"]] == expected, query
+        assert listed["has_more"] is ("limit" in query)
+    for query in ("status=x", "after=user_x", f"q={'x' * 501}", "limit=0"):
+        assert (await ask(service, "GET", f"/admin/users?{query}", admin)).status_code == 400
+
+
+async def test_row_shows_money_storage_and_keys(service: Service, admin: dict[str, str]) -> None:
+    session = await service.sign_up("bob@example.com")
+    bob, headers = session["user"]["id"], bearer(session["access_token"])
+    await service.make_key(headers)
+    await service.state["db"].write(partial(wallet.book, description="x", now_seconds=service.clocks.now), bob, 3_000_000)
+    chat = {"model": "builtin/assistant-paid", "messages": [{"role": "user", "content": "hi"}]}
+    cost = int((await ask(service, "POST", "/v1/chat/completions", headers, **chat)).headers["x-service-cost-micros"])
+    await service.state["key_uses"].flush()
+    row = (await ask(service, "GET", f"/admin/users/{bob}", admin)).json()
+    assert cost > 0 and (row["balance_micros"], row["spent_month_micros"]) == (3_000_000 - cost, cost)
+    assert (row["keys"], row["email"], row["tier"], row["admin"], row["status"]) == (
+        1,
+        "bob@example.com",
+        "free",
+        False,
+        "active",
+    )
+    assert row["stored_bytes"] > 256 and row["last_seen_at"] == "2026-09-21T14:13:20.000Z"
+    service.clocks.now += 32 * 86_400
+    again = (await ask(service, "POST", "/auth/login", {}, email="person1@example.com", password=PASSWORD)).json()
+    listed = (await ask(service, "GET", "/admin/users?q=bob", bearer(again["access_token"]))).json()["data"]
+    assert listed == [{**row, "spent_month_micros": 0}], "in this month"
+
+
+async def test_invited_user_sets_a_password_with_the_link(service: Service, admin: dict[str, str]) -> None:
+    made = await ask(service, "POST", "/admin/users", admin, email="Ada@research.example", name="Ada")
+    ada = made.json()
+    assert made.status_code == 201 and ada["email_verified"] is True and ada["group"] == "research"
+    assert (await ask(service, "POST", "/admin/users", admin, email="ada@Research.example")).status_code == 409
+    unknown = await ask(service, "POST", "/admin/users", admin, email="bob@example.com", group="nobody")
+    assert unknown.status_code == 400 and unknown.json()["error"]["param"] == "group"
+    again = (await ask(service, "POST", f"/admin/users/{ada['id']}/reset-link", admin)).json()
+    assert await log_of(service, admin) == [
+        ("user.reset_link", {"email": "Ada@research.example"}),
+        ("user.invite", {"email": "Ada@research.example", "name": "Ada", "group": "auto"}),
+    ]
+    service.clocks.now += 72 * 3600 - 1
+    for url, status in ((ada["invite_url"], 400), (again["invite_url"], 204), (again["invite_url"], 400)):
+        address, token = url.split("#")
+        used = await ask(service, "POST", "/auth/password-reset/confirm", {}, token=token, password="a new password")
+        assert (address, used.status_code) == (f"{service.config.base_url}/password-reset", status)
+    sign_in = {"email": "ada@research.example", "password": "a new password"}
+    assert (await ask(service, "POST", "/auth/login", {}, **sign_in)).status_code == 200
+
+
+async def test_links_of_others_cannot_prevent_an_administrators_link(service: Service, admin: dict[str, str]) -> None:
+    bob = (await service.sign_up())["user"]["id"]
+    add = partial(links.add_link, by_mail=True, now_seconds=service.clocks.now)
+    for _ in range(20):
+        await service.state["db"].write(add, bob, "reset", links.new_link_token(verified=False))
+    assert (await ask(service, "POST", f"/admin/users/{bob}/reset-link", admin)).status_code == 201
+
+
+async def test_change_is_logged_once_and_only_if_it_changes_something(service: Service, admin: dict[str, str]) -> None:
+    bob = (await service.sign_up("bob@example.com"))["user"]["id"]
+    changes: list[dict[str, Any]] = [
+        {"name": "Bob", "admin": True},
+        {"group": "research"},
+        {"group": None, "status": "suspended"},
+        {"group": "auto", "status": "active", "admin": False},
+    ]
+    for change in changes * 2:
+        for _ in range(2):
+            changed = (await ask(service, "PATCH", f"/admin/users/{bob}", admin, **change)).json()
+            shown = {"name": "Bob", **change, **({"group": None} if change.get("group") == "auto" else {})}
+            assert {**changed, **shown} == changed == (await ask(service, "GET", f"/admin/users/{bob}", admin)).json()
+    expected = [*changes, {"admin": True}, *changes[1:]]
+    log = [
+        (action, {name: value for name, value in row.items() if name != "email"}) for action, row in await log_of(service, admin)
+    ]
+    assert log == [("user.change", change) for change in reversed(expected)]
+    for wrong in ({"group": "nobody"}, {"status": "deleted"}, {"admin": None}, {"name": 1}):
+        assert (await ask(service, "PATCH", f"/admin/users/{bob}", admin, **wrong)).status_code == 400
+
+
+@pytest.mark.parametrize("change", [{"admin": False}, {"status": "suspended"}, None])
+async def test_last_active_administrator_stays(service: Service, admin: dict[str, str], change: dict[str, Any] | None) -> None:
+    session = await service.sign_up()
+    me = (await ask(service, "GET", "/user/me", admin)).json()["id"]
+    bob, other = session["user"]["id"], bearer(session["access_token"])
+
+    async def end(account_id: str, headers: dict[str, str]) -> int:
+        path = f"/admin/users/{account_id}"
+        answer = await (
+            ask(service, "DELETE", path, headers) if change is None else ask(service, "PATCH", path, headers, **change)
+        )
+        assert answer.status_code in (200, 204, 404) or answer.json()["error"]["code"] in (
+            "last_admin",
+            "account_suspended",
+            "invalid_api_key",
+        )
+        return answer.status_code
+
+    assert await end(me, admin) == 409
+    assert (await ask(service, "DELETE", "/user/me", admin, password=PASSWORD)).status_code == 409
+    await ask(service, "PATCH", f"/admin/users/{bob}", admin, admin=True, status="suspended")
+    assert await end(me, admin) == 409, "a suspended administrator does not count"
+    await ask(service, "PATCH", f"/admin/users/{bob}", admin, status="active")
+    assert set(await asyncio.gather(end(me, other), end(bob, admin), end(bob, other), end(me, admin))) <= {
+        200,
+        204,
+        401,
+        403,
+        404,
+        409,
+    }
+    left = await service.state["db"].read(accounts.all_accounts)
+    assert sum(account.admin and account.suspended_at is None for account in left) == 1
+
+
+async def test_administrator_deletes_keys_and_accounts_of_others(service: Service, admin: dict[str, str]) -> None:
+    session = await service.sign_up("bob@example.com")
+    bob, headers = session["user"]["id"], bearer(session["access_token"])
+    keys = [await service.make_key(headers, f"key {number}") for number in range(4)]
+    path = f"/admin/users/{bob}/api-keys"
+    first = (await ask(service, "GET", f"{path}?limit=3", admin)).json()
+    rest = (await ask(service, "GET", f"{path}?after={first['data'][-1]['id']}", admin)).json()
+    fields = ("id", "key_prefix", "name", "created_at")
+    shown = [{name: row[name] for name in fields} for row in first["data"] + rest["data"]]
+    assert shown == [{name: key[name] for name in fields} for key in reversed(keys)] and first["has_more"] is True
+    assert not any(key["key"] in str(first) + str(rest) for key in keys)
+    for status in (204, 404):
+        assert (await ask(service, "DELETE", f"{path}/{keys[0]['id']}", admin)).status_code == status
+    assert (await ask(service, "GET", "/user/me", bearer(keys[0]["key"]))).status_code == 401
+    assert (await ask(service, "GET", "/user/me", bearer(keys[1]["key"]))).status_code == 200
+    assert (await ask(service, "DELETE", path, admin)).status_code == 204
+    assert (await ask(service, "GET", path, admin)).json()["data"] == []
+    assert (await ask(service, "DELETE", f"/admin/users/{bob}", admin)).status_code == 204
+    assert (await ask(service, "GET", "/user/me", headers)).status_code == 401
+    assert await log_of(service, admin) == [
+        ("user.delete", {}),
+        ("user.delete_keys", {}),
+        ("user.delete_key", {"key": keys[0]["id"]}),
+    ]
+    for method, target in (
+        ("GET", ""),
+        ("PATCH", ""),
+        ("DELETE", ""),
+        ("GET", "/api-keys"),
+        ("DELETE", "/api-keys"),
+        ("POST", "/reset-link"),
+    ):
+        body = {"name": "x"} if method == "PATCH" else {}
+        assert (await ask(service, method, f"/admin/users/{bob}{target}", admin, **body)).status_code == 404

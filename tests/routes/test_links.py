@@ -121,6 +121,16 @@ async def me(service: Service, session: dict[str, Any]) -> dict[str, Any]:
 # --- verification
 
 
+async def test_invitation_is_mailed_and_not_shown(service: Service, box: MailBox) -> None:
+    admin = await service.bearer()
+    made = (await service.client.post("/admin/users", json={"email": ADA}, headers=admin)).json()
+    await box.wait_for(2)
+    (number,) = [number for number, (_, recipients, _) in enumerate(box.messages) if recipients == [ADA]]
+    body = {"token": token_in(box, number, "password-reset"), "password": "a new password"}
+    assert made["invite_url"] is None
+    assert (await service.client.post(CONFIRM, json=body)).status_code == 204
+
+
 async def test_sign_up_mails_a_verification_link(service: Service, box: MailBox) -> None:
     session = await service.sign_up(ADA)
     assert session["user"]["email_verified"] is False

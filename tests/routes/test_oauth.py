@@ -609,7 +609,7 @@ async def test_identity_of_a_removed_provider_has_no_provider_name(config: Confi
 async def test_suspended_account_cannot_sign_in_with_a_provider(browser: Browser, provider: StandIn) -> None:
     session = await browser.sign_in(provider)
     fragment = await browser.arrive(provider)
-    await browser.service.state["db"].write(accounts.suspend, session["user"]["id"], 1.0)
+    await browser.service.state["db"].write(accounts.update_account, session["user"]["id"], {"suspended_at": 1.0})
     refused = await browser.change(fragment)
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "account_suspended")
     assert (await browser.arrive(provider))["error"] == "account_suspended"

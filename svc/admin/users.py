@@ -1,0 +1,173 @@
+"""Accounts as administrators see and change them: never with their content."""
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
+
+from svc import audit
+from svc.auth import accounts, links, tokens
+from svc.auth.emails import EMAIL
+from svc.db import Page, page
+from svc.errors import ApiError
+from svc.groups import AUTO, Groups
+from svc.ids import fields_as_json
+from svc.shapes import ABSENT, Absent, boolean, nullable, one_of, record, text
+
+LINK_SECONDS = 72 * 3600
+STATUS = one_of("active", "suspended")
+_KEY_FIELDS = "id key_prefix name created_at last_used_at spent_micros"
+_FIELDS = (
+    "id email email_verified name tier admin group status created_at last_seen_at balance_micros spent_month_micros "
+    "stored_bytes keys"
+)
+_FROM = "FROM accounts JOIN wallets ON wallets.account_id = accounts.id JOIN stored ON stored.account_id = accounts.id"
+_SELECT = f"""
+    SELECT accounts.id, email, email_verified_at IS NOT NULL AS email_verified, name, tier, admin, group_name AS "group",
+        iif(suspended_at IS NULL, 'active', 'suspended') AS status, accounts.created_at, last_seen_at, balance_micros,
+        (SELECT ifnull(sum(cost_micros), 0) FROM usage_days WHERE account_id = accounts.id AND day >= :first_day)
+            AS spent_month_micros,
+        stored.bytes AS stored_bytes, (SELECT count(*) FROM api_keys WHERE account_id = accounts.id) AS keys
+    {_FROM} WHERE deleting_at IS NULL
+"""  # noqa: S608 - our own words
+
+
+_GROUP = nullable(text(63)).about("A group of the catalog. Null: none. `auto`: the one that the verified address joins.")
+
+
+class Invitation(NamedTuple):
+    email: Annotated[str, EMAIL]
+    name: Annotated[str | None, accounts.PERSON_NAME] = None
+    group: Annotated[str | None, _GROUP] = AUTO
+
+
+class AdminChanges(NamedTuple):
+    name: Annotated[str | Absent | None, accounts.PERSON_NAME] = ABSENT
+    admin: Annotated[bool | Absent, boolean] = ABSENT
+    group: Annotated[str | Absent | None, _GROUP] = ABSENT
+    status: Annotated[str | Absent, STATUS.about("A suspended account is refused everywhere. Nothing is deleted.")] = ABSENT
+
+
+INVITATION = record("CreateUserRequest", Invitation, example={"email": "ada@example.com", "name": "Ada"})
+ADMIN_CHANGES = record("ChangeUserRequest", AdminChanges, "Missing fields do not change.", example={"status": "suspended"})
+
+
+class Filter(NamedTuple):
+    """`q` is a part of the address, the name or the id; `group` is "" for accounts without one. None does not filter."""
+
+    q: str | None = None
+    group: str | None = None
+    status: str | None = None
+
+
+def user_page(conn: sqlite3.Connection, first_day: str, limit: int, after: str | None, only: Filter) -> Page[dict[str, Any]]:
+    """Return up to `limit` accounts after the id `after`, newest first, with what they spent since `first_day`.
+
+    Raises ApiError `invalid_value` if `after` is no account.
+    """
+    place = conn.execute("SELECT rowid FROM accounts WHERE id = ? AND deleting_at IS NULL", (after,)).fetchone()
+    if after is not None and place is None:
+        raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
+    rows = conn.execute(
+        f"""
+        {_SELECT} AND (:q IS NULL OR instr(lower(email || ' ' || ifnull(name, '') || ' ' || accounts.id), lower(:q)))
+            AND (:group IS NULL OR ifnull(group_name, '') = :group)
+            AND (:status IS NULL OR (suspended_at IS NULL) = (:status = 'active'))
+            AND (:place IS NULL OR accounts.rowid < :place)
+        ORDER BY accounts.rowid DESC LIMIT :most
+        """,
+        {**only._asdict(), "first_day": first_day, "place": place and place[0], "most": limit + 1},
+    ).fetchall()
+    return Page([_as_json(row) for row in rows[:limit]], len(rows) > limit)
+
+
+def user(conn: sqlite3.Connection, account_id: str, first_day: str) -> dict[str, Any]:
+    """Return an account with what it spent since `first_day`. Raises ApiError `not_found`."""
+    row = conn.execute(f"{_SELECT} AND accounts.id = :id", {"id": account_id, "first_day": first_day}).fetchone()
+    if row is None:
+        raise accounts.no_account()
+    return _as_json(row)
+
+
+def _as_json(row: sqlite3.Row) -> dict[str, Any]:
+    found = fields_as_json(dict(row), _FIELDS)
+    return {**found, "email_verified": bool(row["email_verified"]), "admin": bool(row["admin"])}
+
+
+def invite(
+    tx: sqlite3.Connection,
+    actor: str,
+    new: Invitation,
+    groups: Groups | None,
+    token: str,
+    *,
+    by_mail: bool,
+    now_seconds: float,
+) -> str:
+    """Store an account whose address counts as verified, with a link to set its password; return its id.
+
+    Raises ApiError `email_taken`, `invalid_value` for an unknown group.
+    """
+    account_id = accounts.add_account(tx, new.email, new.name, None, now_seconds).id
+    accounts.verify_email(tx, account_id, now_seconds)
+    accounts.set_group(tx, account_id, new.group, groups)
+    audit.add(tx, now_seconds, actor, "user.invite", account_id, new._asdict())
+    links.add_link(tx, account_id, "reset", token, by_mail=by_mail, now_seconds=now_seconds, seconds=LINK_SECONDS)
+    return account_id
+
+
+def add_reset_link(
+    tx: sqlite3.Connection, actor: str, account_id: str, token: str, *, by_mail: bool, now_seconds: float, seconds: int
+) -> None:
+    """Store a link to set a password. Earlier ones end, so that many of them cannot prevent this one."""
+    audit.add(tx, now_seconds, actor, "user.reset_link", account_id)
+    links.end_links(tx, account_id, "reset")
+    if not links.add_link(tx, account_id, "reset", token, by_mail=by_mail, now_seconds=now_seconds, seconds=seconds):
+        raise ApiError("rate_limit_exceeded", "This account has too many valid links.", retry_after_seconds=3599)
+
+
+def change_user(
+    tx: sqlite3.Connection,
+    actor: str,
+    account_id: str,
+    changes: Mapping[str, Any],
+    groups: Groups | None,
+    now_seconds: float,
+) -> None:
+    """Set `name`, `admin`, `group` and `status` of an account.
+
+    Raises ApiError `not_found`, `invalid_value` for an unknown group, `last_admin` unless the operator does it.
+    """
+    account = accounts.existing_account(tx, account_id)
+    group = account.group if account.group_chosen else AUTO
+    before = {"name": account.name, "admin": account.admin, "group": group, "status": account.status}
+    changes = {name: value for name, value in changes.items() if before[name] != value}
+    if not changes:
+        return
+    if actor != audit.OPERATOR and (changes.get("admin") is False or changes.get("status") == "suspended"):
+        accounts.check_admin_remains(tx, account_id)
+    columns: dict[str, Any] = {name: changes[name] for name in ("name", "admin") if name in changes}
+    if "status" in changes:
+        columns["suspended_at"] = now_seconds if changes["status"] == "suspended" else None
+    accounts.update_account(tx, account_id, columns)
+    if "group" in changes:
+        accounts.set_group(tx, account_id, changes["group"], groups)
+    audit.add(tx, now_seconds, actor, "user.change", account_id, changes)
+
+
+def key_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[dict[str, Any]]:
+    """Return a page of the account's API keys, newest first. Raises ApiError `not_found`."""
+    accounts.existing_account(conn, account_id)
+    return page(conn, "api_keys", account_id, limit, after).of(lambda row: fields_as_json(dict(row), _KEY_FIELDS))
+
+
+def delete_key(tx: sqlite3.Connection, actor: str, account_id: str, key_id: str, now_seconds: float) -> bool:
+    """Delete a key of the account; return False if it has no such key."""
+    deleted = tokens.delete_key(tx, account_id, key_id)
+    if deleted:
+        audit.add(tx, now_seconds, actor, "user.delete_key", account_id, {"key": key_id})
+    return deleted
+
+
+def begin_deletion_of_keys(tx: sqlite3.Connection, actor: str, account_id: str, now_seconds: float) -> None:
+    """Note in the log that all keys of an account are deleted. Raises ApiError `not_found`."""
+    audit.add(tx, now_seconds, actor, "user.delete_keys", accounts.existing_account(tx, account_id).id)
