@@ -91,8 +91,20 @@ def newest_places(
 
     The result is incomplete if the budget of the read is spent.
     """
+    unlike = "SELECT 1 FROM word_purges WHERE account_id = ?1 UNION ALL SELECT 1 FROM branches WHERE account_id = ?1 LIMIT 1"
+    all_live = conn.execute(unlike, (account_id,)).fetchone() is None
+    read = most
+    while True:
+        places = _newest(conn, account_id, [mark + word for word in words], read, beginning)
+        live = set(places) if all_live else _live(conn, account_id, mark, places)
+        if len(live) >= most or len(places) < read or spent():
+            return [place for place in places if place in live][:most]
+        read += 2 * (read - len(live))  # deleted or replaced texts displaced others
+
+
+def _newest(conn: sqlite3.Connection, account_id: str, words: Collection[str], most: int, beginning: bool) -> list[int]:
     found: set[str] = set()
-    asked = sorted(mark + word for word in words)
+    asked = sorted(words)
     for key, text in conn.execute("SELECT place, words FROM fresh_words WHERE account_id = ?", (account_id,)):
         if any((f"\n{word}" if beginning else f"\n{word}\n") in text for word in asked):
             found.add(key[-_DIGITS:])
@@ -100,14 +112,7 @@ def newest_places(
         found.update((_places_beginning if beginning else _places_of)(conn, account_id, word, most))
         if spent():
             break
-    places = [int(digits, 16) for digits in sorted(found, reverse=True)[:most]]
-    unlike = "SELECT 1 FROM word_purges WHERE account_id = ?1 UNION ALL SELECT 1 FROM branches WHERE account_id = ?1 LIMIT 1"
-    if conn.execute(unlike, (account_id,)).fetchone() is None:
-        return places
-    live = _live(conn, account_id, mark, places)
-    if len(live) < most and len(places) == most and not spent():  # deleted or replaced texts displaced others
-        return newest_places(conn, account_id, mark, words, 4 * most, beginning=beginning)[:most]
-    return [place for place in places if place in live]
+    return [int(digits, 16) for digits in sorted(found, reverse=True)[:most]]
 
 
 def words_beginning(

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import re
+import sqlite3
 import zipfile
 from dataclasses import dataclass
 from functools import partial
@@ -142,6 +143,25 @@ async def test_search_and_memory_follow_a_switch(talk: Talk) -> None:
     await talk.ask("My zebra is called Zelda.", zora)
     await talk.switch(zora)
     assert await talk.found("zora") == [talk.id] and await talk.found("zelda") == []
+
+
+async def test_replaced_messages_do_not_displace_others(talk: Talk) -> None:
+    await talk.ask("My zebra is called Zora.")
+    newest = (await talk.messages())[-1]
+
+    def replace_often(tx: sqlite3.Connection) -> None:
+        (account_id,) = tx.execute("SELECT account_id FROM conversations").fetchone()
+        for number in range(400):
+            text = "The last one" if number == 399 else f"zebra {number}"
+            add = partial(history.add_message, tx, account_id, conversation_id=talk.id, role="assistant", now_seconds=1)
+            add(content=text, replaces=newest["id"])
+
+    await talk.service.state["db"].write(replace_often)
+    assert len((await talk.messages())[-1]["versions"]) == 401
+    other = Talk(talk.service, talk.headers)
+    await other.ask("What is the zebra called?")
+    (passage,) = (await other.messages())[-1]["answer"]["memory"]
+    assert passage["text"] == "My zebra is called Zora."
 
 
 async def test_conversation_with_versions_is_deleted_whole(talk: Talk) -> None:
