@@ -147,13 +147,15 @@ def change_conversation(
     """Set the checked fields and return the conversation. Only a new title or project counts as use.
 
     `current_message_id` shows the branch of that message. Raises ApiError `not_found`, with the param `project_id` or
-    `current_message_id` for these.
+    `current_message_id` for these, and `already_active` if another branch cannot be shown during an answer.
     """
     before = conversation_by_id(tx, account_id, conversation_id)
     if not changes:
         return before
     if "current_message_id" in changes:
         current = history.message_by_id(tx, account_id, conversation_id, changes["current_message_id"], "current_message_id")
+        if before.answering:
+            raise history.already_answering()
         versions.show(tx, account_id, conversation_id, current.number, current.branch)
     updated_at = before.updated_at if changes.keys().isdisjoint(("title", "project_id")) else now_seconds
     values = {**before._asdict(), **changes, "updated_at": updated_at}

@@ -84,7 +84,11 @@ async def show_conversation(request: Request, caller: Caller) -> Response:
     examples={"title": {"title": "Trains to Zürich"}, "version": {"current_message_id": "msg_01m3250v3vn4qvxnatpwzmywwn"}},
     parameters=[_CONVERSATION],
     answers={200: Answer("The changed conversation.", CONVERSATION)},
-    errors=[PROJECT_NOT_FOUND, Refusal("not_found", "There is no such message in this conversation.", "current_message_id")],
+    errors=[
+        PROJECT_NOT_FOUND,
+        Refusal("not_found", "There is no such message in this conversation.", "current_message_id"),
+        Refusal("already_active", when="`current_message_id` is sent while the conversation is being answered."),
+    ],
 )
 async def change_conversation(request: Request, caller: Caller, body: ConversationFields) -> Response:
     state, conversation_id = request.state, request.path_params["conversation_id"]

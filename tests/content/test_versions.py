@@ -1,10 +1,12 @@
 """A replaced message is kept as a version. Lists, search and memory use the current branch, everything else all versions."""
 
+import asyncio
 import contextlib
 import io
 import json
 import re
 import sqlite3
+import time
 import zipfile
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from svc.content import history, versions
+from svc.content import conversations, history, versions
 from svc.schema import connect, newest_schema
 from tests.conftest import Service
 from tests.support.databases import prepare
@@ -32,13 +34,14 @@ class Talk:
     service: Service
     headers: dict[str, str]
     id: str = ""
+    page: int = 100
 
-    async def ask(self, text: str, replaces: str | None = None) -> httpx.Response:
+    async def ask(self, text: str, replaces: str | None = None, model: str = "echo", status: int = 200) -> httpx.Response:
         headers = {**self.headers, **({CONVERSATION: self.id} if self.id else {}), **({REPLACES: replaces} if replaces else {})}
-        body = {"model": "builtin/echo", "messages": [{"role": "user", "content": text}]}
+        body = {"model": f"builtin/{model}", "messages": [{"role": "user", "content": text}]}
         answer = await self.service.client.post("/v1/chat/completions", json=body, headers=headers)
-        assert answer.status_code == 200, answer.text
-        self.id = answer.headers[CONVERSATION]
+        assert answer.status_code == status, answer.text
+        self.id = answer.headers.get(CONVERSATION, self.id)
         return answer
 
     async def get(self, path: str, **query: Any) -> Any:
@@ -51,7 +54,7 @@ class Talk:
         listed: list[dict[str, Any]] = []
         after: dict[str, str] = {}
         while True:
-            page = await self.get(f"/conversations/{self.id}/messages", limit=7, **after)
+            page = await self.get(f"/conversations/{self.id}/messages", limit=self.page, **after)
             listed += page["data"]
             if not page["has_more"]:
                 return listed[::-1]
@@ -137,6 +140,32 @@ async def test_only_a_message_of_the_conversation_becomes_current(talk: Talk) ->
     assert made.status_code == 201
 
 
+async def test_branch_is_not_switched_during_an_answer(talk: Talk) -> None:
+    first = (await talk.messages())[0]["id"]
+    answer = asyncio.create_task(talk.ask("wait 300\nsay done", model="script"))
+    while not (await talk.get(f"/conversations/{talk.id}"))["answering"]:
+        await asyncio.sleep(0.01)
+    refused = await talk.switch(first)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "already_active")
+    assert (await talk.switch("msg_none")).status_code == 404
+    await answer
+    assert (await talk.switch(first)).status_code == 200 and (await talk.texts()).endswith("done")
+
+
+async def test_failed_answer_is_a_version_and_the_earlier_one_can_be_shown_again(talk: Talk) -> None:
+    before = await talk.messages()
+    await talk.ask("fail 500 broken", before[5]["id"], model="script", status=502)
+    assert [one["status"] for one in await talk.messages()] == ["complete"] * 5 + ["failed"]
+    assert (await talk.switch(before[5]["id"])).status_code == 200
+    assert [one["id"] for one in await talk.messages()] == [one["id"] for one in before]
+
+
+async def test_refused_question_adds_no_version(talk: Talk) -> None:
+    before = await talk.messages()
+    await talk.ask("paid", before[5]["id"], model="assistant-paid", status=402)
+    assert await talk.messages() == before
+
+
 async def test_search_and_memory_follow_a_switch(talk: Talk) -> None:
     await talk.ask("My zebra is called Zora.")
     zora = (await talk.messages())[6]["id"]
@@ -145,23 +174,46 @@ async def test_search_and_memory_follow_a_switch(talk: Talk) -> None:
     assert await talk.found("zora") == [talk.id] and await talk.found("zelda") == []
 
 
+def nested_versions(tx: sqlite3.Connection, conversation_id: str, count: int, text: str) -> None:
+    """Replace the newest message, and then each new version's successor."""
+    (account_id,) = tx.execute("SELECT account_id FROM conversations").fetchone()
+    add = partial(history.add_message, tx, account_id, conversation_id=conversation_id, role="assistant", now_seconds=1)
+    (newest,) = history.messages_page(tx, account_id, conversation_id, 1, None).items
+    for _ in range(count):
+        add(content=text, replaces=newest.id)
+        newest = add(content=text)
+
+
+async def test_conversation_has_at_most_1000_versions_and_is_switched_in_8_ms(talk: Talk) -> None:
+    db, (first, *_, newest) = talk.service.state["db"], await talk.messages()
+    await db.write(nested_versions, talk.id, 1_000, "deep")
+    before = await talk.messages()
+    refused = await talk.ask("one more", first["id"], status=413)
+    assert refused.json()["error"]["code"] == "quota_exceeded" and "1,000" in refused.json()["error"]["message"]
+    assert await talk.messages() == before and len(before) == 1006
+    await talk.ask("one more")
+
+    def switch(tx: sqlite3.Connection, message_id: str) -> float:
+        began = time.thread_time()
+        account_id = tx.execute("SELECT account_id FROM conversations").fetchone()[0]
+        conversations.change_conversation(tx, account_id, talk.id, {"current_message_id": message_id}, 1)
+        return time.thread_time() - began
+
+    durations = [await db.write(switch, message["id"]) for message in (newest, first) * 4]
+    assert min(durations[::2]) < 0.008 and min(durations[1::2]) < 0.008, durations
+    assert len(await talk.messages()) == 1008
+
+
 async def test_replaced_messages_do_not_displace_others(talk: Talk) -> None:
     await talk.ask("My zebra is called Zora.")
-    newest = (await talk.messages())[-1]
-
-    def replace_often(tx: sqlite3.Connection) -> None:
-        (account_id,) = tx.execute("SELECT account_id FROM conversations").fetchone()
-        for number in range(400):
-            text = "The last one" if number == 399 else f"zebra {number}"
-            add = partial(history.add_message, tx, account_id, conversation_id=talk.id, role="assistant", now_seconds=1)
-            add(content=text, replaces=newest["id"])
-
-    await talk.service.state["db"].write(replace_often)
-    assert len((await talk.messages())[-1]["versions"]) == 401
+    newest = (await talk.messages())[-1]["id"]
+    await talk.ask("Nothing of that kind.")
+    await talk.service.state["db"].write(nested_versions, talk.id, 400, "zebra")
+    assert (await talk.switch(newest)).status_code == 200
+    await talk.ask("Nothing at all.", (await talk.messages())[8]["id"])
     other = Talk(talk.service, talk.headers)
     await other.ask("What is the zebra called?")
-    (passage,) = (await other.messages())[-1]["answer"]["memory"]
-    assert passage["text"] == "My zebra is called Zora."
+    assert [passage["text"] for passage in (await other.messages())[-1]["answer"]["memory"]] == ["My zebra is called Zora."]
 
 
 async def test_conversation_with_versions_is_deleted_whole(talk: Talk) -> None:
@@ -265,7 +317,7 @@ STEPS = st.tuples(st.sampled_from(["ask", "ask", "edit", "regenerate", "switch",
 @given(steps=st.lists(STEPS, min_size=3, max_size=20))
 async def test_any_order_of_requests_is_like_in_a_tree(service: Service, steps: list[tuple[str, int]]) -> None:
     headers = await service.bearer()
-    talk, tree, count = Talk(service, headers, await new_conversation(service, headers)), Tree(), 0
+    talk, tree, count = Talk(service, headers, await new_conversation(service, headers), page=7), Tree(), 0
     for step, choice in steps:
         role = {"edit": "user", "regenerate": "assistant"}.get(step, "")
         named = [node for node in tree.nodes if role in (node.role, "")]
