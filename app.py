@@ -25,6 +25,7 @@ from svc.auth.passwords import Passwords
 from svc.auth.tokens import mark_keys_used
 from svc.billing import wallet
 from svc.billing.usage import UsageCounter
+from svc.builtin.documents import Documents
 from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice
 from svc.config import Config, from_environ
@@ -59,6 +60,7 @@ from svc.routes import (
     responses,
     service,
     support,
+    texts,
     user,
 )
 from svc.routes.checkout import from_our_page, in_html, recognised
@@ -145,6 +147,7 @@ ROUTES = [
     ("DELETE", "/artifacts/{artifact_id}", signed_in(artifacts.delete_artifact)),
     ("GET", "/artifacts/{artifact_id}/content", linked(signed_in(artifacts.show_content))),
     ("PUT", "/artifacts/{artifact_id}/content", signed_in(artifacts.replace_content)),
+    ("GET", "/artifacts/{artifact_id}/text", signed_in(texts.show_text)),
     ("GET", "/conversations", signed_in(conversations.list_conversations)),
     ("POST", "/conversations", signed_in(conversations.create_conversation)),
     ("GET", "/conversations/{conversation_id}", signed_in(conversations.show_conversation)),
@@ -269,8 +272,9 @@ async def _start_work(
     offload = stack.enter_context(contextlib.closing(Offload()))
     passwords = stack.enter_context(contextlib.closing(Passwords(config.argon2_memory_kib, config.argon2_time_cost)))
     painter, speaker = ProcessPool("svc.builtin.painter.paint"), ProcessPool("svc.builtin.speak")
-    stack.push_async_callback(painter.close)
-    stack.push_async_callback(speaker.close)
+    reader = ProcessPool("svc.builtin.pdf", waiting=32, seconds=30.0)
+    for pool in (painter, speaker, reader):
+        stack.push_async_callback(pool.close)
     engines = Engines(outside.catalog, outside.outbound, outside.guarded, db, usage, config.clock, ground.metrics)
     key_box = KeyBox(folder.derive("byok"))
     capture_library_logs(stack.enter_context(ground.log))
@@ -299,7 +303,8 @@ async def _start_work(
         bodies=ground.bodies,
         offload=offload,
         long_answers=long_answer_slots(),
-        process_pools={"pictures": painter, "speech": speaker},
+        documents=Documents(reader),
+        process_pools={"pictures": painter, "speech": speaker, "documents": reader},
         log=ground.log,
         metrics=ground.metrics,
         interface=cache(lambda: orjson.dumps(service.document(ROUTES, config.base_url))),

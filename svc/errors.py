@@ -61,6 +61,7 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "PAYLOAD_TOO_LARGE": (413, "invalid_request_error", "The request is too large. Send less."),
     "unsupported_media_type": (415, "invalid_request_error", "Send 'Content-Type: application/json' in UTF-8."),
     "misdirected_request": (421, "invalid_request_error", "This server does not serve that host name."),
+    "no_text": (422, "invalid_request_error", "This file has no text."),
     "rate_limit_exceeded": (429, "rate_limit_error", "Too many requests. Wait and try again."),
     "headers_too_large": (431, "invalid_request_error", "The request's header section is too large."),
     "internal_error": (500, "api_error", "An internal error occurred. It was logged under the request id."),

@@ -12,8 +12,8 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 LOCKS = {
-    "svc/requirements.lock": PROJECT["dependencies"] + EXTRAS["voice"],
-    "tests/requirements.lock": PROJECT["dependencies"] + EXTRAS["voice"] + EXTRAS["test"],
+    "svc/requirements.lock": PROJECT["dependencies"] + EXTRAS["voice"] + EXTRAS["documents"],
+    "tests/requirements.lock": PROJECT["dependencies"] + EXTRAS["voice"] + EXTRAS["documents"] + EXTRAS["test"],
     "tests/clients/requirements.lock": (ROOT / "tests/clients/requirements.in").read_text().split(),
 }
 

@@ -61,7 +61,7 @@ class FairSemaphore:
     async def slot(self, account_id: str) -> AsyncIterator[None]:
         """Hold a slot during the block. Raises ApiError `overloaded`."""
         if len(self._waiting) >= self._most_waiting:
-            message = "Too many pictures or speeches are being made. Try again in a few seconds."
+            message = "Too many pictures, speeches or documents wait for the server. Try again in a few seconds."
             raise ApiError("overloaded", message, retry_after_seconds=_RETRY_SECONDS)
         waiter = (account_id, asyncio.get_running_loop().create_future())
         self._waiting.append(waiter)

@@ -19,6 +19,7 @@ _TITLES = {
     "svc_body_bytes": "bytes of large bodies",
     "svc_workers_pictures": "painters",
     "svc_workers_speech": "speakers",
+    "svc_workers_documents": "readers of documents",
 }
 
 

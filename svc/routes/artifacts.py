@@ -28,7 +28,7 @@ from svc.shapes import given, one_of, string
 
 describes = Section("Artifacts").describes
 _NO_CONTENT = Refusal("missing_field", "content (text) or content_base64 is required.", "content")
-_ARTIFACT = item_id("artifact_id", "artifact", "art")
+ARTIFACT_ID = item_id("artifact_id", "artifact", "art")
 _TOO_LARGE = Refusal("PAYLOAD_TOO_LARGE", when="The content is over 32 MiB, or the account has 10,000 artifacts.")
 _FILE = string.about("The file, of any type.", format="binary")
 _ANY_FILE = {"application/octet-stream": Content(_FILE), "*/*": Content(_FILE)}
@@ -121,7 +121,7 @@ async def list_artifacts(request: Request, caller: Caller) -> Response:
     return listing(page, partial(_as_json, request.state))
 
 
-@describes("getArtifact", "Show an artifact", parameters=[_ARTIFACT], answers={200: Answer("The artifact.", ARTIFACT)})
+@describes("getArtifact", "Show an artifact", parameters=[ARTIFACT_ID], answers={200: Answer("The artifact.", ARTIFACT)})
 async def show_artifact(request: Request, caller: Caller) -> Response:
     artifact = await request.state.db.read(artifacts.artifact_by_id, caller.id, request.path_params["artifact_id"])
     return reply(_as_json(request.state, artifact))
@@ -131,7 +131,7 @@ async def show_artifact(request: Request, caller: Caller) -> Response:
     "updateArtifact",
     "Change an artifact",
     body=artifacts.ARTIFACT_CHANGES,
-    parameters=[_ARTIFACT],
+    parameters=[ARTIFACT_ID],
     answers={200: Answer("The changed artifact.", ARTIFACT)},
     errors=[PROJECT_NOT_FOUND],
 )
@@ -141,7 +141,7 @@ async def change_artifact(request: Request, caller: Caller, body: ArtifactChange
     return reply(_as_json(state, artifact))
 
 
-@describes("deleteArtifact", "Delete an artifact", parameters=[_ARTIFACT], answers={204: Answer("The artifact is deleted.")})
+@describes("deleteArtifact", "Delete an artifact", parameters=[ARTIFACT_ID], answers={204: Answer("The artifact is deleted.")})
 async def delete_artifact(request: Request, caller: Caller) -> Response:
     await request.state.db.write_as("alone", artifacts.delete_artifact, caller.id, request.path_params["artifact_id"])
     return no_content()
@@ -152,7 +152,7 @@ async def delete_artifact(request: Request, caller: Caller) -> Response:
     "Replace the content",
     "The body is the new content, at most 32 MiB. `Content-Type` sets the type; without it the type does not change.",
     body=Body(_FILE, most_bytes=CONTENT_BYTES, media_type="application/octet-stream"),
-    parameters=[_ARTIFACT],
+    parameters=[ARTIFACT_ID],
     answers={200: Answer("The changed artifact.", ARTIFACT)},
     errors=[
         Refusal(
@@ -187,7 +187,7 @@ async def replace_content(request: Request, caller: Caller) -> Response:
     "Download the content",
     "Supports one `Range` and conditional requests.",
     parameters=[
-        _ARTIFACT,
+        ARTIFACT_ID,
         parameter("Range", "header", "One range of bytes.", string, "bytes=0-4"),
         parameter("If-None-Match", "header", "The etag of the caller's copy.", string),
     ],
@@ -229,7 +229,7 @@ async def show_content(request: Request, caller: Caller) -> Response:
         headers["content-length"] = str(end - start)
         if asked:
             headers["content-range"] = f"bytes {start}-{end - 1}/{artifact.size}"
-        chunks = _chunks(db, caller.id, artifact, start, end)
+        chunks = content_chunks(db, caller.id, artifact, start, end)
         try:
             # Before the head is sent, so that only the replacement of a longer content can cut the answer.
             first = await anext(chunks, b"")
@@ -296,7 +296,7 @@ def _range(request: Request, etag: str, size: int) -> tuple[int, int] | None:
     return start, end
 
 
-async def _chunks(db: Database, account_id: str, artifact: Artifact, start: int, end: int) -> AsyncGenerator[bytes, None]:
+async def content_chunks(db: Database, account_id: str, artifact: Artifact, start: int, end: int) -> AsyncGenerator[bytes, None]:
     for number in range(start // CHUNK_BYTES, -(-end // CHUNK_BYTES)):
         chunk = await db.read(contents.content_chunk, account_id, artifact.id, artifact.sha256, number)
         begin = number * CHUNK_BYTES

@@ -87,7 +87,7 @@ async def create_image(request: Request, caller: Caller, body: dict[str, Any]) -
             held.enter_context(state.media.limits(model).images.taken(caller.id))
             file = held.enter_context(state.media.spool())
             await _write_images(state, caller, call, wanted.prompt, file, kept if as_url else None)
-        return _from_file(file, {"content-type": "application/json", **_cost(call)}, held.pop_all())
+        return from_file(file, {"content-type": "application/json", **_cost(call)}, held.pop_all())
 
 
 def _image_request(body: dict[str, Any]) -> ImageRequest:
@@ -231,7 +231,7 @@ async def _speech(
         }
         if format_field == "response_format" and body.get("stream_format") == "sse":
             return _Holding(_as_events(request, caller, call, file, headers), held.pop_all())
-        return _from_file(file, {"content-type": call.content_type, **headers}, held.pop_all())
+        return from_file(file, {"content-type": call.content_type, **headers}, held.pop_all())
 
 
 async def _speech_request(
@@ -304,7 +304,7 @@ class _Holding(Response):
             await self._answer(scope, receive, send)
 
 
-def _from_file(file: BinaryIO, headers: dict[str, str], held: contextlib.ExitStack) -> Response:
+def from_file(file: BinaryIO, headers: dict[str, str], held: contextlib.ExitStack) -> Response:
     size = os.fstat(file.fileno()).st_size
     headers = {**headers, "content-length": str(size), "cache-control": "no-store"}
     return _Holding(StreamingResponse(_chunks(file), headers=headers), held)

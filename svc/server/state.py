@@ -11,6 +11,7 @@ from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
 from svc.auth.passwords import Passwords
 from svc.billing.payments import Payments
+from svc.builtin.documents import Documents
 from svc.builtin.processes import ProcessPool
 from svc.config import Config
 from svc.db import Database
@@ -29,6 +30,8 @@ from svc.server.offload import Offload
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import Drain, Interrupt
 from svc.write_buffer import WriteBuffer
+
+_MANY_TEXTS = ("overloaded", "Too many texts are being read. Try again in a few seconds.", 5)
 
 
 class OpenRun(NamedTuple):
@@ -67,6 +70,7 @@ class State(Mapping[str, Any]):
     bodies: BodyBudget
     offload: Offload
     long_answers: Slots
+    documents: Documents
     process_pools: Mapping[str, ProcessPool]
     log: Log
     metrics: Metrics
@@ -75,6 +79,7 @@ class State(Mapping[str, Any]):
     open_runs: dict[str, OpenRun] = field(default_factory=dict)
     open_answers: dict[str, SessionAnswer] = field(default_factory=dict)  # by the ids of their conversations
     item_memory: ItemMemory = field(default_factory=ItemMemory)
+    open_texts: Slots = field(default_factory=lambda: Slots(4, 32, _MANY_TEXTS))
 
     def __getitem__(self, name: str) -> Any:
         if name == "service":
