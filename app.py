@@ -32,6 +32,7 @@ from svc.config import Config, from_environ
 from svc.content import contents, fulltext, history
 from svc.db import Database, open_database
 from svc.deletion.account import deletions_watched
+from svc.deletion.retention import old_deleted
 from svc.errors import ApiError, StartError
 from svc.inference.media_engines import MediaEngines
 from svc.inference.models import Models
@@ -280,6 +281,7 @@ async def _start_work(
     capture_library_logs(stack.enter_context(ground.log))
     outside.catalog.start()
     await stack.enter_async_context(deletions_watched(db, ground.drain))
+    await stack.enter_async_context(old_deleted(db, config))
     if outside.payments.mode == "sandbox" and not config.local_posture:
         ground.log("payments", level="warning", message="SVC_PAYMENTS=sandbox: anyone who signs in can add test money")
     state = State(

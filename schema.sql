@@ -214,6 +214,7 @@ CREATE TABLE artifacts (
 
 CREATE INDEX artifacts_by_account ON artifacts (account_id);
 CREATE INDEX artifacts_by_project ON artifacts (account_id, project_id);
+CREATE INDEX artifacts_by_age ON artifacts (updated_at);
 CREATE INDEX artifacts_by_run ON artifacts (account_id, run_id) WHERE run_id IS NOT NULL;
 
 -- A content is deleted with its artifact, and when it is replaced.
@@ -276,12 +277,19 @@ CREATE TABLE runs (
 
 CREATE INDEX runs_by_account ON runs (account_id); -- in order of insertion, as in lists
 CREATE INDEX runs_by_project ON runs (account_id, project_id) WHERE project_id IS NOT NULL;
+CREATE INDEX runs_by_age ON runs (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX runs_open ON runs (status) WHERE status = 'running';
 
 -- A run remains after its project.
 CREATE TRIGGER projects_leave_their_runs BEFORE DELETE ON projects
 BEGIN
     UPDATE runs SET project_id = NULL WHERE account_id = OLD.account_id AND project_id = OLD.id;
+END;
+
+-- An artifact remains after its run.
+CREATE TRIGGER runs_leave_their_artifacts BEFORE DELETE ON runs
+BEGIN
+    UPDATE artifacts SET run_id = NULL WHERE account_id = OLD.account_id AND run_id = OLD.id;
 END;
 
 -- A run ends once.
@@ -313,6 +321,7 @@ CREATE TABLE conversations (
 
 CREATE INDEX conversations_by_project ON conversations (account_id, project_id, id);
 CREATE INDEX conversations_by_number ON conversations (account_id, number);
+CREATE INDEX conversations_by_age ON conversations (updated_at);
 CREATE INDEX conversations_by_use ON conversations (account_id, pinned, updated_at, number); -- pinned, most recently used first
 
 -- A conversation remains after its project.
@@ -342,6 +351,7 @@ CREATE TABLE messages (
 ) STRICT;
 
 CREATE INDEX messages_by_conversation ON messages (account_id, conversation_id, number);
+CREATE INDEX messages_by_run ON messages (account_id, run_id) WHERE run_id IS NOT NULL;
 CREATE INDEX messages_by_number ON messages (account_id, number);
 CREATE INDEX messages_in_progress ON messages (status) WHERE status = 'in_progress';
 

@@ -64,6 +64,9 @@ class Config:
     signups_per_hour: int = 10
     resets_per_hour: int = 3
     account_bytes: int = 1024**3
+    keep_conversations_days: int | None = None  # this and the next two: None for ever
+    keep_runs_days: int | None = None
+    keep_files_days: int | None = None
     cors_origins: tuple[str, ...] = ("*",)
     connections: int = 4096
     connections_per_address: int = 1024
@@ -349,6 +352,7 @@ def _mail_server(text: str) -> MailServer:
 
 _COUNT = _integer(1, 65535, "must be an integer from 1 to 65535")
 _PER_ADDRESS = _integer(1, 100_000, "must be an integer from 1 to 100000")
+_DAYS = _integer(1, 36_500, "must be an integer from 1 to 36500, or empty to keep everything")
 _PATH = _checked(lambda text: Path(text).expanduser(), "must not use the home folder of an unknown user")
 _SECRET = _matching("[!-~]+", "must be printable ASCII without spaces")
 _SWITCH = _checked(_switch, "must be 0 or 1")
@@ -370,6 +374,9 @@ SETTINGS: dict[str, Callable[[str], object]] = {
     "SVC_SIGNUPS_PER_HOUR": _PER_ADDRESS,
     "SVC_RESETS_PER_HOUR": _PER_ADDRESS,
     "SVC_ACCOUNT_BYTES": _integer(1024**2, 10**15, "must be an integer of 1048576 or more"),
+    "SVC_KEEP_CONVERSATIONS_DAYS": _DAYS,
+    "SVC_KEEP_RUNS_DAYS": _DAYS,
+    "SVC_KEEP_FILES_DAYS": _DAYS,
     "SVC_CORS_ORIGINS": _checked(_origins, "must be * or a comma-separated list of origins such as https://app.example"),
     "SVC_CONNECTIONS": _COUNT,
     "SVC_CONNECTIONS_PER_ADDRESS": _COUNT,

@@ -3,7 +3,7 @@
 import contextlib
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 _SOME_SECONDS = 0.005
 _OVERWRITTEN_BYTES = 1_000_000
@@ -17,6 +17,15 @@ def without_overwriting(tx: sqlite3.Connection) -> Iterator[None]:
         yield
     finally:
         tx.execute("PRAGMA secure_delete = ON")
+
+
+def for_some_time(delete_one: Callable[[], bool]) -> bool:
+    """Call `delete_one` for 5 ms, or until it finds nothing and returns False. Return whether there may be more."""
+    ends = time.monotonic() + _SOME_SECONDS
+    while delete_one():
+        if time.monotonic() > ends:
+            return True
+    return False
 
 
 def run_some(tx: sqlite3.Connection, statement: str, account_id: str, *more: str, at_once: int = 64) -> bool:

@@ -94,6 +94,9 @@ WRONG = {
     "SVC_ACCOUNT_BYTES": ["0", "1048575", "1e9", "1 GiB", "-1", "9999999999999999"],
     "SVC_CONNECTIONS": ["0", "-1", "65536", "1e3", "99999999999999999999", "many"],
     "SVC_CONNECTIONS_PER_ADDRESS": ["0", "1.5", "65536"],
+    "SVC_KEEP_CONVERSATIONS_DAYS": ["0", "-1", "36501", "30 days"],
+    "SVC_KEEP_RUNS_DAYS": ["0", "1.5"],
+    "SVC_KEEP_FILES_DAYS": ["0", "for ever"],
     "SVC_CORS_ORIGINS": [
         "a.example",
         "ftp://a.example",

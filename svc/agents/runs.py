@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import orjson
 
 from svc import json_text, quota
+from svc.content import history
 from svc.content.projects import missing_owner
 from svc.db import Page, page, row_by_id
 from svc.ids import fields_as_json
-from svc.slices import delete_row, run_some
+from svc.slices import delete_row, for_some_time, run_some
 
 GOAL_LENGTH = 1_000_000
 EVENTS_BYTES = 256 * 1024  # of the events that are kept, besides the last one
@@ -144,6 +145,19 @@ def detach_from_project(tx: sqlite3.Connection, account_id: str, project_id: str
     return run_some(tx, f"UPDATE runs SET project_id = NULL WHERE rowid IN ({filed})", account_id, project_id, at_once=1)  # noqa: S608
 
 
+def delete_old(tx: sqlite3.Connection, ended_before: float) -> bool:
+    """Delete runs of all accounts that ended before (Unix seconds), with their messages; return whether there are more."""
+
+    def delete_one() -> bool:
+        query = "SELECT account_id, id, rowid FROM runs WHERE finished_at < ? ORDER BY finished_at LIMIT 1"
+        row = tx.execute(query, (ended_before,)).fetchone()
+        if row is not None and not history.delete_messages_of_run(tx, row["account_id"], row["id"]):
+            _delete(tx, row["account_id"], row["rowid"])
+        return row is not None
+
+    return for_some_time(delete_one)
+
+
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Delete ended runs of an account that is being deleted, for 5 ms; return whether there are more."""
     ends = time.monotonic() + _SLICE_SECONDS
@@ -151,8 +165,11 @@ def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
         "SELECT rowid FROM runs WHERE account_id = ? AND status <> 'running' LIMIT ?", (account_id, _SLICE_ROWS)
     ).fetchall()
     for row in ended:
-        statement = "DELETE FROM runs WHERE account_id = ? AND rowid = ?"
-        gone = delete_row(tx, statement, account_id, row[0], table="runs", texts=["goal", "output", "error", "events"])
-        if not gone or time.monotonic() > ends:
+        if not _delete(tx, account_id, row[0]) or time.monotonic() > ends:
             return True
     return len(ended) == _SLICE_ROWS
+
+
+def _delete(tx: sqlite3.Connection, account_id: str, rowid: int) -> bool:
+    statement = "DELETE FROM runs WHERE account_id = ? AND rowid = ?"
+    return delete_row(tx, statement, account_id, rowid, table="runs", texts=["goal", "output", "error", "events"])

@@ -19,7 +19,7 @@ from svc.db import Database, Page, page, row_by_id
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
-from svc.slices import run_some, without_overwriting
+from svc.slices import for_some_time, run_some, without_overwriting
 
 LINK_SECONDS = 3600
 _SECONDS = re.compile("[0-9]{1,12}")
@@ -254,6 +254,19 @@ def detach_from_project(tx: sqlite3.Connection, account_id: str, project_id: str
     """Detach artifacts from a project that is being deleted, for 5 ms; return whether there are more."""
     filed = "SELECT rowid FROM artifacts WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"
     return run_some(tx, f"UPDATE artifacts SET project_id = NULL WHERE rowid IN ({filed})", account_id, project_id)  # noqa: S608
+
+
+def delete_old(tx: sqlite3.Connection, changed_before: float) -> bool:
+    """Delete artifacts of all accounts that were last changed before (Unix seconds), for 5 ms; return whether there are more."""
+
+    def delete_one() -> bool:
+        query = "SELECT account_id, id FROM artifacts WHERE updated_at < ? ORDER BY updated_at LIMIT 1"
+        row = tx.execute(query, (changed_before,)).fetchone()
+        if row is not None:
+            delete_artifact(tx, row["account_id"], row["id"])
+        return row is not None
+
+    return for_some_time(delete_one)
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:

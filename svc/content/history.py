@@ -166,6 +166,12 @@ def delete_messages(tx: sqlite3.Connection, account_id: str, conversation_id: st
     return _delete(tx, account_id, [row[0] for row in rows])
 
 
+def delete_messages_of_run(tx: sqlite3.Connection, account_id: str, run_id: str) -> bool:
+    """Delete messages of an agent run for 8 ms; return whether there are more."""
+    rows = tx.execute("SELECT number FROM messages WHERE account_id = ? AND run_id = ?", (account_id, run_id)).fetchall()
+    return _delete(tx, account_id, [row[0] for row in rows])
+
+
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Delete messages of an account for 8 ms; return whether there are more."""
     rows = tx.execute("SELECT number FROM messages WHERE account_id = ? LIMIT ?", (account_id, _SLICE_ROWS)).fetchall()

@@ -274,3 +274,15 @@ BEGIN
     UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.content AS BLOB)), 0) + ifnull(length(CAST(OLD.error AS BLOB)), 0))
     WHERE account_id = OLD.account_id;
 END;
+
+-- What is older than the operator keeps it.
+CREATE INDEX conversations_by_age ON conversations (updated_at);
+CREATE INDEX runs_by_age ON runs (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX artifacts_by_age ON artifacts (updated_at);
+CREATE INDEX messages_by_run ON messages (account_id, run_id) WHERE run_id IS NOT NULL;
+
+-- An artifact remains after its run.
+CREATE TRIGGER runs_leave_their_artifacts BEFORE DELETE ON runs
+BEGIN
+    UPDATE artifacts SET run_id = NULL WHERE account_id = OLD.account_id AND run_id = OLD.id;
+END;

@@ -166,6 +166,11 @@ def _settings(state: State, account: Account) -> dict[str, Any]:
         "memory_enabled": account.memory_enabled,
         "instructions": account.instructions,
         "mail_enabled": state.mail is not None,
+        "retention": {
+            "conversations_days": state.config.keep_conversations_days,
+            "runs_days": state.config.keep_runs_days,
+            "files_days": state.config.keep_files_days,
+        },
         "certificate_file": _certificate_file(state.config),
     }
 

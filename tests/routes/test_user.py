@@ -147,6 +147,7 @@ AS_MADE = {
     "memory_enabled": True,
     "instructions": None,
     "mail_enabled": False,
+    "retention": {"conversations_days": None, "runs_days": None, "files_days": None},
 }
 
 

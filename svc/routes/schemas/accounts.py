@@ -49,6 +49,7 @@ VERIFICATION_ACCEPTED = json_object(
     "VerificationAccepted",
     {"message": string.about("The next step.", "A verification link is on its way to your email address.")},
 )
+_DAYS = nullable(COUNT)
 SETTINGS = json_object(
     "Settings",
     {
@@ -57,6 +58,15 @@ SETTINGS = json_object(
         "memory_enabled": boolean.about("Whether chats in a session may recall earlier ones."),
         "instructions": nullable(string).about("The caller's own instructions for all chats in a session.", "Be brief."),
         "mail_enabled": boolean.about("Whether this service can send mail, such as the link that confirms an address.", False),
+        "retention": json_object(
+            "Retention",
+            {
+                "conversations_days": _DAYS.about("After so many days without a new message a conversation is deleted."),
+                "runs_days": _DAYS.about("So many days after its end an agent run is deleted."),
+                "files_days": _DAYS.about("After so many days without a change an artifact is deleted."),
+            },
+            "How long the operator keeps what nobody uses. Null means for ever.",
+        ),
         "certificate_file": nullable(string).about(
             "The certificate file that clients must trust: its path on a local installation, else its name. Null means that "
             "clients trust the service already."

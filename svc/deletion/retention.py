@@ -1,0 +1,47 @@
+"""Delete what was not used for longer than the operator keeps it: at start and every hour, in slices between other writes."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from svc.agents import runs
+from svc.config import Config
+from svc.content import artifacts, conversations
+from svc.db import Database
+from svc.errors import ApiError
+
+_DAY_SECONDS = 24 * 3600
+_PAUSE_SECONDS = 3600.0
+
+
+@contextlib.asynccontextmanager
+async def old_deleted(db: Database, config: Config) -> AsyncIterator[None]:
+    """Delete what is too old while the block runs, if anything is not kept for ever."""
+    task = asyncio.create_task(_every_hour(db, config))
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def _every_hour(db: Database, config: Config) -> None:
+    while any((config.keep_conversations_days, config.keep_runs_days, config.keep_files_days)):
+        with contextlib.suppress(ApiError):  # the storage is full, or the server stops
+            await delete_old(db, config)
+        await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def delete_old(db: Database, config: Config) -> None:
+    """Delete conversations, ended runs and files that were last used before the days that they are kept.
+
+    Raises ApiError `storage_unavailable`.
+    """
+    kinds = (
+        (conversations.delete_old, config.keep_conversations_days),
+        (runs.delete_old, config.keep_runs_days),
+        (artifacts.delete_old, config.keep_files_days),
+    )
+    for delete_some, days in kinds:
+        while days is not None and await db.write_as("alone", delete_some, config.clock() - days * _DAY_SECONDS):
+            pass
+    await db.empty_log()  # it holds the deleted rows, too
