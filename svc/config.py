@@ -2,24 +2,22 @@
 
 import ipaddress
 import re
-import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import parse_qs, unquote, urlsplit
+from typing import Any
+from urllib.parse import urlsplit
 
+from svc import parsers
 from svc.errors import StartError
+from svc.parsers import MailServer as MailServer
+from svc.parsers import Network
 from svc.secret_files import with_secret_files
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 GITHUB = "https://github.com"
-_ADDRESS = re.compile(r"[!#$%&'*+/=?^_`{|}~.0-9A-Za-z-]{1,64}@[0-9A-Za-z.-]{1,190}")
-_HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,18 +29,6 @@ class IdentityProvider:
     client_id: str
     client_secret: str = field(repr=False)
     domains: tuple[str, ...] = ()  # verified addresses there get an account although sign-up is closed
-
-
-@dataclass(frozen=True)
-class MailServer:
-    """The setting `SVC_SMTP_URL`. `tls`: `implicit`, `starttls`, `offered` (STARTTLS if the server has it) or `off`."""
-
-    host: str
-    port: int
-    tls: str
-    user: str | None = None
-    password: str | None = field(default=None, repr=False)
-    sender: str | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +50,7 @@ class Config:
     signups_per_hour: int = 10
     resets_per_hour: int = 3
     account_bytes: int = 1024**3
-    keep_conversations_days: int | None = None  # this and the next two: None for ever
+    keep_conversations_days: int | None = None  # this and the next two: None keeps everything
     keep_runs_days: int | None = None
     keep_files_days: int | None = None
     cors_origins: tuple[str, ...] = ("*",)
@@ -101,7 +87,9 @@ class Config:
     def local_posture(self) -> bool:
         """Whether only this machine can reach the service. Then conveniences are on by default."""
         base_host = urlsplit(self.base_url).hostname or ""
-        return _is_loopback(self.host) and self.tls != "proxy" and not self.trusted_proxies and _is_loopback(base_host)
+        return (
+            parsers.is_loopback(self.host) and self.tls != "proxy" and not self.trusted_proxies and parsers.is_loopback(base_host)
+        )
 
     @property
     def discovers(self) -> bool:
@@ -218,186 +206,56 @@ def _url_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-# --- parsers, which raise ValueError with the rule: "must be ..."
-
-
-def _checked(parse: Callable[[str], T], rule: str) -> Callable[[str], T]:
-    def checked(text: str) -> T:
-        try:
-            return parse(text)
-        except (ValueError, KeyError, OSError, RuntimeError):
-            raise ValueError(rule) from None
-
-    return checked
-
-
-def _matching(pattern: str, rule: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise ValueError(rule)
-        return text
-
-    return parse
-
-
-def _one_of(*allowed: str) -> Callable[[str], str]:
-    return _matching("|".join(allowed), "must be " + " or ".join(allowed))
-
-
-def _integer(least: int, most: int, rule: str) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        if not re.fullmatch("[0-9]{1,15}", text) or not least <= int(text) <= most:
-            raise ValueError(rule)
-        return int(text)
-
-    return parse
-
-
-def _host(text: str) -> str:
-    host = text.strip("[]")
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        socket.getaddrinfo(host, None)
-    return host
-
-
-def _origin(text: str, default_ports: Mapping[str, int]) -> str:
-    """Return `text` as a browser writes an origin: scheme://host[:port] in lower case, without the scheme's default port."""
-    parts = urlsplit(text)
-    host, port = parts.hostname or "", parts.port
-    if parts.scheme not in default_ports or port == 0 or parts.path.strip("/") or any(mark in text for mark in "@?#"):
-        raise ValueError
-    if ":" in host:
-        host = f"[{ipaddress.IPv6Address(host)}]"
-    elif not _HOST_NAME.fullmatch(host):
-        raise ValueError
-    return f"{parts.scheme}://{host}" + (f":{port}" if port and port != default_ports[parts.scheme] else "")
-
-
-def _switch(text: str) -> bool:
-    return {"0": False, "1": True}[text]
-
-
-def _networks(text: str) -> tuple[Network, ...]:
-    return tuple(ipaddress.ip_network(part.strip(), strict=False) for part in text.split(","))
-
-
-def _origins(text: str) -> tuple[str, ...]:
-    ports = {"http": 80, "https": 443}
-    return tuple("*" if part.strip() == "*" else _origin(part.strip(), ports) for part in text.split(","))
-
-
-def _domains(text: str) -> tuple[str, ...]:
-    found = tuple(part.strip().lower() for part in text.split(","))
-    if not all(map(_HOST_NAME.fullmatch, found)):
-        raise ValueError("must be a comma-separated list of domains such as corp.example")
-    return found
-
-
-def _api(text: str) -> str:
-    parts = urlsplit(text)
-    secure = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname or ""))
-    parts.port  # noqa: B018 - raises ValueError out of range
-    if not secure or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
-        raise ValueError("must have the form https://HOST")
-    return text.rstrip("/")
-
-
-def _issuer(text: str) -> str:
-    if not text.isascii() or any(mark in text for mark in " ?#\\"):
-        raise ValueError("must have the form https://HOST/PATH")
-    _api(text)
-    return text  # unchanged: a slash at the end is part of an issuer's name
-
-
-def _mail_server(text: str) -> MailServer:
-    form = ValueError("must have the form smtp://USER:PASSWORD@HOST:PORT or smtps://..., with ?from=ADDRESS or ?starttls=off")
-    try:
-        parts = urlsplit(text)
-        host, port = parts.hostname or "", parts.port
-        query = parse_qs(parts.query, strict_parsing=bool(parts.query))
-    except ValueError:
-        raise form from None
-    user, password = unquote(parts.username or "") or None, unquote(parts.password or "") or None
-    options = {name: values[-1] for name, values in query.items()}
-    known = set(options) <= {"from", "starttls"} and options.get("starttls", "off") == "off"
-    named = _HOST_NAME.fullmatch(host) or ":" in host
-    if parts.scheme not in ("smtp", "smtps") or not named or port == 0 or parts.path.strip("/") or parts.fragment or not known:
-        raise form
-    if (user is None) != (password is None) or not f"{user}{password}".isascii():
-        raise ValueError("must have both a user and a password, in ASCII, or neither")
-    if parts.scheme == "smtps":
-        tls = "implicit"
-    elif "starttls" in options:
-        tls = "off"
-    else:
-        tls = "offered" if _is_loopback(host) else "starttls"
-    if tls == "off" and user:
-        raise ValueError("must not have a user with starttls=off, which would send the password unprotected")
-    sender = options.get("from") or (user if user and "@" in user else None)
-    if sender and not _ADDRESS.fullmatch(sender):
-        raise ValueError("must have a sender such as svc@example.com")
-    return MailServer(host, port or (465 if tls == "implicit" else 587), tls, user, password, sender)
-
-
-_COUNT = _integer(1, 65535, "must be an integer from 1 to 65535")
-_PER_ADDRESS = _integer(1, 100_000, "must be an integer from 1 to 100000")
-_DAYS = _integer(1, 36_500, "must be an integer from 1 to 36500, or empty to keep everything")
-_PATH = _checked(lambda text: Path(text).expanduser(), "must not use the home folder of an unknown user")
-_SECRET = _matching("[!-~]+", "must be printable ASCII without spaces")
-_SWITCH = _checked(_switch, "must be 0 or 1")
+_COUNT = parsers.integer(1, 65535, "must be an integer from 1 to 65535")
+_PER_ADDRESS = parsers.integer(1, 100_000, "must be an integer from 1 to 100000")
+_DAYS = parsers.integer(1, 36_500, "must be an integer from 1 to 36500")
+_PATH = parsers.checked(lambda text: Path(text).expanduser(), "must not use the home folder of an unknown user")
+_SECRET = parsers.matching("[!-~]+", "must be printable ASCII without spaces")
+_SWITCH = parsers.checked(parsers.switch, "must be 0 or 1")
 SETTINGS: dict[str, Callable[[str], object]] = {
-    "SVC_HOST": _checked(_host, "must be an IP address or a name of this machine"),
-    "SVC_PORT": _integer(0, 65535, "must be an integer from 0 to 65535 (0 picks a free port)"),
-    "SVC_BASE_URL": _checked(
-        partial(_origin, default_ports={"https": 443}), "must have the form https://HOST or https://HOST:PORT"
+    "SVC_HOST": parsers.checked(parsers.host, "must be an IP address or a name of this machine"),
+    "SVC_PORT": parsers.integer(0, 65535, "must be an integer from 0 to 65535 (0 picks a free port)"),
+    "SVC_BASE_URL": parsers.checked(
+        partial(parsers.origin, default_ports={"https": 443}), "must have the form https://HOST or https://HOST:PORT"
     ),
-    "SVC_TLS": _one_of("auto", "files", "proxy"),
+    "SVC_TLS": parsers.one_of("auto", "files", "proxy"),
     "SVC_TLS_CERT": _PATH,
     "SVC_TLS_KEY": _PATH,
-    "SVC_TRUSTED_PROXIES": _checked(_networks, "must be a comma-separated list of IP addresses or networks"),
+    "SVC_TRUSTED_PROXIES": parsers.checked(parsers.networks, "must be a comma-separated list of IP addresses or networks"),
     "SVC_DATA_DIR": _PATH,
-    "SVC_NEW_SECRETS": _matching("[0-9a-f]{8}", "must be the 8 hexadecimal digits that the refused start prints"),
-    "SVC_SIGNUP": _one_of("open", "closed"),
+    "SVC_NEW_SECRETS": parsers.matching("[0-9a-f]{8}", "must be the 8 hexadecimal digits that the refused start prints"),
+    "SVC_SIGNUP": parsers.one_of("open", "closed"),
     "SVC_PASSWORDS": _SWITCH,
     "SVC_LOGINS_PER_MINUTE": _PER_ADDRESS,
     "SVC_SIGNUPS_PER_HOUR": _PER_ADDRESS,
     "SVC_RESETS_PER_HOUR": _PER_ADDRESS,
-    "SVC_ACCOUNT_BYTES": _integer(1024**2, 10**15, "must be an integer of 1048576 or more"),
+    "SVC_ACCOUNT_BYTES": parsers.integer(1024**2, 10**15, "must be an integer of 1048576 or more"),
     "SVC_KEEP_CONVERSATIONS_DAYS": _DAYS,
     "SVC_KEEP_RUNS_DAYS": _DAYS,
     "SVC_KEEP_FILES_DAYS": _DAYS,
-    "SVC_CORS_ORIGINS": _checked(_origins, "must be * or a comma-separated list of origins such as https://app.example"),
+    "SVC_CORS_ORIGINS": parsers.checked(
+        parsers.origins, "must be * or a comma-separated list of origins such as https://app.example"
+    ),
     "SVC_CONNECTIONS": _COUNT,
     "SVC_CONNECTIONS_PER_ADDRESS": _COUNT,
-    "SVC_METRICS_TOKEN": _matching("[ -~]{16,}", "must be at least 16 printable ASCII characters"),
+    "SVC_METRICS_TOKEN": parsers.matching("[ -~]{16,}", "must be at least 16 printable ASCII characters"),
     "SVC_CATALOG": _PATH,
     "SVC_DISCOVER": _SWITCH,
     "SVC_BUILTIN": _SWITCH,
     "SVC_AGENT_FETCH": _SWITCH,
     "SVC_BYOK_PRIVATE": _SWITCH,
-    "SVC_PAYMENTS": _one_of("stripe", "sandbox", "none"),
+    "SVC_PAYMENTS": parsers.one_of("stripe", "sandbox", "none"),
     "SVC_STRIPE_SECRET_KEY": _SECRET,
     "SVC_STRIPE_WEBHOOK_SECRET": _SECRET,
-    "SVC_STRIPE_API": _api,
-    "SVC_SMTP_URL": _mail_server,
+    "SVC_STRIPE_API": parsers.api,
+    "SVC_SMTP_URL": parsers.mail_server,
 }
 # SVC_OAUTH_<NAME>_<PART>, for each identity provider.
 _OAUTH_PARTS: dict[str, Callable[[str], object]] = {
-    "ISSUER": _issuer,
+    "ISSUER": parsers.issuer,
     "CLIENT_ID": _SECRET,
     "CLIENT_SECRET": _SECRET,
-    "DOMAINS": _domains,
+    "DOMAINS": parsers.domains,
 }
 _OAUTH = re.compile(rf"SVC_OAUTH_([A-Z0-9]+(?:_[A-Z0-9]+)*)_({'|'.join(_OAUTH_PARTS)})")
 SECRET_SETTINGS = {"SVC_METRICS_TOKEN", "SVC_STRIPE_SECRET_KEY", "SVC_STRIPE_WEBHOOK_SECRET", "SVC_SMTP_URL"}

@@ -16,7 +16,7 @@ _PAUSE_SECONDS = 3600.0
 
 @contextlib.asynccontextmanager
 async def old_deleted(db: Database, config: Config) -> AsyncIterator[None]:
-    """Delete what is too old while the block runs, if anything is not kept for ever."""
+    """Delete what is too old while the block runs, if the settings limit anything."""
     task = asyncio.create_task(_every_hour(db, config))
     try:
         yield

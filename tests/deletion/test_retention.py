@@ -122,7 +122,7 @@ async def test_old_data_is_deleted_at_start_and_every_hour(
         await make(service, headers, title="second")
         clocks.advance(20 * DAY)
         await delete_old(service)
-        assert await rows(service, "SELECT count(*) FROM conversations") == [(2,)], "they are kept for ever"
+        assert await rows(service, "SELECT count(*) FROM conversations") == [(2,)], "they are kept without a limit"
     monkeypatch.setattr(retention, "_PAUSE_SECONDS", 0.01)
     async with serving(config, clocks) as service:
         while await rows(service, "SELECT title FROM conversations") != [("second",)]:

@@ -65,7 +65,7 @@ SETTINGS = json_object(
                 "runs_days": _DAYS.about("So many days after its end an agent run is deleted."),
                 "files_days": _DAYS.about("After so many days without a change an artifact is deleted."),
             },
-            "How long the operator keeps what nobody uses. Null means for ever.",
+            "How long the operator keeps what nobody uses. Null means without a limit.",
         ),
         "certificate_file": nullable(string).about(
             "The certificate file that clients must trust: its path on a local installation, else its name. Null means that "

@@ -1,0 +1,155 @@
+"""Parsers of the settings' texts. They raise ValueError with the rule: "must be ..."."""
+
+import ipaddress
+import re
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+from urllib.parse import parse_qs, unquote, urlsplit
+
+_ADDRESS = re.compile(r"[!#$%&'*+/=?^_`{|}~.0-9A-Za-z-]{1,64}@[0-9A-Za-z.-]{1,190}")
+_HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class MailServer:
+    """The setting `SVC_SMTP_URL`. `tls`: `implicit`, `starttls`, `offered` (STARTTLS if the server has it) or `off`."""
+
+    host: str
+    port: int
+    tls: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    sender: str | None = None
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def checked(parse: Callable[[str], T], rule: str) -> Callable[[str], T]:
+    def checked(text: str) -> T:
+        try:
+            return parse(text)
+        except (ValueError, KeyError, OSError, RuntimeError):
+            raise ValueError(rule) from None
+
+    return checked
+
+
+def matching(pattern: str, rule: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(rule)
+        return text
+
+    return parse
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    return matching("|".join(allowed), "must be " + " or ".join(allowed))
+
+
+def integer(least: int, most: int, rule: str) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch("[0-9]{1,15}", text) or not least <= int(text) <= most:
+            raise ValueError(rule)
+        return int(text)
+
+    return parse
+
+
+def host(text: str) -> str:
+    host = text.strip("[]")
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        socket.getaddrinfo(host, None)
+    return host
+
+
+def origin(text: str, default_ports: Mapping[str, int]) -> str:
+    """Return `text` as a browser writes an origin: scheme://host[:port] in lower case, without the scheme's default port."""
+    parts = urlsplit(text)
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme not in default_ports or port == 0 or parts.path.strip("/") or any(mark in text for mark in "@?#"):
+        raise ValueError
+    if ":" in host:
+        host = f"[{ipaddress.IPv6Address(host)}]"
+    elif not _HOST_NAME.fullmatch(host):
+        raise ValueError
+    return f"{parts.scheme}://{host}" + (f":{port}" if port and port != default_ports[parts.scheme] else "")
+
+
+def switch(text: str) -> bool:
+    return {"0": False, "1": True}[text]
+
+
+def networks(text: str) -> tuple[Network, ...]:
+    return tuple(ipaddress.ip_network(part.strip(), strict=False) for part in text.split(","))
+
+
+def origins(text: str) -> tuple[str, ...]:
+    ports = {"http": 80, "https": 443}
+    return tuple("*" if part.strip() == "*" else origin(part.strip(), ports) for part in text.split(","))
+
+
+def domains(text: str) -> tuple[str, ...]:
+    found = tuple(part.strip().lower() for part in text.split(","))
+    if not all(map(_HOST_NAME.fullmatch, found)):
+        raise ValueError("must be a comma-separated list of domains such as corp.example")
+    return found
+
+
+def api(text: str) -> str:
+    parts = urlsplit(text)
+    secure = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+    parts.port  # noqa: B018 - raises ValueError out of range
+    if not secure or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError("must have the form https://HOST")
+    return text.rstrip("/")
+
+
+def issuer(text: str) -> str:
+    if not text.isascii() or any(mark in text for mark in " ?#\\"):
+        raise ValueError("must have the form https://HOST/PATH")
+    api(text)
+    return text  # unchanged: a slash at the end is part of an issuer's name
+
+
+def mail_server(text: str) -> MailServer:
+    form = ValueError("must have the form smtp://USER:PASSWORD@HOST:PORT or smtps://..., with ?from=ADDRESS or ?starttls=off")
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+        query = parse_qs(parts.query, strict_parsing=bool(parts.query))
+    except ValueError:
+        raise form from None
+    user, password = unquote(parts.username or "") or None, unquote(parts.password or "") or None
+    options = {name: values[-1] for name, values in query.items()}
+    known = set(options) <= {"from", "starttls"} and options.get("starttls", "off") == "off"
+    named = _HOST_NAME.fullmatch(host) or ":" in host
+    if parts.scheme not in ("smtp", "smtps") or not named or port == 0 or parts.path.strip("/") or parts.fragment or not known:
+        raise form
+    if (user is None) != (password is None) or not f"{user}{password}".isascii():
+        raise ValueError("must have both a user and a password, in ASCII, or neither")
+    if parts.scheme == "smtps":
+        tls = "implicit"
+    elif "starttls" in options:
+        tls = "off"
+    else:
+        tls = "offered" if is_loopback(host) else "starttls"
+    if tls == "off" and user:
+        raise ValueError("must not have a user with starttls=off, which would send the password unprotected")
+    sender = options.get("from") or (user if user and "@" in user else None)
+    if sender and not _ADDRESS.fullmatch(sender):
+        raise ValueError("must have a sender such as svc@example.com")
+    return MailServer(host, port or (465 if tls == "implicit" else 587), tls, user, password, sender)
