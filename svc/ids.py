@@ -18,8 +18,6 @@ _CROCKFORD_OF_BYTE = (_CROCKFORD * 8).encode()
 # 248 of the 256 byte values map to a character, four to each. The other 8 are dropped to keep all characters equally likely.
 _BASE62_OF_BYTE = (BASE62 * 4).encode() + bytes(8)
 _DROPPED = bytes(range(248, 256))
-# Usually makes the first read enough: one byte in 32 is dropped.
-_SPARE_BYTES = 16
 
 
 @dataclass
@@ -47,10 +45,9 @@ def new_id(prefix: str, now_seconds: float | None = None) -> str:
 
 def random_base62(length: int) -> str:
     """Return `length` characters of 0-9A-Za-z from the system's random bytes, for tokens."""
-    made = b""
-    while len(made) < length:
-        made += os.urandom(length + _SPARE_BYTES).translate(_BASE62_OF_BYTE, _DROPPED)
-    return made[:length].decode()
+    # Twice as many as needed: one byte in 32 is dropped.
+    made = os.urandom(2 * length).translate(_BASE62_OF_BYTE, _DROPPED)
+    return made[:length].decode() if len(made) >= length else random_base62(length)
 
 
 def timestamp(seconds: float) -> str:

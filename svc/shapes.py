@@ -352,8 +352,8 @@ def passed_on(fields: Fields, description: str = "", *, required: Collection[str
             if field not in value:
                 raise refusal(None, within + field, fields[field].expected)
         for field, sent in value.items():
-            if (check_field := checks.get(field)) is not None and (sent is not None or field in required):
-                check_field(sent, within + field)
+            if field in checks and (sent is not None or field in required):
+                checks[field](sent, within + field)
         return value
 
     properties = {field: shape.schema if field in required else or_null(shape.schema) for field, shape in fields.items()}

@@ -7,7 +7,6 @@ cannot end an answer of unknown length to HTTP/1.0.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from http import HTTPStatus
 
 import orjson
@@ -35,25 +34,25 @@ class Channel(FlowControl):
         self.on_response = on_response
 
 
-@dataclass(slots=True, eq=False)
 class Cycle:
     """One request and its answer. The head of an answer waits for the first part of its body: most answers are one write."""
 
-    _channel: Channel
-    _scope: Scope
-    waiting_for_100_continue: bool
-    keep_alive: bool
-    body: bytearray = field(default_factory=bytearray)  # what the application has not read of the request's body
-    more_body: bool = True
-    news: bool = False  # whether `receive` has something to return
+    # Defaults of the class, because most requests change few of them: as fields of a dataclass they took 100 instructions.
+    more_body = True
+    news = False  # whether `receive` has something to return
     reader: asyncio.Future[None] | None = None  # `receive` waits for it
-    disconnected: bool = False
-    response_started: bool = False
-    response_complete: bool = False
-    _chunked: bool = False
-    _head: bytes = b""  # of the answer
+    disconnected = response_started = response_complete = False
+    _chunked = False
+    _head = b""  # of the answer
     _left: int | None = None  # bytes of the answer that its content-length still promises
     _task: "asyncio.Task[None] | None" = None
+
+    def __init__(self, channel: Channel, scope: Scope, waiting_for_100_continue: bool, keep_alive: bool) -> None:
+        self._channel = channel
+        self._scope = scope
+        self.waiting_for_100_continue = waiting_for_100_continue
+        self.keep_alive = keep_alive
+        self.body = bytearray()  # what the application has not read of the request's body
 
     def start(self, app: ASGIApp) -> None:
         """Let `app` answer the request in a task, which the server's state holds while it runs."""
