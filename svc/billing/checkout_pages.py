@@ -5,58 +5,33 @@ from html import escape
 
 from svc.billing.payments import AMOUNT_RULE
 
-_ICON = (
-    "data:image/svg+xml,%3Csvg xmlns='http:%2F%2Fwww.w3.org%2F2000%2Fsvg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' "
-    "rx='4' fill='%230a58ca'%2F%3E%3Cpath d='M4 5h8M4 8h5M4 11h7' stroke='white' stroke-width='1.6'%2F%3E%3C%2Fsvg%3E"
-)
 _PRESETS = ("5", "10", "25", "100")
-_BACK = '<p><a href="/">Back to home</a></p>'
+_BACK = '<p><a href="/#/wallet">Back to your wallet</a></p>'
 
 
-def page(title: str, body: str, *, test_money: bool, problem: str | None = None) -> str:
-    """Return a page with `body`, which is HTML; `title` and `problem` are plain text."""
-    banner = (
-        '<p class="test" role="note"><strong>Test money.</strong> This server takes no real payments.</p>' if test_money else ""
-    )
-    alert = f'<div role="alert">{escape(problem)}</div>' if problem else ""
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)} · svc</title>
-<link rel="icon" href="{_ICON}">
-<link rel="stylesheet" href="/static/style.css">
-<link rel="stylesheet" href="/static/checkout.css">
-</head>
-<body>
-<main class="column form">
-{banner}
-<h1>{escape(title)}</h1>
-{alert}
-{body}
-</main>
-</body>
-</html>
-"""
+def notices(*, test_money: bool, problem: str | None) -> str:
+    """Return what stands above the page's own text. `problem` is plain text."""
+    test = '<p class="notice notice-warn" role="note"><strong>Test money.</strong> No real money is charged.</p>\n'
+    alert = f'<p class="notice notice-bad" role="alert">{escape(problem)}</p>\n' if problem else ""
+    return (test if test_money else "") + alert
 
 
 def amounts(email: str, balance: str, chats_per_minute: Mapping[str, int], typed: str = "") -> str:
     """Return the form for the amount. `balance` is text such as `$3.20`; `typed` is a wrong amount to show again."""
     free, pro = chats_per_minute["free"], chats_per_minute["pro"]
-    buttons = "\n".join(f'<button name="amount" value="{amount}">${amount}</button>' for amount in _PRESETS)
+    buttons = "\n".join(f'<button class="button" name="amount" value="{amount}">${amount}</button>' for amount in _PRESETS)
     return f"""<p class="quiet">Signed in as {escape(email)}. Balance: {escape(balance)}.</p>
 <form method="post" action="/checkout" class="presets">
 {buttons}
 </form>
-<form method="post" action="/checkout">
+<form method="post" action="/checkout" class="stack">
 <div class="field">
 <label for="amount">Other amount in US dollars</label>
-<input id="amount" name="amount" inputmode="decimal" autocomplete="off" required
+<input class="input" id="amount" name="amount" inputmode="decimal" autocomplete="off" required
     pattern="[0-9]+([.][0-9]{{1,2}})?" value="{escape(typed)}" aria-describedby="rule">
-<small id="rule">{AMOUNT_RULE}</small>
+<p class="hint" id="rule">{AMOUNT_RULE}</p>
 </div>
-<button>Continue to payment</button>
+<button class="button button-primary">Continue to payment</button>
 </form>
 <p class="quiet">Your first payment upgrades the account to pro: {pro} chat requests a minute instead of {free}.</p>
 {_BACK}"""
@@ -64,23 +39,25 @@ def amounts(email: str, balance: str, chats_per_minute: Mapping[str, int], typed
 
 def sign_in(email: str | None, providers: Sequence[str]) -> str:
     """Return the ways to sign in. `email` is a wrong address to show again, or None without passwords."""
-    links = "\n".join(f'<p><a href="/auth/oauth/{escape(name)}">Sign in with {escape(name)}</a></p>' for name in providers)
+    links = "\n".join(
+        f'<p><a class="button wide" href="/auth/oauth/{escape(name)}">Continue with {escape(name)}</a></p>' for name in providers
+    )
     then = '<p class="quiet">After the sign-in, open this page again.</p>' if providers else ""
     form = "" if email is None else _password_form(email)
     return f"<p>Sign in to add funds to your wallet.</p>\n{form}\n{links}\n{then}\n{_BACK}"
 
 
 def _password_form(email: str) -> str:
-    return f"""<form method="post" action="/checkout/sign-in">
+    return f"""<form method="post" action="/checkout/sign-in" class="stack">
 <div class="field">
 <label for="email">Email</label>
-<input id="email" name="email" type="email" autocomplete="username" value="{escape(email)}" required>
+<input class="input" id="email" name="email" type="email" autocomplete="username" value="{escape(email)}" required>
 </div>
 <div class="field">
 <label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="current-password" required>
+<input class="input" id="password" name="password" type="password" autocomplete="current-password" required>
 </div>
-<button>Sign in</button>
+<button class="button button-primary">Sign in</button>
 </form>"""
 
 
@@ -91,7 +68,7 @@ def switched_off() -> str:
 def sandbox(session_id: str, amount: str) -> str:
     return f"""<p>This is a test payment page. Pay {escape(amount)} with test money?</p>
 <form method="post" action="/checkout/sandbox/{escape(session_id)}">
-<button>Pay {escape(amount)} (test money)</button>
+<button class="button button-primary wide">Pay {escape(amount)} (test money)</button>
 </form>
 <p><a href="/checkout">Cancel</a></p>"""
 

@@ -20,6 +20,7 @@ from svc.errors import ApiError
 from svc.ids import new_id
 from svc.money import dollars
 from svc.routes.auth import checked_login
+from svc.routes.pages import framed
 from svc.routes.schemas.billing import CHECKOUT_FORM, CHECKOUT_SIGN_IN_FORM
 from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, STORAGE
 from svc.server.bodies import read_body
@@ -280,5 +281,5 @@ def _page(request: Request, title: str, body: str, status: int = 200, problem: s
     )
     # With `no-referrer` Chromium would post `Origin: null`.
     headers = {"content-security-policy": policy, "referrer-policy": "same-origin", "cache-control": "no-store"}
-    html = pages.page(title, body, test_money=state.payments.mode == "sandbox", problem=problem)
-    return Response(html, status, headers, media_type="text/html; charset=utf-8")
+    above = pages.notices(test_money=state.payments.mode == "sandbox", problem=problem)
+    return Response(framed(title, above + body), status, headers, media_type="text/html; charset=utf-8")

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,8 @@ _IN_FRAGMENT = "The token is in the fragment of the link, which browsers do not 
 _COMPRESSED = (".css", ".js", ".mjs", ".svg", ".html")
 # Opened directly, a file must not load or run anything.
 _NOTHING = "default-src 'none'; frame-ancestors 'none'"
+# Pages with the frame of frame.html, and their titles.
+_FRAMED = {"password-reset.html": "New password", "verify-email.html": "Verify your email"}
 _IMPORT_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 
@@ -137,14 +140,27 @@ def release() -> str:
 @functools.cache
 def _page(name: str, *, passwords: bool) -> tuple[File, str]:
     """Return a page with the release in its addresses and the limits of its forms, and its Content-Security-Policy."""
-    limits = page_limits() | {"passwords": passwords}
-    content = (STATIC / name).read_bytes().replace(b"{release}", release().encode())
-    content = content.replace(b"{limits}", orjson.dumps(limits))
+    limits, text = page_limits() | {"passwords": passwords}, (STATIC / name).read_text()
+    content = (framed(_FRAMED[name], text) if name in _FRAMED else text).encode()
+    content = content.replace(b"{release}", release().encode()).replace(b"{limits}", orjson.dumps(limits))
     content = content.replace(b"{imports}", _first_view().import_map(f"/static/{release()}/"))
     content = content.replace(b"{password_length}", b"%d" % limits["sign_up"]["password"]["minlength"])
     content = content.replace(b"{session_hours}", b"%d" % limits["session_hours"])
     content = content.replace(b"{passwords}", b"on" if passwords else b"off")
     return File(content, ".html"), policy(content)
+
+
+def framed(title: str, body: str) -> str:
+    """Return a page outside the application with its look. `title` is text, `body` is HTML."""
+    frame = (STATIC / "frame.html").read_text().replace("{release}", release())
+    return frame.replace("{title}", escape(title)).replace("{body}", body)
+
+
+def not_found() -> Response:
+    """Return the page for a browser at an unknown path."""
+    html = framed("Page not found", '<p>There is no page at this address.</p>\n<p><a href="/">Go to svc</a></p>').encode()
+    headers = {"content-security-policy": policy(html), "referrer-policy": "no-referrer"}
+    return Response(html, 404, headers, media_type="text/html; charset=utf-8")
 
 
 def policy(html: bytes) -> str:

@@ -33,8 +33,9 @@ INFO = {
     "there are older items: send the id of the last item as `after`. `GET /user/api-keys` is a bare array.\n\n"
     '**Errors** have one shape: `{"error": {"message", "type", "code", "param"}}`. 429 adds `retry_after`. '
     "Under `/v1/messages` they have the shape of Anthropic's API. The checkout pages show errors in HTML. An unknown path "
-    "returns 404 `not_found`. A method that a path does not support returns 405 `method_not_allowed` with `Allow`. 429 and "
-    "503 have `Retry-After`. `x-should-retry: false` means that a retry cannot succeed.\n\n"
+    "returns 404 `not_found`, as a page if `Accept` has `text/html`. A method that a path does not support returns 405 "
+    "`method_not_allowed` with `Allow`. 429 and 503 have `Retry-After`. `x-should-retry: "
+    "false` means that a retry cannot succeed.\n\n"
     "**Every answer** has `x-request-id`. GET paths also support HEAD. `/v1` allows browsers of other origins (CORS), "
     "without cookies.",
     "license": {"name": "MIT", "identifier": "MIT"},

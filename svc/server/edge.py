@@ -1,13 +1,14 @@
 """The layer around every request: its id, headers and log line, the checks of host and scheme, and error answers.
 
 Edge: request id -> CORS preflight -> host (421), https behind a proxy (403), drain (503) -> router -> handler
-      -> an error becomes its answer, every answer gets the common headers, one line is logged
+      -> an error becomes its answer, or a page for a browser at an unknown path
+      -> every answer gets the common headers, one line is logged
 """
 
 import ipaddress
 import re
 import time
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -102,7 +103,16 @@ async def _no_app(*args: Any) -> None:
 class Edge:
     """The one ASGI layer around the router."""
 
-    def __init__(self, router: ASGIApp, config: Config, log: Log, metrics: Metrics, bodies: BodyBudget, drain: Drain) -> None:
+    def __init__(
+        self,
+        router: ASGIApp,
+        config: Config,
+        log: Log,
+        metrics: Metrics,
+        bodies: BodyBudget,
+        drain: Drain,
+        not_found: Callable[[], Response],
+    ) -> None:
         self._router = router
         self._config = config
         self._cached_client_of = lru_cache(_CACHED_CLIENTS)(self._client_of)
@@ -110,6 +120,7 @@ class Edge:
         self._metrics = metrics
         self._bodies = bodies
         self._drain = drain
+        self._not_found = not_found
         self._cors = Cors(config.cors_origins)
         base_host = urlsplit(config.base_url).hostname or ""
         self._names = {base_host, config.host, *(LOOPBACK_NAMES if config.local_posture else ())}
@@ -159,6 +170,8 @@ class Edge:
             answer = _answer_to(error, scope["path"], line, begun=line["status"] > 0)
             if answer is None:  # the answer has begun: only a closed connection shows that it is incomplete
                 raise
+            if answer.status_code == 404 and "route" not in scope and b"text/html" in sent.get(b"accept", b""):
+                answer = self._not_found()
             await answer(scope, receive, send_with_headers)
         finally:
             self._end(scope, context, time.monotonic() - began)

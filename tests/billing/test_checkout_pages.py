@@ -27,9 +27,9 @@ class Tags(HTMLParser):
 def test_values_are_escaped(text: str) -> None:
     for make in (
         lambda value: pages.amounts(value, value, {"free": 20, "pro": 120}, value),
-        pages.sign_in,
+        lambda value: pages.sign_in(value, [value]),
         lambda value: pages.sandbox(value, value),
         lambda value: pages.returned("paid", value),
-        lambda value: pages.page(value, "", test_money=True, problem=f"x{value}"),
+        lambda value: pages.notices(test_money=True, problem=f"x{value}"),
     ):
         assert Tags(make(text)).found == Tags(make("x")).found

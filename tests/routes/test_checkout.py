@@ -17,6 +17,7 @@ from svc.billing import matching, payments, wallet
 from svc.billing.checkout_cookie import COOKIE, set_cookie
 from svc.config import Config, from_environ
 from svc.errors import StartError
+from svc.routes.pages import release
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.payment_processor import API_KEY, DROP, SECRET, processor_on_loopback
 
@@ -266,7 +267,7 @@ async def test_pages_have_a_strict_policy_and_escape_values(service: Service) ->
 async def test_style_sheets_of_the_pages_exist(browser: Browser) -> None:
     page = await browser.get("/checkout")
     sheets = re.findall(r'<link rel="stylesheet" href="([^"]+)">', page.text)
-    assert len(sheets) == 2
+    assert sheets == [f"/static/{release()}/app/app.css"]
     for sheet in sheets:
         assert (await browser.service.client.get(sheet)).headers["content-type"] == "text/css; charset=utf-8"
 

@@ -129,6 +129,22 @@ async def test_policy_allows_only_the_import_map_inline(service: Service) -> Non
     assert answer.headers["referrer-policy"] == "no-referrer"
 
 
+@pytest.mark.parametrize("path", ["/nowhere", "/nowhere/<b>", "/{body}"])
+async def test_browser_gets_a_page_for_an_unknown_path(service: Service, path: str) -> None:
+    page = await service.client.get(path, headers={"accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and page.headers["x-request-id"]
+    answer = await service.client.get(path, headers={"accept": "application/json"})
+    assert answer.json()["error"]["code"] == "not_found" and "There is no page at this address." in page.text
+    assert f"/static/{release()}/app/app.css" in page.text and "<b>" not in page.text and "{" not in page.text
+
+
+async def test_errors_of_the_api_are_json_for_browsers_too(service: Service) -> None:
+    answer = await service.client.get("/v1/models", headers={"accept": "text/html"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
+
+
 def test_scripts_create_no_markup_or_code_from_text() -> None:
     forbidden = re.compile(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|dangerouslySetInnerHTML"

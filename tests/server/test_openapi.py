@@ -354,13 +354,13 @@ def test_provider_fields_are_checked_as_documented(schema: str, shape: Shape[Any
 
 # --- the pages
 
-PAGES = sorted(path.name for path in STATIC.glob("*.html"))
+PAGES = ["/", "/docs", "/password-reset", "/verify-email", "/checkout"]
 SCRIPTS = sorted(path.name for path in STATIC.glob("*.js"))
 
 
-@pytest.mark.parametrize("name", PAGES)
-async def test_pages_obey_their_policy(service: Service, name: str) -> None:
-    html = (STATIC / name).read_text().replace("{release}/", "")
+@pytest.mark.parametrize("path", PAGES)
+async def test_pages_obey_their_policy(service: Service, path: str) -> None:
+    html = (await service.client.get(path)).text
     html = re.sub(r'<script type="importmap">.*?</script>', "", html, flags=re.DOTALL)  # let in by its hash
     html = re.sub(r'<script id="limits" type="application/json">.*?</script>', "", html)  # data, which no browser runs
     assert not re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=", html)

@@ -115,7 +115,7 @@ async def test_low_balance_is_shown_once_a_day(server: RunningServer, browser: B
 async def test_settings_are_stored_and_data_can_be_exported(server: RunningServer, browser: Browser, tmp_path: Path) -> None:
     async with signed_in(browser, server, "/#/settings") as page:
         await page.get_by_label("Name").fill("Ada Lovelace")
-        await page.get_by_role("button", name="Save").click()
+        await page.get_by_role("button", name="Save", exact=True).click()
         await page.get_by_label("Default model").select_option("builtin/echo")
         await page.get_by_role("switch", name="Memory").uncheck()
         await page.get_by_label("Theme").select_option("dark")

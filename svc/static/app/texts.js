@@ -422,6 +422,7 @@ export const texts = {
     memory: "Memory",
     memoryHint: "Chats can use passages from your earlier conversations. The answer shows which ones.",
     instructions: "Custom instructions",
+    saveInstructions: "Save instructions",
     instructionsHint:
       "Sent with every chat: what the models should know about you, and how they should answer.",
     look: "Appearance",

@@ -180,7 +180,7 @@ function Instructions({ text, onSave }) {
       }}
     />
     <div class="actions">
-      <${Button} type="submit" disabled=${value.value.trim() === text}>${texts.common.save}<//>
+      <${Button} type="submit" disabled=${value.value.trim() === text}>${t.saveInstructions}<//>
     </div>
   </form>`;
 }
