@@ -32,11 +32,13 @@ _STEP_BLOCKS = 27  # read in one step: it takes about 5 ms
 _DIGITS = 10  # of a place, hexadecimal
 _LEVEL_ONE_SECONDS = 2.0
 _LAST_SIGN = "\U0010ffff"
-# The mark before each word separates titles from messages. A place is live while its text is stored and not replaced.
-_LIVE = {
-    "": "SELECT 1 FROM current_messages WHERE account_id = ?1 AND number = value / ?2",
+# The mark before each word separates titles from messages. A place is in the index while its text is stored.
+_STORED = {
+    "": "SELECT 1 FROM messages WHERE account_id = ?1 AND number = value / ?2",
     "=": "SELECT 1 FROM conversations WHERE account_id = ?1 AND number = value / ?2 AND title_version = value % ?2",
 }
+# Searches find messages on the current branch of their conversation.
+_FOUND = {**_STORED, "": _STORED[""].replace("messages", "current_messages")}
 
 
 def add(tx: sqlite3.Connection, account_id: str, mark: str, place: int, words: Collection[str]) -> None:
@@ -96,7 +98,7 @@ def newest_places(
     read = most
     while True:
         places = _newest(conn, account_id, [mark + word for word in words], read, beginning)
-        live = set(places) if all_live else _live(conn, account_id, mark, places)
+        live = set(places) if all_live else _existing(conn, _FOUND[mark], account_id, places)
         if len(live) >= most or len(places) < read or spent():
             return [place for place in places if place in live][:most]
         read += 2 * (read - len(live))  # deleted or replaced texts displaced others
@@ -253,9 +255,10 @@ def _lines_beginning(text: str, beginning: str) -> list[str]:
     return text[start + 1 : end].split("\n")
 
 
-def _live(conn: sqlite3.Connection, account_id: str, mark: str, places: Iterable[int]) -> set[int]:
+def _existing(conn: sqlite3.Connection, text: str, account_id: str, places: Iterable[int]) -> set[int]:
+    """Return those of `places` for which the query `text` returns a row."""
     rows = conn.execute(
-        f"SELECT value FROM json_each(?3) WHERE EXISTS ({_LIVE[mark]})",  # noqa: S608 - our own words
+        f"SELECT value FROM json_each(?3) WHERE EXISTS ({text})",  # noqa: S608 - our own words
         (account_id, CHUNKS, json.dumps(list(places))),
     )
     return {row[0] for row in rows}
@@ -355,7 +358,7 @@ def _live_lines(tx: sqlite3.Connection, account_id: str, lines: list[str]) -> li
     live: list[str] = []
     for mark, part in (("", lines[: titles.start]), ("=", lines[titles]), ("", lines[titles.stop :])):
         places = {line[-_DIGITS:] for line in part}
-        found = {_key("", place) for place in _live(tx, account_id, mark, (int(place, 16) for place in places))}
+        found = {_key("", place) for place in _existing(tx, _STORED[mark], account_id, (int(place, 16) for place in places))}
         live += [line for line in part if line[-_DIGITS:] in found]
     return live
 

@@ -47,10 +47,10 @@ describes = Section("Chat").describes
         parameter(
             "x-service-replaces",
             "header",
-            "With a session and `x-service-conversation`: a message of that conversation, of which this adds a version. After a "
-            "question, this question is a new version of it. After an answer, this answer is one, and the question is not stored "
-            "again. The new version is shown instead of the message and all later ones; `PATCH /conversations/{id}` shows them "
-            "again. A conversation can have 1,000 such versions.",
+            "With a session and `x-service-conversation`: a message of that conversation. If it is a question, this question "
+            "becomes a new version of it. If it is an answer, the answer becomes a new version of it, and the question is not "
+            "stored again. The conversation then shows the new version instead of the message and all later ones. "
+            "`PATCH /conversations/{conversation_id}` shows them again. A conversation can have 1,000 replaced messages.",
             string,
             "msg_01m3250v3vn4qvxnatpwzmywwn",
         ),
