@@ -42,6 +42,8 @@ from svc.log import Log, capture_library_logs
 from svc.metrics import Metrics
 from svc.routes import (
     admin,
+    admin_reports,
+    admin_support,
     agents,
     artifacts,
     auth,
@@ -181,7 +183,13 @@ ROUTES = [
     ("GET", "/admin/users/{account_id}/api-keys", administered(admin.list_keys)),
     ("DELETE", "/admin/users/{account_id}/api-keys", administered(admin.delete_keys)),
     ("DELETE", "/admin/users/{account_id}/api-keys/{key_id}", administered(admin.delete_key)),
-    ("GET", "/admin/audit", administered(admin.list_audit)),
+    ("GET", "/admin/usage", administered(admin_reports.show_usage)),
+    ("GET", "/admin/status", administered(admin_reports.show_status)),
+    ("GET", "/admin/support/conversations", administered(admin_support.list_inbox)),
+    ("GET", "/admin/support/conversations/{support_id}", administered(admin_support.show)),
+    ("POST", "/admin/support/conversations/{support_id}/messages", administered(admin_support.create_message)),
+    ("POST", "/admin/support/conversations/{support_id}/close", administered(admin_support.close)),
+    ("GET", "/admin/audit", administered(admin_reports.list_audit)),
     ("GET", "/healthz", service.healthz),
     ("GET", "/readyz", service.readyz),
     ("GET", "/metrics", service.metrics),

@@ -6,7 +6,6 @@ checkpoint of its log.
 
 import argparse
 import asyncio
-import csv
 import sqlite3
 import sys
 import time
@@ -26,6 +25,7 @@ from svc.money import dollars, micros_of
 from svc.outbound.client import Outbound
 from svc.outbound.transport import httpx_client
 from svc.schema import command_connection
+from svc.spreadsheet import csv_text
 
 _PAGE_ROWS = 1_000
 _SHOWN = 20
@@ -178,9 +178,4 @@ async def _with_states(config: Config, found: Sequence[Mismatch]) -> list[Mismat
 
 
 def _write_csv(rows: Iterable[Sequence[object]]) -> None:
-    csv.writer(sys.stdout, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
-
-
-def _cell(value: object) -> object:
-    """Quote a text that a spreadsheet would take as a formula: users choose email addresses and model names."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    sys.stdout.write(csv_text(rows))

@@ -10,28 +10,24 @@ import argparse
 import asyncio
 import contextlib
 import os
-import shutil
 import smtplib
 import ssl
 import stat
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import Any
 
 import httpx
 
-from svc import backup
+from svc.admin.health import FINE, LOOK, NTP, SKEW_SECONDS, WRONG, Finding, Result, certificate, existing, files, options
 from svc.auth.github import GitHub
 from svc.auth.mail import Mail
 from svc.auth.openid import OpenID
 from svc.billing.stripe import Stripe
-from svc.builtin import provider as builtin
-from svc.certificates import check_certificate
 from svc.commands.database import printable
 from svc.config import SETTINGS, Config, IdentityProvider, MailServer, from_environ
 from svc.errors import ApiError, StartError, UpstreamFault
@@ -47,30 +43,14 @@ from svc.outbound.transport import httpx_client
 from svc.schema import check_version, read_only, start_errors
 from svc.secrets import DATABASE, MASTER, fits
 from svc.server import status
-from svc.server.serve import bind, tls_context
+from svc.server.serve import bind
 
-FINE, LOOK, WRONG = "ok", "look", "wrong"
 _DEADLINE_SECONDS = 15.0
-_DAY_SECONDS = 86_400
-_GIB = 1024**3
-_EXPIRES_SOON_DAYS = 14
-_OLD_BACKUP_DAYS = 7
-_SKEW_SECONDS = 60
-_NTP = "Set the clock by NTP: sessions, certificates and payments rely on it"
-
-Result = tuple[str, str]  # the grade and the text of a finding
 
 
-class Finding(NamedTuple):
-    """`grade`: `ok`, `look` (it works, but check it) or `wrong`; `about` is the subject."""
-
-    grade: str
-    about: str
-    text: str
-
-    def line(self) -> str:
-        """Return one line for a terminal, whatever the text contains."""
-        return printable(f"{self.grade:6}{self.about}: {self.text}")
+def line_of(finding: Finding) -> str:
+    """Return one line for a terminal, whatever the text contains."""
+    return printable(f"{finding.grade:6}{finding.about}: {finding.text}")
 
 
 def add_parsers(commands: Any) -> None:
@@ -82,7 +62,7 @@ def _doctor(config: Config, options: argparse.Namespace) -> int:
     found, used = _settings(config)
     found += asyncio.run(examine(used))
     for finding in found:
-        print(finding.line())
+        print(line_of(finding))
     faults = sum(finding.grade == WRONG for finding in found)
     print(f"{faults} of {len(found)} are wrong" if faults else f"nothing of {len(found)} is wrong")
     return 1 if faults else 0
@@ -118,7 +98,7 @@ async def examine(config: Config) -> list[Finding]:
             ("data folder", asyncio.to_thread(_folder, config.data_dir.absolute())),
             ("database", asyncio.to_thread(_database, config.data_dir)),
             ("port", asyncio.to_thread(_port, config)),
-            ("certificate", asyncio.to_thread(_certificate, config)),
+            ("certificate", asyncio.to_thread(certificate, config)),
             *((f"identity provider {one.name}", _identity_provider(config, one, client)) for one in config.identity_providers),
         ]
         if config.smtp_url is not None:
@@ -131,7 +111,7 @@ async def examine(config: Config) -> list[Finding]:
         except StartError as error:
             found.append(Finding(WRONG, "catalog", str(error)))
         found += await asyncio.gather(*(_run(about, check) for about, check in checks))
-    return [*found, *_files(config), *_options(config), _clock(outbound.ahead_seconds)]
+    return [*found, *files(config), *options(config), _clock(outbound.ahead_seconds)]
 
 
 async def _run(about: str, check: Awaitable[Result]) -> Finding:
@@ -165,7 +145,7 @@ class _Dated(Outbound):
 
 
 def _folder(path: Path) -> Result:
-    parent = _existing(path)
+    parent = existing(path)
     if parent != path:
         if not os.access(parent, os.W_OK | os.X_OK):
             return WRONG, f"{path} does not exist, and this user cannot make it in {parent}"
@@ -184,11 +164,6 @@ def _folder(path: Path) -> Result:
         if its.st_mode & 0o077 and its.st_uid == owner and not stat.S_ISLNK(its.st_mode):
             return LOOK, f"other users can read {file} until the next start. Run chmod -R go= {path}"
     return FINE, f"only user {owner} can read {path}"
-
-
-def _existing(path: Path) -> Path:
-    """Return an absolute path, or its nearest parent that exists."""
-    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def _database(folder: Path) -> Result:
@@ -213,69 +188,13 @@ def _port(config: Config) -> Result:
     return FINE, f"{config.host} port {config.port} is free"
 
 
-def _certificate(config: Config) -> Result:
-    if config.tls == "proxy":
-        return FINE, "the proxy has it; the proxy must send X-Forwarded-Proto: https"
-    if config.tls == "files":
-        tls_context(config)
-    elif not (config.data_dir / "tls" / "cert.pem").exists():
-        return FINE, "there is none yet; the first start makes one"
-    host = urlsplit(config.base_url).hostname or ""
-    todo = "The server renews it" if config.tls == "auto" else "Replace the file and send SIGHUP"
-    try:
-        days = (check_certificate(config, host) - time.time()) / _DAY_SECONDS
-    except StartError as error:
-        return WRONG, f"{error}. {todo}"
-    if days < _EXPIRES_SOON_DAYS:
-        return LOOK, f"it expires in {days:.0f} days. {todo}"
-    return FINE, f"it is for {host}, and valid for {days:.0f} days"
-
-
-def _files(config: Config) -> Iterator[Finding]:
-    """Check disk, backup, clock and the certificate's key by what the file system knows."""
-    free_gib = shutil.disk_usage(_existing(config.data_dir.absolute())).free / _GIB
-    grade = WRONG if free_gib < 1 else LOOK if free_gib < 5 else FINE
-    yield Finding(grade, "disk", f"{free_gib:.1f} GiB are free for the data folder")
-    if config.tls_key and stat.S_IMODE(config.tls_key.stat().st_mode) & 0o007:
-        yield Finding(LOOK, "certificate", f"other users can read the key. Run chmod o= {config.tls_key}")
-    written = [path.stat().st_mtime for path in config.data_dir.glob("service.db*")]
-    if not written:
-        return
-    days = (time.time() - backup.made_at(config.data_dir)) / _DAY_SECONDS
-    if days > _OLD_BACKUP_DAYS:
-        text = f"there is none of the last {_OLD_BACKUP_DAYS} days. Run 'svc backup FOLDER' every night"
-        yield Finding(LOOK, "backup", text)
-    else:
-        yield Finding(FINE, "backup", f"the last one was made {days:.1f} days ago")
-    if max(written) - time.time() > _SKEW_SECONDS:
-        yield Finding(WRONG, "clock", f"it was set back: the database was written in its future. {_NTP}")
-
-
-def _options(config: Config) -> Iterator[Finding]:
-    if config.builtin and "voice" not in builtin.offered():
-        yield Finding(LOOK, "speech", "builtin/voice needs eSpeak NG. Install espeak-ng, or the extra 'voice'")
-    if config.smtp_url is None:
-        yield Finding(FINE, "mail", "there is no mail server; 'svc user reset-link' prints links")
-    if not config.local_posture and config.metrics_token is None:
-        yield Finding(LOOK, "metrics", "they are off. Set SVC_METRICS_TOKEN")
-    if config.payment_mode == "none":
-        yield Finding(FINE, "payments", "none are accepted")
-    elif config.payment_mode == "sandbox":
-        grade = FINE if config.local_posture else LOOK
-        yield Finding(grade, "payments", "every user can add test money (SVC_PAYMENTS=sandbox)")
-    elif "_test_" in (config.stripe_secret_key or ""):
-        yield Finding(LOOK, "payments", "the key is for test money")
-    if config.stripe_webhook_secret and not config.stripe_webhook_secret.startswith("whsec_"):
-        yield Finding(LOOK, "payments", "SVC_STRIPE_WEBHOOK_SECRET does not begin with whsec_")
-
-
 def _clock(ahead_seconds: list[float]) -> Finding:
     if not ahead_seconds:
         now = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
         return Finding(FINE, "clock", f"it is {now} UTC; no other service has answered with a date")
     seconds = min(ahead_seconds, key=abs)
-    if abs(seconds) > _SKEW_SECONDS:
-        return Finding(WRONG, "clock", f"it is {abs(seconds):.0f} seconds {'ahead' if seconds > 0 else 'behind'}. {_NTP}")
+    if abs(seconds) > SKEW_SECONDS:
+        return Finding(WRONG, "clock", f"it is {abs(seconds):.0f} seconds {'ahead' if seconds > 0 else 'behind'}. {NTP}")
     return Finding(FINE, "clock", f"within {max(abs(seconds), 1):.0f} seconds of the other services")
 
 

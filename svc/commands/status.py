@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from svc.billing import wallet
+from svc.admin import health
 from svc.commands.database import reading
 from svc.config import Config
 from svc.errors import StartError
@@ -37,14 +37,13 @@ def _status(config: Config, options: argparse.Namespace) -> int:
     if found is None:
         raise StartError(f"no server is running on the data folder {config.data_dir}")
     with reading(config) as conn:
-        holds, held_micros = wallet.held_in_all(conn)
-        wallets, balance_micros = wallet.balance_in_all(conn)
+        sums = health.sums(conn)
     ending = ", shutting down" if found["draining"] else ""
     print(f"svc {found['version']}, process {found['pid']}, {found['base_url']}, since {found['started_at']}{ending}")
     for name, title in _TITLES.items():
         print(f"{title:24}{found.get(name, 'unknown')}")  # a server of another version may lack it
-    print(f"{'held for calls':24}{dollars(held_micros)} in {holds} holds")
-    print(f"{'owed to accounts':24}{dollars(balance_micros)} in {wallets} wallets")
+    print(f"{'held for calls':24}{dollars(sums['held_micros'])} in {sums['holds']} holds")
+    print(f"{'owed to accounts':24}{dollars(sums['balance_micros'])} in {sums['wallets']} wallets")
     return 0
 
 

@@ -7,12 +7,14 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from svc import audit
+from svc.admin import support
 from svc.commands.database import database, printable, reading
 from svc.config import Config
-from svc.content import support
-from svc.errors import StartError
-from svc.ids import timestamp
+from svc.content.support import CONTENT
 from svc.schema import command_connection
+
+_MOST = 10_000  # conversations, the last changed ones
 
 
 def add_parsers(commands: Any) -> None:
@@ -31,45 +33,37 @@ def add_parsers(commands: Any) -> None:
 
 def _list(config: Config, options: argparse.Namespace) -> int:
     with reading(config) as conn:
-        lines = list(_active(conn) if options.id is None else _whole(conn, options.id))
+        lines = list(_active(conn) if options.id is None else _whole(support.conversation(conn, options.id)))
     for line in lines:
         print(line)
     return 0
 
 
 def _active(conn: sqlite3.Connection) -> Iterator[str]:
-    for row in support.active_supports(conn):
-        waits = "waits" if row["role"] == "user" else "answered" if row["role"] else "empty"
-        yield "\t".join((row["id"], row["email"], waits, timestamp(row["updated_at"]), _for_terminal(row["subject"] or "")))
+    for row in reversed(support.inbox_page(conn, "active", _MOST, None).items):
+        waits = "waits" if row["waiting"] else "answered"
+        yield "\t".join((row["id"], row["email"], waits, row["updated_at"], _for_terminal(row["subject"] or "")))
 
 
-def _whole(conn: sqlite3.Connection, support_id: str) -> Iterator[str]:
-    whole = support.support_with_messages(conn, _account_of(conn, support_id), support_id)
+def _whole(whole: dict[str, Any]) -> Iterator[str]:
     yield "\t".join((whole["id"], whole["status"], whole["updated_at"], _for_terminal(whole["subject"] or "")))
     for message in whole["messages"]:
         yield f"{message['created_at']} {message['role']}: {_for_terminal(message['content'])}"
 
 
 def _reply(config: Config, options: argparse.Namespace) -> int:
-    text = support.CONTENT.check(sys.stdin.read().strip() if options.text is None else options.text, "TEXT")
+    text = CONTENT.check(sys.stdin.read().strip() if options.text is None else options.text, "TEXT")
     with command_connection(database(config)) as tx:
-        support.add_message(tx, _account_of(tx, options.id), options.id, "operator", text, time.time())
+        support.reply(tx, audit.OPERATOR, options.id, text, time.time())
     print("sent")
     return 0
 
 
 def _close(config: Config, options: argparse.Namespace) -> int:
     with command_connection(database(config)) as tx:
-        support.close(tx, _account_of(tx, options.id), options.id, time.time())
+        support.close(tx, audit.OPERATOR, options.id, time.time())
     print("closed")
     return 0
-
-
-def _account_of(tx: sqlite3.Connection, support_id: str) -> str:
-    account_id = support.account_of(tx, support_id)
-    if account_id is None:
-        raise StartError("there is no support conversation of this id; 'svc support list' shows the active ones")
-    return account_id
 
 
 def _for_terminal(text: str) -> str:

@@ -139,24 +139,19 @@ def close(tx: sqlite3.Connection, account_id: str, support_id: str, now_seconds:
     return support_with_messages(tx, account_id, support_id)
 
 
-def active_supports(conn: sqlite3.Connection) -> list[sqlite3.Row]:
-    """Return all active support conversations with the user's `email` and the last `role`, the oldest change first."""
-    return conn.execute(
-        """
-        SELECT support_conversations.*, accounts.email, (
-            SELECT role FROM support_messages
-            WHERE account_id = accounts.id AND support_id = support_conversations.id ORDER BY number DESC LIMIT 1
-        ) AS role
-        FROM support_conversations JOIN accounts ON accounts.id = account_id
-        WHERE status = 'active' ORDER BY updated_at, support_conversations.id
-        """
-    ).fetchall()
+def last_role(conn: sqlite3.Connection, account_id: str, support_id: str) -> str | None:
+    """Return who wrote the last message: `user`, `operator`, or None if there is no message."""
+    own = "SELECT role FROM support_messages WHERE account_id = ? AND support_id = ? ORDER BY number DESC LIMIT 1"
+    row = conn.execute(own, (account_id, support_id)).fetchone()
+    return None if row is None else str(row["role"])
 
 
-def account_of(conn: sqlite3.Connection, support_id: str) -> str | None:
-    """Return the account of a support conversation for the operator, or None if there is none."""
+def account_of(conn: sqlite3.Connection, support_id: str) -> str:
+    """Return the account of a support conversation for the operator. Raises ApiError `not_found`."""
     row = conn.execute("SELECT account_id FROM support_conversations WHERE id = ?", (support_id,)).fetchone()
-    return None if row is None else str(row["account_id"])
+    if row is None:
+        raise ApiError("not_found", "There is no such support conversation.")
+    return str(row["account_id"])
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -222,6 +223,12 @@ class Catalog:
     async def models(self) -> list[Model]:
         await asyncio.gather(*(self._fresh(listed, _LIST_SECONDS) for listed in self._listed.values()))
         return [*self._models, *(model for listed in self._listed.values() for model in listed.models.values())]
+
+    def providers(self) -> dict[str, tuple[int, bool | None]]:
+        """Return for each provider the number of its models, and whether it answered the last time. None: it is not asked."""
+        counts = Counter(model.provider.name for model in self._models if model.provider)
+        found: dict[str, tuple[int, bool | None]] = {name: (number, None) for name, number in counts.items()}
+        return found | {name: (len(one.models), one.answered) for name, one in self._listed.items() if one.provider.configured}
 
     def configured(self, model_id: str) -> Model | None:
         """Return the built-in or catalog model with this id or alias, or None."""

@@ -1,4 +1,4 @@
-"""Administration: accounts and the audit log. Administrators cannot read conversations, files or keys of others.
+"""Administration: accounts. Administrators cannot read conversations, files or keys of others.
 
 POST /admin/users -> a link to set a password: by mail to the new address, or else in the answer -> /password-reset#TOKEN
 """
@@ -10,14 +10,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
-from svc import audit
 from svc.admin import users
 from svc.admin.users import AdminChanges, Invitation
 from svc.auth import accounts, links, tokens
 from svc.auth.mail import Mail
 from svc.billing import usage
 from svc.deletion.account import delete_account
-from svc.routes.schemas.admin import AUDIT_LIST, INVITATION, KEY_LIST, USER_IN_LIST, USER_LIST
+from svc.routes.schemas.admin import INVITATION, KEY_LIST, USER_IN_LIST, USER_LIST
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, item_id, parameter
 from svc.server.state import Request, State
@@ -33,8 +32,7 @@ _Q, _GROUP = text(500), text(63)
 _INVITATION_TEXT = """\
 An administrator of
 {base_url}
-has sent you a link to your account. To set a password, open it within
-72 hours. It works once:
+has sent you a link to your account. It works once, within 72 hours:
 
 {base_url}/password-reset#{token}
 """
@@ -192,17 +190,6 @@ async def delete_key(request: Request, caller: Caller) -> Response:
     if not await state.db.write(users.delete_key, caller.id, ids["account_id"], ids["key_id"], state.clock()):
         raise _KEY.not_found.error()
     return no_content()
-
-
-@describes(
-    "listAudit",
-    "List the audit log",
-    "What administrators and the operator changed. Rows are kept when an account is deleted, without the person's names.",
-    answers={200: Answer("A page of the log.", AUDIT_LIST)},
-    paged=True,
-)
-async def list_audit(request: Request, caller: Caller) -> Response:
-    return listing(await request.state.db.read(audit.audit_page, page_limit(request), page_after(request)), dict)
 
 
 async def unknown(request: Request, caller: Caller) -> Response:

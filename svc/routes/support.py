@@ -16,10 +16,10 @@ from svc.server.state import Request
 from svc.server.web import listing, read_page, reply
 
 describes = Section("Support").describes
-_CONVERSATION = item_id("support_id", "support conversation", "sup")
+CONVERSATION = item_id("support_id", "support conversation", "sup")
 _CLOSED = {**SUPPORT_CONVERSATION_WITH_MESSAGES.example, "status": "closed", "closed_at": TIMESTAMP.example}
-_ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. Open a new one.", when="It is closed.")
-_FULL = Refusal(
+ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. Open a new one.", when="It is closed.")
+FULL = Refusal(
     "PAYLOAD_TOO_LARGE",
     "This support conversation is full. Close it and open a new one.",
     "content",
@@ -56,7 +56,7 @@ async def list_supports(request: Request, caller: Caller) -> Response:
 @describes(
     "getSupportConversation",
     "Show a support conversation",
-    parameters=[_CONVERSATION],
+    parameters=[CONVERSATION],
     answers={200: Answer("The conversation with its messages.", SUPPORT_CONVERSATION_WITH_MESSAGES)},
 )
 async def show_support(request: Request, caller: Caller) -> Response:
@@ -67,9 +67,9 @@ async def show_support(request: Request, caller: Caller) -> Response:
     "createSupportMessage",
     "Add a message to a support conversation",
     body=NEW_SUPPORT_MESSAGE,
-    parameters=[_CONVERSATION],
+    parameters=[CONVERSATION],
     answers={201: Answer("The message.", SUPPORT_MESSAGE)},
-    errors=[_ALREADY_ENDED, NO_ROOM, _FULL],
+    errors=[ALREADY_ENDED, NO_ROOM, FULL],
 )
 async def create_message(request: Request, caller: Caller, body: NewSupportMessage) -> Response:
     state, support_id = request.state, request.path_params["support_id"]
@@ -80,9 +80,9 @@ async def create_message(request: Request, caller: Caller, body: NewSupportMessa
 @describes(
     "closeSupportConversation",
     "Close a support conversation",
-    parameters=[_CONVERSATION],
+    parameters=[CONVERSATION],
     answers={200: Answer("The closed conversation.", SUPPORT_CONVERSATION_WITH_MESSAGES, _CLOSED)},
-    errors=[_ALREADY_ENDED],
+    errors=[ALREADY_ENDED],
 )
 async def close_support(request: Request, caller: Caller) -> Response:
     state = request.state

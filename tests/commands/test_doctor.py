@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from svc import cli
+from svc.admin.health import Finding
 from svc.commands import doctor
 
 
@@ -46,9 +47,9 @@ def test_silent_server_costs_one_deadline(
 
 
 def test_finding_is_one_line_that_begins_with_its_grade() -> None:
-    assert doctor.Finding("ok", "disk", "there is room").line() == "ok    disk: there is room"
+    assert doctor.line_of(Finding("ok", "disk", "there is room")) == "ok    disk: there is room"
 
 
 def test_foreign_text_cannot_control_the_terminal() -> None:
-    finding = doctor.Finding("wrong", "provider", "odd\n\x1b[2Jok    all is well")
-    assert finding.line() == "wrong provider: odd\ufffd\ufffd[2Jok    all is well"
+    finding = Finding("wrong", "provider", "odd\n\x1b[2Jok    all is well")
+    assert doctor.line_of(finding) == "wrong provider: odd\ufffd\ufffd[2Jok    all is well"

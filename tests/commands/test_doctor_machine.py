@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from svc import backup, secrets
+from svc.admin.health import Finding
 from svc.certificates import tls_files
-from svc.commands.doctor import Finding, examine
+from svc.commands.doctor import examine
 from svc.config import Config
 from svc.schema import FIRST_VERSION, connect, newest_schema, newest_version
 from tests.conftest import Service

@@ -12,7 +12,9 @@ from typing import Any
 import orjson
 import pytest
 
-from svc.commands.doctor import Finding, examine
+from svc.admin.health import Finding
+from svc.commands import doctor
+from svc.commands.doctor import examine
 from svc.config import Config, IdentityProvider, MailServer
 from tests.support.identity_provider import CLIENT_ID, CLIENT_SECRET, stand_in
 from tests.support.mail_server import PASSWORD, USER, mail_server
@@ -25,7 +27,7 @@ async def asked(config: Config) -> dict[str, list[Finding]]:
     by_subject: dict[str, list[Finding]] = {}
     for finding in await examine(config):
         by_subject.setdefault(finding.about, []).append(finding)
-        assert not any(secret in finding.line() for secret in (KEY, PASSWORD, CLIENT_SECRET))
+        assert not any(secret in doctor.line_of(finding) for secret in (KEY, PASSWORD, CLIENT_SECRET))
     return by_subject
 
 

@@ -6,16 +6,15 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
-import httpx
 import pytest
 
 from app import ROUTES
-from svc import cli
 from svc.auth import accounts, links
 from svc.billing import wallet
 from svc.config import Config
 from svc.server.head import METHODS
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
+from tests.support.admins import ask, log_of
 
 PATHS = sorted({path for _, path, _ in ROUTES if path.startswith("/admin/")})
 
@@ -43,10 +42,6 @@ async def admin(service: Service) -> dict[str, str]:
     return await service.bearer()
 
 
-async def ask(service: Service, method: str, path: str, headers: dict[str, str], **body: Any) -> httpx.Response:
-    return await service.client.request(method, path, headers=headers, json=body or None)
-
-
 @pytest.mark.parametrize("path", [*PATHS, "/admin/", "/admin/nothing", "/admin/users/x/y/z"])
 async def test_paths_do_not_exist_for_anybody_else(service: Service, admin: dict[str, str], path: str) -> None:
     other = await service.bearer()
@@ -70,23 +65,6 @@ async def test_first_account_is_administrator_in_local_posture_only(service: Ser
     me = (await ask(service, "GET", "/user/me", admin)).json()
     assert (me["admin"], me["group"], me["status"]) == (True, None, "active")
     assert (await service.sign_up())["user"]["admin"] is False
-
-
-async def test_log_lists_what_commands_did(
-    service: Service, admin: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("SVC_DATA_DIR", str(service.config.data_dir))
-    bob = (await service.sign_up("bob@example.com"))["user"]["id"]
-    for line in ("user admin bob@example.com on", "credit bob@example.com 2.50", "debit bob@example.com 1"):
-        assert cli.main(line.split()) == 0
-    listed = (await ask(service, "GET", "/admin/audit?limit=2", admin)).json()
-    assert [(row["actor"], row["action"], row["subject"]) for row in listed["data"]] == [
-        ("operator", "debit", bob),
-        ("operator", "credit", bob),
-    ]
-    assert listed["data"][1]["details"] == {"email": "bob@example.com", "amount_micros": 2_500_000}
-    after = (await ask(service, "GET", f"/admin/audit?after={listed['data'][1]['id']}", admin)).json()
-    assert after["data"][0]["details"] == {"email": "bob@example.com", "admin": True} and not after["has_more"]
 
 
 async def suspended(service: Service, account_id: str, at_seconds: float | None) -> None:
@@ -128,12 +106,6 @@ async def test_suspended_account_is_refused_on_every_way_in_until_it_is_active_a
 
 
 # --- accounts
-
-
-async def log_of(service: Service, admin: dict[str, str]) -> list[tuple[str, dict[str, Any]]]:
-    """The actions and details of the audit log, newest first."""
-    rows = (await ask(service, "GET", "/admin/audit?limit=100", admin)).json()["data"]
-    return [(row["action"], row["details"]) for row in rows]
 
 
 async def test_list_is_filtered_and_paged(service: Service, admin: dict[str, str]) -> None:

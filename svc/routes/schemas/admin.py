@@ -5,8 +5,9 @@ from svc.auth.accounts import PERSON_NAME
 from svc.auth.emails import EMAIL
 from svc.routes.schemas.accounts import API_KEY, TIER
 from svc.routes.schemas.common import COUNT, TIMESTAMP, example_id, id_of
+from svc.routes.schemas.content import SUPPORT_FIELDS, SUPPORT_MESSAGE
 from svc.server.interface import page_of
-from svc.shapes import Fields, boolean, json_object, mapping, nullable, string
+from svc.shapes import Fields, boolean, json_object, list_of, mapping, nullable, one_of, string
 
 _USER: Fields = {
     "id": id_of("user"),
@@ -51,3 +52,72 @@ AUDIT_ENTRY = json_object(
     },
 )
 AUDIT_LIST = page_of("AuditList", AUDIT_ENTRY)
+_INBOX: Fields = {
+    **SUPPORT_FIELDS,
+    "account_id": id_of("user"),
+    "email": EMAIL.about(example="ada@example.com"),
+    "waiting": boolean.about("Whether the last message is not the operator's."),
+}
+INBOX = page_of("Inbox", json_object("InboxConversation", _INBOX, "A support conversation with its user."))
+INBOX_CONVERSATION = json_object(
+    "InboxConversationWithMessages", {**_INBOX, "messages": list_of(SUPPORT_MESSAGE, most=200).about("Oldest first.")}
+)
+_USAGE_ROW = json_object(
+    "UsageByKey",
+    {
+        "key": string.about("An email address, a model, a group, the id of an API key, or a day.", "ada@example.com"),
+        "requests": COUNT,
+        "input_tokens": COUNT,
+        "output_tokens": COUNT,
+        "cost_micros": COUNT.about("In micros."),
+    },
+)
+USAGE = json_object(
+    "UsageOfMonth",
+    {
+        "object": one_of("list"),
+        "month": string.about(example="2026-11"),
+        "by": string.about(example="user"),
+        "data": list_of(_USAGE_ROW),
+        "total": _USAGE_ROW,
+    },
+)
+USAGE_CSV = string.about(
+    "A header and a line for each row. A cell that a spreadsheet would take as a formula begins with an apostrophe.",
+    "key,requests,input_tokens,output_tokens,cost_micros\n",
+)
+_FINDING = json_object(
+    "Finding",
+    {
+        "grade": one_of("ok", "look", "wrong").about("`look`: it works, but check it."),
+        "about": string.about(example="backup"),
+        "text": string.about(example="the last one was made 0.3 days ago"),
+    },
+)
+_PROVIDER = json_object(
+    "ProviderState",
+    {
+        "name": string.about(example="ollama"),
+        "models": COUNT,
+        "answers": nullable(boolean).about("Whether it answered the last request for its list of models. Null: never asked."),
+    },
+)
+STATUS = json_object(
+    "Status",
+    {
+        "version": string.about(example="1.0.0"),
+        "pid": COUNT,
+        "base_url": string.about(example="https://127.0.0.1:8443"),
+        "started_at": TIMESTAMP,
+        "draining": boolean.about("Whether the server is shutting down."),
+        "gauges": mapping.about("The gauges of `GET /metrics` without labels, by name.", {"svc_open_answers": 2}),
+        "holds": COUNT.about("The calls in progress that hold money."),
+        "held_micros": COUNT,
+        "wallets": COUNT,
+        "balance_micros": COUNT.about("The sum of all wallets."),
+        "last_backup_at": nullable(TIMESTAMP).about("Null means none yet."),
+        "certificate_expires_at": nullable(TIMESTAMP).about("Null means that a proxy has the certificate."),
+        "providers": list_of(_PROVIDER).about("The operator's model servers."),
+        "findings": list_of(_FINDING),
+    },
+)

@@ -141,16 +141,17 @@ SUPPORT_MESSAGE = json_object(
         "created_at": TIMESTAMP,
     },
 )
-_SUPPORT: Fields = {
+SUPPORT_STATUS = one_of("active", "closed")
+SUPPORT_FIELDS: Fields = {
     "id": id_of("sup"),
-    "status": one_of("active", "closed"),
+    "status": SUPPORT_STATUS,
     "subject": nullable(string).about(example="My invoice"),
     **_TIMES,
     "closed_at": nullable(TIMESTAMP),
 }
-SUPPORT_CONVERSATION = json_object("SupportConversation", _SUPPORT)
+SUPPORT_CONVERSATION = json_object("SupportConversation", SUPPORT_FIELDS)
 SUPPORT_CONVERSATION_WITH_MESSAGES = json_object(
     "SupportConversationWithMessages",
-    {**_SUPPORT, "messages": list_of(SUPPORT_MESSAGE, most=200).about("Oldest first.")},
+    {**SUPPORT_FIELDS, "messages": list_of(SUPPORT_MESSAGE, most=200).about("Oldest first.")},
 )
 SUPPORT_CONVERSATION_LIST = page_of("SupportConversationList", SUPPORT_CONVERSATION)

@@ -1,0 +1,117 @@
+"""The state of the service and of its machine, as far as it can be checked at once and without other services.
+
+`svc status` and `svc doctor` print it, `GET /admin/status` shows it.
+"""
+
+import shutil
+import sqlite3
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from svc.billing import wallet
+from svc.builtin import provider as builtin
+from svc.certificates import check_certificate
+from svc.config import Config
+from svc.errors import StartError
+from svc.server.serve import tls_context
+
+FINE, LOOK, WRONG = "ok", "look", "wrong"
+_DAY_SECONDS = 86_400
+_GIB = 1024**3
+_EXPIRES_SOON_DAYS = 14
+_OLD_BACKUP_DAYS = 7
+SKEW_SECONDS = 60
+NTP = "Set the clock by NTP: sessions, certificates and payments rely on it"
+
+Result = tuple[str, str]  # the grade and the text of a finding
+
+
+class Finding(NamedTuple):
+    """`grade`: `ok`, `look` (it works, but check it) or `wrong`; `about` is the subject."""
+
+    grade: str
+    about: str
+    text: str
+
+
+def sums(conn: sqlite3.Connection) -> dict[str, int]:
+    """Return the number and the amount of all holds and of all wallets."""
+    holds, held_micros = wallet.held_in_all(conn)
+    wallets, balance_micros = wallet.balance_in_all(conn)
+    return {"holds": holds, "held_micros": held_micros, "wallets": wallets, "balance_micros": balance_micros}
+
+
+def findings(config: Config) -> list[Finding]:
+    """Return what `svc doctor` finds without a request to another service. It reads files."""
+    try:
+        grade, text = certificate(config)
+    except (StartError, OSError) as error:
+        grade, text = WRONG, str(error)
+    return [Finding(grade, "certificate", text), *files(config), *options(config)]
+
+
+def existing(path: Path) -> Path:
+    """Return an absolute path, or its nearest parent that exists."""
+    return next(folder for folder in (path, *path.parents) if folder.exists())
+
+
+def certificate(config: Config) -> Result:
+    if config.tls == "proxy":
+        return FINE, "the proxy has it; the proxy must send X-Forwarded-Proto: https"
+    if config.tls == "files":
+        tls_context(config)
+    elif not (config.data_dir / "tls" / "cert.pem").exists():
+        return FINE, "there is none yet; the first start makes one"
+    host = urlsplit(config.base_url).hostname or ""
+    todo = "The server renews it" if config.tls == "auto" else "Replace the file and send SIGHUP"
+    try:
+        days = (check_certificate(config, host) - time.time()) / _DAY_SECONDS
+    except StartError as error:
+        return WRONG, f"{error}. {todo}"
+    if days < _EXPIRES_SOON_DAYS:
+        return LOOK, f"it expires in {days:.0f} days. {todo}"
+    return FINE, f"it is for {host}, and valid for {days:.0f} days"
+
+
+def files(config: Config) -> Iterator[Finding]:
+    """Check disk, backup, clock and the certificate's key by what the file system knows."""
+    from svc import backup  # late: it imports what reads archives
+
+    free_gib = shutil.disk_usage(existing(config.data_dir.absolute())).free / _GIB
+    grade = WRONG if free_gib < 1 else LOOK if free_gib < 5 else FINE
+    yield Finding(grade, "disk", f"{free_gib:.1f} GiB are free for the data folder")
+    if config.tls_key and stat.S_IMODE(config.tls_key.stat().st_mode) & 0o007:
+        yield Finding(LOOK, "certificate", f"other users can read the key. Run chmod o= {config.tls_key}")
+    written = [path.stat().st_mtime for path in config.data_dir.glob("service.db*")]
+    if not written:
+        return
+    days = (time.time() - backup.made_at(config.data_dir)) / _DAY_SECONDS
+    if days > _OLD_BACKUP_DAYS:
+        text = f"there is none of the last {_OLD_BACKUP_DAYS} days. Run 'svc backup FOLDER' every night"
+        yield Finding(LOOK, "backup", text)
+    else:
+        yield Finding(FINE, "backup", f"the last one was made {days:.1f} days ago")
+    if max(written) - time.time() > SKEW_SECONDS:
+        yield Finding(WRONG, "clock", f"it was set back: the database was written in its future. {NTP}")
+
+
+def options(config: Config) -> Iterator[Finding]:
+    if config.builtin and "voice" not in builtin.offered():
+        yield Finding(LOOK, "speech", "builtin/voice needs eSpeak NG. Install espeak-ng, or the extra 'voice'")
+    if config.smtp_url is None:
+        yield Finding(FINE, "mail", "there is no mail server; 'svc user reset-link' prints links")
+    if not config.local_posture and config.metrics_token is None:
+        yield Finding(LOOK, "metrics", "they are off. Set SVC_METRICS_TOKEN")
+    if config.payment_mode == "none":
+        yield Finding(FINE, "payments", "none are accepted")
+    elif config.payment_mode == "sandbox":
+        grade = FINE if config.local_posture else LOOK
+        yield Finding(grade, "payments", "every user can add test money (SVC_PAYMENTS=sandbox)")
+    elif "_test_" in (config.stripe_secret_key or ""):
+        yield Finding(LOOK, "payments", "the key is for test money")
+    if config.stripe_webhook_secret and not config.stripe_webhook_secret.startswith("whsec_"):
+        yield Finding(LOOK, "payments", "SVC_STRIPE_WEBHOOK_SECRET does not begin with whsec_")

@@ -1,0 +1,46 @@
+"""The inbox of live support: what users have asked, and the answers of administrators and of the operator's command."""
+
+import sqlite3
+from typing import Any
+
+from svc import audit
+from svc.content import support
+from svc.content.support import SupportConversation
+from svc.db import Page, page
+
+
+def inbox_page(conn: sqlite3.Connection, status: str | None, limit: int, after: str | None) -> Page[dict[str, Any]]:
+    """Return a page of the support conversations of all accounts, the last changed first, like `page` in svc/db.py.
+
+    `waiting` is whether the last message is not the operator's.
+    """
+    order = ("updated_at", "rowid")
+    return page(conn, "support_conversations", None, limit, after, order=order, status=status).of(
+        lambda row: {**SupportConversation(**row).as_json(), **_of_user(conn, row["account_id"], row["id"])}
+    )
+
+
+def conversation(conn: sqlite3.Connection, support_id: str) -> dict[str, Any]:
+    """Return a support conversation with its messages, the oldest first. Raises ApiError `not_found`."""
+    account_id = support.account_of(conn, support_id)
+    return {**support.support_with_messages(conn, account_id, support_id), **_of_user(conn, account_id, support_id)}
+
+
+def reply(tx: sqlite3.Connection, actor: str, support_id: str, content: str, now_seconds: float) -> dict[str, Any]:
+    """Store an answer and return it. Raises ApiError as `support.add_message`."""
+    account_id = support.account_of(tx, support_id)
+    audit.add(tx, now_seconds, actor, "support.reply", account_id, {"conversation": support_id})
+    return support.add_message(tx, account_id, support_id, "operator", content, now_seconds).as_json()
+
+
+def close(tx: sqlite3.Connection, actor: str, support_id: str, now_seconds: float) -> dict[str, Any]:
+    """Close a support conversation and return it. Raises ApiError `not_found` and `already_ended`."""
+    account_id = support.account_of(tx, support_id)
+    audit.add(tx, now_seconds, actor, "support.close", account_id, {"conversation": support_id})
+    return {**support.close(tx, account_id, support_id, now_seconds), **_of_user(tx, account_id, support_id)}
+
+
+def _of_user(conn: sqlite3.Connection, account_id: str, support_id: str) -> dict[str, Any]:
+    role = support.last_role(conn, account_id, support_id)
+    (email,) = conn.execute("SELECT email FROM accounts WHERE id = ?", (account_id,)).fetchone()
+    return {"account_id": account_id, "email": email, "waiting": role != "operator"}

@@ -1,0 +1,14 @@
+"""CSV for spreadsheets."""
+
+import pytest
+
+from svc.spreadsheet import csv_text
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r"])
+def test_text_like_a_formula_gets_an_apostrophe(begin: str) -> None:
+    assert csv_text([[f"{begin}1", 1]]).replace('"', "") == f"'{begin}1,1\n"
+
+
+def test_numbers_and_other_texts_stay() -> None:
+    assert csv_text([("a", -5), ("b,c", None)]) == 'a,-5\n"b,c",\n'
