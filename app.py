@@ -89,7 +89,6 @@ from svc.server.serve import run
 from svc.server.sse import Drain
 from svc.server.state import State
 from svc.server.status import now, settings, status_socket
-from svc.server.streamed import long_answer_slots
 from svc.server.web import ExactFirst, routes
 from svc.version import VERSION
 from svc.write_buffer import WriteBuffer
@@ -157,6 +156,8 @@ ROUTES = [
     ("PATCH", "/conversations/{conversation_id}", signed_in(conversations.change_conversation)),
     ("DELETE", "/conversations/{conversation_id}", signed_in(conversations.delete_conversation)),
     ("GET", "/conversations/{conversation_id}/export", signed_in(conversations.export_conversation)),
+    ("POST", "/conversations/{conversation_id}/stop", signed_in(conversations.stop_answer)),
+    ("GET", "/conversations/{conversation_id}/stream", signed_in(conversations.follow_answer)),
     ("GET", "/conversations/{conversation_id}/messages", signed_in(conversations.list_messages)),
     ("POST", "/conversations/{conversation_id}/messages", signed_in(conversations.create_message)),
     ("GET", "/support/conversations", signed_in(support.list_supports)),
@@ -312,7 +313,6 @@ async def _start_work(
         drain=ground.drain,
         bodies=ground.bodies,
         offload=offload,
-        long_answers=long_answer_slots(),
         documents=Documents(reader),
         process_pools={"pictures": painter, "speech": speaker, "documents": reader},
         log=ground.log,

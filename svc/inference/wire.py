@@ -36,6 +36,7 @@ from svc.inference.upstream_errors import error_in
 
 # More than twice the longest answer of today's models.
 ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
+PIECE_CHARACTERS = 1_000_000  # writing a longer chunk blocks the event loop
 _CHOICES_MAX = 128
 _FIELD_OVERHEAD_BYTES = 200
 _TOP_FIELDS = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
@@ -211,12 +212,19 @@ class ChunkWriter:
         return answer, json_bytes(answer, apart)
 
     def texts_after(self, sent: dict[str, int]) -> dict[str, str]:
-        """Return what the texts of the first choice have gained since the numbers of parts in `sent`, and update these."""
+        """Return what the texts of the first choice have gained since the numbers of parts in `sent`, and update these.
+
+        At most a million characters and one part of each are returned at once.
+        """
         choice, gained = self._choices.get(0), {}
         for name, text in choice.texts.items() if choice else ():
-            if new := text.parts[sent.get(name, 0) :]:
-                gained[name] = "".join(new)
-                sent[name] = sent.get(name, 0) + len(new)
+            first = last = sent.get(name, 0)
+            characters = 0
+            while last < len(text.parts) and characters < PIECE_CHARACTERS:
+                characters += len(text.parts[last])
+                last += 1
+            if last > first:
+                gained[name], sent[name] = "".join(text.parts[first:last]), last
         return gained
 
     def content(self) -> dict[str, Any]:

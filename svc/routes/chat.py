@@ -1,7 +1,7 @@
 """Chat completions and the list of models, in OpenAI's wire format."""
 
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -9,6 +9,7 @@ from starlette.responses import Response
 from svc.content import memory
 from svc.content.memory import Exchange
 from svc.errors import ApiError
+from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
@@ -20,13 +21,14 @@ from svc.routes.schemas.models import MODEL, MODEL_LIST
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, parameter, path_id
 from svc.server.session_answer import SessionAnswer
-from svc.server.sse import LastBlock
+from svc.server.sse import Interrupt
 from svc.server.state import Request
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import reply
-from svc.shapes import string
+from svc.shapes import one_of, string
 
 describes = Section("Chat").describes
+_CONTINUE, _BOOLEAN = "x-service-continue", one_of("true", "false")
 
 
 @describes(
@@ -54,6 +56,14 @@ describes = Section("Chat").describes
             string,
             "msg_01m3250v3vn4qvxnatpwzmywwn",
         ),
+        parameter(
+            _CONTINUE,
+            "header",
+            "With a session and `stream: true`: whether the answer continues when the client disconnects. It is paid in full. "
+            "`GET /conversations/{id}/stream` follows it and `POST /conversations/{id}/stop` ends it. An account can have 4 such "
+            "answers at once. Parts of the text may arrive in one chunk, and tool calls arrive at the end.",
+            _BOOLEAN,
+        ),
     ],
     answers={200: CHAT_ANSWER},
     errors=[
@@ -74,9 +84,10 @@ async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Resp
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     if model.provider is None:
         check_for_builtin(body)
-    exchange, added = None, {}
+    exchange, added, continues = None, {}, False
     if caller.auth == "session":  # a key's requests are stateless
         conversation_id, replaces = request.headers.get(memory.HEADER), request.headers.get(memory.REPLACES)
+        continues = _BOOLEAN.check(request.headers.get(_CONTINUE, "false"), _CONTINUE) == "true"
         exchange = await memory.begin(state.db, caller.id, body["messages"], conversation_id, replaces, state.clock())
         limited = body.get("max_completion_tokens") is not None
         said = {name for name, value in body.items() if value is not None} | ({"max_tokens"} if limited else set())
@@ -87,27 +98,47 @@ async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Resp
     )
     if exchange is None:
         return await respond(request, caller, call, AnswerWriter(), headers={})
+    if continues and call.streams:
+        return _continued(request, caller, call, exchange, bool((body.get("stream_options") or {}).get("include_usage")))
     return await _answer_of_session(request, caller, call, exchange)
 
 
 async def _answer_of_session(request: Request, caller: Caller, call: ChatCall, exchange: Exchange) -> Response:
-    state, writer = request.state, AnswerWriter()
-    answer = SessionAnswer(state.db, state.clock, state.open_answers, call, exchange)
-    interrupt, headers = answer.interrupt, exchange.headers
-    if not call.streams:
+    answer = _session_answer(request, call, exchange)
+    writer, interrupt, headers = _Waking(answer), answer.interrupt, exchange.headers
+    if call.streams:
+        events = answer.own_stream(events_of(request, call, writer, interrupt, answer))
+        return stream_of(request, caller, events, interrupt, writer, headers)
+    try:
         return await whole_answer(request, caller, call, writer, interrupt, answer, headers)
+    except ApiError:
+        if not answer.was_stopped:
+            raise
+        return reply(answer.cut_short(), headers=headers)
 
-    async def events() -> AsyncGenerator[bytes, None]:
-        try:
-            async with contextlib.aclosing(events_of(request, call, writer, interrupt, answer)) as chunks:
-                async for chunk in chunks:
-                    yield chunk
-        except ApiError:
-            if answer.ended is None or answer.ended.status == "failed" or interrupt.reason == "account_deleted":
-                raise
-            yield LastBlock(answer.last_blocks())
 
-    return stream_of(request, caller, events(), interrupt, writer, headers)
+def _continued(request: Request, caller: Caller, call: ChatCall, exchange: Exchange, usage: bool) -> Response:
+    """Return the stream of an answer that is generated whether or not the client reads it."""
+    state, interrupt = request.state, Interrupt()
+    answer = _session_answer(request, call, exchange)
+    answer.start(state.drain, state.continued_answers, state.log)
+    return stream_of(request, caller, answer.first_reader(interrupt, usage), interrupt, AnswerWriter(), exchange.headers)
+
+
+def _session_answer(request: Request, call: ChatCall, exchange: Exchange) -> SessionAnswer:
+    state = request.state
+    return SessionAnswer(state.db, state.clock, state.open_answers, call, exchange)
+
+
+class _Waking(AnswerWriter):
+    """Writes the answer for its client, and wakes the other readers."""
+
+    def __init__(self, answer: SessionAnswer) -> None:
+        self._answer = answer
+
+    def events(self, chunks: Sequence[Chunk | Texts]) -> list[bytes]:
+        self._answer.wake()
+        return super().events(chunks)
 
 
 @describes(

@@ -12,11 +12,15 @@ from svc.content.conversations import CONVERSATION_FIELDS, NEW_MESSAGE, Conversa
 from svc.content.history import Message
 from svc.db import Database, Page
 from svc.ids import timestamp
+from svc.inference.formats.answer import AnswerWriter
+from svc.routes.completion import stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
+from svc.routes.schemas.chat import FOLLOWED_ANSWER
 from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND
 from svc.routes.schemas.content import CONVERSATION, CONVERSATION_LIST, MESSAGE, MESSAGE_LIST
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Refusal, Section, header, item_id, parameter
+from svc.server.sse import Interrupt
 from svc.server.state import Request
 from svc.server.streamed import Streamed
 from svc.server.web import listing, no_content, page_after, page_limit, read_page, reply
@@ -25,6 +29,8 @@ from svc.shapes import ABSENT, given, string, text
 describes = Section("Conversations").describes
 _WORDS = text(search.QUERY_LENGTH)
 _CONVERSATION = item_id("conversation_id", "conversation", "conv")
+_ENDED = Refusal("already_ended", "No answer is in progress in this conversation.", when="No answer is in progress.")
+_NO_ANSWER = Refusal("not_found", "No answer is in progress in this conversation.")
 
 
 @describes(
@@ -107,7 +113,45 @@ async def delete_conversation(request: Request, caller: Caller) -> Response:
         "alone", conversations.delete_conversation, caller.id, request.path_params["conversation_id"]
     ):
         pass
+    if answer := request.state.open_answers.get(request.path_params["conversation_id"]):
+        answer.stop("conversation_deleted")
     return no_content()
+
+
+@describes(
+    "stopAnswer",
+    "Stop the answer in progress",
+    "Its text so far stays, with the status `stopped`.",
+    parameters=[_CONVERSATION],
+    answers={202: Answer("The answer is being stopped.", CONVERSATION, {**CONVERSATION.example, "answering": True})},
+    errors=[_ENDED],
+)
+async def stop_answer(request: Request, caller: Caller) -> Response:
+    state, conversation_id = request.state, request.path_params["conversation_id"]
+    conversation = await state.db.read(conversations.conversation_by_id, caller.id, conversation_id)
+    answer = state.open_answers.get(conversation_id)
+    if answer is None or not answer.stop("requested"):
+        raise _ENDED.error()
+    return reply(conversation.as_json(), 202)
+
+
+@describes(
+    "followAnswer",
+    "Follow the answer in progress",
+    "Chunks of a chat completion: the first has the text so far. The last one has the finish reason, and `status` if the answer "
+    "was stopped or interrupted. A failed answer ends with an error. Then `data: [DONE]` follows. Reading it changes nothing.",
+    parameters=[_CONVERSATION],
+    answers={200: FOLLOWED_ANSWER},
+    errors=[_NO_ANSWER],
+)
+async def follow_answer(request: Request, caller: Caller) -> Response:
+    state, conversation_id = request.state, request.path_params["conversation_id"]
+    await state.db.read(conversations.conversation_by_id, caller.id, conversation_id)
+    answer = state.open_answers.get(conversation_id)
+    if answer is None:
+        raise _NO_ANSWER.error()
+    interrupt = Interrupt()
+    return stream_of(request, caller, answer.follow(interrupt), interrupt, AnswerWriter(), {})
 
 
 @describes(

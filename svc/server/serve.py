@@ -334,7 +334,7 @@ class Server(uvicorn.Server):
             connection.shutdown()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.answers_seconds):
-                while self.server_state.tasks or self._sending():  # noqa: ASYNC110 - neither has an event to wait for
+                while self.server_state.tasks or self._sending() or len(self._app.state.drain):  # noqa: ASYNC110 - neither has an event to wait for
                     await asyncio.sleep(0.02)
         tasks = set(self.server_state.tasks)
         for task in tasks:

@@ -1,38 +1,44 @@
 """The answer to a question of a session, which other connections can follow and stop.
 
 async with SessionAnswer -> one transaction: question, empty answer, room, hold (404, 409, 413, 402)
-  -> the model is asked; the text so far is stored every 1.5 s
+  -> the model is asked; the text so far is stored every 1.5 s, and follow() sends it to any number of readers
   -> one transaction: settlement and end of the answer -> the last chunk for everyone who reads
 """
 
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from types import TracebackType
 from typing import Any
+
+from starlette.types import Message
 
 from svc import quota
 from svc.content import history, memory
 from svc.content.answers import AnswerDetails
 from svc.content.memory import End, Exchange
 from svc.db import Database
-from svc.errors import ApiError, ClientGone
+from svc.errors import ApiError, ClientGone, describe
 from svc.ids import new_id
-from svc.inference.blocks import DONE, Chunk, error_event, event
+from svc.inference.blocks import DONE, error_event, event
 from svc.inference.chat_call import ChatCall
+from svc.inference.media_engines import Slots
+from svc.inference.wire import PIECE_CHARACTERS
+from svc.log import Log
 from svc.retry import retry_write
-from svc.server.sse import Interrupt
+from svc.server.sse import Drain, Interrupt, LastBlock, attended
 
 _SAVE_SECONDS = 1.5
 _STOPPED = ("stopped", "interrupted")
+_OPENING = {"role": "assistant", "content": ""}
 
 
 class SessionAnswer:
     """The answer of `call` in a conversation. `open_answers` has those in progress, by the id of the conversation.
 
-    As a context manager it stores the question and the end, and it reserves and settles the cost. `ended` is how the answer has
-    ended, and `fault` the exception that the caller gets.
+    As a context manager it stores the question and the end, and it reserves and settles the cost. `ended` is how the answer ends,
+    once that is decided.
     """
 
     def __init__(
@@ -53,6 +59,16 @@ class SessionAnswer:
         self._room_id = new_id("room")
         self._message: history.Message | None = None
         self._saving: asyncio.Task[None] | None = None
+        self._over = False  # the end is stored
+        self._fault: ApiError | None = None  # that has ended it
+        self._readers: set[asyncio.Event] = set()
+
+    def stop(self, reason: str) -> bool:
+        """End the answer. Return False if it has ended, or is about to."""
+        if self._saving is None or self.interrupt.reason is not None or self.ended is not None or self._call.answered:
+            return False
+        self.interrupt(reason)
+        return True
 
     async def __aenter__(self) -> None:
         conversation_id = self._exchange.conversation_id
@@ -99,6 +115,8 @@ class SessionAnswer:
             await retry_write(self._store_end, refused)
         finally:
             del self._open_answers[self._exchange.conversation_id]
+            self._over = True
+            self.wake()
         if isinstance(error, ApiError) and self.interrupt.reason != "account_deleted":
             error.headers[memory.HEADER] = self._exchange.conversation_id
 
@@ -135,18 +153,137 @@ class SessionAnswer:
     def _memory(self) -> list[dict[str, Any]]:
         return [passage.as_json() for passage in self._exchange.passages]
 
-    # --- the end for the caller
+    # --- readers
 
-    def last_blocks(self) -> bytes:
+    def wake(self) -> None:
+        """Tell the readers that there is more to read."""
+        for news in self._readers:
+            news.set()
+
+    def start(self, drain: Drain, slots: Slots, log: Log) -> None:
+        """Generate the answer in a task, whether or not anyone reads it. A slot of the account is taken until its end."""
+        self._task = asyncio.create_task(self._generate(drain, slots, log))
+
+    async def _generate(self, drain: Drain, slots: Slots, log: Log) -> None:
+        owner, bug = self._exchange.account_id, None
+        try:
+            with slots.taken(owner), attended(_nobody, drain, owner, self.interrupt, 0):
+                async with self, contextlib.aclosing(self._call.stream()) as chunks:
+                    async for _ in chunks:
+                        self.wake()
+                        await asyncio.sleep(0)
+        except ApiError as error:
+            self._fault = error
+        except asyncio.CancelledError:
+            self._fault = ApiError("shutting_down")
+        except Exception as error:
+            self._fault, bug = ApiError("internal_error"), describe(error)
+        self._over = True
+        self.wake()
+        log("answer", level="error" if bug else "info", account=owner, error=bug, **self._call.log_fields)
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether a person stopped it, or deleted its conversation."""
+        return self.ended is not None and self.interrupt.reason in ("requested", "conversation_deleted")
+
+    async def own_stream(self, events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+        """Yield `events`, and the end of a stopped or interrupted answer in the place of its error."""
+        try:
+            async with contextlib.aclosing(events):
+                async for block in events:
+                    yield block
+        except ApiError:
+            if self.ended is None or self.ended.status == "failed" or self.interrupt.reason == "account_deleted":
+                raise
+            if self.ended.status == "complete":  # its last chunk was sent
+                yield LastBlock(DONE)
+            else:
+                yield LastBlock((b"" if self._call.begun else self._chunk(_OPENING)) + self.last_blocks())
+
+    async def first_reader(self, interrupt: Interrupt, usage: bool) -> AsyncGenerator[bytes, None]:
+        """Yield what `follow` does, once there is something to read. Raises the ApiError of an answer that has not begun."""
+        news = self._reader()
+        while not (self._over or self._call.begun):
+            await news.wait()
+            news.clear()
+        self._readers.discard(news)
+        if self._fault is not None and not self._call.begun and (self.ended is None or self.ended.status not in _STOPPED):
+            raise self._fault
+        async with contextlib.aclosing(self.follow(interrupt, usage=usage)) as blocks:
+            async for block in blocks:
+                yield block
+
+    async def follow(self, interrupt: Interrupt, *, usage: bool = False) -> AsyncGenerator[bytes, None]:
+        """Yield the text so far in one chunk, then what is added to it, then the end. A slow reader gets fewer, longer chunks.
+
+        `interrupt` is the reader's own. A shutdown ends the answer, too, so the reader still gets its end. `usage` adds a chunk
+        with the tokens of a complete answer.
+        """
+        sent: dict[str, int] = {}
+        news = self._reader()
+        opening = _OPENING
+        try:
+            while True:
+                try:
+                    news.clear()
+                    over = self._over
+                    if delta := {**opening, **self._call.texts_after(sent)}:
+                        opening = {}
+                        yield self._chunk(delta)
+                    elif over:
+                        break
+                    else:
+                        await news.wait()
+                except asyncio.CancelledError:
+                    if interrupt.reason != "shutdown":
+                        raise
+            for delta in self._rest(sent):
+                yield self._chunk(delta)
+            yield LastBlock(self.last_blocks(usage=usage))
+        finally:
+            self._readers.discard(news)
+
+    def _reader(self) -> asyncio.Event:
+        news = asyncio.Event()
+        self._readers.add(news)
+        return news
+
+    def _rest(self, sent: dict[str, int]) -> Iterator[dict[str, Any]]:
+        """Yield what `texts_after` does not return: the text of an answer that is not streamed, and tool calls."""
+        message = self._call.message
+        for start in range(0, 0 if sent else len(_text(message)), PIECE_CHARACTERS):
+            yield {"content": _text(message)[start : start + PIECE_CHARACTERS]}
+        if calls := message.get("tool_calls"):
+            yield {"tool_calls": [{"index": index, **call} for index, call in enumerate(calls)]}
+
+    def last_blocks(self, *, usage: bool = False) -> bytes:
         """Return the end of a stream after `ended`."""
-        if self.ended is None or self.ended.status == "failed":
-            return error_event(self.ended.error if self.ended and self.ended.error else ApiError("internal_error").error) + DONE
-        delta = {} if self._call.begun else {"role": "assistant", "content": ""}
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": self._call.finish_reason or "stop"}
-        chunk: Chunk = {**self._call.head, "choices": [choice]}
-        if self.ended.status in _STOPPED:
-            chunk["status"] = self.ended.status
-        return event(chunk) + DONE
+        status = "failed" if self.ended is None else self.ended.status
+        if self.ended is None or status == "failed":
+            error = self.ended.error if self.ended else None
+            return error_event(error or ApiError("internal_error").error) + DONE
+        shown = {"status": status} if status in _STOPPED else {}
+        blocks = self._chunk({}, self._call.finish_reason or "stop", **shown)
+        if usage and status == "complete":
+            blocks += event({**self._call.head, "choices": [], "usage": self._call.usage})
+        return blocks + DONE
+
+    def _chunk(self, delta: dict[str, Any], reason: str | None = None, **fields: Any) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        return event({**self._call.head, "choices": [choice], **fields})
+
+    def cut_short(self) -> dict[str, Any]:
+        """Return the JSON answer after a stop."""
+        choice = {"index": 0, "message": self._call.message, "logprobs": None, "finish_reason": "stop"}
+        head = {**self._call.head, "object": "chat.completion"}
+        return {**head, "choices": [choice], "usage": dict(self._call.usage), "status": "stopped"}
+
+
+async def _nobody() -> Message:
+    """Wait without end, as `receive` of a client that does not disconnect."""
+    forever: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+    return await forever
 
 
 def _text(message: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """The state of the application, `request.state` in handlers. The lifespan of app.py makes it."""
 
+import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -41,6 +42,18 @@ class OpenRun(NamedTuple):
     events: Sequence[bytes]
 
 
+def long_answer_slots(most: int = 8) -> Slots:
+    """Return the limit of long answers that one account may have open."""
+    message = f"This account has {most} long answers open. Read one of them to its end first."
+    return Slots(most, math.inf, ("rate_limit_exceeded", message, 1))
+
+
+def continued_answer_slots(most: int = 4) -> Slots:
+    """Return the limit of answers of one account that continue without a client."""
+    message = f"This account has {most} answers in progress that continue without a client. Wait for one of them, or stop it."
+    return Slots(most, math.inf, ("rate_limit_exceeded", message, 5))
+
+
 @dataclass(frozen=True, eq=False)
 class State(Mapping[str, Any]):
     """What handlers share. `Request` has it as its typed `state`, so that a misspelt name fails the type check.
@@ -69,7 +82,6 @@ class State(Mapping[str, Any]):
     drain: Drain
     bodies: BodyBudget
     offload: Offload
-    long_answers: Slots
     documents: Documents
     process_pools: Mapping[str, ProcessPool]
     log: Log
@@ -78,6 +90,8 @@ class State(Mapping[str, Any]):
     started_at: float
     open_runs: dict[str, OpenRun] = field(default_factory=dict)
     open_answers: dict[str, SessionAnswer] = field(default_factory=dict)  # by the ids of their conversations
+    long_answers: Slots = field(default_factory=long_answer_slots)
+    continued_answers: Slots = field(default_factory=continued_answer_slots)
     item_memory: ItemMemory = field(default_factory=ItemMemory)
     open_texts: Slots = field(default_factory=lambda: Slots(4, 32, _MANY_TEXTS))
 

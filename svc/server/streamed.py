@@ -4,7 +4,6 @@ handler -> Streamed(chunks) -> a short one is one answer with its length
         -> a long one is sent chunk by chunk; the number of these that an account has open is limited
 """
 
-import math
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -14,17 +13,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from svc.errors import ClientGone
-from svc.inference.media_engines import Slots
 from svc.server.sse import Interrupt, attended
 from svc.server.state import Request, State
 
 _SHORT_BYTES = 256 * 1024
-
-
-def long_answer_slots(most: int = 8) -> Slots:
-    """Return the limit of long answers that one account may have open."""
-    message = f"This account has {most} long answers open. Read one of them to its end first."
-    return Slots(most, math.inf, ("rate_limit_exceeded", message, 1))
 
 
 async def json_array(

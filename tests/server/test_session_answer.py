@@ -11,11 +11,14 @@ import httpx
 import orjson
 import pytest
 
-from tests.support.money import assert_exact
-from tests.support.people import Person, another_person
+from tests.support.connections import connected
+from tests.support.money import assert_exact, rows
+from tests.support.people import PASSWORD, Person, another_person
 from tests.support.server import RunningServer, running_server, running_server_sync
 
 CHAT, HEADER = "/v1/chat/completions", "x-service-conversation"
+CONTINUE = "x-service-continue"
+GOES_ON = {CONTINUE: "true"}
 LONG = "say Hello zebra\nwait 60000\nsay never"
 
 
@@ -34,8 +37,10 @@ class Chat:
     id: str = ""
     chunks: list[Any] = field(default_factory=list)  # of the stream that is being read
 
-    async def ask(self, text: str, conversation: str | None = None, **fields: Any) -> httpx.Response:
-        headers = {HEADER: conversation} if conversation else {}
+    async def ask(
+        self, text: str, conversation: str | None = None, headers: dict[str, str] | None = None, **fields: Any
+    ) -> httpx.Response:
+        headers = {**(headers or {}), **({HEADER: conversation} if conversation else {})}
         body = {"model": "builtin/script", "messages": [{"role": "user", "content": text}], **fields}
         return await self.client.post(CHAT, json=body, headers=headers)
 
@@ -52,6 +57,17 @@ class Chat:
                 if text_of([chunk]):
                     break
             yield chunks
+
+    @contextlib.asynccontextmanager
+    async def followed(self) -> AsyncIterator[AsyncIterator[Any]]:
+        async with self.client.stream("GET", f"/conversations/{self.id}/stream") as answer:
+            assert answer.status_code == 200, await answer.aread()
+            yield payloads(answer)
+
+    async def until_answering(self) -> None:
+        async with asyncio.timeout(5):
+            while not await self.answering():
+                await asyncio.sleep(0.01)
 
     async def get(self, path: str) -> Any:
         answer = await self.client.get(path)
@@ -139,6 +155,176 @@ async def test_service_refusal_stores_nothing(chat: Chat) -> None:
     wrong = [{"messages": []}, {"model": "no/such"}, {"model": "builtin/assistant-paid"}]
     assert [(await chat.ask("x", **fields)).status_code for fields in wrong] == [400, 404, 402]
     assert (await chat.get("/conversations"))["data"] == []
+
+
+@pytest.mark.parametrize("continues", ["false", "true"])
+async def test_stop_ends_the_answer_for_all_who_read_it(chat: Chat, continues: str) -> None:
+    async with chat.streamed(LONG, **{CONTINUE: continues}) as own, chat.followed() as other:
+        stopped = await chat.client.post(f"/conversations/{chat.id}/stop")
+        assert (stopped.status_code, stopped.json()["id"], stopped.json()["answering"]) == (202, chat.id, True)
+        for chunks in (own, other):
+            last, done = [chunk async for chunk in chunks][-2:]
+            assert (last["choices"][0]["finish_reason"], last["status"], done) == ("stop", "stopped", "[DONE]")
+        said = await chat.answer()
+        assert (said["content"], said["status"]) == ("Hello zebra", "stopped")
+        again = await chat.client.post(f"/conversations/{chat.id}/stop")
+        assert (again.status_code, again.json()["error"]["code"]) == (409, "already_ended")
+        assert (await chat.client.get(f"/conversations/{chat.id}/stream")).status_code == 404
+
+
+async def test_stopped_json_answer_has_its_text_so_far(chat: Chat) -> None:
+    chat.id = (await chat.ask("say one")).headers[HEADER]
+    asked = asyncio.create_task(chat.ask(LONG, chat.id))
+    await chat.until_answering()
+    assert (await chat.client.post(f"/conversations/{chat.id}/stop")).status_code == 202
+    answer = (await asked).json()
+    choice, said = answer["choices"][0], await chat.answer()
+    assert (choice["message"]["content"], choice["finish_reason"], answer["status"]) == (said["content"], "stop", "stopped")
+    assert said["status"] == "stopped" and answer["usage"]["prompt_tokens"] > 0
+
+
+async def test_continued_answer_goes_on_without_its_client(chat: Chat) -> None:
+    async with chat.streamed("say Hello\nwait 1000\nsay  again\nwait 500\nsay  and again", **GOES_ON):
+        pass
+    assert await chat.answering()
+    async with chat.followed() as chunks:
+        texts = [chunk async for chunk in chunks]
+    first, last, done = texts[0], texts[-2], texts[-1]
+    assert first["choices"][0]["delta"] == {"role": "assistant", "content": "Hello"} and first["model"] == "builtin/script"
+    assert len({chunk["id"] for chunk in texts[:-1]}) == 1 and text_of(texts[:-1]) == "Hello again and again"
+    assert (last["choices"][0]["finish_reason"], done) == ("stop", "[DONE]") and "status" not in last
+    said = await chat.answer()
+    assert (said["content"], said["status"], said["finish_reason"]) == ("Hello again and again", "complete", "stop")
+
+
+async def test_client_of_a_continued_answer_gets_it_as_a_stream(chat: Chat) -> None:
+    headers = {"x-service-continue": "true"}
+    body = {"model": "builtin/script", "stream": True, "stream_options": {"include_usage": True}}
+    call = 'say Look:\ntool look_up {"city": "Paris"}'
+    body["messages"] = [{"role": "user", "content": call}]
+    body["tools"] = [{"type": "function", "function": {"name": "look_up"}}]
+    async with chat.client.stream("POST", CHAT, json=body, headers=headers) as answer:
+        *chunks, last, usage, done = [chunk async for chunk in payloads(answer)]
+    assert text_of(chunks) == "Look:" and done == "[DONE]" and last["choices"][0]["finish_reason"] == "tool_calls"
+    (called,) = [one for chunk in chunks for one in chunk["choices"][0]["delta"].get("tool_calls", ())]
+    assert (called["index"], called["function"]["name"], called["type"]) == (0, "look_up", "function")
+    assert usage["choices"] == [] and usage["usage"]["completion_tokens"] > 0
+
+
+async def test_fault_of_a_continued_answer_is_a_status_or_the_last_event(chat: Chat) -> None:
+    refused = await chat.ask("fail 503 busy", stream=True, headers=GOES_ON)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "upstream_error")
+    chat.id = refused.headers[HEADER]
+    assert (await chat.ended())["status"] == "failed"
+    wrong = await chat.ask("say x", stream=True, headers={CONTINUE: "yes"})
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, CONTINUE)
+    async with chat.streamed("say Hello\nwait 300\nfail 500 oops", **GOES_ON) as chunks:
+        error, _done = [chunk async for chunk in chunks]
+    said = await chat.ended()
+    assert (said["content"], said["status"], said["error"]["code"]) == ("Hello", "failed", error["error"]["code"])
+
+
+async def test_account_has_at_most_four_continued_answers(chat: Chat) -> None:
+    ids = []
+    for _ in range(4):
+        async with chat.streamed(LONG, **GOES_ON):
+            ids.append(chat.id)
+    refused = await chat.ask(LONG, stream=True, headers=GOES_ON)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+    assert len((await chat.get("/conversations"))["data"]) == 4
+    for conversation in ids:
+        assert (await chat.client.post(f"/conversations/{conversation}/stop")).status_code == 202
+    chat.id = ids[-1]
+    await chat.ended()
+    assert (await chat.ask("say ok", stream=True, headers=GOES_ON)).status_code == 200
+
+
+@pytest.mark.parametrize("continues", ["false", "true"])
+async def test_deletion_of_the_conversation_ends_the_answer(server: RunningServer, chat: Chat, continues: str) -> None:
+    async with chat.streamed(LONG, **{CONTINUE: continues}) as own, chat.followed() as other:
+        assert (await chat.client.delete(f"/conversations/{chat.id}")).status_code == 204
+        for chunks in (own, other):
+            last, done = [chunk async for chunk in chunks][-2:]
+            assert (last["status"], done) == ("stopped", "[DONE]")
+    assert (await chat.get("/conversations"))["data"] == []
+    assert rows(server.data_dir / "service.db", "SELECT 1 FROM messages WHERE conversation_id = ?", chat.id) == []
+
+
+async def test_deletion_of_the_account_ends_its_answers(server: RunningServer) -> None:
+    async with chatting(server) as chat, chat.streamed(LONG, **GOES_ON) as own, chat.followed() as other:
+        gone = await chat.client.request("DELETE", "/user/me", json={"password": PASSWORD})
+        assert gone.status_code == 204
+        for chunks in (own, other):
+            error, done = [chunk async for chunk in chunks][-2:]
+            assert (error["error"]["code"], done) == ("invalid_api_key", "[DONE]")
+    assert_exact(server.data_dir / "service.db")
+
+
+async def test_any_number_of_readers_get_the_whole_text_whenever_they_come(chat: Chat) -> None:
+    async with chat.streamed("say Begin\nrepeat 200 say  word\nwait 800\nrepeat 200 say  more", **GOES_ON):
+        pass
+
+    async def read(late_seconds: float) -> str:
+        await asyncio.sleep(late_seconds)
+        async with chat.followed() as chunks:
+            found = [chunk async for chunk in chunks]
+        assert found[-1] == "[DONE]"
+        return text_of(found[:-1])
+
+    texts = await asyncio.gather(*(read(number / 50) for number in range(20)))
+    assert set(texts) == {"Begin" + " word" * 200 + " more" * 200}
+
+
+async def test_reader_that_stops_reading_does_not_hold_the_answer(server: RunningServer, chat: Chat) -> None:
+    line = "say " + "x" * 2_000
+    async with chat.streamed(f"say Hello\nwait 500\nrepeat 4000 {line}", **GOES_ON):
+        pass
+    stalled_reader = await connected(server, receive_buffer_bytes=16_384)
+    request = f"GET /conversations/{chat.id}/stream HTTP/1.1\r\nhost: {server.host}\r\n"
+    stalled_reader.sendall(f"{request}authorization: Bearer {chat.person.session}\r\n\r\n".encode())
+    said = await chat.ended()
+    assert said["status"] in ("complete", "failed") and len(said["content"]) == 1_000_000
+    stalled_reader.close()
+
+
+async def test_api_keys_may_follow_and_stop_but_not_others(server: RunningServer, chat: Chat) -> None:
+    other = await another_person(server)
+    async with chat.streamed(LONG, **GOES_ON):
+        path = f"/conversations/{chat.id}"
+        assert (await chat.client.get(f"{path}/stream", headers=other.headers)).status_code == 404
+        assert (await chat.client.post(f"{path}/stop", headers=other.session_headers)).status_code == 404
+        async with chat.client.stream("GET", f"{path}/stream", headers=chat.person.headers) as answer:
+            assert (await chat.client.post(f"{path}/stop", headers=chat.person.headers)).status_code == 202
+            assert [chunk async for chunk in payloads(answer)][-1] == "[DONE]"
+
+
+async def test_stop_at_the_moment_of_the_end_agrees_with_what_is_stored(chat: Chat) -> None:
+    chat.id = (await chat.ask("say one")).headers[HEADER]
+    for wait in range(0, 40, 4):
+        asked = asyncio.create_task(chat.ask(f"say a\nwait {wait}\nsay b", chat.id, stream=True))
+        await asyncio.sleep(wait / 1000)
+        stop = (await chat.client.post(f"/conversations/{chat.id}/stop")).status_code
+        answer, said = await asked, await chat.ended()
+        sent = ["stopped"] if '"status":"stopped"' in answer.text else ["complete"]
+        assert [said["status"]] == sent and stop in ((202,) if sent == ["stopped"] else (202, 409))
+        assert answer.text.count('"finish_reason":"stop"') == 1 and answer.text.endswith("data: [DONE]\n\n")
+
+
+async def test_sigterm_interrupts_answers_and_tells_their_readers(tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server, chatting(server) as chat:
+        async with chat.streamed(LONG, **GOES_ON):
+            pass
+        async with chat.followed() as other, chatting(server, chat.person) as second, second.streamed(LONG) as own:
+            server.send_signal()
+            for chunks in (own, other):
+                last, done = [chunk async for chunk in chunks][-2:]
+                assert (last["choices"][0]["finish_reason"], last["status"], done) == ("stop", "interrupted", "[DONE]")
+        assert await server.wait() == 0
+        found = rows(server.data_dir / "service.db", "SELECT status, content FROM messages WHERE role = 'assistant'")
+        assert found == [("interrupted", "Hello zebra")] * 2
+        lines = [line for line in server.log_lines() if line["event"] == "answer"]
+        assert [(line["level"], line["model"]) for line in lines] == [("info", "builtin/script")]
+    assert_exact(tmp_path / "data" / "service.db")
 
 
 async def test_after_kill_9_answers_are_interrupted_with_their_text_and_found_by_their_words(tmp_path: Path) -> None:

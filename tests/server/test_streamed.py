@@ -10,7 +10,8 @@ from starlette.requests import Request
 
 from svc.errors import ApiError
 from svc.server.sse import Drain
-from svc.server.streamed import Streamed, json_array, long_answer_slots
+from svc.server.state import long_answer_slots
+from svc.server.streamed import Streamed, json_array
 
 PIECE = b"x" * 200_000
 

@@ -36,6 +36,9 @@ class Drain:
         self.draining = True
         self.begun.set()
 
+    def __len__(self) -> int:
+        return 0
+
 
 async def healthz(request: Request) -> Response:
     return JSONResponse({"status": "ok"})

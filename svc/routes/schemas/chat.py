@@ -66,6 +66,7 @@ CHAT_COMPLETION = json_object(
         "choices": list_of(_CHOICE, least=1),
         "usage": COMPLETION_USAGE,
     },
+    optional={"status": one_of("stopped").about("In a session: the answer was stopped.")},
     additionalProperties=True,
 )
 _FUNCTION_DELTA = json_object(
@@ -114,7 +115,10 @@ CHAT_COMPLETION_CHUNK = json_object(
         "choices": list_of(_CHUNK_CHOICE).about("Empty only in the usage chunk."),
     },
     "One event of a stream. `id`, `created` and `model` are the same in all of them.",
-    optional={"usage": nullable(COMPLETION_USAGE).about("Only with `include_usage`. Null in every chunk but the last.")},
+    optional={
+        "usage": nullable(COMPLETION_USAGE).about("Only with `include_usage`. Null in every chunk but the last."),
+        "status": one_of("stopped", "interrupted").about("In a session, in the last chunk of an answer that ended early."),
+    },
     additionalProperties=True,
 )
 _CHUNK_JSON = string.about(contentMediaType="application/json", contentSchema={"anyOf": [CHAT_COMPLETION_CHUNK, ERROR]})
@@ -174,6 +178,24 @@ FAILED_IN_CONVERSATION = header(
     ID,
     example_id("conv"),
     required=False,
+)
+_STOPPED_CHUNK = {
+    **CHAT_COMPLETION_CHUNK.example,
+    "choices": [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}],
+    "status": "stopped",
+}
+FOLLOWED_ANSWER = Answer(
+    "The chunks of the answer.",
+    contents={
+        "text/event-stream": Content(
+            _STREAM_EVENT,
+            {
+                "chunk": ("A chunk", as_event(CHAT_COMPLETION_CHUNK.example)),
+                "stopped": ("The end of a stopped answer", as_event(_STOPPED_CHUNK)),
+                "done": ("The last event", {"data": "[DONE]"}),
+            },
+        )
+    },
 )
 CHAT_ANSWER = Answer(
     "The answer: one JSON object, or with `stream: true` server-sent events.",
