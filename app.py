@@ -34,12 +34,14 @@ from svc.db import Database, open_database
 from svc.deletion.account import deletions_watched
 from svc.deletion.retention import old_deleted
 from svc.errors import ApiError, StartError
+from svc.inference.field_support import FieldSupport
 from svc.inference.media_engines import MediaEngines
 from svc.inference.models import Models
 from svc.inference.paid_call import Engines
 from svc.inference.providers import KeyBox, count_sealed, drop_sealed
 from svc.log import Log, capture_library_logs
 from svc.metrics import Metrics
+from svc.outbound.client import forget_heads
 from svc.routes import (
     admin,
     admin_reports,
@@ -238,8 +240,7 @@ async def _lifespan(app: Starlette, ground: Ground) -> AsyncIterator[State]:
         except StartError as error:
             app.state.start_error = error
             raise
-        app.state.reload = partial(_reload, ground, outside)
-        yield await _start_work(ground, folder, db, outside, stack)
+        yield await _start_work(app, ground, folder, db, outside, stack)
 
 
 async def _open_storage(ground: Ground, stack: contextlib.AsyncExitStack) -> tuple[secrets.DataFolder, Database]:
@@ -272,7 +273,7 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataF
 
 
 async def _start_work(
-    ground: Ground, folder: secrets.DataFolder, db: Database, outside: Outside, stack: contextlib.AsyncExitStack
+    app: Starlette, ground: Ground, folder: secrets.DataFolder, db: Database, outside: Outside, stack: contextlib.AsyncExitStack
 ) -> State:
     config = ground.config
     usage = UsageCounter(db)
@@ -286,6 +287,7 @@ async def _start_work(
     for pool in (painter, speaker, reader):
         stack.push_async_callback(pool.close)
     engines = Engines(outside.catalog, outside.outbound, outside.guarded, db, usage, config.clock, ground.metrics)
+    app.state.reload = partial(_reload, ground, outside, engines.field_support)
     key_box = KeyBox(folder.derive("byok"))
     capture_library_logs(stack.enter_context(ground.log))
     outside.catalog.start()
@@ -322,25 +324,30 @@ async def _start_work(
     )
     try:
         await stack.enter_async_context(
-            status_socket(folder.path, {"status": partial(now, state), "settings": partial(settings, config)})
+            status_socket(
+                folder.path,
+                {"status": partial(now, state), "settings": partial(settings, config), "reload": lambda: app.state.reload()},
+            )
         )
     except OSError as error:  # the file system has no sockets: only 'svc status' needs them
         ground.log("status", level="warning", message="svc status will not work", error=error.strerror)
     return state
 
 
-async def _reload(ground: Ground, outside: Outside) -> None:
-    """Read the catalog again. If it is invalid, the error is logged and the models stay."""
-    if ground.config.catalog is None:
-        return
+async def _reload(ground: Ground, outside: Outside, field_support: FieldSupport) -> list[str]:
+    """Read the catalog again. If it is invalid, the models and groups stay; the error is logged and returned."""
+    if ground.config.catalog is None or ground.drain.draining:
+        return []
     try:
         catalog = await asyncio.to_thread(read_catalog, ground.config, outside.outbound)
     except StartError as error:
         ground.log("catalog", level="warning", message=f"the catalog is not replaced: {error}")
-        return
-    if not ground.drain.draining:
-        outside.catalog.replace_by(catalog)
-        ground.log("catalog", message="the catalog was read again")
+        return [str(error)]
+    outside.catalog.replace_by(catalog)
+    field_support.forget()
+    forget_heads()
+    ground.log("catalog", message="the catalog was read again")
+    return []
 
 
 def main() -> int:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import smtplib
+import sqlite3
 import ssl
 import stat
 import time
@@ -24,6 +25,7 @@ from typing import Any
 import httpx
 
 from svc.admin.health import FINE, LOOK, NTP, SKEW_SECONDS, WRONG, Finding, Result, certificate, existing, files, options
+from svc.auth import accounts
 from svc.auth.github import GitHub
 from svc.auth.mail import Mail
 from svc.auth.openid import OpenID
@@ -202,8 +204,8 @@ def _clock(ahead_seconds: list[float]) -> Finding:
 
 
 def _model_servers(config: Config, outbound: Outbound) -> list[tuple[str, Awaitable[Result]]]:
-    """Return a check for each provider. Raises StartError."""
-    models, listed, default_model, _ = on_offer(config)
+    """Return a check for each provider, and for each group of accounts that the catalog lacks. Raises StartError."""
+    models, listed, default_model, groups = on_offer(config)
     Catalog(models, listed, default_model, partial(upstream.models, outbound), 0)  # checks references between entries
     if not models and not listed:
         raise StartError("there are no models. Set SVC_CATALOG, or SVC_BUILTIN=1")
@@ -211,7 +213,23 @@ def _model_servers(config: Config, outbound: Outbound) -> list[tuple[str, Awaita
     for model in models:
         if model.provider is not None:
             named.setdefault(model.provider, []).append(model.name)
-    return [(f"provider {provider.name}", _provider(outbound, provider, names)) for provider, names in named.items()]
+    in_use = _groups_in_use(config.data_dir).items()
+    return [
+        *((f"provider {provider.name}", _provider(outbound, provider, names)) for provider, names in named.items()),
+        *((f"group {name}", _lost_group(number)) for name, number in in_use if groups is None or name not in groups.by_name),
+    ]
+
+
+def _groups_in_use(folder: Path) -> dict[str, int]:
+    path = folder / DATABASE
+    with contextlib.suppress(StartError, sqlite3.Error, OSError), read_only(path) as conn:  # `_database` reports them
+        check_version(conn, path)
+        return accounts.groups_in_use(conn)
+    return {}
+
+
+async def _lost_group(number: int) -> Result:
+    return LOOK, f"it is not in the catalog. Its {number} accounts have what [access] allows"
 
 
 async def _provider(outbound: Outbound, provider: Provider, names: list[str]) -> Result:

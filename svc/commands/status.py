@@ -1,10 +1,11 @@
-"""`svc status`: the state of the running server, from its socket in the data folder; and `svc version`."""
+"""`svc status` and `svc reload`, which ask the running server on its socket in the data folder; and `svc version`."""
 
 import argparse
+import sys
 from typing import Any
 
 from svc.admin import health
-from svc.commands.database import reading
+from svc.commands.database import printable, reading
 from svc.config import Config
 from svc.errors import StartError
 from svc.money import dollars
@@ -25,17 +26,25 @@ _TITLES = {
 
 def add_parsers(commands: Any) -> None:
     commands.add_parser("status", help="print the state of the running server").set_defaults(run=_status)
+    text = "read the certificate and the catalog again, as SIGHUP does; exit status 1 if one of them is wrong and stays as it was"
+    commands.add_parser("reload", help=text).set_defaults(run=_reload)
     commands.add_parser("version", help="print the version").set_defaults(run=_version)
 
 
-def _status(config: Config, options: argparse.Namespace) -> int:
+def _asked(config: Config, line: str) -> Any:
+    """Return the server's answer. Raises StartError if no server runs, or it does not answer."""
     try:
-        found = status.ask(config.data_dir)
+        found = status.ask(config.data_dir, line)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise StartError(f"the server of the data folder {config.data_dir} does not answer: {reason}") from None
     if found is None:
         raise StartError(f"no server is running on the data folder {config.data_dir}")
+    return found
+
+
+def _status(config: Config, options: argparse.Namespace) -> int:
+    found = _asked(config, "status")
     with reading(config) as conn:
         sums = health.sums(conn)
     ending = ", shutting down" if found["draining"] else ""
@@ -45,6 +54,15 @@ def _status(config: Config, options: argparse.Namespace) -> int:
     print(f"{'held for calls':24}{dollars(sums['held_micros'])} in {sums['holds']} holds")
     print(f"{'owed to accounts':24}{dollars(sums['balance_micros'])} in {sums['wallets']} wallets")
     return 0
+
+
+def _reload(config: Config, options: argparse.Namespace) -> int:
+    errors = _asked(config, "reload")
+    for error in errors:
+        print(f"svc: not replaced: {printable(error)}", file=sys.stderr)
+    if not errors:
+        print("the certificate and the catalog were read again")
+    return 1 if errors else 0
 
 
 def _version(config: Config, options: argparse.Namespace) -> int:

@@ -74,6 +74,10 @@ class FieldSupport:
         if len(self._refused) > _MOST_MODELS:
             del self._refused[next(iter(self._refused))]
 
+    def forget(self) -> None:
+        """Forget all models, after the catalog has changed."""
+        self._refused.clear()
+
 
 def _key(model: Model, account_id: str) -> _Key:
     provider = model.provider

@@ -46,6 +46,11 @@ def _head(method: str, text: str, headers: Headers) -> tuple[Origin, bytes]:
 _cached_head = functools.lru_cache(256)(_head)
 
 
+def forget_heads() -> None:
+    """Forget the cached heads, which have the operator's keys of an earlier catalog."""
+    _cached_head.cache_clear()
+
+
 class Outbound:
     """A pool of connections with one rule for addresses. Kinds of traffic that must not mix have an instance each.
 

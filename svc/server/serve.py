@@ -18,8 +18,9 @@ import socket
 import ssl
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import cast
@@ -208,6 +209,7 @@ class Server(uvicorn.Server):
         self._socket = listener
         self._interrupted = False
         self._reading = asyncio.Lock()
+        self._reload_lock = asyncio.Lock()
         self._connections = cast(set[Protocol], self.server_state.connections)
         self._watch = Watch(self._connections)
         # uvicorn would log the traceback of a StartError, for which run() prints one line.
@@ -220,6 +222,7 @@ class Server(uvicorn.Server):
         try:
             context, ca = tls_context(self._service)
             self._listen(context)
+            self._app.state.reload = partial(self._reload, self._app.state.reload)
         except BaseException:
             await self.lifespan.shutdown()
             raise
@@ -254,20 +257,23 @@ class Server(uvicorn.Server):
             await asyncio.sleep(self.renew_seconds)
             await self._renew_certificate()
 
-    async def _renew_certificate(self) -> None:
-        """Read the certificate again, and renew our own if it expires soon. An error is logged and changes nothing."""
+    async def _renew_certificate(self) -> list[str]:
+        """Read the certificate again, and renew our own if it expires soon. An error is logged and returned."""
         async with self._reading:  # one at a time, so that an older certificate never replaces a newer one
             try:
                 self._listener.context, _ = await asyncio.to_thread(tls_context, self._service)
             except StartError as error:
                 logging.getLogger(__name__).warning("the certificate is not replaced: %s", error)
+                return [str(error)]
+        return []
 
     def _begin_reload(self) -> None:
-        self._reloading = self._loop.create_task(self._reload())
+        self._reloading = self._loop.create_task(self._app.state.reload())
 
-    async def _reload(self) -> None:
-        await self._renew_certificate()
-        await self._app.state.reload()
+    async def _reload(self, read_catalog: Callable[[], Awaitable[list[str]]]) -> list[str]:
+        """Read the certificate and the catalog again. Return the errors, for `svc reload`."""
+        async with self._reload_lock:
+            return await self._renew_certificate() + await read_catalog()
 
     def _announce(self, ca: Path | None) -> None:
         host, port, base_url = self._service.host, self._service.port, self._service.base_url

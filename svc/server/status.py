@@ -1,10 +1,11 @@
 """A socket in the data folder, which only its owner can open. Commands query the running server there.
 
-svc status, svc doctor -> <data folder>/status: one line, `status` or `settings` -> one JSON document -> the end
+svc status, doctor, reload -> <data folder>/status: one line, `status`, `settings` or `reload` -> one JSON document -> the end
 """
 
 import asyncio
 import contextlib
+import inspect
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -44,8 +45,8 @@ def settings(config: Config) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def status_socket(folder: Path, answers: Mapping[str, Callable[[], dict[str, Any]]]) -> AsyncIterator[None]:
-    """Answer each line on the socket in `folder` with `answers[line]()` while the block runs.
+async def status_socket(folder: Path, answers: Mapping[str, Callable[[], Any]]) -> AsyncIterator[None]:
+    """Answer each line on the socket in `folder` with `answers[line]()`, or what it awaits, while the block runs.
 
     Raises OSError if the file system has no sockets.
     """
@@ -55,7 +56,8 @@ async def status_socket(folder: Path, answers: Mapping[str, Callable[[], dict[st
             async with asyncio.timeout(_TIMEOUT_SECONDS):
                 line = (await reader.readline()).decode("latin-1").strip()
             if line in answers:
-                writer.write(orjson.dumps(answers[line]()))
+                found = answers[line]()
+                writer.write(orjson.dumps(await found if inspect.isawaitable(found) else found))
         except (TimeoutError, OSError, ValueError):
             pass  # the command has disconnected, sends no line, or too long a line
         finally:
@@ -78,7 +80,7 @@ async def status_socket(folder: Path, answers: Mapping[str, Callable[[], dict[st
         (folder / _NAME).unlink(missing_ok=True)
 
 
-def ask(folder: Path, line: str = "status") -> dict[str, Any] | None:
+def ask(folder: Path, line: str = "status") -> Any:
     """Return the answer to `line` of the server of this data folder, or None if none runs.
 
     Raises OSError, and ValueError if the answer is not JSON.
@@ -92,8 +94,7 @@ def ask(folder: Path, line: str = "status") -> dict[str, Any] | None:
             return None
         connection.sendall(line.encode() + b"\n")
         with connection.makefile("rb") as answer:
-            found: dict[str, Any] = orjson.loads(answer.read(_ANSWER_BYTES))
-            return found
+            return orjson.loads(answer.read(_ANSWER_BYTES))
 
 
 @contextlib.contextmanager

@@ -13,9 +13,11 @@ import orjson
 import pytest
 
 from svc.admin.health import Finding
+from svc.auth import accounts
 from svc.commands import doctor
 from svc.commands.doctor import examine
 from svc.config import Config, IdentityProvider, MailServer
+from svc.schema import command_connection
 from tests.support.identity_provider import CLIENT_ID, CLIENT_SECRET, stand_in
 from tests.support.mail_server import PASSWORD, USER, mail_server
 from tests.support.model_server import ModelServer
@@ -146,3 +148,19 @@ async def test_clock_is_compared_with_the_date_of_an_answer(
 async def test_clock_is_printed_if_no_server_answers(config: Config) -> None:
     [finding] = (await asked(config))["clock"]
     assert finding.grade == "ok" and "no other service" in finding.text
+
+
+async def test_group_that_the_catalog_lacks_is_named(config: Config, tmp_path: Path) -> None:
+    path = tmp_path / "catalog.toml"
+    config.data_dir.mkdir()
+    with command_connection(config.data_dir / "service.db") as tx:
+        for number, name in enumerate(("lab", "gone", "gone")):
+            account_id = accounts.add_account(tx, f"{number}@example.com", None, None, 1.0).id
+            tx.execute("UPDATE accounts SET group_name = ? WHERE id = ?", (name, account_id))
+    for text, lost in (("[[groups]]\nname = 'lab'\n", {"group gone": 2}), ("", {"group gone": 2, "group lab": 1})):
+        path.write_text(text)
+        found = await asked(dataclasses.replace(config, catalog=path))
+        told = {about: findings[0] for about, findings in found.items() if about.startswith("group ")}
+        assert {about: (one.grade, f" {lost[about]} accounts" in one.text) for about, one in told.items()} == dict.fromkeys(
+            lost, ("look", True)
+        )

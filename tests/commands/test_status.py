@@ -1,13 +1,17 @@
 """`svc status` beside a running service and without one; `svc version`."""
 
 import asyncio
+import dataclasses
 
 import pytest
 
 from svc import cli
 from svc.billing import wallet
+from svc.config import Config
+from svc.outbound.client import _cached_head, forget_heads
 from svc.version import VERSION
-from tests.conftest import Service
+from tests.conftest import Clocks, Service, serving
+from tests.support.model_server import ModelServer
 
 
 async def test_status_prints_open_answers_queues_and_sums(
@@ -23,6 +27,28 @@ async def test_status_prints_open_answers_queues_and_sums(
     told = {line[:24].strip(): line[24:] for line in lines}
     assert told["held for calls"] == "$0.25 in 1 holds" and told["owed to accounts"] == "$7.000001 in 1 wallets"
     assert told["open answers"] == told["agent runs"] == told["waiting for the writer"] == "0"
+
+
+async def test_reload_forgets_the_keys_of_the_old_catalog(
+    config: Config, clocks: Clocks, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget_heads()
+    monkeypatch.setenv("SVC_DATA_DIR", str(config.data_dir))
+    path, body = config.data_dir.parent / "catalog.toml", {"model": "lab/ok", "messages": [{"role": "user", "content": "hi"}]}
+    async with ModelServer() as models:
+        provider = f"name = 'lab'\nbase_url = '{models.base_url}'\nmodels = [{{id = 'ok'}}]\napi_key ="
+        path.write_text(f"[[providers]]\n{provider} 'old-key'")
+        async with serving(dataclasses.replace(config, catalog=path), clocks) as service:
+            headers = await service.bearer()
+            for key in ("old-key", "new-key"):
+                assert (await service.client.post("/v1/chat/completions", json=body, headers=headers)).status_code == 200
+                assert models.requests[-1].headers["authorization"] == f"Bearer {key}"
+                assert _cached_head.cache_info().currsize == 1
+                path.write_text(f"[[providers]]\n{provider} 'new-key'")
+                assert await asyncio.to_thread(cli.main, ["reload"]) == 0
+                assert _cached_head.cache_info().currsize == 0
+    assert "were read again" in capsys.readouterr().out
+    assert cli.main(["reload"]) == 1 and "no server is running" in capsys.readouterr().err
 
 
 def test_status_without_a_server_is_an_error_and_writes_nothing(

@@ -22,6 +22,7 @@ from tests.support.agent_runs import RUN, Account, Stream, add_accounts, checked
 from tests.support.connections import GET, TINY, read_head
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact
+from tests.support.people import command
 from tests.support.server import RunningServer, hang_up, read_to_end, running_server
 
 CHAT = "/v1/chat/completions"
@@ -144,6 +145,31 @@ async def test_sighup_reloads_the_catalog_and_keeps_prices_of_open_calls(tmp_pat
                 assert await prices(client) == {"fake/drip-100ms": 2_000_000_000, "fake/new": 0}
                 levels = [line["level"] for line in server.log_lines() if line["event"] == "catalog"]
                 assert levels == ["info", "warning", "warning", "warning"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "proxy", "files"])
+async def test_svc_reload_reads_the_catalog_and_exits_1_if_it_is_wrong(tmp_path: Path, mode: str) -> None:
+    path, forwarded = tmp_path / "catalog.toml", {"x-forwarded-proto": "https"}
+    path.write_text("")
+    env = files(tmp_path) if mode == "files" else PROXY if mode == "proxy" else {}
+    async with running_server(tmp_path, {**env, "SVC_CATALOG": str(path)}) as server:
+        (account,) = add_accounts(server, 1)
+        async with server.client(headers={**account.headers, **forwarded}) as client:
+            for text, status, told in (
+                ("[access]\nmodels = ['builtin/echo']", 0, "were read again"),
+                ("[access]\nmodels = 'all'", 1, f"svc: not replaced: the catalog {path}: access.models must be a list"),
+            ):
+                path.write_text(text)
+                ended = await asyncio.to_thread(command, server, "reload")
+                assert (ended.returncode, told in ended.stdout + ended.stderr) == (status, True), ended
+                assert len((ended.stdout + ended.stderr).splitlines()) == 1
+                listed = (await client.get("/v1/models")).json()["data"]
+                assert [model["id"] for model in listed] == ["builtin/echo"], "the old one stays"
+            if mode == "files":
+                Path(env["SVC_TLS_CERT"]).write_text("no certificate")
+                ended = await asyncio.to_thread(command, server, "reload")
+                assert ended.returncode == 1 and len(ended.stderr.splitlines()) == 2
+                assert await is_alive(server)
 
 
 async def prices(client: httpx.AsyncClient) -> dict[str, int]:

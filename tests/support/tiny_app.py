@@ -151,7 +151,7 @@ def create_app(config: Config) -> Starlette:
     app.state.drain = Drain()
     app.state.start_error = None
     app.state.listening = lambda: None
-    app.state.reload = partial(asyncio.sleep, 0)
+    app.state.reload = partial(asyncio.sleep, 0, [])
     app.state.left = 0
     return app
 
