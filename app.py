@@ -323,12 +323,8 @@ async def _start_work(
         started_at=config.monotonic(),
     )
     try:
-        await stack.enter_async_context(
-            status_socket(
-                folder.path,
-                {"status": partial(now, state), "settings": partial(settings, config), "reload": lambda: app.state.reload()},
-            )
-        )
+        answers = {"status": lambda: now(state), "settings": lambda: settings(config), "reload": lambda: app.state.reload()}
+        await stack.enter_async_context(status_socket(folder.path, answers))
     except OSError as error:  # the file system has no sockets: only 'svc status' needs them
         ground.log("status", level="warning", message="svc status will not work", error=error.strerror)
     return state

@@ -119,6 +119,7 @@ def test_documented_examples_are_all_run() -> None:
         "curl",
         "openai",
         "catalog",
+        "groups",
         "prometheus",
         "byok-curl",
         "agent-curl",
@@ -186,6 +187,16 @@ def test_catalog_of_the_readme_loads(tmp_path: Path) -> None:
     (tmp_path / "catalog.toml").write_text(EXAMPLES["catalog"])
     models, listed, default_model, _ = read_file(tmp_path / "catalog.toml", {"OLLAMA_KEY": "x"})
     assert [model.id for model in models] == [default_model] == ["ollama/llama3.2"] and listed == []
+
+
+def test_groups_of_the_reference_load(tmp_path: Path) -> None:
+    from svc.inference.catalog_file import read_file
+
+    (tmp_path / "catalog.toml").write_text(EXAMPLES["groups"])
+    groups = read_file(tmp_path / "catalog.toml", {}).groups
+    assert groups is not None and groups.matching("ada@research.example") == "research"
+    assert groups.of("research").allows("openai/gpt-5") and not groups.of(None).allows("openai/gpt-5")
+    assert groups.of("research").allowance_micros == 20_000_000 and not groups.of("guests").own_providers
 
 
 def test_reference_lists_all_settings_and_marks_secrets() -> None:
