@@ -14,6 +14,7 @@ import shutil
 import sqlite3
 import tarfile
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -21,8 +22,9 @@ from typing import IO, Any, BinaryIO
 
 import orjson
 
+from svc import audit
 from svc.errors import StartError
-from svc.schema import APPLICATION_ID, FIRST_VERSION, newest_schema, newest_version, read_only
+from svc.schema import APPLICATION_ID, FIRST_VERSION, connect, newest_schema, newest_version, read_only
 from svc.secrets import (
     DATABASE,
     MASTER,
@@ -98,6 +100,9 @@ def restore(archive: BufferedReader, folder: Path, verify: Verify, beside: Path 
         if manifest["schema_version"] < FIRST_VERSION:
             raise StartError(f"the backup was made by a version before 1.0.0 ({version}), whose databases cannot be migrated")
         _verify(work / DATABASE, verify)
+        if manifest["schema_version"] == newest:  # an older one has perhaps no audit log
+            with contextlib.closing(connect(work / DATABASE)) as tx:
+                audit.add(tx, time.time(), audit.OPERATOR, "restore", None, {"created_at": manifest.get("created_at")})
     return manifest
 
 

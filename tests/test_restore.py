@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from svc import cli
+from svc import audit, cli
 from svc.auth import accounts
 from svc.billing import wallet
 from svc.errors import StartError
-from svc.schema import command_connection
+from svc.schema import command_connection, connect
 from svc.secrets import open_folder
 from tests.support.server import ROOT
 
@@ -111,6 +111,8 @@ def test_a_backup_is_restored_into_a_folder_without_content(tmp_path: Path, arch
     assert {path.name for path in folder.iterdir()} - {"lost+found"} == {"lock", "master.key", "service.db", "tls"}
     assert (folder / "tls" / "ca.pem").read_text() == "a certificate"
     assert "is not empty" in svc(folder, "restore", str(archive)).stderr
+    with contextlib.closing(connect(folder / "service.db")) as conn:
+        assert [row["action"] for row in audit.audit_page(conn, 1, None).items] == ["restore"]
 
 
 @pytest.mark.parametrize("name", ["service.db", "notes", "tls", ".hidden", "master.key"])

@@ -88,7 +88,8 @@ def _list(config: Config, options: argparse.Namespace) -> int:
     with reading(config) as conn:
         found = accounts.all_accounts(conn)
     for account in found:
-        print(account.id, account.email, account.tier, timestamp(account.created_at), sep="\t")
+        marks = [account.status, *(["administrator"] if account.admin else []), *([account.group] if account.group else [])]
+        print(account.id, account.email, account.tier, timestamp(account.created_at), " ".join(marks), sep="\t")
     return 0
 
 

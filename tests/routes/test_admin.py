@@ -275,3 +275,25 @@ async def test_administrator_deletes_keys_and_accounts_of_others(service: Servic
     ):
         body = {"name": "x"} if method == "PATCH" else {}
         assert (await ask(service, method, f"/admin/users/{bob}{target}", admin, **body)).status_code == 404
+
+
+async def test_administrator_reads_nothing_that_others_store(service: Service, admin: dict[str, str]) -> None:
+    session = await service.sign_up("bob@example.com")
+    bob, headers = session["user"]["id"], bearer(session["access_token"])
+    key = await service.make_key(headers)
+    for path, body in (
+        ("/artifacts", {"name": "canary", "content": "canary"}),
+        ("/projects", {"name": "canary", "instructions": "canary"}),
+        ("/conversations", {"title": "canary"}),
+        (
+            "/user/providers",
+            {"name": "canary", "base_url": "http://127.0.0.1:9/canary", "api_key": "canary", "models": ["canary"]},
+        ),
+        ("/v1/chat/completions", {"model": "builtin/echo", "messages": [{"role": "user", "content": "canary"}]}),
+        ("/v1/agents/run", {"model": "builtin/script", "goal": "say canary"}),
+    ):
+        assert (await ask(service, "POST", path, headers, **body)).is_success
+    assert (await ask(service, "PATCH", "/user/settings", headers, instructions="canary")).status_code == 200
+    for path in PATHS:
+        shown = await ask(service, "GET", path.replace("{account_id}", bob), admin)
+        assert shown.status_code in (200, 404, 405) and "canary" not in shown.text and key["key"] not in shown.text

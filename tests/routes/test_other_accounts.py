@@ -15,7 +15,7 @@ import pytest
 
 from app import ROUTES as ALL_ROUTES
 from svc.agents import runs, tools
-from svc.auth import identities
+from svc.auth import accounts, identities
 from svc.billing import wallet
 from svc.billing.checkout_cookie import COOKIE
 from svc.ids import new_id
@@ -249,7 +249,10 @@ STATUS = {"query.after": 400, "query.run_id": 200, "query.checkout": 200}
 
 @pytest.fixture
 async def mine(service: Service) -> Person:
-    return await person(service, "minelab")
+    """An administrator: even that gives no access to objects of others."""
+    someone = await person(service, "minelab")
+    await service.state["db"].write(accounts.update_account, someone.account_id, {"admin": True})
+    return someone
 
 
 @pytest.fixture
