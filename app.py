@@ -35,6 +35,7 @@ from svc.deletion.account import deletions_watched
 from svc.deletion.retention import old_deleted
 from svc.errors import ApiError, StartError
 from svc.inference.field_support import FieldSupport
+from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.media_engines import MediaEngines
 from svc.inference.models import Models
 from svc.inference.paid_call import Engines
@@ -291,7 +292,8 @@ async def _start_work(
     key_box = KeyBox(folder.derive("byok"))
     capture_library_logs(stack.enter_context(ground.log))
     outside.catalog.start()
-    await stack.enter_async_context(deletions_watched(db, ground.drain))
+    item_memory = ItemMemory()
+    await stack.enter_async_context(deletions_watched(db, ground.drain, item_memory))
     await stack.enter_async_context(old_deleted(db, config))
     if outside.payments.mode == "sandbox" and not config.local_posture:
         ground.log("payments", level="warning", message="SVC_PAYMENTS=sandbox: anyone who signs in can add test money")
@@ -316,6 +318,7 @@ async def _start_work(
         bodies=ground.bodies,
         offload=offload,
         documents=Documents(reader),
+        item_memory=item_memory,
         process_pools={"pictures": painter, "speech": speaker, "documents": reader},
         log=ground.log,
         metrics=ground.metrics,

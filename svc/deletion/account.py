@@ -17,6 +17,7 @@ from svc.billing import payments, usage, wallet
 from svc.content import artifacts, conversations, history, projects, support, word_runs
 from svc.db import Database
 from svc.errors import ApiError
+from svc.inference.formats.item_memory import ItemMemory
 from svc.server.sse import Drain
 
 _SLICES = (
@@ -87,9 +88,12 @@ def delete_beside_server(tx: sqlite3.Connection, account_id: str, now_seconds: f
 
 
 @contextlib.asynccontextmanager
-async def deletions_watched(db: Database, drain: Drain) -> AsyncIterator[None]:
-    """Continue unfinished deletions while the block runs. End the open answers of accounts that a command deletes or suspends."""
-    tasks = [asyncio.create_task(_finish_all(db)), asyncio.create_task(_end_answers(db, drain))]
+async def deletions_watched(db: Database, drain: Drain, memory: ItemMemory) -> AsyncIterator[None]:
+    """Continue unfinished deletions while the block runs. End the open answers of accounts that a command deletes or suspends.
+
+    The items in `memory` of deleted accounts are deleted, too.
+    """
+    tasks = [asyncio.create_task(_finish_all(db)), asyncio.create_task(_end_answers(db, drain, memory))]
     try:
         yield
     finally:
@@ -105,15 +109,16 @@ async def _finish(db: Database, account_id: str) -> None:
 
 async def _finish_all(db: Database) -> None:
     with contextlib.suppress(ApiError):  # the storage is full, or the server stops: the next start tries again
-        # The writer is open at this time. A reader would have to be opened.
-        for account_id in await db.write(accounts.accounts_being_deleted):
+        for account_id in await db.read(accounts.accounts_being_deleted):
             await _finish(db, account_id)
 
 
-async def _end_answers(db: Database, drain: Drain) -> None:
+async def _end_answers(db: Database, drain: Drain, memory: ItemMemory) -> None:
     while True:
         await asyncio.sleep(_POLL_SECONDS)
-        if owners := drain.owners():
+        if owners := drain.owners() | memory.owners():
             with contextlib.suppress(ApiError):  # the storage does not answer: ask again
                 for account_id, reason in await db.read(accounts.ended_accounts, owners):
                     drain.end_all_of(account_id, reason)
+                    if reason == "account_deleted":
+                        memory.delete_account(account_id)

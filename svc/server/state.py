@@ -83,6 +83,7 @@ class State(Mapping[str, Any]):
     bodies: BodyBudget
     offload: Offload
     documents: Documents
+    item_memory: ItemMemory
     process_pools: Mapping[str, ProcessPool]
     log: Log
     metrics: Metrics
@@ -92,7 +93,6 @@ class State(Mapping[str, Any]):
     open_answers: dict[str, SessionAnswer] = field(default_factory=dict)  # by the ids of their conversations
     long_answers: Slots = field(default_factory=long_answer_slots)
     continued_answers: Slots = field(default_factory=continued_answer_slots)
-    item_memory: ItemMemory = field(default_factory=ItemMemory)
     open_texts: Slots = field(default_factory=lambda: Slots(4, 32, _MANY_TEXTS))
 
     def __getitem__(self, name: str) -> Any:

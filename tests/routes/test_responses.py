@@ -9,9 +9,11 @@ import orjson
 import pydantic
 import pytest
 
+from svc.deletion.account import begin_deletion
 from svc.server.sse import Drain, EventStream
 from tests.conftest import PASSWORD, Service, bearer
 from tests.inference.test_paid_call import Lab, config, lab, upstream  # noqa: F401 - fixtures
+from tests.server.test_sse import until
 from tests.support.responses import checked_events, checked_response
 
 RESPONSES, COMPLETIONS = "/v1/responses", "/v1/chat/completions"
@@ -96,10 +98,18 @@ async def test_items_can_be_referenced_for_an_hour(service: Service, headers: di
 async def test_items_of_a_deleted_account_are_deleted(service: Service) -> None:
     session = await service.bearer()
     item = (await asked(service, session)).json()["output"][0]
-    (account_id,) = service.state["item_memory"]._accounts
+    (account_id,) = service.state["item_memory"].owners()
     assert service.state["item_memory"].item(account_id, item["id"], "")
     deleted = await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=session)
-    assert deleted.status_code == 204 and not service.state["item_memory"]._accounts
+    assert deleted.status_code == 204 and not service.state["item_memory"].owners()
+
+
+async def test_items_of_an_account_that_a_command_deletes_are_deleted(service: Service) -> None:
+    await asked(service, await service.bearer())
+    await asked(service, await service.bearer())
+    gone, stays = service.state["item_memory"].owners()
+    await service.state["db"].write(begin_deletion, gone, service.clocks.now)
+    await until(lambda: service.state["item_memory"].owners() == {stays})
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])

@@ -60,6 +60,11 @@ class ItemMemory:
                 else:
                     break
 
+    def owners(self) -> set[str]:
+        """Return the accounts that have items."""
+        with self._lock:
+            return set(self._accounts)
+
     def delete_account(self, account_id: str) -> None:
         with self._lock:
             account = self._accounts.pop(account_id, _Account())
