@@ -5,6 +5,7 @@ are only understood by model servers: `reasoning_effort`, kinds of `tool_choice`
 type of these is checked. The built-in models refuse what OpenAI would refuse, and the document shows that.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from svc.shapes import (
@@ -213,7 +214,6 @@ _BUILTIN_FIELDS: dict[str, Shape[Any]] = {
 }
 DOCUMENTED_FIELDS = frozenset(_FIELDS)
 _ANY_CHAT = passed_on(_FIELDS, required=("messages",))
-_BUILTIN_CHAT = passed_on(_BUILTIN_FIELDS)
 _SHOWN = passed_on(
     {**_FIELDS, **_BUILTIN_FIELDS},
     "OpenAI's request. Every field except `messages` may be missing or null. Unlisted fields are passed on as they were sent.",
@@ -222,6 +222,8 @@ _SHOWN = passed_on(
 CHAT_REQUEST = Shape(_ANY_CHAT.check, _ANY_CHAT.expected, _SHOWN.schema, _ANY_CHAT.fields[1:])
 
 
-def check_for_builtin(body: dict[str, Any]) -> None:
-    """Raise ApiError for values of a checked `body` that OpenAI would refuse, too."""
-    _BUILTIN_CHAT.check(body, "")
+def check_for_builtin(body: dict[str, Any], names: Mapping[str, str] | None = None) -> None:
+    """Raise ApiError for values of a checked `body` that OpenAI would refuse, too. `names` has the caller's names of fields."""
+    for field, shape in _BUILTIN_FIELDS.items():
+        if body.get(field) is not None:
+            shape.check(body[field], (names or {}).get(field, field))

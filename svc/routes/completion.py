@@ -42,7 +42,7 @@ async def answer_in_format(
     def make(heavy: bool) -> tuple[Translated, ChatCall]:
         asked = translate(body)
         if model.provider is None:
-            check_for_builtin(asked.chat)
+            check_for_builtin(asked.chat, asked.names)
         payer = payer_of(request, caller)
         return asked, ChatCall(model, asked.chat, state.engines, payer, added=asked.added, heavy=heavy)
 

@@ -139,6 +139,13 @@ async def test_token_limit_and_stop_sequences_end_an_answer(service: Service, he
         assert (stopped["stop_reason"], stopped["stop_sequence"]) == ("stop_sequence", "gamma")
 
 
+async def test_refused_stop_sequences_are_named_as_in_the_request(service: Service, headers: dict[str, str]) -> None:
+    answer = await service.client.post(MESSAGES, json=ask("hi", stop_sequences=list("abcde")), headers=headers)
+    error = answer.json()["error"]
+    assert answer.status_code == 400 and error["type"] == "invalid_request_error"
+    assert error["message"].startswith("stop_sequences must be")
+
+
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_assistant_calls_a_tool_and_answers_with_its_result(
     service: Service, headers: dict[str, str], stream: bool

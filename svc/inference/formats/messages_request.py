@@ -20,6 +20,7 @@ _FRAME_TOKENS = 16
 _IMAGE_TOKENS = 1024
 _BILLING_HEADER = "x-anthropic-billing-header:"  # Claude Code's; it changes with every prompt and spoils prefix caches
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+_NAMES = {"stop": "stop_sequences", "response_format": "output_config.format"}
 _SAME_FIELDS = ("model", "max_tokens", "temperature", "top_p", "top_k", "stream")
 _HOSTED = "Tools of Anthropic's servers do not run here."
 
@@ -42,7 +43,7 @@ def translate(request: dict[str, Any]) -> Translated:
     ignored_tools = _add_tools(request, body)
     # `display: omitted` changes nothing: some model servers need their reasoning back, and it is kept nowhere but in the client.
     reasoning = (request.get("thinking") or {"type": "disabled"})["type"] != "disabled"
-    return Translated(body, _ADDED, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences))
+    return Translated(body, _ADDED, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), _NAMES)
 
 
 def counted_tokens(request: dict[str, Any]) -> int:

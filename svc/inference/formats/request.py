@@ -1,7 +1,7 @@
 """The request side that all formats share: a chat request, and the messages of one."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from svc.errors import ApiError
@@ -22,13 +22,15 @@ class Translated(NamedTuple):
     """A request of another format, as the chat request `chat`.
 
     `added` names the fields of `chat` that are left out for a model server that refuses them. `ignored_tools` are the types of
-    the hosted tools that were left out. `writer` makes the writer of the answer.
+    the hosted tools that were left out. `writer` makes the writer of the answer. `names` has the caller's names of fields that
+    are called differently in `chat`.
     """
 
     chat: dict[str, Any]
     added: frozenset[str]
     ignored_tools: tuple[str, ...]
     writer: Callable[[ChatCall], AnswerWriter]
+    names: Mapping[str, str]
 
 
 class ChatMessages:

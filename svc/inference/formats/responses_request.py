@@ -17,6 +17,7 @@ _RENAMED = {
     "max_output_tokens": "max_tokens",
     **{name: name for name in ("model", "temperature", "top_p", "presence_penalty", "frequency_penalty", "user")},
 }
+_NAMES = {"max_tokens": "max_output_tokens", "response_format": "text.format"}
 _COUNTS = ("max_output_tokens", "max_tool_calls", "top_logprobs")
 # What the response repeats of its request, and what it says where the request has nothing.
 _ECHOED: dict[str, Any] = {
@@ -82,7 +83,7 @@ def translate(body: dict[str, Any], *, account_id: str, memory: ItemMemory, cloc
     summary = (sent.get("reasoning") or {}).get("summary") is not None
     remember = partial(memory.add, account_id) if sent.get("store", True) else lambda items: None
     writer = partial(ResponseWriter, echo=_echo(sent), tools=tools.offered, summary=summary, clock=clock, remember=remember)
-    return Translated(chat, _ADDED.intersection([*chat, "reasoning_content"]), tuple(tools.ignored), writer)
+    return Translated(chat, _ADDED.intersection([*chat, "reasoning_content"]), tuple(tools.ignored), writer, _NAMES)
 
 
 def _of_text(sent: dict[str, Any]) -> dict[str, Any]:
