@@ -19,6 +19,13 @@ DROP = """async (target) => {
         !target.dispatchEvent(new DragEvent(name, {dataTransfer, bubbles: true, cancelable: true})));
 }"""
 
+# Somebody who is in the search before the page is complete.
+FAST = """new MutationObserver((_, observer) => {
+    const search = document.getElementById("conversation-search");
+    if (search) observer.disconnect();
+    search?.focus();
+}).observe(document, {childList: true, subtree: true})"""
+
 
 async def test_file_dropped_anywhere_in_a_chat_is_attached(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server) as page:
@@ -106,6 +113,16 @@ async def has_focus(page: Page) -> bool:
     return bool(await page.evaluate("document.activeElement !== document.body"))
 
 
+async def test_composer_of_the_first_view_takes_no_focus_from_the_search(server: RunningServer, browser: Browser) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server)
+    async with new_context(browser, server, visitor) as context:
+        await context.add_init_script(FAST)
+        page = await opened(context)
+        await page.locator("#composer").wait_for()
+        await page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")  # after the effects
+        await expect(page.get_by_label("Search", exact=True)).to_be_focused()
+
+
 async def test_arrow_keys_move_through_search_results(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     for name in ("rye", "wheat"):
@@ -113,6 +130,7 @@ async def test_arrow_keys_move_through_search_results(server: RunningServer, bro
     async with new_context(browser, server, visitor) as context:
         page = await opened(context)
         search, found = page.get_by_label("Search", exact=True), page.locator(".conversation > a")
+        await expect(page.locator("#composer")).to_be_focused()  # later it would take the focus from the search
         await search.fill("bread")
         await expect(found.locator("mark")).to_have_count(2)
         await search.press("ArrowDown")

@@ -17,6 +17,8 @@ const LONG_PASTE = 8_000; // characters
 const attachments = () => import("./attachments.js");
 const isTyping = ({ target }) => /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
 const hasDialog = () => document.querySelector("dialog[open]") !== null;
+let fresh = true;
+
 export const focusComposer = () => document.getElementById("composer")?.focus();
 
 /**
@@ -43,7 +45,9 @@ export function Composer({ id, busy, priced, onSend, onStop, onEditLast }) {
       area.current.focus();
     };
     addEventListener("svc-draft", put);
-    if (matchMedia("(hover: hover)").matches) area.current.focus({ preventScroll: true });
+    const taken = fresh && document.activeElement !== document.body; // somebody is faster than the first load
+    fresh = false;
+    if (!taken && matchMedia("(hover: hover)").matches) area.current.focus({ preventScroll: true });
     return () => removeEventListener("svc-draft", put);
   }, [id]);
   useWindowFiles({
