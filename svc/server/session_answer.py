@@ -117,8 +117,13 @@ class SessionAnswer:
             del self._open_answers[self._exchange.conversation_id]
             self._over = True
             self.wake()
-        if isinstance(error, ApiError) and self.interrupt.reason != "account_deleted":
+        if isinstance(error, ApiError) and not self._is_of_account:
             error.headers[memory.HEADER] = self._exchange.conversation_id
+
+    @property
+    def _is_of_account(self) -> bool:
+        """Whether the account was deleted or suspended."""
+        return (self.interrupt.reason or "").startswith("account_")
 
     def _end_after(self, error: BaseException | None) -> End:
         reason = self.interrupt.reason
@@ -194,7 +199,7 @@ class SessionAnswer:
                 async for block in events:
                     yield block
         except ApiError:
-            if self.ended is None or self.ended.status == "failed" or self.interrupt.reason == "account_deleted":
+            if self.ended is None or self.ended.status == "failed" or self._is_of_account:
                 raise
             if self.ended.status == "complete":  # its last chunk was sent
                 yield LastBlock(DONE)

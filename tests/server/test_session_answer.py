@@ -12,13 +12,16 @@ import orjson
 import pytest
 
 from tests.support.connections import connected
+from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, rows
-from tests.support.people import PASSWORD, Person, another_person
+from tests.support.people import PASSWORD, Person, another_person, command
 from tests.support.server import RunningServer, running_server, running_server_sync
 
 CHAT, HEADER = "/v1/chat/completions", "x-service-conversation"
 CONTINUE = "x-service-continue"
 GOES_ON = {CONTINUE: "true"}
+PRICES = "input_micros_per_million_tokens = 1_000_000\noutput_micros_per_million_tokens = 2_000_000\n"
+MODELS = ("ok", "endless", "drip-100ms+reasoning")
 LONG = "say Hello zebra\nwait 60000\nsay never"
 
 
@@ -45,10 +48,12 @@ class Chat:
         return await self.client.post(CHAT, json=body, headers=headers)
 
     @contextlib.asynccontextmanager
-    async def streamed(self, text: str, conversation: str | None = None, **headers: str) -> AsyncIterator[AsyncIterator[Any]]:
+    async def streamed(
+        self, text: str, conversation: str | None = None, model: str = "builtin/script", **headers: str
+    ) -> AsyncIterator[AsyncIterator[Any]]:
         """The chunks of a stream, after the first one with a text. The end of the block hangs up."""
         named = {HEADER: conversation} if conversation else {}
-        body = {"model": "builtin/script", "stream": True, "messages": [{"role": "user", "content": text}]}
+        body = {"model": model, "stream": True, "messages": [{"role": "user", "content": text}]}
         async with self.client.stream("POST", CHAT, json=body, headers={**headers, **named}) as answer:
             assert answer.status_code == 200, await answer.aread()
             self.id = answer.headers[HEADER]
@@ -310,6 +315,60 @@ async def test_stop_at_the_moment_of_the_end_agrees_with_what_is_stored(chat: Ch
         assert answer.text.count('"finish_reason":"stop"') == 1 and answer.text.endswith("data: [DONE]\n\n")
 
 
+async def test_suspension_ends_answers_with_an_error(server: RunningServer) -> None:
+    async with chatting(server) as chat, chat.streamed(LONG, **GOES_ON) as own:
+        command(server, "user", "suspend", chat.person.email, "on")
+        error, done = [chunk async for chunk in own][-2:]
+        assert (error["error"]["code"], done) == ("account_suspended", "[DONE]")
+        command(server, "user", "suspend", chat.person.email, "off")
+        assert (await chat.ended())["status"] == "stopped"
+
+
+@pytest.fixture
+async def paid(tmp_path: Path) -> AsyncIterator[tuple[Chat, ModelServer]]:
+    """A person with 10,000 micros in front of a priced model server."""
+    async with ModelServer() as upstream:
+        models = "".join(f'[[providers.models]]\nid = "{name}"\n{PRICES}' for name in MODELS)
+        (tmp_path / "catalog.toml").write_text(f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{models}')
+        async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server:
+            async with chatting(server) as chat:
+                command(server, "credit", chat.person.email, "0.01")
+                yield chat, upstream
+            assert_exact(server.data_dir / "service.db")
+
+
+async def test_continued_answer_is_paid_in_full_and_has_its_reasoning(paid: tuple[Chat, ModelServer]) -> None:
+    chat, upstream = paid
+    async with chat.streamed("hello?", model="lab/drip-100ms+reasoning", **GOES_ON):
+        pass
+    async with chat.followed() as chunks:
+        found = [chunk async for chunk in chunks]
+    deltas = [chunk["choices"][0]["delta"] for chunk in found[:-1]]
+    said = await chat.answer()
+    assert "".join(delta.get("reasoning_content", "") for delta in deltas) == said["answer"]["reasoning"] != ""
+    assert text_of(found[:-1]) == said["content"] == "Hello, world!" and said["status"] == "complete"
+    assert said["answer"]["cost_micros"] == 7 * 1 + 5 * 2 and not upstream.requests[-1].gone.is_set()
+    assert (await chat.get("/billing/account"))["wallet_balance_micros"] == 10_000 - 17
+
+
+async def test_stopped_answer_is_paid_as_far_as_it_was_produced(paid: tuple[Chat, ModelServer]) -> None:
+    chat, upstream = paid
+    async with chat.streamed("hello?", model="lab/endless", **GOES_ON) as chunks:
+        assert (await chat.client.post(f"/conversations/{chat.id}/stop")).status_code == 202
+        assert [chunk async for chunk in chunks][-1] == "[DONE]"
+    said, account = await chat.answer(), await chat.get("/billing/account")
+    assert said["answer"]["cost_micros"] == 10_000 - account["wallet_balance_micros"] > 0 == account["held_micros"]
+    await asyncio.wait_for(upstream.requests[-1].gone.wait(), 2)
+
+
+async def test_empty_wallet_stores_no_question(paid: tuple[Chat, ModelServer]) -> None:
+    chat, upstream = paid
+    for headers in ({}, GOES_ON):
+        refused = await chat.ask("x" * 20_000, model="lab/ok", stream=True, headers=headers)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (402, "insufficient_funds")
+    assert (await chat.get("/conversations"))["data"] == [] and upstream.requests == []
+
+
 async def test_sigterm_interrupts_answers_and_tells_their_readers(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server, chatting(server) as chat:
         async with chat.streamed(LONG, **GOES_ON):
@@ -344,4 +403,31 @@ async def test_after_kill_9_answers_are_interrupted_with_their_text_and_found_by
         (found,) = (await chat.get("/conversations?q=zebra"))["data"]
         assert said["id"] in [match["message_id"] for match in found["matches"]]
         assert (await chat.ask("say more", chat.id)).status_code == 200
+    assert_exact(tmp_path / "data" / "service.db")
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.1, 0.3])
+async def test_after_kill_9_at_any_moment_every_answer_has_ended_and_no_hold_is_left(tmp_path: Path, seconds: float) -> None:
+    text = "say Hello\n" + "wait 20\nsay  again\n" * 5
+    async with running_server(tmp_path) as server, chatting(server) as chat:
+        person = chat.person
+        command(server, "credit", person.email, "5")
+        asked = [
+            asyncio.create_task(chat.ask(text, model=model, stream=number % 3 > 0, headers=headers))
+            for number, model in enumerate(["builtin/script", "builtin/assistant-paid"] * 4)
+            for headers in ({}, GOES_ON)
+        ]
+        await asyncio.sleep(seconds)
+        server.kill()
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+    async with running_server(tmp_path) as server, chatting(server, person) as chat:
+        listed = (await chat.get("/conversations"))["data"]
+        assert not any(conversation["answering"] for conversation in listed)
+        whole = {answer.headers[HEADER] for answer in answers if isinstance(answer, httpx.Response) and answer.status_code == 200}
+        assert whole <= {conversation["id"] for conversation in listed}
+        for conversation in listed:
+            said, question = (await chat.get(f"/conversations/{conversation['id']}/messages"))["data"]
+            assert (question["role"], said["role"]) == ("user", "assistant") and said["status"] in ("complete", "interrupted")
+            assert said["status"] == "complete" or conversation["id"] not in whole
+            assert (await chat.ask("say more", conversation["id"])).status_code in (200, 429)
     assert_exact(tmp_path / "data" / "service.db")

@@ -160,7 +160,9 @@ CHAT_TEXT = (
     "\nUnknown fields are sent to the model server. Fields with which a proxy there would route the request elsewhere or "
     "use another key (`api_base`, `base_url`, `api_key`, `extra_headers` and similar ones) are removed. The caller's own "
     "provider gets all fields.\n\n"
-    "In a session the last user message and the answer are stored in a conversation. If `memory_enabled` is set, the model "
+    "In a session the last user message and an empty answer are stored in a conversation before the model is asked. The text "
+    "so far is stored every 2 seconds, and the end with its `status`. The last chunk of a stopped or interrupted answer has this "
+    "`status`, too. While a conversation is being answered, further questions are 409. If `memory_enabled` is set, the model "
     "also gets up to 5 matching passages of earlier messages. With an API key nothing is stored."
 )
 
