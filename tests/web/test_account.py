@@ -1,6 +1,7 @@
 """What a person sets for chats and for the account, on a wide and on a narrow page."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.support.browser import WITH_BROWSER, Visitor, new_context, new_visitor, opened, signed_in
 from tests.support.browser_chat import answered, keep_conversation, say
-from tests.support.server import RunningServer
+from tests.support.server import RunningServer, running_server
 
 pytestmark = [*WITH_BROWSER, pytest.mark.parametrize("width", [390, 1440])]
 
@@ -126,3 +127,19 @@ async def test_custom_instructions_are_sent_with_every_chat(server: RunningServe
         await expect(page.locator(".toast")).to_contain_text("Saved")
         await page.reload()
         await expect(text).to_have_value("")
+
+
+async def test_wallet_shows_what_is_left_of_the_allowance(browser: Browser, tmp_path: Path, width: int) -> None:
+    (tmp_path / "catalog.toml").write_text("[access]\nallowance_micros = 4_000_000\n")
+    async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server:
+        visitor = await asyncio.to_thread(new_visitor, server)
+        async with new_context(browser, server, visitor, width=width) as context:
+            page = await opened(context, "/#/wallet")
+            line = page.locator(".figure .hint", has_text=re.compile("^\\$4.00 of \\$4.00 left, renews on 1 [A-Z][a-z]+$"))
+            await expect(line).to_be_visible()
+            async with server.client(headers=visitor.headers) as client:
+                asked = {"prompt": "a circle", "model": "builtin/paint", "size": "64x64"}
+                assert (await client.post("/v1/images/generations", json=asked)).status_code == 200
+            await page.reload()
+            await expect(page.get_by_text("$3.98 of $4.00 left, renews on 1")).to_be_visible()
+            await expect(page.get_by_text("Allowance 20")).to_be_visible()

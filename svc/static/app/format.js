@@ -19,6 +19,7 @@ const plain = new Intl.NumberFormat(LOCALE);
 const short = new Intl.NumberFormat(LOCALE, { notation: "compact", maximumFractionDigits: 1 });
 const day = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium" });
 const dayAndTime = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
+const utcDay = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", timeZone: "UTC" });
 const relative = new Intl.RelativeTimeFormat(LOCALE, { numeric: "auto" });
 
 /** Format micros as a balance: $12.34, rounded down. */
@@ -48,6 +49,8 @@ export function duration(milliseconds) {
 }
 
 export const date = (iso) => day.format(new Date(iso));
+/** Format a day in UTC without its year: 1 December. */
+export const dayOfMonth = (iso) => utcDay.format(new Date(iso));
 export const dateTime = (iso) => dayAndTime.format(new Date(iso));
 
 /** Format a relative time: "just now", "5 minutes ago", "yesterday", or a date. */

@@ -92,7 +92,11 @@ export function pagedList(loadPage) {
 
 export const me = resource(api.user.me);
 export const settings = resource(api.user.settings);
-export const wallet = resource(api.billing.account);
+/** What is available includes the rest of the allowance, which the next paid request adds. */
+export const wallet = resource(async () => {
+  const account = await api.billing.account();
+  return { ...account, available_micros: account.available_micros + account.allowance_due_micros };
+});
 export const models = resource(api.models.list);
 export const projects = resource(async () => {
   const all = [];

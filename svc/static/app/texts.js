@@ -368,6 +368,7 @@ export const texts = {
     available: "Available",
     held: (amount) => `${amount} on hold for running requests`,
     nothingHeld: "Nothing on hold",
+    allowance: (left, whole, day) => `${left} of ${whole} left, renews on ${day}`,
     tier: "Plan",
     tiers: { free: "Free", pro: "Pro" },
     tierHints: {

@@ -18,7 +18,7 @@ import {
   toast,
 } from "../components.js";
 import { csv, saveFile } from "../files.js";
-import { cost, date, number } from "../format.js";
+import { balance, cost, date, dayOfMonth, number } from "../format.js";
 import { html } from "../html.js";
 import { pagedList, resource, wallet } from "../state.js";
 import { texts } from "../texts.js";
@@ -60,6 +60,11 @@ export default function Wallet() {
     <${Ledger} /><//>`;
 }
 
+function allowanceOf({ available_micros, allowance_micros, allowance_renews_at }) {
+  const left = balance(Math.min(available_micros, allowance_micros));
+  return t.allowance(left, balance(allowance_micros), dayOfMonth(allowance_renews_at));
+}
+
 function Balance({ of }) {
   const addFunds =
     of.payments !== "none" && html`<${Button} kind="primary" icon="plus" href="/checkout">${t.addFunds}<//>`;
@@ -73,6 +78,7 @@ function Balance({ of }) {
       <div class="card figure">
         <p class="quiet">${t.available}</p>
         <p class="figure-value"><${Money} as="balance" micros=${of.available_micros} /></p>
+        ${of.allowance_micros > 0 && html`<p class="hint">${allowanceOf(of)}</p>`}
         <p class="hint">${of.held_micros ? t.held(cost(of.held_micros)) : t.nothingHeld}</p>
       </div>
       <div class="card figure">
