@@ -12,9 +12,9 @@ import contextlib
 import os
 import sqlite3
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 from starlette.applications import Starlette
@@ -88,6 +88,7 @@ from svc.server.head import METHODS
 from svc.server.limits import Limits
 from svc.server.offload import Offload
 from svc.server.outside import Outside, open_outside, read_catalog
+from svc.server.rotation import Rotation
 from svc.server.serve import run
 from svc.server.sse import Drain
 from svc.server.state import State
@@ -289,7 +290,7 @@ async def _start_work(
         stack.push_async_callback(pool.close)
     engines = Engines(outside.catalog, outside.outbound, outside.guarded, db, usage, config.clock, ground.metrics)
     app.state.reload = partial(_reload, ground, outside, engines.field_support)
-    key_box = KeyBox(folder.derive("byok"))
+    key_box = KeyBox(folder.master)
     capture_library_logs(stack.enter_context(ground.log))
     outside.catalog.start()
     item_memory = ItemMemory()
@@ -325,12 +326,21 @@ async def _start_work(
         interface=cache(lambda: orjson.dumps(service.document(ROUTES, config.base_url))),
         started_at=config.monotonic(),
     )
+    await _answer_commands(app, state, folder, stack)
+    return state
+
+
+async def _answer_commands(app: Starlette, state: State, folder: secrets.DataFolder, stack: contextlib.AsyncExitStack) -> None:
     try:
-        answers = {"status": lambda: now(state), "settings": lambda: settings(config), "reload": lambda: app.state.reload()}
+        answers: dict[str, Callable[[], Any]] = {
+            "status": lambda: now(state),
+            "settings": lambda: settings(state.config),
+            "reload": lambda: app.state.reload(),
+            "rotate-secrets": Rotation(state, folder),
+        }
         await stack.enter_async_context(status_socket(folder.path, answers))
     except OSError as error:  # the file system has no sockets: only 'svc status' needs them
-        ground.log("status", level="warning", message="svc status will not work", error=error.strerror)
-    return state
+        state.log("status", level="warning", message="svc status will not work", error=error.strerror)
 
 
 async def _reload(ground: Ground, outside: Outside, field_support: FieldSupport) -> list[str]:

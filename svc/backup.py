@@ -28,10 +28,11 @@ from svc.schema import APPLICATION_ID, FIRST_VERSION, connect, newest_schema, ne
 from svc.secrets import (
     DATABASE,
     MASTER,
+    OLD_MASTER,
     RESTORED,
     RESTORING,
     complete_restore,
-    fits,
+    fitting_master,
     give_to_owner,
     installation_id,
     sync_folder,
@@ -148,9 +149,12 @@ def drop_older(folder: Path, pattern: str, keep: int) -> list[Path]:
     return older
 
 
-def note_made(folder: Path) -> None:
-    """Store that a backup has been made now. Raises OSError."""
+def note_made(folder: Path, began_at: float) -> None:
+    """Store that a backup has been made now, which needs no master secret from before. Raises OSError."""
     (folder / _NOTE).touch(mode=0o600)
+    old = folder / OLD_MASTER
+    if old.exists() and old.stat().st_mtime < began_at:
+        old.unlink()
 
 
 def made_at(folder: Path) -> float:
@@ -169,15 +173,17 @@ def _copied(
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Copy the database into `work`, which must have room for `copies`, and verify it; return the manifest and the secrets."""
     with read_only(folder / DATABASE) as source:
-        # The secrets first: a row that is encrypted later uses one of these.
-        secrets = {name: (folder / name).read_bytes() for name in _SECRETS if (folder / name).exists()}
         # While this transaction is open, every step reads the same snapshot.
         pages, page_bytes, schema_version = (
             int(source.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size", "user_version")
         )
-        if MASTER not in secrets or not fits(source, secrets[MASTER]):
+        # After the snapshot has begun: its master secret is in the folder even if a server rotates the secrets now.
+        secrets = {name: (folder / name).read_bytes() for name in _SECRETS if (folder / name).exists()}
+        master = fitting_master(source, folder)
+        if master is None:
             wrong = "is not the key of the database" if MASTER in secrets else "is missing"
             raise StartError(f"{folder / MASTER} {wrong}; without it no backup can be restored. The next start says what to do")
+        secrets[MASTER] = master
         needed, free = copies * pages * page_bytes + _SLACK_BYTES, shutil.disk_usage(work).free
         if free < needed:
             raise StartError(f"a backup needs {needed >> 20} MiB in {work.parent}, where {free >> 20} MiB are free")
@@ -224,10 +230,13 @@ def _take_database(file: BufferedReader, folder: Path, beside: Path | None) -> d
         if application_id != APPLICATION_ID:
             raise StartError("the file is not a database of this service")
         conn.execute("PRAGMA journal_mode = DELETE")
+        master = fitting_master(conn, beside) if beside and version >= FIRST_VERSION else None  # perhaps from before a rotation
     for name in _SECRETS:
         if beside is not None and (beside / name).exists():
             (folder / name).parent.mkdir(mode=0o700, exist_ok=True)
             write_private(folder / name, (beside / name).read_bytes())
+    if master is not None:
+        write_private(folder / MASTER, master)
     return {"schema_version": version, "with_secrets": (folder / MASTER).exists()}
 
 

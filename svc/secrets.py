@@ -3,6 +3,7 @@
 All files are written by `write_private`: a kill leaves either the old file or the new one, and a start can be repeated.
 
 open_folder() -> the database is opened -> check_master() in its first transaction -> keep_master()
+rotation: master.key.new -> set_master() in the transaction that encrypts everything again -> master.key.old, master.key
 """
 
 import fcntl
@@ -18,36 +19,41 @@ from svc.errors import StartError
 
 MASTER_BYTES = 32
 DATABASE = "service.db"
-MASTER = "master.key"
+MASTER, NEW_MASTER, OLD_MASTER = "master.key", "master.key.new", "master.key.old"
 RESTORING, RESTORED = ".svc-restoring", ".svc-restored"  # its subfolders while a restore runs, and when it is verified
-_MADE_BY_COMMANDS = ("lock", "last-backup", "service.db*")
-_OURS = ("lock", "master.key", "status", "last-backup", "service.db*", "tls", "tls/*")
+_MADE_BY_COMMANDS = ("lock", "last-backup", "master.key*", "service.db*")
+_OURS = ("lock", "master.key*", "status", "last-backup", "service.db*", "tls", "tls/*")
 
 
 @dataclass
 class DataFolder:
     """The locked data folder; `master` is the secret of this installation, from which `derive` makes one key per purpose.
 
-    `found` is False for a new secret beside an existing database: it is not on disk until `keep_master`.
+    `found` is False for a new secret beside an existing database: it is not on disk until `keep_master`. `rotated`: the database
+    needs `master`, and its file still has the name NEW_MASTER.
     """
 
     path: Path
     master: bytes = field(repr=False)
     found: bool
     _lock: int = field(repr=False)
+    rotated: bool = False
 
     def derive(self, purpose: str) -> bytes:
         return derive(self.master, purpose)
 
     def keep_master(self) -> None:
-        """Write the master secret if it is not on disk yet. Raises StartError."""
-        if self.found:
-            return
+        """Give the master secret its file, if it has none yet, and complete a rotation. Raises StartError."""
         try:
-            write_private(self.path / MASTER, self.master)
+            if self.rotated:
+                _complete_rotation(self.path)
+            elif not self.found:
+                write_private(self.path / MASTER, self.master)
+            for left in self.path.glob(f"{NEW_MASTER}*"):  # by a rotation that has not reached the database
+                left.unlink()
         except OSError as error:
             raise StartError(f"cannot use the data folder {self.path}: {error.strerror}") from None
-        self.found = True
+        self.found, self.rotated = True, False
 
     def close(self) -> None:
         """Unlock the folder."""
@@ -127,9 +133,31 @@ def installation_id(conn: sqlite3.Connection) -> str:
     return str(conn.execute("SELECT id FROM installation").fetchone()[0])
 
 
+def key_check(conn: sqlite3.Connection) -> bytes | None:
+    """Return what is derived from the database's master secret for "check", or None before the first start."""
+    check: bytes | None = conn.execute("SELECT key_check FROM installation").fetchone()[0]
+    return check
+
+
+def set_master(tx: sqlite3.Connection, master: bytes) -> None:
+    tx.execute("UPDATE installation SET key_check = ?", (derive(master, "check"),))
+
+
+def fitting_master(conn: sqlite3.Connection, folder: Path) -> bytes | None:
+    """Return the master secret in `folder` with which the database of `conn` was used, or None.
+
+    It is also found while a server rotates its secrets: this reads the files in the order in which they get the next name.
+    """
+    for name in (NEW_MASTER, MASTER, OLD_MASTER):
+        master = _read(folder / name)
+        if master and fits(conn, master) and (name == MASTER or key_check(conn) is not None):
+            return master
+    return None
+
+
 def fits(conn: sqlite3.Connection, master: bytes) -> bool:
     """Return whether the database was used with this master secret, or with none yet."""
-    known = conn.execute("SELECT key_check FROM installation").fetchone()[0]
+    known = key_check(conn)
     return known is None or hmac.compare_digest(known, derive(master, "check"))
 
 
@@ -142,9 +170,13 @@ def check_master(
 ) -> str | None:
     """Check the folder's master secret against the database. A new one is accepted, with a warning, if nothing is encrypted.
 
+    If a rotation was interrupted, the secret of the file NEW_MASTER may be the one of the database.
+
     Raises StartError if encrypted values would be lost, unless `given_up` is the id of this installation. The id then changes,
     so that the same setting cannot accept a later loss.
     """
+    if not fits(tx, folder.master) and (new := _read(folder.path / NEW_MASTER)) and fits(tx, new):
+        folder.master, folder.rotated = new, True
     if fits(tx, folder.master):
         tx.execute("UPDATE installation SET key_check = ? WHERE key_check IS NULL", (derive(folder.master, "check"),))
         return None
@@ -202,6 +234,18 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _read(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
+
+
+def _complete_rotation(folder: Path) -> None:
+    """Keep the old master secret, and give the new one its name."""
+    if old := _read(folder / MASTER):
+        write_private(folder / OLD_MASTER, old)
+    (folder / NEW_MASTER).rename(folder / MASTER)
+    sync_folder(folder)
 
 
 def _master(path: Path) -> bytes | None:

@@ -728,6 +728,7 @@ ACROSS_ACCOUNTS = """
     svc/content/support.py:account_of svc/content/word_runs.py:tidy_some svc/inference/providers.py:count_sealed
     svc/inference/providers.py:drop_sealed svc/quota.py:release_all
     svc/agents/runs.py:delete_one svc/content/artifacts.py:delete_one svc/content/conversations.py:delete_one
+    svc/auth/links.py:delete_outstanding svc/auth/oauth_flows.py:delete_all svc/inference/providers.py:seal_again
 """
 
 

@@ -111,5 +111,10 @@ def end_links(tx: sqlite3.Connection, account_id: str, purpose: str, number: int
     )
 
 
+def delete_outstanding(tx: sqlite3.Connection) -> None:
+    """Delete the links of all accounts, except those that let an owner undo a change of address."""
+    tx.execute("DELETE FROM links WHERE purpose <> 'undo'")
+
+
 def delete_links(tx: sqlite3.Connection, account_id: str) -> None:
     tx.execute("DELETE FROM links WHERE account_id = ?", (account_id,))

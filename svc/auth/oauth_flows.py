@@ -98,6 +98,12 @@ def delete_flows(tx: sqlite3.Connection, account_id: str) -> None:
     tx.execute("DELETE FROM oauth_codes WHERE account_id = ?", (account_id,))
 
 
+def delete_all(tx: sqlite3.Connection) -> None:
+    """Delete the unfinished sign-ins of all browsers."""
+    tx.execute("DELETE FROM oauth_flows")
+    tx.execute("DELETE FROM oauth_codes")
+
+
 def _delete_old(tx: sqlite3.Connection, table: str, now_seconds: float) -> None:
     # A few at a time: after a flood, one long transaction would delay all writes.
     tx.execute(

@@ -32,7 +32,8 @@ def add_parsers(commands: Any) -> None:
 
 
 def _backup(config: Config, options: argparse.Namespace) -> int:
-    now = timestamp(time.time())
+    began_at = time.time()
+    now = timestamp(began_at)
     to_stdout, target = options.target == "-", Path(options.target)
     if options.keep is not None and (options.keep < 1 or to_stdout or not target.is_dir()):
         raise StartError("--keep needs an integer from 1, and a folder")
@@ -47,7 +48,7 @@ def _backup(config: Config, options: argparse.Namespace) -> int:
         manifest = backup.make(config.data_dir, target, findings, VERSION, now, _show_progress)
         print(f"{target}: {target.stat().st_size} bytes, version {manifest['version']}, verified")
     with contextlib.suppress(OSError):  # the backup is complete; /metrics shows the time of an older one
-        backup.note_made(config.data_dir)
+        backup.note_made(config.data_dir, began_at)
         give_to_owner(config.data_dir)
     for path in backup.drop_older(target.parent, f"{series}*.tar", options.keep) if options.keep else ():
         print(f"{path}: removed")

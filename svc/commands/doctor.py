@@ -43,7 +43,7 @@ from svc.outbound.connection import Reply
 from svc.outbound.resolver import Resolver
 from svc.outbound.transport import httpx_client
 from svc.schema import check_version, read_only, start_errors
-from svc.secrets import DATABASE, MASTER, fits
+from svc.secrets import DATABASE, MASTER, fits, fitting_master
 from svc.server import status
 from svc.server.serve import bind
 
@@ -177,6 +177,8 @@ def _database(folder: Path) -> Result:
         master = key.read_bytes() if key.exists() else b""
         if fits(conn, master):
             return FINE, f"{path.stat().st_size:,} bytes; 'svc check' verifies all of it"
+        if fitting_master(conn, folder):
+            return LOOK, f"{key} is being replaced. If no 'svc rotate-secrets' runs, the next start completes that"
         fault = "is not the key of this database" if master else "is missing"
         return WRONG, f"{key} {fault}; {count_sealed(conn)} provider keys need it. Restore it from a backup"
 

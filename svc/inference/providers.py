@@ -1,8 +1,9 @@
 """A user's own model-provider endpoints (BYOK): their records, and their keys encrypted at rest."""
 
+import contextlib
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -15,6 +16,7 @@ from svc.groups import Group
 from svc.ids import new_id, timestamp
 from svc.inference.catalog import API_KEY, BASE_URL, KIND, MODEL_NAME, PROVIDER_NAME
 from svc.outbound.addresses import same_origin
+from svc.secrets import derive, key_check
 from svc.shapes import ABSENT, Absent, Shape, by_type, list_of, nullable, passed_on, record
 
 if TYPE_CHECKING:
@@ -26,30 +28,41 @@ MOST_MODELS = 500
 
 
 class KeyBox:
-    """Encrypts providers' keys with an AEAD bound to account and provider, so that a copied row cannot be decrypted."""
+    """Encrypts providers' keys with an AEAD bound to account and provider, so that a copied row cannot be decrypted.
 
-    def __init__(self, secret: bytes) -> None:
+    While secrets are rotated it has two master secrets. The one of the database encrypts.
+    """
+
+    def __init__(self, master: bytes) -> None:
+        self._aeads: dict[bytes, Callable[[], AESGCM]] = {}
+        self.add(master)
+
+    def add(self, master: bytes) -> None:
+        secret = derive(master, "byok")
+
         @cache  # so that no attribute holds the secret
         def aead() -> "AESGCM":
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # late: the import delays a start, and takes 8 MB
 
             return AESGCM(secret)
 
-        self._aead = aead
+        self._aeads = {derive(master, "check"): aead, **self._aeads}
 
-    def seal(self, account_id: str, provider_id: str, api_key: str) -> bytes:
+    def seal(self, account_id: str, provider_id: str, api_key: str, check: bytes | None = None) -> bytes:
+        """Encrypt with the master secret of that `check`, by default the last one added."""
         nonce = os.urandom(_NONCE_BYTES)
-        return nonce + self._aead().encrypt(nonce, api_key.encode(), f"{account_id}/{provider_id}".encode())
+        aead = self._aeads[check or next(iter(self._aeads))]
+        return nonce + aead().encrypt(nonce, api_key.encode(), f"{account_id}/{provider_id}".encode())
 
     def open(self, account_id: str, provider_id: str, sealed: bytes) -> str:
         """Return the key. Raises ApiError `invalid_value` if another secret encrypted it."""
         from cryptography.exceptions import InvalidTag
 
         nonce, data = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
-        try:
-            return self._aead().decrypt(nonce, data, f"{account_id}/{provider_id}".encode()).decode()
-        except (InvalidTag, ValueError):
-            raise ApiError("invalid_value", "The provider's stored key cannot be read any more. Set it again.") from None
+        for aead in self._aeads.values():
+            with contextlib.suppress(InvalidTag, ValueError):
+                return aead().decrypt(nonce, data, f"{account_id}/{provider_id}".encode()).decode()
+        raise ApiError("invalid_value", "The provider's stored key cannot be read any more. Set it again.")
 
 
 def _check_models(value: Any, param: str) -> list[str | dict[str, str]]:
@@ -132,7 +145,7 @@ def add_provider(
     Raises ApiError `name_taken`, `quota_exceeded`, `invalid_value` for one too many, `invalid_api_key` for a deleted account.
     """
     own: dict[str, Any] = {"id": new_id("prov", now_seconds), "account_id": account_id, "created_at": now_seconds}
-    columns = _columns(fields, account_id, own["id"], box)
+    columns = _columns(tx, fields, account_id, own["id"], box)
     quota.check_room(tx, account_id, quota.ROW_BYTES + len(columns["models"] or ""))
     return _written(
         tx,
@@ -154,7 +167,7 @@ def change_provider(
     row = provider_by_id(tx, account_id, provider_id)
     if "base_url" in fields and not same_origin(fields["base_url"], row["base_url"]):
         fields = {"api_key": None, **fields}
-    columns = {**dict(row), **_columns(fields, account_id, provider_id, box)}
+    columns = {**dict(row), **_columns(tx, fields, account_id, provider_id, box)}
     quota.check_room(tx, account_id, len(columns["models"] or "") - len(row["models"] or ""))
     return _written(
         tx,
@@ -167,13 +180,13 @@ def change_provider(
     )
 
 
-def _columns(fields: Mapping[str, Any], account_id: str, provider_id: str, box: KeyBox) -> dict[str, Any]:
+def _columns(tx: sqlite3.Connection, fields: Mapping[str, Any], account_id: str, provider_id: str, box: KeyBox) -> dict[str, Any]:
     columns = {name: fields[name] for name in ("name", "base_url") if name in fields}
     if "models" in fields:
         columns["models"] = None if fields["models"] is None else orjson.dumps(fields["models"]).decode()
     if "api_key" in fields:
         key = fields["api_key"]
-        columns["sealed_key"] = None if key is None else box.seal(account_id, provider_id, key)
+        columns["sealed_key"] = None if key is None else box.seal(account_id, provider_id, key, key_check(tx))
         columns["api_key_hint"] = None if key is None else f"…{key[-4:]}" if len(key) >= _HINTED_KEY_LENGTH else "…"
     return columns
 
@@ -201,6 +214,21 @@ def delete_providers(tx: sqlite3.Connection, account_id: str) -> set[str]:
 def count_sealed(conn: sqlite3.Connection) -> int:
     """Return how many API keys are stored, of all accounts."""
     return int(conn.execute("SELECT count(*) FROM providers WHERE sealed_key IS NOT NULL").fetchone()[0])
+
+
+def seal_again(tx: sqlite3.Connection, box: KeyBox) -> int:
+    """Encrypt the API keys of all accounts with the database's new master secret; return their number.
+
+    Keys that could not be read before stay as they are.
+    """
+    count, check = 0, key_check(tx)
+    for row in tx.execute("SELECT id, account_id, sealed_key FROM providers WHERE sealed_key IS NOT NULL").fetchall():
+        with contextlib.suppress(ApiError):
+            owner = (row["account_id"], row["id"])
+            sealed = box.seal(*owner, box.open(*owner, row["sealed_key"]), check)
+            tx.execute("UPDATE providers SET sealed_key = ? WHERE account_id = ? AND id = ?", (sealed, *owner))
+            count += 1
+    return count
 
 
 def drop_sealed(tx: sqlite3.Connection) -> None:

@@ -74,7 +74,7 @@ class State(Mapping[str, Any]):
     guarded: Outbound
     passwords: Passwords
     clock: Callable[[], float]
-    derived_keys: Mapping[str, bytes]
+    derived_keys: dict[str, bytes]
     key_uses: WriteBuffer[tuple[str, str], float]  # (account id, key id or '') -> minute in Unix seconds
     identity_providers: Mapping[str, SignInProvider]
     mail: Mail | None

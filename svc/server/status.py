@@ -80,13 +80,13 @@ async def status_socket(folder: Path, answers: Mapping[str, Callable[[], Any]]) 
         (folder / _NAME).unlink(missing_ok=True)
 
 
-def ask(folder: Path, line: str = "status") -> Any:
+def ask(folder: Path, line: str = "status", timeout_seconds: float = _TIMEOUT_SECONDS) -> Any:
     """Return the answer to `line` of the server of this data folder, or None if none runs.
 
     Raises OSError, and ValueError if the answer is not JSON.
     """
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(_TIMEOUT_SECONDS)
+        connection.settimeout(timeout_seconds)
         try:
             with _address(folder) as address:
                 connection.connect(address)

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
     secrets.open_folder(path).close()
     prepare(path / "service.db", *newest_schema())
     tls_files(path, ["127.0.0.1", "localhost"], time.time())
-    backup.note_made(path)
+    backup.note_made(path, 0.0)
     (path / "service.db").chmod(0o600)
     return path
 
