@@ -65,6 +65,7 @@ _TYPES = {
     ".mjs": "text/javascript; charset=utf-8",
     ".png": "image/png",
     ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
 }
 _FILE_HEADERS = {
     **OF_PAGES,
@@ -171,7 +172,7 @@ def policy(html: bytes) -> str:
     maps = "".join(f" 'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'" for text in _IMPORT_MAP.findall(html))
     return (
         f"default-src 'none'; script-src 'self'{maps}; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
-        "media-src 'self' blob:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+        "media-src 'self' blob:; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
         "require-trusted-types-for 'script'; trusted-types 'none'"
     )
 
@@ -214,6 +215,7 @@ def _page_answer(request: Request, name: str) -> Response:
                 "text/javascript": Content(string),
                 "image/png": Content(string.about(contentMediaType="image/png")),
                 "image/svg+xml": Content(string),
+                "application/manifest+json": Content(string),
             },
             headers=_FILE_HEADERS,
         ),

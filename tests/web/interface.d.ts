@@ -26,6 +26,7 @@ interface Interface {
     remove(body: Api.DeleteUserRequest): Promise<null>;
     settings(): Promise<Api.Settings>;
     changeSettings(body: Api.UpdateSettingsRequest): Promise<Api.Settings>;
+    changePassword(body: Api.ChangePasswordRequest): Promise<null>;
     identities(): Promise<Api.IdentityList>;
     linkIdentity(provider: string): Promise<Api.LinkingBegun>;
     unlinkIdentity(id: string): Promise<null>;

@@ -1,16 +1,20 @@
 """What a person sets for chats and for the account, on a wide and on a narrow page."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urljoin
 
 import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.browser import WITH_BROWSER, Visitor, new_context, new_visitor, opened, signed_in
+from tests.support.browser import PASSWORD as FIRST_PASSWORD
+from tests.support.browser import WITH_BROWSER, Visitor, new_context, new_visitor, opened, signed_in, user_of
 from tests.support.browser_chat import answered, keep_conversation, say
+from tests.support.mail_server import PASSWORD, USER, mail_server
 from tests.support.server import RunningServer, running_server
 
 pytestmark = [*WITH_BROWSER, pytest.mark.parametrize("width", [390, 1440])]
@@ -143,3 +147,69 @@ async def test_wallet_shows_what_is_left_of_the_allowance(browser: Browser, tmp_
             await page.reload()
             await expect(page.get_by_text("$3.98 of $4.00 left, renews on 1")).to_be_visible()
             await expect(page.get_by_text("Allowance 20")).to_be_visible()
+
+
+async def test_password_is_changed_in_the_settings(server: RunningServer, browser: Browser, width: int) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server)
+    async with new_context(browser, server, visitor, width=width, allow=["401", "400"]) as context:
+        page = await opened(context, "/#/settings")
+        await expect(page.get_by_text("cannot send email. Ask the operator to change")).to_be_visible()
+        await expect(page.get_by_role("button", name="Change email")).to_be_disabled()
+        await page.get_by_role("button", name="Change password").click()
+        dialog = page.get_by_role("dialog", name="Change password")
+        await dialog.get_by_label("New password").fill("an even better one")
+        for current in ("a wrong one", FIRST_PASSWORD):
+            await dialog.get_by_label("Current password").fill(current)
+            await dialog.get_by_role("button", name="Change password").click()
+            if current != FIRST_PASSWORD:
+                await expect(dialog.get_by_text("The password is wrong.")).to_be_visible()
+        await expect(page.locator(".toast")).to_contain_text("Your password was changed.")
+        for password, status in ((FIRST_PASSWORD, 401), ("an even better one", 200)):
+            async with server.client() as client:
+                answer = await client.post("/auth/login", json={"email": visitor.email, "password": password})
+                assert answer.status_code == status
+
+
+async def test_email_is_changed_by_a_mailed_link_and_retention_is_shown(
+    browser: Browser, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with mail_server(tmp_path / "mail") as box:
+        monkeypatch.setenv("SSL_CERT_FILE", str(box.ca))
+        mail = f"smtp://{quote(USER, safe='')}:{quote(PASSWORD, safe='')}@127.0.0.1:{box.port}"
+        settings = {"SVC_SMTP_URL": mail, "SVC_KEEP_RUNS_DAYS": "30", "SSL_CERT_FILE": str(box.ca)}
+        async with running_server(tmp_path, settings) as server:
+            visitor = await asyncio.to_thread(new_visitor, server)
+            async with new_context(browser, server, visitor, width=width) as context:
+                page = await opened(context, "/#/settings")
+                await expect(page.get_by_text("Agent runs are deleted 30 days after their end.")).to_be_visible()
+                await expect(page.get_by_text("Chats are deleted")).to_have_count(0)
+                await page.get_by_role("button", name="Change email").click()
+                dialog = page.get_by_role("dialog", name="Change email")
+                await dialog.get_by_label("Current password").fill(FIRST_PASSWORD)
+                await dialog.get_by_label("New email").fill("new@example.com")
+                await dialog.get_by_role("button", name="Change email").click()
+                await expect(page.locator(".toast")).to_contain_text("We sent a link to new@example.com.")
+                await box.wait_for(2)  # after that of the sign-up
+                text = next(message.get_content() for _, to, message in box.messages if to == ["new@example.com"])
+                await page.goto("about:blank")
+                await page.goto(re.findall(r"https://\S+", text)[-1])
+                await page.get_by_role("button", name="Verify email").click()
+                await expect(page.get_by_role("status")).to_contain_text("verified")
+                await page.goto("/#/settings")
+                await expect(page.locator(".list").get_by_text("new@example.com")).to_be_visible()
+                assert (await user_of(page))["email"] == "new@example.com"
+
+
+async def test_page_can_be_installed(server: RunningServer, browser: Browser, width: int) -> None:
+    async with signed_in(browser, server, width=width) as page:
+        session = await page.context.new_cdp_session(page)
+        found = await session.send("Page.getAppManifest")
+        assert found["errors"] == [] and found["url"].endswith("/app/manifest.webmanifest")
+        manifest = json.loads(found["data"])
+        assert (manifest["display"], manifest["start_url"], manifest["scope"]) == ("standalone", "/", "/")
+        for icon in manifest["icons"]:
+            answer = await page.request.get(urljoin(found["url"], icon["src"]))
+            assert (answer.status, answer.headers["content-type"]) == (200, "image/png")
+            size = int.from_bytes((await answer.body())[16:20]), int.from_bytes((await answer.body())[20:24])
+            assert icon["sizes"] == f"{size[0]}x{size[1]}"
+        assert (await session.send("Page.getInstallabilityErrors"))["installabilityErrors"] == []

@@ -146,7 +146,8 @@ async function send(method, path, { body, headers = {}, signal: abort, keepalive
     if (answer.status !== 401 || !token) return answer;
     const problem = await problemOf(answer);
     if (problem.code !== "session_expired") {
-      if (session.peek()?.token === token) signOut(); // account deleted, or a new secret
+      // The account is deleted, or the service has new secrets. A wrong password of a form is none of these.
+      if (problem.code !== "invalid_credentials" && session.peek()?.token === token) signOut();
       throw problem;
     }
     if (session.peek()?.token === token) expired.value = true;
@@ -369,6 +370,7 @@ export const api = {
     remove: (body) => remove("/user/me", { body }),
     settings: () => get("/user/settings"),
     changeSettings: (body) => patch("/user/settings", body),
+    changePassword: (body) => post("/user/password", body),
     identities: () => get("/user/identities"),
     linkIdentity: (provider) => post(`/user/identities/${segment(provider)}`, {}),
     unlinkIdentity: (id) => remove(`/user/identities/${segment(id)}`),

@@ -1,14 +1,12 @@
-// Settings: name, default model, memory, sign-in methods, theme, export, account deletion.
+// Settings: name, sign-in, default model, instructions, memory, theme, export, account deletion.
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { api, rememberUser, session, signOut } from "../api.js";
 import {
   Button,
-  confirm,
   Dialog,
   Failed,
   Field,
-  List,
   Notice,
   Page,
   Progress,
@@ -21,12 +19,11 @@ import { saveFile } from "../files.js";
 import { bytes } from "../format.js";
 import { html } from "../html.js";
 import { limits } from "../limits.js";
-import { me, models, modelsOf, pagedList, resource, settings, theme } from "../state.js";
+import { SignInMethods } from "../sign-in-methods.js";
+import { me, models, modelsOf, settings, theme } from "../state.js";
 import { texts } from "../texts.js";
 
 const t = texts.settings;
-const identities = pagedList(api.user.identities);
-const offered = resource(api.auth.providers);
 const leaving = signal(false);
 
 export default function Settings() {
@@ -34,8 +31,14 @@ export default function Settings() {
     models.ensure();
     me.reload();
   }, []);
+  useEffect(() => {
+    const { email } = me.data.value ?? {}; // it may have been changed elsewhere
+    if (email && email !== session.peek().user.email) rememberUser({ ...session.peek().user, email });
+  }, [me.data.value]);
   return html`<${Page} title=${texts.views.settings}>
-    <${Resource} of=${me}>${(user) => html`<${Profile} user=${user} />`}<//>
+    <${Resource} of=${me}>
+      ${(user) => html`<${Profile} user=${user} /><${SignInMethods} user=${user} />`}
+    <//>
     <h2>${t.chat}</h2>
     <${Resource} of=${settings}>${(now) => html`<${Chat} now=${now} />`}<//>
     <h2>${t.look}</h2>
@@ -49,7 +52,6 @@ export default function Settings() {
         }}
       />
     </div>
-    <${Identities} />
     <h2>${t.data}</h2><${Export} />
     <h2>${t.end}</h2>
     <div class="card section-row">
@@ -185,66 +187,6 @@ function Instructions({ text, onSave }) {
   </form>`;
 }
 
-function Identities() {
-  useEffect(() => {
-    offered.ensure();
-  }, []);
-  const begin = async (provider) => {
-    try {
-      sessionStorage.setItem("svc.return", location.hash);
-      location.assign((await api.user.linkIdentity(provider)).url);
-    } catch (problem) {
-      toast(problem.message, { kind: "bad" });
-    }
-  };
-  const unlink = async (one) => {
-    if (
-      !(await confirm({
-        title: t.unlinkTitle,
-        text: t.unlinkText(one.provider ?? one.issuer),
-        action: t.unlink,
-        danger: true,
-      }))
-    )
-      return;
-    try {
-      await api.user.unlinkIdentity(one.id);
-      identities.drop(one.id);
-    } catch (problem) {
-      toast(problem.message, { kind: "bad" });
-    }
-  };
-  const providers = offered.data.value ?? [];
-  if (!providers.length && !identities.items.value?.length) return html`<${Quietly} of=${identities} />`;
-  return html`
-    <h2>${t.identities}</h2>
-    <${List} of=${identities} empty=${html`<p class="quiet">${t.noIdentities}</p>`}>
-      ${(one) => html`<li key=${one.id}>
-        <div class="grow">
-          <p class="item-title">${one.provider ?? one.issuer}</p>
-          <p class="quiet small">${one.email ?? ""} · <${Time} at=${one.created_at} /></p>
-        </div>
-        <${Button} small onClick=${() => unlink(one)}>${t.unlink}<//>
-      </li>`}
-    <//>
-    <div class="actions more-space">
-      ${providers.map(
-        ({ provider }) => html`<${Button} icon="plus" onClick=${() => begin(provider)}>
-        ${t.link(provider)}
-      <//>`,
-      )}
-    </div>
-  `;
-}
-
-/** Shown only if a provider is configured or an identity is linked. */
-function Quietly({ of }) {
-  useEffect(() => {
-    of.ensure();
-  }, []);
-  return null;
-}
-
 function Export() {
   const progress = useSignal(null),
     error = useSignal(null);
@@ -264,12 +206,20 @@ function Export() {
   };
   return html`<div class="card stack">
     <p>${t.exportText}</p>
+    <${Retention} days=${settings.data.value?.retention} />
     ${progress.value !== null && html`<${Progress} label=${t.exporting(bytes(progress.value))} />`}
     ${error.value && html`<${Failed} manual error=${error.value} retry=${save} />`}
     <div class="actions">
       <${Button} icon="download" busy=${progress.value !== null} onClick=${save}>${t.exportAction}<//>
     </div>
   </div>`;
+}
+
+/** When the service deletes what nobody uses, if it does. */
+function Retention({ days }) {
+  const parts = Object.entries(days ?? {}).filter(([, n]) => n !== null);
+  if (!parts.length) return null;
+  return html`<ul class="quiet small">${parts.map(([what, n]) => html`<li>${t.retention[what](n)}</li>`)}</ul>`;
 }
 
 function Leave() {
@@ -279,7 +229,8 @@ function Leave() {
   const close = () => {
     leaving.value = false;
   };
-  const { email } = session.value.user;
+  const { email, has_password: has } = me.data.value,
+    hasPassword = has && limits.passwords;
   const leave = async (event) => {
     event.preventDefault();
     const given = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(event.target)));
@@ -287,7 +238,7 @@ function Leave() {
     if (differs.value) return;
     [busy.value, error.value] = [true, null];
     try {
-      await api.user.remove(given.password ? { password: given.password } : { confirm: email });
+      await api.user.remove(hasPassword ? { password: given.password } : { confirm: email });
       leaving.value = false;
       await signOut();
     } catch (problem) {
@@ -305,14 +256,17 @@ function Leave() {
         required
         error=${differs.value ? t.endDiffers : null}
       />
-      <${Field}
-        label=${t.endPassword}
-        name="password"
-        type="password"
-        autocomplete="current-password"
-        maxlength=${limits.sign_up.password.maxlength}
-        hint=${t.endPasswordHint}
-      />
+      ${
+        hasPassword &&
+        html`<${Field}
+          label=${texts.signIn.password}
+          name="password"
+          type="password"
+          autocomplete="current-password"
+          required
+          maxlength=${limits.sign_up.password.maxlength}
+        />`
+      }
       ${error.value && html`<${Failed} error=${error.value} />`}
       <div class="actions dialog-foot">
         <${Button} onClick=${close}>${texts.common.cancel}<//>
