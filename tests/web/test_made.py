@@ -68,7 +68,10 @@ async def test_images_and_speech_are_generated_shown_and_stored(server: RunningS
         await expect(page.get_by_role("link", name="Add funds")).to_be_visible()
         await credit(server, page, 5)
         await page.get_by_role("button", name="Generate").click()
-        await page.get_by_role("button", name="View A-lighthouse.png").click()
+        await page.locator(".gallery-item").wait_for()
+        await page.evaluate("localStorage.removeItem('svc.media-picture')")
+        await page.reload()  # as on another device
+        await page.get_by_role("button", name="View A lighthouse").click()
         dialog = page.get_by_role("dialog", name="A lighthouse")
         await expect(dialog.locator("img")).to_have_js_property("naturalWidth", 256)
         async with page.expect_download() as waiting:

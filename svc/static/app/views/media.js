@@ -42,7 +42,6 @@ const CAPS = [4096, 8192, 16384, 32768]; // audio tokens: 4,096 are three minute
 const WORDS_PER_TOKEN = 400 / 4096;
 const kind = remembered("media-kind", "picture");
 const drawn = remembered("media-picture", { prompt: "", size: SIZES[0], n: 1, model: null });
-const prompts = remembered("media-prompts", {}); // artifact id -> its prompt, kept by this browser
 const VOICES = [
   "alloy",
   "ash",
@@ -56,7 +55,6 @@ const VOICES = [
   "shimmer",
   "verse",
 ];
-const KEPT_PROMPTS = 200;
 
 export default function Media() {
   useEffect(() => {
@@ -142,17 +140,7 @@ function Pictures() {
     const { prompt, size, n, model } = drawn.peek();
     [busy.value, error.value] = [true, null];
     try {
-      const { data } = await api.media.draw({
-        prompt,
-        size,
-        n,
-        response_format: "url",
-        ...(model && { model }),
-      });
-      const ids = data.map(({ url }) => url?.match(/art_\w+/)?.[0]).filter(Boolean);
-      prompts.value = Object.fromEntries(
-        [...ids.map((id) => [id, prompt]), ...Object.entries(prompts.peek())].slice(0, KEPT_PROMPTS),
-      );
+      await api.media.draw({ prompt, size, n, response_format: "url", ...(model && { model }) });
       await list.reload();
       wallet.reload();
     } catch (problem) {
@@ -225,7 +213,8 @@ function Pictures() {
                     <button
                       type="button"
                       class="gallery-item"
-                      aria-label=${t.view(one.name)}
+                      aria-label=${t.view(one.prompt ?? one.name)}
+                      title=${one.prompt ?? one.name}
                       onClick=${() => {
                         viewed.value = at;
                       }}
@@ -277,7 +266,7 @@ function Thumb({ id }) {
 function Viewer({ items, at, onAgain }) {
   const one = items[at.value],
     url = useUrl(one.id),
-    prompt = prompts.value[one.id];
+    { prompt } = one;
   const move = (by) => {
     at.value = Math.max(0, Math.min(items.length - 1, at.value + by));
   };
