@@ -1,22 +1,20 @@
 """The chapter "For a team" of svc/OPERATING.md, played from an empty folder with 50 people, over the end of a month."""
 
 import asyncio
-import re
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import pytest
 
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact
+from tests.support.oidc_provider import oidc_provider, visit
 from tests.support.pages import EXAMPLES
 from tests.support.people import Person, command, with_key
 from tests.support.server import ROOT, RunningServer, running_server
@@ -36,23 +34,15 @@ DAY = 86400
 
 @pytest.fixture(scope="module")
 def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    output = tmp_path_factory.mktemp("provider") / "stderr"
-    with output.open("wb") as stderr:
-        arguments = ["-m", "oidc_provider_mock", "--host", "127.0.0.1", "--port", "0", "--require-nonce", "true"]
-        process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=stderr)
-    while not (match := re.search(r"running on (http://127\.0\.0\.1:\d+)", output.read_text())):
-        assert process.poll() is None, output.read_text()
-        time.sleep(0.02)
-    yield match[1]
-    process.terminate()
-    process.wait(10)
+    with oidc_provider(tmp_path_factory.mktemp("provider")) as issuer:
+        yield issuer
 
 
-def run(server: RunningServer, line: str, status: int = 0, **env: str) -> str:
+async def run(server: RunningServer, line: str, status: int = 0, **env: str) -> str:
     """Run a line of the chapter beside the server."""
     program, *arguments = line.split()
     assert program == "svc"
-    done = command(server, *arguments, **env)
+    done = await asyncio.to_thread(partial(command, server, *arguments, **env))
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -63,10 +53,8 @@ async def signed_in(server: RunningServer, issuer: str, email: str) -> httpx.Res
     async with httpx.AsyncClient(trust_env=False) as outside, server.client() as browser:
         (await outside.put(f"{issuer}/users/{email}", json=user)).raise_for_status()
         [provider] = (await browser.get("/auth/oauth")).json()["data"]
-        asked = (await browser.get(provider["url"])).headers["location"]
-        agreed = await outside.post(asked, data={"sub": email})
-        back = (await browser.get(agreed.headers["location"])).headers["location"]
-        return await browser.post("/auth/oauth/session", json=dict(parse_qsl(urlsplit(back).fragment)))
+        _, fragment = await visit(browser, provider["url"], {"sub": email})
+        return await browser.post("/auth/oauth/session", json=fragment)
 
 
 async def join(server: RunningServer, issuer: str, email: str) -> Person:
@@ -115,9 +103,9 @@ async def test_the_example_of_a_team_works_over_the_end_of_a_month(tmp_path: Pat
         env = {**settings, "CLOCK": str(clock), "PYTHONPATH": str(ROOT)}
         async with running_server(tmp_path, env, command=(PROGRAM,)) as server:
             add, admin, doctor = EXAMPLES["team-commands"].splitlines()
-            password = run(server, add).partition("password: ")[2].strip()
-            run(server, admin)
-            assert "corp" in run(server, doctor, **settings)
+            password = (await run(server, add)).partition("password: ")[2].strip()
+            await run(server, admin)
+            assert "corp" in await run(server, doctor, **settings)
             await play(server, issuer, password, file, clock, settings)
 
 
@@ -126,7 +114,7 @@ async def play(server: RunningServer, issuer: str, password: str, file: Path, cl
     team = Team(server)
     outsider = await signed_in(server, issuer, "eve@elsewhere.example")
     assert outsider.status_code == 400
-    people = [await join(server, issuer, email) for email in (*RESEARCHERS, *OFFICE)]
+    people = await asyncio.gather(*(join(server, issuer, email) for email in (*RESEARCHERS, *OFFICE)))
     researchers, office = people[: len(RESEARCHERS)], people[len(RESEARCHERS) :]
 
     log_in = await team.client.post("/auth/login", json={"email": ADMIN, "password": password})
@@ -143,24 +131,25 @@ async def play(server: RunningServer, issuer: str, password: str, file: Path, cl
     for person in people:
         wallet, group = await team.wallet(person), "research" if person in researchers else "office"
         assert wallet["allowance_micros"] == ALLOWANCES[group]
-        assert wallet["balance_micros"] == ALLOWANCES[group] - team.spent[person.email]
+        assert wallet["wallet_balance_micros"] == ALLOWANCES[group] - team.spent[person.email]
     by_group = {
         "research": sum(team.spent[person.email] for person in researchers),
         "office": sum(team.spent[person.email] for person in office),
     }
     assert await team.usage(grace, month, "group") == by_group
     assert sum((await team.usage(grace, month, "user")).values()) == sum(by_group.values())
-    assert all(group in run(server, report) for group in by_group)
+    shown = await run(server, report)
+    assert all(group in shown for group in by_group)
 
     # A raise in the middle of the month, without a restart; a wrong file changes nothing.
     catalog = file.read_text()
     file.write_text(catalog.replace("5_000_000", "6_000_000").replace("[[groups]]", "[[gruops]]", 1))
-    assert "gruops" in run(server, reload, status=1)
+    assert "gruops" in await run(server, reload, status=1)
     assert (await team.wallet(office[0]))["allowance_micros"] == ALLOWANCES["office"]
     file.write_text(catalog.replace("= 5_000_000", "= 6_000_000"))
-    run(server, reload)
+    await run(server, reload)
     assert await team.chat(office[0], "lab/small") == 200
-    assert (await team.wallet(office[0]))["balance_micros"] == 6_000_000 - team.spent[office[0].email]
+    assert (await team.wallet(office[0]))["wallet_balance_micros"] == 6_000_000 - team.spent[office[0].email]
 
     # Somebody leaves.
     gone = next(user["id"] for user in users if user["email"] == office[1].email)
@@ -177,7 +166,7 @@ async def play(server: RunningServer, issuer: str, password: str, file: Path, cl
     assert set(await asyncio.gather(*(team.chat(person, "lab/small") for person in staying))) == {200}
     for person in staying:
         allowance = ALLOWANCES["research"] if person in researchers else 6_000_000
-        assert (await team.wallet(person))["balance_micros"] == allowance - COSTS["lab/small"]
+        assert (await team.wallet(person))["wallet_balance_micros"] == allowance - COSTS["lab/small"]
     log_in = await team.client.post("/auth/login", json={"email": ADMIN, "password": password})
     grace = {"authorization": f"Bearer {log_in.json()['access_token']}"}
     assert sum((await team.usage(grace, month, "group")).values()) == spent
@@ -185,5 +174,5 @@ async def play(server: RunningServer, issuer: str, password: str, file: Path, cl
     actions = {row["action"] for row in (await team.client.get("/admin/audit", headers=grace)).json()["data"]}
     assert {"user.add", "user.change"} <= actions
     await team.client.aclose()
-    run(server, check)
+    await run(server, check)
     assert_exact(server.data_dir / "service.db")

@@ -3,44 +3,25 @@
 import asyncio
 import contextlib
 import re
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import pytest
 
 from tests.support.mail_server import PASSWORD, USER, mail_server
+from tests.support.oidc_provider import come_back, oidc_provider, visit
 from tests.support.people import command
 from tests.support.server import RunningServer, running_server
 
-START_SECONDS = 20.0
 SECRET = "hunter2-hunter2"
 
 
 @pytest.fixture(scope="module")
 def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    output = tmp_path_factory.mktemp("provider") / "stderr"
-    with output.open("wb") as stderr:
-        arguments = ["-m", "oidc_provider_mock", "--host", "127.0.0.1", "--port", "0", "--require-nonce", "true"]
-        process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=stderr)
-    try:
-        yield f"http://127.0.0.1:{_port(process, output)}"
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def _port(process: "subprocess.Popen[bytes]", output: Path) -> int:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        if match := re.search(r"running on http://127\.0\.0\.1:(\d+)", output.read_text()):
-            return int(match[1])
-        time.sleep(0.02)
-    raise AssertionError(f"the provider did not start: {output.read_text()}")
+    with oidc_provider(tmp_path_factory.mktemp("provider")) as issuer:
+        yield issuer
 
 
 @contextlib.asynccontextmanager
@@ -48,21 +29,6 @@ async def serving(folder: Path, issuer: str, **env: str) -> AsyncIterator[Runnin
     settings = {"SVC_OAUTH_MOCK_ISSUER": issuer, "SVC_OAUTH_MOCK_CLIENT_ID": "svc", "SVC_OAUTH_MOCK_CLIENT_SECRET": SECRET}
     async with running_server(folder, {**settings, **env}) as server:
         yield server
-
-
-async def visit(browser: httpx.AsyncClient, begin: str, form: dict[str, str]) -> tuple[str, dict[str, str]]:
-    """Goes to the provider and fills in its `form`: where it sends the browser back to, and the page's fragment then."""
-    asked = (await browser.get(begin)).headers["location"]
-    async with httpx.AsyncClient(trust_env=False) as elsewhere:
-        agreed = await elsewhere.post(asked, data=form)
-    assert agreed.status_code == 302, agreed.text
-    return agreed.headers["location"], await come_back(browser, agreed.headers["location"])
-
-
-async def come_back(browser: httpx.AsyncClient, address: str) -> dict[str, str]:
-    answer = await browser.get(address)
-    assert answer.status_code == 302 and answer.headers["location"].startswith(f"{browser.base_url!s}".rstrip("/") + "/#")
-    return dict(parse_qsl(urlsplit(answer.headers["location"]).fragment, strict_parsing=True))
 
 
 async def test_sign_in_works_with_a_real_process_and_after_a_restart(tmp_path: Path, issuer: str) -> None:
@@ -93,12 +59,13 @@ async def test_identity_joins_an_account_verified_by_mail(tmp_path: Path, issuer
         smtp = f"smtp://{USER.replace('@', '%40')}:hunter2%3Ahunter2%2F%25+@127.0.0.1:{box.port}"
         env = {"SVC_SMTP_URL": smtp, "SSL_CERT_FILE": str(box.ca)}
         async with serving(tmp_path, issuer, **env) as server, server.client() as browser:
-            assert command(server, "user", "add", "bob@example.com", stdin="a first password\n").returncode == 0
+            bob = {"email": "bob@example.com", "password": "a first password"}
+            assert (await browser.post("/auth/signup", json=bob)).status_code == 201
             assert (await visit(browser, "/auth/oauth/mock", {"sub": "bob"}))[1] == {"error": "email_taken", "provider": "mock"}
             assert (await browser.post("/auth/password-reset", json={"email": "bob@example.com"})).status_code == 202
-            await box.wait_for(1)
-            sender, recipients, message = box.messages[0]
-            assert (sender, recipients, box.secure, box.logins) == (USER, ["bob@example.com"], [True], [USER])
+            await box.wait_for(2)  # the first one verifies the address
+            sender, recipients, message = box.messages[1]
+            assert (sender, recipients, box.secure, box.logins) == (USER, ["bob@example.com"], [True] * 2, [USER] * 2)
             link = re.search(r"https://\S+", message.get_content().partition("once:")[2])
             assert link is not None and link[0].startswith(f"{server.base_url}/password-reset#")
             body = {"token": link[0].partition("#")[2], "password": "a second password"}
