@@ -1,16 +1,14 @@
 """The text of an artifact: of a text file as it is, of a PDF by a helper process."""
 
 import codecs
-import contextlib
 import re
+from contextlib import ExitStack, aclosing
 from typing import BinaryIO
 
 from starlette.responses import Response
 
 from svc.builtin.documents import TEXT_BYTES
 from svc.content import artifacts, contents
-from svc.content.artifacts import Artifact
-from svc.db import Database
 from svc.inference.media_engines import storage
 from svc.routes.artifacts import ARTIFACT_ID, content_chunks
 from svc.routes.media import from_file
@@ -47,7 +45,7 @@ _TRUNCATED = header("Whether a limit cut the text.", one_of("true", "false"), "f
 )
 async def show_text(request: Request, caller: Caller) -> Response:
     state = request.state
-    with contextlib.ExitStack() as held:
+    with ExitStack() as held:
         held.enter_context(state.open_texts.taken(caller.id))
         file = held.enter_context(state.media.spool())
         with storage(), attended(request.receive, state.drain, caller.id, Interrupt()):
@@ -58,48 +56,31 @@ async def show_text(request: Request, caller: Caller) -> Response:
 
 async def _write_text(request: Request, caller: Caller, file: BinaryIO) -> bool:
     """Write the text into `file`, and return whether a limit cut it. Raises ApiError."""
-    state = request.state
+    db, artifact_id = request.state.db, request.path_params["artifact_id"]
+    encoding, errors = "utf-8-sig", "strict"
     while True:
-        _empty(file)
-        artifact = await state.db.read(artifacts.artifact_by_id, caller.id, request.path_params["artifact_id"])
+        file.seek(0)
+        file.truncate()
+        artifact = await db.read(artifacts.artifact_by_id, caller.id, artifact_id)
         media_type = artifact.content_type.partition(";")[0].strip().lower()
-        is_text = bool(_TEXT.match(media_type))
+        is_text, truncated = bool(_TEXT.match(media_type)), artifact.size > TEXT_BYTES
+        decoder = codecs.getincrementaldecoder(encoding)(errors)
         try:
-            if media_type == "application/pdf" or (not is_text and await _begins_like_a_pdf(state.db, artifact)):
-                async for chunk in content_chunks(state.db, caller.id, artifact, 0, artifact.size):
+            first = await db.read(contents.content_chunk, caller.id, artifact_id, artifact.sha256, 0) if artifact.size else b""
+            if media_type == "application/pdf" or (first.startswith(b"%PDF-") and not is_text):
+                async for chunk in content_chunks(db, caller.id, artifact, 0, artifact.size):
                     file.write(chunk)
-                return await state.documents.replace_by_text(file, caller.id)
-            try:
-                return await _decode(state.db, artifact, file, "utf-8-sig", zeros=is_text)
-            except UnicodeDecodeError:
-                if not is_text:
-                    raise _NO_TEXT_FILE.error() from None
-            _empty(file)
-            return await _decode(state.db, artifact, file, "cp1252")
+                return await request.state.documents.replace_by_text(file, caller.id)
+            async with aclosing(content_chunks(db, caller.id, artifact, 0, min(artifact.size, TEXT_BYTES))) as chunks:
+                async for chunk in chunks:
+                    if b"\0" in chunk and not is_text:
+                        raise _NO_TEXT_FILE.error()
+                    file.write(decoder.decode(chunk).encode())
+            file.write(decoder.decode(b"", final=not truncated).encode())
+            return truncated
+        except UnicodeDecodeError:
+            if not is_text:
+                raise _NO_TEXT_FILE.error() from None
+            encoding, errors = "cp1252", "replace"  # as browsers read it
         except contents.ContentReplaced:
             continue
-
-
-def _empty(file: BinaryIO) -> None:
-    file.seek(0)
-    file.truncate()
-
-
-async def _begins_like_a_pdf(db: Database, artifact: Artifact) -> bool:
-    key = (artifact.account_id, artifact.id, artifact.sha256)
-    return artifact.size > 0 and (await db.read(contents.content_chunk, *key, 0)).startswith(b"%PDF-")
-
-
-async def _decode(db: Database, artifact: Artifact, file: BinaryIO, encoding: str, zeros: bool = True) -> bool:
-    """Write a file's text. Raises UnicodeDecodeError, and ApiError for a file with NUL unless `zeros` are allowed."""
-    decoder = codecs.getincrementaldecoder(encoding)("replace" if encoding == "cp1252" else "strict")
-    async with contextlib.aclosing(
-        content_chunks(db, artifact.account_id, artifact, 0, min(artifact.size, TEXT_BYTES))
-    ) as chunks:
-        async for chunk in chunks:
-            if b"\0" in chunk and not zeros:
-                raise _NO_TEXT_FILE.error()
-            file.write(decoder.decode(chunk).encode())
-    truncated = artifact.size > TEXT_BYTES
-    file.write(decoder.decode(b"", final=not truncated).encode())
-    return truncated

@@ -1,8 +1,11 @@
 """Attacks on what accounts keep, and on the writer and the index that they share."""
 
 import asyncio
+import zlib
+from base64 import b64encode
 
 from tests.attacks.lab import PASSWORD, Lab, attack
+from tests.support.pdfs import of_streams, stream
 
 WORDS = " ".join(f"word{number}" for number in range(11_000))[:100_000]
 
@@ -65,6 +68,15 @@ async def artifacts(lab: Lab) -> None:
     assert made is not None
     path, content = f"/artifacts/{made.json()['id']}/content", bytes(30_000_000)
     await lab.at_once(6 if lab.short else 24, lambda: lab.request("PUT", path, content=content))
+
+
+@attack("20 texts of PDFs at once, each PDF with a page of 6 MB")
+async def slow_documents(lab: Lab) -> None:
+    slow = zlib.compress(b"BT /F1 12 Tf (x) Tj ET\n" * (30_000 if lab.short else 250_000), 9)
+    pdf = b64encode(of_streams(stream(slow, b"/Filter /FlateDecode "))).decode()
+    made = await lab.post("/artifacts", {"name": "slow.pdf", "content_type": "application/pdf", "content_base64": pdf})
+    assert made is not None
+    await lab.at_once(20, lambda: lab.request("GET", f"/artifacts/{made.json()['id']}/text"))
 
 
 @attack("1,000 projects and conversations, 10 long messages and 8 artifacts of 30 MB, deleted with their account")
