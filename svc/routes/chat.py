@@ -122,7 +122,9 @@ def _continued(request: Request, caller: Caller, call: ChatCall, exchange: Excha
     state, interrupt = request.state, Interrupt()
     answer = _session_answer(request, call, exchange)
     answer.start(state.drain, state.continued_answers, state.log)
-    return stream_of(request, caller, answer.first_reader(interrupt, usage), interrupt, AnswerWriter(), exchange.headers)
+    return stream_of(
+        request, caller, answer.follow(interrupt, own=True, usage=usage), interrupt, AnswerWriter(), exchange.headers
+    )
 
 
 def _session_answer(request: Request, call: ChatCall, exchange: Exchange) -> SessionAnswer:

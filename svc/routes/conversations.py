@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any
 
+import orjson
 from starlette.responses import Response
 
 from svc.content import answers, conversations, history, search, versions
@@ -148,7 +149,7 @@ async def follow_answer(request: Request, caller: Caller) -> Response:
     state, conversation_id = request.state, request.path_params["conversation_id"]
     await state.db.read(conversations.conversation_by_id, caller.id, conversation_id)
     answer = state.open_answers.get(conversation_id)
-    if answer is None:
+    if answer is None or not answer.in_progress:
         raise _NO_ANSWER.error()
     interrupt = Interrupt()
     return stream_of(request, caller, answer.follow(interrupt), interrupt, AnswerWriter(), {})
@@ -205,7 +206,8 @@ def _markdown_after(conn: sqlite3.Connection, conversation: Conversation, number
         status = None if message.status == "complete" else message.status
         said = (message.role.capitalize(), message.model, timestamp(message.created_at), version, status)
         heading = ", ".join(filter(None, said))
-        parts.append(f"\n## {heading}\n\n{message.content.strip()}\n".encode())
+        content = message.content.strip() or (orjson.loads(message.error)["message"] if message.error else "")
+        parts.append(f"\n## {heading}\n\n{content}\n".encode())
     return (b"".join(parts), messages[-1].number) if messages else None
 
 

@@ -38,7 +38,7 @@ class SessionAnswer:
     """The answer of `call` in a conversation. `open_answers` has those in progress, by the id of the conversation.
 
     As a context manager it stores the question and the end, and it reserves and settles the cost. `ended` is how the answer ends,
-    once that is decided.
+    once that is decided, and `in_progress` whether the question is stored and the end is not.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class SessionAnswer:
         exchange: Exchange,
     ) -> None:
         self.interrupt = Interrupt()
-        self.ended: End | None = None
+        self.ended = End(history.IN_PROGRESS)
         self._db = db
         self._clock = clock
         self._open_answers = open_answers
@@ -65,10 +65,15 @@ class SessionAnswer:
 
     def stop(self, reason: str) -> bool:
         """End the answer. Return False if it has ended, or is about to."""
-        if self._saving is None or self.interrupt.reason is not None or self.ended is not None or self._call.answered:
+        decided = self.ended.status != history.IN_PROGRESS or self._call.answered
+        if not self.in_progress or decided or self.interrupt.reason is not None:
             return False
         self.interrupt(reason)
         return True
+
+    @property
+    def in_progress(self) -> bool:
+        return self._saving is not None and not self._over
 
     async def __aenter__(self) -> None:
         conversation_id = self._exchange.conversation_id
@@ -136,16 +141,12 @@ class SessionAnswer:
         return End("failed", (error if isinstance(error, ApiError) else ApiError("internal_error")).error)
 
     async def _store_end(self) -> None:
-        ended = self.ended
-        await self._call.end_with(
-            self._end_in,
-            left=ended is not None and ended.status == "stopped",
-            failed=ended is not None and ended.status in ("failed", "interrupted"),
-        )
+        status = self.ended.status
+        await self._call.end_with(self._end_in, left=status == "stopped", failed=status in ("failed", "interrupted"))
 
     def _end_in(self, tx: sqlite3.Connection) -> None:
         quota.release(tx, self._exchange.account_id, self._room_id)
-        if self._message is None or self.ended is None:
+        if self._message is None:
             return
         call, said, now_seconds = self._call, self._call.message, self._clock()
         duration_ms = max(0, round((now_seconds - self._exchange.asked_at_seconds) * 1000))
@@ -190,7 +191,7 @@ class SessionAnswer:
     @property
     def was_stopped(self) -> bool:
         """Whether a person stopped it, or deleted its conversation."""
-        return self.ended is not None and self.interrupt.reason in ("requested", "conversation_deleted")
+        return self.ended.status == "stopped" and self.interrupt.reason in ("requested", "conversation_deleted")
 
     async def own_stream(self, events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
         """Yield `events`, and the end of a stopped or interrupted answer in the place of its error."""
@@ -199,41 +200,32 @@ class SessionAnswer:
                 async for block in events:
                     yield block
         except ApiError:
-            if self.ended is None or self.ended.status == "failed" or self._is_of_account:
+            if self._is_of_account or self.ended.status not in ("complete", *_STOPPED):
                 raise
             if self.ended.status == "complete":  # its last chunk was sent
                 yield LastBlock(DONE)
             else:
-                yield LastBlock((b"" if self._call.begun else self._chunk(_OPENING)) + self.last_blocks())
+                yield LastBlock((b"" if self._call.begun else self._chunk(_OPENING)) + self._last_blocks())
 
-    async def first_reader(self, interrupt: Interrupt, usage: bool) -> AsyncGenerator[bytes, None]:
-        """Yield what `follow` does, once there is something to read. Raises the ApiError of an answer that has not begun."""
-        news = self._reader()
-        while not (self._over or self._call.begun):
-            await news.wait()
-            news.clear()
-        self._readers.discard(news)
-        if self._fault is not None and not self._call.begun and (self.ended is None or self.ended.status not in _STOPPED):
-            raise self._fault
-        async with contextlib.aclosing(self.follow(interrupt, usage=usage)) as blocks:
-            async for block in blocks:
-                yield block
-
-    async def follow(self, interrupt: Interrupt, *, usage: bool = False) -> AsyncGenerator[bytes, None]:
+    async def follow(self, interrupt: Interrupt, *, own: bool = False, usage: bool = False) -> AsyncGenerator[bytes, None]:
         """Yield the text so far in one chunk, then what is added to it, then the end. A slow reader gets fewer, longer chunks.
 
-        `interrupt` is the reader's own. A shutdown ends the answer, too, so the reader still gets its end. `usage` adds a chunk
-        with the tokens of a complete answer.
+        `interrupt` is the reader's own. A shutdown ends the answer, too, so the reader still gets its end. With `own`, for the
+        client that asked, it waits for the first text, and raises the ApiError of an answer that has none. `usage` adds a chunk
+        with the tokens.
         """
         sent: dict[str, int] = {}
-        news = self._reader()
+        news = asyncio.Event()
+        self._readers.add(news)
         opening = _OPENING
         try:
             while True:
                 try:
                     news.clear()
-                    over = self._over
-                    if delta := {**opening, **self._call.texts_after(sent)}:
+                    over, begun = self._over, self._call.begun or not own
+                    if self._fault is not None and over and not begun and self.ended.status not in _STOPPED:
+                        raise self._fault
+                    if (over or begun) and (delta := {**opening, **self._call.texts_after(sent)}):
                         opening = {}
                         yield self._chunk(delta)
                     elif over:
@@ -245,14 +237,9 @@ class SessionAnswer:
                         raise
             for delta in self._rest(sent):
                 yield self._chunk(delta)
-            yield LastBlock(self.last_blocks(usage=usage))
+            yield LastBlock(self._last_blocks(usage=usage))
         finally:
             self._readers.discard(news)
-
-    def _reader(self) -> asyncio.Event:
-        news = asyncio.Event()
-        self._readers.add(news)
-        return news
 
     def _rest(self, sent: dict[str, int]) -> Iterator[dict[str, Any]]:
         """Yield what `texts_after` does not return: the text of an answer that is not streamed, and tool calls."""
@@ -262,17 +249,14 @@ class SessionAnswer:
         if calls := message.get("tool_calls"):
             yield {"tool_calls": [{"index": index, **call} for index, call in enumerate(calls)]}
 
-    def last_blocks(self, *, usage: bool = False) -> bytes:
-        """Return the end of a stream after `ended`."""
-        status = "failed" if self.ended is None else self.ended.status
-        if self.ended is None or status == "failed":
-            error = self.ended.error if self.ended else None
-            return error_event(error or ApiError("internal_error").error) + DONE
-        shown = {"status": status} if status in _STOPPED else {}
-        blocks = self._chunk({}, self._call.finish_reason or "stop", **shown)
-        if usage and status == "complete":
-            blocks += event({**self._call.head, "choices": [], "usage": self._call.usage})
-        return blocks + DONE
+    def _last_blocks(self, *, usage: bool = False) -> bytes:
+        status = self.ended.status
+        if status in _STOPPED:
+            return self._chunk({}, "stop", status=status) + DONE
+        if status != "complete":
+            return error_event(self.ended.error or ApiError("internal_error").error) + DONE
+        tokens = event({**self._call.head, "choices": [], "usage": self._call.usage}) if usage else b""
+        return self._chunk({}, self._call.finish_reason or "stop") + tokens + DONE
 
     def _chunk(self, delta: dict[str, Any], reason: str | None = None, **fields: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import resource
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,9 +81,7 @@ class Chat:
         return answer.json()
 
     async def answering(self) -> bool:
-        (listed,) = [one for one in (await self.get("/conversations"))["data"] if one["id"] == self.id]
-        assert listed == await self.get(f"/conversations/{self.id}")
-        return bool(listed["answering"])
+        return bool((await self.get(f"/conversations/{self.id}"))["answering"])
 
     async def answer(self) -> dict[str, Any]:
         """The newest message."""
@@ -127,7 +126,8 @@ async def test_question_and_text_so_far_are_stored_during_the_answer(chat: Chat)
         said, question = (await chat.get(f"/conversations/{chat.id}/messages"))["data"]
         assert (question["content"], question["status"], question["finish_reason"]) == (LONG, "complete", None)
         assert (said["role"], said["status"], said["model"]) == ("assistant", "in_progress", "builtin/script")
-        assert await chat.answering() and (await chat.get("/conversations"))["data"][0]["title"].startswith("say Hello")
+        (listed,) = (await chat.get("/conversations"))["data"]
+        assert listed["answering"] and await chat.answering() and listed["title"].startswith("say Hello")
         async with asyncio.timeout(2):
             while (await chat.answer())["content"] != "Hello zebra":
                 await asyncio.sleep(0.05)
@@ -221,6 +221,8 @@ async def test_fault_of_a_continued_answer_is_a_status_or_the_last_event(chat: C
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "upstream_error")
     chat.id = refused.headers[HEADER]
     assert (await chat.ended())["status"] == "failed"
+    export = (await chat.client.get(f"/conversations/{chat.id}/export")).text
+    assert "failed\n\n" + refused.json()["error"]["message"] in export
     wrong = await chat.ask("say x", stream=True, headers={CONTINUE: "yes"})
     assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, CONTINUE)
     async with chat.streamed("say Hello\nwait 300\nfail 500 oops", **GOES_ON) as chunks:
@@ -367,6 +369,22 @@ async def test_empty_wallet_stores_no_question(paid: tuple[Chat, ModelServer]) -
         refused = await chat.ask("x" * 20_000, model="lab/ok", stream=True, headers=headers)
         assert (refused.status_code, refused.json()["error"]["code"]) == (402, "insufficient_funds")
     assert (await chat.get("/conversations"))["data"] == [] and upstream.requests == []
+
+
+async def test_storage_fault_at_the_end_is_an_error_and_the_answer_is_stored_later(tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server, chatting(server) as chat:
+        for headers in ({}, GOES_ON):
+            async with chat.streamed("say Hello\nwait 300\nsay " + "x" * 50_000, **headers) as chunks:
+                before = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+                resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (0, before[1]))  # every write to a file fails now
+                error, done = [chunk async for chunk in chunks][-2:]
+                assert (error["error"]["code"], done) == ("storage_unavailable", "[DONE]")
+                assert (await chat.answer())["status"] == "in_progress"
+                assert (await chat.client.post(f"/conversations/{chat.id}/stop")).status_code == 409
+                resource.prlimit(server.pid, resource.RLIMIT_FSIZE, before)
+            said = await chat.ended()
+            assert (said["status"], said["error"]["code"]) == ("failed", "storage_unavailable")
+            assert said["content"] == "Hello" + "x" * 50_000
 
 
 async def test_sigterm_interrupts_answers_and_tells_their_readers(tmp_path: Path) -> None:
