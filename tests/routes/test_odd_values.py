@@ -46,6 +46,7 @@ QUICK: dict[tuple[str, str], dict[str, Any]] = {
     **BODIES,
     ("POST", "/auth/signup"): {"email": "personNUMBER@example.com", "password": "correct horse battery"},
     ("POST", "/auth/password-reset"): {"email": "ada@example.com"},
+    ("POST", "/admin/users"): {"email": "invitedNUMBER@example.com"},
     ("POST", "/artifacts"): {"name": "n", "content": "x", "content_base64": "eHg="},
     ("POST", "/user/providers"): {"name": "otherNUMBER", "base_url": "http://127.0.0.1:9/v1"},
     ("POST", "/v1/images/generations"): {"prompt": "a house", "size": "64x64", "response_format": "url"},
@@ -55,7 +56,7 @@ QUICK: dict[tuple[str, str], dict[str, Any]] = {
 }
 # A test of a provider takes 3 s; the static files are no account's.
 LEFT_OUT = {("POST", "/user/providers/{provider_id}/test"), ("GET", "/static/{path}"), ("DELETE", "/user/me")}
-REFERENCES = {"default_model", "base_url"}
+REFERENCES = {"default_model", "base_url", "group"}
 # These objects do not exist, or the answer is a page.
 NEVER_ACCEPTED = {
     *("/auth/login", "/auth/password-reset/confirm", "/auth/verify-email", "/auth/oauth/session"),
@@ -64,7 +65,8 @@ NEVER_ACCEPTED = {
 # Fields that are stored or returned in a normal form: an address without its last slash, each model once, a person's name without
 # blanks around it, and what a response of OpenAI's format repeats.
 NOT_AS_SENT = {
-    *(("base_url", "/user/providers"), ("models", "/user/providers"), ("name", "/user/me")),
+    *(("base_url", "/user/providers"), ("models", "/user/providers"), ("name", "/user/me"), ("name", "/admin/users")),
+    ("group", "/admin/users"),
     *((name, "/v1/responses") for name in ("service_tier", "tools", "truncation", "store", "reasoning", "text")),
 }
 

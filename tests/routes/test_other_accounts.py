@@ -27,6 +27,7 @@ MESSAGES = [{"role": "user", "content": "hi"}]
 # The kind of object that a parameter of a path names.
 PATH_PARAMETERS = {
     **{f"{kind}_id": kind for kind in ("run", "key", "provider", "project", "artifact", "conversation", "support")},
+    "account_id": "account",
     "identity": "identity",
     "session_id": "checkout_session",
     "model_id": "model",
@@ -176,6 +177,7 @@ async def person(service: Service, provider: str) -> Person:
     someone = Person(bearer(session["access_token"]), session["user"]["id"], service.client.cookies[COOKIE])
     service.client.cookies.clear()
     own, db, now = someone.own, service.state["db"], service.clocks.now
+    own["account"] = someone.account_id
 
     async def post(path: str, body: dict[str, Any], status: int = 201) -> Any:
         answer = await service.client.post(path, json=body, headers=someone.headers)
