@@ -16,7 +16,7 @@ from svc.auth import accounts, links
 from svc.auth.emails import check_email
 from svc.auth.passwords import Passwords
 from svc.commands.database import account_named, database, reading
-from svc.config import Config
+from svc.config import Config, from_environ
 from svc.deletion.account import delete_beside_server
 from svc.errors import StartError
 from svc.ids import random_base62, timestamp
@@ -65,7 +65,7 @@ def _add(config: Config, options: argparse.Namespace) -> int:
     passwords.close()
     config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with command_connection(config.data_dir / DATABASE) as tx:
-        account = accounts.add_account(tx, email, name, password_hash, time.time(), local=config.local_posture)
+        account = accounts.add_account(tx, email, name, password_hash, time.time(), local=_is_local(config))
         accounts.verify_email(tx, account.id, time.time())
         audit.add(tx, time.time(), audit.OPERATOR, "user.add", account.id, {"name": name, "admin": account.admin})
     print(f"{account.id} {account.email}")
@@ -117,6 +117,14 @@ def _reset_link(config: Config, options: argparse.Namespace) -> int:
         users.add_reset_link(tx, audit.OPERATOR, account.id, token, by_mail=False, now_seconds=time.time(), seconds=_LINK_SECONDS)
     print(f"{_base_url(config)}/password-reset#{token}")
     return 0
+
+
+def _is_local(config: Config) -> bool:
+    """Return whether the running server, or else the configuration, is in local posture."""
+    with contextlib.suppress(OSError, ValueError):
+        if answer := status.ask(config.data_dir, "settings"):
+            return from_environ(answer["environ"]).local_posture
+    return config.local_posture
 
 
 def _base_url(config: Config) -> str:

@@ -1,6 +1,8 @@
 """`svc user …`, on a database and beside a running server."""
 
 import asyncio
+import dataclasses
+import io
 import os
 import re
 import sqlite3
@@ -13,8 +15,9 @@ import pytest
 
 from svc import cli
 from svc.auth import accounts
+from svc.config import Config
 from svc.schema import command_connection
-from tests.conftest import PASSWORD, Service, bearer
+from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.server import ROOT
 
 EMAIL = "ada@example.com"
@@ -84,3 +87,16 @@ def test_a_password_from_standard_input_signs_in(database: Path) -> None:
     with closing(sqlite3.connect(database)) as conn:
         (stored,) = conn.execute("SELECT password_hash FROM accounts WHERE email = 'bob@example.com'").fetchone()
     assert stored.startswith("$argon2id$")
+
+
+@pytest.mark.parametrize(("base_url", "admin"), [("", True), ("https://svc.example", False)])
+async def test_first_account_by_command_is_an_administrator_if_the_running_server_is_local(
+    config: Config, clocks: Clocks, monkeypatch: pytest.MonkeyPatch, base_url: str, admin: bool
+) -> None:
+    settings = {"SVC_BASE_URL": base_url} if base_url else {}
+    async with serving(dataclasses.replace(config, base_url=base_url or config.base_url, environ=settings), clocks) as service:
+        monkeypatch.setenv("SVC_DATA_DIR", str(service.config.data_dir))
+        monkeypatch.setattr("sys.stdin", io.StringIO(PASSWORD + "\n"))
+        assert await asyncio.to_thread(cli.main, ["user", "add", EMAIL]) == 0
+        made = (await service.client.post("/auth/login", json={"email": EMAIL, "password": PASSWORD})).json()
+        assert made["user"]["admin"] is admin and made["user"]["email_verified"] is True

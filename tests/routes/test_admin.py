@@ -7,12 +7,14 @@ from functools import partial
 from typing import Any
 
 import pytest
+from starlette.types import Message
 
 from app import ROUTES
 from svc.auth import accounts, links
 from svc.billing import wallet
 from svc.config import Config
 from svc.server.head import METHODS
+from svc.server.sse import Interrupt, attended
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.admins import ask, log_of
 
@@ -61,10 +63,15 @@ async def test_administrator_learns_which_methods_a_path_has(service: Service, a
     assert (await ask(service, "DELETE", "/admin/nothing", admin)).status_code == 404
 
 
-async def test_first_account_is_administrator_in_local_posture_only(service: Service, admin: dict[str, str]) -> None:
+async def test_first_account_is_administrator_in_local_posture_only(
+    service: Service, admin: dict[str, str], config: Config, clocks: Clocks
+) -> None:
     me = (await ask(service, "GET", "/user/me", admin)).json()
     assert (me["admin"], me["group"], me["status"]) == (True, None, "active")
     assert (await service.sign_up())["user"]["admin"] is False
+    public = dataclasses.replace(config, data_dir=config.data_dir / "public", base_url="https://svc.example")
+    async with serving(public, clocks) as other:
+        assert (await other.sign_up())["user"]["admin"] is False
 
 
 async def suspended(service: Service, account_id: str, at_seconds: float | None) -> None:
@@ -204,6 +211,23 @@ async def test_change_is_logged_once_and_only_if_it_changes_something(service: S
     assert log == [("user.change", change) for change in reversed(expected)]
     for wrong in ({"group": "nobody"}, {"status": "deleted"}, {"admin": None}, {"name": 1}):
         assert (await ask(service, "PATCH", f"/admin/users/{bob}", admin, **wrong)).status_code == 400
+
+
+async def test_suspension_and_deletion_end_open_answers_at_once(service: Service, admin: dict[str, str]) -> None:
+    async def never() -> Message:
+        return await asyncio.Future()
+
+    async def answer(owner: str, interrupt: Interrupt) -> None:
+        with attended(never, service.state["drain"], owner, interrupt):
+            await asyncio.Future()
+
+    bob = (await service.sign_up())["user"]["id"]
+    for method, body, reason in (("PATCH", {"status": "suspended"}, "account_suspended"), ("DELETE", {}, "account_deleted")):
+        interrupt = Interrupt()
+        task = asyncio.create_task(answer(bob, interrupt))
+        await asyncio.sleep(0)
+        assert (await ask(service, method, f"/admin/users/{bob}", admin, **body)).is_success and interrupt.reason == reason
+        await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.mark.parametrize("change", [{"admin": False}, {"status": "suspended"}, None])
