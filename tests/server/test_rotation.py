@@ -1,12 +1,8 @@
 """`svc rotate-secrets`, with the server stopped, running, and killed at every step."""
 
 import asyncio
-import dataclasses
 import os
-import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,10 +16,9 @@ from svc.config import Config
 from svc.errors import StartError
 from svc.inference.providers import KeyBox, add_provider, count_sealed, drop_sealed
 from svc.schema import command_connection, connect
-from svc.secrets import check_master, fits, fitting_master, open_folder
+from svc.secrets import check_master, fits, open_folder
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.oauth_browser import rows
-from tests.support.server import ROOT
 
 KEY = "sk-users-own-0123456789-secret"
 
@@ -183,61 +178,6 @@ def fill(folder: Path) -> None:
             add_provider(tx, account.id, fields, KeyBox(made.master), 1.0)
         links.add_link(tx, account.id, "reset", "token", by_mail=True, now_seconds=1.0)
     made.close()
-
-
-# Runs the command and kills itself just before the step of that number: a sync, a rename, or the end of a transaction.
-KILLED = """
-import os, signal, sqlite3, sys
-from pathlib import Path
-left = int(sys.argv[1])
-
-def before(function):
-    def counted(*arguments, **options):
-        global left
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*arguments, **options)
-    return counted
-
-os.fsync, Path.rename, Path.unlink = before(os.fsync), before(Path.rename), before(Path.unlink)
-
-class Connection(sqlite3.Connection):
-    def execute(self, statement, *values):
-        run = super().execute
-        return (before(run) if statement.startswith(("COMMIT", "UPDATE")) else run)(statement, *values)
-
-connect = sqlite3.connect
-sqlite3.connect = lambda *arguments, **options: connect(*arguments, factory=Connection, **options)
-from svc import cli
-sys.exit(cli.main(["rotate-secrets"]))
-"""
-
-
-@pytest.mark.slow
-async def test_rotation_killed_at_every_step_is_completed_or_undone_by_the_next_start(
-    config: Config, clocks: Clocks, tmp_path: Path
-) -> None:
-    outcomes = []
-    for step in range(40):
-        folder = tmp_path / f"data{step}"
-        fill(folder)
-        old = (folder / "master.key").read_bytes()
-        env = {**os.environ, "SVC_DATA_DIR": str(folder)}
-        status = subprocess.run([sys.executable, "-c", KILLED, str(step)], cwd=ROOT, env=env, capture_output=True, timeout=60)
-        if status.returncode == 0:
-            break
-        assert status.returncode == -signal.SIGKILL, status.stderr
-        with closing(connect(folder / "service.db", query_only=True)) as conn:
-            assert fitting_master(conn, folder) is not None, "a backup finds the key of the database at every step"
-        async with serving(dataclasses.replace(config, data_dir=folder), clocks) as service:
-            assert len(await rows(service, "SELECT * FROM audit")) == len(files(folder)) - 1
-        assert stored_keys(folder) == [KEY] * 3
-        rotated = (folder / "master.key").read_bytes() != old
-        assert files(folder) == ({"master.key", "master.key.old"} if rotated else {"master.key"})
-        assert not rotated or (folder / "master.key.old").read_bytes() == old
-        outcomes.append(rotated)
-    assert len(outcomes) > 8 and outcomes == sorted(outcomes) and len(set(outcomes)) == 2, outcomes
 
 
 def test_second_rotation_after_an_interrupted_one_loses_no_key(folder: Path) -> None:
