@@ -150,7 +150,10 @@ def of_month(conn: sqlite3.Connection, month: str, by: str) -> tuple[list[dict[s
     order = "key" if by == "day" else "cost_micros DESC, requests DESC, key"
     query = f"{_USAGE.format(key=KINDS[by])} GROUP BY 1 ORDER BY {order} LIMIT {_MOST_ROWS}"
     rows = [dict(row) for row in conn.execute(query, (month,))]
-    return rows, dict(conn.execute(_USAGE.format(key="'total'"), (month,)).fetchone())
+    if len(rows) == _MOST_ROWS:
+        return rows, dict(conn.execute(_USAGE.format(key="'total'"), (month,)).fetchone())
+    names = ("requests", "input_tokens", "output_tokens", "cost_micros")
+    return rows, {"key": "total", **{name: sum(row[name] for row in rows) for name in names}}
 
 
 _RULES = {

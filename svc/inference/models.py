@@ -90,9 +90,12 @@ class Models:
         `kind` is that of the request, for an own model whose kind its owner has not set.
         Raises ApiError `own_providers_disabled`.
         """
-        model = await self.catalog.find(model_id)
         name, _, own_name = model_id.partition("/")
-        if model is not None or not own_name or self.catalog.has_provider(name):
+        operators = self.catalog.has_provider(name)
+        if group is not None and operators and not group.allows(model_id):
+            return None  # before its provider is asked for a list
+        model = await self.catalog.find(model_id)
+        if model is not None or not own_name or operators:
             return self._within(group, model)
         row = await self._db.read(providers.provider_by_name, account_id, name)
         if row is None or not is_model_name(own_name):
