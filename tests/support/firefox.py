@@ -1,0 +1,122 @@
+"""Firefox, driven by WebDriver BiDi over its own WebSocket: it needs no other program."""
+
+import asyncio
+import itertools
+import json
+import shutil
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox") or "firefox-esr"
+START_SECONDS = 60
+WAIT_SECONDS = 30
+_FIND = """(role, name) => [...document.querySelectorAll(
+    {button: "button, [role=menuitem]", link: "a", field: "input, textarea, select"}[role])].find(one => {
+        const label = one.labels?.[0]?.textContent ?? one.getAttribute("aria-label") ?? one.textContent;
+        return label.trim().startsWith(name) && one.checkVisibility({visibilityProperty: true}) && !one.disabled;
+    })"""
+
+
+class Firefox:
+    """One tab. `errors` are console errors and exceptions of the page."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._tab = ""
+        self.errors: list[str] = []
+
+    async def read(self) -> None:
+        async for message in self._socket:
+            said = json.loads(message.data)
+            if said.get("method") == "log.entryAdded" and said["params"]["level"] == "error":
+                self.errors.append(str(said["params"]["text"]))
+            elif "id" in said:
+                self._waiting.pop(said["id"]).set_result(said)
+
+    async def call(self, method: str, **params: Any) -> Any:
+        number = next(self._ids)
+        self._waiting[number] = asyncio.get_running_loop().create_future()
+        await self._socket.send_json({"id": number, "method": method, "params": params})
+        answer = await asyncio.wait_for(self._waiting[number], WAIT_SECONDS)
+        assert answer["type"] == "success", answer
+        return answer["result"]
+
+    async def begin(self) -> None:
+        await self.call("session.new", capabilities={"alwaysMatch": {"acceptInsecureCerts": True}})
+        self._tab = (await self.call("browsingContext.getTree"))["contexts"][0]["context"]
+        await self.call("session.subscribe", events=["log.entryAdded"])
+
+    async def resize(self, width: int, height: int) -> None:
+        await self.call("browsingContext.setViewport", context=self._tab, viewport={"width": width, "height": height})
+
+    async def open(self, url: str) -> None:
+        await self.call("browsingContext.navigate", context=self._tab, url=url, wait="complete")
+
+    async def reload(self) -> None:
+        await self.call("browsingContext.reload", context=self._tab, wait="complete")
+
+    async def run(self, script: str, *arguments: str) -> Any:
+        """Return the string, number or truth value that a function returns; other values are "object"."""
+        answer = await self.call(
+            "script.callFunction",
+            functionDeclaration=script,
+            arguments=[{"type": "string", "value": argument} for argument in arguments],
+            target={"context": self._tab},
+            awaitPromise=True,
+        )
+        assert answer["type"] == "success", answer
+        return answer["result"].get("value", answer["result"]["type"])
+
+    async def until(self, script: str, *arguments: str) -> None:
+        """Wait until a function returns true."""
+        end = time.monotonic() + WAIT_SECONDS
+        while await self.run(script, *arguments) is not True:
+            assert time.monotonic() < end, (script, arguments, await self.run("() => document.body.innerText"))
+            await asyncio.sleep(0.05)
+
+    async def sees(self, text: str) -> None:
+        await self.until("text => document.body.innerText.includes(text)", text)
+
+    async def click(self, role: str, name: str) -> None:
+        await self.until(f"(role, name) => {{ const one = ({_FIND})(role, name); one?.click(); return !!one; }}", role, name)
+
+    async def type(self, name: str, text: str) -> None:
+        """Type into the field with this label."""
+        await self.until(f"name => {{ const one = ({_FIND})('field', name); one?.focus(); return !!one; }}", name)
+        keys = [action for one in text for action in ({"type": "keyDown", "value": one}, {"type": "keyUp", "value": one})]
+        await self.call("input.performActions", context=self._tab, actions=[{"type": "key", "id": "keyboard", "actions": keys}])
+
+
+@asynccontextmanager
+async def firefox(folder: Path) -> AsyncIterator[Firefox]:
+    """Start Firefox with a new profile in `folder`."""
+    options = ("--headless", "--no-remote", "--remote-debugging-port=0", "--profile", str(folder))
+    process = await asyncio.create_subprocess_exec(
+        FIREFOX, *options, "about:blank", stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        address = await asyncio.wait_for(_address_of(process), START_SECONDS)
+        async with aiohttp.ClientSession() as client, client.ws_connect(f"{address}/session", max_msg_size=0) as socket:
+            browser = Firefox(socket)
+            reading = asyncio.create_task(browser.read())
+            await browser.begin()
+            yield browser
+            reading.cancel()
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+async def _address_of(process: asyncio.subprocess.Process) -> str:
+    assert process.stderr is not None
+    async for line in process.stderr:
+        if b"WebDriver BiDi listening on " in line:
+            return line.decode().split("listening on ")[1].strip()
+    raise AssertionError("Firefox has ended")

@@ -1,0 +1,41 @@
+"""The web application in Firefox: sign-up, a chat, its stop, and the settings, on a wide and on a narrow page."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.browser import PASSWORD, new_email
+from tests.support.firefox import FIREFOX, firefox
+from tests.support.server import RunningServer
+
+pytestmark = [pytest.mark.needs(FIREFOX), pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+
+
+@pytest.mark.parametrize("width", [500, 1440])  # a window of Firefox has at least 450 pixels
+async def test_firefox_signs_up_chats_stops_and_keeps_settings(server: RunningServer, tmp_path: Path, width: int) -> None:
+    async with firefox(tmp_path) as page:
+        await page.resize(width, 900)
+        await page.open(server.base_url)
+        await page.type("Email", new_email())
+        await page.type("Password", PASSWORD)
+        await page.click("button", "Create account")
+        await page.sees("What can I help with?")
+        await page.type("Message", "What is 12 * (3 + 4)?")
+        await page.click("button", "Send")
+        await page.until("() => document.querySelector('.said-assistant:not(.live) .md')?.textContent.includes('84') === true")
+        await page.run("() => { localStorage['svc.model'] = JSON.stringify('builtin/script'); location.hash = '#/chat'; }")
+        await page.reload()
+        await page.sees("What can I help with?")
+        await page.type("Message", "say begun\nwait 20000")
+        await page.click("button", "Send")
+        await page.until("() => document.querySelector('.said-assistant.live')?.textContent.includes('begun') === true")
+        await page.click("button", "Stop")
+        await page.until("() => document.querySelector('.live') === null && document.querySelector('.said-assistant') !== null")
+        await page.open(f"{server.base_url}/#/settings")
+        await page.type("Custom instructions", "Be brief.")
+        await page.click("button", "Save instructions")
+        await page.sees("Saved")
+        await page.reload()
+        await page.until("() => [...document.querySelectorAll('textarea')].some(one => one.value === 'Be brief.')")
+        assert await page.run("() => document.documentElement.scrollWidth <= innerWidth") is True
+        assert page.errors == []
