@@ -24,7 +24,7 @@ from svc.content.history import Message
 from svc.content.projects import Project
 from svc.content.support import SupportConversation, SupportMessage
 from svc.db import Database
-from svc.ids import timestamp
+from svc.ids import fields_as_json, timestamp
 from svc.inference import providers
 from svc.inference.media_engines import storage
 from svc.server.gate import Caller
@@ -62,6 +62,7 @@ def _support_message(row: sqlite3.Row) -> dict[str, Any]:
     return {"support_id": message.support_id, **message.as_json()}
 
 
+_ACCOUNT = "id email name tier default_model memory_enabled instructions admin group status created_at last_seen_at"
 # file: (table, the columns that order an account's rows, the JSON of a row without secrets and their hashes)
 KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
     "identities": ("identities", ("id",), _columns("id", "issuer", "subject", "email", "created_at")),
@@ -144,9 +145,7 @@ async def _archive(state: State, account: Account) -> AsyncGenerator[bytes, None
 
     db, sink = state.db, _Sink()
     archive = zipfile.ZipFile(sink, "w")  # type: ignore[call-overload]
-    names = ("id", "email", "name", "tier", "default_model", "memory_enabled", "instructions")
-    found = {name: getattr(account, name) for name in names}
-    found["created_at"] = timestamp(account.created_at)
+    found = fields_as_json({**account._asdict(), "status": account.status}, _ACCOUNT)
     archive.writestr("account.json", orjson.dumps(found, option=orjson.OPT_INDENT_2) + b"\n")
     for kind in KINDS:
         # Zip64, because the size is unknown.

@@ -69,6 +69,10 @@ async def test_first_account_is_administrator_in_local_posture_only(
     me = (await ask(service, "GET", "/user/me", admin)).json()
     assert (me["admin"], me["group"], me["status"]) == (True, None, "active")
     assert (await service.sign_up())["user"]["admin"] is False
+    fresh = dataclasses.replace(config, data_dir=config.data_dir / "fresh")
+    async with serving(fresh, clocks) as other:
+        made = await asyncio.gather(*(other.sign_up() for _ in range(8)))
+        assert sum(session["user"]["admin"] for session in made) == 1
     public = dataclasses.replace(config, data_dir=config.data_dir / "public", base_url="https://svc.example")
     async with serving(public, clocks) as other:
         assert (await other.sign_up())["user"]["admin"] is False

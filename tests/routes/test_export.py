@@ -98,7 +98,7 @@ async def test_export_has_all_data_of_the_account_only(service: Service) -> None
     archive = await archive_of(service, headers)
     account = json.loads(archive.read("account.json"))
     assert account["email"] == "ada@example.com" and account["tier"] == "pro" and account["memory_enabled"] is True
-    assert account["instructions"] == "Be brief."
+    assert account["instructions"] == "Be brief." and (account["admin"], account["status"]) == (True, "active")
     counts = {kind: len(lines(archive, kind)) for kind in (*KINDS, "artifacts")}
     assert counts == {
         **dict.fromkeys(("api_keys", "providers", "projects", "runs", "support_conversations", "support_messages"), 1),
