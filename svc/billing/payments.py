@@ -56,7 +56,7 @@ class Receipt(NamedTuple):
         return self.reason != "repeated" and (uncredited or self.event.type in _RETURNS)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Payments:
     """The processor in use. `mode` is `stripe`, `sandbox` (a page of this service) or `none`; `secret` signs its events."""
 

@@ -100,11 +100,12 @@ async def show_me(request: Request, caller: Caller) -> Response:
 )
 async def change_me(request: Request, caller: Caller, body: UserChanges) -> Response:
     name, email, current_password = body
-    if not isinstance(email, Absent):
-        await request_email_change(request.state, caller, email, current_password)
+    moves = not isinstance(email, Absent) and email != (await caller.account(request.state.db)).email
+    if moves:
+        await request_email_change(request.state, caller, str(email), current_password)
     changes = {} if isinstance(name, Absent) else {"name": name}
     account = await request.state.db.write(accounts.update_account, caller.id, changes)
-    return reply(account.as_json(caller.auth), 200 if isinstance(email, Absent) else 202)
+    return reply(account.as_json(caller.auth), 202 if moves else 200)
 
 
 @describes(

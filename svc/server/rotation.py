@@ -53,6 +53,8 @@ class Rotation:
         state.key_box.add(master)
         count = await state.db.write_as("alone", _rotate, state.key_box, master, state.clock())
         state.derived_keys.update({purpose: derive(master, purpose) for purpose in state.derived_keys})
+        if state.payments.mode == "sandbox":
+            state.payments.secret = derive(master, "sandbox-payments")
         folder.master, folder.rotated = master, True
         await asyncio.to_thread(folder.keep_master)
         await state.db.empty_log()  # it holds what the old secret encrypted

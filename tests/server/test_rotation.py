@@ -216,6 +216,19 @@ def start(folder: Path) -> None:
 # --- backups
 
 
+async def test_backups_during_rotations_are_whole(
+    service: Service, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await own_provider(service, await service.bearer())
+    targets = [tmp_path / f"{number}.tar" for number in range(4)]
+    backups = [asyncio.to_thread(cli.main, ["backup", str(target)]) for target in targets]
+    assert await asyncio.gather(*backups, *(rotate() for _ in range(4))) == [0] * 8
+    for target in targets:
+        monkeypatch.setenv("SVC_DATA_DIR", str(target.with_suffix("")))
+        assert cli.main(["restore", str(target)]) == 0
+        assert stored_keys(target.with_suffix("")) == [KEY]
+
+
 def test_next_backup_deletes_the_old_key(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(folder)
     assert cli.main(["rotate-secrets"]) == 0
