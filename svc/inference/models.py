@@ -41,9 +41,7 @@ class Models:
         self._guarded = guarded
         self._lists: dict[tuple[str, str, bytes | None], _List] = {}  # by `_list_key`
 
-    async def chosen(
-        self, account_id: str, default_model: str | None, wanted: Any, kind: str, group: Group | None = None
-    ) -> Model:
+    async def chosen(self, account_id: str, default_model: str | None, wanted: Any, kind: str, group: Group | None) -> Model:
         """Return the model that a request names, else `default` for chat, and `first` for media.
 
         Raises ApiError `invalid_value`, `model_not_found`, `own_providers_disabled`.
@@ -58,7 +56,7 @@ class Models:
         if not isinstance(model_id, str):
             raise ApiError("invalid_value", "model must be a string, an id of GET /v1/models.", param="model")
         model = self.catalog.configured(model_id) if group is None else None
-        model = model or await self.find(account_id, model_id, kind, group)
+        model = model or await self.find(account_id, model_id, group, kind)
         if model is None:
             raise ApiError("model_not_found", f"There is no model {model_id[:200]!r}. GET /v1/models lists them.", param="model")
         if model.kind != kind:
@@ -71,7 +69,7 @@ class Models:
         model = self.catalog.configured(name)
         return model.id if model else name
 
-    async def first(self, account_id: str, kind: str, group: Group | None = None) -> Model | None:
+    async def first(self, account_id: str, kind: str, group: Group | None) -> Model | None:
         """Return the model for images or speech if a request names none.
 
         That is the operator's first, else the built-in one, else one of the account's own providers. No provider is asked.
@@ -84,7 +82,7 @@ class Models:
                     return _free_model(self._provider(row), name, kind)
         return None
 
-    async def find(self, account_id: str, model_id: str, kind: str = "chat", group: Group | None = None) -> Model | None:
+    async def find(self, account_id: str, model_id: str, group: Group | None, kind: str = "chat") -> Model | None:
         """Return the model with this id or alias, or None if the account has none.
 
         `kind` is that of the request, for an own model whose kind its owner has not set.
@@ -117,9 +115,7 @@ class Models:
         allowed = model.fallback is None or group.allows(fallback.id if fallback else model.fallback)
         return model if allowed else replace(model, fallback=None)
 
-    async def pages(
-        self, account_id: str, may_ask: Callable[[], bool], group: Group | None = None
-    ) -> AsyncGenerator[list[Model], None]:
+    async def pages(self, account_id: str, may_ask: Callable[[], bool], group: Group | None) -> AsyncGenerator[list[Model], None]:
         """Yield every model that the account can use, in pages.
 
         An own provider without a list of models is asked for it while `may_ask()`. One that does not answer has none.

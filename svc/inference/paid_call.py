@@ -62,7 +62,7 @@ class Payer:
     account_id: str
     request_id: str
     key_id: str | None
-    group: Group | None = None
+    group: Group | None
 
 
 @dataclass(slots=True)

@@ -183,7 +183,7 @@ async def list_models(request: Request, caller: Caller) -> Response:
 async def show_model(request: Request, caller: Caller) -> Response:
     """Return one model by its id, which contains slashes, or by an alias."""
     models, name = request.state.models, request.path_params["model_id"]
-    model: Model | None = await models.find(caller.id, name, group=caller.group)
+    model: Model | None = await models.find(caller.id, name, caller.group)
     if model is None:
         raise ApiError("model_not_found", param="model")
     return reply(model.as_json(models.catalog.created, name if name in model.aliases else None))

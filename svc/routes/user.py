@@ -153,7 +153,7 @@ async def show_settings(request: Request, caller: Caller) -> Response:
 )
 async def change_settings(request: Request, caller: Caller, body: SettingsChanges) -> Response:
     if isinstance(body.default_model, str):
-        found = await request.state.models.find(caller.id, body.default_model, group=caller.group)
+        found = await request.state.models.find(caller.id, body.default_model, caller.group)
         if found is None or found.kind != "chat":
             raise (_NO_MODEL if found is None else _WRONG_MODEL).error()
     account = await request.state.db.write(accounts.update_account, caller.id, given(body))

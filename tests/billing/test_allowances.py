@@ -20,7 +20,7 @@ from svc.billing import usage, wallet
 from svc.config import Config
 from svc.errors import ApiError
 from tests.billing.test_wallet import add_account, empty_database, findings
-from tests.conftest import Clocks, Service, bearer, serving
+from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.agent_runs import add_accounts
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, rows
@@ -213,6 +213,25 @@ async def test_credit_of_an_allowance_is_synced_and_a_plain_hold_is_not(config: 
                 asking.add_done_callback(lambda task: task.cancelled() or task.exception())
             assert found == [2, 1]  # FULL, NORMAL
             service.state["drain"].begin()
+
+
+async def test_usage_counts_the_group_at_the_time_of_the_call_also_of_a_deleted_account(service: Service) -> None:
+    session, db = await service.sign_up(), service.state["db"]
+    account_id, headers = session["user"]["id"], bearer(session["access_token"])
+    await db.write(wallet.book, account_id, 1_000_000, description="by hand", now_seconds=service.clocks.now)
+    for group in (None, "team"):
+        await db.write(accounts.set_group, account_id, group, service.state["models"].catalog.groups)
+        for model in ("builtin/assistant-paid", "builtin/assistant"):
+            assert (await service.client.post(CHAT, json={**ASK, "model": model}, headers=headers)).status_code == 200
+    await service.state["engines"].usage.flush()
+    before, total = await db.read(usage.of_month, "2026-09", "group")
+    assert {row["key"]: row["requests"] for row in before} == {"(no group)": 2, "team": 2}
+    assert len({row["cost_micros"] for row in before}) == 1 and total["cost_micros"] > 0
+    assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)).status_code == 204
+    after, kept = await db.read(usage.of_month, "2026-09", "group")
+    assert {row["key"]: row["requests"] for row in after} == {"(no group)": 1, "team": 1}, "paid calls stay"
+    assert kept["cost_micros"] == total["cost_micros"]
+    assert [row["key"] for row in (await db.read(usage.of_month, "2026-09", "user"))[0]] == ["(deleted accounts)"]
 
 
 # --- the schema

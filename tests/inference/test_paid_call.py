@@ -680,7 +680,7 @@ async def test_fallback_is_charged_at_its_own_lower_price(lab: Lab, to: str, cos
 async def a_paid_call(lab: Lab, person: Person, model_id: str = "lab/ok", **fields: Any) -> chat_call.ChatCall:
     model = await lab.service.state["engines"].catalog.find(model_id)
     body = {"model": model_id, "messages": [USER], **fields}
-    return chat_call.ChatCall(model, body, lab.service.state["engines"], Payer(person.account_id, "req_1", None))
+    return chat_call.ChatCall(model, body, lab.service.state["engines"], Payer(person.account_id, "req_1", None, None))
 
 
 async def test_canceled_or_repeated_settlement_is_one_debit(lab: Lab) -> None:
@@ -737,7 +737,7 @@ async def test_disconnected_client_pays_for_the_input_only_if_it_was_sent(lab: L
         assert model.provider is not None
         # Over https the server does not answer the handshake, so that there is never a connection.
         provider = dataclasses.replace(model.provider, base_url=f"{scheme}://127.0.0.1:{port}/v1", timeout_seconds=30)
-        payer = Payer(person.account_id, "req_1", None)
+        payer = Payer(person.account_id, "req_1", None, None)
         body = {"model": "lab/ok", "messages": [USER]}
         call = chat_call.ChatCall(dataclasses.replace(model, provider=provider), body, lab.service.state["engines"], payer)
 
