@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 from svc import audit
 from svc.auth import accounts, links, tokens
 from svc.auth.emails import EMAIL
+from svc.billing.usage import day_of
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.groups import AUTO, Groups
@@ -24,7 +25,7 @@ _FROM = "FROM accounts JOIN wallets ON wallets.account_id = accounts.id JOIN sto
 _SELECT = f"""
     SELECT accounts.id, email, email_verified_at IS NOT NULL AS email_verified, name, tier, admin, group_name AS "group",
         iif(suspended_at IS NULL, 'active', 'suspended') AS status, accounts.created_at, last_seen_at, balance_micros,
-        (SELECT ifnull(sum(cost_micros), 0) FROM usage_days WHERE account_id = accounts.id AND day >= :first_day)
+        (SELECT ifnull(sum(cost_micros), 0) FROM usage_days WHERE account_id = accounts.id AND day >= :month)
             AS spent_month_micros,
         stored.bytes AS stored_bytes, (SELECT count(*) FROM api_keys WHERE account_id = accounts.id) AS keys
     {_FROM} WHERE deleting_at IS NULL
@@ -59,8 +60,8 @@ class Filter(NamedTuple):
     status: str | None = None
 
 
-def user_page(conn: sqlite3.Connection, first_day: str, limit: int, after: str | None, only: Filter) -> Page[dict[str, Any]]:
-    """Return up to `limit` accounts after the id `after`, newest first, with what they spent since `first_day`.
+def user_page(conn: sqlite3.Connection, now_seconds: float, limit: int, after: str | None, only: Filter) -> Page[dict[str, Any]]:
+    """Return up to `limit` accounts after the id `after`, newest first, with what they spent in this month (UTC).
 
     Raises ApiError `invalid_value` if `after` is no account.
     """
@@ -75,14 +76,14 @@ def user_page(conn: sqlite3.Connection, first_day: str, limit: int, after: str |
             AND (:place IS NULL OR accounts.rowid < :place)
         ORDER BY accounts.rowid DESC LIMIT :most
         """,
-        {**only._asdict(), "first_day": first_day, "place": place and place[0], "most": limit + 1},
+        {**only._asdict(), "month": day_of(now_seconds)[:7], "place": place and place[0], "most": limit + 1},
     ).fetchall()
     return Page([_as_json(row) for row in rows[:limit]], len(rows) > limit)
 
 
-def user(conn: sqlite3.Connection, account_id: str, first_day: str) -> dict[str, Any]:
-    """Return an account with what it spent since `first_day`. Raises ApiError `not_found`."""
-    row = conn.execute(f"{_SELECT} AND accounts.id = :id", {"id": account_id, "first_day": first_day}).fetchone()
+def user(conn: sqlite3.Connection, account_id: str, now_seconds: float) -> dict[str, Any]:
+    """Return an account with what it spent in this month (UTC). Raises ApiError `not_found`."""
+    row = conn.execute(f"{_SELECT} AND accounts.id = :id", {"id": account_id, "month": day_of(now_seconds)[:7]}).fetchone()
     if row is None:
         raise accounts.no_account()
     return _as_json(row)

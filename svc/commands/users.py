@@ -7,6 +7,7 @@ import getpass
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -65,7 +66,7 @@ def _add(config: Config, options: argparse.Namespace) -> int:
     passwords.close()
     config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with command_connection(config.data_dir / DATABASE) as tx:
-        account = accounts.add_account(tx, email, name, password_hash, time.time(), local=_is_local(config))
+        account = accounts.add_account(tx, email, name, password_hash, time.time(), local=_served(config).local_posture)
         accounts.verify_email(tx, account.id, time.time())
         audit.add(tx, time.time(), audit.OPERATOR, "user.add", account.id, {"name": name, "admin": account.admin})
     print(f"{account.id} {account.email}")
@@ -115,21 +116,13 @@ def _reset_link(config: Config, options: argparse.Namespace) -> int:
         account = account_named(tx, options.email)
         token = links.new_link_token(verified=account.email_verified)
         users.add_reset_link(tx, audit.OPERATOR, account.id, token, by_mail=False, now_seconds=time.time(), seconds=_LINK_SECONDS)
-    print(f"{_base_url(config)}/password-reset#{token}")
+    print(f"{_served(config).base_url}/password-reset#{token}")
     return 0
 
 
-def _is_local(config: Config) -> bool:
-    """Return whether the running server, or else the configuration, is in local posture."""
-    with contextlib.suppress(OSError, ValueError):
+def _served(config: Config) -> Config:
+    """Return the settings of the running server, which knows its port if that is 0, or else those of this command."""
+    with contextlib.suppress(OSError, ValueError, StartError):
         if answer := status.ask(config.data_dir, "settings"):
-            return from_environ(answer["environ"]).local_posture
-    return config.local_posture
-
-
-def _base_url(config: Config) -> str:
-    """Return the base URL of the running server, which knows its port if that is 0, or else of the configuration."""
-    with contextlib.suppress(OSError, ValueError):
-        if answer := status.ask(config.data_dir):
-            return str(answer["base_url"])
-    return config.base_url
+            return replace(from_environ(answer["environ"]), base_url=answer["base_url"])
+    return config

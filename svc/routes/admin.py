@@ -14,7 +14,6 @@ from svc.admin import users
 from svc.admin.users import AdminChanges, Invitation
 from svc.auth import accounts, links, tokens
 from svc.auth.mail import Mail
-from svc.billing import usage
 from svc.deletion.account import delete_account
 from svc.routes.schemas.admin import INVITATION, KEY_LIST, USER_IN_LIST, USER_LIST
 from svc.server.gate import Caller
@@ -38,13 +37,8 @@ has sent you a link to your account. It works once, within 72 hours:
 """
 
 
-def _first_day(state: State) -> str:
-    """Return the first day of this month, in UTC."""
-    return usage.day_of(state.clock())[:8] + "01"
-
-
 async def _user(request: Request, account_id: str, status: int = 200, **more: str | None) -> Response:
-    found = await request.state.db.read(users.user, account_id, _first_day(request.state))
+    found = await request.state.db.read(users.user, account_id, request.state.clock())
     return reply({**found, **more}, status)
 
 
@@ -65,7 +59,7 @@ async def list_users(request: Request, caller: Caller) -> Response:
     checks = {"q": _Q, "group": _GROUP, "status": users.STATUS}
     only = users.Filter(**{name: shape.check(query[name], name) for name, shape in checks.items() if name in query})
     limit, after = page_limit(request), page_after(request)
-    page = await request.state.db.heavy_read(users.user_page, _first_day(request.state), limit, after, only)
+    page = await request.state.db.heavy_read(users.user_page, request.state.clock(), limit, after, only)
     return listing(page, dict)
 
 

@@ -48,7 +48,7 @@ async def show_usage(request: Request, caller: Caller) -> Response:
     await state.engines.usage.flush()
     rows, total = await state.db.heavy_read(usage.of_month, month, by)
     if "text/csv" in request.headers.get("accept", ""):
-        text = csv_text([_COLUMNS, *([row[name] for name in _COLUMNS] for row in rows)])
+        text = await asyncio.to_thread(csv_text, [_COLUMNS, *(tuple(map(row.get, _COLUMNS)) for row in rows)])
         return Response(text, headers={"cache-control": "no-store"}, media_type="text/csv; charset=utf-8")
     return reply({"object": "list", "month": month, "by": by, "data": rows, "total": total})
 
