@@ -19,10 +19,11 @@ def without_overwriting(tx: sqlite3.Connection) -> Iterator[None]:
         tx.execute("PRAGMA secure_delete = ON")
 
 
-def for_some_time(delete_one: Callable[[], bool]) -> bool:
-    """Call `delete_one` for 5 ms, or until it finds nothing and returns False. Return whether there may be more."""
+def delete_older(tx: sqlite3.Connection, query: str, before: float, delete: Callable[..., object]) -> bool:
+    """Call `delete(tx, *row)` with the first row of `query`, again and again for 5 ms. Return whether there may be more."""
     ends = time.monotonic() + _SOME_SECONDS
-    while delete_one():
+    while row := tx.execute(query, (before,)).fetchone():
+        delete(tx, *row)
         if time.monotonic() > ends:
             return True
     return False

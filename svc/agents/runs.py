@@ -13,7 +13,7 @@ from svc.content import history
 from svc.content.projects import missing_owner
 from svc.db import Page, page, row_by_id
 from svc.ids import fields_as_json
-from svc.slices import delete_row, for_some_time, run_some
+from svc.slices import delete_older, delete_row, run_some
 
 GOAL_LENGTH = 1_000_000
 EVENTS_BYTES = 256 * 1024  # of the events that are kept, besides the last one
@@ -147,15 +147,13 @@ def detach_from_project(tx: sqlite3.Connection, account_id: str, project_id: str
 
 def delete_old(tx: sqlite3.Connection, ended_before: float) -> bool:
     """Delete runs of all accounts that ended before (Unix seconds), with their messages; return whether there are more."""
+    query = "SELECT account_id, rowid, id FROM runs WHERE finished_at < ? ORDER BY finished_at LIMIT 1"
+    return delete_older(tx, query, ended_before, _delete_with_messages)
 
-    def delete_one() -> bool:
-        query = "SELECT account_id, id, rowid FROM runs WHERE finished_at < ? ORDER BY finished_at LIMIT 1"
-        row = tx.execute(query, (ended_before,)).fetchone()
-        if row is not None and not history.delete_messages_of_run(tx, row["account_id"], row["id"]):
-            _delete(tx, row["account_id"], row["rowid"])
-        return row is not None
 
-    return for_some_time(delete_one)
+def _delete_with_messages(tx: sqlite3.Connection, account_id: str, rowid: int, run_id: str) -> None:
+    if not history.delete_messages_of_run(tx, account_id, run_id):
+        _delete(tx, account_id, rowid)
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:

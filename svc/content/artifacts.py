@@ -19,7 +19,7 @@ from svc.db import Database, Page, page, row_by_id
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
-from svc.slices import for_some_time, run_some, without_overwriting
+from svc.slices import delete_older, run_some, without_overwriting
 
 LINK_SECONDS = 3600
 _SECONDS = re.compile("[0-9]{1,12}")
@@ -258,15 +258,8 @@ def detach_from_project(tx: sqlite3.Connection, account_id: str, project_id: str
 
 def delete_old(tx: sqlite3.Connection, changed_before: float) -> bool:
     """Delete artifacts of all accounts that were last changed before (Unix seconds), for 5 ms; return whether there are more."""
-
-    def delete_one() -> bool:
-        query = "SELECT account_id, id FROM artifacts WHERE updated_at < ? ORDER BY updated_at LIMIT 1"
-        row = tx.execute(query, (changed_before,)).fetchone()
-        if row is not None:
-            delete_artifact(tx, row["account_id"], row["id"])
-        return row is not None
-
-    return for_some_time(delete_one)
+    query = "SELECT account_id, id FROM artifacts WHERE updated_at < ? ORDER BY updated_at LIMIT 1"
+    return delete_older(tx, query, changed_before, delete_artifact)
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:

@@ -11,7 +11,7 @@ from svc.content.projects import missing_owner
 from svc.db import Page, page, row_by_id
 from svc.ids import fields_as_json, new_id
 from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, boolean, integer, label, nullable, number, one_of, record, string, text
-from svc.slices import for_some_time, run_some
+from svc.slices import delete_older, run_some
 
 TITLE_LENGTH = 200
 ROLES = ("system", "user", "assistant")
@@ -257,17 +257,8 @@ def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id
 
 def delete_old(tx: sqlite3.Connection, used_before: float) -> bool:
     """Delete conversations of all accounts that were last used before (Unix seconds), for 5 ms; return whether there are more."""
-
-    def delete_one() -> bool:
-        row = tx.execute(
-            "SELECT account_id, id FROM conversations WHERE updated_at < ? AND NOT answering ORDER BY updated_at LIMIT 1",
-            (used_before,),
-        ).fetchone()
-        if row is not None:
-            delete_conversation(tx, row["account_id"], row["id"])
-        return row is not None
-
-    return for_some_time(delete_one)
+    query = "SELECT account_id, id FROM conversations WHERE updated_at < ? AND NOT answering ORDER BY updated_at LIMIT 1"
+    return delete_older(tx, query, used_before, delete_conversation)
 
 
 def _delete(tx: sqlite3.Connection, conversation: Conversation) -> None:
