@@ -18,13 +18,14 @@ LINK_SECONDS = 72 * 3600
 STATUS = one_of("active", "suspended")
 _KEY_FIELDS = "id key_prefix name created_at last_used_at spent_micros"
 _FIELDS = (
-    "id email email_verified name tier admin group status created_at last_seen_at balance_micros spent_month_micros "
-    "stored_bytes keys"
+    "id email email_verified name tier admin group group_chosen status created_at last_seen_at balance_micros "
+    "spent_month_micros stored_bytes keys"
 )
 _FROM = "FROM accounts JOIN wallets ON wallets.account_id = accounts.id JOIN stored ON stored.account_id = accounts.id"
 _SELECT = f"""
-    SELECT accounts.id, email, email_verified_at IS NOT NULL AS email_verified, name, tier, admin, group_name AS "group",
-        iif(suspended_at IS NULL, 'active', 'suspended') AS status, accounts.created_at, last_seen_at, balance_micros,
+    SELECT accounts.id, email, email_verified_at IS NOT NULL AS email_verified, name, tier, admin,
+        group_name AS "group", group_chosen, iif(suspended_at IS NULL, 'active', 'suspended') AS status,
+        accounts.created_at, last_seen_at, balance_micros,
         (SELECT ifnull(sum(cost_micros), 0) FROM usage_days WHERE account_id = accounts.id AND day >= :month)
             AS spent_month_micros,
         stored.bytes AS stored_bytes, (SELECT count(*) FROM api_keys WHERE account_id = accounts.id) AS keys
@@ -91,7 +92,7 @@ def user(conn: sqlite3.Connection, account_id: str, now_seconds: float) -> dict[
 
 def _as_json(row: sqlite3.Row) -> dict[str, Any]:
     found = fields_as_json(dict(row), _FIELDS)
-    return {**found, "email_verified": bool(row["email_verified"]), "admin": bool(row["admin"])}
+    return {**found, **{name: bool(row[name]) for name in ("email_verified", "admin", "group_chosen")}}
 
 
 def invite(

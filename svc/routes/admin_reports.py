@@ -73,6 +73,7 @@ async def show_status(request: Request, caller: Caller) -> Response:
                 {"name": name, "models": models, "answers": answers}
                 for name, (models, answers) in state.models.catalog.providers().items()
             ],
+            "groups": list(state.models.catalog.groups.by_name) if state.models.catalog.groups else [],
             "findings": [one._asdict() for one in await asyncio.to_thread(health.findings, state.config)],
         }
     )

@@ -1,7 +1,11 @@
 /** The object `api` of svc/static/app/api.js; schemas.d.ts has the types of bodies and answers. */
 type Values = Record<string, string | number | null | undefined>;
 type Options = { headers?: Record<string, string>; signal?: AbortSignal; keepalive?: boolean };
-type Transfer = { onProgress?: (bytes: number, allBytes: number | null) => void; signal?: AbortSignal };
+type Transfer = {
+  onProgress?: (bytes: number, allBytes: number | null) => void;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+};
 type Page<T> = { data: T[]; has_more: boolean };
 type Crud<T, New, Changes> = {
   list(values?: Values): Promise<Page<T>>;
@@ -79,4 +83,31 @@ interface Interface {
     body: Omit<Api.ChatCompletionRequest, "stream">,
     options: Options & { onOpen?: (headers: Headers) => void },
   ): AsyncGenerator<any>;
+}
+
+/** The object `administration` of svc/static/app/admin/api.js. */
+interface Administration {
+  users: {
+    list(values: Record<string, any>): Promise<Page<Api.AdministeredUser>>;
+    invite(body: Api.CreateUserRequest): Promise<Api.Invitation>;
+    show(id: string): Promise<Api.AdministeredUser>;
+    change(id: string, body: Api.ChangeUserRequest): Promise<Api.AdministeredUser>;
+    resetLink(id: string): Promise<Api.Invitation>;
+    remove(id: string): Promise<null>;
+  };
+  keys: {
+    list(id: string, values?: Values): Promise<Page<Api.ApiKey>>;
+    remove(id: string, keyId: string): Promise<null>;
+    removeAll(id: string): Promise<null>;
+  };
+  usage(month: string, by: string): Promise<Api.UsageOfMonth>;
+  usageAsCsv(month: string, by: string): Promise<Blob>;
+  support: {
+    list(values?: Values): Promise<Page<Api.InboxConversation>>;
+    show(id: string): Promise<Api.InboxConversationWithMessages>;
+    addMessage(id: string, content: string): Promise<Api.SupportMessage>;
+    close(id: string): Promise<Api.InboxConversationWithMessages>;
+  };
+  status(): Promise<Api.Status>;
+  audit(values?: Values): Promise<Page<Api.AuditEntry>>;
 }

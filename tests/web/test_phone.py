@@ -10,13 +10,14 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.support.browser import WITH_BROWSER, Visitor, new_context, new_visitor, opened
+from tests.support.browser import WITH_BROWSER, Visitor, database, new_context, new_visitor, opened
 from tests.support.browser_chat import keep_conversation
 from tests.support.server import RunningServer
 
 pytestmark = [*WITH_BROWSER, pytest.mark.parametrize("width", [360, 390])]
 PROJECT = "Website redesign for the spring campaign"
 VIEWS = ["chat", "agents", "media", "artifacts", "projects", "keys", "providers", "wallet", "settings", "support"]
+VIEWS += [f"admin/{part}" for part in ("users", "spend", "support", "status", "audit")]
 # Links within a text are exempt.
 SMALL_TARGETS = """() => [...document.querySelectorAll("a, button, input, select, textarea")]
     .filter(one => !one.matches(".switch, .check input, .task input") && getComputedStyle(one).display !== "inline")
@@ -102,6 +103,8 @@ async def test_touch_targets_have_44_pixels(server: RunningServer, browser: Brow
     conversation = await asyncio.to_thread(
         keep_conversation, server, visitor, ["A question", "An answer\n\n```python\nprint(1)\n```"]
     )
+    with database(server) as tx:
+        tx.execute("UPDATE accounts SET admin = 1 WHERE id = ?", (visitor.id,))
     await asyncio.to_thread(post, server, visitor, "/user/api-keys", {"name": "mine"})
     await asyncio.to_thread(post, server, visitor, "/projects", {"name": PROJECT})
     async with on_phone(server, browser, visitor, "/", width) as page:

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.browser import LOOKS, WITH_BROWSER, Visitor, findings, new_context, new_visitor, opened
+from tests.support.browser import LOOKS, WITH_BROWSER, Visitor, database, findings, new_context, new_visitor, opened
 from tests.support.browser_chat import keep_conversation
 from tests.support.server import RunningServer
 
@@ -54,6 +54,13 @@ VIEWS = {
     "/#/settings": "Delete account",
     "/#/support": None,
     "/#/support/{support}": None,
+    "/#/admin": "Invite user",
+    "/#/admin/users/{user}": "Suspend",
+    "/#/admin/spend": None,
+    "/#/admin/support": None,
+    "/#/admin/support/{support}": None,
+    "/#/admin/status": None,
+    "/#/admin/audit": None,
 }
 SIGNED_OUT = ("/password-reset#token", "/verify-email#token", "/password-reset", "/checkout", "/nowhere", "/")
 
@@ -65,7 +72,9 @@ async def somebody(server: RunningServer) -> tuple[Visitor, dict[str, str]]:
 
 def somebody_with_everything(server: RunningServer) -> tuple[Visitor, dict[str, str]]:
     """An account with something in every view, most of it with markup in its names, and the ids of that."""
-    visitor = new_visitor(server, dollars=25)
+    visitor, other = new_visitor(server, dollars=25), new_visitor(server)
+    with database(server) as tx:
+        tx.execute("UPDATE accounts SET admin = 1 WHERE id = ?", (visitor.id,))
     with httpx.Client(base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False) as client:
 
         def post(path: str, **body: Any) -> Any:
@@ -80,8 +89,16 @@ def somebody_with_everything(server: RunningServer) -> tuple[Visitor, dict[str, 
         post("/user/api-keys", name=EVIL)
         post("/user/providers", name="mine", base_url="http://127.0.0.1:9/v1", api_key="sk-0123456789")
         support = post("/support/conversations", subject=EVIL, message=EVIL).json()["id"]
+        client.patch(f"/admin/users/{other.id}", json={"name": EVIL}).raise_for_status()
     conversation = keep_conversation(server, visitor, [EVIL, MARKDOWN])
-    return visitor, {"project": project, "run": run, "artifact": artifact, "support": support, "conversation": conversation}
+    return visitor, {
+        "user": other.id,
+        "project": project,
+        "run": run,
+        "artifact": artifact,
+        "support": support,
+        "conversation": conversation,
+    }
 
 
 async def check(page: Page, view: str) -> None:

@@ -17,6 +17,7 @@ _USER: Fields = {
     "tier": TIER,
     "admin": boolean.about("Whether the account is an administrator.", False),
     "group": nullable(string).about("The group that selects the models and the allowance. Null means no group.", "research"),
+    "group_chosen": boolean.about("Whether an administrator chose the group, or that there is none.", False),
     "status": users.STATUS,
     "created_at": TIMESTAMP,
     "last_seen_at": nullable(TIMESTAMP).about("The last use, to about an hour. Null means never."),
@@ -118,6 +119,7 @@ STATUS = json_object(
         "last_backup_at": nullable(TIMESTAMP).about("Null means none yet."),
         "certificate_expires_at": nullable(TIMESTAMP).about("Null means that a proxy has the certificate."),
         "providers": list_of(_PROVIDER).about("The operator's model servers."),
+        "groups": list_of(string).about("The names of the catalog's groups.", ["research"]),
         "findings": list_of(_FINDING),
     },
 )

@@ -108,7 +108,7 @@ function newSession(old) {
  * @typedef {{body?: any, headers?: Record<string, string>, open?: boolean, keepalive?: boolean,
  *   signal?: AbortSignal}} Options
  * @typedef {{onProgress?: (bytes: number, allBytes: number | null) => void, type?: string,
- *   signal?: AbortSignal}} Transfer
+ *   headers?: Record<string, string>, signal?: AbortSignal}} Transfer
  */
 
 /**
@@ -312,8 +312,8 @@ function upload(method, path, blob, { onProgress, signal: abort, type = blob.typ
  * @param {string} path
  * @param {Transfer} [options]
  */
-async function download(path, { onProgress, signal: abort } = {}) {
-  const answer = await checked("GET", path, { signal: abort });
+async function download(path, { onProgress, headers, signal: abort } = {}) {
+  const answer = await checked("GET", path, { headers, signal: abort });
   const all = Number(answer.headers.get("content-length")) || null;
   const parts = [];
   let bytes = 0;
@@ -344,6 +344,8 @@ async function speak(body, { signal: abort } = {}) {
     truncated: answer.headers.get("x-audio-truncated") === "true",
   };
 }
+
+export { download, get, patch, post, remove };
 
 const open = { open: true };
 const crud = (path) => ({

@@ -10,17 +10,19 @@ const WIDTH = 720,
   FOOT = 22;
 const MOST_SERIES = 5;
 
+const today = () => new Date().toISOString().slice(0, 10);
+
 /**
- * `rows`: [{day: "2026-01-31", series, micros}]; `days`: how many, up to today (UTC). The largest series
- * keep their own colour.
+ * `rows`: [{day: "2026-01-31", series, micros}]; `days`: how many, up to the day `until` (UTC). The largest
+ * series keep their own colour. `label`: the chart's accessible name.
  */
-export function SpendChart({ rows, days, labelOf }) {
+export function SpendChart({ rows, days, labelOf, until = today(), label = t.chartLabel(days) }) {
   const chosen = useSignal(null);
-  const { names, columns, top } = columnsOf(rows, days);
+  const { names, columns, top } = columnsOf(rows, days, until);
   const step = WIDTH / days,
     bar = Math.max(step * 0.72, 2),
     scale = (HEIGHT - FOOT - 10) / top;
-  const at = chosen.value ?? days - 1;
+  const at = Math.min(chosen.value ?? days - 1, days - 1);
   const move = (event) => {
     const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: days - 1 }[event.key];
     if (to === undefined) return;
@@ -39,7 +41,7 @@ export function SpendChart({ rows, days, labelOf }) {
     <svg
       viewBox="0 0 ${WIDTH} ${HEIGHT}"
       role="img"
-      aria-label=${t.chartLabel(days)}
+      aria-label=${label}
       tabindex="0"
       preserveAspectRatio="none"
       onKeyDown=${move}
@@ -89,17 +91,18 @@ export function SpendChart({ rows, days, labelOf }) {
       </span>`,
       )}
     </p>
-    <ul class="legends">
-      ${names.map(
-        (series, index) => html`<li class="legend">
-        <i class="series-${index}"></i>${name(series)}
-      </li>`,
-      )}
-    </ul>
+    ${
+      names.length > 1 &&
+      html`<ul class="legends">
+        ${names.map(
+          (series, index) => html`<li class="legend"><i class="series-${index}"></i>${name(series)}</li>`,
+        )}
+      </ul>`
+    }
   </div>`;
 }
 
-function columnsOf(rows, days) {
+function columnsOf(rows, days, until) {
   const totals = new Map();
   for (const { series, micros } of rows) totals.set(series, (totals.get(series) ?? 0) + micros);
   const largest = [...totals]
@@ -108,9 +111,9 @@ function columnsOf(rows, days) {
     .map(([series]) => series);
   const own = largest.slice(0, largest.length > MOST_SERIES + 1 ? MOST_SERIES : MOST_SERIES + 1);
   const names = own.length < largest.length ? [...own, null] : own;
-  const today = Date.parse(new Date().toISOString().slice(0, 10));
+  const last = Date.parse(until);
   const columns = Array.from({ length: days }, (_, index) =>
-    new Date(today - (days - 1 - index) * 86_400_000).toISOString().slice(0, 10),
+    new Date(last - (days - 1 - index) * 86_400_000).toISOString().slice(0, 10),
   ).map((day) => {
     const parts = names
       .map((series) => ({

@@ -27,6 +27,7 @@ const VIEWS = {
   wallet: () => import("./views/wallet.js"),
   settings: () => import("./views/settings.js"),
   support: () => import("./views/support.js"),
+  admin: () => import("./views/admin.js"),
 };
 const RETURN = "svc.return";
 const CHECKOUT_RETURN = "svc.checkout-return";

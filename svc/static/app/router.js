@@ -13,6 +13,7 @@ export const NAMES = /** @type {const} */ ([
   "wallet",
   "settings",
   "support",
+  "admin",
 ]);
 /** @typedef {(typeof NAMES)[number]} Name */
 

@@ -7,7 +7,7 @@ import { balance } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 import { go, link } from "./router.js";
-import { remembered, theme, wallet } from "./state.js";
+import { me, remembered, theme, wallet } from "./state.js";
 import { texts } from "./texts.js";
 import { Conversations, focusSearch } from "./conversations.js";
 
@@ -48,6 +48,7 @@ export default function Shell({ view, children }) {
     first = useRef(true);
   useEffect(() => {
     wallet.ensure();
+    me.ensure();
   }, []);
   useEffect(() => {
     if (expired.value && !signInAgain.peek()) loadSignInAgain();
@@ -169,7 +170,7 @@ function Sidebar({ view }) {
           drawer.value = false;
         }}
       ><${Icon} name="edit" size=${18} />${t.newChat}<kbd aria-hidden="true">N</kbd></a>
-      <ul class="nav-list">${MAIN.map(item)}</ul>
+      <ul class="nav-list">${MAIN.map(item)}${me.data.value?.admin && item(["admin", "user"])}</ul>
       <${Conversations} onChoose=${() => {
         drawer.value = false;
       }} />

@@ -18,6 +18,7 @@ export const texts = {
     wallet: "Wallet",
     settings: "Settings",
     support: "Support",
+    admin: "Administration",
   },
   common: {
     loading: "Loading…",

@@ -1,29 +1,16 @@
-// Support: the conversation with the operator, for pro accounts. New answers appear automatically.
+// Support: the conversations with the operator, for pro accounts.
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { api } from "../api.js";
-import {
-  Button,
-  confirm,
-  Empty,
-  Failed,
-  Field,
-  List,
-  Loading,
-  Notice,
-  Page,
-  Resource,
-  Time,
-  toast,
-} from "../components.js";
+import { Button, Empty, Failed, Field, List, Notice, Page, Resource, Time } from "../components.js";
 import { html } from "../html.js";
 import { limits } from "../limits.js";
 import { go, link } from "../router.js";
 import { pagedList, remembered, wallet } from "../state.js";
+import { SupportConversation } from "../support-conversation.js";
 import { texts } from "../texts.js";
 
 const t = texts.support;
-const LOOK_AGAIN_MS = 5000;
 const conversations = pagedList((after) => api.support.list({ limit: 50, after }));
 const draft = remembered("support-draft", "");
 
@@ -36,7 +23,16 @@ export default function Support({ path }) {
             <${Button} kind="primary" href=${link("wallet")}>${texts.common.toWallet}<//>
           <//>`
           : path[0]
-            ? html`<${Conversation} key=${path[0]} id=${path[0]} />`
+            ? html`<${SupportConversation}
+              key=${path[0]}
+              id=${path[0]}
+              source=${api.support}
+              back=${link("support")}
+              draft=${draft}
+              writer="user"
+              roles=${t.roles}
+              closeText=${t.closeText}
+            />`
             : html`<${Desk} />`}
     <//>
   <//>`;
@@ -102,102 +98,5 @@ function Begin() {
     />
     ${error.value && html`<${Failed} error=${error.value} />`}
     <div class="actions"><${Button} kind="primary" type="submit" busy=${busy.value}>${t.send}<//></div>
-  </form>`;
-}
-
-function Conversation({ id }) {
-  const whole = useSignal(/** @type {Api.SupportConversationWithMessages} */ (undefined)),
-    error = useSignal(null);
-  const load = async () => {
-    try {
-      [whole.value, error.value] = [await api.support.show(id), null];
-    } catch (problem) {
-      error.value = problem;
-    }
-  };
-  useEffect(() => {
-    load();
-    // A hidden page does not poll; it polls when it is shown again.
-    const look = () => {
-      if (!document.hidden && whole.peek()?.status !== "closed") load();
-    };
-    const timer = setInterval(look, LOOK_AGAIN_MS);
-    document.addEventListener("visibilitychange", look);
-    return () => {
-      clearInterval(timer);
-      document.removeEventListener("visibilitychange", look);
-    };
-  }, []);
-  if (whole.value === undefined)
-    return error.value ? html`<${Failed} error=${error.value} retry=${load} />` : html`<${Loading} />`;
-  const { subject, status, messages } = whole.value;
-  const close = async () => {
-    if (!(await confirm({ title: t.closeTitle, text: t.closeText, action: t.close }))) return;
-    try {
-      await api.support.close(id);
-      await load();
-    } catch (problem) {
-      toast(problem.message, { kind: "bad" });
-    }
-  };
-  return html`
-    <div class="section-head">
-      <div>
-        <p class="back"><a href=${link("support")}>${t.back}</a></p><h2>${subject || t.untitled}</h2>
-        <p class="quiet small">${t.statuses[status]}</p>
-      </div>
-      ${status === "active" && html`<${Button} small onClick=${close}>${t.close}<//>`}
-    </div>
-    ${error.value && html`<${Failed} error=${error.value} retry=${load} />`}
-    <ol class="desk-messages" aria-live="polite" aria-label=${t.messages}>
-      ${messages.map(
-        (message) => html`<li key=${message.id} class="desk-message desk-message-${message.role}">
-          <p class="quiet small">${t.roles[message.role]} · <${Time} at=${message.created_at} /></p>
-          <p class="plain-text">${message.content}</p>
-        </li>`,
-      )}
-    </ol>
-    ${
-      status === "active"
-        ? html`<${Answer} id=${id} onSent=${load} />`
-        : html`<p class="quiet">${t.closed}</p>`
-    }
-  `;
-}
-
-function Answer({ id, onSent }) {
-  const busy = useSignal(false),
-    error = useSignal(null),
-    form = useRef(null);
-  const send = async (event) => {
-    event.preventDefault();
-    [busy.value, error.value] = [true, null];
-    try {
-      await api.support.addMessage(id, draft.peek());
-      draft.value = "";
-      await onSent();
-    } catch (problem) {
-      error.value = problem;
-    }
-    busy.value = false;
-  };
-  const onKey = (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.current.requestSubmit();
-  };
-  return html`<form class="stack" ref=${form} onSubmit=${send} onKeyDown=${onKey}>
-    <${Field}
-      label=${t.message}
-      rows="3"
-      required
-      maxlength=${limits.support.message.maxlength}
-      value=${draft.value}
-      onInput=${(event) => {
-        draft.value = event.currentTarget.value;
-      }}
-    />
-    ${error.value && html`<${Failed} error=${error.value} />`}
-    <div class="actions">
-      <${Button} kind="primary" type="submit" icon="send" busy=${busy.value}>${t.send}<//>
-    </div>
   </form>`;
 }

@@ -1,0 +1,34 @@
+// The part of the API for administrators: `await administration.users.list({…})`.
+import { download, get, patch, post, remove } from "../api.js";
+
+const user = (id) => `/admin/users/${encodeURIComponent(id)}`;
+const inbox = (id) => `/admin/support/conversations/${encodeURIComponent(id)}`;
+
+/** @type {Administration} */
+export const administration = {
+  users: {
+    // An empty `group` means accounts without a group, so it stays in the address.
+    list: (values) => get(`/admin/users?${new URLSearchParams(values)}`),
+    invite: (body) => post("/admin/users", body),
+    show: (id) => get(user(id)),
+    change: (id, body) => patch(user(id), body),
+    resetLink: (id) => post(`${user(id)}/reset-link`, {}),
+    remove: (id) => remove(user(id)),
+  },
+  keys: {
+    list: (id, values) => get(`${user(id)}/api-keys`, values),
+    remove: (id, keyId) => remove(`${user(id)}/api-keys/${encodeURIComponent(keyId)}`),
+    removeAll: (id) => remove(`${user(id)}/api-keys`),
+  },
+  usage: (month, by) => get("/admin/usage", { month, by }),
+  usageAsCsv: (month, by) =>
+    download(`/admin/usage?${new URLSearchParams({ month, by })}`, { headers: { accept: "text/csv" } }),
+  support: {
+    list: (values) => get("/admin/support/conversations", values),
+    show: (id) => get(inbox(id)),
+    addMessage: (id, content) => post(`${inbox(id)}/messages`, { content }),
+    close: (id) => post(`${inbox(id)}/close`, {}),
+  },
+  status: () => get("/admin/status"),
+  audit: (values) => get("/admin/audit", values),
+};

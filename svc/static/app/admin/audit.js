@@ -1,0 +1,66 @@
+// The audit log in words: who changed what, newest first.
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { Empty, List, Time } from "../components.js";
+import { html } from "../html.js";
+import { link } from "../router.js";
+import { me, pagedList } from "../state.js";
+import { administration } from "./api.js";
+import { adminTexts } from "./texts.js";
+
+const t = adminTexts.audit;
+const names = signal(/** @type {Record<string, string>} */ ({})); // addresses of administrators by id
+const log = pagedList(async (after) => {
+  const page = await administration.audit({ limit: 50, after });
+  await Promise.all([...new Set(page.data.map(({ actor }) => actor))].map(learn));
+  return page;
+});
+
+/** Load the address of an administrator, once. A deleted one has none. */
+async function learn(actor) {
+  if (actor === "operator" || names.peek()[actor]) return;
+  const email = await administration.users.show(actor).then(
+    (user) => user.email,
+    () => t.gone,
+  );
+  names.value = { ...names.peek(), [actor]: email };
+}
+
+export default function Audit() {
+  useEffect(() => {
+    log.reload();
+  }, []);
+  return html`
+    <p class="quiet part-intro">${t.intro}</p>
+    <${List} of=${log} empty=${html`<${Empty} icon="docs" title=${t.none} />`}>
+      ${(row) => html`<li key=${row.id}>
+        <div class="grow">
+          <p class="item-title">${sentence(row)}</p>
+          <p class="quiet small">
+            ${nameOf(row.actor)} · <${Time} at=${row.at} />
+          </p>
+        </div>
+      </li>`}
+    <//>
+  `;
+}
+
+function nameOf(actor) {
+  if (actor === "operator") return t.operator;
+  return actor === me.data.value?.id ? t.you : names.value[actor];
+}
+
+/** One row as a sentence. The address of the account links to it, as long as it exists. */
+function sentence({ action, subject, details }) {
+  const { email, ...rest } = details;
+  const account = email
+    ? html`<a href=${link("admin", "users", subject)}>${email}</a>`
+    : subject?.startsWith("user_")
+      ? t.deletedAccount
+      : subject;
+  const [before, after = ""] = (Object.hasOwn(t.actions, action) ? t.actions[action] : t.other(action)).split(
+    "…",
+  );
+  const said = t.details(action, rest);
+  return html`${before}${account}${after}${said && `: ${said}`}`;
+}

@@ -1,0 +1,73 @@
+// Support: the conversations of all users, and the answers to them.
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { Empty, Field, List, Time } from "../components.js";
+import { html } from "../html.js";
+import { link } from "../router.js";
+import { pagedList, remembered } from "../state.js";
+import { SupportConversation } from "../support-conversation.js";
+import { texts } from "../texts.js";
+import { administration } from "./api.js";
+import { adminTexts } from "./texts.js";
+
+const t = adminTexts.support;
+const drafts = remembered("admin-support-drafts", {}); // by conversation
+const status = signal("active");
+const inbox = pagedList((after) => administration.support.list({ limit: 50, after, status: status.peek() }));
+
+export default function Inbox({ path: [id] }) {
+  if (!id) return html`<${Everything} />`;
+  return html`<${SupportConversation}
+    key=${id}
+    id=${id}
+    source=${administration.support}
+    back=${link("admin", "support")}
+    draft=${{
+      peek: () => drafts.peek()[id] ?? "",
+      get value() {
+        return drafts.value[id] ?? "";
+      },
+      set value(text) {
+        const { [id]: _, ...others } = drafts.peek();
+        drafts.value = text ? { ...others, [id]: text } : others;
+      },
+    }}
+    writer="operator"
+    roles=${t.roles}
+    closeText=${t.closeText}
+    about=${({ account_id, email }) => html`<a href=${link("admin", "users", account_id)}>${email}</a> · `}
+  />`;
+}
+
+function Everything() {
+  useEffect(() => {
+    inbox.reload();
+  }, [status.value]);
+  return html`
+    <div class="filters part-intro">
+      <${Field}
+        label=${t.show}
+        value=${status.value}
+        options=${[...Object.entries(texts.support.statuses), ["", t.all]]}
+        onChange=${(event) => {
+          status.value = event.currentTarget.value;
+        }}
+      />
+    </div>
+    <${List} of=${inbox} empty=${html`<${Empty} icon="support" title=${t.none} text=${t.noneText} />`}>
+      ${(one) => html`<li key=${one.id}>
+        <a class="grow item-link" href=${link("admin", "support", one.id)}>
+          <p class="item-title">${one.subject || texts.support.untitled}</p>
+          <p class="quiet small">${one.email} · <${Time} at=${one.updated_at} /></p>
+        </a>
+        ${
+          one.status === "closed"
+            ? html`<span class="status">${texts.support.statuses.closed}</span>`
+            : one.waiting
+              ? html`<span class="status status-stopped">${t.waiting}</span>`
+              : html`<span class="status status-final">${t.answered}</span>`
+        }
+      </li>`}
+    <//>
+  `;
+}

@@ -1,0 +1,150 @@
+// Spending of a month: totals, a chart by day, and a table by user, model, group, key or day; CSV.
+import { signal, useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { SpendChart } from "../chart.js";
+import { Button, Empty, Failed, Field, Loading, Money, toast } from "../components.js";
+import { saveFile } from "../files.js";
+import { compact, date, number } from "../format.js";
+import { html } from "../html.js";
+import { resource } from "../state.js";
+import { texts } from "../texts.js";
+import { administration } from "./api.js";
+import { Table } from "./table.js";
+import { adminTexts } from "./texts.js";
+
+const t = adminTexts.spend;
+const MOST_ROWS = 200; // drawn at once; the CSV file has all
+const thisMonth = () => new Date().toISOString().slice(0, 7);
+const month = signal(thisMonth());
+const by = signal("user");
+const days = resource(() => administration.usage(month.peek(), "day"));
+const table = resource(() => administration.usage(month.peek(), by.peek()));
+
+/** The last day of the month that is drawn: today, or the month's end. */
+function lastDay(name) {
+  const [year, number] = name.split("-").map(Number);
+  const end = new Date(Date.UTC(year, number, 0)).toISOString().slice(0, 10);
+  const today = new Date().toISOString().slice(0, 10);
+  return today.startsWith(name) ? today : end;
+}
+
+export default function Spend() {
+  const saving = useSignal(false);
+  useEffect(() => {
+    days.reload();
+  }, [month.value]);
+  useEffect(() => {
+    table.reload();
+  }, [month.value, by.value]);
+  const save = async () => {
+    saving.value = true;
+    try {
+      const blob = await administration.usageAsCsv(month.peek(), by.peek());
+      saveFile(blob, `spend-${month.peek()}-by-${by.peek()}.csv`);
+    } catch (error) {
+      toast(error.message, { kind: "bad" });
+    }
+    saving.value = false;
+  };
+  const busy = days.busy.value || table.busy.value;
+  return html`
+    <div class="section-head">
+      <div class="filters">
+        <${Field}
+          label=${t.month}
+          type="month"
+          required
+          max=${thisMonth()}
+          min="2020-01"
+          value=${month.value}
+          onChange=${(event) => {
+            if (event.currentTarget.validity.valid) month.value = event.currentTarget.value;
+          }}
+        />
+        <${Field}
+          label=${texts.wallet.by}
+          value=${by.value}
+          options=${Object.entries(t.kinds)}
+          onChange=${(event) => {
+            by.value = event.currentTarget.value;
+          }}
+        />
+      </div>
+      <${Button} icon="download" busy=${saving.value} onClick=${save}>${texts.wallet.csv}<//>
+    </div>
+    <div class=${busy ? "is-busy" : undefined}><${Month} /></div>
+  `;
+}
+
+function Month() {
+  const error = days.error.value ?? table.error.value;
+  const again = () => {
+    days.reload();
+    table.reload();
+  };
+  if (error) return html`<${Failed} error=${error} retry=${again} />`;
+  const byDay = days.data.value,
+    rows = table.data.value;
+  if (!byDay || !rows) return html`<${Loading} />`;
+  const { total } = byDay;
+  if (!total.requests) return html`<${Empty} icon="wallet" title=${t.none} />`;
+  const until = lastDay(byDay.month);
+  const figure = (label, value) => html`<div class="card figure">
+    <p class="quiet">${label}</p><p class="figure-value">${value}</p>
+  </div>`;
+  return html`
+    <div class="figures">
+      ${figure(texts.wallet.cost, html`<${Money} as="balance" micros=${total.cost_micros} />`)}
+      ${figure(texts.wallet.requests, compact(total.requests))}
+      ${figure(texts.wallet.input, compact(total.input_tokens))}
+      ${figure(texts.wallet.output, compact(total.output_tokens))}
+    </div>
+    <div class="card">
+      <${SpendChart}
+        rows=${byDay.data.map(({ key, cost_micros }) => ({ day: key, series: "all", micros: cost_micros }))}
+        days=${Number(until.slice(8))}
+        until=${until}
+        label=${t.chartLabel(byDay.month)}
+        labelOf=${() => t.everybody}
+      />
+    </div>
+    <h2>${t.by[rows.by]}</h2>
+    <${Rows} of=${rows} />
+  `;
+}
+
+function Rows({ of }) {
+  const name = (key) => (of.by === "day" ? date(key) : (t.special[key] ?? key));
+  const { total } = of;
+  const cells = (row) => html`
+    <td class="num"><${Money} micros=${row.cost_micros} /></td>
+    <td class="num only-wide">${share(row.cost_micros, total.cost_micros)}</td>
+    <td class="num">${number(row.requests)}</td>
+    <td class="num only-wide">${number(row.input_tokens)}</td>
+    <td class="num only-wide">${number(row.output_tokens)}</td>
+  `;
+  return html`
+    <${Table}
+      label=${t.by[of.by]}
+      head=${html`
+        <th>${t.kinds[of.by]}</th><th class="num">${texts.wallet.cost}</th>
+        <th class="num only-wide">${t.share}</th><th class="num">${texts.wallet.requests}</th>
+        <th class="num only-wide">${texts.wallet.input}</th>
+        <th class="num only-wide">${texts.wallet.output}</th>
+      `}
+    >
+      ${of.data
+        .slice(0, MOST_ROWS)
+        .map(
+          (row) => html`<tr key=${row.key}><td class="table-name">${name(row.key)}</td>${cells(row)}</tr>`,
+        )}
+      <tr class="table-total"><td>${t.total}</td>${cells(total)}</tr>
+    <//>
+    ${
+      of.data.length > MOST_ROWS &&
+      html`<p class="quiet small more-space">${t.rest(MOST_ROWS, of.data.length)}</p>`
+    }
+  `;
+}
+
+const share = (part, all) => (all ? `${Math.round((part / all) * 100)} %` : "");

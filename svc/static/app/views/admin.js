@@ -1,0 +1,46 @@
+// Administration, for administrators: users, spend, support, status and the audit log. Each part is loaded
+// when it is first shown.
+import { useEffect } from "preact/hooks";
+import { Button, Empty, Page, Resource } from "../components.js";
+import { html } from "../html.js";
+import { Lazy } from "../lazy.js";
+import { link } from "../router.js";
+import { me } from "../state.js";
+import { texts } from "../texts.js";
+import { adminTexts as t } from "../admin/texts.js";
+
+const PARTS = {
+  users: () => import("../admin/users.js"),
+  spend: () => import("../admin/spend.js"),
+  support: () => import("../admin/inbox.js"),
+  status: () => import("../admin/status.js"),
+  audit: () => import("../admin/audit.js"),
+};
+
+export default function Admin({ path: [chosen = "users", ...path] }) {
+  useEffect(() => {
+    me.ensure();
+  }, []);
+  const part = Object.hasOwn(PARTS, chosen) ? chosen : "users";
+  return html`<${Page} title=${texts.views.admin} wide>
+    <${Resource} of=${me}>
+      ${(user) =>
+        user.admin
+          ? html`
+            <nav class="tabs part-tabs" aria-label=${t.parts}>
+              ${Object.entries(t.views).map(
+                ([name, title]) => html`<a
+                  class="tab"
+                  href=${link("admin", name)}
+                  aria-current=${name === part ? "page" : undefined}
+                >${title}</a>`,
+              )}
+            </nav>
+            <${Lazy} key=${part} name="admin-${part}" from=${PARTS[part]} path=${path} />
+          `
+          : html`<${Empty} icon="user" title=${t.refused} text=${t.refusedText}>
+            <${Button} href=${link("chat")}>${texts.views.chat}<//>
+          <//>`}
+    <//>
+  <//>`;
+}
