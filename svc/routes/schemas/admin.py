@@ -24,7 +24,7 @@ _USER: Fields = {
     "balance_micros": COUNT.about("The balance of the wallet, in micros."),
     "spent_month_micros": COUNT.about("The cost of its calls in this month (UTC), in micros."),
     "stored_bytes": COUNT.about("The bytes that it stores."),
-    "keys": COUNT.about("The number of its API keys."),
+    "keys": COUNT.about("The number of its API keys, counted up to 10,000."),
 }
 USER_IN_LIST = json_object("AdministeredUser", _USER, "An account as administrators see it.")
 USER_LIST = page_of("AdministeredUserList", USER_IN_LIST)
