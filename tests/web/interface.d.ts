@@ -50,6 +50,8 @@ interface Interface {
     exported(id: string): Promise<Blob>;
     messages(id: string, values?: Values, options?: Options): Promise<Page<Api.Message>>;
     addMessage(id: string, body: Api.CreateMessageRequest): Promise<Api.Message>;
+    stop(id: string): Promise<unknown>;
+    stream(id: string, options?: Options): AsyncGenerator<any>;
   };
   artifacts: Crud<Api.Artifact, Api.CreateArtifactRequest, Api.UpdateArtifactRequest> & {
     content(id: string, options?: Transfer): Promise<Blob>;

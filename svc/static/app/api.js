@@ -22,6 +22,7 @@ export class ApiError extends Error {
     this.type = type;
     this.param = param;
     this.retryAfter = retryAfter;
+    this.isStored = false; // whether a refused question is stored nevertheless, with a failed answer
   }
 }
 
@@ -166,7 +167,9 @@ function unreachable() {
  */
 async function problemOf(answer) {
   try {
-    return new ApiError(answer.status, (await answer.json()).error);
+    const error = new ApiError(answer.status, (await answer.json()).error);
+    error.isStored = answer.headers.has("x-service-conversation");
+    return error;
   } catch {
     return new ApiError(answer.status, {
       message: `The service answered with status ${answer.status}.`,
@@ -237,9 +240,19 @@ const connectionLost = () =>
   new ApiError(0, { message: "The connection was lost before the end.", code: "connection_lost" });
 
 /**
- * Yield the chunks of a chat completion. A mid-stream error is thrown as an ApiError with status 200.
- * `onOpen` receives the headers.
+ * Yield the chunks of an answer. A mid-stream error is thrown as an ApiError with status 200.
  */
+async function* chunksOf(answer) {
+  for await (const data of dataLines(answer)) {
+    if (data === "[DONE]") return;
+    const chunk = JSON.parse(data);
+    if (chunk.error) throw new ApiError(200, chunk.error);
+    yield chunk;
+  }
+  throw connectionLost();
+}
+
+/** Yield the chunks of a chat completion. `onOpen` receives the headers. */
 async function* chat(body, { signal: abort, headers, onOpen }) {
   const answer = await checked("POST", "/v1/chat/completions", {
     body: { ...body, stream: true },
@@ -247,14 +260,7 @@ async function* chat(body, { signal: abort, headers, onOpen }) {
     signal: abort,
   });
   onOpen?.(answer.headers);
-  for await (const data of dataLines(answer)) {
-    if (data === "[DONE]") return;
-    const chunk = JSON.parse(data);
-    if (chunk.error) throw new ApiError(200, chunk.error);
-    if (chunk.status === "interrupted") throw connectionLost();
-    yield chunk;
-  }
-  throw connectionLost();
+  yield* chunksOf(answer);
 }
 
 const TERMINAL = new Set(["final", "error", "stopped"]);
@@ -394,6 +400,10 @@ export const api = {
     messages: (id, values, options) => get(`/conversations/${segment(id)}/messages`, values, options),
     exported: (id) => download(`/conversations/${segment(id)}/export`),
     addMessage: (id, body) => post(`/conversations/${segment(id)}/messages`, body),
+    stop: (id) => post(`/conversations/${segment(id)}/stop`, {}),
+    async *stream(id, options) {
+      yield* chunksOf(await checked("GET", `/conversations/${segment(id)}/stream`, options));
+    },
   },
   artifacts: {
     ...crud("/artifacts"),

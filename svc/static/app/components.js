@@ -131,9 +131,9 @@ export function Empty({ icon, title, text, children }) {
 
 /**
  * An error with an action: no funds links to the wallet, a limit counts down, a lost connection can be
- * retried, and is retried when the browser is online again unless `manual`.
+ * retried, and is retried when the browser is online again unless `manual`. `actions`: further buttons.
  */
-export function Failed({ error, retry, manual, children }) {
+export function Failed({ error, retry, manual, actions, children }) {
   const retries = useRef(0); // left; the first request on a new connection may fail as well
   useEffect(() => {
     if (error.status !== 0 || manual || !retry) return undefined;
@@ -153,6 +153,7 @@ export function Failed({ error, retry, manual, children }) {
       <p>${error.code === "connection_lost" ? t.connectionLost : text}</p>${children}
     </div>
     <div class="actions">
+      ${actions}
       ${
         noFunds &&
         wallet.data.value?.payments !== "none" &&

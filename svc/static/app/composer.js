@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { IconButton, toast } from "./components.js";
 import { hasParts } from "./content.js";
 import { Estimate } from "./estimate.js";
-import { draftOf, keepDraft, keepFiles, keepText } from "./drafts.js";
+import { draftOf, keepFiles, keepText } from "./drafts.js";
 import { bytes } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
@@ -19,7 +19,9 @@ const isTyping = ({ target }) => /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName
 const hasDialog = () => document.querySelector("dialog[open]") !== null;
 let fresh = true;
 
-export const focusComposer = () => document.getElementById("composer")?.focus();
+const field = () => /** @type {HTMLTextAreaElement} */ (document.getElementById("composer"));
+export const focusComposer = () => field()?.focus();
+export const sendDraft = () => field()?.form.requestSubmit();
 
 /**
  * `id`: of the conversation, or null; `priced`: the properties of Estimate. Callbacks:
@@ -39,9 +41,10 @@ export function Composer({ id, busy, priced, onSend, onStop, onEditLast }) {
   };
   useEffect(() => {
     restore(draftOf(id)).catch((error) => toast(error.message, { kind: "bad" }));
-    const put = (/** @type {CustomEvent<{id: string | null, text: string}>} */ { detail }) => {
+    const put = async (/** @type {CustomEvent} */ { detail }) => {
       if (detail.id !== id) return;
-      restore(detail.text);
+      await restore(detail.content);
+      attached.value = [...attached.peek(), ...detail.pictures.map((one) => ({ kind: "picture", ...one }))];
       area.current.focus();
     };
     addEventListener("svc-draft", put);
@@ -80,8 +83,7 @@ export function Composer({ id, busy, priced, onSend, onStop, onEditLast }) {
       text: withFiles ? withFiles(said, items) : said,
       pictures: picturesOf ? picturesOf(items) : [],
     });
-    [text.value, attached.value] = ["", []];
-    keepDraft(id, "");
+    [text.value, attached.value] = ["", []]; // the draft stays stored until the question is (thread.js)
   };
   const keepAttached = async () => keepFiles(id, (await attachments()).withFiles("", attached.peek()));
   const add = async (files) => {

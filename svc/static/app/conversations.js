@@ -13,6 +13,7 @@ import { texts } from "./texts.js";
 
 const t = texts.conversations;
 const SEARCH_AFTER_MS = 180;
+const ANSWERING_AGAIN_MS = 4_000;
 const DAY_MS = 24 * 3600 * 1000;
 
 export const search = signal("");
@@ -37,6 +38,9 @@ export function used(conversation) {
   const above = conversation.pinned ? 0 : rest.filter(({ pinned }) => pinned).length;
   list.items.value = rest.toSpliced(above, 0, conversation);
 }
+
+/** Remove a conversation that was not used. */
+export const unused = (id) => list.drop(id);
 
 /** Reload the list if it is shown. */
 export function listAgain() {
@@ -226,6 +230,12 @@ function Entries({ onChoose }) {
   const items = shown(),
     error = list.error.value,
     box = useRef(null);
+  useEffect(() => {
+    // The end of an answer that no tab of this browser reads
+    if (!items?.some(({ answering }) => answering)) return undefined;
+    const timer = setTimeout(() => !document.hidden && list.reload(), ANSWERING_AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [list.items.value]);
   if (!items) return error ? html`<${Failed} error=${error} retry=${list.reload} />` : html`<${Loading} />`;
   if (!items.length && !error) {
     return html`<p class="quiet conversations-none" role="status">
@@ -322,6 +332,7 @@ function Entry({ item, onChoose }) {
       }}
     >
       <span dir="auto">${inTitle ? marked(inTitle) : title}</span>
+      ${item.answering && html`<span class="answering" role="img" aria-label=${t.answering}></span>`}
       ${inMessage && html`<span class="snippet">${marked(inMessage)}</span>`}
     </a>
     <${Menu} label=${t.actions(title)} items=${actions} />

@@ -23,8 +23,8 @@ function store(name, text) {
   }
 }
 
-/** Put `text` into the composer of a conversation. */
-export function putDraft(id, text) {
-  keepDraft(id, text);
-  dispatchEvent(new CustomEvent("svc-draft", { detail: { id, text } }));
+/** Put a message's content, and `pictures` that are not stored, into the composer of a conversation. */
+export function putDraft(id, content, { pictures = [] } = {}) {
+  keepDraft(id, content);
+  dispatchEvent(new CustomEvent("svc-draft", { detail: { id, content, pictures } }));
 }

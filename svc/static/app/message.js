@@ -1,7 +1,7 @@
 // One message of a conversation. An answer also shows its cost, duration and recalled passages.
 import { computed, signal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { Button, CopyButton, IconButton, Money, Time } from "./components.js";
+import { Button, CopyButton, Failed, IconButton, Money, Time } from "./components.js";
 import { split } from "./content.js";
 import { bytes, duration } from "./format.js";
 import { html, memo } from "./html.js";
@@ -18,6 +18,7 @@ const t = texts.chat;
 const THOUGHT = /^\s*<think(?:ing)?>([\s\S]*?)(?:<\/think(?:ing)?>\s*|$)/;
 const FOLDED_LINES = 24;
 const ENDINGS = { length: t.cutShort, content_filter: t.filtered };
+const CUT = ["stopped", "interrupted", "failed"]; // statuses
 
 /** Split the reasoning in tags, which some models put first, from `text`. */
 function splitReasoning(text, reasoning) {
@@ -30,7 +31,7 @@ function splitReasoning(text, reasoning) {
 const Roles = { user: Question, assistant: Answer, system: Instructions };
 
 /**
- * `actions`: {edit, cancel, send, retry}, each called with the message. The object must not change.
+ * `actions`: {edit, cancel, send, retry, goOn, show}. The object must not change.
  * `visible`: whether the message is near the screen; other messages are plain text until then.
  */
 export const Message = memo(({ message, visible: initiallyVisible, ...rest }) => {
@@ -93,6 +94,7 @@ function Question({ message, editing, actions, canEdit }) {
       ${text && html`<${Said} text=${text} />`}
     </div>
     <div class="message-actions">
+      <${Versions} message=${message} actions=${actions} disabled=${!canEdit} />
       <${CopyButton} text=${text} label=${t.copyMessage} />
       ${
         canEdit &&
@@ -194,8 +196,8 @@ function Editor({ text, rest, onSend, onCancel }) {
 }
 
 /** An answer in progress has `live` (thread.js) and keeps its elements when it is complete. */
-function Answer({ message, actions, canRetry, isLast }) {
-  const { live, answer } = message;
+function Answer({ message, actions, canEdit, canRetry, hasPictures, isLast }) {
+  const { live, answer, status } = message;
   const { text, reasoning, begun, thinks } = useMemo(
     () =>
       live
@@ -203,8 +205,7 @@ function Answer({ message, actions, canRetry, isLast }) {
         : { ...splitReasoning(message.content, answer?.reasoning), begun: whole, thinks: null },
     [message],
   );
-  const ending = ENDINGS[answer?.finish_reason],
-    thought = live ? thinks.value : reasoning;
+  const thought = live ? thinks.value : reasoning;
   return html`<article
     class="message said-assistant ${live ? "live" : ""} ${isLast ? "last" : ""}"
     data-id=${message.id}
@@ -215,16 +216,22 @@ function Answer({ message, actions, canRetry, isLast }) {
     ${thought && html`<${Reasoning} text=${reasoning} done=${begun.value} />`}
     ${
       begun.value
-        ? html`<${Markdown} text=${text} />`
+        ? (live || text) && html`<${Markdown} text=${text} />`
         : !thought && html`<p class="dots" aria-hidden="true"><i></i><i></i><i></i></p>`
     }
-    ${ending && html`<p class="ending">${ending}</p>`}
+    ${live?.isLost.value && html`<p class="ending" role="status">${t.reconnecting}</p>`}
+    ${
+      !live &&
+      (CUT.includes(status) || ENDINGS[answer?.finish_reason]) &&
+      html`<${Ending} message=${message} actions=${actions} canRetry=${canRetry} hasPictures=${hasPictures} />`
+    }
     ${message.omitted > 0 && html`<p class="ending">${t.omitted(message.omitted)}</p>`}
     ${
       !live &&
       html`<div class="message-actions">
-      <${CopyButton} text=${text} label=${t.copyAnswer} class="copy-answer" />
-      <${ReadAloud} id=${message.id} text=${text} />
+      <${Versions} message=${message} actions=${actions} disabled=${!canEdit} />
+      ${text && html`<${CopyButton} text=${text} label=${t.copyAnswer} class="copy-answer" />`}
+      ${text && html`<${ReadAloud} id=${message.id} text=${text} />`}
       ${canRetry && html`<${IconButton} icon="retry" size=${18} label=${t.again} onClick=${actions.retry} />`}
       <${Facts} message=${message} />
     </div>`
@@ -233,6 +240,43 @@ function Answer({ message, actions, canRetry, isLast }) {
 }
 
 const whole = signal(true);
+
+/** Why an answer is not complete, and what can be done. */
+function Ending({ message: { content, status, error, answer }, actions, canRetry, hasPictures }) {
+  const goOn = canRetry && content.trim() && html`<${Button} small onClick=${actions.goOn}>${t.goOn}<//>`;
+  if (status === "failed")
+    return html`<${Failed} manual error=${error} retry=${canRetry ? actions.retry : null} actions=${goOn}>
+      ${hasPictures && error.type === "invalid_request_error" && html`<p>${t.noPictures}</p>`}
+    <//>`;
+  const retry =
+    canRetry &&
+    CUT.includes(status) &&
+    html`<${Button} small icon="retry" onClick=${actions.retry}>${texts.common.retry}<//>`;
+  return html`<div class="ending">
+    <p>${t.endings[status] ?? ENDINGS[answer.finish_reason]}</p>
+    ${(goOn || retry) && html`<div class="actions">${goOn}${retry}</div>`}
+  </div>`;
+}
+
+/** Which version of a message is shown, with arrows to the others. */
+function Versions({ message: { id, versions = [], role }, actions, disabled }) {
+  if (versions.length < 2) return null;
+  const at = versions.indexOf(id),
+    names = t.versions[role];
+  const arrow = (to, label, extra) => html`<${IconButton}
+    icon="back"
+    size=${16}
+    class=${extra}
+    label=${label}
+    disabled=${disabled || !versions[to]}
+    onClick=${() => actions.show(versions[to])}
+  />`;
+  return html`<div class="versions" role="group" aria-label=${names.group}>
+    ${arrow(at - 1, names.previous, "")}
+    <span class="money" aria-label=${names.shown(at + 1, versions.length)}>${at + 1} / ${versions.length}</span>
+    ${arrow(at + 1, names.next, "turned")}
+  </div>`;
+}
 
 /** The result of `splitReasoning` for an answer in progress, as signals. */
 function splitLive(live) {

@@ -21,7 +21,7 @@ function grouped(messages, starts) {
   return groups;
 }
 
-/** `editing`: the id of the edited message, or null; `canEdit`, `canRetry`; `actions`: as of Message. */
+/** `editing`: the id of the edited message, or null; `canEdit`, `canRetry`; `hasPictures`: whether the last question has images; `actions`: as of Message. */
 export default function Messages({ messages, starts, editing, ...rest }) {
   const groups = grouped(messages, starts);
   return groups.map(
@@ -46,7 +46,7 @@ class Group extends Component {
   }
 }
 
-function Shown({ group, isLast, editing, canEdit, canRetry, actions }) {
+function Shown({ group, isLast, editing, canEdit, canRetry, hasPictures, actions }) {
   const visible = useSignal(isLast),
     box = useRef(null);
   useEffect(
@@ -76,6 +76,7 @@ function Shown({ group, isLast, editing, canEdit, canRetry, actions }) {
         visible=${isLast && at >= group.length - AT_ONCE}
         isLast=${message === last}
         canRetry=${canRetry && message === last}
+        hasPictures=${hasPictures && message === last}
       />`,
     )}
   </div>`;

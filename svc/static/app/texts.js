@@ -4,6 +4,13 @@ import { limits } from "./limits.js";
 const rates = limits.chats_per_minute;
 const count = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 
+const versionTexts = (what) => ({
+  group: `Versions of this ${what}`,
+  previous: `Previous version of this ${what}`,
+  next: `Next version of this ${what}`,
+  shown: (n, all) => `Version ${n} of ${all}`,
+});
+
 export const texts = {
   name: "svc",
   /** Names of the views in navigation and page titles. */
@@ -91,6 +98,7 @@ export const texts = {
     none: "Your conversations appear here.",
     nothingFound: "No results.",
     untitled: "Untitled",
+    answering: "Generating an answer",
     newTitle: "New title",
     actions: (title) => `Actions for ${title}`,
     pinned: "Pinned",
@@ -159,7 +167,7 @@ export const texts = {
     againWith: "Regenerate with another model",
     edit: "Edit message",
     editing: "Edit your message",
-    editHint: "Sending replaces all later messages.",
+    editHint: "The earlier version is kept.",
     sendEdited: "Send",
     copyAnswer: "Copy answer",
     copyMessage: "Copy message",
@@ -184,11 +192,18 @@ export const texts = {
     older: "Show earlier messages",
     loadingOlder: "Loading earlier messages…",
     gone: "Conversation not found. It may have been deleted.",
-    notKept: "Not sent",
-    discard: "Discard",
-    noPictures:
-      "This model may not accept images. Choose another model, or discard the question and send it " +
-      "without images.",
+    noPictures: "This model may not accept images. Choose another model, or send it without images.",
+    endings: {
+      stopped: "This answer was stopped.",
+      interrupted: "This answer was interrupted, because the service stopped.",
+    },
+    goOn: "Continue",
+    continueText: "Continue where you stopped.",
+    reconnecting: "Connection lost. Reconnecting…",
+    versions: {
+      user: versionTexts("question"),
+      assistant: versionTexts("answer"),
+    },
     project: "Project",
     noProject: "No project",
     inProject: (name) => `In ${name}`,

@@ -1,17 +1,18 @@
 // A conversation: its messages, the answer in progress, and their actions. A thread continues while another
-// view is shown.
+// view is shown, and an answer continues without the page.
 import { batch, effect, signal } from "@preact/signals";
 import { api, wasAborted } from "./api.js";
 import { split } from "./content.js";
-import { changed, listAgain, used } from "./conversations.js";
-import { draftOf, keepDraft } from "./drafts.js";
-import { pictureParts } from "./pictures.js";
+import { changed, listAgain, unused, used } from "./conversations.js";
+import { draftOf, keepDraft, putDraft } from "./drafts.js";
+import { SENT_CHARACTERS, inChatFormat, isSent, latest, newQuestion, sameOr, size } from "./history.js";
+import { answerOf, newLive, sleep, writerOf } from "./live.js";
 import { wallet } from "./state.js";
 
 const PAGE = 30;
 const OLDER_PAGE = 50;
-const SENT_CHARACTERS = 400_000; // of earlier messages; older ones are not sent to the model
-const HIDDEN_TAB_MS = 250;
+const REFUSED_WITHIN_MS = 500; // the service usually refuses a request before that
+const LONGEST_WAIT_MS = 8_000;
 const threads = new Map();
 const otherTabs = new BroadcastChannel("svc.chat");
 otherTabs.onmessage = ({ data: id }) => {
@@ -37,30 +38,30 @@ class Thread {
   constructor(id) {
     this.id = id;
     this.key = ++Thread.#made; // identifies a thread before it has an id
+    this.address = signal(id); // the id, once the service has accepted the first question
     this.conversation = signal(/** @type {Api.Conversation} */ (null));
     this.messages = signal(id ? undefined : []); // oldest first; undefined until loaded
     this.starts = new Set(); // the keys of the first message of each loaded page
     this.older = signal(false); // whether older messages exist
     this.loading = signal(false);
-    this.asked = null; // the pending request for messages
+    this.pending = null; // the request for messages
     this.failed = signal(null); // the error of loading messages
-    // The answer in progress: {message, text, reasoning, …}, mostly signals
-    this.live = signal(null);
-    this.problem = signal(null); // {error, again}: why the last answer is incomplete
+    this.live = signal(null); // the answer in progress (live.js)
+    this.problem = signal(null); // {error, again, hasPictures}: why the last question was not accepted
   }
 
   /** Send one request for messages at a time; other callers wait for the pending one. */
   #ask(work) {
-    this.asked ??= work().finally(() => {
-      this.asked = null;
+    this.pending ??= work().finally(() => {
+      this.pending = null;
       this.loading.value = false;
     });
     this.loading.value = true;
-    return this.asked;
+    return this.pending;
   }
 
   load() {
-    return this.messages.peek() ? undefined : this.#ask(() => this.#loadNewest());
+    return this.messages.peek() ? this.refresh() : this.#ask(() => this.#loadNewest());
   }
 
   async #loadNewest() {
@@ -69,15 +70,24 @@ class Thread {
         api.conversations.show(this.id),
         api.conversations.messages(this.id, { limit: PAGE }),
       ]);
-      batch(() => {
-        this.conversation.value = conversation;
-        this.messages.value = page.data.reverse();
-        this.older.value = page.has_more;
-        this.failed.value = null;
-      });
+      this.conversation.value = conversation;
+      this.failed.value = null;
+      this.#show(page.data.reverse(), page.has_more);
     } catch (error) {
       if (!wasAborted(error)) this.failed.value = error;
     }
+  }
+
+  /** Show messages; follow the last one if it is an answer in progress. */
+  #show(messages, more) {
+    const last = messages.at(-1);
+    const live = last?.status === "in_progress" ? newLive({ model: last.model, stored: last }) : null;
+    batch(() => {
+      this.messages.value = live ? messages.slice(0, -1) : messages;
+      this.older.value = more;
+      this.live.value = live;
+    });
+    if (live) this.#follow(live);
   }
 
   /** Load a page of older messages, if there are any. Throws the error. */
@@ -95,22 +105,17 @@ class Thread {
     });
   }
 
-  /** Add messages from another tab. */
+  /** Show what other tabs and devices have changed, or another version. */
   async refresh() {
-    if (!this.messages.peek() || this.live.peek()) return;
+    if (!this.messages.peek() || !this.id || this.live.peek()) return;
     try {
       const { data, has_more: more } = await api.conversations.messages(this.id, { limit: PAGE });
-      if (this.live.peek() || !data.length) return;
-      const known = this.messages.peek().filter(({ unkept }) => !unkept),
+      if (this.live.peek()) return;
+      const known = this.messages.peek(),
         byId = new Map(known.map((message) => [message.id, message]));
-      const joins = known.findIndex(({ id }) => id === data.at(-1)?.id);
-      batch(() => {
-        this.messages.value = [
-          ...known.slice(0, Math.max(0, joins)),
-          ...data.reverse().map((message) => byId.get(message.id) ?? message),
-        ];
-        if (joins < 0) this.older.value = more;
-      });
+      const newest = data.reverse().map((message) => sameOr(byId.get(message.id), message));
+      const joins = known.findIndex(({ id }) => id === newest[0]?.id);
+      this.#show([...known.slice(0, Math.max(0, joins)), ...newest], joins < 0 ? more : this.older.peek());
     } catch {
       /* what is here stays */
     }
@@ -123,70 +128,93 @@ class Thread {
     return this.#knows(messageId);
   }
 
+  #knows(id) {
+    return (this.messages.peek() ?? []).some((message) => message.id === id);
+  }
+
   /**
-   * Send `text` with `pictures` (pictures.js). `replaces`: the id of a message that this question replaces,
-   * with all messages after it.
+   * Send `text` with `pictures` (pictures.js). `replaces`: the message of which the service adds a version; for
+   * an answer, the question is sent again. `isDraft`: whether `text` is the draft of the composer.
    */
-  async send({ text, pictures = [], model, projectId = null, replaces = null }) {
+  async send({ text, pictures = [], model, projectId = null, replaces = null, isDraft = false }) {
     if (this.live.peek()) return;
-    const again = () => this.send({ text, pictures, model, projectId, replaces });
-    const known = this.messages.peek() ?? [];
-    const from = replaces ? known.findIndex(({ id }) => id === replaces) : -1;
-    const before = (from < 0 ? known : known.slice(0, from)).filter((message) => !message.unkept);
-    const key = `new-${Date.now()}`;
-    const question = {
-      id: key,
-      key,
-      role: "user",
-      content: text,
-      pictures,
-      created_at: new Date().toISOString(),
-      unkept: true,
-    };
-    const live = {
-      text: signal(""),
-      reasoning: signal(""),
-      model: signal(model),
-      startedAt: Date.now(),
-      memory: signal(0),
-      omitted: 0,
-      stop: new AbortController(),
-    };
-    live.message = { id: `${question.id}-answer`, key: `${question.id}-answer`, role: "assistant", live };
+    const request = { text, pictures, model, projectId, replaces };
+    const shown = this.messages.peek() ?? [];
+    const from = replaces ? shown.findIndex(({ id }) => id === replaces.id) : shown.length;
+    const asked = replaces?.role === "assistant" ? shown[from - 1] : null;
+    const until = asked ? from - 1 : from;
+    const question = asked ?? newQuestion(text, pictures);
+    const live = newLive({ model, question });
+    const draft = isDraft && { key: this.address.peek(), content: draftOf(this.address.peek()) };
     batch(() => {
       this.problem.value = null;
-      this.messages.value = [...before, question];
+      this.messages.value = [...shown.slice(0, until), question];
       this.live.value = live;
     });
-    let begun = false,
-      error = null;
+    const accept = this.#accepting(draft, question);
     try {
-      if (!this.id) await this.#create(projectId, text);
-      const stored = pictures.length ? await Promise.all(pictures.map((picture) => picture.store())) : [];
-      if (stored.length)
-        question.content = [text, ...stored.map((one) => one.reference)].filter(Boolean).join("\n\n");
-      const history = await this.#history(live);
-      const messages = [...history, { role: "user", content: await pictureParts(question.content) }];
-      const headers = {
-        "x-service-conversation": this.id,
-        ...(replaces && { "x-service-replaces": replaces }),
-      };
-      const write = this.#writer(live);
-      const onOpen = (answer) => {
-        live.memory.value = Number(answer.get("x-service-memory")) || 0;
-      };
-      for await (const chunk of api.chat(
-        { messages, ...(model && { model }) },
-        { headers, onOpen, signal: live.stop.signal },
-      )) {
-        begun = true;
-        write(chunk);
+      await this.#stream(live, request, accept);
+    } catch (error) {
+      if (!(await this.#isStored(live, error, shown))) {
+        accept.cancel();
+        return this.#refused({ live, shown, error, request, asked, draft });
       }
-    } catch (problem) {
-      if (!wasAborted(problem)) error = problem;
+      if (error.status === 0) await this.#attach(live);
     }
-    live.flush?.();
-    await this.#settle({ live, begun, error, again, question, replaced: from < 0 ? [] : known.slice(from) });
+    accept();
+    await this.#settle(live);
+  }
+
+  /** Return a function to call when the question is stored, which is assumed after a while. */
+  #accepting(draft, question) {
+    let isDone = false,
+      timer = 0;
+    const accept = () => {
+      if (isDone || !this.id) return;
+      isDone = true;
+      if (draft) {
+        const written = draftOf(draft.key);
+        keepDraft(draft.key, "");
+        if (written !== draft.content) keepDraft(this.id, written);
+      } else if (draftOf(this.id) === question.content) putDraft(this.id, "");
+      this.address.value = this.id;
+      used({ ...this.conversation.peek(), answering: true });
+      otherTabs.postMessage(this.id);
+    };
+    accept.soon = () => {
+      timer = setTimeout(accept, REFUSED_WITHIN_MS);
+    };
+    accept.cancel = () => {
+      isDone = true;
+      clearTimeout(timer);
+    };
+    return accept;
+  }
+
+  /** Send the question and read the answer to its end. */
+  async #stream(live, { text, pictures, model, projectId, replaces }, accept) {
+    const { question, abort } = live;
+    if (!this.id) await this.#create(projectId, text);
+    const stored = await Promise.all(pictures.map((picture) => picture.store()));
+    if (stored.length)
+      question.content = [text, ...stored.map((one) => one.reference)].filter(Boolean).join("\n\n");
+    const messages = await inChatFormat([...(await this.#history(live)), question]);
+    abort.signal.throwIfAborted();
+    const headers = {
+      "x-service-continue": "true",
+      "x-service-conversation": this.id,
+      ...(replaces && { "x-service-replaces": replaces.id }),
+    };
+    const onOpen = (answer) => {
+      live.memory.value = Number(answer.get("x-service-memory")) || 0;
+      live.isOpen = true;
+      accept();
+    };
+    const write = writerOf(live);
+    live.asked = true;
+    accept.soon();
+    const body = { messages, ...(model && { model }) };
+    for await (const chunk of api.chat(body, { headers, onOpen, signal: abort.signal })) write(chunk);
   }
 
   async #create(projectId, text) {
@@ -198,128 +226,127 @@ class Thread {
     });
     this.id = made.id;
     threads.set(made.id, this);
-    this.conversation.value = made;
-    used({ ...made, title });
+    this.conversation.value = { ...made, title };
   }
 
   /** Return the latest earlier messages that fit the model's limit. `live.omitted` counts the others. */
   async #history(live) {
-    const before = () => this.messages.peek().filter(({ role, unkept }) => role !== "system" && !unkept);
+    const before = () => this.messages.peek().filter((one) => isSent(one) && one !== live.question);
     while (this.older.peek() && size(before()) < SENT_CHARACTERS) {
       await this.loadOlder(100);
-      live.stop.signal.throwIfAborted();
+      live.abort.signal.throwIfAborted();
     }
     const spoken = before(),
-      sent = spoken.slice(firstTold(spoken));
+      sent = latest(spoken);
     live.omitted = spoken.length - sent.length;
-    return Promise.all(
-      sent.map(async ({ role, content }) => ({ role, content: await pictureParts(content) })),
-    );
+    return sent;
   }
 
-  /** Read chunks and draw them once per frame: 500 tokens per second are 60 paints. */
-  #writer(live) {
-    let text = "",
-      reasoning = "",
-      scheduled = false;
-    const flush = () => {
-      scheduled = false;
-      batch(() => {
-        live.text.value = text;
-        live.reasoning.value = reasoning;
+  /** Whether the service has stored a question whose request ended with `error`. */
+  async #isStored(live, error, shown) {
+    if (wasAborted(error) || !live.asked) return false;
+    if (live.isOpen || error.isStored) return true;
+    if (error.status !== 0) return false;
+    try {
+      const { data } = await api.conversations.messages(this.id, { limit: 1 });
+      return data.length > 0 && !shown.some(({ id }) => id === data[0].id);
+    } catch {
+      return false;
+    }
+  }
+
+  /** Show what was there before the question, which returns to the composer. */
+  async #refused({ live, shown, error, request, asked, draft }) {
+    const { content, pictures } = live.question;
+    if (this.id && !shown.length) await this.#forget();
+    const hasPictures = content.includes("](/artifacts/") || pictures?.length > 0;
+    batch(() => {
+      this.messages.value = shown;
+      this.live.value = null;
+      if (!wasAborted(error)) {
+        const again = request.replaces ? () => this.send(request) : null;
+        this.problem.value = { error, again, hasPictures };
+      }
+    });
+    const written = draftOf(this.address.peek());
+    const others = draft && written === draft.content ? "" : written;
+    if (!asked && !(request.replaces && others))
+      putDraft(this.address.peek(), [content, others].filter(Boolean).join("\n\n"), {
+        pictures: content === request.text ? pictures : [],
       });
-    };
-    live.flush = flush;
-    return (chunk) => {
-      live.model.value ??= chunk.model;
-      const delta = chunk.choices[0]?.delta ?? {};
-      text += delta.content ?? delta.refusal ?? "";
-      reasoning += delta.reasoning_content ?? delta.reasoning ?? "";
-      if (scheduled) return;
-      scheduled = true;
-      if (document.hidden) setTimeout(flush, HIDDEN_TAB_MS);
-      else requestAnimationFrame(flush);
-    };
+    wallet.reload();
+    if (error.code === "already_active") await this.refresh();
+  }
+
+  /** Delete the conversation that was created for a question that was not accepted. */
+  async #forget() {
+    const id = this.id;
+    threads.delete(id);
+    unused(id);
+    this.id = null;
+    batch(() => {
+      this.address.value = null;
+      this.conversation.value = null;
+    });
+    await api.conversations.remove(id).catch(() => {});
+  }
+
+  async #follow(live) {
+    await this.#attach(live);
+    await this.#settle(live);
+  }
+
+  /** Read the running answer to its end, also after a lost connection. */
+  async #attach(live) {
+    for (let wait = 250; !live.abort.signal.aborted; wait = Math.min(2 * wait, LONGEST_WAIT_MS)) {
+      try {
+        const write = writerOf(live);
+        for await (const chunk of api.conversations.stream(this.id, { signal: live.abort.signal })) {
+          [live.isLost.value, wait] = [false, 250];
+          write(chunk);
+        }
+        return;
+      } catch (error) {
+        if (error.status !== 0 && error.status < 500) return; // it has ended
+      }
+      live.isLost.value = true;
+      await sleep(wait);
+    }
   }
 
   /** Replace the answer in progress by the stored one, with its id, tokens and cost. */
-  async #settle({ live, begun, error, again, question, replaced }) {
-    const written = { ...question, unkept: !begun };
-    const { key } = live.message,
-      { omitted } = live;
-    const answer = {
-      id: key,
-      key,
-      omitted,
-      role: "assistant",
-      content: live.text.peek(),
-      model: live.model.peek(),
-      created_at: new Date().toISOString(),
-      answer: { reasoning: live.reasoning.peek() || null, duration_ms: Date.now() - live.startedAt },
-    };
-    // Keep the keys, and so the elements, of the answer in progress.
-    const stopped = live.stop.signal.aborted;
-    const found = begun || stopped ? await this.#kept(question, replaced, stopped) : null;
-    const kept = found?.map((message) =>
-      message.role === "user" ? { ...message, key: question.key } : { ...message, key, omitted },
-    );
+  async #settle(live) {
+    live.flush();
+    const { question, message, omitted } = live;
+    const [asked, answer] = (await this.#tail()) ?? [question, answerOf(live)];
     batch(() => {
-      const before = this.messages.peek().filter(({ id }) => id !== question.id);
-      if (kept) this.messages.value = [...before, ...kept];
-      else if (begun) this.messages.value = [...before, written, answer];
-      else if (replaced.length)
-        this.messages.value = [...before, ...replaced]; // the replaced messages are still stored
-      else this.messages.value = [...before, written];
+      const before = this.messages.peek().filter((one) => one !== question && one.id !== asked?.id);
+      const shown = this.messages.peek().find(({ id }) => id === asked?.id) ?? question;
+      this.messages.value = [
+        ...before,
+        // The keys, and so the elements, stay those of the answer in progress.
+        ...(asked ? [{ ...asked, key: shown?.key ?? asked.id, unkept: false }] : []),
+        { ...answer, key: message.key, omitted },
+      ];
       this.live.value = null;
-      this.problem.value = error
-        ? {
-            error,
-            again: kept ? () => this.retry() : again,
-            text: begun ? "" : question.content,
-            hasPictures: Boolean(question.pictures.length),
-          }
-        : null;
     });
-    // Unsent text is restored after a reload.
-    const isStored = begun || Boolean(kept);
-    const isNew = !isStored && !replaced.some(({ content }) => content === question.content);
-    if (isNew && !draftOf(this.id)) keepDraft(this.id, question.content);
-    if (isStored && draftOf(this.id) === question.content) keepDraft(this.id, "");
-    if (isStored) this.#tellList();
+    this.#tellList();
     wallet.reload();
   }
 
-  /**
-   * Return the latest stored question and answer, or null. A stopped answer ends a moment later.
-   */
-  async #kept(question, replaced, stopped) {
-    const old = new Set([...this.messages.peek(), ...replaced].map(({ id }) => id));
-    for (let turn = 0; turn < (stopped ? 6 : 2); turn++) {
+  /** Return the stored question and answer, or null. The end of an answer is stored a moment later. */
+  async #tail() {
+    for (let turn = 1; turn <= 6; turn++) {
       try {
         const { data } = await api.conversations.messages(this.id, { limit: 2 });
-        const [answer, asked] = data;
-        if (
-          asked?.role === "user" &&
-          answer.role === "assistant" &&
-          answer.status !== "in_progress" &&
-          asked.content === question.content &&
-          !old.has(asked.id)
-        )
-          return [asked, answer];
-        if (answer?.role === "user" && answer.content === question.content && !old.has(answer.id))
-          return [answer];
-      } catch {
-        /* then what was written here stays */
+        const [answer, asked = null] = data;
+        if (answer?.role === "assistant" && answer.status !== "in_progress") return [asked, answer];
+      } catch (error) {
+        if (error.status !== 0) return null;
       }
-      await new Promise((resolve) => {
-        setTimeout(resolve, 150 * (turn + 1));
-      });
+      await sleep(150 * turn);
     }
     return null;
-  }
-
-  #knows(id) {
-    return (this.messages.peek() ?? []).some((message) => message.id === id);
   }
 
   async #tellList() {
@@ -332,39 +359,45 @@ class Thread {
     }
   }
 
-  stop() {
-    this.live.peek()?.stop.abort(new DOMException("", "AbortError"));
+  /** Stop the answer. Throws the error. */
+  async stop() {
+    const live = this.live.peek();
+    const abort = () => live.abort.abort(new DOMException("", "AbortError"));
+    if (!live?.asked) return live && abort();
+    for (let turn = 0; turn < 4; turn++) {
+      try {
+        return await api.conversations.stop(this.id);
+      } catch (error) {
+        if (error.code !== "already_ended" || live.isOpen) break; // it ends by itself, or is not reachable
+      }
+      await sleep(200);
+    }
+    if (this.live.peek() === live && (!live.isOpen || live.isLost.peek())) abort();
   }
 
-  /** Send the last question again and replace its answer. */
+  /** Answer the last question once more: a new version of its answer. */
   async retry(model) {
+    const last = await this.#stored(this.messages.peek().at(-1));
     const asked = this.messages.peek().findLast(({ role }) => role === "user");
-    await this.edit(asked, asked.content, model ?? this.messages.peek().at(-1).model);
+    await this.send({ text: asked.content, model: model ?? last.model, replaces: last });
   }
 
-  /** Send a stored question with a new text and replace all later messages. */
+  /** Send a question with a new text: a new version of it. */
   async edit(message, text, model) {
-    if (message.unkept) return this.send({ text, model });
-    return this.send({ text, model, replaces: await this.#storedId(message) });
+    await this.send({ text, model, replaces: await this.#stored(message) });
   }
 
-  /** Return the id of a stored message. A stopped answer may have been stored after `#settle`. */
-  async #storedId(message) {
-    if (message.id !== message.key) return message.id;
+  /** Return a message with the id that the service has given it. */
+  async #stored(message) {
+    if (!this.messages.peek().some(({ isLocal }) => isLocal)) return message;
     await this.refresh();
-    const { id, key } = this.messages.peek().findLast(({ role }) => role === "user") ?? message;
-    return id === key ? null : id;
+    return this.messages.peek().findLast(({ role }) => role === message.role);
+  }
+
+  /** Show another version of a message, and what follows it. Throws the error. */
+  async showVersion(id) {
+    this.conversation.value = await api.conversations.change(this.id, { current_message_id: id });
+    await this.refresh();
+    otherTabs.postMessage(this.id);
   }
 }
-
-/** Return the index of the first message that is sent to the model. */
-function firstTold(messages) {
-  let left = SENT_CHARACTERS;
-  for (let first = messages.length; first > 0; first--) {
-    left -= messages[first - 1].content.length;
-    if (left <= 0) return first;
-  }
-  return 0;
-}
-
-const size = (messages) => messages.reduce((sum, { content }) => sum + content.length, 0);

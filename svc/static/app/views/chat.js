@@ -1,15 +1,14 @@
 // Chat: the messages of one conversation, and the composer below. The column never moves while a person
 // reads.
 import { effect, useSignal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { api, session } from "../api.js";
-import { Composer, focusComposer } from "../composer.js";
+import { Composer, focusComposer, sendDraft } from "../composer.js";
 import { Button, Empty, Failed, IconButton, Loading, Menu, toast } from "../components.js";
-import { search } from "../conversations.js";
-import { putDraft } from "../drafts.js";
 import { html } from "../html.js";
 import Messages from "../messages.js";
 import { ModelPicker, PICKER_ID, chosenModel, isBuiltin } from "../model-picker.js";
+import { useReadingPlace } from "../reading-place.js";
 import { go, link, route } from "../router.js";
 import { models, modelsOf, projects, settings } from "../state.js";
 import { texts } from "../texts.js";
@@ -17,13 +16,10 @@ import { threadOf } from "../thread.js";
 
 const t = texts.chat;
 const REFUSED = [400, 404, 415, 422]; // statuses of model servers for unsupported input
-const MARKED_EVERY_MS = 300;
-const AT_END_PX = 60;
-const NEAR_TOP_PX = 1_500;
 
 export default function Chat({ path: [id], query }) {
   const thread = useRef(null);
-  if (!thread.current || (thread.current.id ?? undefined) !== id) thread.current = threadOf(id);
+  if (!thread.current || (thread.current.address.peek() ?? undefined) !== id) thread.current = threadOf(id);
   return html`<${Conversation}
     key=${thread.current.key}
     thread=${thread.current}
@@ -45,17 +41,10 @@ function Conversation({ thread, projectId, messageId }) {
   const scroll = useReadingPlace(column, thread);
   const send = async (what) => {
     scroll.follow();
-    const sent = thread.send({ ...what, model: chosenModel.peek(), projectId: filedUnder.peek() });
-    if (thread.id) return sent;
-    // Put the conversation's id into the address as soon as it has one.
-    const stop = effect(() => {
-      if (!thread.conversation.value) return;
-      if (route.peek().name === "chat" && !route.peek().path[0])
-        go(link("chat", thread.id), { replace: true });
-      queueMicrotask(() => stop());
-    });
-    return sent;
+    thread.send({ ...what, model: chosenModel.peek(), projectId: filedUnder.peek() });
   };
+  useEffect(() => followAddress(thread), [thread]);
+  useRefresh(thread);
   const actions = useMemo(
     () => ({
       edit(message) {
@@ -74,6 +63,12 @@ function Conversation({ thread, projectId, messageId }) {
         scroll.follow();
         thread.retry(chosenModel.peek());
       },
+      goOn() {
+        send({ text: t.continueText });
+      },
+      show(id) {
+        thread.showVersion(id).catch((error) => toast(error.message, { kind: "bad" }));
+      },
     }),
     [thread],
   );
@@ -88,7 +83,8 @@ function Conversation({ thread, projectId, messageId }) {
   useEffect(() => {
     if (messageId) scroll.show(messageId);
   }, [thread, messageId]);
-  useKeys({ stop: () => thread.stop(), busy: live !== null });
+  const stop = () => thread.stop().catch((error) => toast(error.message, { kind: "bad" }));
+  useKeys({ stop, busy: live !== null });
   if (thread.failed.value)
     return html`<div class="page">
       <${Failed} error=${thread.failed.value.status === 404 ? { message: t.gone } : thread.failed.value}
@@ -132,6 +128,7 @@ function Conversation({ thread, projectId, messageId }) {
                 editing=${editing.value}
                 canEdit=${!live}
                 canRetry=${!live && said.some(({ role }) => role === "user")}
+                hasPictures=${said.findLast(({ role }) => role === "user")?.content.includes("](/artifacts/")}
               />
               ${
                 problem &&
@@ -140,19 +137,14 @@ function Conversation({ thread, projectId, messageId }) {
                   error=${problem.error}
                   retry=${() => {
                     scroll.follow();
-                    problem.again();
+                    if (problem.again) problem.again();
+                    else sendDraft();
                   }}
                 >
                   ${
                     problem.hasPictures &&
                     REFUSED.includes(problem.error.status) &&
                     html`<p>${t.noPictures}</p>`
-                  }
-                  ${
-                    problem.text &&
-                    html`<button type="button" class="link" onClick=${() => takeBack(thread)}>
-                      ${t.discard}
-                    </button>`
                   }
                 <//>`
               }
@@ -165,7 +157,7 @@ function Conversation({ thread, projectId, messageId }) {
         html`<${IconButton} class="to-end" icon="down" label=${t.toEnd} onClick=${scroll.follow} />`
       }
       <${Composer}
-        id=${thread.id}
+        id=${thread.address.value}
         busy=${live !== null}
         priced=${{
           modelId: chosenModel.value,
@@ -173,8 +165,8 @@ function Conversation({ thread, projectId, messageId }) {
           conversation: thread.conversation.value,
           projectId: filedUnder.value,
         }}
-        onSend=${send}
-        onStop=${() => thread.stop()}
+        onSend=${(what) => send({ ...what, isDraft: true })}
+        onStop=${stop}
         onEditLast=${editLast}
       />
     </div>
@@ -182,13 +174,29 @@ function Conversation({ thread, projectId, messageId }) {
   </div>`;
 }
 
-/** Discard an unsent question: its text returns to the composer. */
-function takeBack(thread) {
-  const messages = thread.messages.peek();
-  const question = messages.at(-1);
-  thread.messages.value = messages.filter(({ unkept }) => !unkept);
-  thread.problem.value = null;
-  if (question?.unkept) putDraft(thread.id, question.content);
+/** Put the id of the conversation into the address, or take it out if the first question was refused. */
+function followAddress(thread) {
+  return effect(() => {
+    const id = thread.address.value;
+    const { name, path } = route.peek();
+    if (name !== "chat" || (path[0] ?? null) === id || (path[0] && id)) return;
+    go(id ? link("chat", id) : link("chat"), { replace: true });
+  });
+}
+
+/** Show what other devices have written when the page is seen again. */
+function useRefresh(thread) {
+  useEffect(() => {
+    const refresh = () => {
+      if (!document.hidden) thread.refresh();
+    };
+    addEventListener("online", refresh);
+    document.addEventListener("visibilitychange", refresh);
+    return () => {
+      removeEventListener("online", refresh);
+      document.removeEventListener("visibilitychange", refresh);
+    };
+  }, [thread]);
 }
 
 function Head({ thread, filedUnder }) {
@@ -302,126 +310,4 @@ function useKeys({ stop, busy }) {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
-}
-
-/** Keep the scroll position. At the end, follow the answer; elsewhere, do not move. */
-function useReadingPlace(column, thread) {
-  const away = useSignal(false),
-    following = useRef(true),
-    before = useRef(null);
-  const toEnd = () => {
-    const box = column.current;
-    if (box) box.scrollTop = box.scrollHeight;
-  };
-  // Scroll anchoring of the browser is off at the end, because it is slow at each paint.
-  const hold = () => column.current?.classList.toggle("following", following.current);
-  useEffect(() => {
-    const box = column.current;
-    if (!box) return undefined;
-    hold();
-    let last = box.scrollTop;
-    const onScroll = () => {
-      const left = box.scrollHeight - box.scrollTop - box.clientHeight;
-      if (box.scrollTop < last - 2) following.current = left < 4;
-      else if (left < AT_END_PX) following.current = true;
-      hold();
-      last = box.scrollTop;
-      away.value = left > 300;
-      if (box.scrollTop < NEAR_TOP_PX && !following.current) thread.loadOlder().catch(() => {});
-    };
-    const grown = new ResizeObserver(() => {
-      if (following.current) toEnd();
-    });
-    box.addEventListener("scroll", onScroll, { passive: true });
-    grown.observe(box);
-    const watch = new MutationObserver(() => {
-      for (const child of box.children) grown.observe(child);
-    });
-    watch.observe(box, { childList: true });
-    for (const child of box.children) grown.observe(child);
-    return () => {
-      box.removeEventListener("scroll", onScroll);
-      grown.disconnect();
-      watch.disconnect();
-    };
-  }, [thread, thread.failed.value]);
-  // Loading messages above keeps the distance to the end.
-  const first = thread.messages.value?.[0]?.id;
-  if (column.current && before.current?.first !== first)
-    before.current = {
-      first,
-      fromEnd: column.current.scrollHeight - column.current.scrollTop,
-      was: before.current?.first,
-    };
-  useLayoutEffect(() => {
-    const box = column.current;
-    if (!box) return;
-    if (following.current) toEnd();
-    else if (before.current?.was && thread.messages.peek().some(({ id }) => id === before.current.was))
-      box.scrollTop = box.scrollHeight - before.current.fromEnd;
-  }, [first]);
-  useEffect(() => highlightFound(column.current, thread), [thread.messages.value, search.value]);
-  return useMemo(
-    () => ({
-      away,
-      follow() {
-        following.current = true;
-        hold();
-        queueMicrotask(toEnd);
-        requestAnimationFrame(toEnd);
-      },
-      async show(messageId) {
-        following.current = false;
-        hold();
-        if (!(await thread.loadBackTo(messageId).catch(() => false))) return;
-        const message = () => column.current?.querySelector(`[data-id="${CSS.escape(messageId)}"]`);
-        // Twice, because off-screen content gets its real size only after the first scroll.
-        requestAnimationFrame(() => {
-          message()?.scrollIntoView({ block: "center" });
-          requestAnimationFrame(() => message()?.scrollIntoView({ block: "center" }));
-        });
-      },
-    }),
-    [thread],
-  );
-}
-
-/** Highlight the searched words, also in content that is drawn later. */
-function highlightFound(box, thread) {
-  if (!globalThis.Highlight || !box) return undefined;
-  CSS.highlights.delete("found");
-  const words = search.peek().toLowerCase().split(/\s+/).filter(Boolean);
-  if (!words.length || !thread.messages.peek()?.length) return undefined;
-  let timer = 0;
-  const drawn = new MutationObserver(() => {
-    timer ||= setTimeout(() => {
-      timer = 0;
-      mark(box, words);
-    }, MARKED_EVERY_MS);
-  });
-  drawn.observe(box, { childList: true, subtree: true });
-  mark(box, words);
-  return () => {
-    clearTimeout(timer);
-    drawn.disconnect();
-    CSS.highlights.delete("found");
-  };
-}
-
-function mark(box, words) {
-  const ranges = [],
-    walker = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node && ranges.length < 1000; node = walker.nextNode()) {
-    const text = /** @type {Text} */ (node).data.toLowerCase();
-    for (const word of words) {
-      for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + word.length)) {
-        if (at > 0 && /[\p{L}\p{N}]/u.test(text[at - 1])) continue;
-        const range = new Range();
-        range.setStart(node, at);
-        range.setEnd(node, at + word.length);
-        ranges.push(range);
-      }
-    }
-  }
-  CSS.highlights.set("found", new Highlight(...ranges));
 }

@@ -1,0 +1,87 @@
+// An answer in progress: its text as signals, drawn once per frame.
+import { batch, signal } from "@preact/signals";
+
+const HIDDEN_TAB_MS = 250;
+
+/**
+ * `question`: the message it answers; `stored`: the stored answer, if it is already in progress. `asked`: whether
+ * the request was sent; `isOpen`: whether the service answers it.
+ */
+export function newLive({ model, question = null, stored = null, key = null }) {
+  const live = {
+    text: signal(stored?.content ?? ""),
+    reasoning: signal(stored?.answer?.reasoning ?? ""),
+    model: signal(stored?.model ?? model),
+    startedAt: stored ? Date.parse(stored.created_at) : Date.now(),
+    memory: signal(stored?.answer?.memory.length ?? 0),
+    isLost: signal(false), // the connection, which is tried again
+    question,
+    omitted: 0,
+    asked: Boolean(stored),
+    isOpen: Boolean(stored),
+    abort: new AbortController(),
+    message: null,
+    flush() {},
+  };
+  const id = stored?.id ?? `${question.id}-answer-${Date.now()}`;
+  live.message = {
+    id,
+    key: key ?? id,
+    role: "assistant",
+    content: "",
+    versions: stored?.versions ?? [],
+    live,
+  };
+  return live;
+}
+
+/** Return a function that adds a chunk. 500 tokens a second are 60 paints. */
+export function writerOf(live) {
+  let text = "",
+    reasoning = "",
+    scheduled = false;
+  live.flush = () => {
+    scheduled = false;
+    batch(() => {
+      live.text.value = text;
+      live.reasoning.value = reasoning;
+    });
+  };
+  return (chunk) => {
+    live.model.value ??= chunk.model;
+    const delta = chunk.choices[0]?.delta ?? {};
+    text += delta.content ?? delta.refusal ?? "";
+    reasoning += delta.reasoning_content ?? delta.reasoning ?? "";
+    if (scheduled) return;
+    scheduled = true;
+    if (document.hidden) setTimeout(live.flush, HIDDEN_TAB_MS);
+    else requestAnimationFrame(live.flush);
+  };
+}
+
+/** The answer as it is known here, for as long as the service cannot be asked. */
+export const answerOf = (live) => ({
+  ...live.message,
+  live: undefined,
+  content: live.text.peek(),
+  model: live.model.peek(),
+  created_at: new Date(live.startedAt).toISOString(),
+  status: "interrupted",
+  isLocal: true,
+  answer: { reasoning: live.reasoning.peek() || null, duration_ms: Date.now() - live.startedAt },
+});
+
+/**
+ * Resolve after a time, or earlier when the browser is online again.
+ * @returns {Promise<void>}
+ */
+export const sleep = (ms) =>
+  new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      removeEventListener("online", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    addEventListener("online", done);
+  });
