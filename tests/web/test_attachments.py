@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from tests.support import pdfs
 from tests.support.browser import WITH_BROWSER, findings, signed_in
 from tests.support.browser_chat import answered
 from tests.support.server import RunningServer
@@ -81,6 +82,24 @@ async def test_refused_file_is_explained(server: RunningServer, browser: Browser
         await expect(page.locator(".toast")).to_contain_text(words)
         await expect(page.locator(".attached")).to_have_count(0)
         await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+
+
+@pdfs.needs_pypdf
+async def test_text_of_a_pdf_is_attached_and_its_file_is_kept(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="echo", allow=["422"]) as page:
+        for name, content in {"scan.pdf": pdfs.with_texts(b""), "a.pdf": pdfs.with_texts(b"Rye bread", b"Wheat")}.items():
+            await attach(page, {"name": name, "mimeType": "application/pdf", "buffer": content})
+        await expect(page.locator(".toast")).to_contain_text("“scan.pdf” contains no text")
+        await expect(chips(page)).to_have_text(re.compile("a.pdf"))
+        await expect(page.get_by_role("button", name="Send")).to_be_enabled()
+        async with page.expect_request("**/v1/chat/completions") as asked:
+            await page.get_by_role("button", name="Send").click()
+        content = (await asked.value).post_data_json["messages"][0]["content"]
+        assert "Rye bread" in content and "Wheat" in content
+        await answered(page)
+        await page.locator(".said-user summary", has_text="a.pdf").click()
+        await page.get_by_role("link", name="View the original file").click()
+        await expect(page.get_by_role("heading", name="a.pdf")).to_be_visible()
 
 
 async def test_number_of_files_is_limited(server: RunningServer, browser: Browser) -> None:

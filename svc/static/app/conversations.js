@@ -331,8 +331,8 @@ function Entry({ item, onChoose }) {
         renaming.value = true;
       }}
     >
-      <span dir="auto">${inTitle ? marked(inTitle) : title}</span>
       ${item.answering && html`<span class="answering" role="img" aria-label=${t.answering}></span>`}
+      <span dir="auto">${inTitle ? marked(inTitle) : title}</span>
       ${inMessage && html`<span class="snippet">${marked(inMessage)}</span>`}
     </a>
     <${Menu} label=${t.actions(title)} items=${actions} />

@@ -4,8 +4,8 @@ import { batch, signal } from "@preact/signals";
 const HIDDEN_TAB_MS = 250;
 
 /**
- * `question`: the message it answers; `stored`: the stored answer, if it is already in progress. `asked`: whether
- * the request was sent; `isOpen`: whether the service answers it.
+ * `question`: the message it answers; `stored`: the stored answer, if it is already in progress. `asked`:
+ * whether the request was sent; `isOpen`: whether the service answers it.
  */
 export function newLive({ model, question = null, stored = null, key = null }) {
   const live = {

@@ -223,7 +223,7 @@ function Answer({ message, actions, canEdit, canRetry, hasPictures, isLast }) {
     ${
       !live &&
       (CUT.includes(status) || ENDINGS[answer?.finish_reason]) &&
-      html`<${Ending} message=${message} actions=${actions} canRetry=${canRetry} hasPictures=${hasPictures} />`
+      html`<${Ending} ...${{ message, actions, canRetry, hasPictures }} />`
     }
     ${message.omitted > 0 && html`<p class="ending">${t.omitted(message.omitted)}</p>`}
     ${
@@ -232,7 +232,11 @@ function Answer({ message, actions, canEdit, canRetry, hasPictures, isLast }) {
       <${Versions} message=${message} actions=${actions} disabled=${!canEdit} />
       ${text && html`<${CopyButton} text=${text} label=${t.copyAnswer} class="copy-answer" />`}
       ${text && html`<${ReadAloud} id=${message.id} text=${text} />`}
-      ${canRetry && html`<${IconButton} icon="retry" size=${18} label=${t.again} onClick=${actions.retry} />`}
+      ${
+        canRetry &&
+        !CUT.includes(status) &&
+        html`<${IconButton} icon="retry" size=${18} label=${t.again} onClick=${actions.retry} />`
+      }
       <${Facts} message=${message} />
     </div>`
     }
@@ -273,7 +277,10 @@ function Versions({ message: { id, versions = [], role }, actions, disabled }) {
   />`;
   return html`<div class="versions" role="group" aria-label=${names.group}>
     ${arrow(at - 1, names.previous, "")}
-    <span class="money" aria-label=${names.shown(at + 1, versions.length)}>${at + 1} / ${versions.length}</span>
+    <span class="money">
+      <span class="hidden-text">${names.shown(at + 1, versions.length)}</span>
+      <span aria-hidden="true">${at + 1} / ${versions.length}</span>
+    </span>
     ${arrow(at + 1, names.next, "turned")}
   </div>`;
 }
@@ -297,9 +304,11 @@ function Facts({ message: { model, answer, created_at: at } }) {
     model && html`<span class="fact-model">${model}</span>`,
     output !== undefined &&
       output !== null &&
+      input + output > 0 &&
       html`<span title=${t.tokensInOut(input, output)}>${t.tokens(input + output)}</span>`,
     cost !== undefined &&
       cost !== null &&
+      input + output > 0 &&
       (cost ? html`<${Money} micros=${cost} />` : html`<span>${texts.common.free}</span>`),
     time !== undefined && time !== null && html`<span>${duration(time)}</span>`,
     !answer && html`<${Time} at=${at} />`,

@@ -21,7 +21,10 @@ function grouped(messages, starts) {
   return groups;
 }
 
-/** `editing`: the id of the edited message, or null; `canEdit`, `canRetry`; `hasPictures`: whether the last question has images; `actions`: as of Message. */
+/**
+ * `editing`: the id of the edited message, or null; `canEdit`, `canRetry`; `hasPictures`: whether the last
+ * question has images; `actions`: as of Message.
+ */
 export default function Messages({ messages, starts, editing, ...rest }) {
   const groups = grouped(messages, starts);
   return groups.map(

@@ -1,5 +1,5 @@
-// The scroll position of a chat: it follows the answer at the end, and does not move elsewhere. Searched words are
-// highlighted.
+// The scroll position of a chat: it follows the answer at the end, and does not move elsewhere. Searched
+// words are highlighted.
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { search } from "./conversations.js";

@@ -133,8 +133,8 @@ class Thread {
   }
 
   /**
-   * Send `text` with `pictures` (pictures.js). `replaces`: the message of which the service adds a version; for
-   * an answer, the question is sent again. `isDraft`: whether `text` is the draft of the composer.
+   * Send `text` with `pictures` (pictures.js). `replaces`: the message of which the service adds a version;
+   * for an answer, the question is sent again. `isDraft`: whether `text` is the draft of the composer.
    */
   async send({ text, pictures = [], model, projectId = null, replaces = null, isDraft = false }) {
     if (this.live.peek()) return;

@@ -1,0 +1,208 @@
+"""No question and no answer is lost: answers go on without the page, show how they ended, and keep their versions."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from playwright.async_api import Browser, Locator, Page, expect
+
+from tests.support.browser import WITH_BROWSER, Visitor, findings, new_context, new_visitor, opened, signed_in
+from tests.support.browser_chat import answered, refuse_once, say
+from tests.support.server import RunningServer
+
+pytestmark = WITH_BROWSER
+WIDTHS = pytest.mark.parametrize("width", [390, 1440])
+SLOW = "say one\nwait 4000\nsay  two"
+WHOLE = "one two"
+
+
+def answer(page: Page) -> Locator:
+    return page.locator(".said-assistant:not(.live)").last
+
+
+async def send(page: Page, text: str) -> None:
+    await page.get_by_label("Message", exact=True).fill(text)
+    await page.get_by_role("button", name="Send").click()
+
+
+async def in_progress(page: Page, text: str = "one") -> None:
+    await expect(page.locator(".live .md")).to_have_text(text)
+
+
+def stored(server: RunningServer, visitor: Visitor) -> list[Any]:
+    """Return the conversations of an account."""
+    with httpx.Client(base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False) as client:
+        data: list[Any] = client.get("/conversations").raise_for_status().json()["data"]
+        return data
+
+
+@WIDTHS
+async def test_answer_goes_on_after_a_reload_and_in_another_tab(server: RunningServer, browser: Browser, width: int) -> None:
+    async with signed_in(browser, server, model="script", width=width) as page:
+        await send(page, SLOW)
+        await in_progress(page)
+        other = await opened(page.context, page.url)
+        await in_progress(other)
+        await page.reload()
+        await in_progress(page)
+        assert await findings(page) == []
+        for tab in (page, other):
+            await expect(answer(tab).locator(".md")).to_have_text(WHOLE)
+            await expect(tab.locator(".said-user")).to_have_count(1)
+            await expect(tab.locator(".ending")).to_have_count(0)
+
+
+async def test_tab_shows_a_question_of_another_tab_at_once(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="script") as page:
+        await say(page, "say first")
+        await answered(page)
+        other = await opened(page.context, page.url)
+        await answered(other)
+        await say(page, SLOW)
+        await in_progress(other)
+        await other.get_by_role("button", name="Stop").click()
+        for tab in (page, other):
+            await expect(answer(tab).locator(".ending")).to_contain_text("This answer was stopped.")
+
+
+async def test_answer_goes_on_while_the_device_is_offline(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="script", allow=["ERR_"]) as page:
+        await send(page, SLOW)
+        await in_progress(page)
+        address = page.url
+        await page.goto("about:blank")
+        await asyncio.sleep(0.5)
+        await page.goto(address)
+        await in_progress(page)
+        await page.context.set_offline(True)
+        await page.context.set_offline(False)
+        await expect(answer(page).locator(".md")).to_have_text(WHOLE)
+
+
+@WIDTHS
+async def test_list_marks_a_chat_that_is_answering(server: RunningServer, browser: Browser, width: int) -> None:
+    async with signed_in(browser, server, model="script", width=width) as page:
+        await send(page, SLOW)
+        await in_progress(page)
+        await page.goto("/#/chat")
+        await page.reload()
+        if width < 800:
+            await page.get_by_role("button", name="Open navigation").click()
+        mark = page.get_by_role("img", name="Generating an answer")
+        await expect(mark).to_be_visible()
+        assert await findings(page) == []
+        await expect(mark).to_have_count(0)
+        await page.locator(".conversation a").click()
+        await expect(answer(page).locator(".md")).to_have_text(WHOLE)
+
+
+@WIDTHS
+async def test_stopped_answer_says_so_and_can_be_continued(server: RunningServer, browser: Browser, width: int) -> None:
+    async with signed_in(browser, server, model="script", width=width) as page:
+        await send(page, "say one\nwait 30000\nsay never")
+        await in_progress(page)
+        await page.get_by_role("button", name="Stop").click()
+        await expect(answer(page).locator(".ending")).to_contain_text("This answer was stopped.")
+        await page.evaluate("localStorage['svc.model'] = '\"builtin/echo\"'")
+        await page.reload()
+        await expect(answer(page).locator(".md")).to_have_text("one")
+        assert await findings(page) == []
+        await answer(page).get_by_role("button", name="Continue").click()
+        await expect(page.locator(".said-user .said").last).to_have_text("Continue where you stopped.")
+        await answered(page, 2)
+        await expect(page.locator(".ending")).to_contain_text("This answer was stopped.")
+        await expect(page.locator(".ending button")).to_have_count(0)
+
+
+async def test_stop_before_the_first_token_leaves_a_usable_question(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="script") as page:
+        await say(page, "wait 30000\nsay never")
+        await page.locator(".live .dots").wait_for()
+        await page.get_by_role("button", name="Stop").click()
+        await expect(answer(page).locator(".ending")).to_contain_text("This answer was stopped.")
+        await expect(answer(page).get_by_role("button", name="Continue")).to_have_count(0)
+        await page.reload()
+        await page.get_by_role("button", name="Edit message").click()
+        await page.get_by_label("Edit your message").fill("say second")
+        await page.keyboard.press("Enter")
+        await expect(answer(page).locator(".md")).to_have_text("second")
+
+
+@WIDTHS
+async def test_failed_answer_keeps_its_question_and_reason(server: RunningServer, browser: Browser, width: int) -> None:
+    async with signed_in(browser, server, model="script", width=width, allow=["503"]) as page:
+        await send(page, "fail 503 Resting")
+        for _ in range(2):
+            await expect(answer(page).get_by_role("alert")).to_contain_text("Resting")
+            await expect(page.locator(".said-user .said")).to_have_text("fail 503 Resting")
+            await page.reload()
+        assert await findings(page) == []
+        await answer(page).get_by_role("button", name="Try again").click()
+        await expect(page.get_by_role("group", name="Versions of this answer")).to_contain_text("2 / 2")
+
+
+@WIDTHS
+@pytest.mark.parametrize("status", [402, 429, 500])
+async def test_refused_question_stays_as_a_draft_without_a_chat(
+    server: RunningServer, browser: Browser, status: int, width: int
+) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server, model="builtin/echo")
+    async with new_context(browser, server, visitor, allow=[str(status)], width=width) as context:
+        page = await opened(context)
+        error = {"message": "Not now.", "type": "api_error", "code": "internal_error", "param": None}
+        await refuse_once(page, "**/v1/chat/completions", status, error)
+        await send(page, "An important question")
+        alert, composer = page.get_by_role("alert"), page.get_by_label("Message", exact=True)
+        await expect(alert).to_contain_text("Your balance" if status == 402 else "Not now.")
+        await expect(composer).to_have_value("An important question")
+        await expect(page.locator(".conversation")).to_have_count(0)
+        assert await asyncio.to_thread(stored, server, visitor) == []
+        await page.reload()
+        await expect(composer).to_have_value("An important question")
+        await page.get_by_role("button", name="Send").click()
+        await expect(answer(page).locator(".md")).to_have_text("An important question")
+        await expect(composer).to_have_value("")
+        assert [one["title"] for one in await asyncio.to_thread(stored, server, visitor)] == ["An important question"]
+
+
+async def test_refused_question_can_be_sent_again_from_its_error(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="echo", allow=["429"]) as page:
+        await say(page, "first")
+        await answered(page)
+        error = {"message": "Not now.", "type": "rate_limit_error", "code": "rate_limit_exceeded", "retry_after": 1}
+        await refuse_once(page, "**/v1/chat/completions", 429, error)
+        await say(page, "second")
+        await page.get_by_role("alert").get_by_role("button", name="Try again", exact=True).click()
+        await expect(answer(page).locator(".md")).to_have_text("second")
+        await expect(page.get_by_label("Message", exact=True)).to_have_value("")
+        await expect(page.locator(".said-user")).to_have_count(2)
+
+
+@WIDTHS
+async def test_versions_of_answers_and_questions_are_kept(server: RunningServer, browser: Browser, width: int) -> None:
+    async with signed_in(browser, server, model="script", width=width) as page:
+        await send(page, "say old")
+        await answered(page)
+        await send(page, "say follows")
+        await answered(page, 2)
+        await page.get_by_role("button", name="Edit message").first.click()
+        await page.get_by_label("Edit your message").fill("say new")
+        await page.get_by_label("Edit your message").press("Enter")
+        await expect(answer(page).locator(".md")).to_have_text("new")
+        await expect(page.locator(".said-user")).to_have_count(1)
+        await page.get_by_role("button", name="Regenerate", exact=True).click()
+        answers = page.get_by_role("group", name="Versions of this answer")
+        await expect(answers).to_contain_text("/ 2")
+        assert await findings(page) == []
+        questions = page.get_by_role("group", name="Versions of this question")
+        await questions.get_by_role("button", name="Previous version of this question").press("Enter")
+        await expect(page.locator(".said-user .said")).to_have_text(["say old", "say follows"])
+        await expect(questions).to_contain_text("1 / 2")
+        await page.reload()
+        await expect(page.locator(".said-user .said")).to_have_text(["say old", "say follows"])
+        await questions.get_by_role("button", name="Next version of this question").press("Enter")
+        await expect(answers).to_contain_text("2 / 2")
+        await expect(page.locator(".said-user .said")).to_have_text(["say new"])
+        await answers.get_by_role("button", name="Previous version of this answer").press("Enter")
+        await expect(answers).to_contain_text("1 / 2")
