@@ -15,7 +15,8 @@ export function IdentityProviders() {
   }, []);
   if (!providers.data.value?.length) return null;
   const remember = () => sessionStorage.setItem("svc.return", location.hash);
-  return html`<div class="identity-providers">${limits.passwords && html`<p class="or"><span>${texts.signIn.or}</span></p>`}
+  return html`<div class="identity-providers">
+    ${limits.passwords && html`<p class="or"><span>${texts.signIn.or}</span></p>`}
     ${providers.data.value.map(
       ({ provider, url }) => html`<a class="button button-plain" href=${url} onClick=${remember}>
       ${texts.signIn.with(NAMES[provider] ?? provider)}</a>`,

@@ -151,7 +151,10 @@ function Chat({ now }) {
       options=${[["", t.operatorsModel], ...ids.map((id) => [id, id])]}
       onChange=${(event) => change({ default_model: event.currentTarget.value || null })}
     />
-    <${Instructions} text=${now.instructions ?? ""} onSave=${(text) => change({ instructions: text || null })} />
+    <${Instructions}
+      text=${now.instructions ?? ""}
+      onSave=${(text) => change({ instructions: text || null })}
+    />
     <${Switch}
       label=${t.memory}
       hint=${t.memoryHint}
