@@ -222,7 +222,9 @@ function Export() {
 function Retention({ days }) {
   const parts = Object.entries(days ?? {}).filter(([, n]) => n !== null);
   if (!parts.length) return null;
-  return html`<ul class="quiet small">${parts.map(([what, n]) => html`<li>${t.retention[what](n)}</li>`)}</ul>`;
+  return html`<ul class="quiet small">
+    ${parts.map(([what, n]) => html`<li>${t.retention[what](n)}</li>`)}
+  </ul>`;
 }
 
 function Leave() {
