@@ -6,7 +6,7 @@ from html import escape
 from svc.billing.payments import AMOUNT_RULE
 
 _PRESETS = ("5", "10", "25", "100")
-_BACK = '<p><a href="/#/wallet">Back to your wallet</a></p>'
+_BACK = '<p><a href="/">Back to the application</a></p>'
 
 
 def notices(*, test_money: bool, problem: str | None) -> str:

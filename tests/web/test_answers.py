@@ -1,4 +1,4 @@
-"""No question and no answer is lost: answers go on without the page, show how they ended, and keep their versions."""
+"""No question and no answer is lost: answers continue without the page, show how they ended, and keep their versions."""
 
 import asyncio
 from typing import Any
@@ -38,7 +38,7 @@ def stored(server: RunningServer, visitor: Visitor) -> list[Any]:
 
 
 @WIDTHS
-async def test_answer_goes_on_after_a_reload_and_in_another_tab(server: RunningServer, browser: Browser, width: int) -> None:
+async def test_answer_continues_after_a_reload_and_in_another_tab(server: RunningServer, browser: Browser, width: int) -> None:
     async with signed_in(browser, server, model="script", width=width) as page:
         await send(page, SLOW)
         await in_progress(page)
@@ -66,7 +66,7 @@ async def test_tab_shows_a_question_of_another_tab_at_once(server: RunningServer
             await expect(answer(tab).locator(".ending")).to_contain_text("This answer was stopped.")
 
 
-async def test_answer_goes_on_while_the_device_is_offline(server: RunningServer, browser: Browser) -> None:
+async def test_answer_continues_while_the_device_is_offline(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="script", allow=["ERR_"]) as page:
         await send(page, SLOW)
         await in_progress(page)

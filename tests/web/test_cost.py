@@ -92,7 +92,7 @@ async def test_payment_returns_to_the_chat_with_its_draft(server: RunningServer,
         await alert.get_by_role("link", name="Add funds").click()
         await page.get_by_role("button", name="$5", exact=True).click()
         await page.get_by_role("button", name="Pay").click()
-        await page.locator("a[href='/']").last.click()
+        await page.get_by_role("link", name="Back to the application").click()
         await expect(page).to_have_url(address)
         await expect(composer).to_have_value("What is 2 + 2?")
         await expect(page.locator(".said-user")).to_have_count(1)

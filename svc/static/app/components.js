@@ -172,7 +172,7 @@ export function Failed({ error, retry, manual, actions, children }) {
 }
 
 /** Return here after the payment (main.js). */
-const comeBack = () => sessionStorage.setItem("svc.checkout-return", location.hash);
+export const comeBack = () => sessionStorage.setItem("svc.checkout-return", location.hash);
 
 function fundsText() {
   const { available_micros: available, payments } = wallet.data.value ?? {};

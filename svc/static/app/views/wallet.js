@@ -15,6 +15,7 @@ import {
   Page,
   Resource,
   Time,
+  comeBack,
   toast,
 } from "../components.js";
 import { csv, saveFile } from "../files.js";
@@ -67,7 +68,8 @@ function allowanceOf({ available_micros, allowance_micros, allowance_renews_at }
 
 function Balance({ of }) {
   const addFunds =
-    of.payments !== "none" && html`<${Button} kind="primary" icon="plus" href="/checkout">${t.addFunds}<//>`;
+    of.payments !== "none" &&
+    html`<${Button} kind="primary" icon="plus" href="/checkout" onClick=${comeBack}>${t.addFunds}<//>`;
   return html`
     ${of.payments === "sandbox" && html`<${Notice} kind="warn" icon="warning">${t.testMoney}<//>`}
     <div class="figures">
