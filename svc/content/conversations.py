@@ -197,7 +197,7 @@ def add_message(
     `replaces` is as in svc/content/history.py, `room_reserved` as in `add_conversation`. Raises ApiError `not_found`,
     `quota_exceeded`, and what `history.add_message` does.
     """
-    title = _note_use(tx, account_id, conversation_id, content if role != "system" else "", now_seconds)
+    title = note_use(tx, account_id, conversation_id, content if role != "system" else "", now_seconds)
     if not room_reserved:
         quota.check_room(tx, account_id, quota.ROW_BYTES + len(f"{title or ''}{content}".encode("utf-8", "replace")))
     return history.add_message(
@@ -213,24 +213,7 @@ def add_message(
     )
 
 
-def end_answer(
-    tx: sqlite3.Connection,
-    account_id: str,
-    answer: history.Message,
-    content: str,
-    now_seconds: float,
-    *,
-    status: str,
-    error: Any = None,
-) -> bool:
-    """Store the end of an answer in progress. Return False if it was deleted."""
-    if not history.update_answer(tx, account_id, answer.number, content, status, error):
-        return False
-    _note_use(tx, account_id, answer.conversation_id or "", content, now_seconds)
-    return True
-
-
-def _note_use(tx: sqlite3.Connection, account_id: str, conversation_id: str, said: str, now_seconds: float) -> str | None:
+def note_use(tx: sqlite3.Connection, account_id: str, conversation_id: str, said: str, now_seconds: float) -> str | None:
     """Store the time of the last use, and a title out of `said` if there is none; return a new title."""
     conversation = conversation_by_id(tx, account_id, conversation_id)
     title = title_of(said) if conversation.title is None else None

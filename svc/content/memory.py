@@ -1,8 +1,7 @@
 """Memory of a session's chats: earlier passages are added to a request, and the exchange is stored.
 
 begin() -> the conversation (404), its project's and the account's instructions, up to 5 passages -> the messages for the model
-svc/quota.py's room() -> `room_bytes` and the answer's share are reserved (413) before the model is called
-ask()   -> the last user message and an empty answer, before the model is asked (409)
+ask()   -> the last user message and an empty answer, before the model is asked (409), in `room_bytes`
 save()  -> the text of the answer so far, every other second
 end()   -> the end of the answer, with the settlement
 """
@@ -167,8 +166,10 @@ def end(
     tx: sqlite3.Connection, answer: history.Message, text: str, details: AnswerDetails, ended: End, now_seconds: float
 ) -> None:
     """Store the end of an answer, unless it was deleted."""
-    if conversations.end_answer(tx, answer.account_id, answer, text, now_seconds, status=ended.status, error=ended.stored_error):
-        answers.store(tx, answer.account_id, answer.id, details)
+    account_id = answer.account_id
+    if history.update_answer(tx, account_id, answer.number, text, ended.status, ended.stored_error):
+        conversations.note_use(tx, account_id, answer.conversation_id or "", text, now_seconds)
+        answers.store(tx, account_id, answer.id, details)
 
 
 def _is_stored(conn: sqlite3.Connection, exchange: Exchange) -> bool:

@@ -14,7 +14,7 @@ from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
-from svc.routes.completion import BODY_BYTES, events_of, make_off_loop, payer_of, respond, stream_of, whole_answer
+from svc.routes.completion import BODY_BYTES, make_off_loop, payer_of, respond, stream_of
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, CHAT_TEXT, FAILED_IN_CONVERSATION
 from svc.routes.schemas.common import MODEL_SERVER, NO_FUNDS, NO_MODEL, NO_ROOM, OWN_ADDRESS
 from svc.routes.schemas.models import MODEL, MODEL_LIST
@@ -98,38 +98,27 @@ async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Resp
     )
     if exchange is None:
         return await respond(request, caller, call, AnswerWriter(), headers={})
+    usage = bool((body.get("stream_options") or {}).get("include_usage"))
+    return await _answer_of_session(request, caller, call, exchange, continues, usage)
+
+
+async def _answer_of_session(
+    request: Request, caller: Caller, call: ChatCall, exchange: Exchange, continues: bool, usage: bool
+) -> Response:
+    """Return the answer to a session. One that `continues` is generated whether or not the client reads it."""
+    state, headers = request.state, exchange.headers
+    answer = SessionAnswer(state.db, state.clock, state.open_answers, call, exchange)
     if continues and call.streams:
-        return _continued(request, caller, call, exchange, bool((body.get("stream_options") or {}).get("include_usage")))
-    return await _answer_of_session(request, caller, call, exchange)
-
-
-async def _answer_of_session(request: Request, caller: Caller, call: ChatCall, exchange: Exchange) -> Response:
-    answer = _session_answer(request, call, exchange)
-    writer, interrupt, headers = _Waking(answer), answer.interrupt, exchange.headers
-    if call.streams:
-        events = answer.own_stream(events_of(request, call, writer, interrupt, answer))
-        return stream_of(request, caller, events, interrupt, writer, headers)
+        interrupt = Interrupt()
+        answer.start(state.drain, state.continued_answers, state.log)
+        blocks = answer.follow(interrupt, own=True, usage=usage)
+        return stream_of(request, caller, blocks, interrupt, AnswerWriter(), headers)
     try:
-        return await whole_answer(request, caller, call, writer, interrupt, answer, headers)
+        return await respond(request, caller, call, _Waking(answer), headers=headers, kept=answer)
     except ApiError:
         if not answer.was_stopped:
             raise
         return reply(answer.cut_short(), headers=headers)
-
-
-def _continued(request: Request, caller: Caller, call: ChatCall, exchange: Exchange, usage: bool) -> Response:
-    """Return the stream of an answer that is generated whether or not the client reads it."""
-    state, interrupt = request.state, Interrupt()
-    answer = _session_answer(request, call, exchange)
-    answer.start(state.drain, state.continued_answers, state.log)
-    return stream_of(
-        request, caller, answer.follow(interrupt, own=True, usage=usage), interrupt, AnswerWriter(), exchange.headers
-    )
-
-
-def _session_answer(request: Request, call: ChatCall, exchange: Exchange) -> SessionAnswer:
-    state = request.state
-    return SessionAnswer(state.db, state.clock, state.open_answers, call, exchange)
 
 
 class _Waking(AnswerWriter):

@@ -73,12 +73,26 @@ async def respond(
     writer: AnswerWriter,
     *,
     headers: dict[str, str],
+    kept: SessionAnswer | None = None,
 ) -> Response:
-    """Return the answer of `call` as `writer` writes it."""
-    interrupt = Interrupt()
+    """Return the answer of `call` as `writer` writes it. `kept` stores that of a session."""
+    interrupt = kept.interrupt if kept else Interrupt()
     if call.streams:
-        return stream_of(request, caller, events_of(request, call, writer, interrupt, call), interrupt, writer, headers)
-    return await whole_answer(request, caller, call, writer, interrupt, call, headers)
+        events = _events(request, call, writer, interrupt, kept or call)
+        return stream_of(request, caller, kept.own_stream(events) if kept else events, interrupt, writer, headers)
+    try:
+        async with kept or call:
+            with attended(request.receive, request.state.drain, caller.id, interrupt):
+                completion, written = await call.complete()
+        if call.text_bytes <= writer.long_bytes:
+            written = writer.answer(completion, written)
+        else:
+            written = await _off_loop(request, writer.answer, completion, written)
+    finally:
+        request.context.log_fields.update(call.log_fields)
+    if call.paid:
+        headers = {**headers, "x-service-cost-micros": str(call.cost_micros)}
+    return reply_written(written, headers)
 
 
 def stream_of(
@@ -101,39 +115,13 @@ def stream_of(
     )
 
 
-async def whole_answer(
-    request: Request,
-    caller: Caller,
-    call: ChatCall,
-    writer: AnswerWriter,
-    interrupt: Interrupt,
-    paid: ChatCall | SessionAnswer,
-    headers: dict[str, str],
-) -> Response:
-    """Return the JSON answer of `call`. `paid` reserves and settles its cost."""
-    try:
-        async with paid:
-            with attended(request.receive, request.state.drain, caller.id, interrupt):
-                completion, written = await call.complete()
-        if call.text_bytes <= writer.long_bytes:
-            written = writer.answer(completion, written)
-        else:
-            written = await _off_loop(request, writer.answer, completion, written)
-    finally:
-        request.context.log_fields.update(call.log_fields)
-    if call.paid:
-        headers = {**headers, "x-service-cost-micros": str(call.cost_micros)}
-    return reply_written(written, headers)
-
-
-async def events_of(
+async def _events(
     request: Request,
     call: ChatCall,
     writer: AnswerWriter,
     interrupt: Interrupt,
     paid: ChatCall | SessionAnswer,
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the answer of `call` as events. `paid` reserves and settles its cost."""
     whole = False
     try:
         async with paid:  # settled before the event that ends the stream

@@ -32,6 +32,11 @@ from svc.server.session_answer import SessionAnswer
 from svc.server.sse import Drain, Interrupt
 from svc.write_buffer import WriteBuffer
 
+_MANY_ANSWERS = (
+    "rate_limit_exceeded",
+    "This account has 4 answers in progress that continue without a client. Wait for one of them, or stop it.",
+    5,
+)
 _MANY_TEXTS = ("overloaded", "Too many texts are being read. Try again in a few seconds.", 5)
 
 
@@ -46,12 +51,6 @@ def long_answer_slots(most: int = 8) -> Slots:
     """Return the limit of long answers that one account may have open."""
     message = f"This account has {most} long answers open. Read one of them to its end first."
     return Slots(most, math.inf, ("rate_limit_exceeded", message, 1))
-
-
-def continued_answer_slots(most: int = 4) -> Slots:
-    """Return the limit of answers of one account that continue without a client."""
-    message = f"This account has {most} answers in progress that continue without a client. Wait for one of them, or stop it."
-    return Slots(most, math.inf, ("rate_limit_exceeded", message, 5))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +91,7 @@ class State(Mapping[str, Any]):
     open_runs: dict[str, OpenRun] = field(default_factory=dict)
     open_answers: dict[str, SessionAnswer] = field(default_factory=dict)  # by the ids of their conversations
     long_answers: Slots = field(default_factory=long_answer_slots)
-    continued_answers: Slots = field(default_factory=continued_answer_slots)
+    continued_answers: Slots = field(default_factory=lambda: Slots(4, math.inf, _MANY_ANSWERS))  # without a client
     open_texts: Slots = field(default_factory=lambda: Slots(4, 32, _MANY_TEXTS))
 
     def __getitem__(self, name: str) -> Any:
