@@ -34,7 +34,7 @@ from svc.commands.database import printable
 from svc.config import SETTINGS, Config, IdentityProvider, MailServer, from_environ
 from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import upstream
-from svc.inference.catalog import Catalog, Provider
+from svc.inference.catalog import BUILTIN, Catalog, Provider
 from svc.inference.catalog_file import on_offer
 from svc.inference.providers import count_sealed
 from svc.log import Log
@@ -206,19 +206,28 @@ def _clock(ahead_seconds: list[float]) -> Finding:
 
 
 def _model_servers(config: Config, outbound: Outbound) -> list[tuple[str, Awaitable[Result]]]:
-    """Return a check for each provider, and for each group of accounts that the catalog lacks. Raises StartError."""
+    """Return a check for each provider, and a note for each group with a problem. Raises StartError."""
     models, listed, default_model, groups = on_offer(config)
-    Catalog(models, listed, default_model, partial(upstream.models, outbound), 0)  # checks references between entries
+    catalog = Catalog(models, listed, default_model, partial(upstream.models, outbound), 0)  # checks references between entries
     if not models and not listed:
         raise StartError("there are no models. Set SVC_CATALOG, or SVC_BUILTIN=1")
     named: dict[Provider, list[str]] = {provider: [] for provider in listed}
     for model in models:
         if model.provider is not None:
             named.setdefault(model.provider, []).append(model.name)
-    in_use = _groups_in_use(config.data_dir).items()
+    notes = [
+        (name, f"it is not in the catalog. Its {number} accounts have what [access] allows")
+        for name, number in _groups_in_use(config.data_dir).items()
+        if groups is None or name not in groups.by_name
+    ]
+    default = catalog.configured(default_model or f"{BUILTIN}/assistant")
+    if groups and default:
+        text = f"it may not use {default.id}, so requests without a model fail"
+        every = (groups.access, *groups.by_name.values())
+        notes += [(group.name or "[access]", text) for group in every if not group.allows(default.id)]
     return [
         *((f"provider {provider.name}", _provider(outbound, provider, names)) for provider, names in named.items()),
-        *((f"group {name}", _lost_group(number)) for name, number in in_use if groups is None or name not in groups.by_name),
+        *((f"group {name}", _noted(text)) for name, text in notes),
     ]
 
 
@@ -230,8 +239,8 @@ def _groups_in_use(folder: Path) -> dict[str, int]:
     return {}
 
 
-async def _lost_group(number: int) -> Result:
-    return LOOK, f"it is not in the catalog. Its {number} accounts have what [access] allows"
+async def _noted(text: str) -> Result:
+    return LOOK, text
 
 
 async def _provider(outbound: Outbound, provider: Provider, names: list[str]) -> Result:

@@ -150,17 +150,23 @@ async def test_clock_is_printed_if_no_server_answers(config: Config) -> None:
     assert finding.grade == "ok" and "no other service" in finding.text
 
 
-async def test_group_that_the_catalog_lacks_is_named(config: Config, tmp_path: Path) -> None:
+async def test_group_that_the_catalog_lacks_or_without_the_default_model_is_named(config: Config, tmp_path: Path) -> None:
     path = tmp_path / "catalog.toml"
     config.data_dir.mkdir()
     with command_connection(config.data_dir / "service.db") as tx:
         for number, name in enumerate(("lab", "gone", "gone")):
             account_id = accounts.add_account(tx, f"{number}@example.com", None, None, 1.0).id
             tx.execute("UPDATE accounts SET group_name = ? WHERE id = ?", (name, account_id))
-    for text, lost in (("[[groups]]\nname = 'lab'\n", {"group gone": 2}), ("", {"group gone": 2, "group lab": 1})):
+    for text, expected in (
+        ("[[groups]]\nname = 'lab'\n", {"group gone": " 2 accounts"}),
+        ("", {"group gone": " 2 accounts", "group lab": " 1 accounts"}),
+        (
+            "[access]\nmodels = ['builtin/e*']\n[[groups]]\nname = 'lab'\nmodels = []\n[[groups]]\nname = 'gone'\n",
+            dict.fromkeys(("group [access]", "group lab"), "may not use builtin/assistant"),
+        ),
+    ):
         path.write_text(text)
         found = await asked(dataclasses.replace(config, catalog=path))
         told = {about: findings[0] for about, findings in found.items() if about.startswith("group ")}
-        assert {about: (one.grade, f" {lost[about]} accounts" in one.text) for about, one in told.items()} == dict.fromkeys(
-            lost, ("look", True)
-        )
+        assert told.keys() == expected.keys() and {one.grade for one in told.values()} == {"look"}
+        assert all(expected[about] in one.text for about, one in told.items())
