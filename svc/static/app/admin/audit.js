@@ -53,14 +53,9 @@ function nameOf(actor) {
 /** One row as a sentence. The address of the account links to it, as long as it exists. */
 function sentence({ action, subject, details }) {
   const { email, ...rest } = details;
-  const account = email
-    ? html`<a href=${link("admin", "users", subject)}>${email}</a>`
-    : subject?.startsWith("user_")
-      ? t.deletedAccount
-      : subject;
-  const [before, after = ""] = (Object.hasOwn(t.actions, action) ? t.actions[action] : t.other(action)).split(
-    "…",
-  );
+  const account = email ? html`<a href=${link("admin", "users", subject)}>${email}</a>` : t.deletedAccount;
+  const known = Object.hasOwn(t.actions, action);
+  const [before, after] = (known ? t.actions[action] : action).split("…");
   const said = t.details(action, rest);
-  return html`${before}${account}${after}${said && `: ${said}`}`;
+  return html`${before}${after !== undefined && html`${account}${after}`}${said && `: ${said}`}`;
 }

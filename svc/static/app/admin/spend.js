@@ -118,7 +118,7 @@ function Rows({ of }) {
   const { total } = of;
   const cells = (row) => html`
     <td class="num"><${Money} micros=${row.cost_micros} /></td>
-    <td class="num only-wide">${share(row.cost_micros, total.cost_micros)}</td>
+    <td class="num only-wide"><${Share} of=${row.cost_micros} all=${total.cost_micros} /></td>
     <td class="num">${number(row.requests)}</td>
     <td class="num only-wide">${number(row.input_tokens)}</td>
     <td class="num only-wide">${number(row.output_tokens)}</td>
@@ -147,4 +147,7 @@ function Rows({ of }) {
   `;
 }
 
-const share = (part, all) => (all ? `${Math.round((part / all) * 100)} %` : "");
+function Share({ of, all }) {
+  const percent = all ? Math.round((of / all) * 100) : 0;
+  return html`${percent} %<span class="share"><i style=${{ width: `${percent}%` }}></i></span>`;
+}

@@ -1,5 +1,6 @@
 // The texts of the administration, which only administrators load.
 import { cost } from "../format.js";
+import { limits } from "../limits.js";
 import { texts } from "../texts.js";
 
 const { count } = texts;
@@ -24,7 +25,7 @@ export const adminTexts = {
     spent: "Spent this month",
     balance: "Balance",
     lastSeen: "Last seen",
-    never: "Never",
+    never: "never",
     admin: "Administrator",
     adminHint:
       "Can manage accounts, answer support and see all spending. Cannot read conversations or files of " +
@@ -35,7 +36,7 @@ export const adminTexts = {
     clear: "Clear search and filters",
     invite: "Invite user",
     inviteAction: "Invite",
-    inviteText: "The invitation is a link to set a password. It works once, within 72 hours.",
+    inviteText: "The user gets a link to sign in. It works once, within 72 hours.",
     invited: "User invited",
     name: "Name",
     linkOnce: (email) =>
@@ -44,9 +45,12 @@ export const adminTexts = {
     linkMailed: (email) => `We sent the link to ${email}. It works once, within 72 hours.`,
     copyLink: "Copy link",
     makeLink: "Reset link",
-    linkTitle: "Create a link to set a new password?",
+    linkTitle: "Create a one-time link?",
     linkText: (email) =>
-      `Earlier links of ${email} stop working. The current password stays until the link is used.`,
+      limits.passwords
+        ? `It lets ${email} set a new password. Earlier links stop working. The current password is valid ` +
+          "until then."
+        : `It signs in ${email} for ${limits.session_hours} hours. Earlier links stop working.`,
     linkMade: "Reset link",
     back: "All users",
     account: "Account",
@@ -104,7 +108,7 @@ export const adminTexts = {
     all: "All",
     none: "No conversations",
     noneText: "Messages of users to support appear here.",
-    waiting: "Waiting for an answer",
+    waiting: "Waiting",
     answered: "Answered",
     roles: { user: "User", operator: "Support" },
     closeText: "The user can still read it and start a new one.",
@@ -169,7 +173,7 @@ export const adminTexts = {
       "user.reset_link": "Created a reset link for …",
       "user.delete_key": "Deleted an API key of …",
       "user.delete_keys": "Deleted all API keys of …",
-      "user.delete": "Deleted the account of …",
+      "user.delete": "Deleted an account",
       "support.reply": "Answered a support request of …",
       "support.close": "Closed a support request of …",
       credit: "Added funds to the wallet of …",
@@ -177,7 +181,6 @@ export const adminTexts = {
       restore: "Restored a backup",
       "secrets.rotate": "Rotated the secrets",
     },
-    other: (action) => `${action} …`,
     details,
   },
 };

@@ -1,7 +1,7 @@
 // Users: search, filters, the list and invitations. An address with an id shows one user.
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { Button, Dialog, Empty, Failed, Field, Money, Notice, Time } from "../components.js";
+import { Button, Dialog, Empty, Failed, Field, Money, Time } from "../components.js";
 import { html } from "../html.js";
 import { limits } from "../limits.js";
 import { link } from "../router.js";
@@ -110,7 +110,8 @@ function Row({ of }) {
       ${of.name && html`<br /><span class="quiet">${of.name}</span>`}
       <span class="quiet small only-narrow">
         ${of.status === "suspended" && html`<span class="danger">${t.statuses.suspended}</span> · `}
-        ${of.group && html`${of.group} · `}<${Money} as="balance" micros=${of.balance_micros} /> · ${seen}
+        ${of.group && html`${of.group} · `}
+        ${t.balance} <${Money} as="balance" micros=${of.balance_micros} /> · ${t.lastSeen} ${seen}
       </span>
     </td>
     <td class="only-wide">${group}</td>
@@ -184,7 +185,7 @@ function Invite() {
         defaultValue="auto"
         error=${errorOf("group")}
       />
-      <${Notice}>${t.inviteText}<//>
+      <p class="quiet small">${t.inviteText}</p>
       ${error.value && !["email", "name", "group"].includes(told) && html`<${Failed} error=${error.value} />`}
       <div class="actions dialog-foot">
         <${Button} onClick=${close}>${texts.common.cancel}<//>
