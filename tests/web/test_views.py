@@ -62,6 +62,18 @@ VIEWS = {
     "/#/admin/status": None,
     "/#/admin/audit": None,
 }
+# Where a dialog is, and what opens it.
+DIALOGS = [
+    ("/#/chat", ["Actions for A kept one", "Chat settings"]),
+    ("/#/settings", ["Change password"]),
+    ("/#/media", ["View the sea"]),
+    ("/#/providers", ["Actions for mine", "Edit"]),
+    ("/#/providers", ["Actions for mine", "Delete"]),
+    ("/#/providers?connect=ollama", []),
+    ("/#/artifacts/{artifact}", ["Delete"]),
+    ("/#/projects/{project}", ["Delete"]),
+    ("/#/support/{support}", ["Close conversation"]),
+]
 SIGNED_OUT = ("/password-reset#token", "/verify-email#token", "/password-reset", "/checkout", "/nowhere", "/")
 
 
@@ -140,6 +152,31 @@ async def test_chat_is_accessible(
             await page.get_by_role("button", name="Open navigation").click()
         await page.get_by_role("button", name="Actions for A kept one").click()
         await check(page, "the menu of a conversation")
+
+
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
+async def test_dialogs_are_accessible(
+    server: RunningServer, browser: Browser, somebody: tuple[Visitor, dict[str, str]], width: int, theme: str
+) -> None:
+    visitor, ids = somebody
+    async with new_context(browser, server, visitor, width=width, color_scheme=theme) as context:
+        page = await opened(context)
+        for view, opens in DIALOGS:
+            await page.goto(view.format(**ids))
+            await page.locator(".page, .chat").wait_for()
+            for name in opens:
+                button = page.get_by_role("button", name=name).or_(page.get_by_role("menuitem", name=name)).first
+                if name.startswith("Actions for A kept") and width < 800:
+                    await page.get_by_role("button", name="Open navigation").click()
+                await button.click()
+            await page.locator("dialog[open]").wait_for()
+            await check(page, f"{view} {opens}")
+            await page.keyboard.press("Escape")
+            await page.reload()
+            await page.locator(".page, .chat").wait_for()
+        await page.keyboard.press("?")
+        await page.locator("dialog[open]").wait_for()
+        await check(page, "the shortcuts")
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)

@@ -261,16 +261,18 @@ function Entries({ onChoose }) {
 }
 
 function Entry({ item, onChoose }) {
-  const renaming = useSignal(false);
+  const renaming = useSignal(false),
+    box = useRef(null);
   const here = route.value.name === "chat" && route.value.path[0] === item.id;
   const title = item.title ?? t.untitled;
   if (renaming.value) {
     const end = (event, keeps) => {
       if (!renaming.peek()) return;
       renaming.value = false;
+      if (event.type === "keydown") setTimeout(() => box.current?.querySelector("a").focus());
       if (keeps) rename(item, event.currentTarget.value);
     };
-    return html`<li class="conversation">
+    return html`<li class="conversation" ref=${box}>
       <input
         class="input"
         aria-label=${t.newTitle}
@@ -321,7 +323,7 @@ function Entry({ item, onChoose }) {
   const address = inMessage
     ? link("chat", item.id, { message: inMessage.message_id })
     : link("chat", item.id);
-  return html`<li class="conversation ${here ? "here" : ""}">
+  return html`<li class="conversation ${here ? "here" : ""}" ref=${box}>
     <a
       href=${address}
       aria-current=${here ? "page" : undefined}

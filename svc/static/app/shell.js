@@ -1,6 +1,6 @@
 // The frame of every view: navigation with the conversations (a drawer on a narrow page), and notices above.
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { expired, online, session, signOut } from "./api.js";
 import { Dialog, IconButton, Menu, toast } from "./components.js";
 import { balance } from "./format.js";
@@ -27,7 +27,7 @@ const ACCOUNT = [
 ];
 const LOW_MICROS = 1_000_000;
 const lowBalanceShown = remembered("low-balance-shown", "");
-const drawer = signal(false);
+const drawer = signal(/** @type {boolean | "search"} */ (false)); // open, and whether the search has the focus
 const keyList = signal(false);
 const signInAgain = signal(null); // the component, once it is needed
 
@@ -82,7 +82,7 @@ export default function Shell({ view, children }) {
           <${IconButton}
             icon="menu"
             label=${t.openNavigation}
-            aria-expanded=${String(drawer.value)}
+            aria-expanded=${String(Boolean(drawer.value))}
             onClick=${() => {
               drawer.value = true;
             }}
@@ -121,10 +121,11 @@ function tellLow(account) {
 
 function Sidebar({ view }) {
   const side = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!drawer.value) return undefined;
     const before = /** @type {HTMLElement | null} */ (document.activeElement);
-    side.current.querySelector("a, button").focus();
+    if (drawer.value === "search") focusSearch();
+    else side.current.querySelector("a, button").focus();
     const onEscape = (event) => {
       if (event.key === "Escape") drawer.value = false;
     };
@@ -249,8 +250,8 @@ function onKey(event) {
   const free = !command && !event.altKey && !isTyping(event);
   if ((free && key === "n") || (command && event.shiftKey && key === "o")) go(link("chat"));
   else if ((free && key === "/") || (command && !event.shiftKey && key === "k")) {
-    drawer.value = innerWidth < 800;
-    queueMicrotask(focusSearch);
+    if (innerWidth < 800) drawer.value = "search";
+    else focusSearch();
   } else if (free && event.key === "?") keyList.value = true;
   else return;
   event.preventDefault();
