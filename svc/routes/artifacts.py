@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from svc.content import artifacts, contents, projects
 from svc.content.artifacts import Artifact, ArtifactChanges, NewArtifact, content_url
@@ -23,6 +23,7 @@ from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
 from svc.server.interface import Answer, Body, Content, Refusal, Section, header, item_id, parameter
 from svc.server.state import Request, State
+from svc.server.streamed import Download
 from svc.server.web import listing, no_content, read_page, reply
 from svc.shapes import given, one_of, string
 
@@ -235,7 +236,7 @@ async def show_content(request: Request, caller: Caller) -> Response:
             first = await anext(chunks, b"")
         except contents.ContentReplaced:
             continue
-        return StreamingResponse(_chain(first, chunks), 206 if asked else 200, headers)
+        return Download(request, caller.id, _chain(first, chunks), headers, 206 if asked else 200)
 
 
 def _file_headers(artifact: Artifact, by_link: bool) -> dict[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, BinaryIO
 
 import orjson
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from svc import quota
@@ -35,6 +35,7 @@ from svc.server.gate import Caller
 from svc.server.interface import Refusal, Section
 from svc.server.sse import EventStream, Interrupt, attended
 from svc.server.state import Request, State
+from svc.server.streamed import Download
 from svc.server.web import add_log_fields
 from svc.shapes import nullable, one_of
 
@@ -87,7 +88,7 @@ async def create_image(request: Request, caller: Caller, body: dict[str, Any]) -
             held.enter_context(state.media.limits(model).images.taken(caller.id))
             file = held.enter_context(state.media.spool())
             await _write_images(state, caller, call, wanted.prompt, file, kept if as_url else None)
-        return from_file(file, {"content-type": "application/json", **_cost(call)}, held.pop_all())
+        return from_file(request, caller, file, {"content-type": "application/json", **_cost(call)}, held.pop_all())
 
 
 def _image_request(body: dict[str, Any]) -> ImageRequest:
@@ -231,7 +232,7 @@ async def _speech(
         }
         if format_field == "response_format" and body.get("stream_format") == "sse":
             return _Holding(_as_events(request, caller, call, file, headers), held.pop_all())
-        return from_file(file, {"content-type": call.content_type, **headers}, held.pop_all())
+        return from_file(request, caller, file, {"content-type": call.content_type, **headers}, held.pop_all())
 
 
 async def _speech_request(
@@ -304,10 +305,10 @@ class _Holding(Response):
             await self._answer(scope, receive, send)
 
 
-def from_file(file: BinaryIO, headers: dict[str, str], held: contextlib.ExitStack) -> Response:
+def from_file(request: Request, caller: Caller, file: BinaryIO, headers: dict[str, str], held: contextlib.ExitStack) -> Response:
     size = os.fstat(file.fileno()).st_size
     headers = {**headers, "content-length": str(size), "cache-control": "no-store"}
-    return _Holding(StreamingResponse(_chunks(file), headers=headers), held)
+    return _Holding(Download(request, caller.id, _chunks(file), headers), held)
 
 
 async def _chunks(file: BinaryIO) -> AsyncGenerator[bytes, None]:

@@ -51,7 +51,7 @@ async def show_text(request: Request, caller: Caller) -> Response:
         with storage(), attended(request.receive, state.drain, caller.id, Interrupt()):
             truncated = await _write_text(request, caller, file)
         headers = {"content-type": "text/plain; charset=utf-8", "x-text-truncated": str(truncated).lower()}
-        return from_file(file, headers, held.pop_all())
+        return from_file(request, caller, file, headers, held.pop_all())
 
 
 async def _write_text(request: Request, caller: Caller, file: BinaryIO) -> bool:

@@ -5,11 +5,11 @@ handler -> Streamed(chunks) -> a short one is one answer with its length
 """
 
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import orjson
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from svc.errors import ClientGone
@@ -85,3 +85,18 @@ class Streamed(Response):
     async def _begin(self, send: Send, body: bytes, *, more_body: bool) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         await send({"type": "http.response.body", "body": body, "more_body": more_body})
+
+
+class Download(StreamingResponse):
+    """A file for the account `owner`, of a length that is known. Its deletion or suspension closes the connection."""
+
+    def __init__(
+        self, request: Request, owner: str, chunks: AsyncGenerator[bytes, None], headers: Mapping[str, str], status: int = 200
+    ) -> None:
+        super().__init__(chunks, status, headers)
+        self._drain = request.state.drain
+        self._owner = owner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with suppress(ClientGone), attended(receive, self._drain, self._owner, Interrupt()):
+            await self.stream_response(send)

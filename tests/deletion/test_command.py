@@ -4,6 +4,7 @@ import asyncio
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.support.agent_runs import RUN, Stream, add_accounts
@@ -51,3 +52,24 @@ async def test_printed_link_has_the_port_of_the_running_server(tmp_path: Path) -
         (account,) = add_accounts(server, 1)
         answer = command(server, "user", "reset-link", account.email, SVC_BASE_URL="https://127.0.0.1:1")
         assert answer.stdout.startswith(f"{server.base_url}/password-reset#"), answer
+
+
+async def test_suspension_ends_downloads_by_key_and_by_link_within_2_seconds(tmp_path: Path) -> None:
+    content = bytes(24 << 20)
+    async with running_server(tmp_path) as server, server.client(timeout=60) as client:
+        [account] = add_accounts(server, 1)
+        made = await client.post("/artifacts", json={"name": "a", "content": "a"}, headers=account.headers)
+        path = f"/artifacts/{made.json()['id']}/content"
+        await client.put(path, content=content, headers=account.headers)
+        link = (await client.get(path.removesuffix("/content"), headers=account.headers)).json()["content_url"]
+        async with (
+            client.stream("GET", path, headers=account.headers) as by_key,
+            client.stream("GET", link.removeprefix(server.base_url)) as by_link,
+        ):
+            assert (by_key.status_code, by_link.status_code) == (200, 200)
+            assert (await asyncio.to_thread(command, server, "user", "suspend", account.email, "on")).returncode == 0
+            await asyncio.sleep(2)
+            for answer in (by_key, by_link):
+                with pytest.raises(httpx.RemoteProtocolError):
+                    await answer.aread()
+        assert (await client.get(path, headers=account.headers)).status_code == 403
