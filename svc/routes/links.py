@@ -179,6 +179,7 @@ def _verify(tx: sqlite3.Connection, token: str, undo: str, groups: Groups | None
         accounts.join_group(tx, link.account_id, groups)
         return None
     accounts.set_email(tx, before.id, link.email, now_seconds, now_seconds)
+    accounts.join_group(tx, before.id, groups)
     if before.email_verified and not links.add_link(
         tx, before.id, "undo", undo, by_mail=True, now_seconds=now_seconds, email=before.email
     ):

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from svc import groups
 from svc.auth import accounts, links
 from svc.config import Config, MailServer
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
@@ -224,6 +225,19 @@ async def test_address_changes_when_the_new_one_is_confirmed(service: Service, b
     assert [await signs_in(service, email) for email in (ADA, NEW)] == [False, True]
     answer = await service.client.post(CONFIRM, json={"token": "reset-link", "password": BETTER})
     assert refused(answer) == (400, "invalid_token", "token"), "it was sent to the old address"
+
+
+async def test_account_leaves_and_joins_groups_with_its_address(service: Service, box: MailBox) -> None:
+    headers = await verified(service)
+    service.state["models"].catalog.groups = groups.parse({"groups": [{"name": "new", "emails": ["*@new.example"]}]})
+
+    async def group() -> str | None:
+        user: dict[str, str | None] = (await service.client.get("/user/me", headers=headers)).json()
+        return user["group"]
+
+    for email, joined in ((NEW, "new"), ("ada@old.example", None)):
+        await changed(service, box, headers, email)
+        assert await group() == joined
 
 
 async def test_link_to_a_new_address_expires_after_a_day(service: Service, box: MailBox) -> None:
