@@ -104,7 +104,7 @@ def add_account(
         tx.execute(
             """
             INSERT INTO accounts (id, email, email_key, name, password_hash, created_at, admin)
-            VALUES (?, ?, ?, ?, ?, ?, ? AND NOT EXISTS (SELECT 1 FROM accounts))
+            VALUES (?, ?, ?, ?, ?, ?, ? AND NOT EXISTS (SELECT 1 FROM accounts WHERE deleting_at IS NULL))
             """,
             (account_id, email, lookalike_key(email), name, password_hash, now_seconds, local),
         )

@@ -86,8 +86,8 @@ async def check_owner(state: State, caller: Caller, password: str | None, refusa
     `invalid_credentials`, `recent_sign_in_required`, `rate_limit_exceeded`.
     """
     state.limits.take_by_account("owner", caller.id)
-    account = await caller.account(state.db)
     stored = await state.db.read(accounts.password_hash, caller.id)
+    account = await caller.account(state.db)  # after it: an account that is being deleted has no password
     if stored is None or not state.config.passwords:
         # A session from before the address was verified may be of another person.
         began_at = max(state.clock() - _RECENT_SECONDS, int(account.email_verified_at or 0))

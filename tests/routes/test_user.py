@@ -1,5 +1,6 @@
 """The caller's account, settings and API keys through HTTP."""
 
+import asyncio
 import re
 import sqlite3
 from dataclasses import replace
@@ -237,6 +238,16 @@ async def test_deletion_ends_keys_and_sessions_and_frees_the_email(service: Serv
     rows = await service.state["db"].read(lambda conn: conn.execute("SELECT count(*) FROM api_keys").fetchone()[0])
     assert rows == 0
     await service.sign_up("ada@example.com")
+
+
+async def test_account_that_is_being_deleted_answers_as_a_deleted_one(service: Service) -> None:
+    admin, body = await service.bearer(), {"password": PASSWORD}
+    for _ in range(10):
+        session = await service.sign_up()
+        path, headers = f"/admin/users/{session['user']['id']}", bearer(session["access_token"])
+        asked = [service.client.delete(path, headers=admin)]
+        asked += [service.client.request("DELETE", "/user/me", json=body, headers=headers) for _ in range(4)]
+        assert {answer.status_code for answer in await asyncio.gather(*asked)} <= {204, 401}
 
 
 async def test_deletion_can_be_tried_5_times_a_minute(service: Service) -> None:
