@@ -186,7 +186,8 @@ class SessionAnswer:
             self._fault, bug = ApiError("internal_error"), describe(error)
         self._over = True
         self.wake()
-        log("answer", level="error" if bug else "info", account=owner, error=bug, **self._call.log_fields)
+        level, call = "error" if bug else "info", self._call
+        log("answer", level=level, request_id=call.request_id, account=owner, error=bug, **call.log_fields)
 
     @property
     def was_stopped(self) -> bool:

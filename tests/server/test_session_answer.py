@@ -22,6 +22,7 @@ CHAT, HEADER = "/v1/chat/completions", "x-service-conversation"
 CONTINUE = "x-service-continue"
 GOES_ON = {CONTINUE: "true"}
 PRICES = "input_micros_per_million_tokens = 1_000_000\noutput_micros_per_million_tokens = 2_000_000\n"
+TOOLS = [{"type": "function", "function": {"name": "look_up"}}]
 MODELS = ("ok", "endless", "drip-100ms+reasoning")
 LONG = "say Hello zebra\nwait 60000\nsay never"
 
@@ -207,7 +208,7 @@ async def test_client_of_a_continued_answer_gets_it_as_a_stream(chat: Chat) -> N
     body = {"model": "builtin/script", "stream": True, "stream_options": {"include_usage": True}}
     call = 'say Look:\ntool look_up {"city": "Paris"}'
     body["messages"] = [{"role": "user", "content": call}]
-    body["tools"] = [{"type": "function", "function": {"name": "look_up"}}]
+    body["tools"] = TOOLS
     async with chat.client.stream("POST", CHAT, json=body, headers=headers) as answer:
         *chunks, last, usage, done = [chunk async for chunk in payloads(answer)]
     assert text_of(chunks) == "Look:" and done == "[DONE]" and last["choices"][0]["finish_reason"] == "tool_calls"
@@ -229,6 +230,18 @@ async def test_fault_of_a_continued_answer_is_a_status_or_the_last_event(chat: C
         error, _done = [chunk async for chunk in chunks]
     said = await chat.ended()
     assert (said["content"], said["status"], said["error"]["code"]) == ("Hello", "failed", error["error"]["code"])
+
+
+async def test_json_answer_can_be_followed(chat: Chat) -> None:
+    chat.id = (await chat.ask("say one")).headers[HEADER]
+    asked = asyncio.create_task(chat.ask("wait 500\nsay Hello\ntool look_up {}", chat.id, tools=TOOLS))
+    await chat.until_answering()
+    async with chat.followed() as chunks:
+        opening, text, calls, last, done = [chunk async for chunk in chunks]
+    assert opening["choices"][0]["delta"] == {"role": "assistant", "content": ""} and text_of([text]) == "Hello"
+    assert calls["choices"][0]["delta"]["tool_calls"][0]["function"]["name"] == "look_up"
+    assert (last["choices"][0]["finish_reason"], done) == ("tool_calls", "[DONE]")
+    assert (await asked).json()["id"] == last["id"]
 
 
 async def test_account_has_at_most_four_continued_answers(chat: Chat) -> None:
@@ -389,6 +402,7 @@ async def test_storage_fault_at_the_end_is_an_error_and_the_answer_is_stored_lat
 
 async def test_sigterm_interrupts_answers_and_tells_their_readers(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server, chatting(server) as chat:
+        whole = asyncio.create_task(chat.ask(LONG))
         async with chat.streamed(LONG, **GOES_ON):
             pass
         async with chat.followed() as other, chatting(server, chat.person) as second, second.streamed(LONG) as own:
@@ -396,9 +410,10 @@ async def test_sigterm_interrupts_answers_and_tells_their_readers(tmp_path: Path
             for chunks in (own, other):
                 last, done = [chunk async for chunk in chunks][-2:]
                 assert (last["choices"][0]["finish_reason"], last["status"], done) == ("stop", "interrupted", "[DONE]")
+        assert (await whole).json()["error"]["code"] == "shutting_down"
         assert await server.wait() == 0
         found = rows(server.data_dir / "service.db", "SELECT status, content FROM messages WHERE role = 'assistant'")
-        assert found == [("interrupted", "Hello zebra")] * 2
+        assert sorted(found) == [("interrupted", ""), *[("interrupted", "Hello zebra")] * 2]
         lines = [line for line in server.log_lines() if line["event"] == "answer"]
         assert [(line["level"], line["model"]) for line in lines] == [("info", "builtin/script")]
     assert_exact(tmp_path / "data" / "service.db")
