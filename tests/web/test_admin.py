@@ -14,6 +14,7 @@ from playwright.async_api import Browser, Page, expect
 
 from svc.admin import users
 from tests.support.browser import PASSWORD, WITH_BROWSER, Visitor, database, new_context, new_email, new_visitor, opened
+from tests.support.mail_server import mail_server
 from tests.support.people import command
 from tests.support.server import RunningServer, running_server
 
@@ -122,6 +123,21 @@ async def test_invitation_shows_its_link_once(browser: Browser, team: RunningSer
 
 
 @both_widths
+async def test_invitation_is_mailed(browser: Browser, tmp_path: Path, width: int) -> None:
+    async with mail_server(tmp_path / "mail", login=False) as box:
+        settings = {"SVC_SMTP_URL": f"smtp://127.0.0.1:{box.port}", "SSL_CERT_FILE": str(box.ca)}
+        async with running_server(tmp_path, settings) as server:
+            visitor = await asyncio.to_thread(new_visitor, server)
+            async with administration(browser, server, visitor, width=width) as page:
+                await page.get_by_role("button", name="Invite user").click()
+                await page.get_by_label("Email").fill("ada@example.com")
+                await page.get_by_role("button", name="Invite", exact=True).click()
+                await expect(page.get_by_role("dialog")).to_contain_text("We sent the link to ada@example.com.")
+                await box.wait_for(2)  # after that of the sign-up
+                assert box.messages[-1][1] == ["ada@example.com"]
+
+
+@both_widths
 async def test_user_is_changed_suspended_and_deleted(browser: Browser, team: RunningServer, admin: Visitor, width: int) -> None:
     visitor = await asyncio.to_thread(new_visitor, team)
     for name in ("one", "two", "three"):
@@ -205,7 +221,7 @@ async def test_spend_is_shown_by_month_and_kind(
         await download.save_as(tmp_path / "spend.csv")
         found = {row["key"]: row["requests"] for row in csv.DictReader((tmp_path / "spend.csv").read_text().splitlines())}
         assert found[visitor.email] == "1"
-        await page.get_by_label("Month").fill("2024-02")
+        await page.get_by_label("Month").select_option(index=35)
         await expect(page.get_by_text("No usage in this month")).to_be_visible()
 
 

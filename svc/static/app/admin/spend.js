@@ -14,11 +14,27 @@ import { adminTexts } from "./texts.js";
 
 const t = adminTexts.spend;
 const MOST_ROWS = 200; // drawn at once; the CSV file has all
-const thisMonth = () => new Date().toISOString().slice(0, 7);
-const month = signal(thisMonth());
+const MONTHS = 36;
+const FORMAT = new Intl.DateTimeFormat(document.documentElement.lang, {
+  month: "long",
+  year: "numeric",
+  timeZone: "UTC",
+});
+const month = signal(new Date().toISOString().slice(0, 7));
 const by = signal("user");
 const days = resource(() => administration.usage(month.peek(), "day"));
 const table = resource(() => administration.usage(month.peek(), by.peek()));
+
+const monthName = (iso) => FORMAT.format(new Date(iso));
+
+/** The choices of a month, newest first. Firefox and Safari have no input for months. */
+function months() {
+  const now = new Date();
+  return Array.from({ length: MONTHS }, (_, back) => {
+    const first = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, 1)).toISOString();
+    return [first.slice(0, 7), monthName(first)];
+  });
+}
 
 /** The last day of the month that is drawn: today, or the month's end. */
 function lastDay(name) {
@@ -52,13 +68,10 @@ export default function Spend() {
       <div class="filters">
         <${Field}
           label=${t.month}
-          type="month"
-          required
-          max=${thisMonth()}
-          min="2020-01"
           value=${month.value}
+          options=${months()}
           onChange=${(event) => {
-            if (event.currentTarget.validity.valid) month.value = event.currentTarget.value;
+            month.value = event.currentTarget.value;
           }}
         />
         <${Field}
@@ -104,7 +117,7 @@ function Month() {
         rows=${byDay.data.map(({ key, cost_micros }) => ({ day: key, series: "all", micros: cost_micros }))}
         days=${Number(until.slice(8))}
         until=${until}
-        label=${t.chartLabel(byDay.month)}
+        label=${t.chartLabel(monthName(byDay.month))}
         labelOf=${() => t.everybody}
       />
     </div>

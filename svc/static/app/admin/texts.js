@@ -71,7 +71,8 @@ export const adminTexts = {
     reactivated: "Reactivated",
     deleteKeys: "Delete all keys",
     deleteKeysTitle: "Delete all API keys?",
-    deleteKeysText: (n) => `${n} keys stop working immediately. This cannot be undone.`,
+    deleteKeysText: (n) =>
+      `${count(n, "key stops", "keys stop")} working immediately. This cannot be undone.`,
     delete: "Delete user",
     deleteText: "Permanently delete the account, its conversations, artifacts, keys and providers.",
     deleteTitle: (email) => `Delete ${email}?`,

@@ -16,7 +16,7 @@ import {
   Time,
   toast,
 } from "../components.js";
-import { bytes, number } from "../format.js";
+import { bytes } from "../format.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
@@ -223,7 +223,7 @@ function Keys({ of, onChange }) {
       administration.keys.remove(of.id, id),
     );
   const removeAll = () =>
-    remove({ title: t.deleteKeysTitle, text: t.deleteKeysText(number(of.keys)) }, () =>
+    remove({ title: t.deleteKeysTitle, text: t.deleteKeysText(of.keys) }, () =>
       administration.keys.removeAll(of.id),
     );
   return html`
