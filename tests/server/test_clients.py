@@ -130,6 +130,7 @@ def test_documented_examples_are_all_run() -> None:
         "agent-javascript",
         "fail2ban",
         "renewal-hook",
+        "trust-chrome",
     }
     assert set(EXAMPLES) == run
     assert len(re.findall(r"^```(?:sh|python|js|toml|yaml|ini)$", README + REFERENCE + DEPLOYMENT, re.MULTILINE)) == len(EXAMPLES)

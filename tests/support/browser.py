@@ -140,9 +140,9 @@ async def user_of(page: Page) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
+async def chromium(**env: str) -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split(), env={**os.environ, **env})
         yield browser
         await browser.close()
 

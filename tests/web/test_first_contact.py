@@ -1,13 +1,17 @@
 """The first contact: models for trying out, suggestions that fit the model, and the way to a model server."""
 
 import asyncio
+import os
+import subprocess
+from pathlib import Path
 
 import httpx
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Error, expect
 
-from tests.support.browser import WITH_BROWSER, Visitor, findings, new_context, new_visitor, opened, signed_in
+from tests.support.browser import WITH_BROWSER, Visitor, chromium, findings, new_context, new_visitor, opened, signed_in
 from tests.support.model_server import ModelServer
+from tests.support.pages import EXAMPLES
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
@@ -70,3 +74,16 @@ async def test_card_leads_to_connecting_a_model_server(server: RunningServer, br
             await page.goto("/#/chat")
         await card.get_by_role("link", name="Your own provider").click()
         await expect(page.get_by_role("dialog", name="Add provider")).to_be_visible()
+
+
+@pytest.mark.needs("certutil")
+async def test_chromium_trusts_the_certificate_after_the_documented_command(server: RunningServer, tmp_path: Path) -> None:
+    async with chromium(HOME=str(tmp_path)) as browser:
+        with pytest.raises(Error, match="ERR_CERT_AUTHORITY_INVALID"):
+            await (await browser.new_page()).goto(server.base_url)
+    env = {**os.environ, "HOME": str(tmp_path)}
+    subprocess.run(["bash", "-euc", EXAMPLES["trust-chrome"]], cwd=server.data_dir.parent, env=env, check=True)
+    async with chromium(HOME=str(tmp_path)) as browser:
+        page = await browser.new_page()
+        await page.goto(server.base_url)
+        await expect(page.get_by_role("heading", name="Create your account")).to_be_visible()
