@@ -1,7 +1,7 @@
 // The composer: text and attachments, kept as a draft, and a button to send or stop. Files are added by the
 // file dialog, or by drop or paste anywhere in the window.
 import { useSignal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { IconButton, toast } from "./components.js";
 import { hasParts } from "./content.js";
 import { Estimate } from "./estimate.js";
@@ -28,7 +28,8 @@ export const sendDraft = () => field()?.form.requestSubmit();
  * `onSend({text, pictures})`, `onStop()`, `onEditLast()`.
  */
 export function Composer({ id, busy, priced, onSend, onStop, onEditLast }) {
-  const text = useSignal(hasParts(draftOf(id)) ? "" : draftOf(id)),
+  const first = useMemo(() => draftOf(id), []);
+  const text = useSignal(hasParts(first) ? "" : first),
     attached = useSignal([]), // items of attachments.js
     dragging = useSignal(false);
   const area = useRef(null),

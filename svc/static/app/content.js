@@ -1,10 +1,7 @@
 // The format of a message's content: the text, then attached files as fenced text, then images as Markdown.
 const IMAGE = /!\[([^\]]*)\]\(\/artifacts\/(art_\w+)\/content\)/g;
 const LINKED = /\[([^\]\n]+)\]\(\/artifacts\/(art_\w+)\/content\)/.source;
-const FILE = new RegExp(
-  `(?:^|\\n\\n)File: (?:${LINKED}|([^\\n]+))\\n(\`{3,})\\w*\\n([\\s\\S]*?)\\n\\4(?=\\n|$)`,
-  "g",
-);
+const HEAD = `(?:^|\\n\\n)File: (?:${LINKED}|([^\\n]+))\\n(\`{3,})\\w*\\n`;
 
 /** Whether a content may hold more than text. */
 export const hasParts = (content) => /^File: /m.test(content) || content.includes("](/artifacts/");
@@ -15,15 +12,40 @@ export const hasParts = (content) => /^File: /m.test(content) || content.include
  */
 export function split(content) {
   if (!hasParts(content)) return { text: content, files: [], images: [], rest: "" };
-  const files = [...content.matchAll(FILE)].map(([, linked, id, name, , text]) => ({
-    name: linked ?? name,
-    id: id ?? null,
-    text,
-  }));
-  const unfiled = content.replace(FILE, "");
+  const { files, unfiled } = filesIn(content);
   const images = [...unfiled.matchAll(IMAGE)].map(([, name, id]) => ({ name, id }));
   const text = unfiled.replace(IMAGE, "").trim();
   return { text, files, images, rest: contentOf("", files, images) };
+}
+
+/** Find the files, in time linear in the content: a fence that is not closed once is not searched again. */
+function filesIn(content) {
+  const head = new RegExp(HEAD, "g"),
+    unclosed = new Set(),
+    files = [];
+  let unfiled = "",
+    last = 0;
+  for (let found = head.exec(content); found; found = head.exec(content)) {
+    const [whole, linked, id = null, name, fence] = found,
+      from = found.index + whole.length;
+    const end = unclosed.has(fence) ? -1 : closingOf(content, fence, from);
+    if (end < 0) {
+      unclosed.add(fence);
+      continue;
+    }
+    files.push({ name: linked ?? name, id, text: content.slice(from, end) });
+    unfiled += content.slice(last, found.index);
+    head.lastIndex = last = end + 1 + fence.length;
+  }
+  return { files, unfiled: unfiled + content.slice(last) };
+}
+
+/** Return the index of the line end before the line that is `fence`, or -1. */
+function closingOf(content, fence, from) {
+  const line = `\n${fence}`;
+  for (let at = content.indexOf(line, from); at >= 0; at = content.indexOf(line, at + 1))
+    if ("\n".startsWith(content.charAt(at + line.length))) return at;
+  return -1;
 }
 
 /** The content of a message. A file with an `id` is an artifact; its `text` is what the model receives. */

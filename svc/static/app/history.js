@@ -1,12 +1,15 @@
 // Messages of a conversation: new ones, changed ones, and the earlier ones that are sent to the model.
+import { split } from "./content.js";
 import { pictureParts } from "./pictures.js";
 
-export const SENT_CHARACTERS = 400_000; // of earlier messages; older ones are not sent to the model
+const SENT_CHARACTERS = 400_000; // of earlier messages; older ones are not sent to the model
 
 /** Whether a message is sent to the model. */
 export const isSent = ({ role, content, unkept }) => role !== "system" && !unkept && content.trim() !== "";
 
-export const size = (messages) => messages.reduce((sum, { content }) => sum + content.length, 0);
+/** Whether no further message would be sent. */
+export const isFull = (messages) =>
+  messages.reduce((sum, { content }) => sum + content.length, 0) >= SENT_CHARACTERS;
 
 /** Return the latest messages that fit. */
 export function latest(messages) {
@@ -19,6 +22,12 @@ export function latest(messages) {
 /** Return messages in the format of the chat interface, with their images. */
 export const inChatFormat = (messages) =>
   Promise.all(messages.map(async ({ role, content }) => ({ role, content: await pictureParts(content) })));
+
+/** The title of a conversation that begins with this content, or null. */
+export function titleOf(content) {
+  const { text, files } = split(content);
+  return (text || files[0]?.name || "").replace(/\s+/g, " ").trim().slice(0, 80) || null;
+}
 
 /** A question that the service has not stored yet. */
 export function newQuestion(content, pictures) {

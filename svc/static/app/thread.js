@@ -2,10 +2,10 @@
 // view is shown, and an answer continues without the page.
 import { batch, effect, signal } from "@preact/signals";
 import { api, wasAborted } from "./api.js";
-import { split } from "./content.js";
+import { hasParts } from "./content.js";
 import { changed, listAgain, unused, used } from "./conversations.js";
 import { draftOf, keepDraft, putDraft } from "./drafts.js";
-import { SENT_CHARACTERS, inChatFormat, isSent, latest, newQuestion, sameOr, size } from "./history.js";
+import { inChatFormat, isFull, isSent, latest, newQuestion, sameOr, titleOf } from "./history.js";
 import { answerOf, newLive, sleep, writerOf } from "./live.js";
 import { wallet } from "./state.js";
 
@@ -123,13 +123,10 @@ class Thread {
 
   /** Load pages until a message is found. Returns whether it was found. */
   async loadBackTo(messageId) {
+    const isFound = () => (this.messages.peek() ?? []).some(({ id }) => id === messageId);
     await this.load();
-    while (!this.#knows(messageId) && this.older.peek()) await this.loadOlder(100);
-    return this.#knows(messageId);
-  }
-
-  #knows(id) {
-    return (this.messages.peek() ?? []).some((message) => message.id === id);
+    while (!isFound() && this.older.peek()) await this.loadOlder(100);
+    return isFound();
   }
 
   /**
@@ -218,11 +215,10 @@ class Thread {
   }
 
   async #create(projectId, text) {
-    const said = split(text);
-    const title = (said.text || said.files[0]?.name || "").replace(/\s+/g, " ").trim().slice(0, 80) || null;
+    const title = titleOf(text);
     const made = await api.conversations.create({
       ...(projectId && { project_id: projectId }),
-      ...(said.files.length && { title }), // else the service takes the question
+      ...(hasParts(text) && { title }), // else the service takes the question
     });
     this.id = made.id;
     threads.set(made.id, this);
@@ -232,7 +228,7 @@ class Thread {
   /** Return the latest earlier messages that fit the model's limit. `live.omitted` counts the others. */
   async #history(live) {
     const before = () => this.messages.peek().filter((one) => isSent(one) && one !== live.question);
-    while (this.older.peek() && size(before()) < SENT_CHARACTERS) {
+    while (this.older.peek() && !isFull(before())) {
       await this.loadOlder(100);
       live.abort.signal.throwIfAborted();
     }
