@@ -27,7 +27,8 @@ const ACCOUNT = [
 ];
 const LOW_MICROS = 1_000_000;
 const lowBalanceShown = remembered("low-balance-shown", "");
-const drawer = signal(/** @type {boolean | "search"} */ (false)); // open, and whether the search has the focus
+// Whether it is open, and whether the search has the focus
+const drawer = signal(/** @type {boolean | "search"} */ (false));
 const keyList = signal(false);
 const signInAgain = signal(null); // the component, once it is needed
 

@@ -13,6 +13,7 @@ const PAGE = 30;
 const OLDER_PAGE = 50;
 const REFUSED_WITHIN_MS = 500; // the service usually refuses a request before that
 const LONGEST_WAIT_MS = 8_000;
+const TELL_AFTER_MS = 300; // other tabs need not follow a shorter answer
 const threads = new Map();
 const otherTabs = new BroadcastChannel("svc.chat");
 otherTabs.onmessage = ({ data: id }) => {
@@ -176,7 +177,7 @@ class Thread {
       } else if (draftOf(this.id) === question.content) putDraft(this.id, "");
       this.address.value = this.id;
       used({ ...this.conversation.peek(), answering: true });
-      otherTabs.postMessage(this.id);
+      setTimeout(() => this.live.peek() && otherTabs.postMessage(this.id), TELL_AFTER_MS);
     };
     accept.soon = () => {
       timer = setTimeout(accept, REFUSED_WITHIN_MS);
