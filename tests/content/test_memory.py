@@ -14,6 +14,7 @@ import pytest
 
 from svc.billing import wallet
 from svc.config import Config
+from svc.content.memory import End
 from tests.conftest import PASSWORD, Service, bearer
 from tests.support.model_server import ModelServer
 from tests.support.money import rows
@@ -273,6 +274,14 @@ async def test_output_before_a_disconnect_or_shutdown_is_stored(tmp_path: Path, 
             server.data_dir / "service.db", "SELECT status FROM messages WHERE conversation_id = ? ORDER BY number", stopped
         )
         assert found == [("complete",), ("interrupted",)]
+
+
+@pytest.mark.parametrize("text", ["\1" * 5_000, "\ud83d" * 5_000, "", None, 7])
+def test_stored_error_is_bounded_and_can_be_stored(text: Any) -> None:
+    stored = End("failed", dict.fromkeys(("message", "type", "code", "param", "further"), text)).stored_error
+    assert stored is not None and set(stored) == {"message", "type", "code", "param"}
+    assert len(orjson.dumps(stored).decode()) <= 10_000
+    assert End("stopped").stored_error is None
 
 
 # --- memory
