@@ -243,11 +243,11 @@ class Catalog:
             return model
         provider_name, _, name = model_id.partition("/")
         listed = self._listed.get(provider_name)
-        if listed is None or not name:
+        if listed is None or not is_model_name(name):
             return None
         if model_id not in listed.models:
             await self._fresh(listed, _FAILED_LIST_SECONDS)
-        if model_id not in listed.models and listed.provider.configured and not listed.answered and is_model_name(name):
+        if model_id not in listed.models and listed.provider.configured and not listed.answered:
             return _listed_model(listed.provider, name)
         return listed.models.get(model_id)
 

@@ -90,7 +90,7 @@ class Models:
         """
         name, _, own_name = model_id.partition("/")
         operators = self.catalog.has_provider(name)
-        if group is not None and operators and not group.allows(model_id):
+        if group is not None and operators and is_model_name(own_name) and not group.allows(model_id):
             return None  # before its provider is asked for a list
         model = await self.catalog.find(model_id)
         if model is not None or not own_name or operators:

@@ -1,6 +1,7 @@
 """A model outside an account's group does not exist for it: on every route of the interface document that names a model."""
 
 import dataclasses
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -21,7 +22,7 @@ models = ["inside/*", "builtin/echo", "builtin/script"]
 chats_per_minute = 10_000
 [[groups]]
 name = "artists"
-models = ["builtin/script", "builtin/[pv]*"]
+models = ["builtin/script", "builtin/[pv]*", "*gpt*mini*"]
 allowance_micros = 1_000_000
 [[providers]]
 name = "outside"
@@ -38,6 +39,7 @@ name = "inside"
 base_url = "{url}"
 [[providers.models]]
 id = "ok"
+aliases = ["inside"]
 [[providers.models]]
 id = "status-503"
 fallback = "secret"
@@ -145,7 +147,7 @@ async def test_model_outside_the_group_is_unknown_on_every_route(service: Servic
 async def test_only_models_of_the_group_are_listed(service: Service) -> None:
     _, headers = await member(service, "narrow")
     listed = (await service.client.get("/v1/models", headers=headers)).json()["data"]
-    assert {model["id"] for model in listed} == {"inside/ok", "inside/status-503", "builtin/echo", "builtin/script"}
+    assert {model["id"] for model in listed} == {"inside/ok", "inside", "inside/status-503", "builtin/echo", "builtin/script"}
 
 
 async def test_models_inside_the_group_answer(service: Service) -> None:
@@ -154,6 +156,21 @@ async def test_models_inside_the_group_answer(service: Service) -> None:
             assert (await send(service, where, "inside/ok", headers)).status_code == 200, where
         assert (await send(service, "PATCH /user/settings", "inside/ok", headers)).status_code == 200
         assert (await send(service, "POST /v1/chat/completions", None, headers)).status_code == 200, "the account's default"
+
+
+async def test_alias_that_is_the_name_of_its_provider_is_inside_with_its_model(service: Service) -> None:
+    for headers in await member(service, "narrow"):
+        assert (await send(service, "POST /v1/chat/completions", "inside", headers)).status_code == 200
+
+
+async def test_long_name_of_a_model_holds_up_nobody(service: Service) -> None:
+    _, headers = await member(service, "artists")
+    began = time.thread_time()
+    await send(service, "POST /v1/chat/completions", f"nobody/{'gptmin' * 2_000_000}", headers)
+    other = time.thread_time() - began
+    began = time.thread_time()
+    refused = await send(service, "POST /v1/chat/completions", f"outside/{'gptmin' * 2_000_000}", headers)
+    assert refused.status_code == 404 and time.thread_time() - began < other + 0.05
 
 
 async def test_fallback_outside_the_group_is_not_asked(service: Service, models: ModelServer) -> None:
