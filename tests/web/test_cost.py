@@ -50,8 +50,9 @@ async def test_estimate_includes_the_earlier_messages(server: RunningServer, bro
     async with new_context(browser, server, visitor) as context:
         page = await opened(context)
         estimates = []
-        for address in ("/#/chat", f"/#/chat/{kept}"):
+        for address, shown in (("/#/chat", ".greeting"), (f"/#/chat/{kept}", ".said-assistant")):
             await page.goto(address)
+            await page.locator(shown).first.wait_for()
             await page.get_by_label("Message", exact=True).fill("What is 2 + 2?")
             estimates.append(await dollars(estimate_of(page)))
         assert estimates[1][0] > estimates[0][0] and estimates[1][1] > estimates[0][1]

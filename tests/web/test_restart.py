@@ -22,18 +22,19 @@ def free_port() -> str:
 @pytest.mark.parametrize("end", ["terminated", pytest.param("killed", marks=pytest.mark.soak)])
 async def test_restart_in_mid_stream_is_shown_and_the_chat_continues(tmp_path: Path, browser: Browser, end: str) -> None:
     env = {"SVC_PORT": free_port()}
-    told = ["ERR_", "503", "502"]
+    told = ["ERR_", "503", "502", "404"]
     async with running_server(tmp_path, env) as server, signed_in(browser, server, model="script", allow=told) as page:
         await say(page, "say the first half\nwait 60000\nsay never")
         await expect(page.locator(".live")).to_contain_text("the first half")
         if end == "killed":
             server.kill()
+            await expect(page.locator(".live")).to_contain_text("Reconnecting…")
         else:
             await server.stop()
-        alert = page.get_by_role("alert")
-        await expect(alert).to_be_visible()
         await expect(page.locator(".said-assistant .md")).to_have_text("the first half")
         async with running_server(tmp_path, env):
+            await expect(page.locator(".ending")).to_contain_text("This answer was interrupted")
+            await expect(page.locator(".live")).to_have_count(0)
             await say(page, "say all is well")
             await expect(page.locator(".said-assistant:not(.live) .md").last).to_have_text("all is well")
             await page.reload()

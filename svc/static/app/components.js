@@ -2,7 +2,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import { online } from "./api.js";
-import { ago, balance, cost, dateTime } from "./format.js";
+import { ago, balance, cost, date, dateTime } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 import { wallet } from "./state.js";
@@ -175,9 +175,16 @@ export function Failed({ error, retry, manual, actions, children }) {
 export const comeBack = () => sessionStorage.setItem("svc.checkout-return", location.hash);
 
 function fundsText() {
-  const { available_micros: available, payments } = wallet.data.value ?? {};
-  const text = available === undefined ? t.noFunds : t.noFundsOf(balance(available));
-  return payments === "none" ? `${text} ${texts.wallet.noPayments}` : text;
+  const account = wallet.data.value;
+  if (!account) return t.noFunds;
+  const { available_micros: available, payments, allowance_renews_at: renewsAt } = account;
+  return [
+    t.noFundsOf(balance(available)),
+    renewsAt && t.renews(date(renewsAt)),
+    payments === "none" && texts.wallet.noPayments,
+  ]
+    .filter(Boolean)
+    .join(" ");
 }
 
 /** The remaining seconds of `seconds` since `key` changed, counting down. */

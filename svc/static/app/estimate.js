@@ -56,14 +56,15 @@ export function Estimate({ id, modelId, messages, conversation, projectId, draft
   const history = useMemo(() => historyOf(messages ?? []), [messages]);
   const name = modelId ?? settings.data.value?.chat_model;
   const model = models.data.value?.find((one) => one.id === name);
-  const { available_micros: available } = wallet.data.value ?? {};
+  const { available_micros: own, allowance_due_micros: due } = wallet.data.value ?? {};
+  const available = own + due; // the next request books the due allowance
   if (!draft && !pictures) return null;
   const inContext = model?.context_length && history.tokens + sizeOf(draft) / BYTES_PER_TOKEN;
   if (inContext > model?.context_length)
     return html`<p id=${id} class="estimate warn">${t.tooLong(model.context_length)}</p>`;
   const { input_micros_per_million_tokens: input, output_micros_per_million_tokens: output } =
     model?.pricing ?? {};
-  if (model?.byok || !(input || output) || available === undefined) return null;
+  if (model?.byok || !(input || output) || Number.isNaN(available)) return null;
   const project = projects.data.value?.find((one) => one.id === (conversation?.project_id ?? projectId));
   const limit = conversation?.max_output_tokens ?? limits.output_tokens;
   const instructions = sizeOf(project?.instructions) + sizeOf(settings.data.value?.instructions);

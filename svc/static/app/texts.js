@@ -49,6 +49,7 @@ export const texts = {
     toWallet: "Go to wallet",
     addFunds: "Add funds",
     noFunds: "Your balance is too low for this.",
+    renews: (day) => `Your allowance renews on ${day}.`,
     noFundsOf: (amount) => `Your balance of ${amount} is too low for this.`,
     free: "Free",
     unreachable: "The service is not responding. It may be restarting. Your data is safe.",
