@@ -1,9 +1,10 @@
 // A support conversation, as its user or an administrator sees it. New messages appear automatically.
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { Button, confirm, Failed, Field, Loading, Time, toast } from "./components.js";
 import { html } from "./html.js";
 import { limits } from "./limits.js";
+import { usePolling } from "./polling.js";
 import { texts } from "./texts.js";
 
 const t = texts.support;
@@ -24,19 +25,7 @@ export function SupportConversation({ id, source, back, draft, writer, roles, cl
       error.value = problem;
     }
   };
-  useEffect(() => {
-    load();
-    // A hidden page does not poll; it polls when it is shown again.
-    const look = () => {
-      if (!document.hidden && whole.peek()?.status !== "closed") load();
-    };
-    const timer = setInterval(look, LOOK_AGAIN_MS);
-    document.addEventListener("visibilitychange", look);
-    return () => {
-      clearInterval(timer);
-      document.removeEventListener("visibilitychange", look);
-    };
-  }, []);
+  usePolling(load, LOOK_AGAIN_MS, () => whole.peek()?.status !== "closed");
   if (whole.value === undefined)
     return error.value ? html`<${Failed} error=${error.value} retry=${load} />` : html`<${Loading} />`;
   const { subject, status, messages } = whole.value;

@@ -1,8 +1,8 @@
 // Support: the conversations of all users, and the answers to them.
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { Empty, Field, List, Time } from "../components.js";
 import { html } from "../html.js";
+import { usePolling } from "../polling.js";
 import { link } from "../router.js";
 import { pagedList, remembered } from "../state.js";
 import { SupportConversation } from "../support-conversation.js";
@@ -11,9 +11,13 @@ import { administration } from "./api.js";
 import { adminTexts } from "./texts.js";
 
 const t = adminTexts.support;
+const PAGE = 50;
+const LOOK_AGAIN_MS = 15_000;
 const drafts = remembered("admin-support-drafts", {}); // by conversation
 const status = signal("active");
-const inbox = pagedList((after) => administration.support.list({ limit: 50, after, status: status.peek() }));
+const inbox = pagedList((after) =>
+  administration.support.list({ limit: PAGE, after, status: status.peek() }),
+);
 
 export default function Inbox({ path: [id] }) {
   if (!id) return html`<${Everything} />`;
@@ -40,9 +44,8 @@ export default function Inbox({ path: [id] }) {
 }
 
 function Everything() {
-  useEffect(() => {
-    inbox.reload();
-  }, [status.value]);
+  // Later pages are not loaded again.
+  usePolling(inbox.reload, LOOK_AGAIN_MS, () => (inbox.items.peek()?.length ?? 0) <= PAGE);
   return html`
     <div class="filters part-intro">
       <${Field}
@@ -51,6 +54,7 @@ function Everything() {
         options=${[...Object.entries(texts.support.statuses), ["", t.all]]}
         onChange=${(event) => {
           status.value = event.currentTarget.value;
+          inbox.reload();
         }}
       />
     </div>

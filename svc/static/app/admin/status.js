@@ -1,8 +1,8 @@
 // Status: what to check, work in progress, model servers, money, backup, certificate. Refreshed while shown.
-import { useEffect } from "preact/hooks";
 import { Button, Failed, Loading, Money, Notice, Time } from "../components.js";
 import { bytes, date, number } from "../format.js";
 import { html } from "../html.js";
+import { usePolling } from "../polling.js";
 import { resource } from "../state.js";
 import { administration } from "./api.js";
 import { Table } from "./table.js";
@@ -14,13 +14,7 @@ const LOOKS = { wrong: "error", look: "stopped", ok: "final" };
 const status = resource(administration.status);
 
 export default function Status() {
-  useEffect(() => {
-    status.reload();
-    const timer = setInterval(() => {
-      if (!document.hidden) status.reload();
-    }, LOOK_AGAIN_MS);
-    return () => clearInterval(timer);
-  }, []);
+  usePolling(status.reload, LOOK_AGAIN_MS);
   const found = status.data.value,
     error = status.error.value;
   return html`
