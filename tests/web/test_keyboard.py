@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.browser import PASSWORD, WITH_BROWSER, new_context, new_email, new_visitor, opened
+from tests.support.browser import PASSWORD, WITH_BROWSER, database, new_context, new_email, new_visitor, opened
 from tests.support.browser_chat import answered, keep_conversation
 from tests.support.server import RunningServer
 
@@ -146,6 +146,36 @@ async def test_model_and_menus_are_chosen_by_keyboard(server: RunningServer, bro
         await expect(page.get_by_role("dialog", name="Change password")).to_be_visible()
         await press(page, "Escape")
         assert await page.evaluate(FOCUSED) == "Change password"
+
+
+@WIDTHS
+async def test_user_is_found_suspended_and_deleted_by_keyboard(server: RunningServer, browser: Browser, width: int) -> None:
+    visitor, other = await asyncio.to_thread(new_visitor, server), await asyncio.to_thread(new_visitor, server)
+    with database(server) as tx:
+        tx.execute("UPDATE accounts SET admin = 1 WHERE id = ?", (visitor.id,))
+    async with new_context(browser, server, visitor, width=width) as context:
+        page = await opened(context)
+        await page.locator("a[href='#/admin']").wait_for(state="attached")
+        await tab_into_navigation(page, "Administration")
+        await press(page, "Enter")
+        await page.get_by_role("table").wait_for()
+        await tab_to(page, "Search")
+        await page.keyboard.type(other.email)
+        await expect(page.locator("tbody tr")).to_have_count(1)
+        await tab_to(page, other.email)
+        await press(page, "Enter")
+        await page.get_by_role("button", name="Suspend").wait_for()
+        await tab_to(page, "Suspend")
+        await press(page, "Enter")
+        await tab_to(page, "Suspend")
+        await press(page, "Enter")
+        await expect(page.get_by_text("This account is suspended")).to_be_visible()
+        await tab_to(page, "Delete user")
+        await press(page, "Enter")
+        await expect(page.get_by_label("to confirm")).to_be_focused()
+        await page.keyboard.type(other.email)
+        await press(page, "Enter")
+        await expect(page.get_by_text(f"Deleted {other.email}")).to_be_visible()
 
 
 @pytest.mark.parametrize(("width", "height"), [(720, 450), (683, 384), (195, 422)])

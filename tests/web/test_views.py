@@ -54,8 +54,8 @@ VIEWS = {
     "/#/settings": "Delete account",
     "/#/support": None,
     "/#/support/{support}": None,
-    "/#/admin": "Invite user",
-    "/#/admin/users/{user}": "Suspend",
+    "/#/admin": None,
+    "/#/admin/users/{user}": None,
     "/#/admin/spend": None,
     "/#/admin/support": None,
     "/#/admin/support/{support}": None,
@@ -73,6 +73,9 @@ DIALOGS = [
     ("/#/artifacts/{artifact}", ["Delete"]),
     ("/#/projects/{project}", ["Delete"]),
     ("/#/support/{support}", ["Close conversation"]),
+    ("/#/admin", ["Invite user"]),
+    ("/#/admin/users/{user}", ["Suspend"]),
+    ("/#/admin/users/{user}", ["Delete user"]),
 ]
 SIGNED_OUT = ("/password-reset#token", "/verify-email#token", "/password-reset", "/checkout", "/nowhere", "/")
 
