@@ -80,11 +80,8 @@ class FirstView:
         for path in self._sources.keys() - shared.keys():
             for _, names, specifier in _IMPORT.findall(self._sources[path]):
                 shared.get(_path_of(specifier, path), set()).update(re.findall(r"(\w+)(?: as \w+)?", names))
-        return [
-            f"export const {{{', '.join(sorted(names))}}} = module{number};\n"
-            for number, names in enumerate(shared.values())
-            if names
-        ]
+        named = enumerate(", ".join(sorted(names)) for names in shared.values())
+        return [f"export const {{{names}}} = module{number};\n" for number, names in named if names]
 
 
 def _path_of(specifier: str, importer: str) -> str:

@@ -39,6 +39,7 @@ from svc.server.interface import Answer, Content, Refusal, Section, header, path
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, OF_PAGES
 from svc.server.state import Request
+from svc.server.web import Endpoint
 from svc.shapes import Schema, Shape, string
 
 # The bodies that the application's forms fill in.
@@ -177,30 +178,20 @@ def policy(html: bytes) -> str:
     )
 
 
-@describes("getDocsPage", "Show the API reference", answers=_PAGE_ANSWERS)
-async def show_docs(request: Request) -> Response:
-    return _page_answer(request, "docs.html")
+def _page_of(operation: str, summary: str, name: str, about: str = "") -> Endpoint:
+    @describes(operation, summary, about, answers=_PAGE_ANSWERS)
+    async def show(request: Request) -> Response:
+        file, rules = _page(name, passwords=request.state.config.passwords)
+        headers = {"content-security-policy": rules, "referrer-policy": "no-referrer", "cache-control": "no-cache"}
+        return _answer(request, file, "text/html; charset=utf-8", headers)
+
+    return show
 
 
-@describes("getPasswordResetPage", "Show the page to set a new password", _IN_FRAGMENT, answers=_PAGE_ANSWERS)
-async def show_password_reset(request: Request) -> Response:
-    return _page_answer(request, "password-reset.html")
-
-
-@describes("getVerifyEmailPage", "Show the page to verify an email address", _IN_FRAGMENT, answers=_PAGE_ANSWERS)
-async def show_verify_email(request: Request) -> Response:
-    return _page_answer(request, "verify-email.html")
-
-
-@describes("getStartPage", "Show the web application", answers=_PAGE_ANSWERS)
-async def show_start(request: Request) -> Response:
-    return _page_answer(request, "index.html")
-
-
-def _page_answer(request: Request, name: str) -> Response:
-    file, rules = _page(name, passwords=request.state.config.passwords)
-    headers = {"content-security-policy": rules, "referrer-policy": "no-referrer", "cache-control": "no-cache"}
-    return _answer(request, file, "text/html; charset=utf-8", headers)
+show_start = _page_of("getStartPage", "Show the web application", "index.html")
+show_docs = _page_of("getDocsPage", "Show the API reference", "docs.html")
+show_password_reset = _page_of("getPasswordResetPage", "Show the page to set a new password", "password-reset.html", _IN_FRAGMENT)
+show_verify_email = _page_of("getVerifyEmailPage", "Show the page to verify an email address", "verify-email.html", _IN_FRAGMENT)
 
 
 @describes(

@@ -130,6 +130,10 @@ def test_documented_examples_are_all_run() -> None:
         "agent-javascript",
         "fail2ban",
         "renewal-hook",
+        "team-catalog",
+        "team-commands",
+        "team-month",
+        "team-settings",
         "trust-chrome",
     }
     assert set(EXAMPLES) == run
