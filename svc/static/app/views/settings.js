@@ -93,7 +93,6 @@ function Profile({ user }) {
   };
   return html`<form class="card stack" onSubmit=${save}>
     <dl class="account-facts">
-      <div><dt>${texts.signIn.email}</dt><dd>${user.email}</dd></div>
       <div><dt>${texts.wallet.tier}</dt><dd>${texts.wallet.tiers[user.tier]}</dd></div>
       <div><dt>${t.since}</dt><dd><${Time} at=${user.created_at} /></dd></div>
     </dl>
