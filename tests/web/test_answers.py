@@ -113,6 +113,14 @@ async def test_stopped_answer_says_so_and_can_be_continued(server: RunningServer
         await expect(page.locator(".ending button")).to_have_count(0)
 
 
+async def test_answer_at_its_length_limit_can_be_continued(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="script", allow=["400"]) as page:
+        await say(page, "say one\nlength")
+        await expect(answer(page).locator(".ending")).to_contain_text("length limit")
+        await answer(page).get_by_role("button", name="Continue").click()
+        await expect(page.locator(".said-user .said").last).to_have_text("Continue where you stopped.")
+
+
 async def test_stop_before_the_first_token_leaves_a_usable_question(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="script") as page:
         await say(page, "wait 30000\nsay never")

@@ -102,6 +102,7 @@ async function textOfPdf(file, signal) {
   } catch (error) {
     api.artifacts.remove(id).catch(() => {});
     if (error.status === 415) throw new Error(t.noPdf);
+    if (error.code === "PAYLOAD_TOO_LARGE") throw new Error(t.fileTooLarge(file.name));
     if (error.status === 422) throw new Error(t.pdfWithoutText(file.name));
     throw error;
   }

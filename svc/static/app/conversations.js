@@ -14,6 +14,7 @@ import { texts } from "./texts.js";
 const t = texts.conversations;
 const SEARCH_AFTER_MS = 180;
 const ANSWERING_AGAIN_MS = 4_000;
+const MOST_ANSWERING = 8; // conversations that are asked for
 const DAY_MS = 24 * 3600 * 1000;
 
 export const search = signal("");
@@ -38,6 +39,8 @@ export function used(conversation) {
   const above = conversation.pinned ? 0 : rest.filter(({ pinned }) => pinned).length;
   list.items.value = rest.toSpliced(above, 0, conversation);
 }
+
+const ended = (conversation) => !conversation.answering && list.put(conversation);
 
 /** Remove a conversation that was not used. */
 export const unused = (id) => list.drop(id);
@@ -232,9 +235,12 @@ function Entries({ onChoose }) {
     box = useRef(null);
   useEffect(() => {
     // The end of an answer that no tab of this browser reads
-    if (!items?.some(({ answering }) => answering)) return undefined;
-    const timer = setTimeout(() => !document.hidden && list.reload(), ANSWERING_AGAIN_MS);
-    return () => clearTimeout(timer);
+    const busy = (items ?? []).filter(({ answering }) => answering).slice(0, MOST_ANSWERING);
+    if (!busy.length) return undefined;
+    const timer = setInterval(() => {
+      if (!document.hidden) for (const { id } of busy) api.conversations.show(id).then(ended, () => {});
+    }, ANSWERING_AGAIN_MS);
+    return () => clearInterval(timer);
   }, [list.items.value]);
   if (!items) return error ? html`<${Failed} error=${error} retry=${list.reload} />` : html`<${Loading} />`;
   if (!items.length && !error) {

@@ -149,6 +149,7 @@ export const texts = {
     tooManyFiles: (most) => `You can attach up to ${most} files to a message.`,
     fileTooLong: (name, most) =>
       `“${name}” is too long. The files of a message can have up to ${most} characters together.`,
+    fileTooLarge: (name) => `“${name}” is too large for this service. Attach a part of it.`,
     fileCut: (name, n) => `“${name}” is too long. Only its first ${n} characters are attached.`,
     noPdf: "This service cannot read PDF files. Ask the operator to install the extra “documents”.",
     pdfWithoutText: (name) => `“${name}” contains no text. If it is a scan, attach its pages as images.`,

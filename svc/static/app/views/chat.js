@@ -279,10 +279,11 @@ function Spoken({ thread }) {
   const live = thread.live.value;
   useEffect(() => {
     if (live) said.value = t.writing;
-    else if (was.current)
-      said.value = thread.problem.peek()
-        ? ""
-        : (thread.messages.peek().at(-1)?.content.slice(0, 2_000) ?? t.done);
+    else if (was.current && thread.problem.peek()) said.value = "";
+    else if (was.current) {
+      const { content = "", status } = thread.messages.peek().at(-1) ?? {};
+      said.value = [content.slice(0, 2_000), t.endings[status]].filter(Boolean).join("\n") || t.done;
+    }
     was.current = live;
   }, [live]);
   return html`<div class="hidden-text" role="status" aria-live="polite">${said.value}</div>`;
