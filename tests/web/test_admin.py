@@ -207,11 +207,12 @@ async def test_spend_is_shown_by_month_and_kind(
 ) -> None:
     visitor = await asyncio.to_thread(new_visitor, team, dollars=5)
     await ask(team, visitor, "POST", "/v1/chat/completions", **CHAT)
-    async with administration(browser, team, admin, "spend", width=width) as page:
+    async with administration(browser, team, admin, "spend", width=width, timezone_id="America/Los_Angeles") as page:
         rows = page.locator("tbody tr")
         await expect(rows.filter(has_text=visitor.email)).to_contain_text("$0.00")
         await page.get_by_role("img", name="Spend per day in").focus()
         await page.keyboard.press("End")
+        await expect(page.locator(".chart-foot span").first).to_have_text(re.compile(r"^\w+ 1, 20\d\d$"))  # days are those of UTC
         await expect(page.locator(".chart-said")).to_contain_text("All users $0.00")
         for kind, shown in (("model", "builtin/assistant-paid"), ("group", "No group"), ("key", "without a key"), ("day", "20")):
             await page.get_by_label("By", exact=True).select_option(kind)

@@ -165,6 +165,7 @@ async def test_user_is_found_suspended_and_deleted_by_keyboard(server: RunningSe
         await tab_to(page, other.email)
         await press(page, "Enter")
         await page.get_by_role("button", name="Suspend").wait_for()
+        await expect(page.locator("#content")).to_be_focused()
         await tab_to(page, "Suspend")
         await press(page, "Enter")
         await tab_to(page, "Suspend")

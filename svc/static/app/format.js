@@ -18,6 +18,7 @@ const rough = new Intl.NumberFormat(LOCALE, {
 const plain = new Intl.NumberFormat(LOCALE);
 const short = new Intl.NumberFormat(LOCALE, { notation: "compact", maximumFractionDigits: 1 });
 const day = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium" });
+const wholeDay = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeZone: "UTC" });
 const dayAndTime = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
 const utcDay = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", timeZone: "UTC" });
 const relative = new Intl.RelativeTimeFormat(LOCALE, { numeric: "auto" });
@@ -48,7 +49,8 @@ export function duration(milliseconds) {
   return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 }
 
-export const date = (iso) => day.format(new Date(iso));
+/** Format the day of a time here; a day without a time, such as 2026-01-31, stays that day everywhere. */
+export const date = (iso) => (iso.length === 10 ? wholeDay : day).format(new Date(iso));
 /** Format a day in UTC without its year: 1 December. */
 export const dayOfMonth = (iso) => utcDay.format(new Date(iso));
 export const dateTime = (iso) => dayAndTime.format(new Date(iso));

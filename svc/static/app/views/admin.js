@@ -1,7 +1,7 @@
 // Administration, for administrators: users, spend, support, status and the audit log. Each part is loaded
 // when it is first shown.
-import { useEffect } from "preact/hooks";
-import { Button, Empty, Page, Resource } from "../components.js";
+import { useEffect, useRef } from "preact/hooks";
+import { Button, Empty, focusContent, Page, Resource } from "../components.js";
 import { html } from "../html.js";
 import { Lazy } from "../lazy.js";
 import { link } from "../router.js";
@@ -18,9 +18,15 @@ const PARTS = {
 };
 
 export default function Admin({ path: [chosen = "users", ...path] }) {
+  const first = useRef(true);
   useEffect(() => {
     me.ensure();
   }, []);
+  useEffect(() => {
+    // The link that was followed may be gone. The next Tab must not start at the top of the page.
+    if (!first.current && document.activeElement === document.body) focusContent();
+    first.current = false;
+  }, [chosen, path[0]]);
   const part = Object.hasOwn(PARTS, chosen) ? chosen : "users";
   return html`<${Page} title=${texts.views.admin} wide>
     <${Resource} of=${me}>
