@@ -2,7 +2,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import { online } from "./api.js";
-import { ago, balance, cost, date, dateTime } from "./format.js";
+import { ago, balance, cost, dateTime, dayOfMonth } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 import { wallet } from "./state.js";
@@ -180,7 +180,7 @@ function fundsText() {
   const { available_micros: available, payments, allowance_renews_at: renewsAt } = account;
   return [
     t.noFundsOf(balance(available)),
-    renewsAt && t.renews(date(renewsAt)),
+    renewsAt && t.renews(dayOfMonth(renewsAt)),
     payments === "none" && texts.wallet.noPayments,
   ]
     .filter(Boolean)
