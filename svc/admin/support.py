@@ -8,14 +8,15 @@ from svc.content import support
 from svc.content.support import SupportConversation
 from svc.db import Page, page
 
+_INBOX = "(SELECT * FROM support_conversations WHERE account_id IN (SELECT id FROM accounts WHERE deleting_at IS NULL))"
+
 
 def inbox_page(conn: sqlite3.Connection, status: str | None, limit: int, after: str | None) -> Page[dict[str, Any]]:
     """Return a page of the support conversations of all accounts, the last changed first, like `page` in svc/db.py.
 
     `waiting` is whether the last message is not the operator's.
     """
-    order = ("updated_at", "rowid")
-    return page(conn, "support_conversations", None, limit, after, order=order, status=status).of(
+    return page(conn, _INBOX, None, limit, after, order=("updated_at", "id"), status=status).of(
         lambda row: {**SupportConversation(**row).as_json(), **_of_user(conn, row["account_id"], row["id"])}
     )
 

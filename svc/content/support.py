@@ -148,7 +148,11 @@ def last_role(conn: sqlite3.Connection, account_id: str, support_id: str) -> str
 
 def account_of(conn: sqlite3.Connection, support_id: str) -> str:
     """Return the account of a support conversation for the operator. Raises ApiError `not_found`."""
-    row = conn.execute("SELECT account_id FROM support_conversations WHERE id = ?", (support_id,)).fetchone()
+    query = """
+        SELECT account_id FROM support_conversations JOIN accounts ON accounts.id = account_id
+        WHERE support_conversations.id = ? AND deleting_at IS NULL
+    """
+    row = conn.execute(query, (support_id,)).fetchone()
     if row is None:
         raise ApiError("not_found", "There is no such support conversation.")
     return str(row["account_id"])

@@ -3,6 +3,8 @@
 from functools import partial
 
 from svc.billing import wallet
+from svc.content import support
+from svc.deletion.account import begin_deletion
 from tests.conftest import Service, bearer
 from tests.support.admins import ask, log_of
 
@@ -38,3 +40,15 @@ async def test_administrator_answers_and_closes(service: Service) -> None:
     assert (await ask(service, "GET", f"{INBOX}/sup_x", admin)).status_code == 404
     details = {"email": "ada@example.com", "conversation": ada}
     assert await log_of(service, admin) == [("support.close", details), ("support.reply", details)]
+
+
+async def test_conversations_leave_the_inbox_at_the_beginning_of_a_deletion(service: Service) -> None:
+    admin, session = await service.bearer(), await service.sign_up()
+    account_id, db, now = session["user"]["id"], service.state["db"], service.clocks.now
+    found = await db.write(support.add_support, account_id, support.NewSupport("Help", "I am Bob"), now)
+    path = f"{INBOX}/{found['id']}"
+    assert (await ask(service, "GET", path, admin)).status_code == 200
+    await db.write(begin_deletion, account_id, now)
+    assert (await ask(service, "GET", INBOX, admin)).json()["data"] == []
+    for method, where, body in (("GET", "", {}), ("POST", "/messages", {"content": "?"}), ("POST", "/close", {})):
+        assert (await ask(service, method, path + where, admin, **body)).status_code == 404
