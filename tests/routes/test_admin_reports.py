@@ -102,6 +102,7 @@ async def test_status_shows_work_money_providers_and_findings(service: Service) 
     assert status["gauges"]["svc_open_answers"] == 0 and status["gauges"]["svc_database_bytes"] > 0
     assert {"certificate", "disk", "backup", "payments"} <= {one["about"] for one in status["findings"]}
     assert status["last_backup_at"] is None and status["providers"] == [] and status["draining"] is False
+    assert status["groups"] == ["research"]
 
 
 async def test_log_lists_what_commands_did(

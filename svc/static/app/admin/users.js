@@ -60,12 +60,15 @@ function Everybody() {
           value=${q}
           onInput=${(event) => set({ q: event.currentTarget.value })}
         />
-        <${Field}
-          label=${t.group}
-          value=${group}
-          options=${[[ANY, t.anyGroup], ["", t.noGroup], ...named]}
-          onChange=${(event) => set({ group: event.currentTarget.value })}
-        />
+        ${
+          (groups.data.value?.length !== 0 || group !== ANY) &&
+          html`<${Field}
+            label=${t.group}
+            value=${group}
+            options=${[[ANY, t.anyGroup], ["", t.noGroup], ...named]}
+            onChange=${(event) => set({ group: event.currentTarget.value })}
+          />`
+        }
         <${Field}
           label=${t.status}
           value=${status}
