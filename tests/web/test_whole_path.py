@@ -75,6 +75,39 @@ async def test_sign_in_elsewhere_returns_to_the_same_page(tmp_path: Path, browse
         await context.close()
 
 
+async def test_identity_provider_is_unlinked_and_linked_again_in_the_settings(
+    tmp_path: Path, browser: Browser, issuer: str
+) -> None:
+    httpx.put(f"{issuer}/users/ada", json={"email": "ada@example.com", "email_verified": True, "name": "Ada"}).raise_for_status()
+    async with serving(tmp_path, issuer) as server:
+        context = await browser.new_context(base_url=server.base_url, ignore_https_errors=True)
+        page = await context.new_page()
+
+        async def sign_in_there() -> None:
+            await page.wait_for_url(f"{issuer}/**")
+            await page.locator("input[name=sub]").fill("ada")
+            await page.locator("button[type=submit], input[type=submit]").first.click()
+            await page.wait_for_url(f"{server.base_url}/**")
+
+        await page.goto("/#/settings")
+        await page.get_by_role("link", name="Continue with mock").click()
+        await sign_in_there()
+        await expect(page.get_by_text("Not set. You sign in with an identity provider.")).to_be_visible()
+        await page.get_by_role("button", name="Set password").click()
+        dialog = page.get_by_role("dialog", name="Set password")
+        await dialog.get_by_label("New password").fill(PASSWORD)
+        await dialog.get_by_role("button", name="Set password").click()
+        await expect(page.get_by_role("button", name="Change password")).to_be_visible()
+        await page.get_by_role("button", name="Unlink").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Unlink").click()
+        await expect(page.get_by_text("None linked.")).to_be_visible()
+        await page.get_by_role("button", name="Link mock").click()
+        await sign_in_there()
+        await expect(page.locator(".toast")).to_contain_text("Linked.")
+        await expect(page.locator(".item-title", has_text="mock")).to_be_visible()
+        await context.close()
+
+
 async def test_provider_error_is_shown_in_plain_words(server: RunningServer, browser: Browser) -> None:
     async with new_context(browser, server) as context:
         page = await context.new_page()
