@@ -35,7 +35,7 @@ OTHERS = (
     "Why is the sky blue?",
     "Dinner without onions",
     "A name for a grey cat",
-    "Rewrite this e-mail",
+    "Rewrite this email",
 )
 GOAL = "What is 17 * 23? Draw a lighthouse at dusk, and write the answer into answer.md."
 
@@ -48,7 +48,7 @@ async def fill(page: Page) -> str:
             const headers = { authorization, "content-type": "application/json" };
             const post = async (path, body) =>
                 (await fetch(path, { method: "POST", headers, body: JSON.stringify(body) })).json();
-            for (const title of others) await post("/conversations", { title });
+            for (const title of others) await post("/conversations", { title, pinned: title === others[0] });
             const { id } = await post("/conversations", {});
             await post(`/conversations/${id}/messages`, { role: "user", content: question });
             await post(`/conversations/${id}/messages`, { role: "assistant", content: answer });
