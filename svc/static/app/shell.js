@@ -49,7 +49,7 @@ export default function Shell({ view, children }) {
     first = useRef(true);
   useEffect(() => {
     wallet.ensure();
-    me.ensure();
+    if (view !== "settings") me.ensure(); // the settings load it themselves
   }, []);
   useEffect(() => {
     if (expired.value && !signInAgain.peek()) loadSignInAgain();
