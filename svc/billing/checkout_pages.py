@@ -1,12 +1,18 @@
-"""The HTML of the checkout pages, which need no script. Every value in them is escaped here."""
+"""The HTML of the checkout pages (svc/static/checkout/), which need no script. Every value in them is escaped here."""
 
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 
 from svc.billing.payments import AMOUNT_RULE
 
-_PRESETS = ("5", "10", "25", "100")
+_FOLDER = Path(__file__).parent.parent / "static" / "checkout"
 _BACK = '<p><a href="/">Back to the application</a></p>'
+
+
+def _filled(name: str, **values: str) -> str:
+    return re.sub(r"\{(\w+)\}", lambda match: escape(values[match[1]]), (_FOLDER / f"{name}.html").read_text())
 
 
 def notices(*, test_money: bool, problem: str | None) -> str:
@@ -18,23 +24,8 @@ def notices(*, test_money: bool, problem: str | None) -> str:
 
 def amounts(email: str, balance: str, chats_per_minute: Mapping[str, int], typed: str = "") -> str:
     """Return the form for the amount. `balance` is text such as `$3.20`; `typed` is a wrong amount to show again."""
-    free, pro = chats_per_minute["free"], chats_per_minute["pro"]
-    buttons = "\n".join(f'<button class="button" name="amount" value="{amount}">${amount}</button>' for amount in _PRESETS)
-    return f"""<p class="quiet">Signed in as {escape(email)}. Balance: {escape(balance)}.</p>
-<form method="post" action="/checkout" class="presets">
-{buttons}
-</form>
-<form method="post" action="/checkout" class="stack">
-<div class="field">
-<label for="amount">Other amount in US dollars</label>
-<input class="input" id="amount" name="amount" inputmode="decimal" autocomplete="off" required
-    pattern="[0-9]+([.][0-9]{{1,2}})?" value="{escape(typed)}" aria-describedby="rule">
-<p class="hint" id="rule">{AMOUNT_RULE}</p>
-</div>
-<button class="button button-primary">Continue to payment</button>
-</form>
-<p class="quiet">Your first payment upgrades the account to pro: {pro} chat requests a minute instead of {free}.</p>
-{_BACK}"""
+    limits = {tier: str(number) for tier, number in chats_per_minute.items()}
+    return _filled("amount", email=email, balance=balance, typed=typed, rule=AMOUNT_RULE, **limits) + _BACK
 
 
 def sign_in(email: str | None, providers: Sequence[str]) -> str:
@@ -43,22 +34,8 @@ def sign_in(email: str | None, providers: Sequence[str]) -> str:
         f'<p><a class="button wide" href="/auth/oauth/{escape(name)}">Continue with {escape(name)}</a></p>' for name in providers
     )
     then = '<p class="quiet">After the sign-in, open this page again.</p>' if providers else ""
-    form = "" if email is None else _password_form(email)
+    form = "" if email is None else _filled("sign-in", email=email)
     return f"<p>Sign in to add funds to your wallet.</p>\n{form}\n{links}\n{then}\n{_BACK}"
-
-
-def _password_form(email: str) -> str:
-    return f"""<form method="post" action="/checkout/sign-in" class="stack">
-<div class="field">
-<label for="email">Email</label>
-<input class="input" id="email" name="email" type="email" autocomplete="username" value="{escape(email)}" required>
-</div>
-<div class="field">
-<label for="password">Password</label>
-<input class="input" id="password" name="password" type="password" autocomplete="current-password" required>
-</div>
-<button class="button button-primary">Sign in</button>
-</form>"""
 
 
 def switched_off() -> str:
@@ -66,11 +43,7 @@ def switched_off() -> str:
 
 
 def sandbox(session_id: str, amount: str) -> str:
-    return f"""<p>This is a test payment page. Pay {escape(amount)} with test money?</p>
-<form method="post" action="/checkout/sandbox/{escape(session_id)}">
-<button class="button button-primary wide">Pay {escape(amount)} (test money)</button>
-</form>
-<p><a href="/checkout">Cancel</a></p>"""
+    return _filled("sandbox", session=session_id, amount=amount)
 
 
 def returned(state: str | None, amount: str) -> str:
