@@ -171,6 +171,6 @@ def delete_key(tx: sqlite3.Connection, actor: str, account_id: str, key_id: str,
     return deleted
 
 
-def begin_deletion_of_keys(tx: sqlite3.Connection, actor: str, account_id: str, now_seconds: float) -> None:
+def note_deletion_of_keys(tx: sqlite3.Connection, actor: str, account_id: str, now_seconds: float) -> None:
     """Note in the log that all keys of an account are deleted. Raises ApiError `not_found`."""
     audit.add(tx, now_seconds, actor, "user.delete_keys", accounts.existing_account(tx, account_id).id)

@@ -1,5 +1,4 @@
-"""The deletion of an account, from the first step to its last row.
+"""Deletions that take long: of an account, and of what is older than the operator keeps it.
 
-The server and the operator's command use the same steps; `account.py` lists them.
-It may not know of requests and HTTP answers; the SQL stays with the modules that own the tables.
+They may not know of requests and HTTP answers; the SQL stays with the modules that own the tables.
 """

@@ -167,7 +167,7 @@ async def list_keys(request: Request, caller: Caller) -> Response:
 )
 async def delete_keys(request: Request, caller: Caller) -> Response:
     state, account_id = request.state, request.path_params["account_id"]
-    await state.db.write(users.begin_deletion_of_keys, caller.id, account_id, state.clock())
+    await state.db.write(users.note_deletion_of_keys, caller.id, account_id, state.clock())
     while await state.db.write(tokens.delete_some_keys, account_id):
         pass  # in short transactions, because there may be many keys
     return no_content()

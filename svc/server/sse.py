@@ -124,7 +124,7 @@ class Drain:
 
 @dataclass(slots=True, eq=False)
 class attended:  # noqa: N801 - a context manager
-    """Cancel the block if the client disconnects, the server drains or the account `owner` is deleted.
+    """Cancel the block if the client disconnects, the server drains, or the account `owner` is deleted or suspended.
 
     Raises ClientGone or the ApiError of the reason in place of that cancellation. The request's body must have been read.
     """
