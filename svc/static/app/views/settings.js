@@ -29,7 +29,7 @@ const leaving = signal(false);
 export default function Settings() {
   useEffect(() => {
     models.ensure();
-    me.reload();
+    if (!me.busy.peek()) me.reload();
   }, []);
   useEffect(() => {
     const { email } = me.data.value ?? {}; // it may have been changed elsewhere
