@@ -1,6 +1,7 @@
 """Fixtures of the in-process tests: the whole application on a real database, with movable clocks."""
 
 import contextlib
+import dataclasses
 import gc
 import itertools
 import os
@@ -161,9 +162,13 @@ def _new_database() -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def serving(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
+async def serving(config: Config, clocks: Clocks, catalog: str | None = None) -> AsyncIterator[Service]:
     """The application for `config`, with its lifespan. A new folder gets a copy of a new database: to make one takes longer than
-    most tests."""
+    most tests. `catalog` is the text of a catalog file."""
+    if catalog is not None:
+        path = config.data_dir.parent / "catalog.toml"
+        path.write_text(catalog)
+        config = dataclasses.replace(config, catalog=path)
     if not config.data_dir.exists():
         config.data_dir.mkdir(mode=0o700, parents=True)
         (config.data_dir / "service.db").write_bytes(_new_database())

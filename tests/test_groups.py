@@ -1,6 +1,5 @@
 """Groups of the catalog: what a file may say, which account is in which group, and what the group changes for it."""
 
-import dataclasses
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -32,9 +31,7 @@ own_providers = false
 
 @pytest.fixture
 async def service(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
-    path = config.data_dir.parent / "catalog.toml"
-    path.write_text(CATALOG)
-    async with serving(dataclasses.replace(config, catalog=path), clocks) as service:
+    async with serving(config, clocks, CATALOG) as service:
         yield service
 
 

@@ -33,9 +33,7 @@ emails = ["*@research.example"]
 
 @pytest.fixture
 async def service(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
-    path = config.data_dir.parent / "catalog.toml"
-    path.write_text(CATALOG)
-    async with serving(dataclasses.replace(config, catalog=path), clocks) as service:
+    async with serving(config, clocks, CATALOG) as service:
         yield service
 
 

@@ -1,7 +1,6 @@
 """What administrators see of the whole service: spending, state, and the audit log."""
 
 import csv
-import dataclasses
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
@@ -28,9 +27,7 @@ KINDS = tuple(usage.KINDS)
 
 @pytest.fixture
 async def service(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
-    path = config.data_dir.parent / "catalog.toml"
-    path.write_text(CATALOG)
-    async with serving(dataclasses.replace(config, catalog=path), clocks) as service:
+    async with serving(config, clocks, CATALOG) as service:
         yield service
 
 

@@ -1,6 +1,5 @@
 """A model outside an account's group does not exist for it: on every route of the interface document that names a model."""
 
-import dataclasses
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -71,9 +70,7 @@ async def models() -> AsyncIterator[ModelServer]:
 
 @pytest.fixture
 async def service(models: ModelServer, config: Config, clocks: Clocks) -> AsyncIterator[Service]:
-    path = config.data_dir.parent / "catalog.toml"
-    path.write_text(CATALOG.format(url=models.base_url))
-    async with serving(dataclasses.replace(config, catalog=path), clocks) as service:
+    async with serving(config, clocks, CATALOG.format(url=models.base_url)) as service:
         yield service
 
 
