@@ -10,6 +10,7 @@ from svc.errors import ApiError
 HEAD_BYTES = 64 * 1024
 HEAD_LINES = 100
 METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
+_KNOWN = METHODS.encode().split(b", ")
 # Decoding a target and splitting its query are slow: 64 KiB of "a&" or "%" would block the event loop for 50 ms.
 _TARGET_BYTES = 16 * 1024
 _QUERY_FIELDS = 100
@@ -78,6 +79,8 @@ def _target_of(method: bytes, url: bytes) -> Target:
     path, _, query = url.partition(b"?")
     if b"#" in url or not (path.startswith(b"/") or (path == b"*" and method == b"OPTIONS")):
         raise ApiError("invalid_request", "The request target must be a path, such as /v1/models.")
+    if method not in _KNOWN:  # on every path, so that it does not tell which paths there are
+        raise ApiError("method_not_allowed", headers={"allow": METHODS})
     if query.count(b"&") >= _QUERY_FIELDS:
         raise ApiError("invalid_request", f"The query must have at most {_QUERY_FIELDS} parameters.")
     return method.decode("ascii"), unquote(path.decode("ascii")), path, query, host
