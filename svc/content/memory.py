@@ -93,7 +93,7 @@ async def begin(
         if account and account.instructions:
             instructions.append(account.instructions)
         recalls = account is not None and account.memory_enabled
-        passages = recall.matching_passages(conn, account_id, question, texts) if recalls else []
+        passages = recall.matching_passages(conn, account_id, question, texts, replaced) if recalls else []
         return question, asked, instructions, passages, chat_fields, replaced
 
     question, asked, instructions, passages, chat_fields, replaced = await db.heavy_read(read)

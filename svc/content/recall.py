@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from svc.budget import best_effort, spent
 from svc.content import answers
 from svc.content.fulltext import CHUNKS, MESSAGES, chunks_of, distinct_words
+from svc.content.history import Message
 from svc.content.language import forms_of, is_own_word, is_stop_word, is_weak_word, language_of, similar_words, stemmer
 from svc.content.words import folded, is_unspaced, places_of, words_of
 from svc.ids import fields_as_json, timestamp
@@ -58,11 +59,16 @@ class Passage(NamedTuple):
 
 
 def matching_passages(
-    conn: sqlite3.Connection, account_id: str, question: str, known: Collection[str] = frozenset()
+    conn: sqlite3.Connection,
+    account_id: str,
+    question: str,
+    known: Collection[str] = frozenset(),
+    replaced: Message | None = None,
 ) -> list[Passage]:
     """Return up to 5 passages of the account that help to answer `question`, best first, at most 2,000 characters.
 
-    Messages whose text is in `known` are left out, and answers that only repeat a recalled passage.
+    Messages whose text is in `known` are left out, `replaced` with what follows it, and answers that only repeat a recalled
+    passage.
     """
     asked = _asked(question[:_QUERY_CHARACTERS])
     words: list[_Word] = []
@@ -70,7 +76,7 @@ def matching_passages(
         words.extend(_looked_up(conn, account_id, asked))
     found: list[_Chunk] = []
     with best_effort(_READING_SECONDS):
-        found.extend(_sharing(conn, account_id, asked, words))
+        found.extend(_sharing(conn, account_id, asked, words, replaced))
     forms = {form for word in words for form in word.forms}
     used = {text.strip() for text in known}
     passages: list[Passage] = []
@@ -182,7 +188,9 @@ class _Chunk(NamedTuple):
     chunk: str
 
 
-def _sharing(conn: sqlite3.Connection, account_id: str, asked: _Asked, words: list[_Word]) -> Iterator[_Chunk]:
+def _sharing(
+    conn: sqlite3.Connection, account_id: str, asked: _Asked, words: list[_Word], replaced: Message | None
+) -> Iterator[_Chunk]:
     scores: defaultdict[int, float] = defaultdict(float)
     for word in words:
         for place in word.places:
@@ -194,6 +202,8 @@ def _sharing(conn: sqlite3.Connection, account_id: str, asked: _Asked, words: li
         number, chunk = divmod(place, CHUNKS)
         message = conn.execute("SELECT * FROM messages WHERE account_id = ? AND number = ?", (account_id, number)).fetchone()
         if message is None or message["role"] == "system":
+            continue
+        if replaced and message["conversation_id"] == replaced.conversation_id and number >= replaced.number:
             continue
         text = chunks_of(message["content"])[chunk]
         significant = words

@@ -311,6 +311,16 @@ async def test_only_the_last_user_message_is_searched_and_sent_texts_are_not_rep
     assert "striped" in lab.sent[0]["content"] and "roars" not in lab.sent[0]["content"] and lab.sent[1:] == messages
 
 
+async def test_a_replaced_message_and_what_follows_it_are_not_recalled(lab: Lab) -> None:
+    conversation = (await lab.ask("Say: the zebra Zora eats clover.", "echo")).headers[HEADER]
+    await lab.ask("What does the zebra Zora eat today?", "echo", conversation)
+    messages = (await lab.get(f"/conversations/{conversation}/messages"))["data"]
+    asked = {**lab.headers, HEADER: conversation, "x-service-replaces": messages[2]["id"]}  # the first answer
+    answer = await ask(lab.service, asked, "Say: the zebra Zora eats clover.", "echo")
+    assert answer.headers[MEMORY] == "0" and len(lab.sent) == 1
+    assert (await lab.ask("What does the zebra Zora eat?")).headers[MEMORY] != "0"
+
+
 async def test_stop_words_and_numbers_recall_nothing(lab: Lab) -> None:
     for text in ("My car is on level 3.", "Mein Kind hat am 3. Mai Geburtstag."):
         await lab.ask(text)
