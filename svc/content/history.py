@@ -126,6 +126,18 @@ def messages_page(
     return rows.of(lambda row: Message(**row))
 
 
+def newest_question(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> str | None:
+    """Return the text of the newest message of a user on a conversation's current branch, if there is one."""
+    row = conn.execute(
+        """
+        SELECT content FROM current_messages WHERE account_id = ? AND conversation_id = ? AND role = 'user'
+        ORDER BY number DESC LIMIT 1
+        """,
+        (account_id, conversation_id),
+    ).fetchone()
+    return row[0] if row else None
+
+
 def messages_after(
     conn: sqlite3.Connection, account_id: str, conversation_id: str, number: int, *, current: bool
 ) -> list[Message]:

@@ -179,7 +179,6 @@ def end(
 
 
 def _is_stored(conn: sqlite3.Connection, exchange: Exchange) -> bool:
-    """Whether the question is the newest message, or only an answer without text follows it: one of tool calls."""
-    newest = history.messages_page(conn, exchange.account_id, exchange.conversation_id, 2, None).items
-    said = [(message.role, message.content) for message in newest if message.content or message.role == "user"]
-    return said[:1] == [("user", exchange.question[: history.MESSAGE_LENGTH])]
+    """Whether the question is the newest one of the conversation: answers with tool calls may follow it."""
+    newest = history.newest_question(conn, exchange.account_id, exchange.conversation_id)
+    return newest == exchange.question[: history.MESSAGE_LENGTH]

@@ -36,7 +36,6 @@ from svc.inference.upstream_errors import error_in
 
 # More than twice the longest answer of today's models.
 ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
-PIECE_CHARACTERS = 1_000_000  # writing a longer chunk blocks the event loop
 _CHOICES_MAX = 128
 _FIELD_OVERHEAD_BYTES = 200
 _TOP_FIELDS = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
@@ -214,13 +213,13 @@ class ChunkWriter:
     def texts_after(self, sent: dict[str, int]) -> dict[str, str]:
         """Return what the texts of the first choice have gained since the numbers of parts in `sent`, and update these.
 
-        At most a million characters and one part of each are returned at once.
+        At most 64 Ki characters and one part of each are returned at once: a reader that does not read holds them.
         """
         choice, gained = self._choices.get(0), {}
         for name, text in choice.texts.items() if choice else ():
             first = last = sent.get(name, 0)
             characters = 0
-            while last < len(text.parts) and characters < PIECE_CHARACTERS:
+            while last < len(text.parts) and characters < CHUNK_CHARACTERS:
                 characters += len(text.parts[last])
                 last += 1
             if last > first:
@@ -322,7 +321,7 @@ class ChunkWriter:
                 if part := text.take(choice.within(value)):
                     self.text_bytes += text_size_bytes(part)
                     if len(part) > CHUNK_CHARACTERS:
-                        part, *parts = split_text(part)
+                        part, *parts = text.parts[-1:] = split_text(part)
                         later += [{name: text} for text in parts]
                     delta[name] = part
             elif name not in ("content", "refusal"):

@@ -14,7 +14,7 @@ from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
-from svc.routes.completion import BODY_BYTES, make_off_loop, payer_of, respond, stream_of
+from svc.routes.completion import BODY_BYTES, cost_of, make_off_loop, payer_of, respond, stream_of
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, CHAT_TEXT, FAILED_IN_CONVERSATION
 from svc.routes.schemas.common import MODEL_SERVER, NO_FUNDS, NO_MODEL, NO_ROOM, OWN_ADDRESS
 from svc.routes.schemas.models import MODEL, MODEL_LIST
@@ -29,6 +29,7 @@ from svc.shapes import one_of, string
 
 describes = Section("Chat").describes
 _CONTINUE, _BOOLEAN = "x-service-continue", one_of("true", "false")
+_ONE_CHOICE = Refusal("invalid_value", "An answer that continues has one choice.", "n")
 
 
 @describes(
@@ -61,7 +62,8 @@ _CONTINUE, _BOOLEAN = "x-service-continue", one_of("true", "false")
             "header",
             "With a session and `stream: true`: whether the answer continues when the client disconnects. It is paid in full. "
             "`GET /conversations/{id}/stream` follows it and `POST /conversations/{id}/stop` ends it. An account can have 4 such "
-            "answers at once. Parts of the text may arrive in one chunk, and tool calls arrive at the end.",
+            "answers at once. Only the text, the reasoning and the tool calls of one choice are sent. Parts of the text may "
+            "arrive in one chunk, and tool calls arrive at the end.",
             _BOOLEAN,
         ),
     ],
@@ -71,6 +73,7 @@ _CONTINUE, _BOOLEAN = "x-service-continue", one_of("true", "false")
         NO_FUNDS,
         OWN_ADDRESS,
         *NO_MODEL,
+        _ONE_CHOICE,
         Refusal("already_active", when="With a session: the conversation is being answered."),
         Refusal("not_found", "There is no such conversation.", "x-service-conversation"),
         Refusal("not_found", "There is no such message in this conversation.", "x-service-replaces"),
@@ -87,7 +90,10 @@ async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Resp
     exchange, added, continues = None, {}, False
     if caller.auth == "session":  # a key's requests are stateless
         conversation_id, replaces = request.headers.get(memory.HEADER), request.headers.get(memory.REPLACES)
-        continues = _BOOLEAN.check(request.headers.get(_CONTINUE, "false"), _CONTINUE) == "true"
+        asked = _BOOLEAN.check(request.headers.get(_CONTINUE, "false"), _CONTINUE)
+        continues = asked == "true" and bool(body.get("stream"))
+        if continues and (body.get("n") or 1) > 1:
+            raise _ONE_CHOICE.error()
         exchange = await memory.begin(state.db, caller.id, body["messages"], conversation_id, replaces, state.clock())
         limited = body.get("max_completion_tokens") is not None
         said = {name for name, value in body.items() if value is not None} | ({"max_tokens"} if limited else set())
@@ -108,7 +114,7 @@ async def _answer_of_session(
     """Return the answer to a session. One that `continues` is generated whether or not the client reads it."""
     state, headers = request.state, exchange.headers
     answer = SessionAnswer(state.db, state.clock, state.open_answers, call, exchange)
-    if continues and call.streams:
+    if continues:
         interrupt = Interrupt()
         answer.start(state.drain, state.continued_answers, state.log)
         blocks = answer.follow(interrupt, own=True, usage=usage)
@@ -118,7 +124,7 @@ async def _answer_of_session(
     except ApiError:
         if not answer.was_stopped:
             raise
-        return reply(answer.cut_short(), headers=headers)
+        return reply(answer.cut_short(), headers={**headers, **cost_of(call)})
 
 
 class _Waking(AnswerWriter):

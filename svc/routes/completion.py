@@ -90,9 +90,12 @@ async def respond(
             written = await _off_loop(request, writer.answer, completion, written)
     finally:
         request.context.log_fields.update(call.log_fields)
-    if call.paid:
-        headers = {**headers, "x-service-cost-micros": str(call.cost_micros)}
-    return reply_written(written, headers)
+    return reply_written(written, {**headers, **cost_of(call)})
+
+
+def cost_of(call: ChatCall) -> dict[str, str]:
+    """Return the header with the cost of a paid call that has been settled."""
+    return {"x-service-cost-micros": str(call.cost_micros)} if call.paid else {}
 
 
 def stream_of(

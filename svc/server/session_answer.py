@@ -24,7 +24,7 @@ from svc.ids import new_id
 from svc.inference.blocks import DONE, error_event, event
 from svc.inference.chat_call import ChatCall
 from svc.inference.media_engines import Slots
-from svc.inference.wire import PIECE_CHARACTERS
+from svc.inference.normalize import split_text
 from svc.log import Log
 from svc.retry import retry_write
 from svc.server.sse import Drain, Interrupt, LastBlock, attended
@@ -245,10 +245,15 @@ class SessionAnswer:
     def _rest(self, sent: dict[str, int]) -> Iterator[dict[str, Any]]:
         """Yield what `texts_after` does not return: the text of an answer that is not streamed, and tool calls."""
         message = self._call.message
-        for start in range(0, 0 if sent else len(_text(message)), PIECE_CHARACTERS):
-            yield {"content": _text(message)[start : start + PIECE_CHARACTERS]}
-        if calls := message.get("tool_calls"):
-            yield {"tool_calls": [{"index": index, **call} for index, call in enumerate(calls)]}
+        if not sent and (text := _text(message)):  # a plain answer, which is short
+            yield {"content": text}
+        for index, call in enumerate(message.get("tool_calls", ())):
+            kind = call["type"]
+            key = "input" if kind == "custom" else "arguments"
+            part, *parts = split_text(call[kind][key])
+            yield {"tool_calls": [{"index": index, **call, kind: {**call[kind], key: part}}]}
+            for part in parts:
+                yield {"tool_calls": [{"index": index, kind: {key: part}}]}
 
     def _last_blocks(self, *, usage: bool = False) -> bytes:
         status = self.ended.status

@@ -205,6 +205,10 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._send = send
+        if scope["method"] == "HEAD":
+            await self._events.aclose()
+            await self._flush(more_body=False)
+            return
         self._ping_in(self._ping_seconds)
         last = b""
         try:

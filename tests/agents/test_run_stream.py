@@ -69,7 +69,7 @@ class Run:
             closing=lambda error: b"closed\n\n",
             on_fault=self.faults.append,
         )
-        await stream({"type": "http"}, caller.receive, caller.send)
+        await stream({"method": "POST"}, caller.receive, caller.send)
 
     @property
     def stored(self) -> list[RunOutcome]:

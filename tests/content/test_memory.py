@@ -156,11 +156,14 @@ async def test_question_with_tool_calls_is_stored_once(lab: Lab) -> None:
     conversation, message = first.headers[HEADER], first.json()["choices"][0]["message"]
     assert await lab.said(conversation) == [("user", "look it up"), ("assistant", "")]
     results = [{"role": "tool", "tool_call_id": call["id"], "content": "42"} for call in message["tool_calls"]]
-    messages = [{"role": "user", "content": "look it up"}, message, *results]
-    await lab.ask("", messages=messages, conversation=conversation)
-    assert await lab.said(conversation) == [("user", "look it up"), ("assistant", ""), ("assistant", "Hello, world!")]
+    messages = [{"role": "user", "content": "look it up"}]
+    for model in ("tools", "ok", "ok"):
+        messages += [message, *results]
+        await lab.ask("", model, messages=messages, conversation=conversation)
+    texts = ["", "", "Hello, world!", "Hello, world!"]
+    assert await lab.said(conversation) == [("user", "look it up"), *(("assistant", text) for text in texts)]
     await lab.ask("look it up", conversation=conversation)
-    assert len(await lab.said(conversation)) == 5
+    assert len(await lab.said(conversation)) == 7
 
 
 @pytest.mark.parametrize("model", ["status-500", "status-400", "silent"])

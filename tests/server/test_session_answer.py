@@ -23,7 +23,7 @@ CONTINUE = "x-service-continue"
 GOES_ON = {CONTINUE: "true"}
 PRICES = "input_micros_per_million_tokens = 1_000_000\noutput_micros_per_million_tokens = 2_000_000\n"
 TOOLS = [{"type": "function", "function": {"name": "look_up"}}]
-MODELS = ("ok", "endless", "drip-100ms+reasoning")
+MODELS = ("ok", "endless", "silent", "drip-100ms+reasoning")
 LONG = "say Hello zebra\nwait 60000\nsay never"
 
 
@@ -189,6 +189,16 @@ async def test_stopped_json_answer_has_its_text_so_far(chat: Chat) -> None:
     assert said["status"] == "stopped" and answer["usage"]["prompt_tokens"] > 0
 
 
+async def test_stopped_json_answer_names_its_cost(paid: tuple[Chat, ModelServer]) -> None:
+    chat, _ = paid
+    chat.id = (await chat.ask("hello?", model="lab/ok")).headers[HEADER]
+    asked = asyncio.create_task(chat.ask("hello?", chat.id, model="lab/silent"))
+    await chat.until_answering()
+    assert (await chat.client.post(f"/conversations/{chat.id}/stop")).status_code == 202
+    cost_micros = int((await asked).headers["x-service-cost-micros"])
+    assert cost_micros == (await chat.answer())["answer"]["cost_micros"] > 0
+
+
 async def test_continued_answer_goes_on_without_its_client(chat: Chat) -> None:
     async with chat.streamed("say Hello\nwait 1000\nsay  again\nwait 500\nsay  and again", **GOES_ON):
         pass
@@ -305,6 +315,47 @@ async def test_reader_that_stops_reading_does_not_hold_the_answer(server: Runnin
     said = await chat.ended()
     assert said["status"] in ("complete", "failed") and len(said["content"]) == 1_000_000
     stalled_reader.close()
+
+
+async def test_readers_that_do_not_read_hold_little_of_a_long_answer(tmp_path: Path) -> None:
+    model = "script+silent-after-32-chunks"
+    async with ModelServer(models=(model,)) as upstream:
+        (tmp_path / "catalog.toml").write_text(f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n')
+        async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server, chatting(server) as chat:
+            text = "\n".join(["say " + "\U0001f600" * 30_000] * 32)
+            async with chat.streamed(text, model=f"lab/{model}", **GOES_ON) as chunks:
+                async with asyncio.timeout(10):
+                    while len(text_of(chat.chunks)) < 30 * 30_000:
+                        chat.chunks.append(await anext(chunks))
+            async with chat.followed() as followed:
+                lengths = [len(text_of([await anext(followed)])) for _ in range(9)]
+            assert max(lengths) < 100_000
+            before, readers = server.counts().rss_bytes, []
+            for _ in range(40):
+                readers.append(await connected(server, receive_buffer_bytes=16_384))
+                request = f"GET /conversations/{chat.id}/stream HTTP/1.1\r\nhost: {server.host}\r\n"
+                readers[-1].sendall(f"{request}authorization: Bearer {chat.person.session}\r\n\r\n".encode())
+            for reader in readers:
+                assert await asyncio.to_thread(reader.recv, 9) == b"HTTP/1.1 "
+            assert server.counts().rss_bytes - before < 200_000_000
+            for reader in readers:
+                reader.close()
+
+
+async def test_head_of_an_answer_in_progress_does_not_wait_for_its_end(chat: Chat) -> None:
+    async with chat.streamed(LONG, **GOES_ON):
+        pass
+    async with asyncio.timeout(5):
+        head = await chat.client.head(f"/conversations/{chat.id}/stream")
+        assert (head.status_code, head.headers["content-type"]) == (200, "text/event-stream")
+        assert await chat.answering()
+
+
+async def test_continued_answer_has_one_choice(chat: Chat) -> None:
+    refused = await chat.ask("say x", stream=True, n=2, headers=GOES_ON)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "n")
+    assert (await chat.get("/conversations"))["data"] == []
+    assert (await chat.ask("say x", n=2, headers=GOES_ON)).status_code == 200
 
 
 async def test_api_keys_may_follow_and_stop_but_not_others(server: RunningServer, chat: Chat) -> None:

@@ -49,7 +49,7 @@ def stream(events: AsyncGenerator[bytes, None], drain: Drain, **changes: Any) ->
 
 
 async def run(response: EventStream, caller: Caller) -> None:
-    await response({"type": "http"}, caller.receive, caller.send)
+    await response({"method": "GET"}, caller.receive, caller.send)
 
 
 async def until(condition: Callable[[], object]) -> None:
