@@ -123,9 +123,11 @@ class Models:
         rows = await self._own_providers(account_id, group)
         asking = {row["id"]: asyncio.ensure_future(self._asked(row, may_ask)) for row in rows if not row["narrowed"]}
         try:
-            shared = [model for model in await self.catalog.models() if group is None or group.allows(model.id)]
+            shared = await self.catalog.models()
             for start in range(0, len(shared), providers.MOST_MODELS):
-                yield shared[start : start + providers.MOST_MODELS]
+                page = shared[start : start + providers.MOST_MODELS]
+                yield [model for model in page if group is None or group.allows(model.id)]
+                await asyncio.sleep(0)  # a group may have many patterns, and all pages are in memory
             for row in rows:
                 provider = Provider(row["name"], row["base_url"], byok=True)
                 if row["id"] in asking:

@@ -189,3 +189,13 @@ async def test_tools_of_agents_choose_models_of_the_group(service: Service) -> N
             RUN, json={"model": "builtin/script", "goal": "hi", "tools": ["generate_audio"]}, headers=session
         )
         assert refused.status_code == (200 if offered else 400)
+
+
+async def test_long_list_of_models_holds_up_nobody(config: Config, clocks: Clocks) -> None:
+    async with ModelServer(models=tuple(f"model-{number}" for number in range(5_000))) as models:
+        catalog = f"[access]\nmodels = {[f'b/model-{number}5' for number in range(1_000)]}\n"
+        for name in "abcd":
+            catalog += f"[[providers]]\nname = '{name}'\nbase_url = '{models.base_url}'\n"
+        async with serving(config, clocks, catalog) as service:  # the watchdog measures each step
+            listed = await service.client.get("/v1/models", headers=await service.bearer())
+            assert len(listed.json()["data"]) == 499
