@@ -213,14 +213,15 @@ class ChunkWriter:
     def texts_after(self, sent: dict[str, int]) -> dict[str, str]:
         """Return what the texts of the first choice have gained since the numbers of parts in `sent`, and update these.
 
-        At most 64 Ki characters and one part of each are returned at once: a reader that does not read holds them.
+        At most 64 KiB of JSON and one part of each are returned at once: a reader that does not read holds them.
         """
         choice, gained = self._choices.get(0), {}
         for name, text in choice.texts.items() if choice else ():
             first = last = sent.get(name, 0)
-            characters = 0
-            while last < len(text.parts) and characters < CHUNK_CHARACTERS:
-                characters += len(text.parts[last])
+            size_bytes = 0
+            while last < len(text.parts) and size_bytes < CHUNK_CHARACTERS:
+                part = text.parts[last]
+                size_bytes += len(part) if part.isascii() else 6 * len(part)
                 last += 1
             if last > first:
                 gained[name], sent[name] = "".join(text.parts[first:last]), last

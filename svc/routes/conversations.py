@@ -139,7 +139,7 @@ async def stop_answer(request: Request, caller: Caller) -> Response:
 @describes(
     "followAnswer",
     "Follow the answer in progress",
-    "Chunks of a chat completion: the first has the text so far, up to 64 Ki characters. The last one has the "
+    "Chunks of a chat completion: the first has the text so far, up to 64 KiB of it. The last one has the "
     "finish reason, and `status` if the answer was stopped or interrupted. A failed answer ends with an error. Then "
     "`data: [DONE]` follows. Reading it changes nothing.",
     parameters=[_CONVERSATION],
