@@ -138,6 +138,12 @@ def newest_question(conn: sqlite3.Connection, account_id: str, conversation_id: 
     return row[0] if row else None
 
 
+def is_current(conn: sqlite3.Connection, message: Message) -> bool:
+    """Return whether a message is on the current branch of its conversation."""
+    query = "SELECT 1 FROM current_messages WHERE account_id = ? AND id = ?"
+    return conn.execute(query, (message.account_id, message.id)).fetchone() is not None
+
+
 def messages_after(
     conn: sqlite3.Connection, account_id: str, conversation_id: str, number: int, *, current: bool
 ) -> list[Message]:

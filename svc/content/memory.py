@@ -133,7 +133,7 @@ def ask(tx: sqlite3.Connection, exchange: Exchange, model: str) -> history.Messa
     add = partial(conversations.add_message, tx, account_id, conversation_id, now_seconds=now_seconds, room_reserved=True)
     replaced = exchange.replaces
     replaces = replaced.id if replaced else None
-    if exchange.continues and _is_stored(tx, exchange):
+    if exchange.continues and _is_stored(tx, exchange) and not (replaced and history.is_current(tx, replaced)):
         replaces = None
     elif replaced.role != "assistant" if replaced else exchange.question.strip():
         add(role="user", content=exchange.question, replaces=replaces)

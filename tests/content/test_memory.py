@@ -162,8 +162,13 @@ async def test_question_with_tool_calls_is_stored_once(lab: Lab) -> None:
         await lab.ask("", model, messages=messages, conversation=conversation)
     texts = ["", "", "Hello, world!", "Hello, world!"]
     assert await lab.said(conversation) == [("user", "look it up"), *(("assistant", text) for text in texts)]
+    newest = (await lab.get(f"/conversations/{conversation}/messages"))["data"][0]["id"]
+    headers = {**lab.headers, HEADER: conversation, "x-service-replaces": newest}
+    for further in (0, 1):  # the second request continues what the first one has begun in the place of the answer
+        await ask(lab.service, headers, "", messages=messages)
+        assert len(await lab.said(conversation)) == 5 + further
     await lab.ask("look it up", conversation=conversation)
-    assert len(await lab.said(conversation)) == 7
+    assert len(await lab.said(conversation)) == 8
 
 
 @pytest.mark.parametrize("model", ["status-500", "status-400", "silent"])
