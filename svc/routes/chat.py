@@ -124,7 +124,7 @@ async def _answer_of_session(
     except ApiError:
         if not answer.was_stopped:
             raise
-        return reply(answer.cut_short(), headers={**headers, **cost_of(call)})
+        return reply(answer.cut_short(), headers={**headers, **(cost_of(call) if call.paid else {})})
 
 
 class _Waking(AnswerWriter):

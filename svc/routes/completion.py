@@ -90,12 +90,14 @@ async def respond(
             written = await _off_loop(request, writer.answer, completion, written)
     finally:
         request.context.log_fields.update(call.log_fields)
-    return reply_written(written, {**headers, **cost_of(call)})
+    if call.paid:
+        headers = {**headers, **cost_of(call)}
+    return reply_written(written, headers)
 
 
 def cost_of(call: ChatCall) -> dict[str, str]:
-    """Return the header with the cost of a paid call that has been settled."""
-    return {"x-service-cost-micros": str(call.cost_micros)} if call.paid else {}
+    """Return the header with the cost of a call that has been settled."""
+    return {"x-service-cost-micros": str(call.cost_micros)}
 
 
 def stream_of(
