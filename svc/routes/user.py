@@ -70,7 +70,9 @@ SETTINGS_CHANGES = record(
 _WRONG_EMAIL = Refusal("invalid_value", "confirm must be the email address of this account.", "confirm")
 _WRONG_PASSWORD = Refusal("invalid_credentials", "The password is wrong.", "password")
 _WRONG_MODEL = Refusal("invalid_value", "default_model must be a chat model of GET /v1/models, or null.", "default_model")
-_NO_MODEL = Refusal("model_not_found", param="default_model")
+_NO_MODEL = Refusal(
+    "model_not_found", param="default_model", when="The catalog has groups, and the account's group has no such model."
+)
 NEW_KEY = record("CreateApiKeyRequest", NewKey, example={"name": "my laptop"})
 _USER_CHANGES = record("UpdateUserRequest", UserChanges, "Missing fields do not change.")
 
@@ -155,7 +157,7 @@ async def change_settings(request: Request, caller: Caller, body: SettingsChange
     if isinstance(body.default_model, str):
         found = await request.state.models.find(caller.id, body.default_model, caller.group)
         if found is None or found.kind != "chat":
-            raise (_NO_MODEL if found is None else _WRONG_MODEL).error()
+            raise (_NO_MODEL if found is None and caller.group else _WRONG_MODEL).error()
     account = await request.state.db.write(accounts.update_account, caller.id, given(body))
     return reply(_settings(request.state, account))
 

@@ -246,7 +246,7 @@ def unknown(own_id: str) -> str:
     return f"no{prefix}{separator}{rest}" if separator == "/" else f"{prefix}{separator}{rest[:-4]}zzzz"
 
 
-STATUS = {"query.after": 400, "query.run_id": 200, "query.checkout": 200}
+STATUS = {"query.after": 400, "body.default_model": 400, "query.run_id": 200, "query.checkout": 200}
 
 
 @pytest.fixture

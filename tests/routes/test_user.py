@@ -201,6 +201,7 @@ async def test_only_a_local_installation_shows_the_path_of_its_certificate(
         {"memory_enabled": None},
         {"instructions": "x" * 8_001},
         {"instructions": 3},
+        {"default_model": "no/model"},
         {"default_model": "builtin/paint"},
         {"default_model": 3},
     ],
