@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from svc.budget import best_effort, spent
 from svc.content.conversations import Conversation, conversations_page
-from svc.content.fulltext import CHUNKS, INDEXED_CHARACTERS, MESSAGES, TITLES, chunks_of, distinct_words
+from svc.content.fulltext import CHUNKS, INDEXED_BYTES, MESSAGES, TITLES, chunks_of, distinct_words
 from svc.content.words import is_unspaced, places_of
 from svc.db import Page
 
@@ -119,10 +119,10 @@ def _snippets(
     if place is not None:
         number, chunk = divmod(place, CHUNKS)
         row = conn.execute(
-            "SELECT id, substr(content, 1, ?) AS content FROM messages WHERE account_id = ? AND number = ?",
-            (INDEXED_CHARACTERS, conversation.account_id, number),
+            "SELECT id, substr(CAST(content AS BLOB), 1, ?) AS content FROM messages WHERE account_id = ? AND number = ?",
+            (INDEXED_BYTES, conversation.account_id, number),
         ).fetchone()
-        text = chunks_of(row["content"])[chunk]
+        text = chunks_of(row["content"].decode(errors="ignore"))[chunk]
         first = next((start for start, _ in places_of(text, words, beginning)), 0)
         start = max(0, first - _BEFORE)
         cut = text[start : start + _SNIPPET_CHARACTERS]

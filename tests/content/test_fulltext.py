@@ -40,7 +40,7 @@ def test_long_text_is_indexed_in_a_limited_number_of_chunks() -> None:
 
 
 def test_a_long_message_is_indexed_to_its_end_in_steps(conn: sqlite3.Connection, ada: str) -> None:  # noqa: F811
-    number = say(conn, ada, "many words " * 9_000 + "giraffe")
+    number = say(conn, ada, "\0" + "many words " * 9_000 + "giraffe")
     assert MESSAGES.newest(conn, ada, ["giraffe"], 1) == []
     steps = 0
     while fulltext.index_some(conn):

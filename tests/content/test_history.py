@@ -228,6 +228,7 @@ def test_query_has_no_syntax(conn: sqlite3.Connection, ada: str, query: str) -> 
 @pytest.mark.slow
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=60), query=st.text(max_size=60))
 @example(text="\u0e33", query="\u0e33")  # becomes two signs when it is folded
+@example(text="\x000", query="0")
 def test_any_text_and_any_query_work(text: str, query: str) -> None:
     conn = new_database()
     ada = account(conn, "ada@example.com")
