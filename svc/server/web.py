@@ -1,6 +1,5 @@
 """HTTP answers and the route table: JSON, lists, errors, and the fields of a request's log line."""
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -10,7 +9,6 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import Lifespan, Receive, Scope, Send
 
-from svc import json_text
 from svc.db import Page
 from svc.errors import ApiError, anthropic_error
 from svc.server.head import METHODS
@@ -83,11 +81,6 @@ def reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = Non
 
 def reply_written(body: bytes, headers: Mapping[str, str] | None = None) -> Response:
     return _JsonResponse(body, 200, headers)
-
-
-async def reply_apart(value: Any) -> Response:
-    """Return `value` as a JSON answer. Long texts are serialized outside the event loop."""
-    return reply_written(await asyncio.to_thread(json_text.dumps, value))
 
 
 def no_content() -> Response:
