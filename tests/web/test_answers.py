@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from tests.support.browser import WITH_BROWSER, Visitor, findings, new_context, new_visitor, opened, signed_in
 from tests.support.browser_chat import answered, refuse_once, say
@@ -124,7 +124,7 @@ async def test_answer_at_its_length_limit_can_be_continued(server: RunningServer
 async def test_stop_before_the_first_token_leaves_a_usable_question(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="script") as page:
         await say(page, "wait 30000\nsay never")
-        await page.locator(".live .dots").wait_for()
+        await page.wait_for_url("**/#/chat/conv_*")
         await page.get_by_role("button", name="Stop").click()
         await expect(answer(page).locator(".ending")).to_contain_text("This answer was stopped.")
         await expect(answer(page).get_by_role("button", name="Continue")).to_have_count(0)
@@ -133,6 +133,38 @@ async def test_stop_before_the_first_token_leaves_a_usable_question(server: Runn
         await page.get_by_label("Edit your message").fill("say second")
         await page.keyboard.press("Enter")
         await expect(answer(page).locator(".md")).to_have_text("second")
+
+
+async def test_stop_before_the_question_is_sent_returns_it_to_the_composer(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="script") as page:
+        clicked = asyncio.Event()
+
+        async def create_later(route: Route) -> None:
+            await clicked.wait()
+            await route.continue_()
+
+        await page.route("**/conversations", create_later, times=1)
+        await say(page, "say second")
+        await page.get_by_role("button", name="Stop").click()
+        clicked.set()
+        await expect(page.get_by_label("Message", exact=True)).to_have_value("say second")
+        await expect(page.locator(".said, .conversation")).to_have_count(0)
+        await page.get_by_role("button", name="Send").click()
+        await expect(answer(page).locator(".md")).to_have_text("second")
+
+
+async def test_stop_waits_until_the_question_is_stored(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="script", allow=["409"]) as page:
+
+        async def send_later(route: Route) -> None:
+            await asyncio.sleep(2)
+            await route.continue_()
+
+        await page.route("**/v1/chat/completions", send_later, times=1)
+        await say(page, "wait 30000\nsay never")
+        await page.wait_for_url("**/#/chat/conv_*")
+        await page.get_by_role("button", name="Stop").click()
+        await expect(answer(page).locator(".ending")).to_contain_text("This answer was stopped.")
 
 
 @WIDTHS

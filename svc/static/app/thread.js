@@ -13,6 +13,8 @@ const PAGE = 30;
 const OLDER_PAGE = 50;
 const REFUSED_WITHIN_MS = 500; // the service usually refuses a request before that
 const LONGEST_WAIT_MS = 8_000;
+const STOP_EVERY_MS = 200;
+const STOP_TURNS = 25;
 const TELL_AFTER_MS = 300; // other tabs need not follow a shorter answer
 const threads = new Map();
 const otherTabs = new BroadcastChannel("svc.chat");
@@ -361,13 +363,14 @@ class Thread {
     const live = this.live.peek();
     const abort = () => live.abort.abort(new DOMException("", "AbortError"));
     if (!live?.asked) return live && abort();
-    for (let turn = 0; turn < 4; turn++) {
+    // The service may not have stored the question yet, and then there is no answer to stop.
+    for (let turn = 0; turn < STOP_TURNS && this.live.peek() === live; turn++) {
       try {
         return await api.conversations.stop(this.id);
       } catch (error) {
         if (error.code !== "already_ended" || live.isOpen) break; // it ends by itself, or is not reachable
       }
-      await sleep(200);
+      await sleep(STOP_EVERY_MS);
     }
     if (this.live.peek() === live && (!live.isOpen || live.isLost.peek())) abort();
   }
