@@ -241,6 +241,37 @@ async def test_pasted_image_is_stored_and_sent_to_the_model(server: RunningServe
         await expect(page.locator(".said-user img")).to_be_visible()
 
 
+async def test_attached_image_is_kept_with_the_draft(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="echo") as page:
+        await paste_picture(page)
+        kept = "Object.entries(localStorage).some(([name, text]) => name.startsWith('svc.files') && text.includes('/artifacts/'))"
+        await page.wait_for_function(kept)
+        await page.reload()
+        await expect(page.get_by_role("img", name="dot.png")).to_be_visible()
+        await page.get_by_label("Message", exact=True).fill("What is this?")
+        async with page.expect_request("**/v1/chat/completions") as asked:
+            await page.get_by_role("button", name="Send").click()
+        content = (await asked.value).post_data_json["messages"][-1]["content"]
+        assert [part["type"] for part in content] == ["text", "image_url"]
+        await answered(page)
+        await page.reload()
+        await expect(page.locator(".said-user img")).to_be_visible()
+        await expect(page.locator(".attached")).to_have_count(0)
+
+
+async def test_stored_image_that_is_removed_from_the_draft_is_deleted(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="echo") as page:
+        async with page.expect_response(lambda answer: answer.url.endswith("/artifacts")) as made:
+            await paste_picture(page)
+        stored = (await (await made.value).json())["id"]
+        async with page.expect_response(f"**/artifacts/{stored}") as deleted:
+            await page.get_by_role("button", name="Remove dot.png").click()
+        assert ((await deleted.value).request.method, (await deleted.value).status) == ("DELETE", 204)
+        await page.reload()
+        await expect(page.get_by_label("Message", exact=True)).to_be_visible()
+        await expect(page.locator(".attached")).to_have_count(0)
+
+
 async def test_refused_image_and_missing_model_are_explained(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="gone", allow=["status of 400"]) as page:
         await expect(page.get_by_text("builtin/gone is no longer available")).to_be_visible()

@@ -19,6 +19,14 @@ export const picturesOf = (items) => items.filter(({ kind }) => kind === "pictur
 /** The content of a message with its attached files; the images follow when they are stored. */
 export const withFiles = (text, items) => contentOf(text, filesOf(items));
 
+/** What a draft keeps of its attachments: the files, and the images that are stored. */
+export const kept = (items) =>
+  contentOf(
+    "",
+    filesOf(items),
+    picturesOf(items).filter(({ id }) => id),
+  );
+
 /**
  * Attach `files` to `attached`, a signal of items: `{kind: "picture", name, url, store()}`,
  * `{kind: "file", name, size, text}`, or `{kind: "reading", name, size}` while it is read. Refusals are
@@ -29,6 +37,13 @@ export async function attach(files, attached) {
     const refusal = await (TYPES.includes(file.type) ? addPicture : addFile)(file, attached);
     if (refusal) toast(refusal, { kind: "bad", seconds: 8 });
   }
+  await Promise.allSettled(picturesOf(attached.peek()).map(storeEarly));
+}
+
+/** Store an image before its message is sent, so that the draft keeps it. What fails is tried again when it is sent. */
+async function storeEarly(item) {
+  item.id ??= (await item.store()).id;
+  if (item.isRemoved) deleteStored(item);
 }
 
 const add = (attached, item) => {
@@ -43,7 +58,7 @@ const replace = (attached, old, item) => {
 async function addPicture(file, attached) {
   if (picturesOf(attached.peek()).length >= MOST_PICTURES) return t.tooManyPictures(MOST_PICTURES);
   try {
-    add(attached, { kind: "picture", ...(await picture(file)) });
+    add(attached, { kind: "picture", ...(await picture(file)), isNew: true });
   } catch {
     return t.unreadable(file.name);
   }
@@ -112,8 +127,11 @@ async function textOfPdf(file, signal) {
 export function detach(item, attached) {
   attached.value = attached.peek().filter((one) => one !== item);
   item.stop?.abort();
-  if (item.isNew) api.artifacts.remove(item.id).catch(() => {});
+  item.isRemoved = true;
+  deleteStored(item);
 }
+
+const deleteStored = ({ id, isNew }) => id && isNew && api.artifacts.remove(id).catch(() => {});
 
 /** Return the text and the items of a message's content. Deleted images are left out. */
 export async function unpacked(content) {

@@ -86,11 +86,11 @@ export function Composer({ id, busy, priced, onSend, onStop, onEditLast }) {
     });
     [text.value, attached.value] = ["", []]; // the draft stays stored until the question is (thread.js)
   };
-  const keepAttached = async () => keepFiles(id, (await attachments()).withFiles("", attached.peek()));
+  const keepAttached = async () => keepFiles(id, (await attachments()).kept(attached.peek()));
   const add = async (files) => {
     const chosen = [...files]; // the browser empties the list when the event is over
     await (await attachments()).attach(chosen, attached);
-    await keepAttached();
+    if (attached.peek().length) await keepAttached(); // else they are sent
   };
   const remove = async (item) => {
     (await attachments()).detach(item, attached);

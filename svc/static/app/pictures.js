@@ -55,7 +55,7 @@ async function upload(blob, name) {
 export async function storedPicture({ name, id }) {
   const blob = await pictureOf(id);
   const stored = { id, reference: reference({ name, id }) };
-  return { name, blob, url: URL.createObjectURL(blob), store: async () => stored };
+  return { name, id, blob, url: URL.createObjectURL(blob), store: async () => stored };
 }
 
 function dataUrl(blob) {
