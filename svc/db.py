@@ -357,16 +357,3 @@ async def open_database(
     db = Database(path, partial(connect_prepared, path, script, migrations), between, committed)
     await db.open()
     return db
-
-
-def row_by_id(
-    conn: sqlite3.Connection, table: str, account_id: str, row_id: str, noun: str, param: str | None = None
-) -> sqlite3.Row:
-    """Return the account's row of `table` with this id. Raises ApiError `not_found`; `param` is the field that held the id."""
-    row: sqlite3.Row | None = conn.execute(
-        f"SELECT * FROM {table} WHERE account_id = ? AND id = ?",  # noqa: S608 - our own words
-        (account_id, row_id),
-    ).fetchone()
-    if row is None:
-        raise ApiError("not_found", f"There is no such {noun}.", param=param)
-    return row

@@ -39,7 +39,7 @@ def test_stored_bytes_count_for_the_account_until_deletion(
     made = add_project(conn, ada, "x" * 1_000)
     assert quota.stored(conn, ada).stored_bytes - before == 1_000 + len("Thesis") + 256
     assert quota.stored(conn, bob) == others
-    projects.delete_project(conn, ada, made)
+    projects.TABLE.delete(conn, ada, made)
     assert quota.stored(conn, ada).stored_bytes == before
 
 
@@ -59,7 +59,7 @@ def test_data_over_a_lowered_limit_stays_and_may_shrink(conn: sqlite3.Connection
     assert quota.stored(conn, ada).stored_bytes > quota.stored(conn, ada).limit_bytes == 1
     quota.check_room(conn, ada, 0)
     quota.check_room(conn, ada, -500)
-    projects.delete_project(conn, ada, made)
+    projects.TABLE.delete(conn, ada, made)
 
 
 # --- calls

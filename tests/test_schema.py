@@ -686,10 +686,16 @@ WRITES = re.compile(r"\b(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|REPLACE\s+INTO|UPDATE(?
 
 @cache
 def written_tables(path: Path) -> list[tuple[int, str | None]]:
-    """The line and the table of each statement that writes, None where the name is put together."""
-    return [
+    """The line and the table of each statement that writes and of each `Table`, None where the name is put together."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    declared = [
+        (node.lineno, ast.literal_eval(node.args[0]))
+        for node in nodes
+        if isinstance(node, ast.Call) and re.fullmatch(r"Table(\[.+\])?", ast.unparse(node.func))
+    ]
+    return declared + [
         (node.lineno, match[1])
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         for match in WRITES.finditer(node.value)
         if match[1] != "SET"  # of ON CONFLICT … DO UPDATE SET
@@ -701,7 +707,7 @@ def test_tables_are_written_only_by_their_owner(path: Path) -> None:
     name = str(path.relative_to(ROOT))
     for line, table in written_tables(path):
         if table is None:
-            assert name in owners().values(), f"line {line} writes a table that cannot be seen"
+            assert name in (*owners().values(), "svc/tables.py"), f"line {line} writes a table that cannot be seen"
         else:
             assert owners().get(table) == name, f"line {line} writes {table}"
 

@@ -8,7 +8,7 @@ from svc import audit
 from svc.auth import accounts, links, tokens
 from svc.auth.emails import EMAIL
 from svc.billing.usage import day_of
-from svc.db import Page, page
+from svc.db import Page
 from svc.errors import ApiError
 from svc.groups import AUTO, Groups
 from svc.ids import fields_as_json
@@ -160,15 +160,13 @@ def change_user(
 def key_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[dict[str, Any]]:
     """Return a page of the account's API keys, newest first. Raises ApiError `not_found`."""
     accounts.existing_account(conn, account_id)
-    return page(conn, "api_keys", account_id, limit, after).of(lambda row: fields_as_json(dict(row), _KEY_FIELDS))
+    return tokens.TABLE.page(conn, account_id, limit, after).of(lambda row: fields_as_json(dict(row), _KEY_FIELDS))
 
 
-def delete_key(tx: sqlite3.Connection, actor: str, account_id: str, key_id: str, now_seconds: float) -> bool:
-    """Delete a key of the account; return False if it has no such key."""
-    deleted = tokens.delete_key(tx, account_id, key_id)
-    if deleted:
-        audit.add(tx, now_seconds, actor, "user.delete_key", account_id, {"key": key_id})
-    return deleted
+def delete_key(tx: sqlite3.Connection, actor: str, account_id: str, key_id: str, now_seconds: float) -> None:
+    """Delete a key of the account. Raises ApiError `not_found`."""
+    tokens.TABLE.delete(tx, account_id, key_id)
+    audit.add(tx, now_seconds, actor, "user.delete_key", account_id, {"key": key_id})
 
 
 def note_deletion_of_keys(tx: sqlite3.Connection, actor: str, account_id: str, now_seconds: float) -> None:

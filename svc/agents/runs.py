@@ -11,9 +11,9 @@ import orjson
 from svc import json_text, quota
 from svc.content import history
 from svc.content.projects import missing_owner
-from svc.db import Page, page, row_by_id
 from svc.ids import fields_as_json
-from svc.slices import delete_older, delete_row, run_some
+from svc.slices import delete_older, delete_row
+from svc.tables import Table
 
 GOAL_LENGTH = 1_000_000
 EVENTS_BYTES = 256 * 1024  # of the events that are kept, besides the last one
@@ -22,6 +22,7 @@ _IN_A_LIST = (
     "id, status, goal, model, max_steps, steps, output, error, reason, prompt_tokens, completion_tokens, cost_micros, "
     "project_id, created_at, finished_at"
 )
+TABLE = Table[sqlite3.Row]("runs", lambda row: row, "run", at_once=1, listed=_IN_A_LIST)
 _LISTED_CHARACTERS = 10_000
 _SLICE_SECONDS, _SLICE_ROWS = 0.005, 500
 STATUSES = ("running", "final", "error", "stopped")
@@ -92,23 +93,6 @@ def end_interrupted_runs(tx: sqlite3.Connection, now_seconds: float) -> int:
     ).rowcount
 
 
-def run_by_id(conn: sqlite3.Connection, account_id: str, run_id: str) -> sqlite3.Row:
-    """Return a run of the account. Raises ApiError `not_found`."""
-    return row_by_id(conn, "runs", account_id, run_id, "run")
-
-
-def runs_page(
-    conn: sqlite3.Connection,
-    account_id: str,
-    limit: int,
-    after: str | None,
-    project_id: str | None = None,
-    status: str | None = None,
-) -> Page[sqlite3.Row]:
-    """Return a page of the account's runs, like `page` in svc/db.py: all, those of a project, or those with a status."""
-    return page(conn, "runs", account_id, limit, after, columns=_IN_A_LIST, project_id=project_id, status=status)
-
-
 def as_json(row: sqlite3.Row) -> dict[str, Any]:
     """Return a run in the form of the API."""
     names = "id status goal model max_steps steps output reason cost_micros project_id created_at finished_at"
@@ -137,12 +121,6 @@ def in_a_list(row: sqlite3.Row) -> dict[str, Any]:
         if run[name] is not None and len(run[name]) > _LISTED_CHARACTERS:
             run[name] = run[name][: _LISTED_CHARACTERS - 1] + "\u2026"
     return run
-
-
-def detach_from_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
-    """Detach runs from a project that is being deleted, for 5 ms; return whether there are more."""
-    filed = "SELECT rowid FROM runs WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"
-    return run_some(tx, f"UPDATE runs SET project_id = NULL WHERE rowid IN ({filed})", account_id, project_id, at_once=1)  # noqa: S608
 
 
 def delete_old(tx: sqlite3.Connection, ended_before: float) -> bool:

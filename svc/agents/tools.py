@@ -176,13 +176,13 @@ async def current_time(run: RunContext) -> str:
 
 
 async def list_artifacts(run: RunContext) -> list[dict[str, Any]]:
-    newest = await run.db.read(artifacts.artifacts_page, run.account_id, _LISTED, None, None, None)
+    newest = await run.db.read(artifacts.TABLE.page, run.account_id, _LISTED, None)
     return [file_fields(row) for row in newest.items]
 
 
 async def read_artifact(run: RunContext, id: str) -> str:
     def read(conn: sqlite3.Connection) -> tuple[Artifact, bytes]:
-        found = artifacts.artifact_by_id(conn, run.account_id, id)
+        found = artifacts.TABLE.by_id(conn, run.account_id, id)
         return found, contents.content_chunk(conn, run.account_id, id, found.sha256, 0) if found.size else b""
 
     artifact, content = await run.db.read(read)

@@ -3,28 +3,27 @@
 import sqlite3
 from typing import Any, NamedTuple
 
-from svc.db import Page, page
 from svc.errors import ApiError
-from svc.ids import new_id, timestamp
+from svc.ids import fields_as_json, new_id
+from svc.tables import Table
 
 
 class LinkedIdentity(NamedTuple):
-    """An identity of an account; `email` is what the provider said when it was linked."""
+    """A row of `identities`; `email` is what the provider said when it was linked."""
 
     id: str
+    account_id: str
     issuer: str
+    subject: str
     email: str | None
     created_at: float
 
     def as_json(self, provider: str | None) -> dict[str, Any]:
         """Return the API's object; `provider` is the name in the configuration, if any."""
-        return {
-            "id": self.id,
-            "provider": provider,
-            "issuer": self.issuer,
-            "email": self.email,
-            "created_at": timestamp(self.created_at),
-        }
+        return {"provider": provider, **fields_as_json(self._asdict(), "id issuer email created_at")}
+
+
+TABLE = Table("identities", lambda row: LinkedIdentity(**row), "identity")
 
 
 def account_of(conn: sqlite3.Connection, issuer: str, subject: str) -> str | None:
@@ -47,12 +46,6 @@ def add_identity(
         raise ApiError("invalid_token") from None
 
 
-def identities_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[LinkedIdentity]:
-    """Return a page of the account's identities, as svc/db.py's `page`."""
-    rows = page(conn, "identities", account_id, limit, after)
-    return rows.of(lambda row: LinkedIdentity(row["id"], row["issuer"], row["email"], row["created_at"]))
-
-
 def delete_identities(tx: sqlite3.Connection, account_id: str, *, but: tuple[str, str] | None) -> None:
     """Unlink every identity of the account, except that of the issuer and subject `but`."""
     tx.execute(
@@ -62,9 +55,7 @@ def delete_identities(tx: sqlite3.Connection, account_id: str, *, but: tuple[str
 
 def delete_identity(tx: sqlite3.Connection, account_id: str, identity_id: str, *, has_password: bool) -> None:
     """Unlink an identity. Raises ApiError `not_found`, or `last_identity` if there is no other way to sign in."""
-    deleted = tx.execute("DELETE FROM identities WHERE account_id = ? AND id = ?", (account_id, identity_id)).rowcount
-    if not deleted:
-        raise ApiError("not_found", "There is no such identity.")
+    TABLE.delete(tx, account_id, identity_id)
     left = tx.execute("SELECT EXISTS (SELECT 1 FROM identities WHERE account_id = ?)", (account_id,)).fetchone()[0]
     if not (has_password or left):
         raise ApiError("last_identity")

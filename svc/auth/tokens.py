@@ -18,7 +18,7 @@ from svc.auth import accounts
 from svc.errors import ApiError
 from svc.ids import BASE62, new_id, random_base62, timestamp
 from svc.shapes import Shape, refusal, text
-from svc.slices import run_some
+from svc.tables import Table
 
 SESSION_SECONDS = 8 * 3600
 _BY_IDENTITY = "sso"
@@ -42,6 +42,7 @@ _CHECKSUM_LENGTH = 6
 _PAIRS = [first + second for first in BASE62 for second in BASE62]
 _CLOCK_STEP_SECONDS = 60  # a correction of the clock by less does not end a new session
 _KEY = re.compile(f"{KEY_PREFIX}[0-9A-Za-z]{{{KEY_LENGTH - len(KEY_PREFIX)}}}")
+TABLE = Table[sqlite3.Row]("api_keys", lambda row: row, "key")
 _LAST_ID = "key_~"  # greater than every id
 
 
@@ -157,17 +158,6 @@ def keys_after(conn: sqlite3.Connection, account_id: str, after: str | None, lim
         (account_id, after or _LAST_ID, limit),
     )
     return [ApiKey(**row) for row in rows]
-
-
-def delete_some_keys(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Delete keys of the account for 5 ms; return whether there are more."""
-    own = "SELECT rowid FROM api_keys WHERE account_id = ?1 ORDER BY id LIMIT ?2"
-    return run_some(tx, f"DELETE FROM api_keys WHERE rowid IN ({own})", account_id)  # noqa: S608 - our own words
-
-
-def delete_key(tx: sqlite3.Connection, account_id: str, key_id: str) -> bool:
-    """Delete a key of the account; return False if it has no such key."""
-    return tx.execute("DELETE FROM api_keys WHERE account_id = ? AND id = ?", (account_id, key_id)).rowcount == 1
 
 
 # The account's id, tier (None: it is suspended) and default model, the key's id, its last use (Unix seconds of a minute; 0:

@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import re
 import sqlite3
-import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, NamedTuple
@@ -15,17 +14,16 @@ from urllib.parse import urlencode
 from svc import quota
 from svc.content.contents import ArtifactContent, add_content
 from svc.content.projects import missing_owner
-from svc.db import Database, Page, page, row_by_id
-from svc.errors import ApiError
+from svc.db import Database
 from svc.ids import fields_as_json, new_id
 from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
-from svc.slices import delete_older, run_some, without_overwriting
+from svc.slices import delete_older, without_overwriting
+from svc.tables import Table
 
 LINK_SECONDS = 3600
 _SECONDS = re.compile("[0-9]{1,12}")
 NAME_LENGTH = 200
 PROMPT_LENGTH = 4_000
-_SLICE_SECONDS = 0.005
 CONTENT_TYPE_LENGTH = 200
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}(?: *; *{_TOKEN}=(?:{_TOKEN}|"[ !#-\[\]-~]*"))*')
@@ -72,6 +70,9 @@ class Artifact(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         names = "id name content_type size project_id run_id prompt created_at updated_at"
         return {**fields_as_json(self._asdict(), names), "sha256": self.sha256.hex()}
+
+
+TABLE = Table("artifacts", lambda row: Artifact(**row), "artifact", at_once=1)
 
 
 _NAME = label(NAME_LENGTH).about("A file name; not blank, without control characters.")
@@ -167,19 +168,6 @@ def _add(values: dict[str, Any], tx: sqlite3.Connection, content: ArtifactConten
     return Artifact(**row)
 
 
-def artifact_by_id(conn: sqlite3.Connection, account_id: str, artifact_id: str) -> Artifact:
-    """Return an artifact of the account, without its content. Raises ApiError `not_found`."""
-    return Artifact(**row_by_id(conn, "artifacts", account_id, artifact_id, "artifact"))
-
-
-def artifacts_page(
-    conn: sqlite3.Connection, account_id: str, limit: int, after: str | None, project_id: str | None, run_id: str | None
-) -> Page[Artifact]:
-    """Return a page of the account's artifacts, like `page` in svc/db.py: all, those of a project, or those of a run."""
-    rows = page(conn, "artifacts", account_id, limit, after, project_id=project_id, run_id=run_id)
-    return rows.of(lambda row: Artifact(**row))
-
-
 def artifacts_of_run(conn: sqlite3.Connection, account_id: str, run_id: str) -> list[Artifact]:
     """Return the stored artifacts of an agent run, the oldest first."""
     rows = conn.execute("SELECT * FROM artifacts WHERE account_id = ? AND run_id = ? ORDER BY rowid", (account_id, run_id))
@@ -193,7 +181,7 @@ def change_artifact(
 
     Raises ApiError `not_found`, with the param `project_id` if it is the project.
     """
-    artifact = artifact_by_id(tx, account_id, artifact_id)
+    artifact = TABLE.by_id(tx, account_id, artifact_id)
     if not changes:
         return artifact
     values = {**artifact._asdict(), **changes, "now": now_seconds}
@@ -205,14 +193,14 @@ def change_artifact(
             """,
             values,
         )
-    return artifact_by_id(tx, account_id, artifact_id)
+    return TABLE.by_id(tx, account_id, artifact_id)
 
 
 def check_replacing(conn: sqlite3.Connection, account_id: str, artifact_id: str, content_type: str | None) -> Artifact:
     """Return the artifact whose content a request replaces. Raises ApiError `not_found`, or `invalid_value` for the type."""
     if content_type is not None:
         _TYPE.check(content_type, "content_type")
-    return artifact_by_id(conn, account_id, artifact_id)
+    return TABLE.by_id(conn, account_id, artifact_id)
 
 
 async def replace_content(
@@ -245,15 +233,7 @@ async def replace_content(
 def delete_artifact(tx: sqlite3.Connection, account_id: str, artifact_id: str) -> None:
     """Delete an artifact with its content. Raises ApiError `not_found`."""
     with without_overwriting(tx):
-        deleted = tx.execute("DELETE FROM artifacts WHERE account_id = ? AND id = ?", (account_id, artifact_id)).rowcount
-    if deleted == 0:
-        raise ApiError("not_found", "There is no such artifact.")
-
-
-def detach_from_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
-    """Detach artifacts from a project that is being deleted, for 5 ms; return whether there are more."""
-    filed = "SELECT rowid FROM artifacts WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"
-    return run_some(tx, f"UPDATE artifacts SET project_id = NULL WHERE rowid IN ({filed})", account_id, project_id)  # noqa: S608
+        TABLE.delete(tx, account_id, artifact_id)
 
 
 def delete_old(tx: sqlite3.Connection, changed_before: float) -> bool:
@@ -263,15 +243,9 @@ def delete_old(tx: sqlite3.Connection, changed_before: float) -> bool:
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Deletes artifacts of an account for 5 ms; whether there are more. To be called until there are none, before the account is
-    deleted: all at once would hold up everybody else's writes."""
-    ends = time.monotonic() + _SLICE_SECONDS
-    while time.monotonic() < ends:
-        row = tx.execute("SELECT id FROM artifacts WHERE account_id = ? LIMIT 1", (account_id,)).fetchone()
-        if row is None:
-            return False
-        delete_artifact(tx, account_id, row["id"])
-    return True
+    """Delete artifacts of an account for 5 ms; return whether there are more."""
+    with without_overwriting(tx):
+        return TABLE.delete_some(tx, account_id)
 
 
 @contextlib.contextmanager

@@ -8,10 +8,10 @@ from svc import quota
 from svc.content import history, versions
 from svc.content.fulltext import CHUNKS, TITLES
 from svc.content.projects import missing_owner
-from svc.db import Page, page, row_by_id
 from svc.ids import fields_as_json, new_id
 from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, boolean, integer, label, nullable, number, one_of, record, string, text
-from svc.slices import delete_older, run_some
+from svc.slices import delete_older
+from svc.tables import Table
 
 TITLE_LENGTH = 200
 ROLES = ("system", "user", "assistant")
@@ -74,6 +74,10 @@ class Conversation(NamedTuple):
         return {name: value for name, value in fields.items() if value is not None}
 
 
+# Pinned ones, then the last used first.
+TABLE = Table("conversations", lambda row: Conversation(**row), "conversation", order=("pinned", "updated_at", "number"))
+
+
 def title_of(said: str) -> str | None:
     """Return a title out of the beginning of a first message, or None if it is blank."""
     line = " ".join(CONTROL_CHARACTERS.sub("", " ".join(said[: TITLE_LENGTH * 10].split())).split())
@@ -119,28 +123,6 @@ def add_conversation(
     return conversation
 
 
-def conversation_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: str, param: str | None = None) -> Conversation:
-    """Return a conversation of the account. Raises ApiError `not_found`; `param` is the field that held the id."""
-    return Conversation(**row_by_id(conn, "conversations", account_id, conversation_id, "conversation", param))
-
-
-def conversations_page(
-    conn: sqlite3.Connection,
-    account_id: str,
-    limit: int,
-    after: str | None,
-    project_id: str | None,
-    found: list[int] | None = None,
-) -> Page[Conversation]:
-    """Return a page of the account's conversations, like `page` in svc/db.py: the pinned ones, then the last used first.
-
-    `project_id` and the numbers `found` narrow the list if they are not None.
-    """
-    order = ("pinned", "updated_at", "number")
-    rows = page(conn, "conversations", account_id, limit, after, order=order, project_id=project_id, number=found)
-    return rows.of(lambda row: Conversation(**row))
-
-
 def change_conversation(
     tx: sqlite3.Connection, account_id: str, conversation_id: str, changes: Mapping[str, Any], now_seconds: float
 ) -> Conversation:
@@ -149,7 +131,7 @@ def change_conversation(
     `current_message_id` shows the branch of that message. Raises ApiError `not_found`, with the param `project_id` or
     `current_message_id` for these, and `already_active` if another branch cannot be shown during an answer.
     """
-    before = conversation_by_id(tx, account_id, conversation_id)
+    before = TABLE.by_id(tx, account_id, conversation_id)
     if not changes:
         return before
     if "current_message_id" in changes:
@@ -172,7 +154,7 @@ def change_conversation(
         )
     except sqlite3.IntegrityError:
         raise missing_owner(values["project_id"]) from None
-    after = conversation_by_id(tx, account_id, conversation_id)
+    after = TABLE.by_id(tx, account_id, conversation_id)
     if renamed:
         _remove_title(tx, before)
         _add_title(tx, after)
@@ -215,7 +197,7 @@ def add_message(
 
 def note_use(tx: sqlite3.Connection, account_id: str, conversation_id: str, said: str, now_seconds: float) -> str | None:
     """Store the time of the last use, and a title out of `said` if there is none; return a new title."""
-    conversation = conversation_by_id(tx, account_id, conversation_id)
+    conversation = TABLE.by_id(tx, account_id, conversation_id)
     title = title_of(said) if conversation.title is None else None
     if title is not None:
         _add_title(tx, conversation._replace(title=title))
@@ -227,14 +209,15 @@ def note_use(tx: sqlite3.Connection, account_id: str, conversation_id: str, said
 
 
 def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
-    """Deletes some messages of a conversation, or itself when it has none; whether it is still there.
+    """Delete messages of a conversation for 8 ms, and after the last one the conversation; return whether there is more to do.
 
-    To be called until it is not: all at once would hold up everybody else's writes. Raises ApiError `not_found`.
+    Raises ApiError `not_found`.
     """
-    conversation = conversation_by_id(tx, account_id, conversation_id)
+    conversation = TABLE.by_id(tx, account_id, conversation_id)
     if history.delete_messages(tx, account_id, conversation_id):
         return True
-    _delete(tx, conversation)
+    _remove_title(tx, conversation)
+    TABLE.delete(tx, account_id, conversation_id)
     return False
 
 
@@ -242,23 +225,6 @@ def delete_old(tx: sqlite3.Connection, used_before: float) -> bool:
     """Delete conversations of all accounts that were last used before (Unix seconds), for 5 ms; return whether there are more."""
     query = "SELECT account_id, id FROM conversations WHERE updated_at < ? AND NOT answering ORDER BY updated_at LIMIT 1"
     return delete_older(tx, query, used_before, delete_conversation)
-
-
-def _delete(tx: sqlite3.Connection, conversation: Conversation) -> None:
-    _remove_title(tx, conversation)
-    tx.execute("DELETE FROM conversations WHERE account_id = ? AND number = ?", (conversation.account_id, conversation.number))
-
-
-def detach_from_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
-    """Detach conversations from a project that is being deleted, for 5 ms; return whether there are more."""
-    filed = "SELECT number FROM conversations WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"
-    return run_some(tx, f"UPDATE conversations SET project_id = NULL WHERE number IN ({filed})", account_id, project_id)  # noqa: S608
-
-
-def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Delete conversations of an account, whose messages are gone, for 5 ms; return whether there are more."""
-    own = "SELECT number FROM conversations WHERE account_id = ?1 LIMIT ?2"
-    return run_some(tx, f"DELETE FROM conversations WHERE account_id = ?1 AND number IN ({own})", account_id)  # noqa: S608
 
 
 def _add_title(tx: sqlite3.Connection, conversation: Conversation) -> None:

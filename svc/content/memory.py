@@ -83,10 +83,10 @@ async def begin(
         instructions: list[str] = []
         chat_fields, replaced = {}, None
         if conversation_id:
-            conversation = conversations.conversation_by_id(conn, account_id, conversation_id, HEADER)
+            conversation = conversations.TABLE.by_id(conn, account_id, conversation_id, HEADER)
             chat_fields = conversation.chat_fields()
             if conversation.project_id:
-                instructions.append(projects.project_by_id(conn, account_id, conversation.project_id).instructions)
+                instructions.append(projects.TABLE.by_id(conn, account_id, conversation.project_id).instructions)
         if replaces:
             replaced = history.message_by_id(conn, account_id, conversation_id or "", replaces, REPLACES)
         account = accounts.account_by_id(conn, account_id)

@@ -4,11 +4,10 @@ import sqlite3
 from typing import Annotated, Any, NamedTuple
 
 from svc import quota
-from svc.db import Page, page, row_by_id
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.shapes import ABSENT, Absent, given, integer, label, nullable, record, text
-from svc.slices import run_some
+from svc.tables import Table
 
 MOST_STEPS = 20
 _NAME = label(200).about("Not blank, without control characters.")
@@ -53,6 +52,9 @@ class Project(NamedTuple):
         return fields_as_json(self._asdict(), "id name instructions max_planner_steps created_at updated_at")
 
 
+TABLE = Table("projects", lambda row: Project(**row), "project", at_once=1)
+
+
 def add_project(tx: sqlite3.Connection, account_id: str, new: NewProject, now_seconds: float) -> Project:
     """Store a project and return it.
 
@@ -74,11 +76,6 @@ def add_project(tx: sqlite3.Connection, account_id: str, new: NewProject, now_se
     return Project(**row)
 
 
-def project_by_id(conn: sqlite3.Connection, account_id: str, project_id: str, param: str | None = None) -> Project:
-    """Return a project of the account. Raises ApiError `not_found`; `param` is the field that held the id."""
-    return Project(**row_by_id(conn, "projects", account_id, project_id, "project", param))
-
-
 def missing_owner(project_id: str | None) -> ApiError:
     """Return the error for a row whose project, or without one whose account, does not exist."""
     if project_id is None:
@@ -86,14 +83,9 @@ def missing_owner(project_id: str | None) -> ApiError:
     return ApiError("not_found", "There is no such project.", param="project_id")
 
 
-def projects_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[Project]:
-    """Return a page of the account's projects, newest first, like `page` in svc/db.py."""
-    return page(conn, "projects", account_id, limit, after).of(lambda row: Project(**row))
-
-
 def change_project(tx: sqlite3.Connection, account_id: str, project_id: str, sent: ProjectChanges, now_seconds: float) -> Project:
     """Set the fields that were sent and return the project. Raises ApiError `not_found`."""
-    project = project_by_id(tx, account_id, project_id)
+    project = TABLE.by_id(tx, account_id, project_id)
     changes = given(sent)
     if not changes:
         return project
@@ -106,16 +98,4 @@ def change_project(tx: sqlite3.Connection, account_id: str, project_id: str, sen
         """,
         {**project._asdict(), **changes, "now": now_seconds},
     )
-    return project_by_id(tx, account_id, project_id)
-
-
-def delete_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> None:
-    """Delete a project and keep its conversations, runs and artifacts. Raises ApiError `not_found`."""
-    if tx.execute("DELETE FROM projects WHERE account_id = ? AND id = ?", (account_id, project_id)).rowcount == 0:
-        raise ApiError("not_found", "There is no such project.")
-
-
-def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Delete projects of an account for 5 ms; return whether there are more."""
-    own = "SELECT rowid FROM projects WHERE account_id = ?1 LIMIT ?2"
-    return run_some(tx, f"DELETE FROM projects WHERE rowid IN ({own})", account_id, at_once=1)  # noqa: S608 - our own words
+    return TABLE.by_id(tx, account_id, project_id)

@@ -4,7 +4,8 @@ import sqlite3
 from typing import Any, NamedTuple
 
 from svc.budget import best_effort, spent
-from svc.content.conversations import Conversation, conversations_page
+from svc.content import conversations
+from svc.content.conversations import Conversation
 from svc.content.fulltext import CHUNKS, INDEXED_BYTES, MESSAGES, TITLES, chunks_of, distinct_words
 from svc.content.words import is_unspaced, places_of
 from svc.db import Page
@@ -70,16 +71,16 @@ def search(
                 break
             newest.append(_newest_by_conversation(conn, account_id, found, conversation_of))
     numbers = set.intersection(*map(set, newest)) if newest else set()
-    conversations = conversations_page(conn, account_id, limit, after, project_id, sorted(numbers))
+    page = conversations.TABLE.page(conn, account_id, limit, after, project_id=project_id, number=sorted(numbers))
     matches: list[Match] = []
     with best_effort(_STEP_SECONDS):
-        for one in conversations.items:
+        for one in page.items:
             if spent():
                 break
             matches.append(Match(one, _snippets(conn, one, newest[0].get(one.number), set(words), beginning)))
     shown = len(matches)
-    matches += [Match(one, []) for one in conversations.items[shown:]]
-    return SearchResult(Page(matches, conversations.has_more), incomplete or len(newest) < len(rare) or shown < len(matches))
+    matches += [Match(one, []) for one in page.items[shown:]]
+    return SearchResult(Page(matches, page.has_more), incomplete or len(newest) < len(rare) or shown < len(matches))
 
 
 def _newest_by_conversation(

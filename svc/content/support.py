@@ -4,11 +4,10 @@ import sqlite3
 from typing import Annotated, Any, NamedTuple
 
 from svc import quota
-from svc.db import Page, page, row_by_id
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.shapes import label, record, text
-from svc.slices import run_some
+from svc.tables import Table
 
 CONTENT = text(10_000, blank=False)
 
@@ -56,12 +55,16 @@ class SupportMessage(NamedTuple):
         return fields_as_json(self._asdict(), "id role content created_at")
 
 
+TABLE = Table("support_conversations", lambda row: SupportConversation(**row), "support conversation")
+MESSAGES = Table("support_messages", lambda row: SupportMessage(**row), "support message")
+
+
 def support_with_messages(conn: sqlite3.Connection, account_id: str, support_id: str) -> dict[str, Any]:
     """Return a support conversation with all its messages, the oldest first. Raises ApiError `not_found`."""
     own = "SELECT * FROM support_messages WHERE account_id = ? AND support_id = ? ORDER BY number"
     rows = conn.execute(own, (account_id, support_id))
     messages = [SupportMessage(**row).as_json() for row in rows]
-    return {**support_by_id(conn, account_id, support_id).as_json(), "messages": messages}
+    return {**TABLE.by_id(conn, account_id, support_id).as_json(), "messages": messages}
 
 
 def add_support(tx: sqlite3.Connection, account_id: str, new: NewSupport, now_seconds: float) -> dict[str, Any]:
@@ -86,16 +89,6 @@ def add_support(tx: sqlite3.Connection, account_id: str, new: NewSupport, now_se
     return support_with_messages(tx, account_id, support_id)
 
 
-def support_by_id(conn: sqlite3.Connection, account_id: str, support_id: str) -> SupportConversation:
-    """Return a support conversation of the account. Raises ApiError `not_found`."""
-    return SupportConversation(**row_by_id(conn, "support_conversations", account_id, support_id, "support conversation"))
-
-
-def support_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[SupportConversation]:
-    """Return a page of the account's support conversations, newest first, like `page` in svc/db.py."""
-    return page(conn, "support_conversations", account_id, limit, after).of(lambda row: SupportConversation(**row))
-
-
 def add_message(
     tx: sqlite3.Connection, account_id: str, support_id: str, role: str, content: str, now_seconds: float
 ) -> SupportMessage:
@@ -104,7 +97,7 @@ def add_message(
     Raises ApiError `not_found`, `already_ended` for a closed conversation, `PAYLOAD_TOO_LARGE` for a full one, and
     `quota_exceeded` for a full account.
     """
-    support_by_id(tx, account_id, support_id)
+    TABLE.by_id(tx, account_id, support_id)
     if role == "user":
         quota.check_room(tx, account_id, quota.ROW_BYTES + len(content.encode()))
     try:
@@ -130,7 +123,7 @@ def add_message(
 
 def close(tx: sqlite3.Connection, account_id: str, support_id: str, now_seconds: float) -> dict[str, Any]:
     """Close a support conversation and return it with its messages. Raises ApiError `not_found` and `already_ended`."""
-    if support_by_id(tx, account_id, support_id).status == "closed":
+    if TABLE.by_id(tx, account_id, support_id).status == "closed":
         raise ApiError("already_ended", "This support conversation is already closed.")
     tx.execute(
         "UPDATE support_conversations SET status = 'closed', closed_at = ?1, updated_at = ?1 WHERE account_id = ?2 AND id = ?3",
@@ -156,12 +149,3 @@ def account_of(conn: sqlite3.Connection, support_id: str) -> str:
     if row is None:
         raise ApiError("not_found", "There is no such support conversation.")
     return str(row["account_id"])
-
-
-def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Delete support conversations of an account for 5 ms; return whether there are more."""
-    messages = "SELECT number FROM support_messages WHERE account_id = ?1 LIMIT ?2"
-    own = "SELECT rowid FROM support_conversations WHERE account_id = ?1 LIMIT ?2"
-    if run_some(tx, f"DELETE FROM support_messages WHERE number IN ({messages})", account_id):  # noqa: S608 - our own words
-        return True
-    return run_some(tx, f"DELETE FROM support_conversations WHERE rowid IN ({own})", account_id)  # noqa: S608

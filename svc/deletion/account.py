@@ -23,13 +23,14 @@ from svc.server.sse import Drain
 _SLICES = (
     word_runs.delete_some,
     history.delete_some,
-    conversations.delete_some,
+    conversations.TABLE.delete_some,
     artifacts.delete_some,
     runs.delete_some,
-    tokens.delete_some_keys,
+    tokens.TABLE.delete_some,
     usage.delete_some,
-    support.delete_some,
-    projects.delete_some,
+    support.MESSAGES.delete_some,
+    support.TABLE.delete_some,
+    projects.TABLE.delete_some,
     wallet.delete_some,
 )
 _POLL_SECONDS = 1.0

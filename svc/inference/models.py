@@ -160,7 +160,7 @@ class Models:
 
     async def _narrowed(self, row: sqlite3.Row) -> dict[str, str | None]:
         with contextlib.suppress(ApiError):  # it was deleted
-            whole = await self._db.read(providers.provider_by_id, row["account_id"], row["id"])
+            whole = await self._db.read(providers.TABLE.by_id, row["account_id"], row["id"])
             return providers.own_models(whole) or {}
         return {}
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import orjson
 
 from svc import quota
-from svc.db import Page, page
 from svc.errors import ApiError
 from svc.groups import Group
 from svc.ids import new_id, timestamp
@@ -18,6 +17,7 @@ from svc.inference.catalog import API_KEY, BASE_URL, KIND, MODEL_NAME, PROVIDER_
 from svc.outbound.addresses import same_origin
 from svc.secrets import derive, key_check
 from svc.shapes import ABSENT, Absent, Shape, by_type, list_of, nullable, passed_on, record
+from svc.tables import Table
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -110,6 +110,7 @@ class ProviderChanges(NamedTuple):
 
 NEW_PROVIDER = record("CreateProviderRequest", NewProvider)
 PROVIDER_CHANGES = record("UpdateProviderRequest", ProviderChanges, "Missing fields do not change.")
+TABLE = Table[sqlite3.Row]("providers", lambda row: row, "provider")
 
 
 def check_allowed(group: Group | None) -> None:
@@ -164,7 +165,7 @@ def change_provider(
 
     Raises ApiError `not_found`, `name_taken`, `quota_exceeded`.
     """
-    row = provider_by_id(tx, account_id, provider_id)
+    row = TABLE.by_id(tx, account_id, provider_id)
     if "base_url" in fields and not same_origin(fields["base_url"], row["base_url"]):
         fields = {"api_key": None, **fields}
     columns = {**dict(row), **_columns(tx, fields, account_id, provider_id, box)}
@@ -236,26 +237,11 @@ def drop_sealed(tx: sqlite3.Connection) -> None:
     tx.execute("UPDATE providers SET sealed_key = NULL, api_key_hint = NULL")
 
 
-def provider_by_id(conn: sqlite3.Connection, account_id: str, provider_id: str) -> sqlite3.Row:
-    """Return a provider of the account. Raises ApiError `not_found`."""
-    row: sqlite3.Row | None = conn.execute(
-        "SELECT * FROM providers WHERE account_id = ? AND id = ?", (account_id, provider_id)
-    ).fetchone()
-    if row is None:
-        raise ApiError("not_found", "There is no such provider.")
-    return row
-
-
 def provider_by_name(conn: sqlite3.Connection, account_id: str, name: str) -> sqlite3.Row | None:
     row: sqlite3.Row | None = conn.execute(
         "SELECT * FROM providers WHERE account_id = ? AND name = ?", (account_id, name)
     ).fetchone()
     return row
-
-
-def providers_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[sqlite3.Row]:
-    """Return a page of the account's providers, like `page` of svc/db.py."""
-    return page(conn, "providers", account_id, limit, after)
 
 
 def all_providers(conn: sqlite3.Connection, account_id: str) -> list[sqlite3.Row]:
@@ -267,9 +253,3 @@ def all_providers(conn: sqlite3.Connection, account_id: str) -> list[sqlite3.Row
         """,
         (account_id,),
     ).fetchall()
-
-
-def delete_provider(tx: sqlite3.Connection, account_id: str, provider_id: str) -> None:
-    """Delete a provider of the account. Raises ApiError `not_found`."""
-    if not tx.execute("DELETE FROM providers WHERE account_id = ? AND id = ?", (account_id, provider_id)).rowcount:
-        raise ApiError("not_found", "There is no such provider.")

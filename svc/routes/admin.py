@@ -168,7 +168,7 @@ async def list_keys(request: Request, caller: Caller) -> Response:
 async def delete_keys(request: Request, caller: Caller) -> Response:
     state, account_id = request.state, request.path_params["account_id"]
     await state.db.write(users.note_deletion_of_keys, caller.id, account_id, state.clock())
-    while await state.db.write(tokens.delete_some_keys, account_id):
+    while await state.db.write(tokens.TABLE.delete_some, account_id):
         pass  # in short transactions, because there may be many keys
     return no_content()
 
@@ -181,8 +181,7 @@ async def delete_keys(request: Request, caller: Caller) -> Response:
 )
 async def delete_key(request: Request, caller: Caller) -> Response:
     state, ids = request.state, request.path_params
-    if not await state.db.write(users.delete_key, caller.id, ids["account_id"], ids["key_id"], state.clock()):
-        raise _KEY.not_found.error()
+    await state.db.write(users.delete_key, caller.id, ids["account_id"], ids["key_id"], state.clock())
     return no_content()
 
 

@@ -86,7 +86,7 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
     model = await state.models.chosen(caller.id, caller.default_model, body.model, "chat", caller.group)
     max_steps, project_id, instructions = body.max_steps, body.project_id, loop.INSTRUCTIONS
     if project_id is not None:
-        project = await state.db.read(projects.project_by_id, caller.id, project_id, "project_id")
+        project = await state.db.read(projects.TABLE.by_id, caller.id, project_id, "project_id")
         max_steps = min(max_steps, project.max_planner_steps or max_steps)
         instructions = f"{project.instructions}\n\n{instructions}".strip()
     # A key's requests are stateless: they are not remembered.
@@ -110,14 +110,14 @@ async def list_runs(request: Request, caller: Caller) -> Response:
     if status is not None:
         _STATUS.check(status, "status")
     project_id = await project_filter(request, caller)
-    return listing(await read_page(request, caller.id, runs.runs_page, project_id, status), runs.in_a_list)
+    return listing(await read_page(request, caller.id, runs.TABLE.page, project_id=project_id, status=status), runs.in_a_list)
 
 
 @describes("getRun", "Show a run", EVENTS_TEXT, parameters=[_RUN], answers={200: Answer("The run.", RUN_WITH_EVENTS)})
 async def show_run(request: Request, caller: Caller) -> Response:
     open_run = request.state.open_runs.get(request.path_params["run_id"])
     until_now = open_run and [*open_run.events]  # before the record, which has them once the run has ended
-    row = await request.state.db.read(runs.run_by_id, caller.id, request.path_params["run_id"])
+    row = await request.state.db.read(runs.TABLE.by_id, caller.id, request.path_params["run_id"])
     long = len(row["goal"]) + len(row["output"] or "") > _LONG_CHARACTERS
     written = await asyncio.to_thread(runs.with_events, row, until_now) if long else runs.with_events(row, until_now)
     return reply_written(written)
@@ -135,7 +135,7 @@ async def show_run(request: Request, caller: Caller) -> Response:
 )
 async def stop_run(request: Request, caller: Caller) -> Response:
     run_id = request.path_params["run_id"]
-    row = await request.state.db.read(runs.run_by_id, caller.id, run_id)
+    row = await request.state.db.read(runs.TABLE.by_id, caller.id, run_id)
     open_run = request.state.open_runs.get(run_id)
     if row["status"] != "running" or open_run is None or open_run.interrupt.reason is not None:
         raise _ENDED.error()

@@ -68,7 +68,7 @@ async def create_artifact(request: Request, caller: Caller, body: NewArtifact) -
     state = request.state
     text, decode, usual_type = _content_field(body)
     if body.project_id is not None:  # checked before a content of many megabytes is stored
-        state.db.look_up(projects.project_by_id, caller.id, body.project_id, "project_id")
+        state.db.look_up(projects.TABLE.by_id, caller.id, body.project_id, "project_id")
     artifact = await artifacts.add_artifact(
         state.db,
         caller.id,
@@ -118,13 +118,13 @@ def _decoded(text: str) -> bytes:
 )
 async def list_artifacts(request: Request, caller: Caller) -> Response:
     project_id, run_id = await project_filter(request, caller), request.query_params.get("run_id")
-    page = await read_page(request, caller.id, artifacts.artifacts_page, project_id, run_id)
+    page = await read_page(request, caller.id, artifacts.TABLE.page, project_id=project_id, run_id=run_id)
     return listing(page, partial(_as_json, request.state))
 
 
 @describes("getArtifact", "Show an artifact", parameters=[ARTIFACT_ID], answers={200: Answer("The artifact.", ARTIFACT)})
 async def show_artifact(request: Request, caller: Caller) -> Response:
-    artifact = await request.state.db.read(artifacts.artifact_by_id, caller.id, request.path_params["artifact_id"])
+    artifact = await request.state.db.read(artifacts.TABLE.by_id, caller.id, request.path_params["artifact_id"])
     return reply(_as_json(request.state, artifact))
 
 
@@ -216,7 +216,7 @@ async def show_content(request: Request, caller: Caller) -> Response:
     """Send the content (200), one range of it (206, 416), or only 304 (RFC 9110 13 and 14)."""
     db, artifact_id = request.state.db, request.path_params["artifact_id"]
     while True:
-        artifact = await db.read(artifacts.artifact_by_id, caller.id, artifact_id)
+        artifact = await db.read(artifacts.TABLE.by_id, caller.id, artifact_id)
         etag = f'"{artifact.sha256.hex()}"'
         headers = {"etag": etag, "cache-control": "private, no-cache"}
         known = ",".join(request.headers.getlist("if-none-match")).split(",")

@@ -136,7 +136,7 @@ async def confirm_password_reset(request: Request, body: PasswordResetConfirmati
     # Before the password is hashed, which is expensive.
     link = await state.db.read(links.find_link, _TO_NEW_PASSWORD, token, state.clock())
     password_hash = None if password is None else await state.passwords.hash(password)
-    while delete_keys and await state.db.write(tokens.delete_some_keys, link.account_id):
+    while delete_keys and await state.db.write(tokens.TABLE.delete_some, link.account_id):
         pass  # in short transactions, because there may be many keys
     account = await state.db.write(_use_password_link, token, password_hash, delete_keys, state.clock())
     return no_content() if password_hash else await _session(request, account, 200)

@@ -67,7 +67,7 @@ async def list_conversations(request: Request, caller: Caller) -> Response:
     """Return a page of conversations: the pinned ones, then the last used first."""
     project_id, words = await project_filter(request, caller), request.query_params.get("q")
     if not words:
-        page = await read_page(request, caller.id, conversations.conversations_page, project_id)
+        page = await read_page(request, caller.id, conversations.TABLE.page, project_id=project_id)
         return listing(page, Conversation.as_json)
     limit, after = page_limit(request), page_after(request)
     found = await request.state.db.heavy_read(search.search, caller.id, _WORDS.check(words, "q"), limit, after, project_id)
@@ -80,7 +80,7 @@ async def list_conversations(request: Request, caller: Caller) -> Response:
 )
 async def show_conversation(request: Request, caller: Caller) -> Response:
     conversation_id = request.path_params["conversation_id"]
-    conversation = await request.state.db.read(conversations.conversation_by_id, caller.id, conversation_id)
+    conversation = await request.state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)
     return reply(conversation.as_json())
 
 
@@ -129,7 +129,7 @@ async def delete_conversation(request: Request, caller: Caller) -> Response:
 )
 async def stop_answer(request: Request, caller: Caller) -> Response:
     state, conversation_id = request.state, request.path_params["conversation_id"]
-    conversation = await state.db.read(conversations.conversation_by_id, caller.id, conversation_id)
+    conversation = await state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)
     answer = state.open_answers.get(conversation_id)
     if answer is None or not answer.stop("requested"):
         raise _ENDED.error()
@@ -148,7 +148,7 @@ async def stop_answer(request: Request, caller: Caller) -> Response:
 )
 async def follow_answer(request: Request, caller: Caller) -> Response:
     state, conversation_id = request.state, request.path_params["conversation_id"]
-    await state.db.read(conversations.conversation_by_id, caller.id, conversation_id)
+    await state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)
     answer = state.open_answers.get(conversation_id)
     if answer is None or not answer.in_progress:
         raise _NO_ANSWER.error()
@@ -176,7 +176,7 @@ async def follow_answer(request: Request, caller: Caller) -> Response:
 async def export_conversation(request: Request, caller: Caller) -> Response:
     """Send the messages while they are read, about a million characters at a time."""
     db = request.state.db
-    conversation = await db.read(conversations.conversation_by_id, caller.id, request.path_params["conversation_id"])
+    conversation = await db.read(conversations.TABLE.by_id, caller.id, request.path_params["conversation_id"])
     headers = {
         "content-type": "text/markdown; charset=utf-8",
         "content-disposition": f'attachment; filename="{conversation.id}.md"',
@@ -222,7 +222,7 @@ def _markdown_after(conn: sqlite3.Connection, conversation: Conversation, number
 async def list_messages(request: Request, caller: Caller) -> Response:
     db, limit, after = request.state.db, page_limit(request), page_after(request)
     conversation_id = request.path_params["conversation_id"]
-    await db.read(conversations.conversation_by_id, caller.id, conversation_id)
+    await db.read(conversations.TABLE.by_id, caller.id, conversation_id)
     page, further = await db.read(_messages_and_further, caller.id, conversation_id, limit, after)
     return listing(page, lambda message: {**message.as_json(), **further[message.id]})
 

@@ -86,7 +86,7 @@ def verify_address(
 
 def delete_keys_and_providers(tx: sqlite3.Connection, account_id: str) -> None:
     """Delete all API keys and own model providers, and a default model of such a provider."""
-    while tokens.delete_some_keys(tx, account_id):
+    while tokens.TABLE.delete_some(tx, account_id):
         pass
     names = providers.delete_providers(tx, account_id)
     account = accounts.account_by_id(tx, account_id)

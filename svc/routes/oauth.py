@@ -113,7 +113,7 @@ async def callback(request: Request) -> Response:
     "listIdentities", "List the linked identities", answers={200: Answer("A page of identities.", IDENTITY_LIST)}, paged=True
 )
 async def list_identities(request: Request, caller: Caller) -> Response:
-    page = await read_page(request, caller.id, identities.identities_page)
+    page = await read_page(request, caller.id, identities.TABLE.page)
     names = {provider.issuer: provider.name for provider in request.state.identity_providers.values()}
     return listing(page, lambda identity: identity.as_json(names.get(identity.issuer)))
 

@@ -22,7 +22,7 @@ async def project_filter(request: Request, caller: Caller) -> str | None:
     """Return the parameter IN_PROJECT. Raises ApiError `not_found` if the account has no such project."""
     project_id = request.query_params.get("project_id")
     if project_id is not None:
-        await request.state.db.read(projects.project_by_id, caller.id, project_id, "project_id")
+        await request.state.db.read(projects.TABLE.by_id, caller.id, project_id, "project_id")
     return project_id
 
 
@@ -40,12 +40,12 @@ async def create_project(request: Request, caller: Caller, body: NewProject) -> 
 
 @describes("listProjects", "List the projects", answers={200: Answer("A page of projects.", PROJECT_LIST)}, paged=True)
 async def list_projects(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, caller.id, projects.projects_page), Project.as_json)
+    return listing(await read_page(request, caller.id, projects.TABLE.page), Project.as_json)
 
 
 @describes("getProject", "Show a project", parameters=[_PROJECT], answers={200: Answer("The project.", PROJECT)})
 async def show_project(request: Request, caller: Caller) -> Response:
-    project = await request.state.db.read(projects.project_by_id, caller.id, request.path_params["project_id"])
+    project = await request.state.db.read(projects.TABLE.by_id, caller.id, request.path_params["project_id"])
     return reply(project.as_json())
 
 
@@ -71,8 +71,8 @@ async def change_project(request: Request, caller: Caller, body: ProjectChanges)
 )
 async def delete_project(request: Request, caller: Caller) -> Response:
     db, project_id = request.state.db, request.path_params["project_id"]
-    for detach in (artifacts.detach_from_project, conversations.detach_from_project, runs.detach_from_project):
-        while await db.write_as("alone", detach, caller.id, project_id):
+    for table in (artifacts.TABLE, conversations.TABLE, runs.TABLE):
+        while await db.write_as("alone", table.detach_some, caller.id, project_id):
             pass
-    await db.write(projects.delete_project, caller.id, project_id)
+    await db.write(projects.TABLE.delete, caller.id, project_id)
     return no_content()

@@ -64,12 +64,12 @@ async def create_provider(request: Request, caller: Caller, body: NewProvider) -
 
 @describes("listProviders", "List the providers", answers={200: Answer("A page of providers.", PROVIDER_LIST)}, paged=True)
 async def list_providers(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, caller.id, providers.providers_page), providers.as_json)
+    return listing(await read_page(request, caller.id, providers.TABLE.page), providers.as_json)
 
 
 @describes("getProvider", "Show a provider", parameters=[_PROVIDER], answers={200: Answer("The provider.", PROVIDER)})
 async def show_provider(request: Request, caller: Caller) -> Response:
-    row = await request.state.db.read(providers.provider_by_id, caller.id, request.path_params["provider_id"])
+    row = await request.state.db.read(providers.TABLE.by_id, caller.id, request.path_params["provider_id"])
     return reply(providers.as_json(row))
 
 
@@ -84,7 +84,7 @@ async def show_provider(request: Request, caller: Caller) -> Response:
 )
 async def change_provider(request: Request, caller: Caller, body: ProviderChanges) -> Response:
     state, provider_id = request.state, request.path_params["provider_id"]
-    await state.db.read(providers.provider_by_id, caller.id, provider_id)
+    await state.db.read(providers.TABLE.by_id, caller.id, provider_id)
     await _check_name_and_address(state, caller.id, body)
     row = await state.db.write(providers.change_provider, caller.id, provider_id, given(body), state.key_box)
     return reply(providers.as_json(row))
@@ -94,7 +94,7 @@ async def change_provider(request: Request, caller: Caller, body: ProviderChange
     "deleteProvider", "Delete a provider", parameters=[_PROVIDER], answers={204: Answer("The provider and its key are deleted.")}
 )
 async def delete_provider(request: Request, caller: Caller) -> Response:
-    await request.state.db.write(providers.delete_provider, caller.id, request.path_params["provider_id"])
+    await request.state.db.write(providers.TABLE.delete, caller.id, request.path_params["provider_id"])
     return no_content()
 
 
@@ -131,7 +131,7 @@ async def delete_provider(request: Request, caller: Caller) -> Response:
 async def test_provider(request: Request, caller: Caller) -> Response:
     """Return the provider's models. An error must not reveal which ports are open."""
     state = request.state
-    row = await state.db.read(providers.provider_by_id, caller.id, request.path_params["provider_id"])
+    row = await state.db.read(providers.TABLE.by_id, caller.id, request.path_params["provider_id"])
     providers.check_allowed(caller.group)
     state.limits.take_by_account("ask_provider", caller.id)
     return reply({"ok": True, "models": await state.models.test(row)})

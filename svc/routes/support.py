@@ -50,7 +50,7 @@ async def create_support(request: Request, caller: Caller, body: NewSupport) -> 
     paged=True,
 )
 async def list_supports(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, caller.id, support.support_page), SupportConversation.as_json)
+    return listing(await read_page(request, caller.id, support.TABLE.page), SupportConversation.as_json)
 
 
 @describes(

@@ -61,7 +61,7 @@ async def _write_text(request: Request, caller: Caller, file: BinaryIO) -> bool:
     while True:
         file.seek(0)
         file.truncate()
-        artifact = await db.read(artifacts.artifact_by_id, caller.id, artifact_id)
+        artifact = await db.read(artifacts.TABLE.by_id, caller.id, artifact_id)
         media_type = artifact.content_type.partition(";")[0].strip().lower()
         is_text, truncated = bool(_TEXT.match(media_type)), artifact.size > TEXT_BYTES
         decoder = codecs.getincrementaldecoder(encoding)(errors)

@@ -230,6 +230,5 @@ async def _pages_of_keys(db: Database, account_id: str) -> AsyncGenerator[list[d
     answers={204: Answer("The key is deleted.")},
 )
 async def delete_key(request: Request, caller: Caller) -> Response:
-    if not await request.state.db.write(tokens.delete_key, caller.id, request.path_params["key_id"]):
-        raise _KEY.not_found.error()
+    await request.state.db.write(tokens.TABLE.delete, caller.id, request.path_params["key_id"])
     return no_content()

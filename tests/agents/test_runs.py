@@ -42,10 +42,10 @@ def add(conn: sqlite3.Connection, account_id: str, run_id: str = "run_1", goal: 
 def test_run_ends_once_with_its_reason(conn: sqlite3.Connection) -> None:
     ada = account(conn)
     add(conn, ada)
-    assert runs.as_json(runs.run_by_id(conn, ada, "run_1"))["status"] == "running"
+    assert runs.as_json(runs.TABLE.by_id(conn, ada, "run_1"))["status"] == "running"
     assert runs.update_run(conn, ada, "run_1", RunOutcome("final", 2, USAGE, 7, output="done"), NOW + 1, EVENTS)
     assert not runs.update_run(conn, ada, "run_1", RunOutcome("stopped", 3, USAGE, 9, reason="requested"), NOW + 2, b"{}")
-    shown = runs.as_json(runs.run_by_id(conn, ada, "run_1"))
+    shown = runs.as_json(runs.TABLE.by_id(conn, ada, "run_1"))
     assert (shown["status"], shown["output"], shown["steps"], shown["usage"], shown["cost_micros"]) == (
         "final",
         "done",
@@ -53,7 +53,7 @@ def test_run_ends_once_with_its_reason(conn: sqlite3.Connection) -> None:
         USAGE,
         7,
     )
-    step, last = orjson.loads(runs.with_events(runs.run_by_id(conn, ada, "run_1")))["events"]
+    step, last = orjson.loads(runs.with_events(runs.TABLE.by_id(conn, ada, "run_1")))["events"]
     own = {"output": "done", "finish_reason": "stop", "artifacts": []}
     assert step == STEP
     assert last == {"type": "final", "run_id": "run_1", "seq": 5, **own, "steps": 2, "usage": USAGE, "cost_micros": 7}
@@ -64,13 +64,13 @@ def test_run_left_open_by_a_crash_is_an_interrupted_error(conn: sqlite3.Connecti
     ada = account(conn)
     add(conn, ada)
     assert runs.end_interrupted_runs(conn, NOW + 5) == 1
-    shown = runs.as_json(runs.run_by_id(conn, ada, "run_1"))
+    shown = runs.as_json(runs.TABLE.by_id(conn, ada, "run_1"))
     assert (
         shown["status"] == "error"
         and shown["error"]["code"] == "interrupted"
         and shown["finished_at"] == "2026-09-21T14:13:25.000Z"
     )
-    (last,) = orjson.loads(runs.with_events(runs.run_by_id(conn, ada, "run_1")))["events"]  # also one of an older release
+    (last,) = orjson.loads(runs.with_events(runs.TABLE.by_id(conn, ada, "run_1")))["events"]  # also one of an older release
     assert (last["type"], last["seq"], last["error"]) == ("error", 1, shown["error"])
 
 
@@ -79,11 +79,11 @@ def test_progress_is_visible_during_a_run_and_kept_after_a_crash(conn: sqlite3.C
     add(conn, ada)
     runs.update_run(conn, ada, "run_1", RunOutcome("running", 2, USAGE, 7), NOW, EVENTS)
     runs.update_run(conn, account(conn, "bob@example.com"), "run_1", RunOutcome("running", 3, USAGE, 9), NOW, b"{}")
-    shown = runs.as_json(runs.run_by_id(conn, ada, "run_1"))
+    shown = runs.as_json(runs.TABLE.by_id(conn, ada, "run_1"))
     assert (shown["status"], shown["steps"], shown["usage"], shown["cost_micros"]) == ("running", 2, USAGE, 7)
     assert runs.end_interrupted_runs(conn, NOW + 5) == 1
     runs.update_run(conn, ada, "run_1", RunOutcome("running", 4, USAGE, 11), NOW, b"{}")
-    shown = runs.as_json(runs.run_by_id(conn, ada, "run_1"))
+    shown = runs.as_json(runs.TABLE.by_id(conn, ada, "run_1"))
     assert (shown["status"], shown["steps"], shown["usage"], shown["cost_micros"]) == ("error", 2, USAGE, 7)
 
 
@@ -108,7 +108,7 @@ def test_page_of_large_runs_is_shorter_without_loss(conn: sqlite3.Connection) ->
         add(conn, ada, f"run_{number}", goal="x" * 1_500_000)
     seen: list[str] = []
     while True:
-        listed = runs.runs_page(conn, ada, 100, seen[-1] if seen else None)
+        listed = runs.TABLE.page(conn, ada, 100, seen[-1] if seen else None)
         assert sum(len(row["goal"]) for row in listed.items) <= 8_000_000
         seen += [row["id"] for row in listed.items]
         if not listed.has_more:
@@ -121,7 +121,7 @@ def test_page_has_more_if_rows_follow(conn: sqlite3.Connection, count: int) -> N
     ada = account(conn)
     for number in range(count):
         add(conn, ada, f"run_{number}")
-    listed = runs.runs_page(conn, ada, 3, None)
+    listed = runs.TABLE.page(conn, ada, 3, None)
     assert len(listed.items) == min(count, 3) and listed.has_more is (count > 3)
 
 
@@ -129,10 +129,10 @@ def test_list_shortens_long_goals_and_outputs(conn: sqlite3.Connection) -> None:
     ada = account(conn)
     add(conn, ada, goal="g" * 10_001)
     runs.update_run(conn, ada, "run_1", RunOutcome("final", 1, USAGE, 0, output="o" * 10_000), NOW, EVENTS)
-    row = runs.run_by_id(conn, ada, "run_1")
+    row = runs.TABLE.by_id(conn, ada, "run_1")
     listed = runs.in_a_list(row)
     assert listed["goal"] == "g" * 9_999 + "\u2026" and listed["output"] == "o" * 10_000
     assert runs.as_json(row) == {**listed, "goal": "g" * 10_001}
-    assert [dict(shown).keys() for shown in runs.runs_page(conn, ada, 9, None).items] == [
+    assert [dict(shown).keys() for shown in runs.TABLE.page(conn, ada, 9, None).items] == [
         dict(row).keys() - {"events", "account_id"}
     ]

@@ -201,7 +201,7 @@ async def test_a_written_artifact_is_listed_and_read_and_bound_to_its_run(db: Da
     assert set(made) == {"id", "name", "content_type", "size"}
     assert await box.call("read_artifact", {"id": made["id"]}) == text
     assert await box.call("list_artifacts", {}) == [made]
-    assert (await db.read(artifacts.artifact_by_id, box.run.account_id, made["id"])).run_id == "run_1"
+    assert (await db.read(artifacts.TABLE.by_id, box.run.account_id, made["id"])).run_id == "run_1"
 
 
 async def test_lone_surrogates_in_a_content_are_replaced(box: Toolbox) -> None:
@@ -255,7 +255,7 @@ async def test_writing_fails_after_account_or_project_was_deleted(
     project = await db.write(projects.add_project, box.run.account_id, projects.NewProject("p"), NOW)
     box.run.project_id = project.id
     await box.call("write_artifact", {"name": "n", "content": "x"})
-    await db.write(projects.delete_project, box.run.account_id, project.id)
+    await db.write(projects.TABLE.delete, box.run.account_id, project.id)
     assert "no such project" in await failure(box, "write_artifact", {"name": "n", "content": "x"})
     box.run.project_id = None
     await db.write(accounts.delete_account, box.run.account_id)

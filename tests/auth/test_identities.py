@@ -43,11 +43,11 @@ def test_delete_identities_keeps_one_and_those_of_others(conn: sqlite3.Connectio
 def test_last_identity_needs_a_password_to_be_unlinked(conn: sqlite3.Connection) -> None:
     ada = accounts.add_account(conn, "ada@example.com", None, None, NOW).id
     identities.add_identity(conn, ada, "https://issuer", "7", None, NOW)
-    (identity,) = identities.identities_page(conn, ada, 10, None).items
+    (identity,) = identities.TABLE.page(conn, ada, 10, None).items
     conn.execute("SAVEPOINT job")
     with pytest.raises(ApiError) as refused:
         identities.delete_identity(conn, ada, identity.id, has_password=False)
     conn.execute("ROLLBACK TO job")
     assert refused.value.code == "last_identity"
     identities.delete_identity(conn, ada, identity.id, has_password=True)
-    assert identities.identities_page(conn, ada, 10, None).items == []
+    assert identities.TABLE.page(conn, ada, 10, None).items == []

@@ -322,9 +322,11 @@ def test_a_key_finds_its_account_until_it_is_deleted(conn: Any) -> None:
     found = tokens.holder_of(conn, hash_of(KEY))
     assert found is not None and (found[0], found[3]) == ("user_a", key_id)
     assert tokens.holder_of(conn, hash_of(new_key_token())) is None
-    assert not tokens.delete_key(conn, "user_b", key_id)
-    assert tokens.delete_key(conn, "user_a", key_id)
-    assert not tokens.delete_key(conn, "user_a", key_id)
+    with pytest.raises(ApiError, match="There is no such key"):
+        tokens.TABLE.delete(conn, "user_b", key_id)
+    tokens.TABLE.delete(conn, "user_a", key_id)
+    with pytest.raises(ApiError, match="There is no such key"):
+        tokens.TABLE.delete(conn, "user_a", key_id)
     assert tokens.holder_of(conn, hash_of(KEY)) is None
 
 

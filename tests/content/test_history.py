@@ -161,14 +161,14 @@ def test_deleted_message_is_in_no_table_and_no_index(conn: sqlite3.Connection, a
         say(conn, account_id, "zebra crossing")
     with pytest.raises(sqlite3.IntegrityError):  # words would stay behind
         accounts.delete_account(conn, ada)
-    for delete_some in (word_runs.delete_some, history.delete_some, conversations.delete_some):
+    for delete_some in (word_runs.delete_some, history.delete_some, conversations.TABLE.delete_some):
         while delete_some(conn, ada):
             pass
     assert accounts.delete_account(conn, ada)
     check_indexes(conn)
     assert texts(conn, ada, "zebra") == [] and len(texts(conn, bob, "zebra")) == 5
     assert conn.execute("SELECT count(*), count(DISTINCT account_id) FROM messages").fetchone()[:] == (6, 1)
-    assert not history.delete_some(conn, ada) and not conversations.delete_some(conn, ada)
+    assert not history.delete_some(conn, ada) and not conversations.TABLE.delete_some(conn, ada)
 
 
 def test_many_messages_are_deleted_in_steps(conn: sqlite3.Connection, ada: str) -> None:

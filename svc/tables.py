@@ -1,0 +1,59 @@
+"""Tables whose rows belong to accounts: a row by its id, a page of a list, and deletions, large ones in slices of 5 ms."""
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from svc.db import Page, page
+from svc.errors import ApiError
+from svc.slices import run_some
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Table(Generic[R]):
+    """A table with the columns `id` and `account_id`. The module that owns it declares it, after the type of its rows.
+
+    `noun` names a row in error messages. Lists have the columns `listed` in descending `order`; the default is the order of
+    insertion. A statement changes at most `at_once` rows: 1 for rows that can have 100 KB.
+    """
+
+    name: str
+    make: Callable[[sqlite3.Row], R]
+    noun: str
+    order: tuple[str, ...] = ("rowid",)
+    at_once: int = 64
+    listed: str = "*"
+
+    def by_id(self, conn: sqlite3.Connection, account_id: str, row_id: str, param: str | None = None) -> R:
+        """Return a row of the account. Raises ApiError `not_found`; `param` is the field that held the id."""
+        query = f"SELECT * FROM {self.name} WHERE account_id = ? AND id = ?"  # noqa: S608 - our own names
+        row = conn.execute(query, (account_id, row_id)).fetchone()
+        if row is None:
+            raise ApiError("not_found", f"There is no such {self.noun}.", param=param)
+        return self.make(row)
+
+    def page(
+        self, conn: sqlite3.Connection, account_id: str, limit: int, after: str | None, /, **narrowed: str | list[int] | None
+    ) -> Page[R]:
+        """Return a page of the account's rows, as `page` in svc/db.py."""
+        return page(conn, self.name, account_id, limit, after, order=self.order, columns=self.listed, **narrowed).of(self.make)
+
+    def delete(self, tx: sqlite3.Connection, account_id: str, row_id: str) -> None:
+        """Delete a row of the account. Raises ApiError `not_found`."""
+        statement = f"DELETE FROM {self.name} WHERE account_id = ? AND id = ?"  # noqa: S608 - our own names
+        if not tx.execute(statement, (account_id, row_id)).rowcount:
+            raise ApiError("not_found", f"There is no such {self.noun}.")
+
+    def delete_some(self, tx: sqlite3.Connection, account_id: str) -> bool:
+        """Delete rows of the account for 5 ms; return whether there are more."""
+        own = f"SELECT rowid FROM {self.name} WHERE account_id = ?1 LIMIT ?2"  # noqa: S608 - our own names
+        return run_some(tx, f"DELETE FROM {self.name} WHERE rowid IN ({own})", account_id, at_once=self.at_once)  # noqa: S608
+
+    def detach_some(self, tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
+        """Take rows out of a project that is being deleted, for 5 ms; return whether there are more."""
+        filed = f"SELECT rowid FROM {self.name} WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"  # noqa: S608 - our own names
+        statement = f"UPDATE {self.name} SET project_id = NULL WHERE rowid IN ({filed})"  # noqa: S608
+        return run_some(tx, statement, account_id, project_id, at_once=self.at_once)
