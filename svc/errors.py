@@ -3,75 +3,80 @@
 from collections.abc import Mapping
 from typing import Any
 
-# code: (status, type, message). A message says what to do. Code that raises an error may give a more exact one.
-ERRORS: dict[str, tuple[int, str, str]] = {
-    "invalid_json": (400, "invalid_request_error", "The request body is not valid JSON. Send one JSON object in UTF-8."),
-    "invalid_value": (400, "invalid_request_error", "A value in the request is not valid."),
-    "unsupported_value": (400, "invalid_request_error", "A value in the request is not supported here."),
-    "previous_response_not_found": (400, "invalid_request_error", "Responses are not stored here. Send all items in input."),
-    "missing_field": (400, "invalid_request_error", "A required field is missing."),
-    "invalid_request": (400, "invalid_request_error", "The request is not well-formed HTTP."),
-    "invalid_token": (400, "invalid_request_error", "This link is no longer valid. Request a new one."),
-    "invalid_api_key": (
-        401,
-        "authentication_error",
-        "Send one header 'Authorization: Bearer <token>' with a valid session token or API key.",
-    ),
-    "session_expired": (401, "authentication_error", "This session has expired. Sign in again."),
-    "invalid_credentials": (401, "authentication_error", "The email address or the password is wrong."),
-    "insufficient_funds": (402, "insufficient_funds_error", "The wallet does not cover this request. Add funds."),
-    "session_required": (403, "permission_error", "This needs a session. Sign in instead of using an API key."),
-    "pro_required": (403, "permission_error", "This needs a pro account. Add funds of at least 5 US dollars."),
-    "passwords_disabled": (403, "permission_error", "Passwords are disabled on this server. Sign in with an identity provider."),
-    "recent_sign_in_required": (
-        403,
-        "permission_error",
-        "Sign in with your identity provider again, and repeat this within 10 minutes.",
-    ),
-    "account_suspended": (403, "permission_error", "This account is suspended. Contact an administrator."),
-    "signup_closed": (403, "permission_error", "Sign-up is closed. Ask the operator for an account."),
-    "https_required": (403, "permission_error", "Use HTTPS. The proxy must send 'X-Forwarded-Proto: https'."),
-    "address_not_allowed": (403, "permission_error", "This address is not allowed. Use a public one."),
-    "own_providers_disabled": (
-        403,
-        "permission_error",
-        "The operator has disabled own providers. Use another model.",
-    ),
-    "not_found": (404, "not_found_error", "Nothing was found. Check the path and the id."),
-    "model_not_found": (404, "not_found_error", "There is no such model. GET /v1/models lists them."),
-    "method_not_allowed": (405, "invalid_request_error", "This path does not support this method. See the Allow header."),
-    "request_timeout": (408, "invalid_request_error", "The request did not arrive in time. Send it again, faster."),
+# The type of an error by its status: ours, as in OpenAI's API, and that of Anthropic's API.
+_TYPES = {
+    401: ("authentication_error", "authentication_error"),
+    402: ("insufficient_funds_error", "billing_error"),
+    403: ("permission_error", "permission_error"),
+    404: ("not_found_error", "not_found_error"),
+    409: ("conflict_error", "invalid_request_error"),
+    413: ("invalid_request_error", "request_too_large"),
+    429: ("rate_limit_error", "rate_limit_error"),
+    500: ("api_error", "api_error"),
+    502: ("upstream_error", "api_error"),
+    503: ("api_error", "overloaded_error"),
+    504: ("upstream_error", "timeout_error"),
+}
+_OTHER_TYPES = ("invalid_request_error", "invalid_request_error")
+# A message says what to do. Code that raises an error may give a more exact one.
+_STATUSES_AND_MESSAGES = {
+    "invalid_json": (400, "The request body is not valid JSON. Send one JSON object in UTF-8."),
+    "invalid_value": (400, "A value in the request is not valid."),
+    "unsupported_value": (400, "A value in the request is not supported here."),
+    "previous_response_not_found": (400, "Responses are not stored here. Send all items in input."),
+    "missing_field": (400, "A required field is missing."),
+    "invalid_request": (400, "The request is not well-formed HTTP."),
+    "invalid_token": (400, "This link is no longer valid. Request a new one."),
+    "invalid_api_key": (401, "Send one header 'Authorization: Bearer <token>' with a valid session token or API key."),
+    "session_expired": (401, "This session has expired. Sign in again."),
+    "invalid_credentials": (401, "The email address or the password is wrong."),
+    "insufficient_funds": (402, "The wallet does not cover this request. Add funds."),
+    "session_required": (403, "This needs a session. Sign in instead of using an API key."),
+    "pro_required": (403, "This needs a pro account. Add funds of at least 5 US dollars."),
+    "passwords_disabled": (403, "Passwords are disabled on this server. Sign in with an identity provider."),
+    "recent_sign_in_required": (403, "Sign in with your identity provider again, and repeat this within 10 minutes."),
+    "account_suspended": (403, "This account is suspended. Contact an administrator."),
+    "signup_closed": (403, "Sign-up is closed. Ask the operator for an account."),
+    "https_required": (403, "Use HTTPS. The proxy must send 'X-Forwarded-Proto: https'."),
+    "address_not_allowed": (403, "This address is not allowed. Use a public one."),
+    "own_providers_disabled": (403, "The operator has disabled own providers. Use another model."),
+    "not_found": (404, "Nothing was found. Check the path and the id."),
+    "model_not_found": (404, "There is no such model. GET /v1/models lists them."),
+    "method_not_allowed": (405, "This path does not support this method. See the Allow header."),
+    "request_timeout": (408, "The request did not arrive in time. Send it again, faster."),
     "email_taken": (
         409,
-        "conflict_error",
         "An account with this email address, or a similar one, exists. Sign in as before, or reset the password.",
     ),
-    "name_taken": (409, "conflict_error", "This name is in use. Choose another one."),
-    "already_active": (409, "conflict_error", "One is already active. Close it first."),
-    "already_verified": (409, "conflict_error", "This email address is already verified."),
-    "already_ended": (409, "conflict_error", "It has already ended."),
+    "name_taken": (409, "This name is in use. Choose another one."),
+    "already_active": (409, "One is already active. Close it first."),
+    "already_verified": (409, "This email address is already verified."),
+    "already_ended": (409, "It has already ended."),
     "mail_not_set_up": (
         409,
-        "conflict_error",
         "This server cannot send the mail that confirms a new address. Ask its operator to set SVC_SMTP_URL.",
     ),
-    "last_identity": (409, "conflict_error", "This is the only way to sign in. Link another identity or set a password first."),
-    "last_admin": (409, "conflict_error", "This is the only active administrator. Make another account an administrator first."),
-    "quota_exceeded": (413, "invalid_request_error", "The account has no storage left. Delete something first."),
-    "PAYLOAD_TOO_LARGE": (413, "invalid_request_error", "The request is too large. Send less."),
-    "unsupported_media_type": (415, "invalid_request_error", "Send 'Content-Type: application/json' in UTF-8."),
-    "misdirected_request": (421, "invalid_request_error", "This server does not serve that host name."),
-    "no_text": (422, "invalid_request_error", "This file has no text."),
-    "rate_limit_exceeded": (429, "rate_limit_error", "Too many requests. Wait and try again."),
-    "headers_too_large": (431, "invalid_request_error", "The request's header section is too large."),
-    "internal_error": (500, "api_error", "An internal error occurred. It was logged under the request id."),
-    "overloaded": (503, "api_error", "The service is busy. Try again in a moment."),
-    "storage_unavailable": (503, "api_error", "The service cannot write to its storage. Try again later."),
-    "shutting_down": (503, "api_error", "The service is shutting down. Try again in a moment."),
-    "upstream_unreachable": (502, "upstream_error", "The model server cannot be reached. Try again later."),
-    "upstream_error": (502, "upstream_error", "The model server failed. Try again later."),
-    "upstream_timeout": (504, "upstream_error", "The model server did not answer in time. Try again later."),
-    "upstream_invalid_response": (502, "upstream_error", "The model server sent an invalid answer."),
+    "last_identity": (409, "This is the only way to sign in. Link another identity or set a password first."),
+    "last_admin": (409, "This is the only active administrator. Make another account an administrator first."),
+    "quota_exceeded": (413, "The account has no storage left. Delete something first."),
+    "PAYLOAD_TOO_LARGE": (413, "The request is too large. Send less."),
+    "unsupported_media_type": (415, "Send 'Content-Type: application/json' in UTF-8."),
+    "misdirected_request": (421, "This server does not serve that host name."),
+    "no_text": (422, "This file has no text."),
+    "rate_limit_exceeded": (429, "Too many requests. Wait and try again."),
+    "headers_too_large": (431, "The request's header section is too large."),
+    "internal_error": (500, "An internal error occurred. It was logged under the request id."),
+    "overloaded": (503, "The service is busy. Try again in a moment."),
+    "storage_unavailable": (503, "The service cannot write to its storage. Try again later."),
+    "shutting_down": (503, "The service is shutting down. Try again in a moment."),
+    "upstream_unreachable": (502, "The model server cannot be reached. Try again later."),
+    "upstream_error": (502, "The model server failed. Try again later."),
+    "upstream_timeout": (504, "The model server did not answer in time. Try again later."),
+    "upstream_invalid_response": (502, "The model server sent an invalid answer."),
+}
+# code: (status, type, message)
+ERRORS = {
+    code: (status, _TYPES.get(status, _OTHER_TYPES)[0], message) for code, (status, message) in _STATUSES_AND_MESSAGES.items()
 }
 
 # A retry cannot succeed. The common SDKs read this header.
@@ -120,22 +125,10 @@ class ApiError(Exception):
         return {"error": self.error}
 
 
-_ANTHROPIC_TYPES = {
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    503: "overloaded_error",
-    504: "timeout_error",
-}
-
-
 def anthropic_error(error: ApiError, request_id: str) -> dict[str, Any]:
     """Return an error in the shape of Anthropic's API, in which the paths under `/v1/messages` report it."""
-    other = "invalid_request_error" if error.status < 500 else "api_error"
-    detail = {"type": _ANTHROPIC_TYPES.get(error.status, other), "message": error.error["message"]}
+    _, kind = _TYPES.get(error.status, _OTHER_TYPES if error.status < 500 else _TYPES[500])
+    detail = {"type": kind, "message": error.error["message"]}
     if "retry_after" in error.error:
         detail["retry_after"] = error.error["retry_after"]
     return {"type": "error", "error": detail, "request_id": request_id}
