@@ -4,20 +4,25 @@ import ipaddress
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 from svc import parsers
 from svc.errors import StartError
 from svc.parsers import MailServer as MailServer
 from svc.parsers import Network
-from svc.secret_files import with_secret_files
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 GITHUB = "https://github.com"
+SECRET_FILE_BYTES = 16 * 1024
+
+_PER_ADDRESS = parsers.integer(1, 100_000)
+_DAYS = parsers.integer(1, 36_500)
+_SECRET = parsers.matching("[!-~]+", "must be printable ASCII without spaces")
+_TOKEN = parsers.matching("[ -~]{16,}", "must be at least 16 printable ASCII characters")
+_INSTALLATION = parsers.matching("[0-9a-f]{8}", "must be the 8 hexadecimal digits that the refused start prints")
 
 
 @dataclass(frozen=True)
@@ -25,48 +30,50 @@ class IdentityProvider:
     """The settings `SVC_OAUTH_<NAME>_*`. `issuer` is exactly the provider's own identifier (for GitHub its website)."""
 
     name: str
-    issuer: str
-    client_id: str
-    client_secret: str = field(repr=False)
-    domains: tuple[str, ...] = ()  # verified addresses there get an account although sign-up is closed
+    issuer: Annotated[str, parsers.issuer]
+    client_id: Annotated[str, _SECRET]
+    client_secret: Annotated[str, _SECRET] = field(repr=False)
+    # Verified addresses there get an account although sign-up is closed.
+    domains: Annotated[tuple[str, ...], parsers.domains] = ()
 
 
 @dataclass(frozen=True)
 class Config:
     """The configuration. Fields up to `smtp_url` are settings of the environment, and tests set the last ones."""
 
-    host: str = "127.0.0.1"
-    port: int = 8443
-    base_url: str = ""  # empty: derived from host and port
-    tls: str = "auto"
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    trusted_proxies: tuple[Network, ...] = ()
-    data_dir: Path = Path("data")
-    new_secrets: str | None = None  # the id of the installation whose master key is lost
-    signup: str = "open"
-    passwords: bool = True
-    logins_per_minute: int = 5  # this and the next two: of one address
-    signups_per_hour: int = 10
-    resets_per_hour: int = 3
-    account_bytes: int = 1024**3
-    keep_conversations_days: int | None = None  # this and the next two: None keeps everything
-    keep_runs_days: int | None = None
-    keep_files_days: int | None = None
-    cors_origins: tuple[str, ...] = ("*",)
-    connections: int = 4096
-    connections_per_address: int = 1024
-    metrics_token: str | None = field(default=None, repr=False)
-    catalog: Path | None = None
-    discover: bool | None = None  # None: only in local posture
-    builtin: bool = True
-    agent_fetch: bool = False
-    byok_private: bool | None = None  # None: only in local posture
-    payments: str | None = None  # None: sandbox in local posture, else none
-    stripe_secret_key: str | None = field(default=None, repr=False)
-    stripe_webhook_secret: str | None = field(default=None, repr=False)
-    stripe_api: str = "https://api.stripe.com"
-    smtp_url: MailServer | None = None
+    host: Annotated[str, parsers.host] = "127.0.0.1"
+    port: Annotated[int, parsers.integer(0, 65535, "must be an integer from 0 to 65535 (0 picks a free port)")] = 8443
+    base_url: Annotated[str, parsers.base_url] = ""  # empty: derived from host and port
+    tls: Annotated[str, parsers.one_of("auto", "files", "proxy")] = "auto"
+    tls_cert: Annotated[Path | None, parsers.path] = None
+    tls_key: Annotated[Path | None, parsers.path] = None
+    trusted_proxies: Annotated[tuple[Network, ...], parsers.networks] = ()
+    data_dir: Annotated[Path, parsers.path] = Path("data")
+    new_secrets: Annotated[str | None, _INSTALLATION] = None  # the id of the installation whose master key is lost
+    signup: Annotated[str, parsers.one_of("open", "closed")] = "open"
+    passwords: Annotated[bool, parsers.switch] = True
+    logins_per_minute: Annotated[int, _PER_ADDRESS] = 5  # this and the next two: of one address
+    signups_per_hour: Annotated[int, _PER_ADDRESS] = 10
+    resets_per_hour: Annotated[int, _PER_ADDRESS] = 3
+    account_bytes: Annotated[int, parsers.integer(1024**2, 10**15, "must be an integer of 1048576 or more")] = 1024**3
+    keep_conversations_days: Annotated[int | None, _DAYS] = None  # this and the next two: None keeps everything
+    keep_runs_days: Annotated[int | None, _DAYS] = None
+    keep_files_days: Annotated[int | None, _DAYS] = None
+    cors_origins: Annotated[tuple[str, ...], parsers.origins] = ("*",)
+    connections: Annotated[int, parsers.integer(1, 65535)] = 4096
+    connections_per_address: Annotated[int, parsers.integer(1, 65535)] = 1024
+    metrics_token: Annotated[str | None, _TOKEN] = field(default=None, repr=False)
+    catalog: Annotated[Path | None, parsers.path] = None
+    discover: Annotated[bool | None, parsers.switch] = None  # None: only in local posture
+    builtin: Annotated[bool, parsers.switch] = True
+    agent_fetch: Annotated[bool, parsers.switch] = False
+    byok_private: Annotated[bool | None, parsers.switch] = None  # None: only in local posture
+    # None: sandbox in local posture, else none
+    payments: Annotated[str | None, parsers.one_of("stripe", "sandbox", "none")] = None
+    stripe_secret_key: Annotated[str | None, _SECRET] = field(default=None, repr=False)
+    stripe_webhook_secret: Annotated[str | None, _SECRET] = field(default=None, repr=False)
+    stripe_api: Annotated[str, parsers.api] = "https://api.stripe.com"
+    smtp_url: Annotated[MailServer | None, parsers.mail_server] = field(default=None, repr=False)
 
     # The whole environment, with secrets in place of their files: the catalog's `api_key_env` names one of its variables.
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -130,7 +137,7 @@ def from_environ(environ: Mapping[str, str]) -> Config:
     """
     values: dict[str, object] = {}
     parts: dict[str, dict[str, Any]] = {}
-    settings = with_secret_files(environ, is_secret)
+    settings = with_secret_files(environ)
     for name in sorted(settings):
         if not name.startswith("SVC_"):
             continue
@@ -161,6 +168,44 @@ def from_environ(environ: Mapping[str, str]) -> Config:
 def is_secret(name: str) -> bool:
     """Whether the setting `name` is a secret. No message shows it, and `<NAME>_FILE` may name its file."""
     return name in SECRET_SETTINGS or bool(re.fullmatch(r"SVC_OAUTH_[A-Z0-9_]+_CLIENT_SECRET", name))
+
+
+def with_secret_files(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return `environ` with `<NAME>` in place of each `<NAME>_FILE` of a secret; empty values are ignored.
+
+    Raises StartError. Its text does not quote the path, because an operator may have put the secret there by mistake.
+    """
+    found = dict(environ)
+    for name_of_file in sorted(environ):
+        name = name_of_file.removesuffix("_FILE")
+        if name == name_of_file or not is_secret(name):
+            continue
+        path = found.pop(name_of_file).strip()
+        if not path:
+            continue
+        if environ.get(name, "").strip():
+            raise StartError(f"{name} and {name_of_file} are both set: keep one of them")
+        found[name] = _secret_in_file(name_of_file, path)
+    return found
+
+
+def _secret_in_file(setting: str, path: str) -> str:
+    try:
+        if not Path(path).is_file():  # opening a named pipe could block without end
+            raise StartError(f"{setting}: there is no such file")
+        with Path(path).open("rb") as file:
+            content = file.read(SECRET_FILE_BYTES + 1)
+    except OSError as error:
+        raise StartError(f"{setting}: the file cannot be read: {str(error.strerror).lower()}") from None
+    if len(content) > SECRET_FILE_BYTES:
+        raise StartError(f"{setting}: the file has more than {SECRET_FILE_BYTES} bytes, too many for a secret of one line")
+    try:
+        text = content.decode().strip()
+    except UnicodeDecodeError:
+        raise StartError(f"{setting}: the file is no UTF-8 text") from None
+    if not text:
+        raise StartError(f"{setting}: the file is empty")
+    return text
 
 
 def _identity_providers(parts: Mapping[str, Mapping[str, Any]]) -> tuple[IdentityProvider, ...]:
@@ -206,56 +251,13 @@ def _url_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-_COUNT = parsers.integer(1, 65535, "must be an integer from 1 to 65535")
-_PER_ADDRESS = parsers.integer(1, 100_000, "must be an integer from 1 to 100000")
-_DAYS = parsers.integer(1, 36_500, "must be an integer from 1 to 36500")
-_PATH = parsers.checked(lambda text: Path(text).expanduser(), "must not use the home folder of an unknown user")
-_SECRET = parsers.matching("[!-~]+", "must be printable ASCII without spaces")
-_SWITCH = parsers.checked(parsers.switch, "must be 0 or 1")
-SETTINGS: dict[str, Callable[[str], object]] = {
-    "SVC_HOST": parsers.checked(parsers.host, "must be an IP address or a name of this machine"),
-    "SVC_PORT": parsers.integer(0, 65535, "must be an integer from 0 to 65535 (0 picks a free port)"),
-    "SVC_BASE_URL": parsers.checked(
-        partial(parsers.origin, default_ports={"https": 443}), "must have the form https://HOST or https://HOST:PORT"
-    ),
-    "SVC_TLS": parsers.one_of("auto", "files", "proxy"),
-    "SVC_TLS_CERT": _PATH,
-    "SVC_TLS_KEY": _PATH,
-    "SVC_TRUSTED_PROXIES": parsers.checked(parsers.networks, "must be a comma-separated list of IP addresses or networks"),
-    "SVC_DATA_DIR": _PATH,
-    "SVC_NEW_SECRETS": parsers.matching("[0-9a-f]{8}", "must be the 8 hexadecimal digits that the refused start prints"),
-    "SVC_SIGNUP": parsers.one_of("open", "closed"),
-    "SVC_PASSWORDS": _SWITCH,
-    "SVC_LOGINS_PER_MINUTE": _PER_ADDRESS,
-    "SVC_SIGNUPS_PER_HOUR": _PER_ADDRESS,
-    "SVC_RESETS_PER_HOUR": _PER_ADDRESS,
-    "SVC_ACCOUNT_BYTES": parsers.integer(1024**2, 10**15, "must be an integer of 1048576 or more"),
-    "SVC_KEEP_CONVERSATIONS_DAYS": _DAYS,
-    "SVC_KEEP_RUNS_DAYS": _DAYS,
-    "SVC_KEEP_FILES_DAYS": _DAYS,
-    "SVC_CORS_ORIGINS": parsers.checked(
-        parsers.origins, "must be * or a comma-separated list of origins such as https://app.example"
-    ),
-    "SVC_CONNECTIONS": _COUNT,
-    "SVC_CONNECTIONS_PER_ADDRESS": _COUNT,
-    "SVC_METRICS_TOKEN": parsers.matching("[ -~]{16,}", "must be at least 16 printable ASCII characters"),
-    "SVC_CATALOG": _PATH,
-    "SVC_DISCOVER": _SWITCH,
-    "SVC_BUILTIN": _SWITCH,
-    "SVC_AGENT_FETCH": _SWITCH,
-    "SVC_BYOK_PRIVATE": _SWITCH,
-    "SVC_PAYMENTS": parsers.one_of("stripe", "sandbox", "none"),
-    "SVC_STRIPE_SECRET_KEY": _SECRET,
-    "SVC_STRIPE_WEBHOOK_SECRET": _SECRET,
-    "SVC_STRIPE_API": parsers.api,
-    "SVC_SMTP_URL": parsers.mail_server,
-}
-# SVC_OAUTH_<NAME>_<PART>, for each identity provider.
-_OAUTH_PARTS: dict[str, Callable[[str], object]] = {
-    "ISSUER": parsers.issuer,
-    "CLIENT_ID": _SECRET,
-    "CLIENT_SECRET": _SECRET,
-    "DOMAINS": parsers.domains,
-}
+def _parsers(of: type) -> dict[str, Callable[[str], object]]:
+    """Return the parser of each field that is annotated with one, by its name in upper case."""
+    hints = get_type_hints(of, include_extras=True)
+    return {name.upper(): hint.__metadata__[0] for name, hint in hints.items() if get_origin(hint) is Annotated}
+
+
+SETTINGS = {f"SVC_{name}": parse for name, parse in _parsers(Config).items()}
+SECRET_SETTINGS = {f"SVC_{one.name.upper()}" for one in fields(Config) if not one.repr} & SETTINGS.keys()
+_OAUTH_PARTS = _parsers(IdentityProvider)  # SVC_OAUTH_<NAME>_<PART>, for each identity provider
 _OAUTH = re.compile(rf"SVC_OAUTH_([A-Z0-9]+(?:_[A-Z0-9]+)*)_({'|'.join(_OAUTH_PARTS)})")
-SECRET_SETTINGS = {"SVC_METRICS_TOKEN", "SVC_STRIPE_SECRET_KEY", "SVC_STRIPE_WEBHOOK_SECRET", "SVC_SMTP_URL"}

@@ -5,6 +5,7 @@ import re
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -35,14 +36,19 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def checked(parse: Callable[[str], T], rule: str) -> Callable[[str], T]:
-    def checked(text: str) -> T:
-        try:
-            return parse(text)
-        except (ValueError, KeyError, OSError, RuntimeError):
-            raise ValueError(rule) from None
+def _raises(rule: str) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """Make a parser raise ValueError with this rule for every text that it cannot parse."""
 
-    return checked
+    def with_rule(parse: Callable[[str], T]) -> Callable[[str], T]:
+        def parse_or_raise(text: str) -> T:
+            try:
+                return parse(text)
+            except (ValueError, KeyError, OSError, RuntimeError):
+                raise ValueError(rule) from None
+
+        return parse_or_raise
+
+    return with_rule
 
 
 def matching(pattern: str, rule: str) -> Callable[[str], str]:
@@ -58,15 +64,16 @@ def one_of(*allowed: str) -> Callable[[str], str]:
     return matching("|".join(allowed), "must be " + " or ".join(allowed))
 
 
-def integer(least: int, most: int, rule: str) -> Callable[[str], int]:
+def integer(least: int, most: int, rule: str = "") -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not re.fullmatch("[0-9]{1,15}", text) or not least <= int(text) <= most:
-            raise ValueError(rule)
+            raise ValueError(rule or f"must be an integer from {least} to {most}")
         return int(text)
 
     return parse
 
 
+@_raises("must be an IP address or a name of this machine")
 def host(text: str) -> str:
     host = text.strip("[]")
     try:
@@ -76,7 +83,7 @@ def host(text: str) -> str:
     return host
 
 
-def origin(text: str, default_ports: Mapping[str, int]) -> str:
+def _origin(text: str, default_ports: Mapping[str, int]) -> str:
     """Return `text` as a browser writes an origin: scheme://host[:port] in lower case, without the scheme's default port."""
     parts = urlsplit(text)
     host, port = parts.hostname or "", parts.port
@@ -89,38 +96,54 @@ def origin(text: str, default_ports: Mapping[str, int]) -> str:
     return f"{parts.scheme}://{host}" + (f":{port}" if port and port != default_ports[parts.scheme] else "")
 
 
+@_raises("must have the form https://HOST or https://HOST:PORT")
+def base_url(text: str) -> str:
+    return _origin(text, {"https": 443})
+
+
+@_raises("must not use the home folder of an unknown user")
+def path(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+@_raises("must be 0 or 1")
 def switch(text: str) -> bool:
     return {"0": False, "1": True}[text]
 
 
+@_raises("must be a comma-separated list of IP addresses or networks")
 def networks(text: str) -> tuple[Network, ...]:
     return tuple(ipaddress.ip_network(part.strip(), strict=False) for part in text.split(","))
 
 
+@_raises("must be * or a comma-separated list of origins such as https://app.example")
 def origins(text: str) -> tuple[str, ...]:
     ports = {"http": 80, "https": 443}
-    return tuple("*" if part.strip() == "*" else origin(part.strip(), ports) for part in text.split(","))
+    return tuple("*" if part.strip() == "*" else _origin(part.strip(), ports) for part in text.split(","))
 
 
+@_raises("must be a comma-separated list of domains such as corp.example")
 def domains(text: str) -> tuple[str, ...]:
     found = tuple(part.strip().lower() for part in text.split(","))
     if not all(map(_HOST_NAME.fullmatch, found)):
-        raise ValueError("must be a comma-separated list of domains such as corp.example")
+        raise ValueError
     return found
 
 
+@_raises("must have the form https://HOST")
 def api(text: str) -> str:
     parts = urlsplit(text)
     secure = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
     parts.port  # noqa: B018 - raises ValueError out of range
     if not secure or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
-        raise ValueError("must have the form https://HOST")
+        raise ValueError
     return text.rstrip("/")
 
 
+@_raises("must have the form https://HOST/PATH")
 def issuer(text: str) -> str:
     if not text.isascii() or any(mark in text for mark in " ?#\\"):
-        raise ValueError("must have the form https://HOST/PATH")
+        raise ValueError
     api(text)
     return text  # unchanged: a slash at the end is part of an issuer's name
 

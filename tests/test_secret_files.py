@@ -1,35 +1,35 @@
-"""svc/secret_files.py: which files are accepted, and that no error quotes their content."""
+"""Secrets in files (svc/config.py): which files are accepted, and that no error quotes their content."""
 
 import os
 from pathlib import Path
 
 import pytest
 
+from svc.config import SECRET_FILE_BYTES, with_secret_files
 from svc.errors import StartError
-from svc.secret_files import SECRET_FILE_BYTES, with_secret_files
 
 SECRET = "hunter2-hunter2-hunter2"
 
 
 def read(environ: dict[str, str]) -> dict[str, str]:
-    return with_secret_files(environ, lambda name: name == "SVC_TOKEN")
+    return with_secret_files(environ)
 
 
 @pytest.mark.parametrize("content", [SECRET, f"{SECRET}\n", f"{SECRET}\r\n", SECRET + " " * (SECRET_FILE_BYTES - len(SECRET))])
 def test_content_is_the_setting_without_the_newline(tmp_path: Path, content: str) -> None:
     (tmp_path / "token").write_bytes(content.encode())
-    environ = {"SVC_TOKEN_FILE": f" {tmp_path / 'token'} ", "SVC_TOKEN": " ", "SVC_PORT_FILE": "x", "HOME": "/"}
-    assert read(environ) == {"SVC_TOKEN": SECRET, "SVC_PORT_FILE": "x", "HOME": "/"}
+    environ = {"SVC_METRICS_TOKEN_FILE": f" {tmp_path / 'token'} ", "SVC_METRICS_TOKEN": " ", "SVC_PORT_FILE": "x", "HOME": "/"}
+    assert read(environ) == {"SVC_METRICS_TOKEN": SECRET, "SVC_PORT_FILE": "x", "HOME": "/"}
 
 
 def test_unnamed_file_is_not_set() -> None:
-    assert read({"SVC_TOKEN_FILE": " ", "SVC_TOKEN": SECRET}) == {"SVC_TOKEN": SECRET}
+    assert read({"SVC_METRICS_TOKEN_FILE": " ", "SVC_METRICS_TOKEN": SECRET}) == {"SVC_METRICS_TOKEN": SECRET}
 
 
 def test_setting_and_file_together_are_refused(tmp_path: Path) -> None:
     (tmp_path / "token").write_text(SECRET)
-    with pytest.raises(StartError, match="SVC_TOKEN and SVC_TOKEN_FILE are both set") as caught:
-        read({"SVC_TOKEN_FILE": str(tmp_path / "token"), "SVC_TOKEN": SECRET})
+    with pytest.raises(StartError, match="SVC_METRICS_TOKEN and SVC_METRICS_TOKEN_FILE are both set") as caught:
+        read({"SVC_METRICS_TOKEN_FILE": str(tmp_path / "token"), "SVC_METRICS_TOKEN": SECRET})
     assert "hunter2" not in str(caught.value)
 
 
@@ -45,8 +45,8 @@ def test_setting_and_file_together_are_refused(tmp_path: Path) -> None:
 )
 def test_file_without_a_secret_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "token").write_bytes(content)
-    with pytest.raises(StartError, match=f"^SVC_TOKEN_FILE: .*{reason}") as caught:
-        read({"SVC_TOKEN_FILE": str(tmp_path / "token")})
+    with pytest.raises(StartError, match=f"^SVC_METRICS_TOKEN_FILE: .*{reason}") as caught:
+        read({"SVC_METRICS_TOKEN_FILE": str(tmp_path / "token")})
     assert "hunter2" not in str(caught.value)
 
 
@@ -54,11 +54,11 @@ def test_file_without_a_secret_is_refused(tmp_path: Path, content: bytes, reason
 def test_path_without_a_file_is_refused_at_once(tmp_path: Path, path: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with pytest.raises(StartError, match=r"^SVC_TOKEN_FILE: ") as caught:
-        read({"SVC_TOKEN_FILE": str(tmp_path / path)})
+    with pytest.raises(StartError, match=r"^SVC_METRICS_TOKEN_FILE: ") as caught:
+        read({"SVC_METRICS_TOKEN_FILE": str(tmp_path / path)})
     assert "hunter2" not in str(caught.value)
 
 
 def test_unreadable_file_is_refused() -> None:
-    with pytest.raises(StartError, match=r"^SVC_TOKEN_FILE: the file cannot be read: "):
-        read({"SVC_TOKEN_FILE": "/proc/self/mem"})  # even root cannot read its first byte
+    with pytest.raises(StartError, match=r"^SVC_METRICS_TOKEN_FILE: the file cannot be read: "):
+        read({"SVC_METRICS_TOKEN_FILE": "/proc/self/mem"})  # even root cannot read its first byte
