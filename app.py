@@ -31,8 +31,8 @@ from svc.builtin.voice import Voice
 from svc.config import Config, from_environ
 from svc.content import contents, fulltext, history
 from svc.db import Database, open_database
-from svc.deletion.account import deletions_watched
-from svc.deletion.retention import old_deleted
+from svc.deletion.account import end_answers, finish_deletions
+from svc.deletion.retention import delete_old_hourly
 from svc.errors import ApiError, StartError
 from svc.inference.field_support import FieldSupport
 from svc.inference.formats.item_memory import ItemMemory
@@ -294,8 +294,8 @@ async def _start_work(
     capture_library_logs(stack.enter_context(ground.log))
     outside.catalog.start()
     item_memory = ItemMemory()
-    await stack.enter_async_context(deletions_watched(db, ground.drain, item_memory))
-    await stack.enter_async_context(old_deleted(db, config))
+    for work in (finish_deletions(db), end_answers(db, ground.drain, item_memory), delete_old_hourly(db, config)):
+        stack.callback(asyncio.create_task(work).cancel)
     if outside.payments.mode == "sandbox" and not config.local_posture:
         ground.log("payments", level="warning", message="SVC_PAYMENTS=sandbox: anyone who signs in can add test money")
     state = State(

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import AsyncIterator
 
 from svc import audit
 from svc.agents import runs
@@ -88,33 +87,21 @@ def delete_beside_server(tx: sqlite3.Connection, account_id: str, now_seconds: f
         more = continue_deletion(tx, account_id)
 
 
-@contextlib.asynccontextmanager
-async def deletions_watched(db: Database, drain: Drain, memory: ItemMemory) -> AsyncIterator[None]:
-    """Continue unfinished deletions while the block runs. End the open answers of accounts that a command deletes or suspends.
-
-    The items in `memory` of deleted accounts are deleted, too.
-    """
-    tasks = [asyncio.create_task(_finish_all(db)), asyncio.create_task(_end_answers(db, drain, memory))]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
 async def _finish(db: Database, account_id: str) -> None:
     while await db.write_as("alone", continue_deletion, account_id):
         pass
     await db.empty_log()  # it holds the deleted rows, too
 
 
-async def _finish_all(db: Database) -> None:
+async def finish_deletions(db: Database) -> None:
+    """Complete the deletions that an earlier process has left unfinished."""
     with contextlib.suppress(ApiError):  # the storage is full, or the server stops: the next start tries again
         for account_id in await db.read(accounts.accounts_being_deleted):
             await _finish(db, account_id)
 
 
-async def _end_answers(db: Database, drain: Drain, memory: ItemMemory) -> None:
+async def end_answers(db: Database, drain: Drain, memory: ItemMemory) -> None:
+    """End the open answers of accounts that a command deletes or suspends, until cancelled; of deleted ones, empty `memory`."""
     while True:
         await asyncio.sleep(_POLL_SECONDS)
         if owners := drain.owners() | memory.owners():

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
 
 from svc.agents import runs
 from svc.config import Config
@@ -14,17 +13,8 @@ _DAY_SECONDS = 24 * 3600
 _PAUSE_SECONDS = 3600.0
 
 
-@contextlib.asynccontextmanager
-async def old_deleted(db: Database, config: Config) -> AsyncIterator[None]:
-    """Delete what is too old while the block runs, if the settings limit anything."""
-    task = asyncio.create_task(_every_hour(db, config))
-    try:
-        yield
-    finally:
-        task.cancel()
-
-
-async def _every_hour(db: Database, config: Config) -> None:
+async def delete_old_hourly(db: Database, config: Config) -> None:
+    """Delete what is too old, until cancelled, if the settings limit anything."""
     while any((config.keep_conversations_days, config.keep_runs_days, config.keep_files_days)):
         with contextlib.suppress(ApiError):  # the storage is full, or the server stops
             await delete_old(db, config)
