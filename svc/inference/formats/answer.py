@@ -5,6 +5,7 @@ chat chunks -> BlockWriter.events() -> opened(), deltas(), closed() of the forma
 one chat completion -> answer()
 """
 
+import contextlib
 import math
 from collections import deque
 from collections.abc import Sequence
@@ -74,6 +75,14 @@ class Block:
     def text(self) -> str:
         text: str = orjson.loads(self.json)
         return text
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        """The arguments of a call, or None if they are no JSON object."""
+        with contextlib.suppress(orjson.JSONDecodeError):
+            found = orjson.loads(self.text)
+            return found if isinstance(found, dict) else None
+        return None
 
 
 class BlockWriter(AnswerWriter):
@@ -216,9 +225,4 @@ class BlockWriter(AnswerWriter):
 
 
 def _is_complete(block: Block) -> bool:
-    if block.kind != "call":
-        return True
-    try:
-        return sum(map(len, block.tokens)) <= _CHECKED_BYTES and isinstance(orjson.loads(block.text), dict)
-    except orjson.JSONDecodeError:
-        return False
+    return block.kind != "call" or (sum(map(len, block.tokens)) <= _CHECKED_BYTES and block.arguments is not None)

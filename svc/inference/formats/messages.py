@@ -39,14 +39,10 @@ class MessagesAnswer(BlockWriter):
     def _content(self, block: Block) -> dict[str, Any]:
         if block.kind != "call":
             return _started(block, block.text)
-        arguments = block.text
-        try:
-            is_object = isinstance(orjson.loads(arguments), dict)
-        except orjson.JSONDecodeError:
-            is_object = False
-        if not is_object:
-            self.call.log_fields["invalid_arguments"] = self.call.log_fields.get("invalid_arguments", 0) + 1
-        return {**_started(block), "input": orjson.Fragment(arguments if is_object else "{}")}
+        if block.arguments is not None:
+            return {**_started(block), "input": orjson.Fragment(block.text)}
+        self.call.log_fields["invalid_arguments"] = self.call.log_fields.get("invalid_arguments", 0) + 1
+        return _started(block)
 
     def _ending(self) -> dict[str, Any]:
         """Return `stop_reason` and `stop_sequence`."""

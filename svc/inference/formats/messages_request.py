@@ -10,7 +10,7 @@ from typing import Any
 from svc import json_text
 from svc.errors import ApiError
 from svc.inference.formats.messages import MessagesAnswer
-from svc.inference.formats.request import ChatMessages, Part, Translated, image_part
+from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, text_part
 from svc.inference.tokens import estimated_input_tokens
 
 # Fields of the chat request that the caller has not named so: a model server that refuses one is asked again without it.
@@ -111,28 +111,22 @@ def _result_blocks(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _messages(request: dict[str, Any]) -> list[dict[str, Any]]:
     messages = ChatMessages()
     _add_system(messages, request.get("system") or "")
-    blocks = 0
+    count = 0
     for position, message in enumerate(request["messages"]):
-        role, content = message["role"], message["content"]
-        blocks += _count(content)
-        if blocks > _MOST_BLOCKS:
+        content, param = message["content"], f"messages[{position}].content"
+        found = [text_part(content)] if isinstance(content, str) else content
+        count += len(found) + sum(len(block["content"]) for block in found if isinstance(block.get("content"), list))
+        if count > _MOST_BLOCKS:
             raise ApiError("invalid_value", f"messages must hold at most {_MOST_BLOCKS:,} blocks.", param="messages")
-        if role == "system":
+        if message["role"] == "system":
             _add_system(messages, content)
-        elif role == "user":
-            _add_user(messages, content, f"messages[{position}].content")
         else:
-            _add_assistant(messages, content, f"messages[{position}].content")
+            add = _add_user if message["role"] == "user" else _add_assistant
+            add(messages, found, param)
     translated = messages.all()
     if not translated:
         raise ApiError("invalid_value", "messages must hold a message with content.", param="messages")
     return translated
-
-
-def _count(content: Content) -> int:
-    if isinstance(content, str):
-        return 1
-    return len(content) + sum(len(block["content"]) for block in content if isinstance(block.get("content"), list))
 
 
 def _add_system(messages: ChatMessages, content: Content) -> None:
@@ -142,68 +136,52 @@ def _add_system(messages: ChatMessages, content: Content) -> None:
             messages.add_system(text)
 
 
-def _add_user(messages: ChatMessages, content: Content, param: str) -> None:
-    if isinstance(content, str):
-        messages.add_user(content)
-        return
+def _add_user(messages: ChatMessages, blocks: list[dict[str, Any]], param: str) -> None:
     parts: list[Part] = []
     results = 0
-    for position, block in enumerate(content):
+    for position, block in enumerate(blocks):
         at = f"{param}[{position}]"
         if block["type"] == "tool_result":
             results += 1
-            _add_result(messages, block, at)
+            failed = [text_part("The tool failed:")] if block.get("is_error") else []
+            found = _parts_of(block.get("content") or "", f"{at}.content")
+            messages.add_result(block["tool_use_id"], failed + found, f"{at}.tool_use_id")
         else:
             parts += _parts(block, at)
-    if parts or not results:
-        messages.add_user(_joined(parts))
+    if any(part["type"] != "text" for part in parts):
+        messages.add_user(parts)
+    elif parts or not results:  # one string: some chat templates accept nothing else
+        messages.add_user("\n".join(part["text"] for part in parts))
 
 
-def _add_result(messages: ChatMessages, result: dict[str, Any], param: str) -> None:
-    content = result.get("content") or ""
-    parts = [_text(content)] if isinstance(content, str) else _parts_of(content, f"{param}.content")
-    if result.get("is_error"):
-        parts = [_text("The tool failed:"), *parts]
-    messages.add_result(result["tool_use_id"], _joined(parts), f"{param}.tool_use_id")
-
-
-def _add_assistant(messages: ChatMessages, content: Content, param: str) -> None:
-    for position, block in enumerate([_text(content)] if isinstance(content, str) else content):
+def _add_assistant(messages: ChatMessages, blocks: list[dict[str, Any]], param: str) -> None:
+    for position, block in enumerate(blocks):
         if block["type"] == "tool_use":
             arguments = json_text.dumps(block["input"]).decode()
             messages.add_call(block["id"], block["name"], arguments, f"{param}[{position}]")
         elif block["type"] == "text" and block["text"]:
-            messages.add_text(block["text"])
+            messages.add_said("content", block["text"])
         elif block["type"] == "thinking" and block["thinking"]:
-            messages.add_reasoning(block["thinking"])
+            messages.add_said("reasoning_content", block["thinking"])
 
 
-def _parts_of(blocks: list[dict[str, Any]], param: str) -> list[Part]:
-    return [part for position, block in enumerate(blocks) for part in _parts(block, f"{param}[{position}]")]
+def _parts_of(content: Content, param: str) -> list[Part]:
+    if isinstance(content, str):
+        return [text_part(content)]
+    return [part for position, block in enumerate(content) for part in _parts(block, f"{param}[{position}]")]
 
 
 def _parts(block: dict[str, Any], param: str) -> list[Part]:
     """Return the parts of a text, an image, a document or a tool reference."""
     if block["type"] == "text":
-        return [_text(block["text"])] if block["text"] else []
+        return [text_part(block["text"])] if block["text"] else []
     if block["type"] == "tool_reference":
-        return [_text(f"The tool {block['tool_name']} is available now.")]
+        return [text_part(f"The tool {block['tool_name']} is available now.")]
     source = block["source"]
     if block["type"] == "image":
         if source["type"] == "base64":
             return [image_part(f"data:{source['media_type']};base64,{source['data']}", param)]
         return [image_part(source["url"], f"{param}.source.url")]
     content = source["data"] if source["type"] == "text" else source["content"]
-    heading = [_text(block[name]) for name in ("title", "context") if block.get(name)]
-    return heading + ([_text(content)] if isinstance(content, str) else _parts_of(content, f"{param}.source.content"))
-
-
-def _text(text: str) -> Part:
-    return {"type": "text", "text": text}
-
-
-def _joined(parts: list[Part]) -> str | list[Part]:
-    """Return the content of a message: one string where there is only text, since some chat templates accept nothing else."""
-    if any(part["type"] != "text" for part in parts):
-        return parts
-    return "\n".join(part["text"] for part in parts)
+    heading = [text_part(block[name]) for name in ("title", "context") if block.get(name)]
+    return heading + _parts_of(content, f"{param}.source.content")

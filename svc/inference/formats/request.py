@@ -11,6 +11,10 @@ from svc.inference.formats.answer import AnswerWriter
 Part = dict[str, Any]
 
 
+def text_part(text: str) -> Part:
+    return {"type": "text", "text": text}
+
+
 def image_part(url: str, param: str, **detail: str) -> Part:
     """Return the part of an image. Raises ApiError `invalid_value` if the address is neither https nor `data:`."""
     if re.match("https://|data:", url, re.IGNORECASE) is None:
@@ -44,7 +48,7 @@ class ChatMessages:
     def __init__(self) -> None:
         self._system: list[str] = []
         self._messages: list[dict[str, Any]] = []
-        self._turn: _Turn | None = None
+        self._turn: dict[str, list[Any]] = {}  # the fields of the assistant's message, if it is its turn
         self._open_calls: dict[str, str] = {}  # the id of each call without a result, and its place
         self._late: list[dict[str, Any]] = []  # user messages that follow the results of the open calls
 
@@ -56,31 +60,25 @@ class ChatMessages:
         self._late.append({"role": "user", "content": content})
         self._add_late()
 
-    def add_reasoning(self, text: str) -> None:
-        self._assistant().reasoning.append(text)
-
-    def add_text(self, text: str) -> None:
-        self._assistant().texts.append(text)
-
-    def add_refusal(self, text: str) -> None:
-        self._assistant().refusals.append(text)
+    def add_said(self, field: str, text: str) -> None:
+        """Add what the assistant said, for a field of its message: `content`, `reasoning_content` or `refusal`."""
+        self._of_turn(field).append(text)
 
     def add_call(self, call_id: str, name: str, arguments: str, param: str) -> None:
-        calls = self._assistant().calls
+        calls = self._of_turn("tool_calls")
         if call_id in self._open_calls:
             raise ApiError("invalid_value", f"{param}: there is another tool call with the id {call_id[:200]}.", param=param)
         self._open_calls[call_id] = param
         calls.append({"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}})
 
-    def add_result(self, call_id: str, content: str | list[Part], param: str) -> None:
+    def add_result(self, call_id: str, parts: list[Part], param: str) -> None:
         """Add the result of a tool call. Images in it follow as a user message, because a tool message holds text alone."""
         if self._open_calls.pop(call_id, None) is None:
             raise ApiError("invalid_value", f"{param}: there is no tool call with the id {call_id[:200]} before it.", param=param)
         self._end_turn()
-        text = content if isinstance(content, str) else "\n".join(part["text"] for part in content if part["type"] == "text")
+        text = "\n".join(part["text"] for part in parts if part["type"] == "text")
         self._messages.append({"role": "tool", "tool_call_id": call_id, "content": text})
-        images = [] if isinstance(content, str) else [part for part in content if part["type"] != "text"]
-        if images:
+        if images := [part for part in parts if part["type"] != "text"]:
             self._late.append({"role": "user", "content": images})
         self._add_late()
 
@@ -97,39 +95,18 @@ class ChatMessages:
             self._messages += self._late
             self._late = []
 
-    def _assistant(self) -> "_Turn":
-        if self._turn is None:
+    def _of_turn(self, field: str) -> list[Any]:
+        if not self._turn:
             self._check_results()
-            self._turn = _Turn([], [], [], [])
-        return self._turn
+        return self._turn.setdefault(field, [])
 
     def _end_turn(self) -> None:
-        if self._turn is not None:
-            self._messages.append(self._turn.message())
-            self._turn = None
+        if turn := self._turn:
+            self._turn = {}
+            calls = {"tool_calls": turn.pop("tool_calls")} if "tool_calls" in turn else {}
+            texts = {field: "\n".join(said) for field, said in turn.items()}
+            self._messages.append({"role": "assistant", "content": None if calls else "", **texts, **calls})
 
     def _check_results(self) -> None:
         for call_id, param in self._open_calls.items():
             raise ApiError("invalid_value", f"{param}: the tool call {call_id[:200]} has no result.", param=param)
-
-
-class _Turn(NamedTuple):
-    """What the assistant said in one turn."""
-
-    reasoning: list[str]
-    texts: list[str]
-    refusals: list[str]
-    calls: list[dict[str, Any]]
-
-    def message(self) -> dict[str, Any]:
-        message: dict[str, Any] = {
-            "role": "assistant",
-            "content": "\n".join(self.texts) if self.texts or not self.calls else None,
-        }
-        if self.reasoning:
-            message["reasoning_content"] = "\n".join(self.reasoning)
-        if self.refusals:
-            message["refusal"] = "\n".join(self.refusals)
-        if self.calls:
-            message["tool_calls"] = self.calls
-        return message

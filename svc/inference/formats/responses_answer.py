@@ -152,11 +152,7 @@ class ResponseWriter(BlockWriter):
         """Return the text, the arguments, or the one argument of a custom tool (all arguments if the model omitted it)."""
         if block.kind != "call" or not self._tool(block).custom:
             return Fragment(block.json)
-        try:
-            arguments = orjson.loads(block.text)
-        except orjson.JSONDecodeError:
-            arguments = None
-        given = arguments.get("input") if isinstance(arguments, dict) else None
+        given = (block.arguments or {}).get("input")
         return Fragment(ascii_strings([given if isinstance(given, str) else block.text])[0])
 
     def _finish(self, block: Block) -> None:

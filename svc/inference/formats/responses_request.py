@@ -1,15 +1,16 @@
 """The request of `POST /v1/responses` as a chat request."""
 
 import base64
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 from svc.errors import ApiError
 from svc.inference.blocks import ascii_json
 from svc.inference.formats.item_memory import ItemMemory
-from svc.inference.formats.request import ChatMessages, Part, Translated, image_part
+from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, text_part
 from svc.inference.formats.responses_answer import NamedTool, ResponseWriter
 from svc.inference.formats.responses_shape import OWN_TOOLS
 
@@ -83,7 +84,7 @@ def translate(body: dict[str, Any], *, account_id: str, memory: ItemMemory, cloc
     summary = (sent.get("reasoning") or {}).get("summary") is not None
     remember = partial(memory.add, account_id) if sent.get("store", True) else lambda items: None
     writer = partial(ResponseWriter, echo=_echo(sent), tools=tools.offered, summary=summary, clock=clock, remember=remember)
-    return Translated(chat, _ADDED.intersection([*chat, "reasoning_content"]), tuple(tools.ignored), writer, _NAMES)
+    return Translated(chat, _ADDED.intersection([*chat, "reasoning_content"]), tools.ignored, writer, _NAMES)
 
 
 def _of_text(sent: dict[str, Any]) -> dict[str, Any]:
@@ -136,17 +137,14 @@ def _add_item(messages: ChatMessages, tools: "_ToolSet", item: dict[str, Any], p
     elif kind == "custom_tool_call":
         messages.add_call(item["call_id"], tools.name_of(item), ascii_json({"input": item["input"]}).decode(), param)
     elif kind in ("function_call_output", "custom_tool_call_output"):
-        output = item["output"]
-        found = output if isinstance(output, str) else _parts(output, "tool", f"{param}.output")
-        messages.add_result(item["call_id"], found, param)
+        messages.add_result(item["call_id"], _parts(item["output"], "tool", f"{param}.output"), param)
     elif kind == "reasoning":
         for part in item.get("content") or item.get("summary") or ():
-            messages.add_reasoning(part["text"])
+            messages.add_said("reasoning_content", part["text"])
 
 
 def _add_message(messages: ChatMessages, item: dict[str, Any], param: str) -> None:
-    content = [{"type": "input_text", "text": item["content"]}] if isinstance(item["content"], str) else item["content"]
-    parts = _parts(content, item["role"], f"{param}.content")
+    parts = _parts(item["content"], item["role"], f"{param}.content")
     if item["role"] == "user":
         alone = len(parts) == 1 and parts[0]["type"] == "text"
         messages.add_user(parts[0]["text"] if alone else parts)
@@ -157,14 +155,16 @@ def _add_message(messages: ChatMessages, item: dict[str, Any], param: str) -> No
     texts = [part["text"] for part in parts if part["type"] == "text" and part["text"]]
     refusals = [part["refusal"] for part in parts if part["type"] == "refusal"]
     if texts or not refusals:
-        messages.add_text("".join(texts))
+        messages.add_said("content", "".join(texts))
     for refusal in refusals:
-        messages.add_refusal(refusal)
+        messages.add_said("refusal", refusal)
 
 
-def _parts(sent: list[dict[str, Any]], role: str, param: str) -> list[Part]:
+def _parts(content: str | list[dict[str, Any]], role: str, param: str) -> list[Part]:
     """Return the parts of a message, or with the role `tool` of a result."""
-    return [_chat_part(part, role, f"{param}[{place}]") for place, part in enumerate(sent)]
+    if isinstance(content, str):
+        return [text_part(content)]
+    return [_chat_part(part, role, f"{param}[{place}]") for place, part in enumerate(content)]
 
 
 def _chat_part(part: dict[str, Any], role: str, param: str) -> Part:
@@ -178,15 +178,11 @@ def _chat_part(part: dict[str, Any], role: str, param: str) -> Part:
         detail = {"detail": part["detail"]} if part.get("detail") is not None else {}
         return image_part(part["image_url"], f"{param}.image_url", **detail)
     if part["type"] != "input_file":
-        return {"type": "text", "text": part["text"]}
-    found = _TEXT_FILE.fullmatch(part["file_data"])
-    try:
-        text = base64.b64decode(found[1], validate=True).decode() if found else None
-    except ValueError:
-        text = None
-    if text is None:
-        raise ApiError("invalid_value", "input_file must be a plain text in UTF-8; other files are not supported.", param=param)
-    return {"type": "text", "text": text}
+        return text_part(part["text"])
+    with contextlib.suppress(ValueError):
+        if found := _TEXT_FILE.fullmatch(part["file_data"]):
+            return text_part(base64.b64decode(found[1], validate=True).decode())
+    raise ApiError("invalid_value", "input_file must be a plain text in UTF-8; other files are not supported.", param=param)
 
 
 # --- tools
@@ -196,35 +192,23 @@ class _ToolSet:
     """The tools of a request: `offered` are those that the model server gets, by their names there."""
 
     def __init__(self, tool_lists: dict[str, list[dict[str, Any]]]) -> None:
-        """Add the tools of several lists, which are named by their places in the request."""
+        """Take the tools of several lists, which are named by their places in the request."""
         self.offered: dict[str, NamedTool] = {}
-        self.ignored: dict[str, None] = {}
         self._chat: dict[str, dict[str, Any]] = {}
         self._names: dict[tuple[str | None, str], str] = {}
-        self._ungrouped = {
-            tool["name"] for tools in tool_lists.values() for tool in tools if tool["type"] in ("function", "custom")
-        }
-        for param, tools in tool_lists.items():
-            self._add_all(tools, param)
-
-    def _add_all(self, tools: list[dict[str, Any]], param: str, namespace: str | None = None) -> None:
-        for place, tool in enumerate(tools):
-            if tool["type"] == "namespace":
-                self._add_all(tool["tools"], f"{param}[{place}].tools", tool["name"])
-            elif tool["type"] in ("function", "custom"):
-                self._add(tool, f"{param}[{place}]", namespace)
-            else:
-                self.ignored[tool["type"]] = None
-
-    def _add(self, tool: dict[str, Any], param: str, namespace: str | None) -> None:
-        name = tool["name"]
-        if namespace is not None and (name in self._chat or name in self._ungrouped):
-            name = f"{namespace}__{name}"[-_TOOL_NAME_CHARACTERS:]
-        if name in self._chat:
-            raise ApiError("invalid_value", f"There is another tool with the name {name[:200]}.", param=f"{param}.name")
-        self.offered[name] = NamedTool(tool["name"], tool["type"] == "custom", namespace)
-        self._names[namespace, tool["name"]] = name
-        self._chat[name] = {"type": "function", "function": {"name": name, **_function(tool)}}
+        found = [one for param, tools in tool_lists.items() for one in _placed(tools, param)]
+        self.ignored = tuple(dict.fromkeys(tool["type"] for tool, *_ in found if tool["type"] not in OWN_TOOLS))
+        found = [one for one in found if one[0]["type"] in OWN_TOOLS]
+        ungrouped = {tool["name"] for tool, _, namespace in found if namespace is None}
+        for tool, param, namespace in found:
+            name = tool["name"]
+            if namespace is not None and (name in self._chat or name in ungrouped):
+                name = f"{namespace}__{name}"[-_TOOL_NAME_CHARACTERS:]
+            if name in self._chat:
+                raise ApiError("invalid_value", f"There is another tool with the name {name[:200]}.", param=f"{param}.name")
+            self.offered[name] = NamedTool(tool["name"], tool["type"] == "custom", namespace)
+            self._names[namespace, tool["name"]] = name
+            self._chat[name] = {"type": "function", "function": {"name": name, **_function(tool)}}
 
     def name_of(self, named: dict[str, Any]) -> str:
         """Return the name at the model server of a tool that an item or a choice names."""
@@ -247,8 +231,19 @@ class _ToolSet:
             if chosen == "required":
                 raise ApiError("unsupported_value", "tool_choice needs a function in tools.", param="tool_choice")
             return {}
-        parallel = {name: sent[name] for name in ("parallel_tool_calls",) if name in sent}
-        return {"tools": [*kept.values()], **({"tool_choice": chosen} if "tool_choice" in sent else {}), **parallel}
+        more = {"tool_choice": chosen, "parallel_tool_calls": sent.get("parallel_tool_calls")}
+        return {"tools": [*kept.values()], **{name: value for name, value in more.items() if name in sent}}
+
+
+def _placed(
+    tools: list[dict[str, Any]], param: str, namespace: str | None = None
+) -> Iterator[tuple[dict[str, Any], str, str | None]]:
+    """Yield each tool with its place, and with its namespace if it is in one."""
+    for place, tool in enumerate(tools):
+        if tool["type"] == "namespace":
+            yield from _placed(tool["tools"], f"{param}[{place}].tools", tool["name"])
+        else:
+            yield tool, f"{param}[{place}]", namespace
 
 
 def _function(tool: dict[str, Any]) -> dict[str, Any]:
