@@ -25,7 +25,7 @@ from svc.errors import ApiError
 from svc.ids import timestamp
 from svc.inference.catalog import Model
 from svc.inference.image_call import MOST_SIDE, ImageCall, ImageRequest
-from svc.inference.media_engines import Home, MediaEngines, store_picture, store_speech
+from svc.inference.media_engines import Home, MediaEngines, store
 from svc.inference.paid_call import PaidCall, Payer
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, SpeechCall, SpeechRequest
 from svc.outbound.client import Outbound
@@ -60,7 +60,7 @@ class RunMedia:
         async with self._paid(call, self.engines.limits(model).images.taken(self.payer.account_id), call.most_bytes):
             async with contextlib.aclosing(call.pictures()) as pictures:
                 picture = await anext(pictures)
-            artifact = await store_picture(self.engines, self.home, prompt, picture.content)
+            artifact = await store(self.engines, self.home, prompt, picture.content)
             return artifact, picture.revised_prompt
 
     async def speak(self, text: str) -> Artifact:
@@ -73,7 +73,7 @@ class RunMedia:
                 await call.speak(file)
                 file.seek(0)
                 content = await asyncio.to_thread(file.read)
-            return await store_speech(self.engines, self.home, text, call.content_type, content)
+            return await store(self.engines, self.home, text, content, spoken_as=call.track.content_type)
 
     @contextlib.asynccontextmanager
     async def _paid(self, call: PaidCall, slot: AbstractContextManager[None], most_bytes: int) -> AsyncIterator[None]:

@@ -15,7 +15,6 @@ from svc.content.contents import CONTENT_BYTES
 from svc.errors import UpstreamFault
 from svc.inference import upstream_media
 from svc.inference.catalog import Model, Provider
-from svc.inference.chat_request import drop_routing_fields
 from svc.inference.media_engines import MediaEngines, storage
 from svc.inference.paid_call import Bill, PaidCall, Payer
 from svc.inference.pictures import Picture, pictures_in
@@ -73,14 +72,10 @@ class ImageCall(PaidCall):
                 self.log_fields["images"] = self._made
                 yield picture
 
-    async def _engine(self, model: Model) -> AsyncGenerator[Picture, None]:
-        if model.provider is not None:
-            async with contextlib.aclosing(self._ask(model.provider, model.name)) as pictures:
-                async for picture in pictures:
-                    if len(picture.content) > CONTENT_BYTES:  # no artifact can hold it, so it is not charged
-                        raise UpstreamFault("invalid", f"The answer holds a picture of over {CONTENT_BYTES} bytes.")
-                    yield picture
-            return
+    def _engine(self, model: Model) -> AsyncGenerator[Picture, None]:
+        return self._painted() if model.provider is None else self._asked_for(model.provider, model.name)
+
+    async def _painted(self) -> AsyncGenerator[Picture, None]:
         width, height = self._size()
         self.details = {"output_format": "png", "size": f"{width}x{height}"}
         for number in range(self._request.count):
@@ -96,10 +91,8 @@ class ImageCall(PaidCall):
         scale = min(MOST_SIDE / max(width, height), 1)
         return max(round(width * scale), LEAST_SIDE), max(round(height * scale), LEAST_SIDE)
 
-    async def _ask(self, provider: Provider, model_name: str) -> AsyncGenerator[Picture, None]:
+    async def _asked_for(self, provider: Provider, model_name: str) -> AsyncGenerator[Picture, None]:
         body = {**self._request.body, "model": model_name, "n": self._request.count}
-        # In a thread, because a body may hold many values.
-        body = body if provider.byok else await asyncio.to_thread(drop_routing_fields, body)
         client = self._engines.way_to(provider)
         with self._media.spool() as file, storage():
             await upstream_media.images(client, provider, body, file)
@@ -107,11 +100,13 @@ class ImageCall(PaidCall):
                 stored, self.details = await asyncio.to_thread(_unpack, file, provider, self._request.count)
             for start, size, picture in stored:
                 if picture.url is None:
-                    yield picture._replace(content=os.pread(file.fileno(), size, start))
-                    continue
-                # Only the provider itself is asked through the provider's client. Any other address is checked first.
-                way = client if same_origin(picture.url, provider.base_url) else self._engines.guarded
-                content = await upstream_media.fetch(way, picture.url, provider.timeout_seconds, self._payer.account_id)
+                    content = os.pread(file.fileno(), size, start)
+                else:
+                    # Only the provider itself is asked through the provider's client. Any other address is checked first.
+                    way = client if same_origin(picture.url, provider.base_url) else self._engines.guarded
+                    content = await upstream_media.fetch(way, picture.url, provider.timeout_seconds, self._payer.account_id)
+                if len(content) > CONTENT_BYTES:  # no artifact can hold it, so it is not charged
+                    raise UpstreamFault("invalid", f"The answer holds a picture of over {CONTENT_BYTES} bytes.")
                 yield picture._replace(content=content)
 
 
@@ -124,8 +119,4 @@ def _unpack(file: BinaryIO, provider: Provider, most: int) -> tuple[list[tuple[i
     pictures, details = pictures_in(file.read(), provider, most)
     file.seek(0)
     file.truncate()
-    stored = []
-    for picture in pictures:
-        stored.append((file.tell(), len(picture.content), picture._replace(content=b"")))
-        file.write(picture.content)
-    return stored, details
+    return [(file.tell(), file.write(picture.content), picture._replace(content=b"")) for picture in pictures], details

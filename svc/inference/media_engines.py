@@ -22,7 +22,8 @@ from svc.inference.catalog import Model
 from svc.inference.paid_call import Engines
 from svc.inference.pictures import picture_type
 
-_ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif", "image/avif": "avif"}
+_ENDINGS = {content_type: format for format, content_type in CONTENT_TYPES.items()}
+_ENDINGS |= {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif", "image/avif": "avif"}
 _OVERLOADED = ("overloaded", "There are too many open requests for images or speech. Try again in a few seconds.", 5)
 
 
@@ -126,24 +127,19 @@ class Home(NamedTuple):
     run_id: str | None = None
 
 
-async def store_picture(
-    media: MediaEngines, home: Home, prompt: str, content: bytes, number: int = 1, artifact_id: str | None = None
+async def store(
+    media: MediaEngines,
+    home: Home,
+    text: str,
+    content: bytes,
+    *,
+    spoken_as: str = "",
+    number: int = 1,
+    artifact_id: str | None = None,
 ) -> Artifact:
-    """Store the `number`th picture of a prompt as an artifact. Raises ApiError."""
-    content_type = picture_type(content) or "application/octet-stream"
+    """Store the `number`th picture of the prompt `text` as an artifact, or speech of that content type. Raises ApiError."""
+    content_type = spoken_as or picture_type(content) or "application/octet-stream"
     ending = f"{'' if number == 1 else f'-{number}'}.{_ENDINGS.get(content_type, 'bin')}"
-    return await _store(media, home, prompt, ending, content_type, content, artifact_id=artifact_id, prompt=prompt)
-
-
-async def store_speech(media: MediaEngines, home: Home, text: str, content_type: str, content: bytes) -> Artifact:
-    """Store a spoken text as an artifact. Raises ApiError."""
-    ending = next((format for format, kind in CONTENT_TYPES.items() if kind == content_type), "bin")
-    return await _store(media, home, text, f".{ending}", content_type, content)
-
-
-async def _store(
-    media: MediaEngines, home: Home, text: str, ending: str, content_type: str, content: bytes, **more: str | None
-) -> Artifact:
     return await artifacts.add_artifact(
         media.engines.db,
         home.account_id,
@@ -154,7 +150,8 @@ async def _store(
         run_id=home.run_id,
         now_seconds=media.engines.clock(),
         room_reserved=True,
-        **more,
+        artifact_id=artifact_id,
+        prompt=None if spoken_as else text,
     )
 
 

@@ -1,6 +1,5 @@
 """The paid call for speech, from the built-in voice or a provider, up to a limit of the output."""
 
-import asyncio
 import contextlib
 import sqlite3
 from collections.abc import AsyncGenerator, Mapping
@@ -9,8 +8,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from svc.builtin.voice import CONTENT_TYPES
 from svc.inference import upstream_media
+from svc.inference.audio import Track
 from svc.inference.catalog import Model
-from svc.inference.chat_request import drop_routing_fields
 from svc.inference.media_engines import MediaEngines, storage
 from svc.inference.paid_call import Bill, PaidCall, Payer
 
@@ -37,16 +36,14 @@ class SpeechRequest(NamedTuple):
 
 
 class SpeechCall(PaidCall):
-    """One request for speech; its attributes are valid after `speak`."""
+    """One request for speech. `track` is the speech so far."""
 
     def __init__(self, model: Model, request: SpeechRequest, media: MediaEngines, payer: Payer) -> None:
         super().__init__(model, media.engines, payer)
         self._request = request
         self._media = media
         self._most_seconds = request.most_tokens * _SECONDS_PER_TOKEN
-        self.seconds = 0.0
-        self.truncated = False
-        self.content_type = CONTENT_TYPES["wav"]
+        self.track = Track(CONTENT_TYPES["wav"], self._most_seconds)
 
     @property
     def most_bytes(self) -> int:
@@ -56,13 +53,13 @@ class SpeechCall(PaidCall):
     @property
     def tokens(self) -> int:
         """The audio tokens of the speech."""
-        return min(ceil(self.seconds / _SECONDS_PER_TOKEN - 1e-6), self._request.most_tokens)
+        return min(ceil(self.track.seconds / _SECONDS_PER_TOKEN - 1e-6), self._request.most_tokens)
 
     def hold_in(self, tx: sqlite3.Connection) -> None:
         self.hold(tx, self._cost_micros(self._asked, self._request.most_tokens))
 
     def bill(self) -> Bill:
-        seconds, tokens = (0.0, 0) if self._failed else (self.seconds, self.tokens)
+        seconds, tokens = (0.0, 0) if self._failed else (self.track.seconds, self.tokens)
         text = f"{self._model.id}: {tokens} audio tokens ({seconds:.1f} s)"
         return Bill(0, tokens, self._cost_micros(self._model, tokens), text)
 
@@ -73,36 +70,34 @@ class SpeechCall(PaidCall):
     async def speak(self, file: BinaryIO) -> None:
         """Write the speech to the empty `file`. Raises ApiError."""
         with storage():
-            async with contextlib.aclosing(self.with_retries(lambda model: self._engine(model, file))) as steps:
-                async for self.seconds, self.truncated, self.content_type in steps:
-                    self.log_fields["audio_seconds"] = round(self.seconds, 3)
+            async with contextlib.aclosing(self.with_retries(lambda model: self._engine(model, file))) as tracks:
+                async for self.track in tracks:
+                    self.log_fields["audio_seconds"] = round(self.track.seconds, 3)
 
-    async def _engine(self, model: Model, file: BinaryIO) -> AsyncGenerator[tuple[float, bool, str], None]:
+    def _engine(self, model: Model, file: BinaryIO) -> AsyncGenerator[Track, None]:
         request = self._request
         if model.provider is None:
-            voice, format = await self._media.voice.nearest(request.voice, request.format)
-            spoken = await self._media.voice.speak(
-                request.text,
-                file,
-                voice=voice,
-                speed=request.speed,
-                format=format,
-                most_seconds=self._most_seconds,
-                account_id=self._payer.account_id,
-            )
-            yield spoken.seconds, spoken.truncated, CONTENT_TYPES[format]
-            return
-        body = {**request.body, "model": model.name, "input": request.text, "response_format": request.format}
-        # In a thread, because a body may hold many values.
-        body = body if model.provider.byok else await asyncio.to_thread(drop_routing_fields, body)
-        tracks = upstream_media.speech(
+            return self._spoken_here(file)
+        return upstream_media.speech(
             self._engines.way_to(model.provider),
             model.provider,
-            body,
+            {**request.body, "model": model.name, "input": request.text, "response_format": request.format},
             file,
             most_seconds=self._most_seconds,
             guess_seconds=min(len(request.text) / _CHARACTERS_PER_SECOND / request.speed, self._most_seconds),
         )
-        async with contextlib.aclosing(tracks):
-            async for track in tracks:
-                yield track.seconds, track.truncated, track.content_type
+
+    async def _spoken_here(self, file: BinaryIO) -> AsyncGenerator[Track, None]:
+        request = self._request
+        voice, format = await self._media.voice.nearest(request.voice, request.format)
+        track = Track(CONTENT_TYPES[format], self._most_seconds)
+        track.seconds, track.truncated = await self._media.voice.speak(
+            request.text,
+            file,
+            voice=voice,
+            speed=request.speed,
+            format=format,
+            most_seconds=self._most_seconds,
+            account_id=self._payer.account_id,
+        )
+        yield track

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 from svc.errors import UpstreamFault
 from svc.inference import audio
 from svc.inference.catalog import Provider
+from svc.inference.chat_request import drop_routing_fields
 from svc.inference.field_support import refused_fields
 from svc.inference.pictures import picture_type
 from svc.inference.raw_answer import parsed
@@ -46,18 +47,19 @@ async def images(client: Outbound, provider: Provider, body: dict[str, Any], fil
             raise
         # OpenAI's newer models always send base64, and refuse the field.
         reply = await _post(client, provider, "/images/generations", body)
+    reply.limit(_IMAGES_BYTES, _ANSWER_SECONDS)
     try:
-        reply.limit(_IMAGES_BYTES, _ANSWER_SECONDS)
-        async for chunk in reply:
-            file.write(chunk)
+        async with contextlib.aclosing(reply):
+            async for chunk in reply:
+                file.write(chunk)
     except CLIENT_FAULTS as error:
         raise fault_of(error) from None
-    finally:
-        await reply.aclose()
 
 
 async def _post(client: Outbound, provider: Provider, path: str, body: dict[str, Any]) -> Reply:
-    return await send(client, provider, path, b"*/*", await dump(body))
+    # In a thread, because a body may hold many values.
+    sent = body if provider.byok else await asyncio.to_thread(drop_routing_fields, body)
+    return await send(client, provider, path, b"*/*", await dump(sent))
 
 
 async def fetch(client: Outbound, url: str, timeout_seconds: float, account_id: str) -> bytes:
@@ -87,36 +89,28 @@ async def speech(
     """
     reply = await _post(client, provider, "/audio/speech", body)
     reply.limit(int(most_seconds * _BYTES_PER_SECOND) + 1024 * 1024, _ANSWER_SECONDS)
-    start, track = b"", None
     try:
-        async for chunk in reply:
-            if track is None:
-                start += chunk
-                if len(start) < _START_BYTES:
-                    continue
-                content_type = reply.header(b"content-type") or ""
-                if _is_text(start, content_type):
-                    raise await _text_fault(start, reply, provider)
-                track = audio.track(start, str(body.get("response_format")), content_type, most_seconds, guess_seconds)
-                chunk = start
-            for begin in range(0, len(chunk), _PART_BYTES):
-                file.write(track.feed(chunk[begin : begin + _PART_BYTES]))
+        async with contextlib.aclosing(reply):
+            chunk = b""
+            while len(chunk) < _START_BYTES:
+                if not (more := await reply.more()):
+                    raise UpstreamFault("invalid", "The answer holds no audio.")
+                chunk += more
+            content_type = reply.header(b"content-type") or ""
+            if _is_text(chunk, content_type):
+                raise await _text_fault(chunk, reply, provider)
+            track = audio.track(chunk, str(body.get("response_format")), content_type, most_seconds, guess_seconds)
+            while chunk and not track.truncated:
+                file.write(track.feed(chunk[:_PART_BYTES]))
                 yield track
-                if track.truncated:
-                    break
                 await asyncio.sleep(0)
-            if track.truncated:
-                break
-        if track is None:
-            raise UpstreamFault("invalid", "The answer holds no audio.")
-        track.finish(file)
-        yield track
+                chunk = chunk[_PART_BYTES:] or (b"" if track.truncated else await reply.more())
+            track.finish(file)
+            yield track
     except CLIENT_FAULTS as error:
         raise fault_of(error) from None
     except ValueError as error:
         raise UpstreamFault("invalid", str(error)) from None
-    finally:
-        await reply.aclose()
 
 
 def _is_text(start: bytes, content_type: str) -> bool:

@@ -23,7 +23,7 @@ from svc.ids import new_id
 from svc.inference.blocks import error_event, event
 from svc.inference.catalog import Model
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
-from svc.inference.media_engines import Home, storage, store_picture
+from svc.inference.media_engines import Home, storage, store
 from svc.inference.paid_call import PaidCall
 from svc.inference.pictures import Picture
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
@@ -149,8 +149,7 @@ async def _all_made(state: State, call: ImageCall) -> AsyncGenerator[Picture, No
         places: list[tuple[int, int, str | None]] = []
         async with contextlib.aclosing(call.pictures()) as pictures:
             async for picture in pictures:
-                places.append((file.tell(), len(picture.content), picture.revised_prompt))
-                await asyncio.to_thread(file.write, picture.content)
+                places.append((file.tell(), await asyncio.to_thread(file.write, picture.content), picture.revised_prompt))
         for start, size, revised_prompt in places:
             yield Picture(os.pread(file.fileno(), size, start), revised_prompt)
 
@@ -159,8 +158,7 @@ async def _url(state: State, caller: Caller, prompt: str, picture: Picture, numb
     """Store the picture as an artifact and return the URL of its content."""
     artifact_id = new_id("art", state.clock())
     kept.append(artifact_id)  # before it is written, because a shutdown does not stop the write
-    home = Home(caller.id)
-    await store_picture(state.media, home, prompt, picture.content, number, artifact_id)
+    await store(state.media, Home(caller.id), prompt, picture.content, number=number, artifact_id=artifact_id)
     return artifacts.content_url(state.derived_keys["content"], state.config.base_url, caller.id, artifact_id, state.clock())
 
 
@@ -226,13 +224,13 @@ async def _speech(
             file = held.enter_context(media.spool())
             await call.speak(file)
         headers = {
-            "x-audio-seconds": f"{call.seconds:.3f}",
-            "x-audio-truncated": str(call.truncated).lower(),
+            "x-audio-seconds": f"{call.track.seconds:.3f}",
+            "x-audio-truncated": str(call.track.truncated).lower(),
             **_cost(call),
         }
         if format_field == "response_format" and body.get("stream_format") == "sse":
             return _Holding(_as_events(request, caller, call, file, headers), held.pop_all())
-        return from_file(request, caller, file, {"content-type": call.content_type, **headers}, held.pop_all())
+        return from_file(request, caller, file, {"content-type": call.track.content_type, **headers}, held.pop_all())
 
 
 async def _speech_request(
