@@ -89,6 +89,11 @@ class Provider:
     listed_prices: tuple[int, int] = (0, 0)
     configured: bool = True
 
+    def model(self, name: str, kind: str = "chat", context_length: int | None = None) -> "Model":
+        """Return a model that the catalog does not have: one that the provider lists, or that its owner has named."""
+        prices = dict(zip(PRICES[kind], self.listed_prices, strict=False))
+        return Model(f"{self.name}/{name}", name, self, kind, prices, context_length=context_length)
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -248,7 +253,7 @@ class Catalog:
         if model_id not in listed.models:
             await self._fresh(listed, _FAILED_LIST_SECONDS)
         if model_id not in listed.models and listed.provider.configured and not listed.answered:
-            return _listed_model(listed.provider, name)
+            return listed.provider.model(name)
         return listed.models.get(model_id)
 
     async def _fresh(self, listed: _Listed, age_seconds: float) -> None:
@@ -266,7 +271,7 @@ class Catalog:
     async def _ask_now(self, listed: _Listed) -> None:
         try:
             found = islice((await self._ask(listed.provider)).items(), _MOST_LISTED)
-            models = [_listed_model(listed.provider, name, context_length) for name, context_length in found]
+            models = [listed.provider.model(name, context_length=context_length) for name, context_length in found]
             listed.models = {model.id: model for model in models}
             listed.answered = True
         except UpstreamFault:
@@ -274,11 +279,6 @@ class Catalog:
         finally:
             listed.asked_at = time.monotonic()
             listed.asking = None
-
-
-def _listed_model(provider: Provider, name: str, context_length: int | None = None) -> Model:
-    prices = dict(zip(PRICES["chat"], provider.listed_prices, strict=True))
-    return Model(f"{provider.name}/{name}", name, provider, "chat", prices, context_length=context_length)
 
 
 def local_servers() -> list[Provider]:

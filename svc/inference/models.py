@@ -13,7 +13,7 @@ from svc.db import Database
 from svc.errors import ApiError, UpstreamFault
 from svc.groups import Group
 from svc.inference import providers, upstream, upstream_errors
-from svc.inference.catalog import BUILTIN, PRICES, Catalog, ListedModels, Model, Provider, is_model_name
+from svc.inference.catalog import BUILTIN, Catalog, ListedModels, Model, Provider, is_model_name
 from svc.outbound.client import Outbound
 
 _ANSWER_SECONDS = 3.0
@@ -79,7 +79,7 @@ class Models:
         for row in await self._own_providers(account_id, group):
             for name, own_kind in (await self._narrowed(row)).items():
                 if own_kind == kind:
-                    return _free_model(self._provider(row), name, kind)
+                    return self._provider(row).model(name, kind)
         return None
 
     async def find(self, account_id: str, model_id: str, group: Group | None, kind: str = "chat") -> Model | None:
@@ -103,7 +103,7 @@ class Models:
             return None
         providers.check_allowed(group)
         listed = self._lists.get(_list_key(row), _List()).models
-        return _free_model(self._provider(row), own_name, (own or {}).get(own_name) or kind, listed.get(own_name))
+        return self._provider(row).model(own_name, (own or {}).get(own_name) or kind, listed.get(own_name))
 
     def _within(self, group: Group | None, model: Model | None) -> Model | None:
         """Return the operator's model as the group may use it: None if it may not, and without a fallback that it may not use."""
@@ -132,9 +132,9 @@ class Models:
                 provider = Provider(row["name"], row["base_url"], byok=True)
                 if row["id"] in asking:
                     listed = await asking[row["id"]]
-                    yield [_free_model(provider, name, "chat", context_length) for name, context_length in listed.items()]
+                    yield [provider.model(name, context_length=context_length) for name, context_length in listed.items()]
                 else:
-                    yield [_free_model(provider, name, kind or "chat") for name, kind in (await self._narrowed(row)).items()]
+                    yield [provider.model(name, kind or "chat") for name, kind in (await self._narrowed(row)).items()]
         finally:
             for own in asking.values():
                 own.cancel()
@@ -197,8 +197,3 @@ class Models:
 
 def _list_key(row: sqlite3.Row) -> tuple[str, str, bytes | None]:
     return row["id"], row["base_url"], row["sealed_key"]
-
-
-def _free_model(provider: Provider, name: str, kind: str, context_length: int | None = None) -> Model:
-    prices = dict.fromkeys(PRICES[kind], 0)
-    return Model(f"{provider.name}/{name}", name, provider, kind, prices, context_length=context_length)

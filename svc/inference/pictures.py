@@ -19,6 +19,13 @@ _PROMPT_LENGTH = 32_000
 _URL_LENGTH = 8_000
 _MOST_COUNT = 2**53
 _MOST_DETAILS = 20
+_STARTS = {
+    "image/png": rb"\x89PNG\r\n\x1a\n",
+    "image/jpeg": rb"\xff\xd8\xff",
+    "image/webp": rb"RIFF....WEBP",
+    "image/avif": rb"....ftypavi[fs]",
+    "image/gif": rb"GIF8[79]a",
+}
 _HALF_CHARACTERS = re.compile("[\ud800-\udfff]")
 # Decoded at a time: the decoder lets no other thread run, and a picture may have 36 MiB.
 _SLICE_CHARACTERS = 256 * 1024
@@ -35,15 +42,7 @@ class Picture(NamedTuple):
 
 def picture_type(content: bytes) -> str | None:
     """Return the media type of a picture by its first bytes, or None if browsers do not show it."""
-    if content.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if content.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
-        return "image/webp"
-    if content[4:12] in (b"ftypavif", b"ftypavis"):
-        return "image/avif"
-    return "image/gif" if content.startswith((b"GIF87a", b"GIF89a")) else None
+    return next((name for name, start in _STARTS.items() if re.match(start, content, re.DOTALL)), None)
 
 
 def pictures_in(data: bytes, provider: Provider, most: int) -> tuple[list[Picture], dict[str, Any]]:

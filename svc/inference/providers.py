@@ -121,21 +121,14 @@ def check_allowed(group: Group | None) -> None:
 
 def as_json(row: sqlite3.Row) -> dict[str, Any]:
     """Return a provider as the API shows it, without its key."""
-    return {
-        "id": row["id"],
-        "name": row["name"],
-        "base_url": row["base_url"],
-        "api_key_hint": row["api_key_hint"],
-        "models": None if row["models"] is None else orjson.loads(row["models"]),
-        "created_at": timestamp(row["created_at"]),
-    }
+    shown = {name: row[name] for name in ("id", "name", "base_url", "api_key_hint")}
+    models = None if row["models"] is None else orjson.loads(row["models"])
+    return {**shown, "models": models, "created_at": timestamp(row["created_at"])}
 
 
 def own_models(row: sqlite3.Row) -> dict[str, str | None] | None:
     """Return the models that the owner chose, each with its kind if the owner named it, or None for all models."""
-    if row["models"] is None:
-        return None
-    return _kinds(orjson.loads(row["models"]))
+    return None if row["models"] is None else _kinds(orjson.loads(row["models"]))
 
 
 def add_provider(

@@ -162,20 +162,15 @@ def log_fields(fault: UpstreamFault, *, byok: bool) -> dict[str, Any]:
 
 def caller_error(fault: UpstreamFault, *, provider: str, byok: bool) -> ApiError:
     """Return the caller's error for a fault of `provider`, which is the caller's own (`byok`) or the operator's."""
-    error = _status_error(fault, provider, byok) if fault.kind == "status" else _error_of_kind(fault, provider)
+    errors = {
+        "unreachable": ("upstream_unreachable", f"The model server of {provider!r} cannot be reached. Try again later."),
+        "timeout": ("upstream_timeout", f"The model server of {provider!r} did not answer in time. Try again later."),
+        "cut": ("upstream_error", f"The answer of {provider!r} was cut off before its end. Send the request again."),
+        "invalid": ("upstream_invalid_response", f"The answer of {provider!r} is not valid. {fault}"),
+    }
+    error = _status_error(fault, provider, byok) if fault.kind == "status" else ApiError(*errors[fault.kind])
     error.byok = byok or None
     return error
-
-
-def _error_of_kind(fault: UpstreamFault, provider: str) -> ApiError:
-    match fault.kind:
-        case "unreachable":
-            return ApiError("upstream_unreachable", f"The model server of {provider!r} cannot be reached. Try again later.")
-        case "timeout":
-            return ApiError("upstream_timeout", f"The model server of {provider!r} did not answer in time. Try again later.")
-        case "cut":
-            return ApiError("upstream_error", f"The answer of {provider!r} was cut off before its end. Send the request again.")
-    return ApiError("upstream_invalid_response", f"The answer of {provider!r} is not valid. {fault}")
 
 
 def _status_error(fault: UpstreamFault, provider: str, byok: bool) -> ApiError:

@@ -22,13 +22,9 @@ class _KeptItem(NamedTuple):
     item: bytes
     expires_at: float
 
-
-class _Account:
-    """The items of one account, the oldest first."""
-
-    def __init__(self) -> None:
-        self.items: OrderedDict[str, _KeptItem] = OrderedDict()
-        self.size_bytes = 0
+    @property
+    def size_bytes(self) -> int:
+        return len(self.item) + _OVERHEAD_BYTES
 
 
 class ItemMemory:
@@ -36,7 +32,8 @@ class ItemMemory:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._accounts: OrderedDict[str, _Account] = OrderedDict()  # the account that was given an item last is last
+        # By account, the one that was given an item last at the end; the items of each, the oldest first.
+        self._accounts: OrderedDict[str, dict[str, _KeptItem]] = OrderedDict()
         self._all_bytes = 0
         self._lock = threading.Lock()  # long answers are written in threads
 
@@ -44,18 +41,18 @@ class ItemMemory:
         """Keep items, which are JSON, by their ids."""
         now = self._clock()
         with self._lock:
-            account = self._accounts.setdefault(account_id, _Account())
+            kept = self._accounts.setdefault(account_id, {})
             self._accounts.move_to_end(account_id)
             for item_id, item in items.items():
-                account.items[item_id] = _KeptItem(item, now + KEPT_SECONDS)
-                self._count(account, len(item) + _OVERHEAD_BYTES)
-            while len(account.items) > ACCOUNT_ITEMS or account.size_bytes > ACCOUNT_BYTES:
-                self._drop_oldest(account)
+                kept[item_id] = _KeptItem(item, now + KEPT_SECONDS)
+                self._all_bytes += kept[item_id].size_bytes
+            while len(kept) > ACCOUNT_ITEMS or _size_bytes(kept) > ACCOUNT_BYTES:
+                self._drop_oldest(kept)
             while self._accounts:
                 oldest_id, oldest = next(iter(self._accounts.items()))
-                if not oldest.items:
+                if not oldest:
                     del self._accounts[oldest_id]
-                elif self._all_bytes > ALL_BYTES or next(iter(oldest.items.values())).expires_at <= now:
+                elif self._all_bytes > ALL_BYTES or next(iter(oldest.values())).expires_at <= now:
                     self._drop_oldest(oldest)
                 else:
                     break
@@ -67,23 +64,20 @@ class ItemMemory:
 
     def delete_account(self, account_id: str) -> None:
         with self._lock:
-            account = self._accounts.pop(account_id, _Account())
-            self._all_bytes -= account.size_bytes
+            self._all_bytes -= _size_bytes(self._accounts.pop(account_id, {}))
 
     def item(self, account_id: str, item_id: str, param: str) -> dict[str, Any]:
         """Return a kept item. Raises ApiError `not_found` that names `item_id`, for the field `param`."""
-        account = self._accounts.get(account_id)
-        kept = account.items.get(item_id) if account else None
+        kept = self._accounts.get(account_id, {}).get(item_id)
         if kept is None or kept.expires_at <= self._clock():
             message = f"Item with id {item_id!r} not found. Items are not stored here: send whole items, with store: false."
             raise ApiError("not_found", message, param=param)
         found: dict[str, Any] = orjson.loads(kept.item)
         return found
 
-    def _drop_oldest(self, account: _Account) -> None:
-        _, (item, _) = account.items.popitem(last=False)
-        self._count(account, -len(item) - _OVERHEAD_BYTES)
+    def _drop_oldest(self, items: dict[str, _KeptItem]) -> None:
+        self._all_bytes -= items.pop(next(iter(items))).size_bytes
 
-    def _count(self, account: _Account, size_bytes: int) -> None:
-        account.size_bytes += size_bytes
-        self._all_bytes += size_bytes
+
+def _size_bytes(items: dict[str, _KeptItem]) -> int:
+    return sum(item.size_bytes for item in items.values())
