@@ -1,6 +1,6 @@
-"""Writes what a built-in model says as OpenAI's chunks or completion, within the limits of the request.
+"""Writes what a built-in model says as OpenAI's chunks, within the limits of the request.
 
-    parts (text, tool call, finish) -> _limited: stop, max_tokens, caps -> chunks or a completion -> usage
+    parts (text, tool call, finish) -> _limited: stop, max_tokens, caps -> chunks -> usage
 
 A token is 4 bytes of UTF-8, rounded up for each choice: its text, and the names and arguments of its calls.
 """
@@ -20,7 +20,7 @@ MAX_TOOL_CALLS = 1_000
 STEPS_BETWEEN_RESTS = 100
 
 _WORD = re.compile(r"\S{1,24}\s?|\s{1,24}")
-_ARGUMENT_CHARACTERS = 32
+_FRAGMENT = re.compile(r"(?s).{1,32}")
 
 
 class TextPart(NamedTuple):
@@ -49,44 +49,33 @@ async def replay(parts: Sequence[Part]) -> AsyncGenerator[Part, None]:
 
 
 async def answer(request: BuiltinRequest, play: Play) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield chunks and a last one for the usage, or one completion. Each of `request.choices` is a separate play.
+    """Yield chunks and a last one for the usage. Each of `request.choices` is a separate play.
 
-    svc/inference/wire.py adds ids, `created` and `model`. An exception of `play()` passes through.
+    svc/inference/wire.py adds ids, `created` and `model`, and joins the chunks for a client that wants no stream. An exception of
+    `play()` passes through.
     """
-    completion_tokens, choices = 0, []
+    completion_tokens = 0
     for index in range(request.choices):
-        text: list[str] = []
-        calls: list[dict[str, Any]] = []
-        size_bytes, finish = 0, {"finish_reason": ""}
-        opening = {"role": "assistant", "content": ""} if request.stream else None
+        calls = size_bytes = 0
+        opening = {"role": "assistant", "content": ""}
         async with aclosing(_limited(request, play)) as parts:
             async for part in parts:
                 if opening:
                     yield _chunk(index, opening)
-                    opening = None
-                for count, delta in enumerate(_deltas(part, len(calls)) if request.stream else (), 1):
+                    opening = {}
+                if isinstance(part, FinishPart):
+                    yield _chunk(index, {}, part.reason, **({"stop_reason": part.stop_sequence} if part.stop_sequence else {}))
+                    break
+                for count, delta in enumerate(_deltas(part, calls, request.stream), 1):
                     yield _chunk(index, delta)
                     if count % STEPS_BETWEEN_RESTS == 0:
                         await asyncio.sleep(0)
-                if isinstance(part, FinishPart):
-                    finish = {"finish_reason": part.reason}
-                    finish |= {"stop_reason": part.stop_sequence} if part.stop_sequence else {}
-                    continue
                 size_bytes += sum(map(text_bytes, part))
-                if isinstance(part, TextPart):
-                    text.append(part.text)
-                else:
-                    calls.append(_call(part.name, part.arguments))
-        if request.stream:
-            yield _chunk(index, {}, **finish)
-        message: dict[str, Any] = {"role": "assistant", "content": "".join(text) if text or not calls else None}
-        message |= {"tool_calls": calls} if calls else {}
-        choices.append({"index": index, "message": message, **finish})
+                calls += isinstance(part, ToolCallPart)
         completion_tokens += token_count(size_bytes)
     usage = {"prompt_tokens": request.prompt_tokens, "completion_tokens": completion_tokens}
     usage["total_tokens"] = sum(usage.values())
-    kind = "chat.completion.chunk" if request.stream else "chat.completion"
-    yield {"object": kind, "choices": [] if request.stream else choices, "usage": usage}
+    yield {"object": "chat.completion.chunk", "choices": [], "usage": usage}
 
 
 async def _limited(request: BuiltinRequest, play: Play) -> AsyncGenerator[Part, None]:
@@ -184,16 +173,13 @@ def _chunk(index: int, delta: dict[str, Any], finish_reason: str | None = None, 
     return {"object": "chat.completion.chunk", "choices": [choice]}
 
 
-def _deltas(part: Part, call_index: int) -> Iterator[dict[str, Any]]:
+def _deltas(part: TextPart | ToolCallPart, call_index: int, stream: bool) -> Iterator[dict[str, Any]]:
+    """Yield the deltas of a part: in a stream word by word, else the whole text at once."""
     if isinstance(part, TextPart):
-        for word in _WORD.finditer(part.text):
+        for word in _WORD.finditer(part.text) if stream else [[part.text]]:
             yield {"content": word[0]}
-    elif isinstance(part, ToolCallPart):
-        yield {"tool_calls": [{"index": call_index, **_call(part.name, "")}]}
-        for start in range(0, len(part.arguments), _ARGUMENT_CHARACTERS):
-            fragment = part.arguments[start : start + _ARGUMENT_CHARACTERS]
-            yield {"tool_calls": [{"index": call_index, "function": {"arguments": fragment}}]}
-
-
-def _call(name: str, arguments: str) -> dict[str, Any]:
-    return {"id": new_id("call"), "type": "function", "function": {"name": name, "arguments": arguments}}
+        return
+    function = {"name": part.name, "arguments": ""}
+    yield {"tool_calls": [{"index": call_index, "id": new_id("call"), "type": "function", "function": function}]}
+    for fragment in _FRAGMENT.finditer(part.arguments) if stream else [[part.arguments]]:
+        yield {"tool_calls": [{"index": call_index, "function": {"arguments": fragment[0]}}]}

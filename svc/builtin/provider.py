@@ -57,7 +57,7 @@ def offered() -> dict[str, BuiltinModel]:
 async def chat(
     model: str, body: dict[str, Any], now_seconds: Callable[[], float] = time.time
 ) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield raw chunks for a checked body if `body["stream"]` is true, else one raw completion, always with the usage.
+    """Yield raw chunks for a checked body, word by word if `body["stream"]` is true, and always the usage.
 
     `model` is a chat model of MODELS. Raises ApiError `model_not_found` for another, UpstreamFault (400) for a body that the
     models do not support, and at any time the faults of a script. Closing the generator stops the work.

@@ -82,10 +82,8 @@ class BuiltinRequest(NamedTuple):
 
     @property
     def goal(self) -> str:
-        """The text of the last user message without the reminders that Claude Code adds; empty if there is none."""
-        text = self.messages[self._goal_index].text if self._goal_index < len(self.messages) else ""
-        *closed, rest = text.split("</system-reminder>")
-        return "".join(part.partition("<system-reminder>")[0] for part in closed) + rest
+        """The text of the last user message; empty if there is none."""
+        return self.messages[self._goal_index].text if self._goal_index < len(self.messages) else ""
 
     @property
     def since(self) -> tuple[PromptMessage, ...]:

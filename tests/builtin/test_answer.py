@@ -20,11 +20,12 @@ def test_stream_and_json_agree_and_keep_the_limits(message: str, stops: list[str
         fields = {"stop": stops, "max_tokens": max_tokens, "max_completion_tokens": 9, "n": n}
         return await answers("echo", message, **fields), await answers("echo", message, **fields, stream=True)
 
-    (completion,), chunks = asyncio.run(both())
-    assert assembled(chunks) == completion["choices"]
-    assert chunks[-1]["usage"] == completion["usage"]
-    assert [one["index"] for one in completion["choices"]] == list(range(n))
-    content, finish = completion["choices"][0]["message"]["content"], completion["choices"][0]["finish_reason"]
+    at_once, chunks = asyncio.run(both())
+    choices = assembled(at_once)
+    assert assembled(chunks) == choices and len(at_once) <= 4 * n + 1
+    assert chunks[-1]["usage"] == at_once[-1]["usage"]
+    assert [one["index"] for one in choices] == list(range(n))
+    content, finish = choices[0]["message"]["content"], choices[0]["finish_reason"]
     message = message.encode("utf-8", "replace").decode()
     assert message.startswith(content) and not any(stop in content for stop in stops if stop)
     assert len(content.encode()) <= 4 * min(max_tokens, 9)
@@ -32,7 +33,7 @@ def test_stream_and_json_agree_and_keep_the_limits(message: str, stops: list[str
         assert len(message[: len(content) + 1].encode()) > 4 * min(max_tokens, 9)
     else:
         assert content == message or any(message.startswith(stop, len(content)) for stop in stops if stop)
-    usage = completion["usage"]
+    usage = at_once[-1]["usage"]
     assert usage["prompt_tokens"] == -(-len(message.encode()) // 4)
     assert usage["completion_tokens"] == n * -(-len(content.encode()) // 4)
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]

@@ -10,8 +10,8 @@ from tests.support.builtin import WEATHER, Body, answers, said, text
 
 
 async def test_prompt_tokens_count_messages_calls_and_tools() -> None:
-    plain = (await answers("echo", "12345678"))[0]["usage"]["prompt_tokens"]
-    with_tools = (await answers("echo", "12345678", tools=[WEATHER]))[0]["usage"]["prompt_tokens"]
+    plain = (await answers("echo", "12345678"))[-1]["usage"]["prompt_tokens"]
+    with_tools = (await answers("echo", "12345678", tools=[WEATHER]))[-1]["usage"]["prompt_tokens"]
     assert plain == 2
     assert with_tools == -(-(8 + len(json.dumps([WEATHER], separators=(",", ":")))) // 4)
 
@@ -43,11 +43,8 @@ async def test_unsupported_value_is_a_400_that_names_the_field(fields: Body, par
 async def test_reminders_of_claude_code_are_removed() -> None:
     reminder = "<system-reminder>\nfail 500 Never commit.\n</system-reminder>\n"
     parts = [{"type": "text", "text": text} for text in (reminder, reminder + "say Hello", reminder)]
-    answer = (await answers("script", messages=[{"role": "user", "content": parts}]))[0]
-    assert answer["choices"][0]["message"]["content"].strip() == "Hello"
-    assert (await answers("echo", "a </b> <system-reminder> c"))[0]["choices"][0]["message"][
-        "content"
-    ] == "a </b> <system-reminder> c"
+    assert (await text("script", [{"role": "user", "content": parts}])).strip() == "Hello"
+    assert await text("echo", "a </b> <system-reminder> c") == "a </b> <system-reminder> c"
 
 
 _IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}

@@ -28,9 +28,7 @@ async def answers(model: str, messages: str | list[Body], **fields: Any) -> list
 
 
 async def choice(model: str, messages: str | list[Body], **fields: Any) -> Body:
-    (completion,) = await answers(model, messages, **fields)
-    first: Body = completion["choices"][0]
-    return first
+    return assembled(await answers(model, messages, **fields))[0]
 
 
 async def text(model: str, messages: str | list[Body], **fields: Any) -> str:
