@@ -4,7 +4,7 @@
     until the model answers without a call (final) or the steps are used up (stopped)
 
 Events that follow at once are yielded together: a tool's result and the next call or step, the texts of a read of the network.
-No HTTP and no SQL: the caller passes the model and the tools. run_stream.py adds `run_id` and `seq`, and the last event.
+No HTTP and no SQL: the caller passes the model and the tools. run.py and run_stream.py make a stream of the events.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import contextlib
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -20,10 +20,12 @@ from svc.errors import ApiError
 from svc.inference.blocks import Chunk, Texts
 from svc.inference.chat_call import ChatCall
 from svc.inference.field_support import RETURNED
+from svc.server.sse import Interrupt
 
 STEP_SECONDS = 600.0
 TOOL_SECONDS = 60.0
 RUN_SECONDS = 3600.0
+TIMEOUT = "timeout"  # the reason of the interrupt
 _CALLS_PER_STEP = 16
 # What OpenAI, Groq, Anthropic and Bedrock accept as a function's name.
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
@@ -36,7 +38,6 @@ INSTRUCTIONS = (
 
 
 Event = dict[str, Any]
-T = TypeVar("T")
 
 
 class Deltas(NamedTuple):
@@ -85,6 +86,7 @@ async def run(
     ask: Callable[[list[dict[str, Any]]], ChatCall],
     call_tool: RunTool,
     progress: Progress,
+    interrupt: Interrupt,
     opening: Event | None = None,
     step_seconds: float = STEP_SECONDS,
     tool_seconds: float = TOOL_SECONDS,
@@ -93,7 +95,8 @@ async def run(
     """Yield `opening`, then `step`, `delta`, `tool_call` and `tool_result` events, together where they follow at once.
 
     `progress.output` is set when the model answers; it stays None if `max_steps` are used up. `messages` is extended.
-    Raises ApiError if the model fails, or one answer takes over `step_seconds`, or the run over `run_seconds`.
+    Raises ApiError if the model fails. `interrupt` ends the run if one answer takes over `step_seconds`, or the run over
+    `run_seconds`.
     """
     loop = asyncio.get_running_loop()
     run_ends = loop.time() + run_seconds
@@ -104,10 +107,13 @@ async def run(
         model_call = ask(messages)
         await model_call.reserve()
         async with contextlib.aclosing(model_call.stream()) as chunks:
-            with _Deadline(min(loop.time() + step_seconds, run_ends)) as deadline:
-                while (together := await deadline.next_of(chunks)) is not None:
+            timeout = loop.call_at(min(loop.time() + step_seconds, run_ends), interrupt, TIMEOUT)
+            try:
+                async for together in chunks:
                     if texts := _texts(together, progress):
                         yield Deltas(texts)
+            finally:
+                timeout.cancel()
         message = model_call.message
         calls = message.get("tool_calls") or []
         if not calls:
@@ -162,49 +168,6 @@ def _texts(together: list[Chunk | Texts], progress: Progress) -> list[str]:
             if text := choice["delta"].get("content") or choice["delta"].get("refusal"):
                 texts.append(text)
     return texts
-
-
-class _Deadline:
-    """Ends a wait of this task at `when` (the loop's time): one timer for many short waits."""
-
-    def __init__(self, when: float) -> None:
-        self._when = when
-        self._passed = self._waiting = False
-
-    def __enter__(self) -> Self:
-        self._loop = asyncio.get_running_loop()
-        task = asyncio.current_task()
-        assert task is not None
-        self._task = task
-        self._timer = self._loop.call_at(self._when, self._pass)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._timer.cancel()
-
-    def _pass(self) -> None:
-        self._passed = True
-        if self._waiting:
-            self._task.cancel()
-
-    async def next_of(self, items: AsyncGenerator[T, None]) -> T | None:
-        """Return the next of `items`, or None after the last. Raises ApiError `upstream_timeout`."""
-        if self._loop.time() >= self._when:  # a model that never waits lets no timer run
-            raise _too_long()
-        cancelled = self._task.cancelling()
-        self._waiting = True
-        try:
-            return await anext(items, None)
-        except asyncio.CancelledError:
-            if self._passed and self._task.uncancel() <= cancelled:
-                raise _too_long() from None
-            raise
-        finally:
-            self._waiting = False
-
-
-def _too_long() -> ApiError:
-    return ApiError("upstream_timeout", "The model took too long for a step of the agent, or the run for all of them.")
 
 
 def _read_call(call: dict[str, Any]) -> ReadCall:

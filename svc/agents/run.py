@@ -1,9 +1,13 @@
-"""One agent run: joins the loop to the tools, the record and the wallet.
+"""One agent run: joins the loop to the tools, the record and the wallet, and makes a stream of its events.
 
 blocks() -> one transaction: the record and the first hold (402, 404) -> the loop's events; each step is settled together with
-the progress of the run -> the end, stored with the last settlement before it is sent
+the progress of the run -> their end (answer, fault, interrupt, bug), stored with the last settlement before it is sent
+
+If the end cannot be stored, the run has failed: the caller sees an error, and the record shows it once there is room.
 """
 
+import asyncio
+import contextlib
 import re
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
@@ -13,9 +17,10 @@ import orjson
 
 from svc import quota
 from svc.agents import loop, runs
-from svc.agents.run_stream import Record, run_blocks
+from svc.agents.loop import Events
+from svc.agents.run_stream import EventWriter, last_event
 from svc.agents.runs import RunOutcome
-from svc.agents.tools import AgentTool, RunContext, RunMedia, Toolbox, file_fields
+from svc.agents.tools import AgentTool, RunContext, Toolbox, file_fields
 from svc.content import artifacts, history
 from svc.errors import ApiError, describe
 from svc.ids import new_id
@@ -24,11 +29,13 @@ from svc.inference.chat_call import ChatCall
 from svc.inference.field_support import RETURNED
 from svc.inference.media_engines import Home
 from svc.inference.paid_call import PaidCall, Payer
-from svc.server.sse import Interrupt
+from svc.retry import retry_write
+from svc.server.sse import Interrupt, LastBlock
 from svc.server.state import OpenRun, State
 
 _HEAVY_CHARACTERS = 64 * 1024
 _TOOLS = re.compile(r"(?i)\btools?\b|tool[_-]|\bfunctions?\b")
+_STORE_TRIES = 3
 _LEFT = ("client_disconnected", "requested", "account_deleted", "account_suspended")
 
 
@@ -63,31 +70,86 @@ class AgentRun:
         self._calls: list[ChatCall] = []  # all except the last are settled
         self._media_calls: list[PaidCall] = []
 
-    def blocks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the run as blocks of an event stream. An exception before the first block is an ordinary HTTP error."""
+    async def blocks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the run as blocks of an event stream. An exception before the first block is an ordinary HTTP error.
+
+        The end is always stored. After a cancellation that is not the interrupt's, the last block is not sent.
+        """
         order = self._order
         messages = [{"role": "system", "content": order.instructions}, {"role": "user", "content": order.goal}]
         first = self._ask(messages)
-        events = loop.run(
+        try:
+            await self._open(first)
+        except asyncio.CancelledError:
+            await self._stored(self._stopped("shutdown"))  # the record may have been stored
+            raise
+        write = EventWriter(self.id, self._progress)
+        cancelled: BaseException | None = None
+        try:
+            async with contextlib.aclosing(self._events(messages, first)) as events:
+                async for together in events:
+                    yield write(together)
+            output = self._progress.output
+            end = RunOutcome("stopped", reason="max_steps") if output is None else RunOutcome("final", output=output)
+        except asyncio.CancelledError as error:
+            end, cancelled = self._stopped("shutdown"), None if self.interrupt.reason else error
+        except GeneratorExit as exit_:
+            end, cancelled = self._stopped("client_disconnected"), exit_
+        except ApiError as error:
+            end = RunOutcome("error", error=self._error(error))
+        except Exception as error:
+            end = self._failed(error)
+        outcome = await self._stored(end)
+        if cancelled is not None:
+            raise cancelled
+        try:
+            yield LastBlock(write([last_event(outcome, self._progress)]))
+        except asyncio.CancelledError:
+            if self.interrupt.reason is None:
+                raise
+            # The stream ends with the block above.
+
+    def _events(self, messages: list[dict[str, Any]], first: ChatCall) -> AsyncGenerator[Events, None]:
+        order = self._order
+        return loop.run(
             messages,
             max_steps=order.max_steps,
             ask=lambda messages: self._ask(messages) if self._progress.steps > 1 else first,
             call_tool=self._toolbox().call,
             progress=self._progress,
+            interrupt=self.interrupt,
             opening={"type": "started", "model": order.model.id, "max_steps": order.max_steps, "tools": list(order.tools)},
         )
-        record = Record(lambda: self._open(first), self._decided, self._store, self._outcome, self.note_fault, self._error)
-        return run_blocks(self.id, events, record=record, progress=self._progress, interrupt=self.interrupt)
+
+    def _stopped(self, reason: str) -> RunOutcome:
+        """Return the end of a run by its interrupt, or without one for this `reason`."""
+        reason = self.interrupt.reason or reason
+        if reason == loop.TIMEOUT:
+            text = "The model took too long for a step of the agent, or the run for all of them."
+            return RunOutcome("error", error=ApiError("upstream_timeout", text).error)
+        return RunOutcome("stopped", reason=reason)
+
+    def _failed(self, bug: Exception) -> RunOutcome:
+        self.note_fault(bug)
+        return RunOutcome("error", error=ApiError("internal_error").error)
 
     def note_fault(self, fault: BaseException) -> None:
         self._add_log_fields(level="error", error=describe(fault))
 
     def _toolbox(self) -> Toolbox:
-        state, order, account_id = self._state, self._order, self._payer.account_id
-        home = Home(account_id, order.project_id, self.id)
-        models = (order.image_model, order.speech_model)
-        media = RunMedia(state.media, self._payer, home, *models, self._update_in, self._media_calls)
-        context = RunContext(account_id, self.id, order.project_id, state.db, state.guarded, state.clock, media)
+        state, order, payer = self._state, self._order, self._payer
+        context = RunContext(
+            home=Home(payer.account_id, order.project_id, self.id),
+            payer=payer,
+            db=state.db,
+            guarded=state.guarded,
+            clock=state.clock,
+            media=state.media,
+            image_model=order.image_model,
+            speech_model=order.speech_model,
+            media_calls=self._media_calls,
+            also=self._update_in,
+        )
         return Toolbox(order.tools, context, self.note_fault)
 
     def _ask(self, messages: list[dict[str, Any]]) -> ChatCall:
@@ -126,6 +188,34 @@ class AgentRun:
     def _decided(self) -> None:
         self._state.open_runs.pop(self.id, None)
 
+    async def _stored(self, end: RunOutcome) -> RunOutcome:
+        """Store the end despite cancellations. One that is not the interrupt's is raised afterwards."""
+        self._decided()
+
+        async def store() -> None:
+            nonlocal end
+            try:
+                await self._store(end)
+            except ApiError:
+                raise
+            except Exception as error:  # an end that can never be stored
+                end = self._failed(error)
+                raise ApiError("internal_error") from error
+
+        def refused(error: ApiError) -> None:
+            nonlocal end
+            self.note_fault(error)
+            end = RunOutcome("error", error=error.error)
+
+        try:
+            await retry_write(store, refused, tries=_STORE_TRIES)
+        except ApiError:
+            pass  # the caller sees the error now, and the record gets it once there is room
+        except asyncio.CancelledError:
+            if self.interrupt.reason is None:
+                raise
+        return self._outcome(end)
+
     async def _store(self, end: RunOutcome) -> None:
         last = self._calls[-1]
         outcome = await last.end_with(lambda tx: self._store_in(tx, end), left=end.reason in _LEFT)
@@ -144,7 +234,7 @@ class AgentRun:
         quota.release(tx, account_id, self.id)
         self._progress.artifacts = [file_fields(artifact) for artifact in artifacts.artifacts_of_run(tx, account_id, self.id)]
         outcome = self._outcome(end)
-        ended = runs.update_run(tx, account_id, self.id, outcome, now_seconds, self._events())
+        ended = runs.update_run(tx, account_id, self.id, outcome, now_seconds, self._kept_events())
         if ended and self._order.remembered:
             for role, text in (("user", self._order.goal), ("assistant", end.output or "")):
                 if text.strip():
@@ -153,9 +243,9 @@ class AgentRun:
 
     def _update_in(self, tx: sqlite3.Connection) -> None:
         outcome = self._outcome(RunOutcome("running"))
-        runs.update_run(tx, self._payer.account_id, self.id, outcome, self._state.clock(), self._events())
+        runs.update_run(tx, self._payer.account_id, self.id, outcome, self._state.clock(), self._kept_events())
 
-    def _events(self) -> bytes:
+    def _kept_events(self) -> bytes:
         done = self._progress
         last = {"seq": done.seq + 1, "finish_reason": done.finish_reason, "artifacts": done.artifacts}
         return b"\n".join([orjson.dumps(last), *done.events])

@@ -1,97 +1,19 @@
-"""The stream of an agent run. Its last event is `final`, `error` or `stopped`, and it is stored before it is sent.
+"""The events of an agent run as numbered blocks of its stream, and the part of them that its record keeps."""
 
-events of loop.py -> numbered blocks, and what the record keeps of them -> their end (answer, fault, interrupt, bug)
--> store() once -> last block
-
-If the end cannot be stored, the run has failed: the caller sees an error, and the record shows it once there is room.
-"""
-
-import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from svc.agents.loop import Deltas, Event, Events, Progress
 from svc.agents.runs import EVENTS_BYTES, RunOutcome
-from svc.errors import ApiError
 from svc.inference.blocks import event
-from svc.retry import retry_write
-from svc.server.sse import Interrupt, LastBlock
 
-_STORE_TRIES = 3
 _KEPT = ("started", "step", "tool_call", "tool_result")
 _KEPT_RESULT_CHARACTERS = 4_000
 _TRUNCATED = b'{"type":"truncated"}'
 
 
-class Record(NamedTuple):
-    """The record of one run, kept by svc/agents/run.py.
-
-    `opened()` stores the beginning; its exception refuses the run. `decided()` is called once the end cannot change any more.
-    `store(end)` settles and stores the end in one transaction. `outcome(end)` returns the outcome with the usage.
-    `error_of(error)` returns the error object for the caller.
-    """
-
-    opened: Callable[[], Awaitable[None]]
-    decided: Callable[[], None]
-    store: Callable[[RunOutcome], Awaitable[None]]
-    outcome: Callable[[RunOutcome], RunOutcome]
-    on_fault: Callable[[BaseException], None]
-    error_of: Callable[[ApiError], dict[str, Any]] = lambda error: error.error
-
-
-async def run_blocks(
-    run_id: str,
-    events: AsyncGenerator[Events, None],
-    *,
-    record: Record,
-    progress: Progress,
-    interrupt: Interrupt,
-) -> AsyncGenerator[bytes, None]:
-    """Yield the blocks of a run's stream, as many at a time as `events` yields: each with `run_id` and `seq`, then the last one.
-
-    An exception of `record.opened()` is raised before any block. The end is always stored. After a cancellation that is not the
-    interrupt's, the last block is not sent.
-    """
-    try:
-        await record.opened()
-    except asyncio.CancelledError:
-        # The record may have been stored.
-        await _stored(record, RunOutcome("stopped", reason=interrupt.reason or "shutdown"), interrupt)
-        raise
-    write = _Writer(run_id, progress)
-    cancelled: BaseException | None = None
-    try:
-        async with contextlib.aclosing(events):
-            async for together in events:
-                yield write(together)
-        end = (
-            RunOutcome("stopped", reason="max_steps") if progress.output is None else RunOutcome("final", output=progress.output)
-        )
-    except asyncio.CancelledError as error:
-        end = RunOutcome("stopped", reason=interrupt.reason or "shutdown")
-        cancelled = None if interrupt.reason else error
-    except GeneratorExit as exit_:
-        end, cancelled = RunOutcome("stopped", reason=interrupt.reason or "client_disconnected"), exit_
-    except ApiError as error:
-        end = RunOutcome("error", error=record.error_of(error))
-    except Exception as error:
-        record.on_fault(error)
-        end = RunOutcome("error", error=ApiError("internal_error").error)
-    outcome = await _stored(record, end, interrupt)
-    if cancelled is not None:
-        raise cancelled
-    try:
-        yield LastBlock(write([_last_event(outcome, progress)]))
-    except asyncio.CancelledError:
-        if interrupt.reason is None:
-            raise
-        # The stream ends with the block above.
-
-
-class _Writer:
+class EventWriter:
     """Writes a run's events as numbered blocks, and keeps them in `progress` without texts, up to EVENTS_BYTES."""
 
     def __init__(self, run_id: str, progress: Progress) -> None:
@@ -135,37 +57,8 @@ class _Writer:
         return self._events([{"type": "delta", "text": text} for text in texts])
 
 
-async def _stored(record: Record, end: RunOutcome, interrupt: Interrupt) -> RunOutcome:
-    """Store the end despite cancellations. One that is not the interrupt's is raised afterwards."""
-    record.decided()
-
-    async def store() -> None:
-        nonlocal end
-        try:
-            await record.store(end)
-        except ApiError:
-            raise
-        except Exception as error:  # an end that can never be stored
-            record.on_fault(error)
-            end = RunOutcome("error", error=ApiError("internal_error").error)
-            raise ApiError("internal_error") from error
-
-    def refused(error: ApiError) -> None:
-        nonlocal end
-        record.on_fault(error)
-        end = RunOutcome("error", error=error.error)
-
-    try:
-        await retry_write(store, refused, tries=_STORE_TRIES)
-    except ApiError:
-        pass  # the caller sees the error now, and the record gets it once there is room
-    except asyncio.CancelledError:
-        if interrupt.reason is None:
-            raise
-    return record.outcome(end)
-
-
-def _last_event(outcome: RunOutcome, progress: Progress) -> Event:
+def last_event(outcome: RunOutcome, progress: Progress) -> Event:
+    """Return the `final`, `error` or `stopped` event of a run."""
     own: dict[str, dict[str, Any]] = {
         "final": {"output": outcome.output, "finish_reason": progress.finish_reason},
         "error": {"error": outcome.error},

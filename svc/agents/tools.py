@@ -9,7 +9,6 @@ import contextlib
 import functools
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,7 +24,7 @@ from svc.errors import ApiError
 from svc.ids import timestamp
 from svc.inference.catalog import Model
 from svc.inference.image_call import MOST_SIDE, ImageCall, ImageRequest
-from svc.inference.media_engines import Home, MediaEngines, store
+from svc.inference.media_engines import Home, MediaEngines, Slots, store
 from svc.inference.paid_call import PaidCall, Payer
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, SpeechCall, SpeechRequest
 from svc.outbound.client import Outbound
@@ -42,65 +41,22 @@ Need = Literal["session", "fetch", "image", "speech"]
 
 
 @dataclass
-class RunMedia:
-    """Makes the media of one run, with a model for each kind. `also` is written with each settlement; `calls` grows."""
-
-    engines: MediaEngines
-    payer: Payer
-    home: Home
-    image_model: Model | None
-    speech_model: Model | None
-    also: Callable[[sqlite3.Connection], None]
-    calls: list[PaidCall]
-
-    async def draw(self, prompt: str) -> tuple[Artifact, str | None]:
-        """Return the artifact of a new picture and the model's description of it. Raises ApiError."""
-        model = _required(self.image_model)
-        call = ImageCall(model, ImageRequest(prompt, 1, MOST_SIDE, MOST_SIDE, {"prompt": prompt}), self.engines, self.payer)
-        async with self._paid(call, self.engines.limits(model).images.taken(self.payer.account_id), call.most_bytes):
-            async with contextlib.aclosing(call.pictures()) as pictures:
-                picture = await anext(pictures)
-            artifact = await store(self.engines, self.home, prompt, picture.content)
-            return artifact, picture.revised_prompt
-
-    async def speak(self, text: str) -> Artifact:
-        """Return the artifact of up to 3 minutes of speech. Raises ApiError."""
-        model = _required(self.speech_model)
-        request = SpeechRequest(text, "wav", _VOICE, 1.0, DEFAULT_AUDIO_TOKENS, {"voice": _VOICE})
-        call = SpeechCall(model, request, self.engines, self.payer)
-        async with self._paid(call, self.engines.limits(model).speeches.taken(self.payer.account_id), call.most_bytes):
-            with self.engines.spool() as file:
-                await call.speak(file)
-                file.seek(0)
-                content = await asyncio.to_thread(file.read)
-            return await store(self.engines, self.home, text, content, spoken_as=call.track.content_type)
-
-    @contextlib.asynccontextmanager
-    async def _paid(self, call: PaidCall, slot: AbstractContextManager[None], most_bytes: int) -> AsyncIterator[None]:
-        call.also = self.also
-        self.calls.append(call)
-        async with quota.room(self.engines.engines.db, self.payer.account_id, most_bytes, artifacts=1), call:
-            with slot:
-                yield
-
-
-def _required(model: Model | None) -> Model:
-    if model is None:
-        raise ApiError("model_not_found")
-    return model
-
-
-@dataclass
 class RunContext:
-    """The run that calls a tool. `guarded` reaches public addresses only."""
+    """The run that calls a tool, with a model for each kind of media. `guarded` reaches public addresses only.
 
-    account_id: str
-    run_id: str
-    project_id: str | None
+    `media_calls` grows. `also` is written with each of their settlements.
+    """
+
+    home: Home
+    payer: Payer
     db: Database
     guarded: Outbound
     clock: Callable[[], float]
-    media: RunMedia
+    media: MediaEngines
+    image_model: Model | None
+    speech_model: Model | None
+    media_calls: list[PaidCall]
+    also: Callable[[sqlite3.Connection], None]
 
 
 def file_fields(artifact: Artifact) -> dict[str, Any]:
@@ -176,14 +132,14 @@ async def current_time(run: RunContext) -> str:
 
 
 async def list_artifacts(run: RunContext) -> list[dict[str, Any]]:
-    newest = await run.db.read(artifacts.TABLE.page, run.account_id, _LISTED, None)
+    newest = await run.db.read(artifacts.TABLE.page, run.home.account_id, _LISTED, None)
     return [file_fields(row) for row in newest.items]
 
 
 async def read_artifact(run: RunContext, id: str) -> str:
     def read(conn: sqlite3.Connection) -> tuple[Artifact, bytes]:
-        found = artifacts.TABLE.by_id(conn, run.account_id, id)
-        return found, contents.content_chunk(conn, run.account_id, id, found.sha256, 0) if found.size else b""
+        found = artifacts.TABLE.by_id(conn, run.home.account_id, id)
+        return found, contents.content_chunk(conn, run.home.account_id, id, found.sha256, 0) if found.size else b""
 
     artifact, content = await run.db.read(read)
     try:
@@ -196,28 +152,54 @@ async def read_artifact(run: RunContext, id: str) -> str:
 async def write_artifact(run: RunContext, name: str, content: str) -> dict[str, Any]:
     artifact = await artifacts.add_artifact(
         run.db,
-        run.account_id,
+        run.home.account_id,
         content.encode("utf-8", "replace"),
         name=name,
         content_type="text/plain; charset=utf-8",
-        project_id=run.project_id,
-        run_id=run.run_id,
+        project_id=run.home.project_id,
+        run_id=run.home.run_id,
         now_seconds=run.clock(),
     )
     return file_fields(artifact)
 
 
 async def generate_image(run: RunContext, prompt: str) -> dict[str, Any]:
-    artifact, revised_prompt = await run.media.draw(prompt)
-    return {**file_fields(artifact), **({} if revised_prompt is None else {"revised_prompt": revised_prompt})}
+    model = run.image_model
+    assert model is not None  # see `needs`
+    call = ImageCall(model, ImageRequest(prompt, 1, MOST_SIDE, MOST_SIDE, {"prompt": prompt}), run.media, run.payer)
+    async with _paid(run, call, run.media.limits(model).images):
+        async with contextlib.aclosing(call.pictures()) as pictures:
+            picture = await anext(pictures)
+        artifact = await store(run.media, run.home, prompt, picture.content)
+    revised = {} if picture.revised_prompt is None else {"revised_prompt": picture.revised_prompt}
+    return file_fields(artifact) | revised
 
 
 async def generate_audio(run: RunContext, input: str) -> dict[str, Any]:
-    return file_fields(await run.media.speak(input))
+    model = run.speech_model
+    assert model is not None  # see `needs`
+    request = SpeechRequest(input, "wav", _VOICE, 1.0, DEFAULT_AUDIO_TOKENS, {"voice": _VOICE})
+    call = SpeechCall(model, request, run.media, run.payer)
+    async with _paid(run, call, run.media.limits(model).speeches):
+        with run.media.spool() as file:
+            await call.speak(file)
+            file.seek(0)
+            content = await asyncio.to_thread(file.read)
+        return file_fields(await store(run.media, run.home, input, content, spoken_as=call.track.content_type))
+
+
+@contextlib.asynccontextmanager
+async def _paid(run: RunContext, call: ImageCall | SpeechCall, slots: Slots) -> AsyncIterator[None]:
+    """Reserve room for the artifact of `call` and hold its cost during the block, then settle it."""
+    call.also = run.also
+    run.media_calls.append(call)
+    async with quota.room(run.db, run.home.account_id, call.most_bytes, artifacts=1), call:
+        with slots.taken(run.home.account_id):
+            yield
 
 
 async def search_memory(run: RunContext, query: str) -> list[dict[str, Any]]:
-    found = await run.db.heavy_read(recall.matching_passages, run.account_id, query)
+    found = await run.db.heavy_read(recall.matching_passages, run.home.account_id, query)
     return [passage.as_json() for passage in found]
 
 
@@ -226,7 +208,7 @@ async def fetch_url(run: RunContext, url: str) -> dict[str, Any]:
     content = b""
     try:
         async with asyncio.timeout(_FETCH_SECONDS):
-            reply = await run.guarded.send("GET", url, headers, timeout_seconds=_FETCH_SECONDS, account_id=run.account_id)
+            reply = await run.guarded.send("GET", url, headers, timeout_seconds=_FETCH_SECONDS, account_id=run.home.account_id)
             async with contextlib.aclosing(reply):
                 async for chunk in reply:
                     content += chunk

@@ -13,7 +13,7 @@ import pytest
 
 from svc.agents.loop import ToolFailure
 from svc.agents.run import AgentRun
-from svc.agents.tools import TOOLS, RunContext, RunMedia
+from svc.agents.tools import TOOLS, RunContext
 from svc.billing import wallet
 from svc.inference.chat_call import ChatCall
 from tests.conftest import Clocks, Service, serving
@@ -58,7 +58,7 @@ async def test_steps_usage_and_cost_are_visible_during_a_paid_run(
 
 async def test_ended_run_leaves_no_reference_cycle(service: Service, headers: dict[str, str]) -> None:
     def left() -> set[int]:
-        return {id(kept) for kept in gc.get_objects() if isinstance(kept, (AgentRun, ChatCall, RunMedia))}
+        return {id(kept) for kept in gc.get_objects() if isinstance(kept, (AgentRun, ChatCall, RunContext))}
 
     gc.collect()
     before = left()

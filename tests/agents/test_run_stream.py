@@ -3,49 +3,63 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
 import orjson
 import pytest
 
 from svc import retry
-from svc.agents.loop import Deltas, Progress
-from svc.agents.run_stream import Record, run_blocks
+from svc.agents import loop
+from svc.agents.loop import Deltas, Events, Progress
+from svc.agents.run import AgentRun, RunOrder
 from svc.agents.runs import RunOutcome
 from svc.errors import ApiError
 from svc.server.sse import Drain, EventStream, Interrupt
+from tests.agents.test_loop import PlayedCall, asking, call
 from tests.server.test_sse import Caller, until
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 
 
-@dataclass
-class Run:
+ORDER = RunOrder("goal", "", None, None, None, {}, 6, None, False)  # type: ignore[arg-type] - no model is asked
+
+
+class Run(AgentRun):
     """A run whose parts a test decides: `play` yields its events, and each try to store may wait, fail or succeed."""
 
-    play: Callable[["Run"], AsyncGenerator[dict[str, Any], None]]
-    store_faults: list[Exception] = field(default_factory=list)
-    open_fault: Exception | None = None
-    progress: Progress = field(default_factory=Progress)
-    interrupt: Interrupt = field(default_factory=Interrupt)
-    gate: asyncio.Event = field(default_factory=asyncio.Event)  # what waits in `opened` or `store` waits for it
-    waits_in: str = ""
-    log: list[Any] = field(default_factory=list)
-    faults: list[BaseException] = field(default_factory=list)
+    def __init__(
+        self,
+        play: Callable[["Run"], AsyncGenerator[dict[str, Any], None]],
+        *,
+        store_faults: Sequence[Exception] = (),
+        open_fault: Exception | None = None,
+        waits_in: str = "",
+    ) -> None:
+        self.id, self.interrupt, self.progress, self._order = "run_1", Interrupt(), Progress(), ORDER
+        self._progress, self.play, self.open_fault = self.progress, play, open_fault
+        self.store_faults, self.waits_in = list(store_faults), waits_in
+        self.gate = asyncio.Event()  # what waits in `_open` or `_store` waits for it
+        self.log: list[Any] = []
+        self.faults: list[BaseException] = []
 
-    async def opened(self) -> None:
+    def _ask(self, messages: Any) -> Any:
+        return None
+
+    def _events(self, messages: Any, first: Any) -> AsyncGenerator[Events, None]:
+        return one_by_one(self.play(self))
+
+    async def _open(self, first: Any) -> None:
         self.log.append("opening")
         if self.waits_in == "opened":
             await self.gate.wait()
         if self.open_fault:
             raise self.open_fault
 
-    def decided(self) -> None:
+    def _decided(self) -> None:
         self.log.append("decided")
 
-    async def store(self, end: RunOutcome) -> None:
+    async def _store(self, end: RunOutcome) -> None:
         self.log.append("storing")
         if self.waits_in == "store":
             await self.gate.wait()
@@ -53,12 +67,11 @@ class Run:
             raise self.store_faults.pop(0)
         self.log.append(end)
 
-    def outcome(self, end: RunOutcome) -> RunOutcome:
+    def _outcome(self, end: RunOutcome) -> RunOutcome:
         return RunOutcome(end.status, self.progress.steps, USAGE, 7, end.output, end.error, end.reason)
 
-    def blocks(self) -> AsyncGenerator[bytes, None]:
-        record = Record(self.opened, self.decided, self.store, self.outcome, self.faults.append)
-        return run_blocks("run_1", one_by_one(self.play(self)), record=record, progress=self.progress, interrupt=self.interrupt)
+    def note_fault(self, fault: BaseException) -> None:
+        self.faults.append(fault)
 
     async def served(self, caller: Caller, drain: Drain | None = None) -> None:
         stream = EventStream(
@@ -67,7 +80,7 @@ class Run:
             owner="user_1",
             interrupt=self.interrupt,
             closing=lambda error: b"closed\n\n",
-            on_fault=self.faults.append,
+            on_fault=self.note_fault,
         )
         await stream({"method": "POST"}, caller.receive, caller.send)
 
@@ -76,10 +89,10 @@ class Run:
         return [entry for entry in self.log if isinstance(entry, RunOutcome)]
 
 
-async def one_by_one(events: AsyncGenerator[dict[str, Any], None]) -> AsyncGenerator[list[dict[str, Any]], None]:
+async def one_by_one(events: AsyncGenerator[Any, None]) -> AsyncGenerator[Events, None]:
     async with contextlib.aclosing(events):
         async for event in events:
-            yield [event]
+            yield [event] if isinstance(event, dict) else event
 
 
 def events_in(body: bytes) -> list[dict[str, Any]]:
@@ -138,14 +151,11 @@ async def test_any_end_is_stored_and_then_sent_once(play: Any, last: dict[str, A
 async def test_texts_of_one_read_are_numbered_ascii_events() -> None:
     together = [["one", " two"], [], ['"\n\n', "\u2028 \u00e4"], ["\ud83d", "\ude00"], ["three"]]
 
-    async def texts() -> AsyncGenerator[Deltas, None]:
+    async def texts(run: Run) -> AsyncGenerator[Deltas, None]:
         for some in together:
             yield Deltas(some)
 
-    run = Run(answers)
-    record = Record(run.opened, run.decided, run.store, run.outcome, run.faults.append)
-    stream = run_blocks("run_1", texts(), record=record, progress=run.progress, interrupt=run.interrupt)
-    blocks = b"".join([block async for block in stream]).decode("ascii").split("\n\n")[:-2]
+    blocks = b"".join([block async for block in Run(texts).blocks()]).decode("ascii").split("\n\n")[:-2]  # type: ignore[arg-type]
     told = [text for some in together for text in some]
     assert [json.loads(block.removeprefix("data: ")) for block in blocks] == [
         {"type": "delta", "run_id": "run_1", "seq": seq, "text": text} for seq, text in enumerate(told, 1)
@@ -215,13 +225,13 @@ async def test_interrupt_with_a_stalled_reader_stores_the_end_and_loses_no_event
 
 async def test_interrupt_during_the_last_event_adds_nothing() -> None:
     run, caller = Run(answers), Caller()
-    caller_reads_until_the_end_is_stored = run.store
+    caller_reads_until_the_end_is_stored = run._store
 
-    async def store(end: RunOutcome) -> RunOutcome:
+    async def store(end: RunOutcome) -> None:
         caller.readable.clear()
-        return await caller_reads_until_the_end_is_stored(end)
+        await caller_reads_until_the_end_is_stored(end)
 
-    run.store = store  # type: ignore[method-assign]
+    run._store = store  # type: ignore[method-assign]
     task = asyncio.create_task(run.served(caller))
     await until(lambda: run.stored)
     await asyncio.sleep(0.01)
@@ -252,6 +262,66 @@ async def test_foreign_cancellation_stores_the_end_and_is_raised() -> None:
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, 5)
     assert run.stored == [RunOutcome("stopped", reason="shutdown")]
+
+
+# --- deadlines
+
+
+async def drips(run: Run) -> AsyncGenerator[str, None]:
+    while True:
+        await asyncio.sleep(0.01)
+        yield "drip "
+
+
+async def floods(run: Run) -> AsyncGenerator[str, None]:
+    while True:
+        yield "flood "
+
+
+async def never_answers(run: Run) -> AsyncGenerator[str, None]:
+    await asyncio.sleep(60)
+    yield ""
+
+
+@pytest.mark.parametrize("stalled", [False, True])
+@pytest.mark.parametrize("texts", [drips, floods, never_answers])
+@pytest.mark.parametrize("limit", ["step_seconds", "run_seconds"])
+async def test_endless_model_is_cut_by_step_and_run_deadlines(texts: Any, limit: str, stalled: bool) -> None:
+    turn = PlayedCall(lambda: texts(None))
+
+    def play(run: Run) -> AsyncGenerator[Any, None]:
+        limits: dict[str, Any] = {limit: 0.1}
+        return loop.run(
+            [], max_steps=1, ask=lambda _: turn, call_tool=None, progress=run.progress, interrupt=run.interrupt, **limits
+        )
+
+    run, caller = Run(play), Caller()
+    task = asyncio.create_task(run.served(caller))
+    await until(lambda: caller.body)
+    if stalled:
+        caller.readable.clear()
+    await until(lambda: run.stored)
+    caller.readable.set()
+    await asyncio.wait_for(task, 5)
+    last = events_in(caller.body)[-1]
+    assert (last["type"], last["error"]["code"]) == ("error", "upstream_timeout") and len(run.stored) == 1
+    assert turn.log == ["reserved", "closed"]
+
+
+async def test_run_ends_at_its_deadline_with_steps_left() -> None:
+    async def slow(name: str, arguments: dict[str, Any]) -> Any:
+        await asyncio.sleep(60)
+
+    turns = [asking(call("slow", "{}")), PlayedCall(lambda: never_answers(None))]  # type: ignore[arg-type]
+
+    def play(run: Run) -> AsyncGenerator[Any, None]:
+        asked = iter(turns)
+        shared: dict[str, Any] = {"progress": run.progress, "interrupt": run.interrupt}
+        return loop.run([], max_steps=2, ask=lambda _: next(asked), call_tool=slow, run_seconds=0.1, **shared)  # type: ignore[arg-type]
+
+    run, caller = Run(play), Caller()
+    await run.served(caller)
+    assert events_in(caller.body)[-1]["error"]["code"] == "upstream_timeout" and turns[0].log[-1] == "settled"
 
 
 # --- storage that cannot take the end

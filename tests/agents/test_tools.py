@@ -153,7 +153,7 @@ async def test_own_provider_draws_without_a_model_of_the_operator(config: Config
 async def add(db: Database, box: Toolbox, content: bytes, content_type: str = "text/plain") -> str:
     row = await artifacts.add_artifact(
         db,
-        box.run.account_id,
+        box.run.home.account_id,
         content,
         name="file",
         content_type=content_type,
@@ -201,7 +201,7 @@ async def test_a_written_artifact_is_listed_and_read_and_bound_to_its_run(db: Da
     assert set(made) == {"id", "name", "content_type", "size"}
     assert await box.call("read_artifact", {"id": made["id"]}) == text
     assert await box.call("list_artifacts", {}) == [made]
-    assert (await db.read(artifacts.TABLE.by_id, box.run.account_id, made["id"])).run_id == "run_1"
+    assert (await db.read(artifacts.TABLE.by_id, box.run.home.account_id, made["id"])).run_id == "run_1"
 
 
 async def test_lone_surrogates_in_a_content_are_replaced(box: Toolbox) -> None:
@@ -252,20 +252,20 @@ async def test_artifacts_of_another_account_are_not_found(
 async def test_writing_fails_after_account_or_project_was_deleted(
     db: Database, box: Toolbox, faults: list[BaseException]
 ) -> None:
-    project = await db.write(projects.add_project, box.run.account_id, projects.NewProject("p"), NOW)
-    box.run.project_id = project.id
+    project = await db.write(projects.add_project, box.run.home.account_id, projects.NewProject("p"), NOW)
+    box.run.home = box.run.home._replace(project_id=project.id)
     await box.call("write_artifact", {"name": "n", "content": "x"})
-    await db.write(projects.TABLE.delete, box.run.account_id, project.id)
+    await db.write(projects.TABLE.delete, box.run.home.account_id, project.id)
     assert "no such project" in await failure(box, "write_artifact", {"name": "n", "content": "x"})
-    box.run.project_id = None
-    await db.write(accounts.delete_account, box.run.account_id)
+    box.run.home = box.run.home._replace(project_id=None)
+    await db.write(accounts.delete_account, box.run.home.account_id)
     await failure(box, "write_artifact", {"name": "n", "content": "x"})
     assert await box.call("list_artifacts", {}) == [] and faults == []
 
 
 async def test_memory_search_finds_only_the_accounts_messages(db: Database, guarded: Outbound, box: Toolbox) -> None:
     said = {"role": "user", "content": "The zebra is called Ada.", "run_id": "run_1"}
-    await db.write(history.add_message, box.run.account_id, now_seconds=NOW, **said)
+    await db.write(history.add_message, box.run.home.account_id, now_seconds=NOW, **said)
     (found,) = await box.call("search_memory", {"query": "zebra"})
     assert found["text"] == "The zebra is called Ada." and found["source"] == "run_1" and found["created_at"].endswith("Z")
     other = await box_of(db, guarded, [], "bob@example.com")

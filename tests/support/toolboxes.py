@@ -9,6 +9,8 @@ from svc.agents.loop import ToolFailure
 from svc.agents.tools import TOOLS, RunContext, Toolbox
 from svc.auth import accounts
 from svc.db import Database
+from svc.inference.media_engines import Home
+from svc.inference.paid_call import Payer
 from svc.outbound.client import Outbound
 
 NOW = 1_790_000_000.0
@@ -17,13 +19,16 @@ NOW = 1_790_000_000.0
 async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], email: str) -> Toolbox:
     account = await db.write(accounts.add_account, email, None, None, NOW)
     context = RunContext(
-        account_id=account.id,
-        run_id="run_1",
-        project_id=None,
+        home=Home(account.id, None, "run_1"),
+        payer=Payer(account.id, "request", None, None),
         db=db,
         guarded=guarded,
         clock=lambda: NOW,
         media=None,  # type: ignore[arg-type] - no tool here draws or speaks
+        image_model=None,
+        speech_model=None,
+        media_calls=[],
+        also=lambda tx: None,
     )
     return Toolbox(TOOLS, context, faults.append)
 
