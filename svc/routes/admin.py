@@ -15,16 +15,15 @@ from svc.admin.users import AdminChanges, Invitation
 from svc.auth import accounts, links, tokens
 from svc.auth.mail import Mail
 from svc.deletion.account import delete_account
-from svc.routes.schemas.admin import INVITATION, KEY_LIST, USER_IN_LIST, USER_LIST
+from svc.routes.schemas.accounts import API_KEY
+from svc.routes.schemas.admin import INVITATION, USER_IN_LIST
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, Section, item_id, parameter
+from svc.server.interface import Answer, Refusal, Section, paged, parameter
 from svc.server.state import Request, State
 from svc.server.web import listing, no_content, page_after, page_limit, reply
 from svc.shapes import given, text
 
 describes = Section("Administration").describes
-_ACCOUNT = item_id("account_id", "account", "user")
-_KEY = item_id("key_id", "key", "key")
 _NO_GROUP = Refusal("invalid_value", "There is no group 'x' in the catalog.", "group")
 _LAST_ADMIN = Refusal("last_admin", when="The account is the only active administrator.")
 _Q, _GROUP = text(500), text(63)
@@ -43,16 +42,14 @@ async def _user(request: Request, account_id: str, status: int = 200, **more: st
 
 
 @describes(
-    "listUsers",
     "List the accounts",
     parameters=[
         parameter("q", "query", "A part of the email address, the name or the id.", _Q),
         parameter("group", "query", "Only accounts of this group; empty: of none.", _GROUP),
         parameter("status", "query", "Only accounts with this status.", users.STATUS),
     ],
-    answers={200: Answer("A page of accounts.", USER_LIST)},
+    answers=paged("A page of accounts.", "AdministeredUserList", USER_IN_LIST),
     errors=[Refusal("invalid_value", when="A parameter is wrong.")],
-    paged=True,
 )
 async def list_users(request: Request, caller: Caller) -> Response:
     query = request.query_params
@@ -64,7 +61,6 @@ async def list_users(request: Request, caller: Caller) -> Response:
 
 
 @describes(
-    "createUser",
     "Invite a user",
     "The address counts as verified. A one-time link, valid for 72 hours, sets the password. It is mailed if the server can send "
     "mail; otherwise the answer shows it as `invite_url`, once.",
@@ -91,21 +87,19 @@ async def _message(state: State, mail: Mail, email: str, token: str) -> EmailMes
     return mail.message(email, "Your account", _INVITATION_TEXT.format(base_url=state.config.base_url, token=token))
 
 
-@describes("getUser", "Show an account", parameters=[_ACCOUNT], answers={200: Answer("The account.", USER_IN_LIST)})
-async def show_user(request: Request, caller: Caller) -> Response:
+@describes("Show an account", answers={200: Answer("The account.", USER_IN_LIST)})
+async def get_user(request: Request, caller: Caller) -> Response:
     return await _user(request, request.path_params["account_id"])
 
 
 @describes(
-    "updateUser",
     "Change an account",
     "A suspended account is refused with 403 `account_suspended`, and its open streams end within 2 seconds.",
     body=users.ADMIN_CHANGES,
-    parameters=[_ACCOUNT],
     answers={200: Answer("The changed account.", USER_IN_LIST)},
     errors=[_LAST_ADMIN, _NO_GROUP],
 )
-async def change_user(request: Request, caller: Caller, body: AdminChanges) -> Response:
+async def update_user(request: Request, caller: Caller, body: AdminChanges) -> Response:
     state, account_id = request.state, request.path_params["account_id"]
     groups = state.models.catalog.groups
     await state.db.write(users.change_user, caller.id, account_id, given(body), groups, state.clock())
@@ -115,10 +109,8 @@ async def change_user(request: Request, caller: Caller, body: AdminChanges) -> R
 
 
 @describes(
-    "createResetLink",
     "Send a link to set a password",
     "A one-time link, valid for 72 hours: by mail, or else in the answer. Earlier links to reset the password become invalid.",
-    parameters=[_ACCOUNT],
     answers={201: Answer("The account.", INVITATION)},
     errors=[Refusal("rate_limit_exceeded", "This account has too many valid links.", when="It has 20 valid links.")],
 )
@@ -132,10 +124,8 @@ async def create_reset_link(request: Request, caller: Caller) -> Response:
 
 
 @describes(
-    "deleteUser",
     "Delete an account",
     "With everything personal, as its owner would. Its open streams end.",
-    parameters=[_ACCOUNT],
     answers={204: Answer("The account is deleted.")},
     errors=[_LAST_ADMIN],
 )
@@ -147,25 +137,17 @@ async def delete_user(request: Request, caller: Caller) -> Response:
 
 
 @describes(
-    "listUserApiKeys",
     "List the API keys of an account",
     "The keys themselves are not shown.",
-    parameters=[_ACCOUNT],
-    answers={200: Answer("A page of keys.", KEY_LIST)},
-    paged=True,
+    answers=paged("A page of keys.", "ApiKeyList", API_KEY),
 )
-async def list_keys(request: Request, caller: Caller) -> Response:
+async def list_user_api_keys(request: Request, caller: Caller) -> Response:
     limit, after = page_limit(request), page_after(request)
     return listing(await request.state.db.read(users.key_page, request.path_params["account_id"], limit, after), dict)
 
 
-@describes(
-    "deleteUserApiKeys",
-    "Delete all API keys of an account",
-    parameters=[_ACCOUNT],
-    answers={204: Answer("The keys are deleted.")},
-)
-async def delete_keys(request: Request, caller: Caller) -> Response:
+@describes("Delete all API keys of an account", answers={204: Answer("The keys are deleted.")})
+async def delete_user_api_keys(request: Request, caller: Caller) -> Response:
     state, account_id = request.state, request.path_params["account_id"]
     await state.db.write(users.note_deletion_of_keys, caller.id, account_id, state.clock())
     while await state.db.write(tokens.TABLE.delete_some, account_id):
@@ -173,13 +155,8 @@ async def delete_keys(request: Request, caller: Caller) -> Response:
     return no_content()
 
 
-@describes(
-    "deleteUserApiKey",
-    "Delete an API key of an account",
-    parameters=[_ACCOUNT, _KEY],
-    answers={204: Answer("The key is deleted.")},
-)
-async def delete_key(request: Request, caller: Caller) -> Response:
+@describes("Delete an API key of an account", answers={204: Answer("The key is deleted.")})
+async def delete_user_api_key(request: Request, caller: Caller) -> Response:
     state, ids = request.state, request.path_params
     await state.db.write(users.delete_key, caller.id, ids["account_id"], ids["key_id"], state.clock())
     return no_content()

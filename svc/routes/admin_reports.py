@@ -10,10 +10,10 @@ from svc.admin import health
 from svc.billing import usage
 from svc.ids import timestamp
 from svc.routes.admin import describes
-from svc.routes.schemas.admin import AUDIT_LIST, STATUS, USAGE, USAGE_CSV
+from svc.routes.schemas.admin import AUDIT_ENTRY, STATUS, USAGE, USAGE_CSV
 from svc.server import gauges
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Content, Refusal, parameter
+from svc.server.interface import Answer, Content, Refusal, paged, parameter
 from svc.server.state import Request
 from svc.server.status import now
 from svc.server.web import listing, page_after, page_limit, reply
@@ -30,7 +30,6 @@ _COLUMNS = ("key", "requests", "input_tokens", "output_tokens", "cost_micros")
 
 
 @describes(
-    "getUsage",
     "Show the spending of a month",
     "Of all accounts, also deleted ones, in UTC. The costs add up to the ledger's debits for calls. The most expensive row comes "
     "first, but days in their order; at most 10,000 rows. With `Accept: text/csv` the rows are CSV.",
@@ -41,7 +40,7 @@ _COLUMNS = ("key", "requests", "input_tokens", "output_tokens", "cost_micros")
     answers={200: Answer("The spending.", contents={"application/json": Content(USAGE), "text/csv": Content(USAGE_CSV)})},
     errors=[Refusal("invalid_value", when="A parameter is wrong.")],
 )
-async def show_usage(request: Request, caller: Caller) -> Response:
+async def get_usage(request: Request, caller: Caller) -> Response:
     state, query = request.state, request.query_params
     month = _MONTH.check(query.get("month", usage.day_of(state.clock())[:7]), "month")
     by = _BY.check(query.get("by", "user"), "by")
@@ -54,12 +53,11 @@ async def show_usage(request: Request, caller: Caller) -> Response:
 
 
 @describes(
-    "getStatus",
     "Show the state of the service",
     "What `svc status` prints, and what `svc doctor` finds without asking other services.",
     answers={200: Answer("The state.", STATUS)},
 )
-async def show_status(request: Request, caller: Caller) -> Response:
+async def get_status(request: Request, caller: Caller) -> Response:
     state = request.state
     found = now(state)
     measured = {name: value for name, labels, value in await gauges.readings(state) if not labels}
@@ -80,11 +78,9 @@ async def show_status(request: Request, caller: Caller) -> Response:
 
 
 @describes(
-    "listAudit",
     "List the audit log",
     "What administrators and the operator changed. Rows are kept when an account is deleted, without the person's names.",
-    answers={200: Answer("A page of the log.", AUDIT_LIST)},
-    paged=True,
+    answers=paged("A page of the log.", "AuditList", AUDIT_ENTRY),
 )
 async def list_audit(request: Request, caller: Caller) -> Response:
     return listing(await request.state.db.read(audit.audit_page, page_limit(request), page_after(request)), dict)

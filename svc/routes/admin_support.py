@@ -5,23 +5,21 @@ from starlette.responses import Response
 from svc.admin import support
 from svc.content.support import NEW_SUPPORT_MESSAGE, NewSupportMessage
 from svc.routes.admin import describes
-from svc.routes.schemas.admin import INBOX, INBOX_CONVERSATION
+from svc.routes.schemas.admin import IN_INBOX, INBOX_CONVERSATION
 from svc.routes.schemas.content import SUPPORT_MESSAGE, SUPPORT_STATUS
-from svc.routes.support import ALREADY_ENDED, CONVERSATION, FULL
+from svc.routes.support import ALREADY_ENDED, FULL
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, parameter
+from svc.server.interface import Answer, Refusal, paged, parameter
 from svc.server.state import Request
 from svc.server.web import listing, page_after, page_limit, reply
 
 
 @describes(
-    "listInbox",
     "List the support conversations of all users",
     "The last changed one comes first.",
     parameters=[parameter("status", "query", "Only conversations with this status.", SUPPORT_STATUS)],
-    answers={200: Answer("A page of conversations, without messages.", INBOX)},
+    answers=paged("A page of conversations, without messages.", "Inbox", IN_INBOX),
     errors=[Refusal("invalid_value", when="A parameter is wrong.")],
-    paged=True,
 )
 async def list_inbox(request: Request, caller: Caller) -> Response:
     sent = request.query_params.get("status")
@@ -30,36 +28,29 @@ async def list_inbox(request: Request, caller: Caller) -> Response:
 
 
 @describes(
-    "getInboxConversation",
-    "Show a support conversation of a user",
-    parameters=[CONVERSATION],
-    answers={200: Answer("The conversation with its messages.", INBOX_CONVERSATION)},
+    "Show a support conversation of a user", answers={200: Answer("The conversation with its messages.", INBOX_CONVERSATION)}
 )
-async def show(request: Request, caller: Caller) -> Response:
+async def get_inbox_conversation(request: Request, caller: Caller) -> Response:
     return reply(await request.state.db.read(support.conversation, request.path_params["support_id"]))
 
 
 @describes(
-    "replyToUser",
     "Answer a user",
     "The user sees the message as the operator's.",
     body=NEW_SUPPORT_MESSAGE,
-    parameters=[CONVERSATION],
     answers={201: Answer("The message.", SUPPORT_MESSAGE)},
     errors=[ALREADY_ENDED, FULL],
 )
-async def create_message(request: Request, caller: Caller, body: NewSupportMessage) -> Response:
+async def reply_to_user(request: Request, caller: Caller, body: NewSupportMessage) -> Response:
     state, support_id = request.state, request.path_params["support_id"]
     return reply(await state.db.write(support.reply, caller.id, support_id, body.content, state.clock()), 201)
 
 
 @describes(
-    "closeInboxConversation",
     "Close a support conversation of a user",
-    parameters=[CONVERSATION],
     answers={200: Answer("The closed conversation.", INBOX_CONVERSATION)},
     errors=[ALREADY_ENDED],
 )
-async def close(request: Request, caller: Caller) -> Response:
+async def close_inbox_conversation(request: Request, caller: Caller) -> Response:
     state = request.state
     return reply(await state.db.write(support.close, caller.id, request.path_params["support_id"], state.clock()))

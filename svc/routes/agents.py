@@ -13,18 +13,17 @@ from svc.content import projects
 from svc.inference.blocks import error_event
 from svc.routes.completion import payer_of
 from svc.routes.projects import IN_PROJECT, project_filter
-from svc.routes.schemas.agents import EVENTS_TEXT, RUN, RUN_ANSWER, RUN_LIST, RUN_TEXT, RUN_WITH_EVENTS
+from svc.routes.schemas.agents import EVENTS_TEXT, RUN, RUN_ANSWER, RUN_TEXT, RUN_WITH_EVENTS
 from svc.routes.schemas.common import NO_FUNDS, NO_MODEL, NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, Section, item_id, parameter
+from svc.server.interface import Answer, Refusal, Section, paged, parameter
 from svc.server.sse import EventStream
 from svc.server.state import Request, State
 from svc.server.web import add_log_fields, listing, read_page, reply, reply_written
 from svc.shapes import integer, list_of, one_of, record, string, text
 
 describes = Section("Agents").describes
-_RUN = item_id("run_id", "run", "run")
 _STATUS = one_of(*runs.STATUSES)
 _ENDED = Refusal("already_ended", "This run has ended, or is about to.", when="The run has ended, or its end is decided.")
 _LONG_CHARACTERS = 1_000_000
@@ -54,7 +53,6 @@ NEW_RUN = record(
 
 
 @describes(
-    "runAgent",
     "Run an agent",
     RUN_TEXT,
     body=NEW_RUN,
@@ -62,7 +60,7 @@ NEW_RUN = record(
     answers={200: RUN_ANSWER},
     errors=[NO_ROOM, NO_FUNDS, *NO_MODEL, PROJECT_NOT_FOUND],
 )
-async def run(request: Request, caller: Caller, body: NewRun) -> Response:
+async def run_agent(request: Request, caller: Caller, body: NewRun) -> Response:
     state = request.state
     order = await _order(state, caller, body)
     payer = payer_of(request, caller)
@@ -99,11 +97,9 @@ def _tools(wanted: list[str] | None, offered: dict[str, AgentTool]) -> dict[str,
 
 
 @describes(
-    "listRuns",
     "List the runs",
     parameters=[IN_PROJECT, parameter("status", "query", "Only those with this status.", _STATUS)],
-    answers={200: Answer("A page of runs.", RUN_LIST)},
-    paged=True,
+    answers=paged("A page of runs.", "RunList", RUN),
 )
 async def list_runs(request: Request, caller: Caller) -> Response:
     status = request.query_params.get("status")
@@ -113,8 +109,8 @@ async def list_runs(request: Request, caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, runs.TABLE.page, project_id=project_id, status=status), runs.in_a_list)
 
 
-@describes("getRun", "Show a run", EVENTS_TEXT, parameters=[_RUN], answers={200: Answer("The run.", RUN_WITH_EVENTS)})
-async def show_run(request: Request, caller: Caller) -> Response:
+@describes("Show a run", EVENTS_TEXT, answers={200: Answer("The run.", RUN_WITH_EVENTS)})
+async def get_run(request: Request, caller: Caller) -> Response:
     open_run = request.state.open_runs.get(request.path_params["run_id"])
     until_now = open_run and [*open_run.events]  # before the record, which has them once the run has ended
     row = await request.state.db.read(runs.TABLE.by_id, caller.id, request.path_params["run_id"])
@@ -124,10 +120,8 @@ async def show_run(request: Request, caller: Caller) -> Response:
 
 
 @describes(
-    "stopRun",
     "Stop a run",
     "Its stream ends with `stopped`, reason `requested`.",
-    parameters=[_RUN],
     answers={
         202: Answer("The run is being stopped.", RUN, {**RUN.example, "status": "running", "output": None, "finished_at": None})
     },

@@ -17,11 +17,11 @@ from svc.db import Database
 from svc.errors import ApiError
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND
-from svc.routes.schemas.content import ARTIFACT, ARTIFACT_LIST, SHA256
+from svc.routes.schemas.content import ARTIFACT, SHA256
 from svc.server.bodies import read_chunks
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
-from svc.server.interface import Answer, Body, Content, Refusal, Section, header, item_id, parameter
+from svc.server.interface import Answer, Body, Content, Refusal, Section, header, paged, parameter
 from svc.server.state import Request, State
 from svc.server.streamed import Download
 from svc.server.web import listing, no_content, read_page, reply
@@ -29,7 +29,6 @@ from svc.shapes import given, one_of, string
 
 describes = Section("Artifacts").describes
 _NO_CONTENT = Refusal("missing_field", "content (text) or content_base64 is required.", "content")
-ARTIFACT_ID = item_id("artifact_id", "artifact", "art")
 _TOO_LARGE = Refusal("PAYLOAD_TOO_LARGE", when="The content is over 32 MiB, or the account has 10,000 artifacts.")
 _FILE = string.about("The file, of any type.", format="binary")
 _ANY_FILE = {"application/octet-stream": Content(_FILE), "*/*": Content(_FILE)}
@@ -52,7 +51,6 @@ _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.
 
 
 @describes(
-    "createArtifact",
     "Create an artifact",
     "The body may have 44 MiB.",
     body=artifacts.NEW_ARTIFACT,
@@ -110,11 +108,9 @@ def _decoded(text: str) -> bytes:
 
 
 @describes(
-    "listArtifacts",
     "List the artifacts",
     parameters=[IN_PROJECT, parameter("run_id", "query", "Only those of this run.", string)],
-    answers={200: Answer("A page of artifacts.", ARTIFACT_LIST)},
-    paged=True,
+    answers=paged("A page of artifacts.", "ArtifactList", ARTIFACT),
 )
 async def list_artifacts(request: Request, caller: Caller) -> Response:
     project_id, run_id = await project_filter(request, caller), request.query_params.get("run_id")
@@ -122,38 +118,34 @@ async def list_artifacts(request: Request, caller: Caller) -> Response:
     return listing(page, partial(_as_json, request.state))
 
 
-@describes("getArtifact", "Show an artifact", parameters=[ARTIFACT_ID], answers={200: Answer("The artifact.", ARTIFACT)})
-async def show_artifact(request: Request, caller: Caller) -> Response:
+@describes("Show an artifact", answers={200: Answer("The artifact.", ARTIFACT)})
+async def get_artifact(request: Request, caller: Caller) -> Response:
     artifact = await request.state.db.read(artifacts.TABLE.by_id, caller.id, request.path_params["artifact_id"])
     return reply(_as_json(request.state, artifact))
 
 
 @describes(
-    "updateArtifact",
     "Change an artifact",
     body=artifacts.ARTIFACT_CHANGES,
-    parameters=[ARTIFACT_ID],
     answers={200: Answer("The changed artifact.", ARTIFACT)},
     errors=[PROJECT_NOT_FOUND],
 )
-async def change_artifact(request: Request, caller: Caller, body: ArtifactChanges) -> Response:
+async def update_artifact(request: Request, caller: Caller, body: ArtifactChanges) -> Response:
     state, artifact_id = request.state, request.path_params["artifact_id"]
     artifact = await state.db.write(artifacts.change_artifact, caller.id, artifact_id, given(body), state.clock())
     return reply(_as_json(state, artifact))
 
 
-@describes("deleteArtifact", "Delete an artifact", parameters=[ARTIFACT_ID], answers={204: Answer("The artifact is deleted.")})
+@describes("Delete an artifact", answers={204: Answer("The artifact is deleted.")})
 async def delete_artifact(request: Request, caller: Caller) -> Response:
     await request.state.db.write_as("alone", artifacts.delete_artifact, caller.id, request.path_params["artifact_id"])
     return no_content()
 
 
 @describes(
-    "replaceArtifactContent",
     "Replace the content",
     "The body is the new content, at most 32 MiB. `Content-Type` sets the type; without it the type does not change.",
     body=Body(_FILE, most_bytes=CONTENT_BYTES, media_type="application/octet-stream"),
-    parameters=[ARTIFACT_ID],
     answers={200: Answer("The changed artifact.", ARTIFACT)},
     errors=[
         Refusal(
@@ -166,7 +158,7 @@ async def delete_artifact(request: Request, caller: Caller) -> Response:
         NO_ROOM,
     ],
 )
-async def replace_content(request: Request, caller: Caller) -> Response:
+async def replace_artifact_content(request: Request, caller: Caller) -> Response:
     state = request.state
     if "content-range" in request.headers:  # RFC 9110 14.5: a part must not replace the whole
         raise ApiError("invalid_value", "Send the whole content, without Content-Range.", param="content-range")
@@ -184,11 +176,9 @@ async def replace_content(request: Request, caller: Caller) -> Response:
 
 
 @describes(
-    "getArtifactContent",
     "Download the content",
     "Supports one `Range` and conditional requests.",
     parameters=[
-        ARTIFACT_ID,
         parameter("Range", "header", "One range of bytes.", string, "bytes=0-4"),
         parameter("If-None-Match", "header", "The etag of the caller's copy.", string),
     ],
@@ -212,7 +202,7 @@ async def replace_content(request: Request, caller: Caller) -> Response:
         ),
     ],
 )
-async def show_content(request: Request, caller: Caller) -> Response:
+async def get_artifact_content(request: Request, caller: Caller) -> Response:
     """Send the content (200), one range of it (206, 416), or only 304 (RFC 9110 13 and 14)."""
     db, artifact_id = request.state.db, request.path_params["artifact_id"]
     while True:

@@ -61,14 +61,13 @@ _SESSION_CODE = record("SessionCodeRequest", SessionCode, example={"code": "fZ3k
 
 
 @describes(
-    "signUp",
     "Create an account",
     "Limit: 10 an hour by default for an IP address (IPv6: a /64 network).",
     body=SIGN_UP,
     answers={201: Answer("The new account's session.", SESSION, headers=_COOKIE)},
     errors=[Refusal("email_taken", param="email", when="An account has this email address."), STORAGE],
 )
-async def signup(request: Request, body: SignUp) -> Response:
+async def sign_up(request: Request, body: SignUp) -> Response:
     state = request.state
     password_hash = await state.passwords.hash(body.password)
     account = await state.db.write(
@@ -79,7 +78,6 @@ async def signup(request: Request, body: SignUp) -> Response:
 
 
 @describes(
-    "logIn",
     "Sign in",
     "Limit: 5 a minute by default for an IP address.",
     body=_LOG_IN,
@@ -90,7 +88,7 @@ async def signup(request: Request, body: SignUp) -> Response:
         STORAGE,
     ],
 )
-async def login(request: Request, body: LogIn) -> Response:
+async def log_in(request: Request, body: LogIn) -> Response:
     return await _session(request, await checked_login(request, body.email, body.password), 200)
 
 
@@ -112,7 +110,6 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
 
 
 @describes(
-    "confirmPasswordReset",
     "Set a new password",
     "With the one-time token of a link, valid for an hour. The account's other links become invalid. Limit: 10 a minute for an "
     "IP address. Open sessions end within 8 hours. A mailed link also verifies the address: the first time, all linked "
@@ -160,19 +157,17 @@ def _use_password_link(
 
 
 @describes(
-    "logOut",
     "Sign out",
     "The client deletes its token. A session token cannot be revoked: it is valid until it expires.",
     answers={204: Answer("Signed out.", headers=_COOKIE)},
 )
-async def logout(request: Request, caller: Any) -> Response:
+async def log_out(request: Request, caller: Any) -> Response:
     answer = no_content()
     checkout_cookie.delete_cookie(answer)
     return answer
 
 
 @describes(
-    "changeOauthCode",
     "Exchange a one-time code for a session",
     "A code works once, within a minute, in the browser that started the sign-in. A cookie identifies the browser.",
     body=_SESSION_CODE,
@@ -187,7 +182,7 @@ async def logout(request: Request, caller: Any) -> Response:
         STORAGE,
     ],
 )
-async def change_code(request: Request, body: SessionCode) -> Response:
+async def change_oauth_code(request: Request, body: SessionCode) -> Response:
     state = request.state
     browser = oauth_flows.browser_of(request.headers) or ""
     account_id = await state.db.write(oauth_flows.use_code, body.code, browser, state.clock())

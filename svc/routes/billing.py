@@ -7,12 +7,12 @@ from starlette.responses import Response
 from svc import quota
 from svc.billing import usage, wallet
 from svc.billing.payments import MICROS_PER_CENT
-from svc.routes.schemas.billing import BILLING_ACCOUNT, LEDGER, PAYMENT_EVENT, USAGE, WEBHOOK_RECEIPT
+from svc.routes.schemas.billing import BILLING_ACCOUNT, LEDGER_ENTRY, PAYMENT_EVENT, USAGE, WEBHOOK_RECEIPT
 from svc.routes.schemas.common import STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Body, Refusal, Section, parameter
+from svc.server.interface import Answer, Body, Refusal, Section, paged, parameter
 from svc.server.state import Request
 from svc.server.web import add_log_fields, listing, page_after, read_page, reply
 from svc.shapes import integer, one_of, string
@@ -24,12 +24,11 @@ _BY = one_of("model", "key").about(default="model")
 
 
 @describes(
-    "getBillingAccount",
     "Show the wallet",
     "Funds are added in the browser, at `/checkout`. A token cannot do it.",
     answers={200: Answer("The wallet.", BILLING_ACCOUNT)},
 )
-async def show_account(request: Request, caller: Caller) -> Response:
+async def get_billing_account(request: Request, caller: Caller) -> Response:
     state = request.state
     found, stored = await state.db.read(wallet.balances, caller.id), await state.db.read(quota.stored, caller.id)
     allowance_micros = caller.group.allowance_micros if caller.group else 0
@@ -38,13 +37,12 @@ async def show_account(request: Request, caller: Caller) -> Response:
     return reply({**found, **allowance, **stored._asdict(), **rest})
 
 
-@describes("listLedger", "List credits and debits", answers={200: Answer("A page of the ledger.", LEDGER)}, paged=True)
+@describes("List credits and debits", answers=paged("A page of the ledger.", "Ledger", LEDGER_ENTRY))
 async def list_ledger(request: Request, caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, wallet.ledger_page), dict)
 
 
 @describes(
-    "listUsage",
     "List the usage by day",
     "By model, or by API key.",
     parameters=[
@@ -72,7 +70,6 @@ async def list_usage(request: Request, caller: Caller) -> Response:
 
 
 @describes(
-    "receivePaymentEvent",
     "Receive an event of the payment processor",
     "Only for the processor. The credit is on disk before the 200. A repeated event credits nothing.",
     body=Body(PAYMENT_EVENT, any_type=True),
@@ -97,7 +94,7 @@ async def list_usage(request: Request, caller: Caller) -> Response:
         STORAGE,
     ],
 )
-async def webhook(request: Request) -> Response:
+async def receive_payment_event(request: Request) -> Response:
     state = request.state
     body = await read_body(request, MIB)
     signatures = request.headers.getlist("stripe-signature")

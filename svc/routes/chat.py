@@ -33,7 +33,6 @@ _ONE_CHOICE = Refusal("invalid_value", "An answer that continues has one choice.
 
 
 @describes(
-    "createChatCompletion",
     "Answer a conversation",
     CHAT_TEXT,
     body=CHAT_REQUEST,
@@ -81,7 +80,7 @@ _ONE_CHOICE = Refusal("invalid_value", "An answer that continues has one choice.
     ],
     headers={"x-service-conversation": FAILED_IN_CONVERSATION},
 )
-async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
+async def create_chat_completion(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     """Return one JSON answer, or with `stream: true` server-sent chunks that end with `[DONE]`."""
     state = request.state
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
@@ -139,7 +138,6 @@ class _Waking(AnswerWriter):
 
 
 @describes(
-    "listModels",
     "List the models",
     "Every model that the caller can use, on one page. An alias of a model is an entry of its own, with "
     "`alias_of`. A model server without a list of its own in the catalog is asked for its models, at most "
@@ -167,7 +165,6 @@ async def list_models(request: Request, caller: Caller) -> Response:
 
 
 @describes(
-    "getModel",
     "Show one model",
     parameters=[
         path_id("model_id", "The model's id or alias. Slashes may be sent as they are, or as `%2F`.", "builtin/assistant")
@@ -175,7 +172,7 @@ async def list_models(request: Request, caller: Caller) -> Response:
     answers={200: Answer("The model.", MODEL)},
     errors=NO_MODEL,
 )
-async def show_model(request: Request, caller: Caller) -> Response:
+async def get_model(request: Request, caller: Caller) -> Response:
     """Return one model by its id, which contains slashes, or by an alias."""
     models, name = request.state.models, request.path_params["model_id"]
     model: Model | None = await models.find(caller.id, name, caller.group)

@@ -121,8 +121,8 @@ def _origin(base_url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.removesuffix(':443')}"  # as browsers write it
 
 
-@describes("getCheckoutPage", "Show the page to add funds", answers={200: Answer("The form for the amount.", contents=_PAGE)})
-async def show(request: Request, account: Account) -> Response:
+@describes("Show the page to add funds", answers={200: Answer("The form for the amount.", contents=_PAGE)})
+async def get_checkout_page(request: Request, account: Account) -> Response:
     return _page(request, "Add funds", await _amounts(request, account))
 
 
@@ -132,14 +132,13 @@ async def _amounts(request: Request, account: Account, typed: str = "") -> str:
 
 
 @describes(
-    "signInToCheckout",
     "Sign in to add funds",
     "Only from this service's page. Limit: 5 a minute by default for an IP address, shared with `/auth/login`.",
     body=Body(CHECKOUT_SIGN_IN_FORM, most_bytes=_FORM_BYTES, media_type=_FORM_TYPE),
     answers={303: Answer("To the page to add funds.", headers={**_TO_CHECKOUT, "set-cookie": CHECKOUT_COOKIE_HEADER})},
     errors=[_WRONG_FORM, Refusal("invalid_credentials", when="The form to sign in."), SUSPENDED, STORAGE],
 )
-async def sign_in(request: Request) -> Response:
+async def sign_in_to_checkout(request: Request) -> Response:
     state = request.state
     form = await _form(request)
     email = form.get("email", "")
@@ -160,7 +159,6 @@ def _sign_in_form(request: Request, email: str = "") -> str:
 
 
 @describes(
-    "beginCheckout",
     "Start a payment",
     "Only from this service's page: `Origin` must be this server.",
     body=Body(CHECKOUT_FORM, most_bytes=_FORM_BYTES, media_type=_FORM_TYPE),
@@ -172,7 +170,7 @@ def _sign_in_form(request: Request, email: str = "") -> str:
         Refusal("upstream_timeout", when="The payment processor did not answer in time. Nothing was charged."),
     ],
 )
-async def begin(request: Request, account: Account) -> Response:
+async def begin_checkout(request: Request, account: Account) -> Response:
     """Store the checkout, open a session at the processor, and redirect to its page."""
     state = request.state
     typed = (await _form(request)).get("amount", "")
@@ -189,13 +187,12 @@ async def begin(request: Request, account: Account) -> Response:
 
 
 @describes(
-    "getCheckoutReturnPage",
     "Show the page after a payment",
     parameters=[parameter("checkout", "query", "The checkout's id.", string, "chk_01m3250v3vn4qvxnatpwzmywwn")],
     answers={200: Answer("The state of the payment.", contents=_PAGE)},
     errors=[SUSPENDED, STORAGE],
 )
-async def come_back(request: Request) -> Response:
+async def get_checkout_return_page(request: Request) -> Response:
     """Show the state of the checkout, if the cookie is that of its account."""
     state = request.state
     account = await _account_of_cookie(request)
@@ -206,19 +203,17 @@ async def come_back(request: Request) -> Response:
 
 
 @describes(
-    "getSandboxPage",
     "Show the sandbox payment page",
     "With test money, if `SVC_PAYMENTS` is `sandbox`.",
     parameters=[_PAYMENT],
     answers={200: Answer("The payment.", contents=_PAGE)},
 )
-async def show_sandbox(request: Request, account: Account) -> Response:
+async def get_sandbox_page(request: Request, account: Account) -> Response:
     checkout = await _sandbox_checkout(request, account)
     return _page(request, "Sandbox payment", pages.sandbox(checkout.session_id or "", dollars(checkout.amount_micros)))
 
 
 @describes(
-    "payInSandbox",
     "Pay with test money",
     "Only from this service's page.",
     parameters=[_PAYMENT],

@@ -18,9 +18,9 @@ from svc.routes.completion import stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.chat import FOLLOWED_ANSWER
 from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND
-from svc.routes.schemas.content import CONVERSATION, CONVERSATION_LIST, MESSAGE, MESSAGE_LIST
+from svc.routes.schemas.content import ANSWER_MESSAGE, CONVERSATION, FOUND_CONVERSATION, INCOMPLETE, MESSAGE
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Content, Refusal, Section, header, item_id, parameter
+from svc.server.interface import Answer, Content, Refusal, Section, header, paged, parameter
 from svc.server.sse import Interrupt
 from svc.server.state import Request
 from svc.server.streamed import Streamed
@@ -29,13 +29,11 @@ from svc.shapes import ABSENT, given, string, text
 
 describes = Section("Conversations").describes
 _WORDS = text(search.QUERY_LENGTH)
-_CONVERSATION = item_id("conversation_id", "conversation", "conv")
 _ENDED = Refusal("already_ended", "No answer is in progress in this conversation.", when="No answer is in progress.")
 _NO_ANSWER = Refusal("not_found", "No answer is in progress in this conversation.")
 
 
 @describes(
-    "createConversation",
     "Create a conversation",
     body=CONVERSATION_FIELDS,
     answers={201: Answer("The conversation.", CONVERSATION)},
@@ -49,7 +47,6 @@ async def create_conversation(request: Request, caller: Caller, body: Conversati
 
 
 @describes(
-    "listConversations",
     "List the conversations",
     parameters=[
         parameter(
@@ -60,8 +57,7 @@ async def create_conversation(request: Request, caller: Caller, body: Conversati
         ),
         IN_PROJECT,
     ],
-    answers={200: Answer("A page of conversations.", CONVERSATION_LIST)},
-    paged=True,
+    answers=paged("A page of conversations.", "ConversationList", FOUND_CONVERSATION, incomplete=INCOMPLETE),
 )
 async def list_conversations(request: Request, caller: Caller) -> Response:
     """Return a page of conversations: the pinned ones, then the last used first."""
@@ -75,21 +71,17 @@ async def list_conversations(request: Request, caller: Caller) -> Response:
     return reply({"object": "list", "data": data, "has_more": found.page.has_more, "incomplete": found.incomplete})
 
 
-@describes(
-    "getConversation", "Show a conversation", parameters=[_CONVERSATION], answers={200: Answer("The conversation.", CONVERSATION)}
-)
-async def show_conversation(request: Request, caller: Caller) -> Response:
+@describes("Show a conversation", answers={200: Answer("The conversation.", CONVERSATION)})
+async def get_conversation(request: Request, caller: Caller) -> Response:
     conversation_id = request.path_params["conversation_id"]
     conversation = await request.state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)
     return reply(conversation.as_json())
 
 
 @describes(
-    "updateConversation",
     "Change a conversation",
     body=CONVERSATION_FIELDS,
     examples={"title": {"title": "Trains to Zürich"}, "version": {"current_message_id": "msg_01m3250v3vn4qvxnatpwzmywwn"}},
-    parameters=[_CONVERSATION],
     answers={200: Answer("The changed conversation.", CONVERSATION)},
     errors=[
         PROJECT_NOT_FOUND,
@@ -97,18 +89,13 @@ async def show_conversation(request: Request, caller: Caller) -> Response:
         Refusal("already_active", when="`current_message_id` is sent while the conversation is being answered."),
     ],
 )
-async def change_conversation(request: Request, caller: Caller, body: ConversationFields) -> Response:
+async def update_conversation(request: Request, caller: Caller, body: ConversationFields) -> Response:
     state, conversation_id = request.state, request.path_params["conversation_id"]
     conversation = await state.db.write(conversations.change_conversation, caller.id, conversation_id, given(body), state.clock())
     return reply(conversation.as_json())
 
 
-@describes(
-    "deleteConversation",
-    "Delete a conversation",
-    parameters=[_CONVERSATION],
-    answers={204: Answer("The conversation and its messages are deleted.")},
-)
+@describes("Delete a conversation", answers={204: Answer("The conversation and its messages are deleted.")})
 async def delete_conversation(request: Request, caller: Caller) -> Response:
     while await request.state.db.write_as(
         "alone", conversations.delete_conversation, caller.id, request.path_params["conversation_id"]
@@ -120,10 +107,8 @@ async def delete_conversation(request: Request, caller: Caller) -> Response:
 
 
 @describes(
-    "stopAnswer",
     "Stop the answer in progress",
     "Its text so far stays, with the status `stopped`.",
-    parameters=[_CONVERSATION],
     answers={202: Answer("The answer is being stopped.", CONVERSATION, {**CONVERSATION.example, "answering": True})},
     errors=[_ENDED],
 )
@@ -137,12 +122,10 @@ async def stop_answer(request: Request, caller: Caller) -> Response:
 
 
 @describes(
-    "followAnswer",
     "Follow the answer in progress",
     "Chunks of a chat completion: the first has the text so far, up to 64 KiB of it. The last one has the "
     "finish reason, and `status` if the answer was stopped or interrupted. A failed answer ends with an error. Then "
     "`data: [DONE]` follows. Reading it changes nothing.",
-    parameters=[_CONVERSATION],
     answers={200: FOLLOWED_ANSWER},
     errors=[_NO_ANSWER],
 )
@@ -157,12 +140,10 @@ async def follow_answer(request: Request, caller: Caller) -> Response:
 
 
 @describes(
-    "exportConversation",
     "Export a conversation as Markdown",
     "The title, then each message of the current branch with its role, model and time, oldest first. All other messages follow "
     "under the heading `# Other versions`. Headings of replaced messages and of their new versions say, for example, "
     "`version 1 of 2`.",
-    parameters=[_CONVERSATION],
     answers={
         200: Answer(
             "The Markdown text.",
@@ -213,11 +194,8 @@ def _markdown_after(conn: sqlite3.Connection, conversation: Conversation, number
 
 
 @describes(
-    "listMessages",
     "List the messages",
-    parameters=[_CONVERSATION],
-    answers={200: Answer("A page of messages. It is shorter if they are long.", MESSAGE_LIST)},
-    paged=True,
+    answers=paged("A page of messages. It is shorter if they are long.", "MessageList", MESSAGE.about(example=ANSWER_MESSAGE)),
 )
 async def list_messages(request: Request, caller: Caller) -> Response:
     db, limit, after = request.state.db, page_limit(request), page_after(request)
@@ -237,14 +215,7 @@ def _messages_and_further(
     return page, {message.id: _further(details.get(message.id), several.get(message.id, [])) for message in page.items}
 
 
-@describes(
-    "createMessage",
-    "Add a message",
-    body=NEW_MESSAGE,
-    parameters=[_CONVERSATION],
-    answers={201: Answer("The message.", MESSAGE)},
-    errors=[NO_ROOM],
-)
+@describes("Add a message", body=NEW_MESSAGE, answers={201: Answer("The message.", MESSAGE)}, errors=[NO_ROOM])
 async def create_message(request: Request, caller: Caller, body: NewMessage) -> Response:
     state = request.state
     add = partial(conversations.add_message, role=body.role, content=body.content, now_seconds=state.clock())

@@ -57,7 +57,6 @@ _CHANGE_PASSWORD = record(
 
 
 @describes(
-    "changePassword",
     "Change the password",
     "In a session only, 5 attempts a minute. An account without a password sets its first one within 10 minutes of a sign-in "
     "with its identity provider. Sessions and API keys stay valid; links to reset the password or to change the address do not.",

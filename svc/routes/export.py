@@ -98,7 +98,6 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
 
 
 @describes(
-    "exportAccount",
     "Export all data",
     "Without keys, passwords and their hashes.",
     answers={
@@ -109,7 +108,7 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
         )
     },
 )
-async def create(request: Request, caller: Caller) -> Response:
+async def export_account(request: Request, caller: Caller) -> Response:
     """Send the archive. Memory is limited to the largest row. Each object is complete, even if it changes during the export."""
     state = request.state
     headers = {

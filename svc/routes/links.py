@@ -107,7 +107,6 @@ _VERIFY_EMAIL = record("VerifyEmailRequest", VerifyEmail, example={"token": "9hQ
 
 
 @describes(
-    "requestPasswordReset",
     "Request a password reset",
     "Limit: 3 an hour by default for an IP address. The answer is the same if there is no such account. If mail is not set up, "
     "the operator can print a link with `python -m svc user reset-link EMAIL`.",
@@ -143,7 +142,6 @@ def _add_reset_link(tx: sqlite3.Connection, email: str, now_seconds: float) -> t
 
 
 @describes(
-    "verifyEmail",
     "Verify an email address",
     "With the one-time token of a link, valid for a day. The first verification unlinks all linked identities. A link that "
     "`PATCH /user/me` has sent changes the account's address; the one before gets a link that undoes this for 72 hours.",
@@ -196,7 +194,6 @@ async def _changed_message(state: State, mail: Mail, before: Account, undo: str)
 
 
 @describes_account(
-    "requestVerification",
     "Resend the verification mail",
     "Limit: 3 an hour for an account.",
     answers={202: Answer("Accepted.", VERIFICATION_ACCEPTED)},

@@ -66,7 +66,6 @@ _DEFAULT_VOICE = "alloy"
 
 
 @describes(
-    "createImage",
     "Generate images",
     "OpenAI's image generation. It does not count as a chat request. A model with a price is paid for each generated image.",
     body=media_bodies.IMAGE,
@@ -180,7 +179,6 @@ def _write_image(file: BinaryIO, picture: Picture, url: str | None, number: int)
 
 
 @describes(
-    "generateAudio",
     "Generate speech",
     "The answer is cut at `tts_max_tokens`. It does not count as a chat request. A model with a price is paid for each 1,000 "
     "audio tokens of the answer.",
@@ -197,7 +195,6 @@ async def generate_audio(request: Request, caller: Caller, body: dict[str, Any])
 
 
 @describes(
-    "createSpeech",
     "Generate speech in OpenAI's format",
     "The same as `/v1/audio/generate`, for clients of OpenAI's format.",
     body=media_bodies.SPEECH,

@@ -23,7 +23,6 @@ _WRONG_RESULT = Refusal(
 
 
 @describes(
-    "createMessagesAnswer",
     "Answer in the Messages format",
     MESSAGES_TEXT,
     body=MESSAGES_REQUEST,
@@ -32,13 +31,12 @@ _WRONG_RESULT = Refusal(
     answers={200: MESSAGES_ANSWER},
     errors=[_WRONG_RESULT, NO_FUNDS, OWN_ADDRESS, *NO_MODEL, *MODEL_SERVER],
 )
-async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
+async def create_messages_answer(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     """Return one message, or with `stream: true` its events."""
     return await answer_in_format(request, caller, body, translate)
 
 
 @describes(
-    "countMessageTokens",
     "Estimate the tokens of a request",
     "The body is that of `POST /v1/messages`; `max_tokens` is not required. No model is asked, nothing is charged, and the "
     "request does not count against the chat limit.\n\n"
@@ -50,7 +48,7 @@ async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Resp
     answers={200: Answer("The estimate.", TOKEN_COUNT)},
     errors=[_WRONG_RESULT, *NO_MODEL],
 )
-async def count_tokens(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
+async def count_message_tokens(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     """Return the estimated input tokens of a request."""
     await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     return reply({"input_tokens": await make_off_loop(request, caller, lambda heavy: counted_tokens(body))})

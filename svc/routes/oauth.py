@@ -16,10 +16,10 @@ from svc.config import Config
 from svc.db import Page
 from svc.errors import ApiError
 from svc.routes.links import verify_address
-from svc.routes.schemas.accounts import IDENTITY_LIST, IDENTITY_PROVIDER_LIST, LINKING_BEGUN
+from svc.routes.schemas.accounts import IDENTITY, IDENTITY_PROVIDER_LIST, LINKING_BEGUN
 from svc.routes.schemas.common import LOCATION_HEADER, OAUTH_COOKIE_HEADER
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Item, Refusal, Section, item_id, parameter, path_id
+from svc.server.interface import Answer, Item, Refusal, Section, item_id, paged, parameter, path_id
 from svc.server.openapi import REFERRER_POLICY
 from svc.server.state import Request
 from svc.server.web import add_log_fields, listing, no_content, read_page, reply
@@ -45,12 +45,8 @@ class Refused(Exception):
     """
 
 
-@describes(
-    "listIdentityProviders",
-    "List the identity providers",
-    answers={200: Answer("The configured identity providers.", IDENTITY_PROVIDER_LIST)},
-)
-async def list_providers(request: Request) -> Response:
+@describes("List the identity providers", answers={200: Answer("The configured identity providers.", IDENTITY_PROVIDER_LIST)})
+async def list_identity_providers(request: Request) -> Response:
     base_url = request.state.config.base_url
     found = [
         {"provider": provider.name, "issuer": provider.issuer, "url": f"{base_url}/auth/oauth/{provider.name}"}
@@ -60,14 +56,13 @@ async def list_providers(request: Request) -> Response:
 
 
 @describes(
-    "beginOauth",
     "Start a sign-in with an identity provider",
     "For browsers: authorization code with PKCE, state and nonce. Limit: 300 a minute for an IP address, for all three steps "
     "together.",
     parameters=[_PROVIDER],
     answers={302: Answer("To the identity provider, or to the page with `#error=<code>&provider=<name>`.", headers=_REDIRECT)},
 )
-async def begin(request: Request) -> Response:
+async def begin_oauth(request: Request) -> Response:
     """Redirect to the provider. The page shows errors, because people open this address by a link."""
     provider = _provider(request, request.path_params["provider"])
     try:
@@ -80,7 +75,6 @@ async def begin(request: Request) -> Response:
 
 
 @describes(
-    "finishOauth",
     "Return from an identity provider",
     "For browsers, redirected by the identity provider. An identity joins an existing account only if both sides have verified "
     "the email address.",
@@ -98,7 +92,7 @@ async def begin(request: Request) -> Response:
         )
     },
 )
-async def callback(request: Request) -> Response:
+async def finish_oauth(request: Request) -> Response:
     provider = _provider(request, request.path_params["provider"])
     try:
         answered = await _come_back(request, provider)
@@ -109,9 +103,7 @@ async def callback(request: Request) -> Response:
     return _to_page(request, answered)
 
 
-@describes_account(
-    "listIdentities", "List the linked identities", answers={200: Answer("A page of identities.", IDENTITY_LIST)}, paged=True
-)
+@describes_account("List the linked identities", answers=paged("A page of identities.", "IdentityList", IDENTITY))
 async def list_identities(request: Request, caller: Caller) -> Response:
     page = await read_page(request, caller.id, identities.TABLE.page)
     names = {provider.issuer: provider.name for provider in request.state.identity_providers.values()}
@@ -119,7 +111,6 @@ async def list_identities(request: Request, caller: Caller) -> Response:
 
 
 @describes_account(
-    "beginLinking",
     "Start to link an identity",
     parameters=[_PROVIDER_TO_LINK],
     answers={200: Answer("The address to open.", LINKING_BEGUN, headers={"set-cookie": OAUTH_COOKIE_HEADER})},
@@ -138,13 +129,12 @@ async def begin_linking(request: Request, caller: Caller) -> Response:
 
 
 @describes_account(
-    "deleteIdentity",
     "Unlink an identity",
     parameters=[_IDENTITY],
     answers={204: Answer("The identity is unlinked.")},
     errors=[Refusal("last_identity", when="It is the only way to sign in to the account.")],
 )
-async def unlink(request: Request, caller: Caller) -> Response:
+async def delete_identity(request: Request, caller: Caller) -> Response:
     db, identity_id = request.state.db, request.path_params["identity"]
     account = await caller.account(db)
     has_password = account.has_password and request.state.config.passwords

@@ -39,7 +39,6 @@ from svc.server.interface import Answer, Content, Refusal, Section, header, path
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, OF_PAGES
 from svc.server.state import Request
-from svc.server.web import Endpoint
 from svc.shapes import Schema, Shape, string
 
 # The bodies that the application's forms fill in.
@@ -178,24 +177,33 @@ def policy(html: bytes) -> str:
     )
 
 
-def _page_of(operation: str, summary: str, name: str, about: str = "") -> Endpoint:
-    @describes(operation, summary, about, answers=_PAGE_ANSWERS)
-    async def show(request: Request) -> Response:
-        file, rules = _page(name, passwords=request.state.config.passwords)
-        headers = {"content-security-policy": rules, "referrer-policy": "no-referrer", "cache-control": "no-cache"}
-        return _answer(request, file, "text/html; charset=utf-8", headers)
-
-    return show
+@describes("Show the web application", answers=_PAGE_ANSWERS)
+async def get_start_page(request: Request) -> Response:
+    return _page_answer(request, "index.html")
 
 
-show_start = _page_of("getStartPage", "Show the web application", "index.html")
-show_docs = _page_of("getDocsPage", "Show the API reference", "docs.html")
-show_password_reset = _page_of("getPasswordResetPage", "Show the page to set a new password", "password-reset.html", _IN_FRAGMENT)
-show_verify_email = _page_of("getVerifyEmailPage", "Show the page to verify an email address", "verify-email.html", _IN_FRAGMENT)
+@describes("Show the API reference", answers=_PAGE_ANSWERS)
+async def get_docs_page(request: Request) -> Response:
+    return _page_answer(request, "docs.html")
+
+
+@describes("Show the page to set a new password", _IN_FRAGMENT, answers=_PAGE_ANSWERS)
+async def get_password_reset_page(request: Request) -> Response:
+    return _page_answer(request, "password-reset.html")
+
+
+@describes("Show the page to verify an email address", _IN_FRAGMENT, answers=_PAGE_ANSWERS)
+async def get_verify_email_page(request: Request) -> Response:
+    return _page_answer(request, "verify-email.html")
+
+
+def _page_answer(request: Request, name: str) -> Response:
+    file, rules = _page(name, passwords=request.state.config.passwords)
+    headers = {"content-security-policy": rules, "referrer-policy": "no-referrer", "cache-control": "no-cache"}
+    return _answer(request, file, "text/html; charset=utf-8", headers)
 
 
 @describes(
-    "getStaticFile",
     "Get a script, style sheet or image",
     parameters=[path_id("path", "The file's path. With the release in front, the file may be cached for any time.", "style.css")],
     answers={
@@ -214,7 +222,7 @@ show_verify_email = _page_of("getVerifyEmailPage", "Show the page to verify an e
     },
     errors=[Refusal("not_found", when="There is no such file.")],
 )
-async def static(request: Request) -> Response:
+async def get_static_file(request: Request) -> Response:
     path: str = request.path_params["path"]
     first, _, rest = path.partition("/")
     current = first == release()

@@ -6,15 +6,14 @@ from svc.agents import runs
 from svc.content import artifacts, conversations, projects
 from svc.content.projects import NEW_PROJECT, PROJECT_CHANGES, NewProject, Project, ProjectChanges
 from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND
-from svc.routes.schemas.content import PROJECT, PROJECT_LIST
+from svc.routes.schemas.content import PROJECT
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Item, Refusal, Section, item_id, parameter
+from svc.server.interface import Answer, Item, Refusal, Section, paged, parameter
 from svc.server.state import Request
 from svc.server.web import listing, no_content, read_page, reply
 from svc.shapes import string
 
 describes = Section("Projects").describes
-_PROJECT = item_id("project_id", "project", "proj")
 IN_PROJECT = Item(parameter("project_id", "query", "Only those of this project.", string), PROJECT_NOT_FOUND)
 
 
@@ -27,7 +26,6 @@ async def project_filter(request: Request, caller: Caller) -> str | None:
 
 
 @describes(
-    "createProject",
     "Create a project",
     body=NEW_PROJECT,
     answers={201: Answer("The project.", PROJECT)},
@@ -38,35 +36,26 @@ async def create_project(request: Request, caller: Caller, body: NewProject) -> 
     return reply((await state.db.write(projects.add_project, caller.id, body, state.clock())).as_json(), 201)
 
 
-@describes("listProjects", "List the projects", answers={200: Answer("A page of projects.", PROJECT_LIST)}, paged=True)
+@describes("List the projects", answers=paged("A page of projects.", "ProjectList", PROJECT))
 async def list_projects(request: Request, caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, projects.TABLE.page), Project.as_json)
 
 
-@describes("getProject", "Show a project", parameters=[_PROJECT], answers={200: Answer("The project.", PROJECT)})
-async def show_project(request: Request, caller: Caller) -> Response:
+@describes("Show a project", answers={200: Answer("The project.", PROJECT)})
+async def get_project(request: Request, caller: Caller) -> Response:
     project = await request.state.db.read(projects.TABLE.by_id, caller.id, request.path_params["project_id"])
     return reply(project.as_json())
 
 
-@describes(
-    "updateProject",
-    "Change a project",
-    body=PROJECT_CHANGES,
-    parameters=[_PROJECT],
-    answers={200: Answer("The changed project.", PROJECT)},
-    errors=[NO_ROOM],
-)
-async def change_project(request: Request, caller: Caller, body: ProjectChanges) -> Response:
+@describes("Change a project", body=PROJECT_CHANGES, answers={200: Answer("The changed project.", PROJECT)}, errors=[NO_ROOM])
+async def update_project(request: Request, caller: Caller, body: ProjectChanges) -> Response:
     state, project_id = request.state, request.path_params["project_id"]
     return reply((await state.db.write(projects.change_project, caller.id, project_id, body, state.clock())).as_json())
 
 
 @describes(
-    "deleteProject",
     "Delete a project",
     "Its runs, artifacts and conversations stay, without a project.",
-    parameters=[_PROJECT],
     answers={204: Answer("The project is deleted.")},
 )
 async def delete_project(request: Request, caller: Caller) -> Response:

@@ -7,15 +7,14 @@ from svc.inference import providers
 from svc.inference.providers import NEW_PROVIDER, PROVIDER_CHANGES, NewProvider, ProviderChanges
 from svc.outbound.errors import AddressNotAllowed
 from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED, PERHAPS_RETRY_AFTER
-from svc.routes.schemas.models import PROVIDER, PROVIDER_LIST, PROVIDER_TEST
+from svc.routes.schemas.models import PROVIDER, PROVIDER_TEST
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, Section, item_id
+from svc.server.interface import Answer, Refusal, Section, paged
 from svc.server.state import Request, State
 from svc.server.web import listing, no_content, read_page, reply
 from svc.shapes import given
 
 describes = Section("Providers").describes
-_PROVIDER = item_id("provider_id", "provider", "prov")
 _ADDRESS_NOT_ALLOWED = Refusal(
     "address_not_allowed",
     param="base_url",
@@ -35,7 +34,6 @@ _OF_CHANGES = (_ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM, _TOO_OFTEN)
 
 
 @describes(
-    "createProvider",
     "Add a provider",
     "An account may have 100 providers. Requests for its models are sent there with this key. Redirects are not followed.",
     body=NEW_PROVIDER,
@@ -62,27 +60,25 @@ async def create_provider(request: Request, caller: Caller, body: NewProvider) -
     return reply(providers.as_json(row), 201)
 
 
-@describes("listProviders", "List the providers", answers={200: Answer("A page of providers.", PROVIDER_LIST)}, paged=True)
+@describes("List the providers", answers=paged("A page of providers.", "ProviderList", PROVIDER))
 async def list_providers(request: Request, caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, providers.TABLE.page), providers.as_json)
 
 
-@describes("getProvider", "Show a provider", parameters=[_PROVIDER], answers={200: Answer("The provider.", PROVIDER)})
-async def show_provider(request: Request, caller: Caller) -> Response:
+@describes("Show a provider", answers={200: Answer("The provider.", PROVIDER)})
+async def get_provider(request: Request, caller: Caller) -> Response:
     row = await request.state.db.read(providers.TABLE.by_id, caller.id, request.path_params["provider_id"])
     return reply(providers.as_json(row))
 
 
 @describes(
-    "updateProvider",
     "Change a provider",
     body=PROVIDER_CHANGES,
     examples={"models": {"models": ["small", "large"]}, "key": {"api_key": "sk-another-key-of-yours-x4Qz"}},
-    parameters=[_PROVIDER],
     answers={200: Answer("The changed provider.", PROVIDER)},
     errors=_OF_CHANGES,
 )
-async def change_provider(request: Request, caller: Caller, body: ProviderChanges) -> Response:
+async def update_provider(request: Request, caller: Caller, body: ProviderChanges) -> Response:
     state, provider_id = request.state, request.path_params["provider_id"]
     await state.db.read(providers.TABLE.by_id, caller.id, provider_id)
     await _check_name_and_address(state, caller.id, body)
@@ -90,19 +86,15 @@ async def change_provider(request: Request, caller: Caller, body: ProviderChange
     return reply(providers.as_json(row))
 
 
-@describes(
-    "deleteProvider", "Delete a provider", parameters=[_PROVIDER], answers={204: Answer("The provider and its key are deleted.")}
-)
+@describes("Delete a provider", answers={204: Answer("The provider and its key are deleted.")})
 async def delete_provider(request: Request, caller: Caller) -> Response:
     await request.state.db.write(providers.TABLE.delete, caller.id, request.path_params["provider_id"])
     return no_content()
 
 
 @describes(
-    "testProvider",
     "Test a provider",
     "Requests the provider's list of models, for at most 3 seconds. It does not count as a chat request.",
-    parameters=[_PROVIDER],
     answers={200: Answer("The provider works.", PROVIDER_TEST)},
     errors=[
         Refusal(

@@ -18,7 +18,6 @@ describes = Section("Chat").describes
 
 
 @describes(
-    "createResponse",
     "Answer in the Responses format",
     RESPONSE_TEXT,
     body=RESPONSE_REQUEST,
@@ -37,7 +36,7 @@ describes = Section("Chat").describes
         *MODEL_SERVER,
     ],
 )
-async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
+async def create_response(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     """Return one response object, or with `stream: true` its events."""
     state = request.state
     as_chat = partial(translate, account_id=caller.id, memory=state.item_memory, clock=state.clock)

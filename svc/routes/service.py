@@ -11,7 +11,7 @@ from starlette.responses import Response
 from svc.errors import ApiError
 from svc.routes.schemas.common import STORAGE
 from svc.server import gauges
-from svc.server.interface import Answer, Content, Refusal, Section
+from svc.server.interface import Answer, Content, Refusal, Section, item_id
 from svc.server.openapi import document as openapi_document
 from svc.server.state import Request
 from svc.server.web import Row, reply
@@ -61,6 +61,20 @@ TAGS = {
     "Service": "Health, metrics and this document.",
     "Pages": "The web application.",
 }
+# The path parameters that are ids of objects, each with the noun of the object and the prefix of the id.
+_IDS = {
+    name: item_id(name, noun, prefix)
+    for name, noun, prefix in (
+        ("account_id", "account", "user"),
+        ("artifact_id", "artifact", "art"),
+        ("conversation_id", "conversation", "conv"),
+        ("key_id", "key", "key"),
+        ("project_id", "project", "proj"),
+        ("provider_id", "provider", "prov"),
+        ("run_id", "run", "run"),
+        ("support_id", "support conversation", "sup"),
+    )
+}
 describes = Section("Service").describes
 _METRICS_TOKEN = Component(
     "securitySchemes",
@@ -73,23 +87,19 @@ _SWITCHED_OFF = Refusal("not_found", "The metrics are off. The operator can set 
 
 
 @describes(
-    "getHealth",
-    "Check that the service runs",
-    "It also answers during a shutdown.",
-    answers={200: Answer("The service runs.", _HEALTH)},
+    "Check that the service runs", "It also answers during a shutdown.", answers={200: Answer("The service runs.", _HEALTH)}
 )
-async def healthz(request: Request) -> Response:
+async def get_health(request: Request) -> Response:
     return reply({"status": "ok", "version": VERSION})
 
 
 @describes(
-    "getReadiness",
     "Check that the service is ready",
     "It is ready if it can write to its storage.",
     answers={200: Answer("The service is ready.", _READINESS)},
     errors=[STORAGE],
 )
-async def readyz(request: Request) -> Response:
+async def get_readiness(request: Request) -> Response:
     await request.state.db.write(_write_something)
     return reply({"status": "ready"})
 
@@ -100,7 +110,6 @@ def _write_something(tx: sqlite3.Connection) -> None:
 
 
 @describes(
-    "getMetrics",
     "Get metrics for Prometheus",
     "Without a token only if the service is reachable from this machine alone.",
     answers={
@@ -124,7 +133,7 @@ def _write_something(tx: sqlite3.Connection) -> None:
     ],
     security=[None, _METRICS_TOKEN],
 )
-async def metrics(request: Request) -> Response:
+async def get_metrics(request: Request) -> Response:
     state = request.state
     token = state.config.metrics_token
     given = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -137,15 +146,12 @@ async def metrics(request: Request) -> Response:
 
 
 @describes(
-    "getOpenapi",
-    "Get this document",
-    "`servers` has this server's base URL.",
-    answers={200: Answer("An OpenAPI 3.1 document.", mapping)},
+    "Get this document", "`servers` has this server's base URL.", answers={200: Answer("An OpenAPI 3.1 document.", mapping)}
 )
-async def openapi(request: Request) -> Response:
+async def get_openapi(request: Request) -> Response:
     content = await asyncio.to_thread(request.state.interface)
     return Response(content, headers={"cache-control": "no-store"}, media_type="application/json")
 
 
 def document(routes: Iterable[Row], base_url: str) -> dict[str, Any]:
-    return openapi_document(routes, {**INFO, "version": VERSION}, TAGS, base_url)
+    return openapi_document(routes, {**INFO, "version": VERSION}, TAGS, _IDS, base_url)

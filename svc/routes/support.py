@@ -5,18 +5,13 @@ from starlette.responses import Response
 from svc.content import support
 from svc.content.support import NEW_SUPPORT, NEW_SUPPORT_MESSAGE, NewSupport, NewSupportMessage, SupportConversation
 from svc.routes.schemas.common import NO_ROOM, TIMESTAMP
-from svc.routes.schemas.content import (
-    SUPPORT_CONVERSATION_LIST,
-    SUPPORT_CONVERSATION_WITH_MESSAGES,
-    SUPPORT_MESSAGE,
-)
+from svc.routes.schemas.content import SUPPORT_CONVERSATION, SUPPORT_CONVERSATION_WITH_MESSAGES, SUPPORT_MESSAGE
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, Section, item_id
+from svc.server.interface import Answer, Refusal, Section, paged
 from svc.server.state import Request
 from svc.server.web import listing, read_page, reply
 
 describes = Section("Support").describes
-CONVERSATION = item_id("support_id", "support conversation", "sup")
 _CLOSED = {**SUPPORT_CONVERSATION_WITH_MESSAGES.example, "status": "closed", "closed_at": TIMESTAMP.example}
 ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. Open a new one.", when="It is closed.")
 FULL = Refusal(
@@ -28,7 +23,6 @@ FULL = Refusal(
 
 
 @describes(
-    "createSupportConversation",
     "Contact the operator",
     "For pro accounts. An account has at most one active support conversation.",
     body=NEW_SUPPORT,
@@ -38,52 +32,44 @@ FULL = Refusal(
         Refusal("already_active", "A support conversation is active. Continue or close it first.", when="One is already active."),
     ],
 )
-async def create_support(request: Request, caller: Caller, body: NewSupport) -> Response:
+async def create_support_conversation(request: Request, caller: Caller, body: NewSupport) -> Response:
     state = request.state
     return reply(await state.db.write(support.add_support, caller.id, body, state.clock()), 201)
 
 
 @describes(
-    "listSupportConversations",
     "List the support conversations",
-    answers={200: Answer("A page of conversations, without messages.", SUPPORT_CONVERSATION_LIST)},
-    paged=True,
+    answers=paged("A page of conversations, without messages.", "SupportConversationList", SUPPORT_CONVERSATION),
 )
-async def list_supports(request: Request, caller: Caller) -> Response:
+async def list_support_conversations(request: Request, caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, support.TABLE.page), SupportConversation.as_json)
 
 
 @describes(
-    "getSupportConversation",
     "Show a support conversation",
-    parameters=[CONVERSATION],
     answers={200: Answer("The conversation with its messages.", SUPPORT_CONVERSATION_WITH_MESSAGES)},
 )
-async def show_support(request: Request, caller: Caller) -> Response:
+async def get_support_conversation(request: Request, caller: Caller) -> Response:
     return reply(await request.state.db.read(support.support_with_messages, caller.id, request.path_params["support_id"]))
 
 
 @describes(
-    "createSupportMessage",
     "Add a message to a support conversation",
     body=NEW_SUPPORT_MESSAGE,
-    parameters=[CONVERSATION],
     answers={201: Answer("The message.", SUPPORT_MESSAGE)},
     errors=[ALREADY_ENDED, NO_ROOM, FULL],
 )
-async def create_message(request: Request, caller: Caller, body: NewSupportMessage) -> Response:
+async def create_support_message(request: Request, caller: Caller, body: NewSupportMessage) -> Response:
     state, support_id = request.state, request.path_params["support_id"]
     message = await state.db.write(support.add_message, caller.id, support_id, "user", body.content, state.clock())
     return reply(message.as_json(), 201)
 
 
 @describes(
-    "closeSupportConversation",
     "Close a support conversation",
-    parameters=[CONVERSATION],
     answers={200: Answer("The closed conversation.", SUPPORT_CONVERSATION_WITH_MESSAGES, _CLOSED)},
     errors=[ALREADY_ENDED],
 )
-async def close_support(request: Request, caller: Caller) -> Response:
+async def close_support_conversation(request: Request, caller: Caller) -> Response:
     state = request.state
     return reply(await state.db.write(support.close, caller.id, request.path_params["support_id"], state.clock()))

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from svc.builtin.documents import TEXT_BYTES
 from svc.content import artifacts, contents
 from svc.inference.media_engines import storage
-from svc.routes.artifacts import ARTIFACT_ID, content_chunks
+from svc.routes.artifacts import content_chunks
 from svc.routes.media import from_file
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Refusal, Section, header
@@ -29,11 +29,9 @@ _TRUNCATED = header("Whether a limit cut the text.", one_of("true", "false"), "f
 
 
 @describes(
-    "getArtifactText",
     "Show the text",
     "The file is a PDF, or its type is text, JSON, XML or YAML, or it is in UTF-8 without NUL. The limit is 4 MiB of text. A PDF "
     "is read up to page 2,000, for at most 30 seconds, with 256 MiB of memory.",
-    parameters=[ARTIFACT_ID],
     answers={
         200: Answer(
             "The text in UTF-8.",
@@ -43,7 +41,7 @@ _TRUNCATED = header("Whether a limit cut the text.", one_of("true", "false"), "f
     },
     errors=[_NO_TEXT_FILE, Refusal("no_text", when="The PDF has no text, for example because it is a scan.")],
 )
-async def show_text(request: Request, caller: Caller) -> Response:
+async def get_artifact_text(request: Request, caller: Caller) -> Response:
     state = request.state
     with ExitStack() as held:
         held.enter_context(state.open_texts.taken(caller.id))

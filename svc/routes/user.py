@@ -17,7 +17,7 @@ from svc.routes.credentials import CURRENT_PASSWORD, OWNER_REFUSALS, check_owner
 from svc.routes.schemas.accounts import API_KEY, NEW_API_KEY, SETTINGS, USER
 from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, Section, item_id
+from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request, State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import no_content, reply
@@ -26,7 +26,6 @@ from svc.shapes import ABSENT, Absent, boolean, given, list_of, nullable, record
 describes = Section("Account").describes
 describes_api_keys = Section("API keys").describes
 _KEYS_AT_ONCE = 100  # up to 0.4 MB of names
-_KEY = item_id("key_id", "key", "key")
 
 
 class UserChanges(NamedTuple):
@@ -77,13 +76,12 @@ NEW_KEY = record("CreateApiKeyRequest", NewKey, example={"name": "my laptop"})
 _USER_CHANGES = record("UpdateUserRequest", UserChanges, "Missing fields do not change.")
 
 
-@describes("getMe", "Show the account", answers={200: Answer("The caller's account.", USER)})
-async def show_me(request: Request, caller: Caller) -> Response:
+@describes("Show the account", answers={200: Answer("The caller's account.", USER)})
+async def get_me(request: Request, caller: Caller) -> Response:
     return reply((await caller.account(request.state.db)).as_json(caller.auth))
 
 
 @describes(
-    "updateMe",
     "Change the name or the email address",
     "Only the owner can change the address, in a session and with the password. A link is mailed to the new address; opening it "
     "changes the account's address. The answer is the same if another account has the address. Limit: 3 changes of address an "
@@ -100,7 +98,7 @@ async def show_me(request: Request, caller: Caller) -> Response:
         *OWNER_REFUSALS,
     ],
 )
-async def change_me(request: Request, caller: Caller, body: UserChanges) -> Response:
+async def update_me(request: Request, caller: Caller, body: UserChanges) -> Response:
     name, email, current_password = body
     moves = not isinstance(email, Absent) and email != (await caller.account(request.state.db)).email
     if moves:
@@ -111,7 +109,6 @@ async def change_me(request: Request, caller: Caller, body: UserChanges) -> Resp
 
 
 @describes(
-    "deleteMe",
     "Delete the account",
     "In a session only, 5 attempts a minute. All keys and sessions stop working at once, open streams end, and all personal data "
     "is deleted.",
@@ -141,19 +138,18 @@ async def delete_me(request: Request, caller: Caller, body: DeleteUser) -> Respo
     return no_content()
 
 
-@describes("getSettings", "Show the settings", answers={200: Answer("The settings.", SETTINGS)})
-async def show_settings(request: Request, caller: Caller) -> Response:
+@describes("Show the settings", answers={200: Answer("The settings.", SETTINGS)})
+async def get_settings(request: Request, caller: Caller) -> Response:
     return reply(_settings(request.state, await caller.account(request.state.db)))
 
 
 @describes(
-    "updateSettings",
     "Change the settings",
     body=SETTINGS_CHANGES,
     answers={200: Answer("The changed settings.", SETTINGS)},
     errors=[_WRONG_MODEL, _NO_MODEL, OWN_PROVIDERS_DISABLED, NO_ROOM],
 )
-async def change_settings(request: Request, caller: Caller, body: SettingsChanges) -> Response:
+async def update_settings(request: Request, caller: Caller, body: SettingsChanges) -> Response:
     if isinstance(body.default_model, str):
         found = await request.state.models.find(caller.id, body.default_model, caller.group)
         if found is None or found.kind != "chat":
@@ -187,14 +183,13 @@ def _certificate_file(config: Config) -> str | None:
 
 
 @describes_api_keys(
-    "createApiKey",
     "Create an API key",
     "A key never expires. It has all rights of its account except to delete it. A session or another key can create it.",
     body=NEW_KEY,
     answers={201: Answer("The key. It is shown only once.", NEW_API_KEY)},
     errors=[NO_ROOM],
 )
-async def create_key(request: Request, caller: Caller, body: NewKey) -> Response:
+async def create_api_key(request: Request, caller: Caller, body: NewKey) -> Response:
     state = request.state
     token = tokens.new_key_token()
     try:
@@ -205,12 +200,11 @@ async def create_key(request: Request, caller: Caller, body: NewKey) -> Response
 
 
 @describes_api_keys(
-    "listApiKeys",
     "List the API keys",
     "All keys in one array, newest first.",
     answers={200: Answer("All keys of the account.", list_of(API_KEY))},
 )
-async def list_keys(request: Request, caller: Caller) -> Response:
+async def list_api_keys(request: Request, caller: Caller) -> Response:
     """Send the keys while they are read: their number is not limited."""
     return Streamed(request, caller.id, json_array(_pages_of_keys(request.state.db, caller.id)))
 
@@ -222,13 +216,7 @@ async def _pages_of_keys(db: Database, account_id: str) -> AsyncGenerator[list[d
         keys = await db.read(tokens.keys_after, account_id, keys[-1].id, _KEYS_AT_ONCE)
 
 
-@describes_api_keys(
-    "deleteApiKey",
-    "Delete an API key",
-    "The next request with it fails.",
-    parameters=[_KEY],
-    answers={204: Answer("The key is deleted.")},
-)
-async def delete_key(request: Request, caller: Caller) -> Response:
+@describes_api_keys("Delete an API key", "The next request with it fails.", answers={204: Answer("The key is deleted.")})
+async def delete_api_key(request: Request, caller: Caller) -> Response:
     await request.state.db.write(tokens.TABLE.delete, caller.id, request.path_params["key_id"])
     return no_content()

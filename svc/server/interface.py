@@ -1,10 +1,11 @@
 """What handlers and guards declare: svc/server/openapi.py makes the interface document from it.
 
 describes = Section("Projects").describes
-@describes("createProject", "Create a project", body=..., answers={201: Answer("The project.", PROJECT)}) declares a handler,
-@implies(errors=[...]) a guard. The route table in app.py has path, method and guards.
+@describes("Create a project", body=..., answers={201: Answer("The project.", PROJECT)}) declares a handler: create_project is the
+operation createProject. @implies(errors=[...]) declares a guard. The route table in app.py has path, method and guards.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, TypeVarTuple, overload
@@ -17,7 +18,7 @@ from svc.errors import ApiError
 from svc.server.bodies import read_shape
 from svc.server.body_budget import MIB
 from svc.server.state import Request
-from svc.shapes import Component, Schema, Shape
+from svc.shapes import Component, Fields, Schema, Shape
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 B = TypeVar("B")
@@ -36,13 +37,6 @@ def event_of(name: str, text: str, *contents: Shape[Any]) -> Shape[dict[str, Any
     content = contents[0] if len(contents) == 1 else {"anyOf": contents}
     data = shapes.string.about(text, contentMediaType="application/json", contentSchema=content)
     return shapes.json_object(name, {"data": data}, "One event: a line `data: …` and an empty line.")
-
-
-def page_of(name: str, item: Shape[Any], **optional: Shape[Any]) -> Shape[dict[str, Any]]:
-    """Return the shape of one page of a list of `item`; `optional` fields stand beside the list."""
-    has_more = shapes.boolean.about("Whether there are older ones. Ask again with `after`.", False)
-    data = shapes.list_of(item).about("Newest first.")
-    return shapes.json_object(name, {"object": shapes.one_of("list"), "data": data, "has_more": has_more}, optional=optional)
 
 
 def parameter(name: str, where: str, text: str, shape: Shape[Any], example: Any = None, *, required: bool = False) -> Schema:
@@ -105,13 +99,22 @@ class Content(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A successful answer: JSON of `shape`, or the `contents` by media type."""
+    """A successful answer: JSON of `shape`, or the `contents` by media type. `is_page`: the shape is a page of a list."""
 
     text: str
     shape: Shape[Any] | None = None
     example: Any = None
     headers: Mapping[str, Schema] = _EMPTY
     contents: Mapping[str, Content] = _EMPTY
+    is_page: bool = False
+
+
+def paged(text: str, name: str, item: Shape[Any], **optional: Shape[Any]) -> dict[int, Answer]:
+    """Return the answers of a list of `item` with `?limit=` and `?after=`; `optional` fields are beside the list."""
+    has_more = shapes.boolean.about("Whether there are older ones. Ask again with `after`.", False)
+    data = shapes.list_of(item).about("Newest first.")
+    fields: Fields = {"object": shapes.one_of("list"), "data": data, "has_more": has_more}
+    return {200: Answer(text, shapes.json_object(name, fields, optional=optional), is_page=True)}
 
 
 class Body(NamedTuple):
@@ -147,10 +150,13 @@ class Operation(NamedTuple):
     answers: Mapping[int, Answer]
     parameters: Sequence[Schema]
     errors: Sequence[Refusal]
-    paged: bool
     security: Sequence[Component | None]
     headers: Mapping[str, Schema] = _EMPTY  # optional ones of every response
     guards: tuple[Implied, ...] = ()
+
+    @property
+    def is_paged(self) -> bool:
+        return any(answer.is_page for answer in self.answers.values())
 
 
 class Section(NamedTuple):
@@ -161,7 +167,6 @@ class Section(NamedTuple):
     @overload
     def describes(
         self,
-        id: str,
         summary: str,
         text: str = ...,
         *,
@@ -177,7 +182,6 @@ class Section(NamedTuple):
     @overload
     def describes(
         self,
-        id: str,
         summary: str,
         text: str = ...,
         *,
@@ -185,13 +189,11 @@ class Section(NamedTuple):
         body: Body | None = ...,
         parameters: Sequence[Schema | Item] = ...,
         errors: Sequence[Refusal] = ...,
-        paged: bool = ...,
         security: Sequence[Component | None] = ...,
     ) -> Callable[[Handler], Handler]: ...
 
     def describes(
         self,
-        id: str,
         summary: str,
         text: str = "",
         *,
@@ -201,25 +203,26 @@ class Section(NamedTuple):
         most_bytes: int = MIB,
         parameters: Sequence[Schema | Item] = (),
         errors: Sequence[Refusal] = (),
-        paged: bool = False,
         security: Sequence[Component | None] = (),
         headers: Mapping[str, Schema] = _EMPTY,
     ) -> Callable[..., Any]:
-        """Declare a handler's operation. Guards and body add their own refusals.
+        """Declare a handler's operation, whose id is the handler's name. Guards, body and ids in the path add their own refusals.
 
         A `body` that is a Shape is read and checked first, with at most `most_bytes`. The handler gets the typed value as its
-        last argument. `paged` is a list with `?limit=` and `?after=`. `security` is for a handler that checks a token itself;
+        last argument. `security` is for a handler that checks a token itself;
         None in it means that the token is optional. Every response may have the `headers`.
         """
         whole = Body(body, examples, most_bytes) if isinstance(body, Shape) else body
         found = [one.parameter if isinstance(one, Item) else one for one in parameters]
         refusals = [*(one.not_found for one in parameters if isinstance(one, Item)), *errors]
-        operation = Operation(self.tag, id, summary, text, whole, answers, found, refusals, paged, security, headers)
 
         def declare(handler: Callable[..., Any]) -> Callable[..., Any]:
+            id = re.sub("_([a-z])", lambda start: start[1].upper(), handler.__name__)
             if isinstance(body, Shape):
                 handler = _with_body(handler, body, most_bytes)
-            vars(handler)["operation"] = operation
+            vars(handler)["operation"] = Operation(
+                self.tag, id, summary, text, whole, answers, found, refusals, security, headers
+            )
             return handler
 
         return declare

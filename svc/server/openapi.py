@@ -19,6 +19,7 @@ from svc.server.interface import (
     Answer,
     Body,
     Content,
+    Item,
     Operation,
     Refusal,
     header,
@@ -95,8 +96,13 @@ HTML = Content(string.about(contentMediaType="text/html"))
 # --- the document
 
 
-def document(routes: Iterable[Row], info: Mapping[str, Any], tags: Mapping[str, str], base_url: str) -> dict[str, Any]:
-    """Return the document. Raise ValueError for an endpoint without a declaration, or if two different parts have one name."""
+def document(
+    routes: Iterable[Row], info: Mapping[str, Any], tags: Mapping[str, str], ids: Mapping[str, Item], base_url: str
+) -> dict[str, Any]:
+    """Return the document. `ids` are the path parameters that are ids of objects, by name.
+
+    Raise ValueError for an endpoint without a declaration, or if two different parts have one name.
+    """
     paths: dict[str, dict[str, Any]] = {}
     components = Components()
     for method, path, endpoint in routes:
@@ -104,7 +110,7 @@ def document(routes: Iterable[Row], info: Mapping[str, Any], tags: Mapping[str, 
         if operation is None:
             raise ValueError(f"{method} {path} is not described: its handler lacks @describes")
         template = path.replace(":path}", "}")
-        paths.setdefault(template, {})[method.lower()] = _operation(operation, template)
+        paths.setdefault(template, {})[method.lower()] = _operation(_with_ids(operation, template, ids), template)
         for scheme in _schemes(operation):
             components.referred(scheme)
     return {
@@ -179,8 +185,18 @@ class Components:
 # --- one operation
 
 
+def _with_ids(operation: Operation, path: str, ids: Mapping[str, Item]) -> Operation:
+    """Return the operation with the ids in its path, and their refusals, except those that it declares itself."""
+    declared = [one["name"] for one in operation.parameters]
+    found = [ids[name] for name in re.findall(r"\{(\w+)\}", path) if name in ids and name not in declared]
+    return operation._replace(
+        parameters=[*(item.parameter for item in found), *operation.parameters],
+        errors=[*(item.not_found for item in found), *operation.errors],
+    )
+
+
 def _operation(operation: Operation, path: str) -> dict[str, Any]:
-    parameters = [*operation.parameters, *(_PAGE_PARAMETERS if operation.paged else ())]
+    parameters = [*operation.parameters, *(_PAGE_PARAMETERS if operation.is_paged else ())]
     in_path = [one["name"] for one in parameters if one["in"] == "path"]
     if in_path != re.findall(r"\{(\w+)\}", path):
         raise ValueError(f"{path} is described with the path parameters {in_path}")
@@ -254,7 +270,7 @@ def _answer(answer: Answer) -> dict[str, Any]:
 
 
 def _of_body(operation: Operation) -> list[Refusal]:
-    body, found = operation.body, [_PAGE_WRONG] if operation.paged else []
+    body, found = operation.body, [_PAGE_WRONG] if operation.is_paged else []
     if body is None:
         return found
     size = f"{body.most_bytes // MIB} MiB" if body.most_bytes >= MIB else f"{body.most_bytes // KIB} KiB"

@@ -18,8 +18,9 @@ from svc.server.interface import (
     event_of,
     header,
     implies,
+    item_id,
     operation_of,
-    page_of,
+    paged,
     path_id,
 )
 from svc.server.openapi import document
@@ -27,6 +28,7 @@ from svc.shapes import json_object, nullable, one_of, string, tagged, whole
 
 Endpoint = Callable[[Request[Any]], Awaitable[Response]]
 THING = json_object("Thing", {"id": string.about(example="thing_1")})
+IDS = {"thing_id": item_id("thing_id", "thing", "thing")}
 TOKEN = Component("securitySchemes", "token", {"type": "http", "scheme": "bearer"})
 
 
@@ -55,16 +57,16 @@ def as_page(handler: Endpoint) -> Endpoint:
 
 
 def handler(**declared: Any) -> Endpoint:
-    @Section("Things").describes("doIt", "Do it", **{"answers": {200: Answer("Done.", THING)}, **declared})
-    async def endpoint(request: Request[Any]) -> Response:
+    @Section("Things").describes("Do it", **{"answers": {200: Answer("Done.", THING)}, **declared})
+    async def do_it(request: Request[Any]) -> Response:
         return Response()
 
-    return endpoint
+    return do_it
 
 
 def operation(endpoint: Endpoint, path: str = "/things") -> dict[str, Any]:
     """The one operation of a document; its shared parts are not resolved."""
-    whole = document([("POST", path, endpoint)], {"title": "t", "version": "1"}, {"Things": "All."}, "https://h")
+    whole = document([("POST", path, endpoint)], {"title": "t", "version": "1"}, {"Things": "All."}, IDS, "https://h")
     from openapi_spec_validator import OpenAPIV31SpecValidator
 
     assert list(OpenAPIV31SpecValidator(whole).iter_errors()) == []
@@ -119,7 +121,7 @@ def test_size_limit_has_a_fitting_unit() -> None:
 
 
 def test_paged_list_has_limit_and_after() -> None:
-    found = operation(handler(paged=True))
+    found = operation(handler(answers=paged("Things.", "ThingList", THING)))
     assert [parameter["name"] for parameter in found["parameters"]] == ["limit", "after"]
     assert "invalid_value" in found["responses"]["400"]["content"]["application/json"]["examples"]
 
@@ -137,6 +139,12 @@ def test_path_parameters_must_match_the_path() -> None:
         operation(handler(), "/things/{thing}")
 
 
+def test_id_in_the_path_is_described_with_its_refusal() -> None:
+    found = operation(handler(), "/things/{thing_id}")
+    assert [parameter["name"] for parameter in found["parameters"]] == ["thing_id"]
+    assert found["responses"]["404"]["description"] == "The account has no such thing."
+
+
 def test_different_parts_with_one_name_are_an_error() -> None:
     other = json_object("Thing", {"id": whole})
     with pytest.raises(ValueError, match="two different schemas are called Thing"):
@@ -145,7 +153,7 @@ def test_different_parts_with_one_name_are_an_error() -> None:
 
 def test_shared_responses_are_written_once() -> None:
     rows = [("GET", "/a", outer(handler())), ("POST", "/a", outer(handler()))]
-    whole = document(rows, {"title": "t", "version": "1"}, {}, "https://h")
+    whole = document(rows, {"title": "t", "version": "1"}, {}, {}, "https://h")
     references = {method: found["responses"]["401"] for method, found in whole["paths"]["/a"].items()}
     shared = {"$ref": "#/components/responses/Unauthorized"}
     assert references == {"get": shared, "post": shared}
@@ -164,12 +172,13 @@ def test_object_of_an_answer_requires_its_fields_and_shows_their_examples() -> N
         },
     }
     assert found.example == {"thing": {"id": "thing_1"}, "color": "red"}
-    assert page_of("BoxList", found).example == {"object": "list", "data": [found.example], "has_more": False}
+    page = paged("Boxes.", "BoxList", found)[200].shape
+    assert page is not None and page.example == {"object": "list", "data": [found.example], "has_more": False}
 
 
 def test_named_part_with_further_keywords_keeps_its_reference() -> None:
     box = json_object("Box", {"thing": THING.about("The content.", deprecated=True)})
-    whole_document = document([("GET", "/box", handler(answers={200: Answer("A box.", box)}))], {}, {}, "https://h")
+    whole_document = document([("GET", "/box", handler(answers={200: Answer("A box.", box)}))], {}, {}, {}, "https://h")
     schemas = whole_document["components"]["schemas"]
     expected = {"$ref": "#/components/schemas/Thing", "description": "The content.", "deprecated": True}
     assert schemas["Box"]["properties"]["thing"] == expected

@@ -3,7 +3,6 @@
 from svc.auth.accounts import PERSON_NAME
 from svc.auth.emails import EMAIL
 from svc.routes.schemas.common import COUNT, TIMESTAMP, id_of
-from svc.server.interface import page_of
 from svc.shapes import Fields, boolean, json_object, list_of, nullable, one_of, string, whole
 
 TIER = one_of("free", "pro").about("Adding funds makes a free account a pro account for good.")
@@ -116,7 +115,6 @@ IDENTITY = json_object(
         "created_at": TIMESTAMP,
     },
 )
-IDENTITY_LIST = page_of("IdentityList", IDENTITY)
 LINKING_BEGUN = json_object(
     "LinkingBegun",
     {

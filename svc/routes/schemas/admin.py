@@ -3,10 +3,9 @@
 from svc.admin import users
 from svc.auth.accounts import PERSON_NAME
 from svc.auth.emails import EMAIL
-from svc.routes.schemas.accounts import API_KEY, TIER
+from svc.routes.schemas.accounts import TIER
 from svc.routes.schemas.common import COUNT, TIMESTAMP, example_id, id_of
 from svc.routes.schemas.content import SUPPORT_FIELDS, SUPPORT_MESSAGE
-from svc.server.interface import page_of
 from svc.shapes import Fields, boolean, json_object, list_of, mapping, nullable, one_of, string
 
 _USER: Fields = {
@@ -27,7 +26,6 @@ _USER: Fields = {
     "keys": COUNT.about("The number of its API keys, counted up to 10,000."),
 }
 USER_IN_LIST = json_object("AdministeredUser", _USER, "An account as administrators see it.")
-USER_LIST = page_of("AdministeredUserList", USER_IN_LIST)
 INVITATION = json_object(
     "Invitation",
     {
@@ -39,7 +37,6 @@ INVITATION = json_object(
     },
     "An account and a link to set its password.",
 )
-KEY_LIST = page_of("ApiKeyList", API_KEY)
 _ID = example_id("user")
 AUDIT_ENTRY = json_object(
     "AuditEntry",
@@ -52,14 +49,13 @@ AUDIT_ENTRY = json_object(
         "details": mapping.about("What changed, without secrets.", {"email": "ada@example.com", "admin": True}),
     },
 )
-AUDIT_LIST = page_of("AuditList", AUDIT_ENTRY)
 _INBOX: Fields = {
     **SUPPORT_FIELDS,
     "account_id": id_of("user"),
     "email": EMAIL.about(example="ada@example.com"),
     "waiting": boolean.about("Whether the last message is not the operator's."),
 }
-INBOX = page_of("Inbox", json_object("InboxConversation", _INBOX, "A support conversation with its user."))
+IN_INBOX = json_object("InboxConversation", _INBOX, "A support conversation with its user.")
 INBOX_CONVERSATION = json_object(
     "InboxConversationWithMessages", {**_INBOX, "messages": list_of(SUPPORT_MESSAGE, most=200).about("Oldest first.")}
 )

@@ -7,7 +7,7 @@ from svc.agents.tools import TOOLS
 from svc.routes.schemas.chat import COMPLETION_USAGE
 from svc.routes.schemas.common import COUNT, ID, MICROS, RUN_HEADER, TIMESTAMP, id_of
 from svc.server.error_schemas import ERROR_DETAIL
-from svc.server.interface import Answer, Content, as_event, event_of, page_of
+from svc.server.interface import Answer, Content, as_event, event_of
 from svc.shapes import Fields, Shape, anything, boolean, json_object, list_of, mapping, nullable, one_of, string, tagged, whole
 
 _STEPS = whole.about(example=6, minimum=1)
@@ -97,7 +97,6 @@ EVENTS_TEXT = (
     "characters of its text or JSON. Events beyond 256 KiB are replaced by one `truncated`. The last event of an ended run is "
     "always there. If the server was killed during the run, the events since the last answer of the model are missing."
 )
-RUN_LIST = page_of("RunList", RUN)
 RUN_TEXT = (
     "The run is the stream. It plans with the model, runs tools and sends events. Each event is one line `data: {json}` and an "
     "empty line, without `event:` and `id:`, and there is no `[DONE]`. The stream ends with exactly one of `final`, `error` and "

@@ -2,7 +2,6 @@
 
 from svc.billing.payments import AMOUNT_RULE
 from svc.routes.schemas.common import COUNT, MICROS, TIMESTAMP, example_id, id_of
-from svc.server.interface import page_of
 from svc.shapes import anything, boolean, json_object, list_of, mapping, nullable, one_of, string, whole
 
 BILLING_ACCOUNT = json_object(
@@ -38,7 +37,6 @@ LEDGER_ENTRY = json_object(
         "created_at": TIMESTAMP,
     },
 )
-LEDGER = page_of("Ledger", LEDGER_ENTRY)
 _DAY = {
     "id": string.about("A value for `after`: the day and the model, or the day and the key.", "2026-09-21:builtin/echo"),
     "day": string.about("The day in UTC.", "2026-09-21", format="date"),

@@ -6,7 +6,6 @@ from svc.content.history import STATUSES
 from svc.content.projects import MOST_STEPS
 from svc.routes.schemas.common import COUNT, ID, TIMESTAMP, example_id, id_of
 from svc.server.error_schemas import ERROR_DETAIL
-from svc.server.interface import page_of
 from svc.shapes import Fields, boolean, integer, json_object, list_of, nullable, one_of, string
 
 _TIMES: Fields = {"created_at": TIMESTAMP, "updated_at": TIMESTAMP}
@@ -21,7 +20,6 @@ PROJECT = json_object(
         **_TIMES,
     },
 )
-PROJECT_LIST = page_of("ProjectList", PROJECT)
 CONTENT_URL = (
     f"https://127.0.0.1:8443/artifacts/{example_id('art')}/content?account={example_id('user')}"
     "&expires=1790003600&signature=V1dWMn0dqRxDSmVwZb0m2mTfHGDbBgg9qK4BxP0mR3E"
@@ -45,7 +43,6 @@ ARTIFACT = json_object(
     },
     "A file, without its content.",
 )
-ARTIFACT_LIST = page_of("ArtifactList", ARTIFACT)
 _CONVERSATION: Fields = {
     "id": id_of("conv"),
     "title": nullable(string).about(example="Trains"),
@@ -65,18 +62,14 @@ _MATCH = json_object(
         "parts": list_of(_PART).about("The text, split into parts."),
     },
 )
-_FOUND_CONVERSATION = json_object(
+FOUND_CONVERSATION = json_object(
     "FoundConversation",
     _CONVERSATION,
     optional={"matches": list_of(_MATCH).about("With `q`: the texts that matched.")},
 )
-CONVERSATION_LIST = page_of(
-    "ConversationList",
-    _FOUND_CONVERSATION,
-    incomplete=boolean.about(
-        "With `q`: whether the search ran out of time. All returned conversations match the words that were searched by "
-        "then, but others may be missing. Search for fewer words."
-    ),
+INCOMPLETE = boolean.about(
+    "With `q`: whether the search ran out of time. All returned conversations match the words that were searched by then, but "
+    "others may be missing. Search for fewer words."
 )
 _RECALLED_PASSAGE = json_object(
     "RecalledPassage",
@@ -131,7 +124,6 @@ ANSWER_MESSAGE = {
     "model": "builtin/assistant",
     "answer": _MESSAGE_ANSWER.example,
 }
-MESSAGE_LIST = page_of("MessageList", MESSAGE.about(example=ANSWER_MESSAGE))
 SUPPORT_MESSAGE = json_object(
     "SupportMessage",
     {
@@ -154,4 +146,3 @@ SUPPORT_CONVERSATION_WITH_MESSAGES = json_object(
     "SupportConversationWithMessages",
     {**SUPPORT_FIELDS, "messages": list_of(SUPPORT_MESSAGE, most=200).about("Oldest first.")},
 )
-SUPPORT_CONVERSATION_LIST = page_of("SupportConversationList", SUPPORT_CONVERSATION)

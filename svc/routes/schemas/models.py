@@ -2,7 +2,6 @@
 
 from svc.inference.catalog import CAPABILITIES, CONTEXT_LENGTH, KIND, MODEL_NAME
 from svc.routes.schemas.common import COUNT, SECONDS, TIMESTAMP, id_of
-from svc.server.interface import page_of
 from svc.shapes import boolean, by_type, json_object, list_of, nullable, one_of, string
 
 _PRICING = json_object(
@@ -63,7 +62,6 @@ PROVIDER = json_object(
         "created_at": TIMESTAMP,
     },
 )
-PROVIDER_LIST = page_of("ProviderList", PROVIDER)
 PROVIDER_TEST = json_object(
     "ProviderTest",
     {
