@@ -12,7 +12,6 @@ import enum
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from svc.errors import ApiError
@@ -59,7 +58,8 @@ class Shape(Generic[T]):
     """A rule for a value. `check(value, param)` returns the typed value or raises ApiError `missing_field` or `invalid_value`.
 
     `param` is the path of the value (`messages[0].role`), and `expected` completes "param must be ...". `schema` is the JSON
-    schema of the rule, `fields` are those of a record, and `example` is a valid value.
+    schema of the rule, `fields` are those of a record, and `example` is a valid value. A field of an answer that
+    `is_optional` may be missing.
     """
 
     check: Callable[[Any, str], T]
@@ -67,6 +67,7 @@ class Shape(Generic[T]):
     schema: Schema
     fields: "tuple[Field, ...]" = ()
     example: Any = None
+    is_optional: bool = False
 
     def about(self, description: str = "", example: Any = None, **keywords: Any) -> "Shape[T]":
         """Return the same shape with a description, an example, and further keywords in its JSON schema."""
@@ -363,17 +364,25 @@ def passed_on(fields: Fields, description: str = "", *, required: Collection[str
 
 
 def json_object(
-    name: str,
-    fields: Fields,
-    description: str = "",
-    *,
-    optional: Fields = MappingProxyType({}),
-    **keywords: Any,
+    name: str, description: str = "", base: Shape[dict[str, Any]] | None = None, /, **fields: Shape[Any]
 ) -> Shape[dict[str, Any]]:
-    """An object of an answer, whose `optional` fields may be missing. Its example consists of the examples of `fields`."""
-    properties = {field: shape.schema for field, shape in {**fields, **optional}.items()}
-    schema = Component("schemas", name, _object(fields.keys(), properties, description, keywords))
-    return Shape(mapping.check, "an object", schema, example={field: shape.example for field, shape in fields.items()})
+    """An object of an answer, with the fields of `base` first. Its example consists of the examples of its required fields."""
+    first: Schema = base.schema if base else {"required": [], "properties": {}}
+    always = {field: shape.example for field, shape in fields.items() if not shape.is_optional}
+    properties = {**first["properties"], **{field: shape.schema for field, shape in fields.items()}}
+    schema = Component("schemas", name, _object([*first["required"], *always], properties, description, {}))
+    return Shape(mapping.check, "an object", schema, example={**(base.example if base else {}), **always})
+
+
+def open_object(name: str, description: str = "", /, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
+    """An object of an answer that may have further fields."""
+    shape = json_object(name, description, **fields)
+    return replace(shape, schema=Component("schemas", name, {**shape.schema, "additionalProperties": True}))
+
+
+def optional(shape: Shape[T]) -> Shape[T]:
+    """A field of an answer that may be missing."""
+    return replace(shape, is_optional=True)
 
 
 def given(values: tuple[Any, ...]) -> dict[str, Any]:

@@ -81,8 +81,8 @@ _METRICS_TOKEN = Component(
     "metricsToken",
     {"type": "http", "scheme": "bearer", "description": "The operator's `SVC_METRICS_TOKEN`."},
 )
-_HEALTH = json_object("Health", {"status": one_of("ok"), "version": string.about("The version of the service.", VERSION)})
-_READINESS = json_object("Readiness", {"status": one_of("ready")})
+_HEALTH = json_object("Health", status=one_of("ok"), version=string.about("The version of the service.", VERSION))
+_READINESS = json_object("Readiness", status=one_of("ready"))
 _SWITCHED_OFF = Refusal("not_found", "The metrics are off. The operator can set SVC_METRICS_TOKEN.", when="The metrics are off.")
 
 

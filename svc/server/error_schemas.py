@@ -6,7 +6,7 @@ from typing import Any
 from svc.errors import ERRORS, ApiError, anthropic_error
 from svc.server.interface import Refusal
 from svc.server.web import in_anthropic_format
-from svc.shapes import Shape, json_object, nullable, one_of, string, whole
+from svc.shapes import Shape, json_object, nullable, one_of, open_object, optional, string, whole
 
 
 def _codes() -> str:
@@ -18,30 +18,27 @@ def _codes() -> str:
 
 
 _RETRY_AFTER = whole.about("With 429: the seconds to wait, as in the header Retry-After.", minimum=1)
-ERROR_DETAIL = json_object(
+ERROR_DETAIL = open_object(
     "ErrorDetail",
-    {
-        "message": string.about("The cause and the solution, for people.", ERRORS["upstream_unreachable"][2]),
-        "type": string.about(
-            "The family of the error. A model server's own refusal may have another one.",
-            "upstream_error",
-            examples=sorted({kind for _, kind, _ in ERRORS.values()}),
-        ),
-        "code": nullable(string).about(
-            "The cause, for programs. The codes of this service, by status and type:\n\n"
-            f"{_codes()}\n\nA model server's own refusal keeps its own code, or null.",
-            "upstream_unreachable",
-        ),
-        "param": nullable(string).about("The wrong field, for example `messages[0].role`. Null if there is none."),
-    },
-    optional={"retry_after": _RETRY_AFTER},
-    additionalProperties=True,
+    message=string.about("The cause and the solution, for people.", ERRORS["upstream_unreachable"][2]),
+    type=string.about(
+        "The family of the error. A model server's own refusal may have another one.",
+        "upstream_error",
+        examples=sorted({kind for _, kind, _ in ERRORS.values()}),
+    ),
+    code=nullable(string).about(
+        "The cause, for programs. The codes of this service, by status and type:\n\n"
+        f"{_codes()}\n\nA model server's own refusal keeps its own code, or null.",
+        "upstream_unreachable",
+    ),
+    param=nullable(string).about("The wrong field, for example `messages[0].role`. Null if there is none."),
+    retry_after=optional(_RETRY_AFTER),
 )
-ERROR = json_object("Error", {"error": ERROR_DETAIL}, "The shape of every error outside `/v1/messages`.")
+ERROR = json_object("Error", "The shape of every error outside `/v1/messages`.", error=ERROR_DETAIL)
 _RATE_LIMIT_ERROR = json_object(
     "RateLimitError",
-    {"error": ERROR_DETAIL.about(required=["message", "type", "retry_after"])},
     "An error that names the seconds to wait.",
+    error=ERROR_DETAIL.about(required=["message", "type", "retry_after"]),
 )
 _ANTHROPIC_TYPE = one_of(
     "invalid_request_error",
@@ -57,17 +54,16 @@ _ANTHROPIC_TYPE = one_of(
 )
 _ANTHROPIC_DETAIL = json_object(
     "MessagesErrorDetail",
-    {"type": _ANTHROPIC_TYPE, "message": string.about("The cause and the solution, for people.")},
-    optional={"retry_after": _RETRY_AFTER},
+    type=_ANTHROPIC_TYPE,
+    message=string.about("The cause and the solution, for people."),
+    retry_after=optional(_RETRY_AFTER),
 )
 ANTHROPIC_ERROR = json_object(
     "MessagesError",
-    {
-        "type": one_of("error"),
-        "error": _ANTHROPIC_DETAIL,
-        "request_id": string.about("The same as the header `request-id`."),
-    },
     "The shape of errors under `/v1/messages`, as Anthropic's SDKs expect it.",
+    type=one_of("error"),
+    error=_ANTHROPIC_DETAIL,
+    request_id=string.about("The same as the header `request-id`."),
 )
 
 

@@ -18,7 +18,7 @@ from svc.errors import ApiError
 from svc.server.bodies import read_shape
 from svc.server.body_budget import MIB
 from svc.server.state import Request
-from svc.shapes import Component, Fields, Schema, Shape
+from svc.shapes import Component, Schema, Shape
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 B = TypeVar("B")
@@ -32,11 +32,16 @@ def as_event(value: Mapping[str, Any]) -> dict[str, str]:
     return {"data": orjson.dumps(value).decode()}
 
 
+def variants(*objects: Shape[dict[str, Any]]) -> Shape[Any]:
+    """Return the shape of one of several objects, which the constant in their field `type` tells apart."""
+    return shapes.tagged("type", {one.example["type"]: one for one in objects})
+
+
 def event_of(name: str, text: str, *contents: Shape[Any]) -> Shape[dict[str, Any]]:
     """Return the shape of a server-sent event whose data is one of `contents` as JSON."""
     content = contents[0] if len(contents) == 1 else {"anyOf": contents}
     data = shapes.string.about(text, contentMediaType="application/json", contentSchema=content)
-    return shapes.json_object(name, {"data": data}, "One event: a line `data: …` and an empty line.")
+    return shapes.json_object(name, "One event: a line `data: …` and an empty line.", data=data)
 
 
 def parameter(name: str, where: str, text: str, shape: Shape[Any], example: Any = None, *, required: bool = False) -> Schema:
@@ -109,12 +114,16 @@ class Answer(NamedTuple):
     is_page: bool = False
 
 
-def paged(text: str, name: str, item: Shape[Any], **optional: Shape[Any]) -> dict[int, Answer]:
-    """Return the answers of a list of `item` with `?limit=` and `?after=`; `optional` fields are beside the list."""
-    has_more = shapes.boolean.about("Whether there are older ones. Ask again with `after`.", False)
-    data = shapes.list_of(item).about("Newest first.")
-    fields: Fields = {"object": shapes.one_of("list"), "data": data, "has_more": has_more}
-    return {200: Answer(text, shapes.json_object(name, fields, optional=optional), is_page=True)}
+def paged(text: str, name: str, item: Shape[Any], **beside: Shape[Any]) -> dict[int, Answer]:
+    """Return the answers of a list of `item` with `?limit=` and `?after=`. `beside` has further fields."""
+    shape = shapes.json_object(
+        name,
+        object=shapes.one_of("list"),
+        data=shapes.list_of(item).about("Newest first."),
+        has_more=shapes.boolean.about("Whether there are older ones. Ask again with `after`.", False),
+        **beside,
+    )
+    return {200: Answer(text, shape, is_page=True)}
 
 
 class Body(NamedTuple):

@@ -24,10 +24,10 @@ from svc.server.interface import (
     path_id,
 )
 from svc.server.openapi import document
-from svc.shapes import json_object, nullable, one_of, string, tagged, whole
+from svc.shapes import json_object, nullable, one_of, optional, string, tagged, whole
 
 Endpoint = Callable[[Request[Any]], Awaitable[Response]]
-THING = json_object("Thing", {"id": string.about(example="thing_1")})
+THING = json_object("Thing", id=string.about(example="thing_1"))
 IDS = {"thing_id": item_id("thing_id", "thing", "thing")}
 TOKEN = Component("securitySchemes", "token", {"type": "http", "scheme": "bearer"})
 
@@ -146,7 +146,7 @@ def test_id_in_the_path_is_described_with_its_refusal() -> None:
 
 
 def test_different_parts_with_one_name_are_an_error() -> None:
-    other = json_object("Thing", {"id": whole})
+    other = json_object("Thing", id=whole)
     with pytest.raises(ValueError, match="two different schemas are called Thing"):
         operation(handler(body=other))
 
@@ -161,7 +161,7 @@ def test_shared_responses_are_written_once() -> None:
 
 def test_object_of_an_answer_requires_its_fields_and_shows_their_examples() -> None:
     color = one_of("red", "blue").about("Its color.")
-    found = json_object("Box", {"thing": THING, "color": color}, optional={"owner": nullable(THING).about("Its owner.")})
+    found = json_object("Box", thing=THING, color=color, owner=optional(nullable(THING).about("Its owner.")))
     assert dict(found.schema) == {
         "type": "object",
         "required": ["thing", "color"],
@@ -177,7 +177,7 @@ def test_object_of_an_answer_requires_its_fields_and_shows_their_examples() -> N
 
 
 def test_named_part_with_further_keywords_keeps_its_reference() -> None:
-    box = json_object("Box", {"thing": THING.about("The content.", deprecated=True)})
+    box = json_object("Box", thing=THING.about("The content.", deprecated=True))
     whole_document = document([("GET", "/box", handler(answers={200: Answer("A box.", box)}))], {}, {}, {}, "https://h")
     schemas = whole_document["components"]["schemas"]
     expected = {"$ref": "#/components/schemas/Thing", "description": "The content.", "deprecated": True}
@@ -186,7 +186,7 @@ def test_named_part_with_further_keywords_keeps_its_reference() -> None:
 
 
 def test_event_carries_one_of_its_contents_as_json() -> None:
-    one, two = json_object("One", {"kind": one_of("one")}), json_object("Two", {"kind": one_of("two")})
+    one, two = json_object("One", kind=one_of("one")), json_object("Two", kind=one_of("two"))
     either = tagged("kind", {"one": one, "two": two})
     mapping = {"one": "#/components/schemas/One", "two": "#/components/schemas/Two"}
     assert either.schema["discriminator"] == {"propertyName": "kind", "mapping": mapping}

@@ -6,131 +6,96 @@ from svc.errors import ERRORS
 from svc.routes.schemas.common import CONVERSATION_HEADER, COUNT, ID, MEMORY_HEADER, SECONDS, example_id
 from svc.server.error_schemas import ERROR
 from svc.server.interface import Answer, Content, as_event, header
-from svc.shapes import anything, json_object, list_of, mapping, nullable, one_of, string
+from svc.shapes import anything, json_object, list_of, mapping, nullable, one_of, open_object, optional, string
 
-COMPLETION_USAGE = json_object(
+COMPLETION_USAGE = open_object(
     "CompletionUsage",
-    {
-        "prompt_tokens": COUNT.about(example=6),
-        "completion_tokens": COUNT.about(example=5),
-        "total_tokens": COUNT.about("The sum of the two.", 11),
-    },
     "The model server's count, or an estimate if it sends none.",
-    optional={"prompt_tokens_details": mapping, "completion_tokens_details": mapping},
-    additionalProperties=True,
+    prompt_tokens=COUNT.about(example=6),
+    completion_tokens=COUNT.about(example=5),
+    total_tokens=COUNT.about("The sum of the two.", 11),
+    prompt_tokens_details=optional(mapping),
+    completion_tokens_details=optional(mapping),
 )
 _ARGUMENTS = '{"expression": "12 * (3 + 4)"}'
-_FUNCTION_CALL = json_object(
-    "FunctionCall",
-    {"name": string.about(example="calculate"), "arguments": string.about("JSON.", _ARGUMENTS)},
-    additionalProperties=True,
-)
-_TOOL_CALL = json_object(
+_FUNCTION_CALL = open_object("FunctionCall", name=string.about(example="calculate"), arguments=string.about("JSON.", _ARGUMENTS))
+_TOOL_CALL = open_object(
     "ToolCall",
-    {
-        "id": string.about(example="call_01m3250v3vfsgzezy8ak224fj9"),
-        "type": string.about("`function`, or `custom` with `custom` in the place of `function`.", "function"),
-    },
-    optional={"function": _FUNCTION_CALL},
-    additionalProperties=True,
+    id=string.about(example="call_01m3250v3vfsgzezy8ak224fj9"),
+    type=string.about("`function`, or `custom` with `custom` in the place of `function`.", "function"),
+    function=optional(_FUNCTION_CALL),
 )
-_MESSAGE = json_object(
+_MESSAGE = open_object(
     "ChatCompletionMessage",
-    {
-        "role": one_of("assistant"),
-        "content": nullable(string).about("The text. Null if there are only tool calls.", "12 * (3 + 4) = 84"),
-        "refusal": nullable(string),
-    },
-    optional={"tool_calls": list_of(_TOOL_CALL, least=1), "function_call": _FUNCTION_CALL.about(deprecated=True)},
-    additionalProperties=True,
+    role=one_of("assistant"),
+    content=nullable(string).about("The text. Null if there are only tool calls.", "12 * (3 + 4) = 84"),
+    refusal=nullable(string),
+    tool_calls=optional(list_of(_TOOL_CALL, least=1)),
+    function_call=optional(_FUNCTION_CALL.about(deprecated=True)),
 )
 _FINISH_REASON = one_of("stop", "length", "tool_calls", "content_filter", "function_call")
-_CHOICE = json_object(
+_CHOICE = open_object(
     "ChatCompletionChoice",
-    {
-        "index": COUNT,
-        "message": _MESSAGE,
-        "logprobs": nullable(mapping),
-        "finish_reason": _FINISH_REASON.about("`stop` is the normal end."),
-    },
-    additionalProperties=True,
+    index=COUNT,
+    message=_MESSAGE,
+    logprobs=nullable(mapping),
+    finish_reason=_FINISH_REASON.about("`stop` is the normal end."),
 )
 _COMPLETION_ID = string.about(example="chatcmpl-Qm4sT0kX8dWb2hLzYv6cNfRjPa1eG", pattern="^chatcmpl-")
-CHAT_COMPLETION = json_object(
+CHAT_COMPLETION = open_object(
     "ChatCompletion",
-    {
-        "id": _COMPLETION_ID,
-        "object": one_of("chat.completion"),
-        "created": SECONDS,
-        "model": string.about("The requested model.", "builtin/assistant"),
-        "choices": list_of(_CHOICE, least=1),
-        "usage": COMPLETION_USAGE,
-    },
-    optional={"status": one_of("stopped").about("In a session: the answer was stopped.")},
-    additionalProperties=True,
+    id=_COMPLETION_ID,
+    object=one_of("chat.completion"),
+    created=SECONDS,
+    model=string.about("The requested model.", "builtin/assistant"),
+    choices=list_of(_CHOICE, least=1),
+    usage=COMPLETION_USAGE,
+    status=optional(one_of("stopped").about("In a session: the answer was stopped.")),
 )
-_FUNCTION_DELTA = json_object(
-    "FunctionCallDelta",
-    {},
-    optional={"name": string, "arguments": string.about("A part of the JSON.")},
-    additionalProperties=True,
-)
-_TOOL_CALL_DELTA = json_object(
+_FUNCTION_DELTA = open_object("FunctionCallDelta", name=optional(string), arguments=optional(string.about("A part of the JSON.")))
+_TOOL_CALL_DELTA = open_object(
     "ToolCallDelta",
-    {"index": COUNT},
     "The first delta of a call has its id, type and name. Later ones have parts of its arguments.",
-    optional={"id": string, "type": string, "function": _FUNCTION_DELTA},
-    additionalProperties=True,
+    index=COUNT,
+    id=optional(string),
+    type=optional(string),
+    function=optional(_FUNCTION_DELTA),
 )
-_DELTA = json_object(
+_DELTA = open_object(
     "ChatCompletionDelta",
-    {},
     "Only new content. The role is sent once, first.",
-    optional={
-        "role": one_of("assistant"),
-        "content": nullable(string),
-        "refusal": nullable(string),
-        "tool_calls": list_of(_TOOL_CALL_DELTA, least=1),
-        "function_call": _FUNCTION_DELTA.about(deprecated=True),
-    },
-    additionalProperties=True,
+    role=optional(one_of("assistant")),
+    content=optional(nullable(string)),
+    refusal=optional(nullable(string)),
+    tool_calls=optional(list_of(_TOOL_CALL_DELTA, least=1)),
+    function_call=optional(_FUNCTION_DELTA.about(deprecated=True)),
 )
-_CHUNK_CHOICE = json_object(
+_CHUNK_CHOICE = open_object(
     "ChatCompletionChunkChoice",
-    {
-        "index": COUNT,
-        "delta": _DELTA.about(example={"content": "Hello, "}),
-        "finish_reason": nullable(_FINISH_REASON).about("Null until the choice's last chunk."),
-    },
-    optional={"logprobs": nullable(mapping)},
-    additionalProperties=True,
+    index=COUNT,
+    delta=_DELTA.about(example={"content": "Hello, "}),
+    finish_reason=nullable(_FINISH_REASON).about("Null until the choice's last chunk."),
+    logprobs=optional(nullable(mapping)),
 )
-CHAT_COMPLETION_CHUNK = json_object(
+CHAT_COMPLETION_CHUNK = open_object(
     "ChatCompletionChunk",
-    {
-        "id": _COMPLETION_ID,
-        "object": one_of("chat.completion.chunk"),
-        "created": SECONDS,
-        "model": string.about("The requested model.", "builtin/echo"),
-        "choices": list_of(_CHUNK_CHOICE).about("Empty only in the usage chunk."),
-    },
     "One event of a stream. `id`, `created` and `model` are the same in all of them.",
-    optional={
-        "usage": nullable(COMPLETION_USAGE).about("Only with `include_usage`. Null in every chunk but the last."),
-        "status": one_of("stopped", "interrupted").about("In a session, in the last chunk of an answer that ended early."),
-    },
-    additionalProperties=True,
+    id=_COMPLETION_ID,
+    object=one_of("chat.completion.chunk"),
+    created=SECONDS,
+    model=string.about("The requested model.", "builtin/echo"),
+    choices=list_of(_CHUNK_CHOICE).about("Empty only in the usage chunk."),
+    usage=optional(nullable(COMPLETION_USAGE).about("Only with `include_usage`. Null in every chunk but the last.")),
+    status=optional(one_of("stopped", "interrupted").about("In a session, in the last chunk of an answer that ended early.")),
 )
 _CHUNK_JSON = string.about(contentMediaType="application/json", contentSchema={"anyOf": [CHAT_COMPLETION_CHUNK, ERROR]})
 _STREAM_EVENT = json_object(
     "ChatStreamEvent",
-    {
-        "data": anything.about(
-            "A chunk, or the error that ends the stream. The last event is the text `[DONE]`.",
-            anyOf=[one_of("[DONE]"), _CHUNK_JSON],
-        )
-    },
     "One event: a line `data: …` and an empty line.",
+    data=anything.about(
+        "A chunk, or the error that ends the stream. The last event is the text `[DONE]`.",
+        anyOf=[one_of("[DONE]"), _CHUNK_JSON],
+    ),
 )
 CHAT_TEXT = (
     "OpenAI's chat completions. Clients of that format work with the base URL `{server}/v1` and an API key.\n\n"

@@ -4,7 +4,7 @@ from svc.routes.schemas.common import AUDIO_SECONDS_HEADER, AUDIO_TRUNCATED_HEAD
 from svc.routes.schemas.content import CONTENT_URL
 from svc.server.error_schemas import ERROR
 from svc.server.interface import Answer, Content, as_event, event_of
-from svc.shapes import json_object, list_of, one_of, string
+from svc.shapes import json_object, list_of, one_of, open_object, optional, string
 
 _PROMPT = string.about(
     "The prompt as the model used it. The built-in painter describes the image here.",
@@ -12,27 +12,18 @@ _PROMPT = string.about(
 )
 IMAGE = json_object(
     "Image",
-    {},
-    optional={
-        "b64_json": string.about("The file in base64."),
-        "url": string.about("A link to the artifact's content that works for an hour without a token."),
-        "revised_prompt": _PROMPT,
-    },
+    b64_json=optional(string.about("The file in base64.")),
+    url=optional(string.about("A link to the artifact's content that works for an hour without a token.")),
+    revised_prompt=optional(_PROMPT),
 )
-IMAGE_LIST = json_object(
-    "ImageList",
-    {"created": SECONDS, "data": list_of(IMAGE)},
-    optional={"size": string, "output_format": string},
-    additionalProperties=True,
-)
+IMAGE_LIST = open_object("ImageList", created=SECONDS, data=list_of(IMAGE), size=optional(string), output_format=optional(string))
 _SPEECH_USAGE = json_object(
-    "SpeechUsage",
-    {"input_tokens": COUNT, "output_tokens": COUNT.about(example=56), "total_tokens": COUNT.about(example=56)},
+    "SpeechUsage", input_tokens=COUNT, output_tokens=COUNT.about(example=56), total_tokens=COUNT.about(example=56)
 )
 _SPEECH_DELTA = json_object(
-    "SpeechDelta", {"type": one_of("speech.audio.delta"), "audio": string.about("A chunk of the audio in base64.", "UklGRg==")}
+    "SpeechDelta", type=one_of("speech.audio.delta"), audio=string.about("A chunk of the audio in base64.", "UklGRg==")
 )
-_SPEECH_DONE = json_object("SpeechDone", {"type": one_of("speech.audio.done"), "usage": _SPEECH_USAGE})
+_SPEECH_DONE = json_object("SpeechDone", type=one_of("speech.audio.done"), usage=_SPEECH_USAGE)
 _SPEECH_EVENT = event_of(
     "SpeechStreamEvent", "A chunk, the end, or the error that ends the stream.", _SPEECH_DELTA, _SPEECH_DONE, ERROR
 )

@@ -4,28 +4,22 @@ from typing import Any
 
 from svc.routes.schemas.common import COST_HEADER, COUNT
 from svc.server.error_schemas import ANTHROPIC_ERROR
-from svc.server.interface import Answer, Content, as_event, header
-from svc.shapes import Shape, json_object, list_of, mapping, nullable, one_of, string, tagged
+from svc.server.interface import Answer, Content, as_event, header, variants
+from svc.shapes import Shape, json_object, list_of, mapping, nullable, one_of, string
 
 _INDEX = COUNT.about("The place of the block in `content`.", 0)
 _USAGE = json_object(
     "MessagesUsage",
-    {
-        "input_tokens": COUNT.about("Input that the model server had not cached.", 6),
-        "output_tokens": COUNT.about(example=5),
-        "cache_creation_input_tokens": COUNT.about("Always 0.", 0),
-        "cache_read_input_tokens": COUNT.about("Input that the model server had cached.", 0),
-    },
     "The settled counts: the model server's, or an estimate if it sends none.",
+    input_tokens=COUNT.about("Input that the model server had not cached.", 6),
+    output_tokens=COUNT.about(example=5),
+    cache_creation_input_tokens=COUNT.about("Always 0.", 0),
+    cache_read_input_tokens=COUNT.about("Input that the model server had cached.", 0),
 )
 
 
-def _tagged(**variants: Shape[dict[str, Any]]) -> Shape[Any]:
-    return tagged("type", variants)
-
-
-def _object(title: str, kind: str, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
-    return json_object(title, {"type": one_of(kind), **fields})
+def _object(title: str, kind: str, /, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
+    return json_object(title, type=one_of(kind), **fields)
 
 
 _TEXT = _object("MessagesTextBlock", "text", text=string.about(example="12 * (3 + 4) = 84"))
@@ -37,40 +31,38 @@ _TOOL_USE = _object(
     input=mapping.about("Empty if the model did not write a JSON object.", {"expression": "12 * (3 + 4)"}),
 )
 _THINKING = _object("MessagesThinkingBlock", "thinking", thinking=string, signature=one_of(""))
-_BLOCK = _tagged(text=_TEXT, tool_use=_TOOL_USE, thinking=_THINKING)
+_BLOCK = variants(_TEXT, _TOOL_USE, _THINKING)
 _ENDING = {
     "stop_reason": nullable(one_of("end_turn", "max_tokens", "tool_use", "stop_sequence", "refusal")).about(example="end_turn"),
     "stop_sequence": nullable(string).about("The stop sequence that ended the text, if the model server names it."),
 }
 _MESSAGE = json_object(
     "MessagesMessage",
-    {
-        "id": string.about(example="msg_Qm4sT0kX8dWb2hLzYv6cNfRj", pattern="^msg_"),
-        "type": one_of("message"),
-        "role": one_of("assistant"),
-        "model": string.about("The model that answered.", "builtin/assistant"),
-        "content": list_of(_BLOCK).about("", [_TEXT.example]),
-        **_ENDING,
-        "usage": _USAGE,
-    },
+    id=string.about(example="msg_Qm4sT0kX8dWb2hLzYv6cNfRj", pattern="^msg_"),
+    type=one_of("message"),
+    role=one_of("assistant"),
+    model=string.about("The model that answered.", "builtin/assistant"),
+    content=list_of(_BLOCK).about("", [_TEXT.example]),
+    **_ENDING,
+    usage=_USAGE,
 )
-_DELTA = _tagged(
-    text_delta=_object("MessagesTextDelta", "text_delta", text=string.about(example="12 * (3")),
-    thinking_delta=_object("MessagesThinkingDelta", "thinking_delta", thinking=string),
-    input_json_delta=_object("MessagesInputDelta", "input_json_delta", partial_json=string.about("A part of the JSON.")),
+_DELTA = variants(
+    _object("MessagesTextDelta", "text_delta", text=string.about(example="12 * (3")),
+    _object("MessagesThinkingDelta", "thinking_delta", thinking=string),
+    _object("MessagesInputDelta", "input_json_delta", partial_json=string.about("A part of the JSON.")),
 )
 _START = _object("MessagesStart", "message_start", message=_MESSAGE)
 _TEXT_PIECE = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "12 * (3"}}
-_END = _object("MessagesDelta", "message_delta", delta=json_object("MessagesEnding", _ENDING), usage=_USAGE)
-_EVENT = _tagged(
-    message_start=_START,
-    content_block_start=_object("MessagesBlockStart", "content_block_start", index=_INDEX, content_block=_BLOCK),
-    content_block_delta=_object("MessagesBlockDelta", "content_block_delta", index=_INDEX, delta=_DELTA),
-    content_block_stop=_object("MessagesBlockStop", "content_block_stop", index=_INDEX),
-    message_delta=_END,
-    message_stop=_object("MessagesStop", "message_stop"),
-    ping=_object("MessagesPing", "ping"),
-    error=ANTHROPIC_ERROR,
+_END = _object("MessagesDelta", "message_delta", delta=json_object("MessagesEnding", **_ENDING), usage=_USAGE)
+_EVENT = variants(
+    _START,
+    _object("MessagesBlockStart", "content_block_start", index=_INDEX, content_block=_BLOCK),
+    _object("MessagesBlockDelta", "content_block_delta", index=_INDEX, delta=_DELTA),
+    _object("MessagesBlockStop", "content_block_stop", index=_INDEX),
+    _END,
+    _object("MessagesStop", "message_stop"),
+    _object("MessagesPing", "ping"),
+    ANTHROPIC_ERROR,
 )
 
 
@@ -80,13 +72,11 @@ def _sent(value: dict[str, Any]) -> dict[str, str]:
 
 _STREAM_EVENT = json_object(
     "MessagesStreamEvent",
-    {
-        "event": string.about("The `type` of the data.", "content_block_delta"),
-        "data": string.about(
-            "An event as JSON.", as_event(_TEXT_PIECE)["data"], contentMediaType="application/json", contentSchema=_EVENT
-        ),
-    },
     "One event: the lines `event: …` and `data: …`, and an empty line.",
+    event=string.about("The `type` of the data.", "content_block_delta"),
+    data=string.about(
+        "An event as JSON.", as_event(_TEXT_PIECE)["data"], contentMediaType="application/json", contentSchema=_EVENT
+    ),
 )
 _ERROR = {"type": "api_error", "message": "The model server failed. Try again later."}
 MESSAGES_TEXT = (
@@ -151,4 +141,4 @@ MESSAGES_EXAMPLES = {
     "tools": ("With a tool", {**_QUESTION, "max_tokens": 1024, "tools": _TOOLS}),
 }
 COUNT_EXAMPLES = {"text": ("A question", _QUESTION), "tools": ("With a tool", {**_QUESTION, "tools": _TOOLS})}
-TOKEN_COUNT = json_object("MessagesTokenCount", {"input_tokens": COUNT.about(example=22)})
+TOKEN_COUNT = json_object("MessagesTokenCount", input_tokens=COUNT.about(example=22))

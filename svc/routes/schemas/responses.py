@@ -3,136 +3,127 @@
 from typing import Any
 
 from svc.routes.schemas.common import COST_HEADER, COUNT, IGNORED_TOOLS_HEADER, SECONDS
-from svc.server.interface import Answer, Content
-from svc.shapes import Shape, anything, boolean, json_object, list_of, mapping, nullable, number, one_of, string, tagged, whole
+from svc.server.interface import Answer, Content, variants
+from svc.shapes import (
+    Shape,
+    anything,
+    boolean,
+    json_object,
+    list_of,
+    mapping,
+    nullable,
+    number,
+    one_of,
+    open_object,
+    optional,
+    string,
+    whole,
+)
 
 _LOGPROBS = list_of(mapping).about("Log probabilities, if the request asks for them.", [])
 _TEXT_PART = json_object(
     "ResponseOutputText",
-    {"type": one_of("output_text"), "text": string.about(example="84"), "annotations": list_of(mapping).about(example=[])},
-    optional={"logprobs": _LOGPROBS},
+    type=one_of("output_text"),
+    text=string.about(example="84"),
+    annotations=list_of(mapping).about(example=[]),
+    logprobs=optional(_LOGPROBS),
 )
-_REFUSAL_PART = json_object("ResponseRefusal", {"type": one_of("refusal"), "refusal": string})
-_REASONING_PART = json_object("ResponseReasoningText", {"type": one_of("reasoning_text"), "text": string})
-_SUMMARY_PART = json_object("ResponseSummaryText", {"type": one_of("summary_text"), "text": string})
-_PART = tagged(
-    "type",
-    {
-        "output_text": _TEXT_PART,
-        "refusal": _REFUSAL_PART,
-        "reasoning_text": _REASONING_PART,
-        "summary_text": _SUMMARY_PART,
-    },
-)
+_REFUSAL_PART = json_object("ResponseRefusal", type=one_of("refusal"), refusal=string)
+_REASONING_PART = json_object("ResponseReasoningText", type=one_of("reasoning_text"), text=string)
+_SUMMARY_PART = json_object("ResponseSummaryText", type=one_of("summary_text"), text=string)
 _STATUS = one_of("in_progress", "completed", "incomplete").about(example="completed")
 _CALL = {"call_id": string.about("The id that the tool's result repeats."), "name": string}
-_NAMESPACE = {"namespace": string.about("The group that the tool belongs to.")}
+_NAMESPACE = optional(string.about("The group that the tool belongs to."))
 
 
-def _item(name: str, kind: str, prefix: str, fields: dict[str, Shape[Any]], **optional: Shape[Any]) -> Shape[dict[str, Any]]:
+def _item(title: str, kind: str, prefix: str, /, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
     item_id = string.about(example=f"{prefix}_5n6vC0aYqTtWm3Ld8RkJxZeHgB1uPsFo", pattern=f"^{prefix}_")
-    return json_object(name, {"id": item_id, "type": one_of(kind), "status": _STATUS, **fields}, optional=optional)
+    return json_object(title, id=item_id, type=one_of(kind), status=_STATUS, **fields)
 
 
 _MESSAGE = _item(
     "ResponseMessage",
     "message",
     "msg",
-    {
-        "role": one_of("assistant"),
-        "content": list_of(tagged("type", {"output_text": _TEXT_PART, "refusal": _REFUSAL_PART}), most=1).about(
-            example=[_TEXT_PART.example]
-        ),
-    },
+    role=one_of("assistant"),
+    content=list_of(variants(_TEXT_PART, _REFUSAL_PART), most=1).about(example=[_TEXT_PART.example]),
 )
-_REASONING = _item(
-    "ResponseReasoning",
-    "reasoning",
-    "rs",
-    {
-        "summary": list_of(_SUMMARY_PART, most=1).about("The same text, if the request has `reasoning.summary`.", []),
-        "content": list_of(_REASONING_PART, most=1),
-    },
-)
-_ITEMS = {
-    "message": _MESSAGE,
-    "reasoning": _REASONING,
-    "function_call": _item(
-        "ResponseFunctionCall", "function_call", "fc", {**_CALL, "arguments": string.about("JSON.")}, **_NAMESPACE
+_ITEM = variants(
+    _MESSAGE,
+    _item(
+        "ResponseReasoning",
+        "reasoning",
+        "rs",
+        summary=list_of(_SUMMARY_PART, most=1).about("The same text, if the request has `reasoning.summary`.", []),
+        content=list_of(_REASONING_PART, most=1),
     ),
-    "custom_tool_call": _item("ResponseCustomToolCall", "custom_tool_call", "ctc", {**_CALL, "input": string}, **_NAMESPACE),
-}
-_ITEM = tagged("type", _ITEMS)
+    _item("ResponseFunctionCall", "function_call", "fc", **_CALL, arguments=string.about("JSON."), namespace=_NAMESPACE),
+    _item("ResponseCustomToolCall", "custom_tool_call", "ctc", **_CALL, input=string, namespace=_NAMESPACE),
+)
 _USAGE = json_object(
     "ResponseUsage",
-    {
-        "input_tokens": COUNT.about(example=6),
-        "input_tokens_details": json_object("ResponseInputTokens", {"cached_tokens": COUNT, "cache_write_tokens": COUNT}),
-        "output_tokens": COUNT.about(example=5),
-        "output_tokens_details": json_object("ResponseOutputTokens", {"reasoning_tokens": COUNT}),
-        "total_tokens": COUNT.about(example=11),
-    },
     "The same counts as in chat completions.",
+    input_tokens=COUNT.about(example=6),
+    input_tokens_details=json_object("ResponseInputTokens", cached_tokens=COUNT, cache_write_tokens=COUNT),
+    output_tokens=COUNT.about(example=5),
+    output_tokens_details=json_object("ResponseOutputTokens", reasoning_tokens=COUNT),
+    total_tokens=COUNT.about(example=11),
 )
-_ERROR = json_object("ResponseFailure", {"code": one_of("server_error", "rate_limit_exceeded"), "message": string})
+_ERROR = json_object("ResponseFailure", code=one_of("server_error", "rate_limit_exceeded"), message=string)
 _REPEATED = "As in the request, or the default."
 RESPONSE = json_object(
     "Response",
-    {
-        "id": string.about(example="resp_8sQw2Xh4VfKc7TzN0LbYjMd6RgUaPe1E", pattern="^resp_"),
-        "object": one_of("response"),
-        "created_at": SECONDS,
-        "completed_at": nullable(SECONDS).about("Null unless the status is `completed`.", SECONDS.example),
-        "status": one_of("in_progress", "completed", "incomplete", "failed").about(example="completed"),
-        "error": nullable(_ERROR).about("The cause if the status is `failed`."),
-        "incomplete_details": nullable(
-            json_object("ResponseIncompleteDetails", {"reason": one_of("max_output_tokens", "content_filter")})
-        ).about("The cause if the status is `incomplete`."),
-        "model": string.about("The model that answered.", "builtin/assistant"),
-        "output": list_of(_ITEM).about(example=[_MESSAGE.example]),
-        "usage": nullable(_USAGE).about("Null in the first two events and in a failed response.", _USAGE.example),
-        "instructions": nullable(string).about(_REPEATED),
-        "max_output_tokens": nullable(whole).about(_REPEATED),
-        "max_tool_calls": nullable(whole).about(_REPEATED),
-        "metadata": mapping.about(_REPEATED, additionalProperties=True),
-        "parallel_tool_calls": boolean.about(_REPEATED),
-        "presence_penalty": number(-2, 2).about(_REPEATED, 0),
-        "frequency_penalty": number(-2, 2).about(_REPEATED, 0),
-        "prompt_cache_key": nullable(string).about(_REPEATED),
-        "safety_identifier": nullable(string).about(_REPEATED),
-        "temperature": number(0, 2).about(_REPEATED, 1),
-        "tool_choice": anything.about(_REPEATED, "auto"),
-        "top_logprobs": COUNT.about(_REPEATED),
-        "top_p": number(0, 1).about(_REPEATED, 1),
-        "user": nullable(string).about(_REPEATED),
-        "background": boolean.about("Always false.", False),
-        "previous_response_id": nullable(string).about("Always null."),
-        "service_tier": one_of("default"),
-        "store": boolean.about("Always false.", False),
-        "truncation": one_of("disabled"),
-        "reasoning": json_object("ResponseReasoningSettings", {"effort": nullable(string), "summary": nullable(string)}),
-        "text": json_object(
-            "ResponseTextSettings",
-            {"format": mapping.about(example={"type": "text"}, additionalProperties=True)},
-            optional={"verbosity": string},
-            additionalProperties=True,
-        ),
-        "tools": list_of(mapping).about("The tools of the request, without hosted ones.", []),
-    },
+    id=string.about(example="resp_8sQw2Xh4VfKc7TzN0LbYjMd6RgUaPe1E", pattern="^resp_"),
+    object=one_of("response"),
+    created_at=SECONDS,
+    completed_at=nullable(SECONDS).about("Null unless the status is `completed`.", SECONDS.example),
+    status=one_of("in_progress", "completed", "incomplete", "failed").about(example="completed"),
+    error=nullable(_ERROR).about("The cause if the status is `failed`."),
+    incomplete_details=nullable(
+        json_object("ResponseIncompleteDetails", reason=one_of("max_output_tokens", "content_filter"))
+    ).about("The cause if the status is `incomplete`."),
+    model=string.about("The model that answered.", "builtin/assistant"),
+    output=list_of(_ITEM).about(example=[_MESSAGE.example]),
+    usage=nullable(_USAGE).about("Null in the first two events and in a failed response.", _USAGE.example),
+    instructions=nullable(string).about(_REPEATED),
+    max_output_tokens=nullable(whole).about(_REPEATED),
+    max_tool_calls=nullable(whole).about(_REPEATED),
+    metadata=mapping.about(_REPEATED, additionalProperties=True),
+    parallel_tool_calls=boolean.about(_REPEATED),
+    presence_penalty=number(-2, 2).about(_REPEATED, 0),
+    frequency_penalty=number(-2, 2).about(_REPEATED, 0),
+    prompt_cache_key=nullable(string).about(_REPEATED),
+    safety_identifier=nullable(string).about(_REPEATED),
+    temperature=number(0, 2).about(_REPEATED, 1),
+    tool_choice=anything.about(_REPEATED, "auto"),
+    top_logprobs=COUNT.about(_REPEATED),
+    top_p=number(0, 1).about(_REPEATED, 1),
+    user=nullable(string).about(_REPEATED),
+    background=boolean.about("Always false.", False),
+    previous_response_id=nullable(string).about("Always null."),
+    service_tier=one_of("default"),
+    store=boolean.about("Always false.", False),
+    truncation=one_of("disabled"),
+    reasoning=json_object("ResponseReasoningSettings", effort=nullable(string), summary=nullable(string)),
+    text=open_object(
+        "ResponseTextSettings",
+        format=mapping.about(example={"type": "text"}, additionalProperties=True),
+        verbosity=optional(string),
+    ),
+    tools=list_of(mapping).about("The tools of the request, without hosted ones.", []),
 )
-_PLACE: dict[str, Shape[Any]] = {
-    "item_id": string,
-    "content_index": COUNT,
-    "summary_index": COUNT,
-    "delta": string,
-    "logprobs": _LOGPROBS,
-}
-_TEXTS = {"text": string, "refusal": string, "arguments": string, "input": string, "name": string}
 _EVENT = json_object(
     "ResponseEvent",
-    {"type": string.about(example="response.output_text.delta", pattern="^response\\."), "sequence_number": COUNT},
     "One event. Its further fields depend on its `type`.",
-    optional={"response": RESPONSE, "output_index": COUNT, "item": _ITEM, "part": _PART, **_PLACE, **_TEXTS},
+    type=string.about(example="response.output_text.delta", pattern="^response\\."),
+    sequence_number=COUNT,
+    response=optional(RESPONSE),
+    output_index=optional(COUNT),
+    item=optional(_ITEM),
+    part=optional(variants(_TEXT_PART, _REFUSAL_PART, _REASONING_PART, _SUMMARY_PART)),
+    **{name: optional(COUNT) for name in ("content_index", "summary_index")},
+    **{name: optional(string) for name in ("item_id", "delta", "text", "refusal", "arguments", "input", "name")},
+    logprobs=optional(_LOGPROBS),
 )
 _DELTA = (
     '{"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_5n6vC0aYqTtWm3Ld8RkJxZeHgB1uPsFo",'
@@ -140,15 +131,13 @@ _DELTA = (
 )
 _STREAM_EVENT = json_object(
     "ResponseStreamEvent",
-    {
-        "data": anything.about(
-            "An event. The last one is the text `[DONE]`.",
-            _DELTA,
-            anyOf=[one_of("[DONE]"), string.about(contentMediaType="application/json", contentSchema=_EVENT)],
-        )
-    },
     "One event: a line `event: …`, which `[DONE]` lacks, a line `data: …` and an empty line.",
-    optional={"event": string.about("The `type` of the data.")},
+    data=anything.about(
+        "An event. The last one is the text `[DONE]`.",
+        _DELTA,
+        anyOf=[one_of("[DONE]"), string.about(contentMediaType="application/json", contentSchema=_EVENT)],
+    ),
+    event=optional(string.about("The `type` of the data.")),
 )
 RESPONSE_TEXT = (
     "OpenAI's Responses with the models, limits and prices of chat completions. The official clients, the Agents SDK and Codex "
