@@ -33,7 +33,7 @@ def as_event(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 def variants(*objects: Shape[dict[str, Any]]) -> Shape[Any]:
-    """Return the shape of one of several objects, which the constant in their field `type` tells apart."""
+    """Return the shape of one of several objects, each with another constant in the field `type`."""
     return shapes.tagged("type", {one.example["type"]: one for one in objects})
 
 
