@@ -82,7 +82,7 @@ async def respond(
         return stream_of(request, caller, kept.own_stream(events) if kept else events, interrupt, writer, headers)
     try:
         async with kept or call:
-            with attended(request.receive, request.state.drain, caller.id, interrupt):
+            with attended(request.context, request.state.drain, caller.id, interrupt):
                 completion, written = await call.complete()
         if call.text_bytes <= writer.long_bytes:
             written = writer.answer(completion, written)

@@ -277,7 +277,7 @@ async def _made(request: Request, caller: Caller, call: PaidCall) -> AsyncIterat
     interrupt = Interrupt()
     try:
         async with call:
-            with attended(request.receive, request.state.drain, caller.id, interrupt):
+            with attended(request.context, request.state.drain, caller.id, interrupt):
                 yield
     finally:
         add_log_fields(request, **call.log_fields)

@@ -46,7 +46,7 @@ async def get_artifact_text(request: Request, caller: Caller) -> Response:
     with ExitStack() as held:
         held.enter_context(state.open_texts.taken(caller.id))
         file = held.enter_context(state.media.spool())
-        with storage(), attended(request.receive, state.drain, caller.id, Interrupt()):
+        with storage(), attended(request.context, state.drain, caller.id, Interrupt()):
             truncated = await _write_text(request, caller, file)
         headers = {"content-type": "text/plain; charset=utf-8", "x-text-truncated": str(truncated).lower()}
         return from_file(request, caller, file, headers, held.pop_all())

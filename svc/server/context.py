@@ -1,6 +1,6 @@
 """The context of one request, at `scope["svc"]`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,3 +17,11 @@ class Context:
     account_id: str | None = None  # set when the caller is authenticated
     linked_account_id: str | None = None  # the account whose signed link the request has
     counted_body: tuple[int, list[bytes]] | None = None  # its bytes, and the shares that they count in
+    disconnected: bool = False
+    interrupt: Callable[[str], None] | None = None  # ends the open answer
+
+    def disconnect(self) -> None:
+        """Note that the client has disconnected, and end the open answer."""
+        self.disconnected = True
+        if self.interrupt is not None:
+            self.interrupt("client_disconnected")

@@ -76,6 +76,13 @@ class Cycle:
             self._task = None
             self._scope = {}  # it has the caller's token, and the connection may stay open
 
+    def disconnect(self) -> None:
+        """End the request, because the client has disconnected."""
+        self.disconnected = True
+        self.wake()
+        if (context := self._scope.get("svc")) is not None:
+            context.disconnect()
+
     def wake(self) -> None:
         """Resume a waiting `receive`: part of the body has come, the client has disconnected, or the answer is complete."""
         if self.reader is not None and not self.reader.done():

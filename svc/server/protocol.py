@@ -148,8 +148,7 @@ class Protocol(asyncio.Protocol):
         self._waiting.clear()
         for cycle in (self._running, self._cycle):  # the request that is being answered may not be the last one
             if cycle is not None and not cycle.response_complete:
-                cycle.disconnected = True
-                cycle.wake()
+                cycle.disconnect()
         self._channel.resume_writing()
 
     def shutdown(self) -> None:

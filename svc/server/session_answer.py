@@ -12,8 +12,6 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from types import TracebackType
 from typing import Any
 
-from starlette.types import Message
-
 from svc import quota
 from svc.content import history, memory
 from svc.content.answers import AnswerDetails
@@ -27,6 +25,7 @@ from svc.inference.media_engines import Slots
 from svc.inference.normalize import split_text
 from svc.log import Log
 from svc.retry import retry_write
+from svc.server.context import Context
 from svc.server.sse import Drain, Interrupt, LastBlock, attended
 
 _SAVE_SECONDS = 1.5
@@ -173,7 +172,7 @@ class SessionAnswer:
     async def _generate(self, drain: Drain, slots: Slots, log: Log) -> None:
         owner, bug = self._exchange.account_id, None
         try:
-            with slots.taken(owner), attended(_nobody, drain, owner, self.interrupt, 0):
+            with slots.taken(owner), attended(Context({}), drain, owner, self.interrupt, 0):
                 async with self, contextlib.aclosing(self._call.stream()) as chunks:
                     async for _ in chunks:
                         self.wake()
@@ -273,12 +272,6 @@ class SessionAnswer:
         choice = {"index": 0, "message": self._call.message, "logprobs": None, "finish_reason": "stop"}
         head = {**self._call.head, "object": "chat.completion"}
         return {**head, "choices": [choice], "usage": dict(self._call.usage), "status": "stopped"}
-
-
-async def _nobody() -> Message:
-    """Wait without end, as `receive` of a client that does not disconnect."""
-    forever: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-    return await forever
 
 
 def _text(message: dict[str, Any]) -> str:

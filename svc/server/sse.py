@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from svc.errors import ApiError, ClientGone
+from svc.server.context import Context
 
 _CODES = {"account_deleted": "invalid_api_key", "account_suspended": "account_suspended"}  # by the reason of an interrupt
 PING = b": ping\n\n"
@@ -28,9 +29,6 @@ _HEADERS = [
 # send() does not yield to the event loop, so a producer that never waits has to yield after each slice.
 _SLICE_SECONDS = 0.005
 _JSON_GRACE_SECONDS = 5.0
-# A task that waits for the disconnect is started only for answers that take longer than this.
-_UNWATCHED_SECONDS = 0.1
-_CHECK_SECONDS = 0.025  # one timer for all answers costs less than one for each
 
 
 @dataclass(slots=True, eq=False)
@@ -60,8 +58,6 @@ class Drain:
     def __init__(self) -> None:
         self.draining = False
         self._open: dict[attended, None] = {}
-        self._unwatched: dict[attended, float] = {}  # and when each is watched; the oldest first
-        self._checking = False
         self._turn = 0
         self._counting = False
 
@@ -90,14 +86,9 @@ class Drain:
         if self.draining:
             raise ApiError("shutting_down")
         self._open[answer] = None
-        self._unwatched[answer] = time.monotonic() + _UNWATCHED_SECONDS
-        if not self._checking:
-            self._checking = True
-            asyncio.get_running_loop().call_later(_UNWATCHED_SECONDS, self._watch_old_answers)
 
     def remove(self, answer: "attended") -> None:
         del self._open[answer]
-        self._unwatched.pop(answer, None)
 
     def turn(self) -> int:
         """Return a number that changes with each turn of the event loop."""
@@ -110,56 +101,37 @@ class Drain:
         self._turn += 1
         self._counting = False
 
-    def _watch_old_answers(self) -> None:
-        now = time.monotonic()
-        for answer, watched_at in list(self._unwatched.items()):
-            if watched_at > now:
-                break
-            del self._unwatched[answer]
-            answer.watch()
-        self._checking = bool(self._unwatched)
-        if self._checking:
-            asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._watch_old_answers)
-
 
 @dataclass(slots=True, eq=False)
 class attended:  # noqa: N801 - a context manager
     """Cancel the block if the client disconnects, the server drains, or the account `owner` is deleted or suspended.
 
-    Raises ClientGone or the ApiError of the reason in place of that cancellation. The request's body must have been read.
+    Raises ClientGone or the ApiError of the reason in place of that cancellation.
     """
 
-    _receive: Receive
+    _context: Context
     _drain: Drain
     owner: str
     interrupt: Interrupt
     grace_seconds: float = _JSON_GRACE_SECONDS
-    _watcher: asyncio.Task[None] | None = None
 
     def __enter__(self) -> Interrupt:
         self._drain.add(self)
         self.interrupt.task = asyncio.current_task()
+        self._context.interrupt = self.interrupt
+        if self._context.disconnected:
+            self.interrupt("client_disconnected")
         return self.interrupt
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._drain.remove(self)
-        task, self.interrupt.task = self.interrupt.task, None
-        if self._watcher is not None:
-            self._watcher.cancel()
+        task, self.interrupt.task, self._context.interrupt = self.interrupt.task, None, None
         if self.interrupt.reason is None:
             return
         if task is not None:
             task.uncancel()
         if isinstance(error, asyncio.CancelledError):
             raise self.interrupt.error() from None
-
-    def watch(self) -> None:
-        self._watcher = asyncio.create_task(self._wait_for_disconnect())
-
-    async def _wait_for_disconnect(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self.interrupt("client_disconnected")
 
 
 class LastBlock(bytes):
@@ -213,7 +185,7 @@ class EventStream(Response):
         last = b""
         try:
             async with contextlib.aclosing(self._events):
-                with attended(receive, self._drain, self._owner, self._interrupt, 0):
+                with attended(scope["svc"], self._drain, self._owner, self._interrupt, 0):
                     await self._pump()
         except ClientGone:
             return

@@ -66,7 +66,7 @@ class Streamed(Response):
                 await self._begin(send, begun, more_body=True)
                 del begun
                 try:
-                    with attended(receive, self._state.drain, self._owner, Interrupt()):
+                    with attended(scope["svc"], self._state.drain, self._owner, Interrupt()):
                         async for chunk in self._chunks:
                             await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 except ClientGone:
@@ -98,5 +98,5 @@ class Download(StreamingResponse):
         self._owner = owner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with suppress(ClientGone), attended(receive, self._drain, self._owner, Interrupt()):
+        with suppress(ClientGone), attended(scope["svc"], self._drain, self._owner, Interrupt()):
             await self.stream_response(send)

@@ -82,7 +82,7 @@ class Run(AgentRun):
             closing=lambda error: b"closed\n\n",
             on_fault=self.note_fault,
         )
-        await stream({"method": "POST"}, caller.receive, caller.send)
+        await stream({"method": "POST", "svc": caller.context}, caller.receive, caller.send)
 
     @property
     def stored(self) -> list[RunOutcome]:

@@ -6,7 +6,6 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from starlette.types import Message
 
 from svc import slices
 from svc.agents import runs
@@ -19,6 +18,7 @@ from svc.db import Database
 from svc.deletion import account as deletion
 from svc.errors import ApiError
 from svc.schema import connect
+from svc.server.context import Context
 from svc.server.sse import Interrupt, attended
 from tests.bench_delete import GOING
 from tests.bench_delete import fill as fill_database
@@ -176,11 +176,8 @@ async def test_deleting_an_account_interrupts_its_open_answers_at_once(service: 
     another, session = await service.sign_up("bob@example.com"), await service.sign_up(EMAIL)
     interrupt, other = Interrupt(), Interrupt()
 
-    async def never() -> Message:
-        return await asyncio.Future()
-
     async def answer(owner: str, interrupt: Interrupt) -> None:
-        with attended(never, service.state["drain"], owner, interrupt):
+        with attended(Context({}), service.state["drain"], owner, interrupt):
             await asyncio.Future()
 
     tasks = [

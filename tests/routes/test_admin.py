@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any
 
 import pytest
-from starlette.types import Message
 
 from app import ROUTES
 from svc.auth import accounts, links
 from svc.billing import wallet
 from svc.config import Config
 from svc.deletion.account import begin_deletion
+from svc.server.context import Context
 from svc.server.head import METHODS
 from svc.server.sse import Interrupt, attended
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
@@ -222,11 +222,8 @@ async def test_change_is_logged_once_and_only_if_it_changes_something(service: S
 
 
 async def test_suspension_and_deletion_end_open_answers_at_once(service: Service, admin: dict[str, str]) -> None:
-    async def never() -> Message:
-        return await asyncio.Future()
-
     async def answer(owner: str, interrupt: Interrupt) -> None:
-        with attended(never, service.state["drain"], owner, interrupt):
+        with attended(Context({}), service.state["drain"], owner, interrupt):
             await asyncio.Future()
 
     bob = (await service.sign_up())["user"]["id"]

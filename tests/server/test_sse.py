@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from svc.errors import ApiError, ClientGone
+from svc.server.context import Context
 from svc.server.sse import PING, Drain, EventStream, Interrupt, LastBlock, attended
 
 
@@ -17,14 +18,13 @@ class Caller:
 
     def __init__(self, stalled: bool = False) -> None:
         self.messages: list[dict[str, Any]] = []
-        self.gone = asyncio.Event()
+        self.context = Context({})
         self.readable = asyncio.Event()
         if not stalled:
             self.readable.set()
 
     async def receive(self) -> dict[str, Any]:
-        await self.gone.wait()
-        return {"type": "http.disconnect"}
+        raise NotImplementedError("the body has been read")
 
     async def send(self, message: dict[str, Any]) -> None:
         if message.get("body"):
@@ -32,7 +32,7 @@ class Caller:
         self.messages.append(message)
 
     def leave(self) -> None:
-        self.gone.set()
+        self.context.disconnect()
 
     @property
     def body(self) -> bytes:
@@ -49,7 +49,7 @@ def stream(events: AsyncGenerator[bytes, None], drain: Drain, **changes: Any) ->
 
 
 async def run(response: EventStream, caller: Caller) -> None:
-    await response({"method": "GET"}, caller.receive, caller.send)
+    await response({"method": "GET", "svc": caller.context}, caller.receive, caller.send)
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -294,7 +294,7 @@ async def test_disconnect_cancels_work_for_a_json_answer() -> None:
     caller, drain = Caller(), Drain()
 
     async def answer() -> None:
-        with attended(caller.receive, drain, "user_1", Interrupt()):
+        with attended(caller.context, drain, "user_1", Interrupt()):
             await asyncio.sleep(60)
 
     task = asyncio.create_task(answer())
@@ -309,7 +309,7 @@ async def test_json_answer_has_a_grace_time_at_shutdown() -> None:
     drain = Drain()
 
     async def answer(seconds: float, grace_seconds: float) -> str:
-        with attended(Caller().receive, drain, "user_1", Interrupt(), grace_seconds):
+        with attended(Context({}), drain, "user_1", Interrupt(), grace_seconds):
             await asyncio.sleep(seconds)
         return "done"
 

@@ -9,6 +9,7 @@ import pytest
 from starlette.requests import Request
 
 from svc.errors import ApiError
+from svc.server.context import Context
 from svc.server.sse import Drain
 from svc.server.state import long_answer_slots
 from svc.server.streamed import Streamed, json_array
@@ -21,16 +22,15 @@ class Exchange:
 
     def __init__(self, pieces: AsyncGenerator[bytes, None], state: dict[str, Any], method: str = "GET") -> None:
         self.messages: asyncio.Queue[Any] = asyncio.Queue(maxsize=1)
-        self.gone = asyncio.Event()
-        scope = {"type": "http", "method": method, "headers": [], "state": state}
+        self.context = Context({})
+        scope = {"type": "http", "method": method, "headers": [], "state": state, "svc": self.context}
         self.task = asyncio.create_task(self._run(Streamed(Request(scope), "user_1", pieces), scope))
 
     async def _run(self, answer: Streamed, scope: dict[str, Any]) -> None:
         await answer(scope, self._receive, self.messages.put)
 
     async def _receive(self) -> dict[str, Any]:
-        await self.gone.wait()
-        return {"type": "http.disconnect"}
+        raise NotImplementedError("the body has been read")
 
     async def rest(self) -> tuple[dict[bytes, bytes], bytes]:
         """The headers and the whole body of what has not been read yet."""
@@ -82,7 +82,7 @@ async def test_account_has_a_limited_number_of_long_answers(state: dict[str, Any
     await Exchange(counted(1, []), state).rest()
     await first.rest()
     await Exchange(counted(10, []), state).rest()
-    second.gone.set()
+    second.context.disconnect()
     await second.messages.get()
     await second.messages.get()
     await second.task
@@ -101,7 +101,7 @@ async def test_disconnect_ends_the_production(state: dict[str, Any]) -> None:
     made: list[int] = []
     exchange = Exchange(counted(200, made), state)
     await exchange.messages.get()
-    exchange.gone.set()
+    exchange.context.disconnect()
     await exchange.messages.get()
     await exchange.task
     assert made[-1] == -1 and not state["long_answers"]._open and not len(state["drain"])
