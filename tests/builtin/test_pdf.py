@@ -2,6 +2,7 @@
 
 import io
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,36 +14,33 @@ from tests.support.pdfs import CATALOG, needs_pypdf, of_objects, of_streams, pag
 
 pytestmark = [needs_pypdf, pytest.mark.slow]
 LETTERS = stream(b"BT /F1 12 Tf 50 700 Td (one) Tj ET")
-BOMB = zlib.compress(bytes(300_000_000), 9)
-# Three levels with a thousand kids each: a billion pages.
-KIDS = [pages(b" ".join([b"%d 0 R" % kid] * 1_000), 1_000) for kid in (3, 4, 5)]
-HOSTILE = {
-    "empty": (b"", None),
-    "junk": (b"%PDF-1.7 junk", None),
-    "no pages": (of_objects(CATALOG, pages(b"", 0)), None),
-    "a billion pages by count": (of_objects(CATALOG, pages(b"", 10**9)), None),
-    "a billion pages by kids": (of_objects(CATALOG, *KIDS, b"<< /Type /Page /Parent 2 0 R >>"), None),
-    "pages in a circle": (of_objects(CATALOG, pages(b"2 0 R", 1)), None),
-    "tables in a circle": (with_texts(b"one").replace(b"/Root", b"/Prev 9 /Root"), ("one", False)),
-    "deep objects": (of_objects(b"<< /Type /Catalog /Pages 2 0 R /X %b >>" % (b"[" * 200_000), pages(b"", 0)), None),
-    "deep content": (of_streams(LETTERS, stream(b"[" * 100_000)), ("one", False)),
-    "a page of 300 MB": (of_streams(LETTERS, stream(BOMB, b"/Filter /FlateDecode "), LETTERS), ("one\n\none", True)),
-    "filter of a filter": (
-        of_streams(stream(zlib.compress(BOMB), b"/Filter [/FlateDecode /FlateDecode] "), LETTERS),
-        ("one", True),
-    ),
-    "over 2,000 pages": (with_texts(*[b"x"] * 2_001), ("x\n\n" * 1_999 + "x", True)),
-    "over 4 MiB of text": (
-        with_texts(*[b"x" * 999_998] * 5),
-        (("x" * 999_998 + "\n\n") * 4 + "x" * (TEXT_BYTES - 4_000_000), True),
-    ),
-}
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-async def test_hostile_pdf_gives_its_text_or_none(name: str, tmp_path: Path) -> None:
-    pdf, expected = HOSTILE[name]
-    assert await text_of(pdf, tmp_path) == expected
+def hostile() -> Iterator[tuple[str, bytes, tuple[str, bool] | None]]:
+    """Yield PDFs by their names, each with the text that is readable and whether it was cut."""
+    yield "empty", b"", None
+    yield "junk", b"%PDF-1.7 junk", None
+    yield "no pages", of_objects(CATALOG, pages(b"", 0)), None
+    yield "a billion pages by count", of_objects(CATALOG, pages(b"", 10**9)), None
+    levels = [pages(b" ".join([b"%d 0 R" % kid] * 1_000), 1_000) for kid in (3, 4, 5)]
+    yield "a billion pages by kids", of_objects(CATALOG, *levels, b"<< /Type /Page /Parent 2 0 R >>"), None
+    yield "pages in a circle", of_objects(CATALOG, pages(b"2 0 R", 1)), None
+    yield "tables in a circle", with_texts(b"one").replace(b"/Root", b"/Prev 9 /Root"), ("one", False)
+    deep = b"<< /Type /Catalog /Pages 2 0 R /X %b >>" % (b"[" * 200_000)
+    yield "deep objects", of_objects(deep, pages(b"", 0)), None
+    yield "deep content", of_streams(LETTERS, stream(b"[" * 100_000)), ("one", False)
+    bomb = zlib.compress(bytes(300_000_000), 1)
+    yield "a page of 300 MB", of_streams(LETTERS, stream(bomb, b"/Filter /FlateDecode "), LETTERS), ("one\n\none", True)
+    twice = stream(zlib.compress(bomb), b"/Filter [/FlateDecode /FlateDecode] ")
+    yield "filter of a filter", of_streams(twice, LETTERS), ("one", True)
+    yield "over 2,000 pages", with_texts(*[b"x"] * 2_001), ("x\n\n" * 1_999 + "x", True)
+    text = ("x" * 999_998 + "\n\n") * 4 + "x" * (TEXT_BYTES - 4_000_000)
+    yield "over 4 MiB of text", with_texts(*[b"x" * 999_998] * 5), (text, True)
+
+
+async def test_hostile_pdf_gives_its_text_or_none(tmp_path: Path) -> None:
+    for name, pdf, expected in hostile():
+        assert await text_of(pdf, tmp_path) == expected, name
 
 
 async def test_page_that_takes_too_long_or_too_much_memory_ends_the_text(tmp_path: Path) -> None:

@@ -2,10 +2,6 @@
 
 from typing import get_args
 
-import pytest
-from anthropic.types.shared.error_response import ErrorResponse
-from anthropic.types.shared.error_type import ErrorType
-
 from svc.errors import ERRORS, ApiError, anthropic_error
 from svc.server.error_schemas import error_schema
 from svc.shapes import Component
@@ -27,16 +23,19 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("code", ERRORS)
-def test_errors_have_types_of_the_anthropic_sdk(code: str) -> None:
-    error = ApiError(code, retry_after_seconds=7)
-    body = anthropic_error(error, "req_1")
-    assert body["error"]["type"] == TYPES.get(error.status, "invalid_request_error")
-    assert body["error"]["message"] == ERRORS[code][2] and body["request_id"] == "req_1"
-    assert body["error"].get("retry_after") == (7 if error.status == 429 else None)
-    if error.status != 413:  # documented by Anthropic, but missing in the SDK's types
-        assert body["error"]["type"] in get_args(ErrorType)
-        assert ErrorResponse.model_validate(body).error.type == body["error"]["type"]
+def test_errors_have_types_of_the_anthropic_sdk() -> None:
+    from anthropic.types.shared.error_response import ErrorResponse
+    from anthropic.types.shared.error_type import ErrorType
+
+    for code in ERRORS:
+        error = ApiError(code, retry_after_seconds=7)
+        body = anthropic_error(error, "req_1")
+        assert body["error"]["type"] == TYPES.get(error.status, "invalid_request_error"), code
+        assert body["error"]["message"] == ERRORS[code][2] and body["request_id"] == "req_1", code
+        assert body["error"].get("retry_after") == (7 if error.status == 429 else None), code
+        if error.status != 413:  # documented by Anthropic, but missing in the SDK's types
+            assert body["error"]["type"] in get_args(ErrorType), code
+            assert ErrorResponse.model_validate(body).error.type == body["error"]["type"], code
 
 
 def test_the_document_shows_the_shape_of_each_path() -> None:

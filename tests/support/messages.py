@@ -1,13 +1,10 @@
 """Messages as Anthropic's SDK types them: answers and the events of a stream, checked against its types and the grammar."""
 
+from functools import cache
 from typing import Any
 
 import orjson
-from anthropic.types import Message, RawMessageStreamEvent
-from anthropic.types.shared.error_response import ErrorResponse
-from pydantic import TypeAdapter
 
-_EVENT: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
 _DELTAS = {
     "text": ("text_delta", "text"),
     "thinking": ("thinking_delta", "thinking"),
@@ -16,9 +13,20 @@ _DELTAS = {
 validated = {"messages": 0, "events": 0}  # how many fitted Anthropic's types
 
 
+@cache
+def _types() -> tuple[Any, Any, Any]:
+    """Return Anthropic's types of a message, an event and an error. Importing them takes a second."""
+    from anthropic.types import Message, RawMessageStreamEvent
+    from anthropic.types.shared.error_response import ErrorResponse
+    from pydantic import TypeAdapter
+
+    return Message, TypeAdapter(RawMessageStreamEvent), ErrorResponse
+
+
 def checked_message(value: dict[str, Any]) -> dict[str, Any]:
     """A message that fits Anthropic's type and has no empty text."""
-    Message.model_validate(value, strict=True)
+    message, _, _ = _types()
+    message.model_validate(value, strict=True)
     validated["messages"] += 1
     assert value["stop_reason"] is not None
     assert all(block.get("text", block.get("thinking", "x")) for block in value["content"])
@@ -31,15 +39,16 @@ def checked_message(value: dict[str, Any]) -> dict[str, Any]:
 def events_of(content: bytes) -> list[dict[str, Any]]:
     """The events of a stream as they came, each of one of Anthropic's types; a text that ends inside an event fails."""
     assert content.isascii() and content.endswith(b"\n\n")
+    _, any_event, error = _types()
     events = []
     for block in content.decode().split("\n\n")[:-1]:
         name, data = block.split("\n")
         event = orjson.loads(data.removeprefix("data: "))
         assert name == f"event: {event['type']}" and data.startswith("data: ")
         if event["type"] == "error":
-            ErrorResponse.model_validate(event)
+            error.model_validate(event)
         elif event["type"] != "ping":
-            _EVENT.validate_python(event, strict=True)
+            any_event.validate_python(event, strict=True)
         validated["events"] += 1
         events.append(event)
     return events

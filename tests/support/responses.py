@@ -1,11 +1,10 @@
 """Responses as OpenAI's SDK and the Open Responses specification type them, and an independent reading of their streams."""
 
 from collections import Counter
+from functools import cache
 from typing import Any, get_args
 
 import orjson
-from openai.types.responses import Response, ResponseStreamEvent
-from openresponses_types import types as open_responses
 
 CREATED, PROGRESS, ADDED, DONE = (
     "response.created",
@@ -16,21 +15,27 @@ CREATED, PROGRESS, ADDED, DONE = (
 ENDS = ("response.completed", "response.incomplete", "response.failed")
 # What was validated, by whose types.
 validated: Counter[str] = Counter()
-_EVENTS: dict[str, Any] = {
-    kind: model
-    for model in get_args(get_args(ResponseStreamEvent)[0])
-    for kind in get_args(model.model_fields["type"].annotation)
-}
-_OPEN_EVENTS: dict[str, Any] = {
-    kind.value: model
-    for name, model in vars(open_responses).items()
-    if name.endswith("StreamingEvent")
-    for kind in model.model_fields["type"].annotation
-}
+
+
+@cache
+def _event_types() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the types of events of OpenAI's SDK and of the specification. Importing them takes most of a second."""
+    from openai.types.responses import ResponseStreamEvent
+    from openresponses_types import types as open_responses
+
+    of_openai = get_args(get_args(ResponseStreamEvent)[0])
+    opened = [model for name, model in vars(open_responses).items() if name.endswith("StreamingEvent")]
+    return (
+        {kind: model for model in of_openai for kind in get_args(model.model_fields["type"].annotation)},
+        {kind.value: model for model in opened for kind in model.model_fields["type"].annotation},
+    )
 
 
 def checked_response(value: dict[str, Any]) -> dict[str, Any]:
     """A response object that fits the types of both."""
+    from openai.types.responses import Response
+    from openresponses_types import types as open_responses
+
     Response.model_validate_json(orjson.dumps(value), strict=True)
     validated["openai"] += 1
     assert value["output"] == [item for item in value["output"] if item["id"] and item["status"]]
@@ -52,6 +57,7 @@ def _is_open(value: Any) -> bool:
 def checked_events(content: bytes) -> list[dict[str, Any]]:
     """The events of a whole stream: each of the right type, numbered without gaps, in the order of the grammar."""
     assert content.isascii() and content.endswith(b"data: [DONE]\n\n")
+    of_openai, opened = _event_types()
     events = []
     for block in content.decode().split("\n\n")[:-2]:
         if block == ": ping":
@@ -59,9 +65,9 @@ def checked_events(content: bytes) -> list[dict[str, Any]]:
         name, data = block.split("\n")
         event = orjson.loads(data.removeprefix("data: "))
         assert name == f"event: {event['type']}" and data.startswith("data: {")
-        _EVENTS[event["type"]].model_validate_json(data.removeprefix("data: "), strict=True)
+        of_openai[event["type"]].model_validate_json(data.removeprefix("data: "), strict=True)
         validated["openai"] += 1
-        if (open_event := _OPEN_EVENTS.get(event["type"])) is not None and _is_open(event):
+        if (open_event := opened.get(event["type"])) is not None and _is_open(event):
             open_event.model_validate_json(data.removeprefix("data: "))
             validated["open responses"] += 1
         events.append(event)
