@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TypeVar
 
 from svc.errors import ApiError
@@ -31,13 +30,8 @@ async def retry_write(
     cancelled: asyncio.CancelledError | None = None
     while True:
         tries -= 1
-        writing = _uncancellable(write())
-        try:
-            await writing
-        except asyncio.CancelledError as error:
-            cancelled = error
-        except Exception:  # noqa: S110 - handled below
-            pass
+        writing = asyncio.ensure_future(write())
+        cancelled = await _ended(writing) or cancelled
         fault = writing.exception()
         if not isinstance(fault, ApiError):
             break
@@ -45,31 +39,23 @@ async def retry_write(
             failed(fault)
             asyncio.ensure_future(_write_later(write))
             break
-        try:
-            await _uncancellable(asyncio.sleep(_PAUSE_SECONDS))
-        except asyncio.CancelledError as error:
-            cancelled = error
+        cancelled = await _ended(asyncio.ensure_future(asyncio.sleep(_PAUSE_SECONDS))) or cancelled
     if cancelled is not None:
         raise cancelled
     return writing.result()
 
 
-def _uncancellable(awaited: Awaitable[T]) -> UncancellableFuture[T]:
-    """Return `awaited` itself, or a future for its result if it can be cancelled."""
-    if isinstance(awaited, UncancellableFuture):
-        return awaited
-    task = asyncio.ensure_future(awaited)
-    future: UncancellableFuture[T] = UncancellableFuture(loop=task.get_loop())
-    task.add_done_callback(partial(_copy_outcome, future))
-    return future
-
-
-def _copy_outcome(future: UncancellableFuture[T], task: "asyncio.Future[T]") -> None:
-    error = asyncio.CancelledError() if task.cancelled() else task.exception()
-    if error is None:
-        future.set_result(task.result())
-    else:
-        future.set_exception(error)
+async def _ended(future: "asyncio.Future[T]") -> asyncio.CancelledError | None:
+    """Wait until `future` is done, even if this task is cancelled. Return the cancellation."""
+    cancelled = None
+    while not future.done():
+        try:
+            await (future if isinstance(future, UncancellableFuture) else asyncio.wait([future]))
+        except asyncio.CancelledError as error:
+            cancelled = error
+        except Exception:  # noqa: S110 - the future keeps it
+            pass
+    return cancelled
 
 
 async def _write_later(write: Callable[[], Awaitable[object]]) -> None:
