@@ -1,7 +1,6 @@
 """Preparing a database file at start: created if there is none, migrated if it is older, refused if it is not ours."""
 
 import contextlib
-import fcntl
 import logging
 import os
 import re
@@ -10,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from svc.errors import StartError
-from svc.secrets import give_to_owner, is_locked
+from svc.secrets import give_to_owner, is_locked, locked
 
 APPLICATION_ID = 0x53564331  # "SVC1" in the file's header identifies our databases
 SCHEMA = Path(__file__).parent.parent / "schema.sql"
@@ -122,7 +121,8 @@ def connect_prepared(path: Path, schema: str, migrations: Sequence[str], *, may_
     An older database is first copied to `kept_path`. Raises StartError as `open_database` does. Without `may_upgrade` an older
     database is refused, because an older server is using it.
     """
-    with start_errors(path), _alone_in(path.parent), contextlib.ExitStack() as stack:
+    # One process after another prepares the file: SQLite's switch to WAL does not wait.
+    with start_errors(path), locked(path.parent), contextlib.ExitStack() as stack:
         if not _is_blank(path):
             _refuse_foreign(path)
             _refuse_damaged(path, newest_version(migrations))
@@ -184,17 +184,6 @@ def _keep(path: Path, version: int) -> None:
         raise StartError(f"the database {path} is not migrated, because it cannot be copied to {kept}: {error}") from error
     finally:
         fresh.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Lock the folder, so that processes prepare the file one after another: SQLite's switch to WAL does not wait."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

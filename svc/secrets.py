@@ -6,14 +6,16 @@ open_folder() -> the database is opened -> check_master() in its first transacti
 rotation: master.key.new -> set_master() in the transaction that encrypts everything again -> master.key.old, master.key
 """
 
+import contextlib
 import fcntl
 import hmac
 import os
 import sqlite3
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from svc.errors import StartError
 
@@ -21,8 +23,9 @@ MASTER_BYTES = 32
 DATABASE = "service.db"
 MASTER, NEW_MASTER, OLD_MASTER = "master.key", "master.key.new", "master.key.old"
 RESTORING, RESTORED = ".svc-restoring", ".svc-restored"  # its subfolders while a restore runs, and when it is verified
-_MADE_BY_COMMANDS = ("lock", "last-backup", "master.key*", "service.db*")
-_OURS = ("lock", "master.key*", "status", "last-backup", "service.db*", "tls", "tls/*")
+_BACKUP_NOTE = "last-backup"  # its modification time is that of the last backup
+_MADE_BY_COMMANDS = ("lock", _BACKUP_NOTE, "master.key*", "service.db*")
+_OURS = ("lock", "master.key*", "status", _BACKUP_NOTE, "service.db*", "tls", "tls/*")
 
 
 @dataclass
@@ -196,16 +199,37 @@ def check_master(
 def is_locked(folder: Path) -> bool:
     """Return whether a server uses the data folder now."""
     try:
-        descriptor = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
+        with locked(folder / "lock", fcntl.LOCK_SH | fcntl.LOCK_NB):
+            return False
+    except (FileNotFoundError, BlockingIOError) as error:
+        return isinstance(error, BlockingIOError)
+
+
+@contextlib.contextmanager
+def locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """Lock a folder or a file for the block. Raises OSError, BlockingIOError for a lock that does not wait."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        fcntl.flock(descriptor, how)
+        yield
     finally:
         os.close(descriptor)
-    return False
+
+
+def note_backup(folder: Path, began_at: float) -> None:
+    """Store that a backup has been made now, which needs no master secret from before. Raises OSError."""
+    (folder / _BACKUP_NOTE).touch(mode=0o600)
+    old = folder / OLD_MASTER
+    if old.exists() and old.stat().st_mtime < began_at:
+        old.unlink()
+
+
+def backup_made_at(folder: Path) -> float:
+    """Return when `note_backup` was last called, in Unix seconds; 0 for never."""
+    try:
+        return (folder / _BACKUP_NOTE).stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def derive(master: bytes, purpose: str) -> bytes:
@@ -216,11 +240,18 @@ def derive(master: bytes, purpose: str) -> bytes:
 
 def write_private(path: Path, data: bytes) -> None:
     """Replace the file at `path` atomically, readable only by the owner (0600); it is on disk on return. Raises OSError."""
+    with private_file(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def private_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for the block, which then replaces the one at `path` as `write_private` does."""
     fresh = path.with_name(path.name + ".new")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(descriptor, 0o600)
-        file.write(data)
+        yield file
         file.flush()
         os.fsync(descriptor)
     fresh.rename(path)

@@ -1,4 +1,4 @@
-"""svc/backup.py through the command line: archives made under load are complete, and only complete ones are restored."""
+"""svc/commands/backups.py as a process: archives made under load are complete, and only complete ones are restored."""
 
 import asyncio
 import io

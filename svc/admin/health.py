@@ -17,6 +17,7 @@ from svc.builtin import provider as builtin
 from svc.certificates import check_certificate
 from svc.config import Config
 from svc.errors import StartError
+from svc.secrets import backup_made_at
 from svc.server.serve import tls_context
 
 FINE, LOOK, WRONG = "ok", "look", "wrong"
@@ -79,8 +80,6 @@ def certificate(config: Config) -> Result:
 
 def files(config: Config) -> Iterator[Finding]:
     """Check disk, backup, clock and the certificate's key by what the file system knows."""
-    from svc import backup  # late: it imports what reads archives
-
     free_gib = shutil.disk_usage(existing(config.data_dir.absolute())).free / _GIB
     grade = WRONG if free_gib < 1 else LOOK if free_gib < 5 else FINE
     yield Finding(grade, "disk", f"{free_gib:.1f} GiB are free for the data folder")
@@ -89,7 +88,7 @@ def files(config: Config) -> Iterator[Finding]:
     written = [path.stat().st_mtime for path in config.data_dir.glob("service.db*")]
     if not written:
         return
-    days = (time.time() - backup.made_at(config.data_dir)) / _DAY_SECONDS
+    days = (time.time() - backup_made_at(config.data_dir)) / _DAY_SECONDS
     if days > _OLD_BACKUP_DAYS:
         text = f"there is none of the last {_OLD_BACKUP_DAYS} days. Run 'svc backup FOLDER' every night"
         yield Finding(LOOK, "backup", text)

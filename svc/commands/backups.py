@@ -1,24 +1,53 @@
-"""`svc backup` and `svc restore`."""
+"""`svc backup`: the data folder in one tar archive with digests, also while a server uses it.
+
+the secrets -> SQLite's online backup of one snapshot, in steps -> verify -> digests -> rename the archive
+"""
 
 import argparse
 import contextlib
-import os
+import fcntl
+import hashlib
+import io
 import re
+import shutil
+import sqlite3
 import sys
+import tarfile
+import tempfile
 import time
-from io import BufferedReader
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from svc import backup
-from svc.commands.check import findings, sizes
+import orjson
+
+from svc.commands.check import findings
 from svc.config import Config
 from svc.errors import StartError
 from svc.ids import timestamp
-from svc.inference.providers import count_sealed
 from svc.schema import read_only
-from svc.secrets import DATABASE, give_to_owner, installation_id
+from svc.secrets import (
+    DATABASE,
+    MASTER,
+    fitting_master,
+    give_to_owner,
+    installation_id,
+    locked,
+    note_backup,
+    private_file,
+    sync_folder,
+)
 from svc.version import VERSION
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+# Clients and rows need them: the master secret (sessions, encrypted provider keys) and the certificates.
+SECRETS = (MASTER, "tls/ca.pem", "tls/ca-key.pem", "tls/cert.pem", "tls/key.pem")
+_PREFIX = ".svc-backup-"  # of the folder in which a backup is made
+# A step copies 1 MiB and reports progress. It reads one snapshot of the WAL, so neither it nor the writer waits.
+_STEP_PAGES = 256
+_SLACK_BYTES = 1024 * 1024  # for the secrets and the file system
 
 
 def add_parsers(commands: Any) -> None:
@@ -26,65 +55,136 @@ def add_parsers(commands: Any) -> None:
     copy.add_argument("target", metavar="FILE", help="a new file, a folder to put one in, or - for standard output")
     copy.add_argument("--keep", type=int, metavar="N", help="in a folder: remove all but the newest N backups")
     copy.set_defaults(run=_backup)
-    back = commands.add_parser("restore", help="restore a backup into the data folder, which must be new or empty")
-    back.add_argument("archive", metavar="FILE", help="a backup, a database file, or - for standard input")
-    back.set_defaults(run=_restore)
 
 
 def _backup(config: Config, options: argparse.Namespace) -> int:
     began_at = time.time()
-    now = timestamp(began_at)
+    folder, now = config.data_dir, timestamp(began_at)
     to_stdout, target = options.target == "-", Path(options.target)
     if options.keep is not None and (options.keep < 1 or to_stdout or not target.is_dir()):
         raise StartError("--keep needs an integer from 1, and a folder")
     if not to_stdout and not target.is_dir() and target.exists():
         raise StartError(f"{target} exists; name a new file")
-    with read_only(config.data_dir / DATABASE) as conn:
+    with read_only(folder / DATABASE) as conn:
         series = f"svc-{installation_id(conn)}-"  # several services may share a folder of backups
     if to_stdout:
-        backup.stream(config.data_dir, sys.stdout.buffer, findings, VERSION, now, _show_progress)
+        # It needs the database's size in the temporary folder (TMPDIR).
+        with one_line("back up to -"), tempfile.TemporaryDirectory(prefix=_PREFIX[1:]) as work:
+            _write_archive(folder, Path(work), sys.stdout.buffer, now, copies=1)
+            sys.stdout.buffer.flush()
     else:
         target = target / f"{series}{re.sub('[^0-9TZ]', '', now)}.tar" if target.is_dir() else target
-        manifest = backup.make(config.data_dir, target, findings, VERSION, now, _show_progress)
-        print(f"{target}: {target.stat().st_size} bytes, version {manifest['version']}, verified")
+        _make(folder, target, now)
+        print(f"{target}: {target.stat().st_size} bytes, version {VERSION}, verified")
     with contextlib.suppress(OSError):  # the backup is complete; /metrics shows the time of an older one
-        backup.note_made(config.data_dir, began_at)
-        give_to_owner(config.data_dir)
-    for path in backup.drop_older(target.parent, f"{series}*.tar", options.keep) if options.keep else ():
+        note_backup(folder, began_at)
+        give_to_owner(folder)
+    for path in sorted(target.parent.glob(f"{series}*.tar"))[: -options.keep] if options.keep else ():
+        path.unlink()
         print(f"{path}: removed")
     return 0
 
 
-def _show_progress(done_bytes: int, all_bytes: int) -> None:
+def _make(folder: Path, target: Path, created_at: str) -> None:
+    """Write a backup of the data folder to the new file `target` (0600), atomically.
+
+    Until the end, it needs twice the database's size in the folder of `target`. Raises StartError with one line.
+    """
+    with one_line(f"back up to {target}"), _workplace(target.parent) as work:
+        with private_file(work / "archive") as file:
+            _write_archive(folder, work, file, created_at, copies=2)
+        (work / "archive").rename(target)
+        sync_folder(target.parent)
+
+
+def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, copies: int) -> None:
+    """Copy the database into `work`, which must have room for `copies`, and verify it; write it to `file` with the secrets."""
+    copy = work / DATABASE
+    with read_only(folder / DATABASE) as source:
+        # While this transaction is open, every step reads the same snapshot.
+        pages, page_bytes, schema_version = (
+            int(source.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size", "user_version")
+        )
+        # After the snapshot has begun: its master secret is in the folder even if a server rotates the secrets now.
+        secrets = {name: (folder / name).read_bytes() for name in SECRETS if (folder / name).exists()}
+        master = fitting_master(source, folder)
+        if master is None:
+            wrong = "is not the key of the database" if MASTER in secrets else "is missing"
+            raise StartError(f"{folder / MASTER} {wrong}; without it no backup can be restored. The next start says what to do")
+        secrets[MASTER] = master
+        needed, free = copies * pages * page_bytes + _SLACK_BYTES, shutil.disk_usage(work).free
+        if free < needed:
+            raise StartError(f"a backup needs {needed >> 20} MiB in {work.parent}, where {free >> 20} MiB are free")
+        copy.touch(mode=0o600)
+        with contextlib.closing(sqlite3.connect(copy)) as target:
+            source.backup(target, pages=_STEP_PAGES, sleep=0, progress=partial(_show_progress, page_bytes))
+            # Without a WAL, the copy is a single file.
+            target.execute("PRAGMA journal_mode = DELETE")
+        installation = installation_id(source)
+    verify(copy)
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "schema_version": schema_version,
+        "installation": installation,
+        "created_at": created_at,
+        "sha256": {DATABASE: digest(copy), **{name: hashlib.sha256(data).hexdigest() for name, data in secrets.items()}},
+    }
+    with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+        for name, data in {MANIFEST: orjson.dumps(manifest, option=orjson.OPT_INDENT_2), **secrets}.items():
+            _add(archive, name, len(data), io.BytesIO(data))
+        with copy.open("rb") as content:
+            _add(archive, DATABASE, copy.stat().st_size, content)
+
+
+def _show_progress(page_bytes: int, _: int, remaining_pages: int, all_pages: int) -> None:
     if sys.stderr.isatty():
-        end = "\n" if done_bytes == all_bytes else ""
-        print(f"\r{done_bytes * 100 // max(all_bytes, 1)} % of {all_bytes} bytes", end=end, file=sys.stderr, flush=True)
+        percent, end = (all_pages - remaining_pages) * 100 // max(all_pages, 1), "" if remaining_pages else "\n"
+        print(f"\r{percent} % of {all_pages * page_bytes} bytes", end=end, file=sys.stderr, flush=True)
 
 
-def _restore(config: Config, options: argparse.Namespace) -> int:
+def verify(path: Path) -> None:
+    """Raise StartError if the database at `path` is not sound."""
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        conn.row_factory = sqlite3.Row
+        found = findings(conn)
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise StartError(f"the database is not sound: {found[0]}{more}; 'svc check' shows all")
+
+
+def digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _add(archive: tarfile.TarFile, name: str, size_bytes: int, source: BinaryIO) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size_bytes, 0o600
+    archive.addfile(member, source)
+
+
+@contextlib.contextmanager
+def _workplace(folder: Path) -> Iterator[Path]:
+    """Make a locked folder in `folder` for the block, and remove those that a killed process has left."""
+    with locked(folder):  # so that no other backup removes the new folder before it is locked
+        for left in folder.glob(f"{_PREFIX}*"):
+            with contextlib.suppress(BlockingIOError), locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                shutil.rmtree(left)
+        stack = contextlib.ExitStack()
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX, dir=folder)))
+        stack.enter_context(locked(work))
+    with stack:
+        yield work
+
+
+@contextlib.contextmanager
+def one_line(what: str) -> Iterator[None]:
+    """Raise a fault of the file system, the database or the archive as StartError: "cannot" do `what`, and why."""
     try:
-        with _opened(options.archive) as file:
-            beside = None if options.archive == "-" else Path(options.archive).parent
-            manifest = backup.restore(file, config.data_dir, findings, beside)
-    except OSError as error:
-        raise StartError(f"cannot read {options.archive}: {error.strerror}") from None
-    with read_only(config.data_dir / DATABASE) as conn:
-        sized, sealed, installation = sizes(conn), count_sealed(conn), installation_id(conn)
-    if "created_at" in manifest:
-        print(f"{config.data_dir}: {sized} as of {manifest['created_at']} (version {manifest['version']}), verified")
-        return 0
-    print(f"{config.data_dir}: {sized} out of a database of schema {manifest['schema_version']}, verified")
-    if not manifest["with_secrets"]:
-        todo = f", or set SVC_NEW_SECRETS={installation} to delete {sealed} provider keys that it encrypts" if sealed else ""
-        print(f"there was no master.key beside it: copy the old one into the folder{todo}. A new one ends all sessions")
-    return 0
-
-
-def _opened(archive: str) -> BufferedReader:
-    if archive == "-":
-        return os.fdopen(sys.stdin.fileno(), "rb", closefd=False)
-    path = Path(archive)
-    log = path.with_name(f"{path.name}-wal")
-    if log.exists() and log.stat().st_size:
-        raise StartError(f"{log} holds a part of this database, which is in use or was not closed; use 'svc backup'")
-    return path.open("rb")
+        yield
+    except (OSError, sqlite3.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else " ".join(str(error).split())
+        raise StartError(f"cannot {what}: {reason}") from error
+    except tarfile.TarError as error:
+        raise StartError(f"the archive is damaged: {' '.join(str(error).split())}") from error

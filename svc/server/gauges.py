@@ -13,7 +13,7 @@ from svc.certificates import certificate_end
 from svc.config import Config
 from svc.errors import ApiError
 from svc.metrics import Reading
-from svc.secrets import DATABASE
+from svc.secrets import DATABASE, backup_made_at
 from svc.server.state import State
 from svc.version import VERSION
 
@@ -48,14 +48,12 @@ async def readings(state: State) -> list[Reading]:
 
 
 def _on_disk(config: Config) -> Iterator[Reading]:
-    from svc import backup  # late: it imports what reads archives
-
     database = config.data_dir / DATABASE
     with contextlib.suppress(OSError):
         end = certificate_end(config)
         if end is not None:
             yield "svc_certificate_expiry_timestamp_seconds", {}, end
-    yield "svc_last_backup_timestamp_seconds", {}, backup.made_at(config.data_dir)
+    yield "svc_last_backup_timestamp_seconds", {}, backup_made_at(config.data_dir)
     for name, path in (("svc_database_bytes", database), ("svc_wal_bytes", database.with_name(f"{database.name}-wal"))):
         with contextlib.suppress(OSError):
             yield name, {}, path.stat().st_size

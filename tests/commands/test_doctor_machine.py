@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from svc import backup, secrets
+from svc import secrets
 from svc.admin.health import Finding
 from svc.certificates import tls_files
 from svc.commands.doctor import examine
@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
     secrets.open_folder(path).close()
     prepare(path / "service.db", *newest_schema())
     tls_files(path, ["127.0.0.1", "localhost"], time.time())
-    backup.note_made(path, 0.0)
+    secrets.note_backup(path, 0.0)
     (path / "service.db").chmod(0o600)
     return path
 

@@ -5,9 +5,9 @@ import os
 import re
 import sqlite3
 
-from svc import backup
 from svc.billing import wallet
 from svc.certificates import tls_files
+from svc.secrets import note_backup
 from svc.server import gauges
 from svc.server.state import State
 from tests.conftest import Service
@@ -35,7 +35,7 @@ async def test_holds_have_a_count_and_micros(service: Service) -> None:
 async def test_last_backup_is_0_without_a_backup(service: Service) -> None:
     folder = service.config.data_dir
     assert await gauge(service, "svc_last_backup_timestamp_seconds") == 0
-    backup.note_made(folder, 0.0)
+    note_backup(folder, 0.0)
     os.utime(folder / "last-backup", (1_790_000_000, 1_790_000_000))
     assert await gauge(service, "svc_last_backup_timestamp_seconds") == 1_790_000_000
 
