@@ -1,5 +1,6 @@
 """Identifiers and times as the API shows them."""
 
+import base64
 import functools
 import os
 import string
@@ -48,6 +49,11 @@ def random_base62(length: int) -> str:
     # Twice as many as needed: one byte in 32 is dropped.
     made = os.urandom(2 * length).translate(_BASE62_OF_BYTE, _DROPPED)
     return made[:length].decode() if len(made) >= length else random_base62(length)
+
+
+def base64url(data: bytes) -> str:
+    """Return `data` in base64 for addresses and cookies, without padding (RFC 4648, 5)."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def timestamp(seconds: float) -> str:

@@ -15,6 +15,7 @@ from svc.db import Database
 from svc.errors import ApiError
 from svc.ids import new_id
 from svc.retry import retry_write
+from svc.tables import refusals
 
 ROW_BYTES = 256  # counted for each row beside its texts, as in schema.sql
 MOST_ARTIFACTS = 10_000  # as in schema.sql
@@ -71,12 +72,8 @@ def too_many_artifacts() -> ApiError:
 def reserve(tx: sqlite3.Connection, account_id: str, reservation_id: str, size_bytes: int, artifacts: int = 0) -> None:
     """Reserve room for what a call will store. Raises what `check_room` does, `invalid_api_key` if the account is gone."""
     check_room(tx, account_id, size_bytes, artifacts)
-    try:
+    with refusals():
         tx.execute("INSERT INTO reserved_room VALUES (?, ?, ?, ?)", (account_id, reservation_id, size_bytes, artifacts))
-    except sqlite3.IntegrityError as error:
-        if error.sqlite_errorname != "SQLITE_CONSTRAINT_FOREIGNKEY":
-            raise
-        raise ApiError("invalid_api_key") from None
 
 
 def release(tx: sqlite3.Connection, account_id: str, reservation_id: str) -> None:

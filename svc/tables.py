@@ -1,7 +1,8 @@
-"""Tables whose rows belong to accounts: a row by its id, a page of a list, and deletions, large ones in slices of 5 ms."""
+"""Tables whose rows belong to accounts: a row by its id, a page of a list, deletions in slices, and errors for broken rules."""
 
+import contextlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -57,3 +58,22 @@ class Table(Generic[R]):
         filed = f"SELECT rowid FROM {self.name} WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"  # noqa: S608 - our own names
         statement = f"UPDATE {self.name} SET project_id = NULL WHERE rowid IN ({filed})"  # noqa: S608
         return run_some(tx, statement, account_id, project_id, at_once=self.at_once)
+
+
+@contextlib.contextmanager
+def refusals(project_id: str | None = None, **limits: ApiError) -> Iterator[None]:
+    """Raise ApiError if schema.sql refuses what the block writes: one of `limits`, by the name of the rule that is broken.
+
+    If a row refers to a missing one, that is its project, or without a project its account.
+    """
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        for rule, limit in limits.items():
+            if rule in str(error):
+                raise limit from None
+        if error.sqlite_errorname != "SQLITE_CONSTRAINT_FOREIGNKEY":
+            raise
+        if project_id is None:
+            raise ApiError("invalid_api_key") from None
+        raise ApiError("not_found", "There is no such project.", param="project_id") from None

@@ -10,10 +10,9 @@ import orjson
 
 from svc import json_text, quota
 from svc.content import history
-from svc.content.projects import missing_owner
 from svc.ids import fields_as_json
 from svc.slices import delete_older, delete_row
-from svc.tables import Table
+from svc.tables import Table, refusals
 
 GOAL_LENGTH = 1_000_000
 EVENTS_BYTES = 256 * 1024  # of the events that are kept, besides the last one
@@ -51,7 +50,7 @@ def add_run(tx: sqlite3.Connection, account_id: str, run: dict[str, Any], now_se
     Raises ApiError `not_found` for a project that is not the account's, `invalid_api_key` if the account was deleted.
     """
     quota.check_room(tx, account_id, quota.ROW_BYTES + len(run["goal"].encode("utf-8", "replace")))
-    try:
+    with refusals(run["project_id"]):
         tx.execute(
             """
             INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at)
@@ -59,8 +58,6 @@ def add_run(tx: sqlite3.Connection, account_id: str, run: dict[str, Any], now_se
             """,
             {**run, "account_id": account_id, "now": now_seconds},
         )
-    except sqlite3.IntegrityError:
-        raise missing_owner(run["project_id"]) from None
 
 
 def update_run(
@@ -130,7 +127,7 @@ def delete_old(tx: sqlite3.Connection, ended_before: float) -> bool:
 
 
 def _delete_with_messages(tx: sqlite3.Connection, account_id: str, rowid: int, run_id: str) -> None:
-    if not history.delete_messages_of_run(tx, account_id, run_id):
+    if not history.delete_some(tx, account_id, run_id=run_id):
         _delete(tx, account_id, rowid)
 
 

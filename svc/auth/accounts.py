@@ -163,7 +163,7 @@ def ended_accounts(conn: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[s
 
 
 def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, Any]) -> Account:
-    """Set the given columns (`name`, `default_model`, `memory_enabled`, `instructions`, `admin`, `suspended_at`).
+    """Set columns: `name`, `password_hash`, `default_model`, `memory_enabled`, `instructions`, `admin`, `suspended_at`.
 
     Raises ApiError `invalid_api_key` if the account is deleted, `quota_exceeded` if the instructions have no room.
     """
@@ -177,10 +177,6 @@ def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, A
     if account is None:
         raise ApiError("invalid_api_key")
     return account
-
-
-def set_password(tx: sqlite3.Connection, account_id: str, password_hash: str | None) -> None:
-    tx.execute("UPDATE accounts SET password_hash = ? WHERE id = ? AND deleting_at IS NULL", (password_hash, account_id))
 
 
 def check_admin_remains(tx: sqlite3.Connection, account_id: str, *, or_nobody: bool = False) -> None:

@@ -1,7 +1,6 @@
 """What both kinds of identity provider share: identities, the secrets of a sign-in, and bounded JSON."""
 
 import asyncio
-import base64
 import hashlib
 import hmac
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from urllib.parse import urlencode
 import orjson
 
 from svc.errors import ApiError
+from svc.ids import base64url
 from svc.outbound.errors import TooLarge
 
 if TYPE_CHECKING:
@@ -85,10 +85,6 @@ def authorization_url(endpoint: str, client_id: str, flow: Flow, scope: str, **m
         **more,
     }
     return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
-
-
-def base64url(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 async def ask(

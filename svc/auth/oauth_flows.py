@@ -14,6 +14,7 @@ from svc.auth.tokens import token_hash
 from svc.cookies import cookie
 from svc.errors import ApiError
 from svc.ids import random_base62
+from svc.tables import refusals
 
 COOKIE = "__Host-svc_oauth"  # browsers accept this prefix only from this host, over HTTPS
 FLOW_SECONDS = 600
@@ -53,13 +54,11 @@ def begin(tx: sqlite3.Connection, state: str, browser: str, provider: str, accou
     Raises ApiError `invalid_api_key` if that account is deleted.
     """
     _delete_old(tx, "oauth_flows", now_seconds)
-    try:
+    with refusals():
         tx.execute(
             "INSERT INTO oauth_flows (state_hash, browser_hash, provider, account_id, expires_at) VALUES (?, ?, ?, ?, ?)",
             (token_hash(state), token_hash(browser), provider, account_id, now_seconds + FLOW_SECONDS),
         )
-    except sqlite3.IntegrityError:
-        raise ApiError("invalid_api_key") from None
 
 
 def end(tx: sqlite3.Connection, state: str, browser: str, now_seconds: float) -> BegunFlow | None:

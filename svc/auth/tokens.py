@@ -18,7 +18,7 @@ from svc.auth import accounts
 from svc.errors import ApiError
 from svc.ids import BASE62, new_id, random_base62, timestamp
 from svc.shapes import Shape, refusal, text
-from svc.tables import Table
+from svc.tables import Table, refusals
 
 SESSION_SECONDS = 8 * 3600
 _BY_IDENTITY = "sso"
@@ -135,16 +135,17 @@ def token_hash(token: str) -> bytes:
 
 
 def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_seconds: float) -> ApiKey:
-    """Store a new key by its hash. Raises ApiError `quota_exceeded`, sqlite3.IntegrityError if the account is deleted."""
+    """Store a new key by its hash. Raises ApiError `quota_exceeded`, `invalid_api_key` if the account is deleted."""
     quota.check_room(tx, account_id, quota.ROW_BYTES + len(name.encode()))
-    row = tx.execute(
-        """
-        INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at)
-        VALUES (?, ?, ?, ?, ?, ?)
-        RETURNING id, key_prefix, name, created_at, last_used_at, spent_micros
-        """,
-        (new_id("key", now_seconds), account_id, token_hash(token), token[:10], name, now_seconds),
-    ).fetchone()
+    with refusals():
+        row = tx.execute(
+            """
+            INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at)
+            VALUES (?, ?, ?, ?, ?, ?)
+            RETURNING id, key_prefix, name, created_at, last_used_at, spent_micros
+            """,
+            (new_id("key", now_seconds), account_id, token_hash(token), token[:10], name, now_seconds),
+        ).fetchone()
     return ApiKey(**row)
 
 

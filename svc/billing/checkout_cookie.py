@@ -1,6 +1,5 @@
 """The cookie that signs in to the checkout pages. No API path accepts it, and these pages accept no session token."""
 
-import base64
 import hmac
 import re
 from typing import NamedTuple
@@ -9,6 +8,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from svc.cookies import cookie
+from svc.ids import base64url
 
 COOKIE = "__Host-svc_checkout"  # browsers accept this prefix only from this host, over HTTPS
 COOKIE_SECONDS = 8 * 3600
@@ -50,5 +50,4 @@ def read_cookie(headers: Headers, secret: bytes, now_seconds: float) -> Checkout
 
 
 def _signature(secret: bytes, payload: str) -> str:
-    digest = hmac.digest(secret, payload.encode(), "sha256")
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+    return base64url(hmac.digest(secret, payload.encode(), "sha256"))

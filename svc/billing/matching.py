@@ -95,7 +95,7 @@ def _credit(account_id: str | None, due_micros: int, event_id: str) -> str:
 
 def _debit(conn: sqlite3.Connection, account_id: str | None, due_micros: int, payment_id: str) -> str:
     """Return the command for `due_micros`, or for what the wallet has."""
-    micros = due_micros if account_id is None else min(due_micros, wallet.available_micros(conn, account_id))
+    micros = due_micros if account_id is None else min(due_micros, wallet.balances(conn, account_id)["available_micros"])
     if not micros:
         return "The wallet is empty. Book it when there is money in the wallet again"
     return f"svc debit {account_id or 'EMAIL'} {_amount(micros)} --refund-of {shlex.quote(payment_id)}"

@@ -15,6 +15,7 @@ from svc.db import Database
 from svc.errors import ApiError
 from svc.ids import random_base62
 from svc.money import MICROS_PER_DOLLAR, micros_of
+from svc.tables import refusals
 
 LEAST_MICROS, MOST_MICROS = 5_000_000, 10_000_000_000
 _BOUNDS = " to ".join(f"{micros // MICROS_PER_DOLLAR}.00" for micros in (LEAST_MICROS, MOST_MICROS))
@@ -99,13 +100,11 @@ def check_amount(text: str | None) -> int:
 
 def add_checkout(tx: sqlite3.Connection, account_id: str, checkout_id: str, amount_micros: int, now_seconds: float) -> None:
     """Store a checkout. Raises ApiError `invalid_api_key` if the account is deleted."""
-    try:
+    with refusals():
         tx.execute(
             "INSERT INTO checkouts (id, account_id, amount_micros, created_at) VALUES (?, ?, ?, ?)",
             (checkout_id, account_id, amount_micros, now_seconds),
         )
-    except sqlite3.IntegrityError:
-        raise ApiError("invalid_api_key") from None
     # Delete some checkouts that are unpaid after 30 days; the schema has the same rule.
     tx.execute(
         """

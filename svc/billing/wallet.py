@@ -246,13 +246,8 @@ def _per_million(prices: Mapping[str, int]) -> tuple[int, int]:
 # --- reading
 
 
-def available_micros(conn: sqlite3.Connection, account_id: str) -> int:
-    """Return what an account can spend now: its balance without holds; 0 if it is deleted."""
-    return balances(conn, account_id)["available_micros"]
-
-
 def balances(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
-    """Return the wallet's part of `GET /billing/account`."""
+    """Return the wallet's part of `GET /billing/account`: the balance without holds is available. A deleted account has 0."""
     row = conn.execute(
         """
         SELECT balance_micros, (SELECT ifnull(sum(amount_micros), 0) FROM holds WHERE account_id = ?1)

@@ -1,24 +1,20 @@
 """Artifacts: files of an account, made by its user or by its agent runs."""
 
-import base64
-import contextlib
-import hashlib
 import hmac
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlencode
 
 from svc import quota
 from svc.content.contents import ArtifactContent, add_content
-from svc.content.projects import missing_owner
 from svc.db import Database
-from svc.ids import fields_as_json, new_id
+from svc.ids import base64url, fields_as_json, new_id
 from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
 from svc.slices import delete_older, without_overwriting
-from svc.tables import Table
+from svc.tables import Table, refusals
 
 LINK_SECONDS = 3600
 _SECONDS = re.compile("[0-9]{1,12}")
@@ -47,8 +43,7 @@ def account_of_link(key: bytes, query: Mapping[str, str], artifact_id: str, now_
 
 
 def _signature(key: bytes, account_id: str, artifact_id: str, expires: str) -> str:
-    message = "\n".join((account_id, artifact_id, expires)).encode()
-    return base64.urlsafe_b64encode(hmac.digest(key, message, hashlib.sha256)).decode().rstrip("=")
+    return base64url(hmac.digest(key, "\n".join((account_id, artifact_id, expires)).encode(), "sha256"))
 
 
 class Artifact(NamedTuple):
@@ -154,7 +149,7 @@ async def add_artifact(
 
 
 def _add(values: dict[str, Any], tx: sqlite3.Connection, content: ArtifactContent) -> Artifact:
-    with _refusals(values["project_id"]):
+    with refusals(values["project_id"], artifacts_count=quota.too_many_artifacts()):
         row = tx.execute(
             """
             INSERT INTO artifacts
@@ -185,15 +180,15 @@ def change_artifact(
     if not changes:
         return artifact
     values = {**artifact._asdict(), **changes, "now": now_seconds}
-    with _refusals(values["project_id"]):
-        tx.execute(
+    with refusals(values["project_id"]):
+        row = tx.execute(
             """
             UPDATE artifacts SET name = :name, content_type = :content_type, project_id = :project_id, updated_at = :now
-            WHERE account_id = :account_id AND id = :id
+            WHERE account_id = :account_id AND id = :id RETURNING *
             """,
             values,
-        )
-    return TABLE.by_id(tx, account_id, artifact_id)
+        ).fetchone()
+    return Artifact(**row)
 
 
 def check_replacing(conn: sqlite3.Connection, account_id: str, artifact_id: str, content_type: str | None) -> Artifact:
@@ -246,16 +241,3 @@ def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Delete artifacts of an account for 5 ms; return whether there are more."""
     with without_overwriting(tx):
         return TABLE.delete_some(tx, account_id)
-
-
-@contextlib.contextmanager
-def _refusals(project_id: str | None) -> Iterator[None]:
-    """Raise ApiError for a violated constraint of schema.sql."""
-    try:
-        yield
-    except sqlite3.IntegrityError as error:
-        if str(error) == "artifacts_count":
-            raise quota.too_many_artifacts() from None
-        if error.sqlite_errorname != "SQLITE_CONSTRAINT_FOREIGNKEY":
-            raise
-        raise missing_owner(project_id) from None

@@ -16,6 +16,7 @@ from svc.errors import ApiError
 from svc.ids import new_id
 from svc.retry import retry_write
 from svc.slices import without_overwriting
+from svc.tables import refusals
 
 T = TypeVar("T")
 CONTENT_BYTES = 32 * 1024 * 1024
@@ -90,17 +91,13 @@ def _cut(parts: list[bytes]) -> tuple[list[bytes], bytes]:
 
 def _add_chunks(tx: sqlite3.Connection, account_id: str, content_id: str, chunks: list[bytes], first: int) -> None:
     numbers = range(first, min(first + _CHUNKS_AT_ONCE, len(chunks)))
-    try:
+    with refusals():
         if first == 0:
             tx.execute("INSERT INTO artifact_contents (account_id, id) VALUES (?, ?)", (account_id, content_id))
         tx.executemany(
             "INSERT INTO artifact_chunks (account_id, content_id, number, content) VALUES (?, ?, ?, ?)",
             ((account_id, content_id, number, chunks[number]) for number in numbers),
         )
-    except sqlite3.IntegrityError as error:
-        if error.sqlite_errorname != "SQLITE_CONSTRAINT_FOREIGNKEY":
-            raise
-        raise ApiError("invalid_api_key") from None
 
 
 def content_chunk(conn: sqlite3.Connection, account_id: str, artifact_id: str, sha256: bytes, number: int) -> bytes:

@@ -6,12 +6,12 @@ from typing import Annotated, Any, NamedTuple
 
 from svc import quota
 from svc.content import history, versions
-from svc.content.fulltext import CHUNKS, TITLES
-from svc.content.projects import missing_owner
+from svc.content.word_runs import CHUNKS, TITLES
+from svc.content.words import indexed_words
 from svc.ids import fields_as_json, new_id
 from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, boolean, integer, label, nullable, number, one_of, record, string, text
 from svc.slices import delete_older
-from svc.tables import Table
+from svc.tables import Table, refusals
 
 TITLE_LENGTH = 200
 ROLES = ("system", "user", "assistant")
@@ -107,7 +107,7 @@ def add_conversation(
     if not room_reserved:
         quota.check_room(tx, account_id, quota.ROW_BYTES + len((title or "").encode()))
     made_id = conversation_id or new_id("conv", now_seconds)
-    try:
+    with refusals(project_id):
         row = tx.execute(
             """
             INSERT INTO conversations
@@ -116,8 +116,6 @@ def add_conversation(
             """,
             (made_id, account_id, project_id, title, pinned, temperature, max_output_tokens, now_seconds, now_seconds),
         ).fetchone()
-    except sqlite3.IntegrityError:
-        raise missing_owner(project_id) from None
     conversation = Conversation(**row)
     _add_title(tx, conversation)
     return conversation
@@ -142,19 +140,17 @@ def change_conversation(
     updated_at = before.updated_at if changes.keys().isdisjoint(("title", "project_id")) else now_seconds
     values = {**before._asdict(), **changes, "updated_at": updated_at}
     renamed = values["title"] != before.title
-    try:
-        tx.execute(
+    with refusals(values["project_id"]):
+        row = tx.execute(
             """
             UPDATE conversations SET title = :title, title_version = (title_version + :renamed) % 128,
                 project_id = :project_id, pinned = :pinned, temperature = :temperature,
                 max_output_tokens = :max_output_tokens, updated_at = :updated_at
-            WHERE account_id = :account_id AND id = :id
+            WHERE account_id = :account_id AND id = :id RETURNING *
             """,
             {**values, "renamed": renamed},
-        )
-    except sqlite3.IntegrityError:
-        raise missing_owner(values["project_id"]) from None
-    after = TABLE.by_id(tx, account_id, conversation_id)
+        ).fetchone()
+    after = Conversation(**row)
     if renamed:
         _remove_title(tx, before)
         _add_title(tx, after)
@@ -162,36 +158,16 @@ def change_conversation(
 
 
 def add_message(
-    tx: sqlite3.Connection,
-    account_id: str,
-    conversation_id: str,
-    *,
-    role: str,
-    content: str,
-    now_seconds: float,
-    model: str | None = None,
-    replaces: str | None = None,
-    status: str = "complete",
-    room_reserved: bool = False,
+    tx: sqlite3.Connection, account_id: str, conversation_id: str, *, role: str, content: str, now_seconds: float
 ) -> history.Message:
     """Add a message and return it. It gives a title to a conversation without one.
 
-    `replaces` is as in svc/content/history.py, `room_reserved` as in `add_conversation`. Raises ApiError `not_found`,
-    `quota_exceeded`, and what `history.add_message` does.
+    Raises ApiError `not_found` and `quota_exceeded`.
     """
     title = note_use(tx, account_id, conversation_id, content if role != "system" else "", now_seconds)
-    if not room_reserved:
-        quota.check_room(tx, account_id, quota.ROW_BYTES + len(f"{title or ''}{content}".encode("utf-8", "replace")))
+    quota.check_room(tx, account_id, quota.ROW_BYTES + len(f"{title or ''}{content}".encode("utf-8", "replace")))
     return history.add_message(
-        tx,
-        account_id,
-        conversation_id=conversation_id,
-        role=role,
-        content=content,
-        model=model,
-        replaces=replaces,
-        status=status,
-        now_seconds=now_seconds,
+        tx, account_id, conversation_id=conversation_id, role=role, content=content, now_seconds=now_seconds
     )
 
 
@@ -214,7 +190,7 @@ def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id
     Raises ApiError `not_found`.
     """
     conversation = TABLE.by_id(tx, account_id, conversation_id)
-    if history.delete_messages(tx, account_id, conversation_id):
+    if history.delete_some(tx, account_id, conversation_id=conversation_id):
         return True
     _remove_title(tx, conversation)
     TABLE.delete(tx, account_id, conversation_id)
@@ -229,7 +205,7 @@ def delete_old(tx: sqlite3.Connection, used_before: float) -> bool:
 
 def _add_title(tx: sqlite3.Connection, conversation: Conversation) -> None:
     if conversation.title is not None:
-        TITLES.add(tx, conversation.account_id, _title_place(conversation), conversation.title)
+        TITLES.add(tx, conversation.account_id, _title_place(conversation), indexed_words(conversation.title))
 
 
 def _remove_title(tx: sqlite3.Connection, conversation: Conversation) -> None:

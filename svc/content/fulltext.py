@@ -10,12 +10,9 @@ import contextlib
 import sqlite3
 import time
 from collections.abc import Iterable
-from typing import NamedTuple
 
-from svc.content import word_runs
-from svc.content.word_runs import CHUNKS as CHUNKS
-from svc.content.word_runs import tidy_some
-from svc.content.words import indexed_words, is_unspaced, words_of
+from svc.content.word_runs import CHUNKS, MESSAGES, tidy_some
+from svc.content.words import indexed_words, words_of
 from svc.db import Database
 from svc.errors import ApiError
 
@@ -42,35 +39,6 @@ def chunks_of(text: str) -> list[str]:
     return chunks
 
 
-class Index(NamedTuple):
-    """The words of titles or of messages, by their mark in word_runs.py."""
-
-    mark: str
-
-    def add(self, tx: sqlite3.Connection, account_id: str, place: int, text: str) -> None:
-        word_runs.add(tx, account_id, self.mark, place, indexed_words(text))
-
-    def remove(self, tx: sqlite3.Connection, account_id: str, first: int, end: int, size_bytes: int) -> None:
-        """Remove the places from `first` to below `end` of a text that this transaction deletes."""
-        word_runs.remove(tx, account_id, self.mark, first, end, size_bytes)
-
-    def newest(
-        self, conn: sqlite3.Connection, account_id: str, words: Iterable[str], most: int, *, beginning: bool = False
-    ) -> list[int]:
-        """Return the `most` newest places of any of the folded `words`, or with `beginning` of words that begin so."""
-        whole: list[str] = []
-        begun: list[str] = []
-        for word in words:
-            (begun if beginning or (len(word) == 1 and is_unspaced(word)) else whole).append(word)
-        found = word_runs.newest_places(conn, account_id, self.mark, whole, most) if whole else []
-        if begun:
-            found += word_runs.newest_places(conn, account_id, self.mark, begun, most, beginning=True)
-        return sorted(set(found), reverse=True)[:most]
-
-
-TITLES, MESSAGES = Index("="), Index("")
-
-
 def distinct_words(text: str) -> list[str]:
     return list(dict.fromkeys(words_of(text)))
 
@@ -81,7 +49,7 @@ def add_message_words(tx: sqlite3.Connection, account_id: str, number: int, text
     if len(chunks) > _CHUNKS_AT_ONCE:
         tx.execute("INSERT INTO unindexed (number, next_chunk) VALUES (?, ?)", (number, _CHUNKS_AT_ONCE))
     for chunk, part in enumerate(chunks[:_CHUNKS_AT_ONCE]):
-        MESSAGES.add(tx, account_id, number * CHUNKS + chunk, part)
+        MESSAGES.add(tx, account_id, number * CHUNKS + chunk, indexed_words(part))
 
 
 def index_later(tx: sqlite3.Connection, numbers: Iterable[int]) -> None:
@@ -111,7 +79,7 @@ def _index_chunks(tx: sqlite3.Connection, ends: float) -> bool:
     number, next_chunk, account_id, content = row
     chunks = chunks_of(content.decode(errors="ignore"))
     for part in chunks[next_chunk:]:
-        MESSAGES.add(tx, account_id, number * CHUNKS + next_chunk, part)
+        MESSAGES.add(tx, account_id, number * CHUNKS + next_chunk, indexed_words(part))
         next_chunk += 1
         if time.monotonic() > ends:
             break

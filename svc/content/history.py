@@ -12,6 +12,7 @@ from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.slices import delete_row
+from svc.tables import refusals
 
 MESSAGE_LENGTH = 1_000_000
 # The longest time of a transaction that deletes, so that other writes do not wait.
@@ -60,7 +61,7 @@ def add_message(
 
     It follows the newest message of the conversation's current branch, or is a new version of the message with the id `replaces`.
     Raises ApiError `quota_exceeded` for too many versions, `already_active` for a second answer in progress, and
-    sqlite3.IntegrityError if the conversation or the account was deleted.
+    `invalid_api_key` if the conversation or the account was deleted.
     """
     content = _storable(content)
     branch, message_id = 0, new_id("msg", now_seconds)
@@ -69,7 +70,7 @@ def add_message(
     elif conversation_id is not None:
         branch = versions.current(tx, account_id, conversation_id)
     row = (message_id, account_id, conversation_id, run_id, role, content, model, now_seconds, branch, status)
-    try:
+    with refusals(one_answer_at_a_time=already_answering()):
         added = tx.execute(
             """
             INSERT INTO messages (id, account_id, conversation_id, run_id, role, content, model, created_at, branch, status)
@@ -77,10 +78,6 @@ def add_message(
             """,
             row,
         )
-    except sqlite3.IntegrityError as error:
-        if "one_answer_at_a_time" not in str(error):
-            raise
-        raise already_answering() from None
     message = Message(added.lastrowid or 0, *row)
     if status != IN_PROGRESS:  # its words are indexed at its end
         fulltext.add_message_words(tx, account_id, message.number, content)
@@ -175,29 +172,12 @@ def message_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: st
     return Message(**row)
 
 
-def delete_messages(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
-    """Delete messages of a conversation for 8 ms; return whether there are more."""
-    rows = tx.execute(
-        "SELECT number FROM messages WHERE account_id = ? AND conversation_id = ? ORDER BY number LIMIT ?",
-        (account_id, conversation_id, _SLICE_ROWS),
-    ).fetchall()
-    return _delete(tx, account_id, [row[0] for row in rows])
-
-
-def delete_messages_of_run(tx: sqlite3.Connection, account_id: str, run_id: str) -> bool:
-    """Delete messages of an agent run for 8 ms; return whether there are more."""
-    rows = tx.execute("SELECT number FROM messages WHERE account_id = ? AND run_id = ?", (account_id, run_id)).fetchall()
-    return _delete(tx, account_id, [row[0] for row in rows])
-
-
-def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Delete messages of an account for 8 ms; return whether there are more."""
-    rows = tx.execute("SELECT number FROM messages WHERE account_id = ? LIMIT ?", (account_id, _SLICE_ROWS)).fetchall()
-    return _delete(tx, account_id, [row[0] for row in rows])
-
-
-def _delete(tx: sqlite3.Connection, account_id: str, numbers: list[int]) -> bool:
+def delete_some(tx: sqlite3.Connection, account_id: str, **of: str) -> bool:
+    """Delete messages of an account, or `of` its `conversation_id` or `run_id`, for 8 ms; return whether there are more."""
     ends = time.monotonic() + _SLICE_SECONDS
+    narrowed = "".join(f" AND {column} = ?" for column in of)
+    query = f"SELECT number FROM messages WHERE account_id = ?{narrowed} ORDER BY number LIMIT {_SLICE_ROWS}"  # noqa: S608 - ours
+    numbers = [row[0] for row in tx.execute(query, (account_id, *of.values()))]
     for number in numbers:
         fulltext.remove_message_words(tx, account_id, number)
         statement = "DELETE FROM messages WHERE account_id = ? AND number = ?"

@@ -9,7 +9,7 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from heapq import nlargest
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
@@ -135,14 +135,8 @@ def _is_glue(pair: str) -> bool:
     return any(sign in _listed("stop_words.txt") or "\u3040" <= sign <= "\u309f" for sign in pair)
 
 
-def is_weak_word(word: str, language: str | None) -> bool:
-    """Return whether a folded word matters only if a text has no others."""
-    return _is_listed("weak_words.txt", word, language)
-
-
-def is_own_word(word: str, language: str | None) -> bool:
-    """Return whether a folded word means `I`, `we`, `my` or `our`."""
-    return _is_listed("own_words.txt", word, language)
+is_weak_word = partial(_is_listed, "weak_words.txt")
+is_own_word = partial(_is_listed, "own_words.txt")
 
 
 def stemmer(language: str | None) -> Callable[[str], str]:

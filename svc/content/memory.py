@@ -18,7 +18,6 @@ from svc.auth import accounts
 from svc.content import answers, conversations, history, projects, recall
 from svc.content.answers import AnswerDetails
 from svc.content.recall import Passage
-from svc.db import Database
 from svc.ids import new_id
 
 HEADER = "x-service-conversation"
@@ -59,53 +58,44 @@ class Exchange(NamedTuple):
         return _ROWS_BYTES + len(question) + len(orjson.dumps([passage.as_json() for passage in self.passages]))
 
 
-async def begin(
-    db: Database,
+def begin(
+    conn: sqlite3.Connection,
     account_id: str,
     messages: Sequence[dict[str, Any]],
     conversation_id: str | None,
     replaces: str | None,
     now_seconds: float,
 ) -> Exchange:
-    """Begin an exchange in a conversation or in a new one. Nothing is stored before `ask`.
+    """Begin an exchange in a conversation or in a new one: a heavy read, as there may be tens of thousands of messages.
 
     `replaces` is the id of the message of the conversation of which the exchange adds a version. Raises ApiError `not_found` for
     a conversation or message that is not the account's.
     """
-
-    def read(
-        conn: sqlite3.Connection,
-    ) -> tuple[str, int | None, list[str], list[Passage], dict[str, Any], history.Message | None]:
-        # There may be tens of thousands of messages, and this does not run on the event loop.
-        texts = [_text(message.get("content")) for message in messages]
-        asked = max((position for position, message in enumerate(messages) if message["role"] == "user"), default=None)
-        question = "" if asked is None else texts[asked]
-        instructions: list[str] = []
-        chat_fields, replaced = {}, None
-        if conversation_id:
-            conversation = conversations.TABLE.by_id(conn, account_id, conversation_id, HEADER)
-            chat_fields = conversation.chat_fields()
-            if conversation.project_id:
-                instructions.append(projects.TABLE.by_id(conn, account_id, conversation.project_id).instructions)
-        if replaces:
-            replaced = history.message_by_id(conn, account_id, conversation_id or "", replaces, REPLACES)
-        account = accounts.account_by_id(conn, account_id)
-        if account and account.instructions:
-            instructions.append(account.instructions)
-        recalls = account is not None and account.memory_enabled
-        passages = recall.matching_passages(conn, account_id, question, texts, replaced) if recalls else []
-        return question, asked, instructions, passages, chat_fields, replaced
-
-    question, asked, instructions, passages, chat_fields, replaced = await db.heavy_read(read)
-    memory = [_MEMORY, *(passage.line() for passage in passages)] if passages else []
-    leading = "\n\n".join(filter(None, (*map(str.strip, instructions), *memory)))
+    texts = [_text(message.get("content")) for message in messages]
+    asked = max((position for position, message in enumerate(messages) if message["role"] == "user"), default=None)
+    question = "" if asked is None else texts[asked]
+    leading: list[str] = []
+    chat_fields: dict[str, Any] = {}
+    if conversation_id:
+        conversation = conversations.TABLE.by_id(conn, account_id, conversation_id, HEADER)
+        chat_fields = conversation.chat_fields()
+        if conversation.project_id:
+            leading.append(projects.TABLE.by_id(conn, account_id, conversation.project_id).instructions.strip())
+    replaced = history.message_by_id(conn, account_id, conversation_id or "", replaces, REPLACES) if replaces else None
+    account = accounts.account_by_id(conn, account_id)
+    leading.append(((account and account.instructions) or "").strip())
+    recalls = account is not None and account.memory_enabled
+    passages = recall.matching_passages(conn, account_id, question, texts, replaced) if recalls else []
+    if passages:
+        leading += [_MEMORY, *(passage.line() for passage in passages)]
+    system = "\n\n".join(filter(None, leading))
     return Exchange(
         account_id,
         conversation_id or new_id("conv", now_seconds),
         not conversation_id,
         question,
         asked is not None and asked < len(messages) - 1,
-        [*([{"role": "system", "content": leading}] if leading else []), *messages],
+        [*([{"role": "system", "content": system}] if system else []), *messages],
         passages,
         chat_fields,
         replaced,
@@ -130,12 +120,15 @@ def ask(tx: sqlite3.Connection, exchange: Exchange, model: str) -> history.Messa
     account_id, conversation_id, now_seconds = exchange.account_id, exchange.conversation_id, exchange.asked_at_seconds
     if exchange.is_new:
         conversations.add_conversation(tx, account_id, now_seconds, conversation_id=conversation_id, room_reserved=True)
-    add = partial(conversations.add_message, tx, account_id, conversation_id, now_seconds=now_seconds, room_reserved=True)
+    add = partial(history.add_message, tx, account_id, conversation_id=conversation_id, now_seconds=now_seconds)
     replaced = exchange.replaces
-    replaces = replaced.id if replaced else None
     if exchange.continues and _is_stored(tx, exchange) and not (replaced and history.is_current(tx, replaced)):
-        replaces = None
-    elif replaced.role != "assistant" if replaced else exchange.question.strip():
+        asks, replaces = False, None
+    else:
+        asks = replaced.role != "assistant" if replaced else bool(exchange.question.strip())
+        replaces = replaced.id if replaced else None
+    conversations.note_use(tx, account_id, conversation_id, exchange.question if asks else "", now_seconds)
+    if asks:
         add(role="user", content=exchange.question, replaces=replaces)
         replaces = None
     answer = add(role="assistant", content="", model=model, status=history.IN_PROGRESS, replaces=replaces)

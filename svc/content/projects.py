@@ -7,7 +7,7 @@ from svc import quota
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.shapes import ABSENT, Absent, given, integer, label, nullable, record, text
-from svc.tables import Table
+from svc.tables import Table, refusals
 
 MOST_STEPS = 20
 _NAME = label(200).about("Not blank, without control characters.")
@@ -61,7 +61,8 @@ def add_project(tx: sqlite3.Connection, account_id: str, new: NewProject, now_se
     Raises ApiError `quota_exceeded` if the account has 1,000 or no room, `invalid_api_key` if the account was deleted.
     """
     quota.check_room(tx, account_id, quota.ROW_BYTES + len(new.instructions.encode()))
-    try:
+    full = ApiError("quota_exceeded", "This account has 1,000 projects, the maximum. Delete some first.")
+    with refusals(projects_count=full):
         row = tx.execute(
             """
             INSERT INTO projects (id, account_id, name, instructions, max_planner_steps, created_at, updated_at)
@@ -69,18 +70,7 @@ def add_project(tx: sqlite3.Connection, account_id: str, new: NewProject, now_se
             """,
             (new_id("proj", now_seconds), account_id, *new, now_seconds, now_seconds),
         ).fetchone()
-    except sqlite3.IntegrityError as error:
-        if str(error) == "projects_count":
-            raise ApiError("quota_exceeded", "This account has 1,000 projects, the maximum. Delete some first.") from None
-        raise ApiError("invalid_api_key") from None
     return Project(**row)
-
-
-def missing_owner(project_id: str | None) -> ApiError:
-    """Return the error for a row whose project, or without one whose account, does not exist."""
-    if project_id is None:
-        return ApiError("invalid_api_key")
-    return ApiError("not_found", "There is no such project.", param="project_id")
 
 
 def change_project(tx: sqlite3.Connection, account_id: str, project_id: str, sent: ProjectChanges, now_seconds: float) -> Project:
@@ -91,11 +81,11 @@ def change_project(tx: sqlite3.Connection, account_id: str, project_id: str, sen
         return project
     changes["instructions"] = changes.get("instructions", project.instructions) or ""
     quota.check_room(tx, account_id, len(changes["instructions"].encode()) - len(project.instructions.encode()))
-    tx.execute(
+    row = tx.execute(
         """
         UPDATE projects SET name = :name, instructions = :instructions, max_planner_steps = :max_planner_steps, updated_at = :now
-        WHERE account_id = :account_id AND id = :id
+        WHERE account_id = :account_id AND id = :id RETURNING *
         """,
         {**project._asdict(), **changes, "now": now_seconds},
-    )
-    return TABLE.by_id(tx, account_id, project_id)
+    ).fetchone()
+    return Project(**row)

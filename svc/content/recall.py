@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from svc.budget import best_effort, spent
 from svc.content import answers
-from svc.content.fulltext import CHUNKS, MESSAGES, chunks_of, distinct_words
+from svc.content.fulltext import chunks_of, distinct_words
 from svc.content.history import Message
 from svc.content.language import forms_of, is_own_word, is_stop_word, is_weak_word, language_of, similar_words, stemmer
+from svc.content.word_runs import CHUNKS, MESSAGES
 from svc.content.words import folded, is_unspaced, places_of, words_of
 from svc.ids import fields_as_json, timestamp
 

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from svc.budget import best_effort, spent
 from svc.content import conversations
 from svc.content.conversations import Conversation
-from svc.content.fulltext import CHUNKS, INDEXED_BYTES, MESSAGES, TITLES, chunks_of, distinct_words
+from svc.content.fulltext import INDEXED_BYTES, chunks_of, distinct_words
+from svc.content.word_runs import CHUNKS, MESSAGES, TITLES
 from svc.content.words import is_unspaced, places_of
 from svc.db import Page
 

@@ -7,7 +7,7 @@ from svc import quota
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.shapes import label, record, text
-from svc.tables import Table
+from svc.tables import Table, refusals
 
 CONTENT = text(10_000, blank=False)
 
@@ -75,15 +75,12 @@ def add_support(tx: sqlite3.Connection, account_id: str, new: NewSupport, now_se
     subject, content = new
     quota.check_room(tx, account_id, quota.ROW_BYTES + len((subject or "").encode()))
     support_id = new_id("sup", now_seconds)
-    try:
+    active = ApiError("already_active", "A support conversation is already active. Continue there, or close it first.")
+    with refusals(UNIQUE=active):
         tx.execute(
             "INSERT INTO support_conversations (id, account_id, subject, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
             (support_id, account_id, subject, now_seconds, now_seconds),
         )
-    except sqlite3.IntegrityError as error:
-        if error.sqlite_errorname == "SQLITE_CONSTRAINT_FOREIGNKEY":
-            raise ApiError("invalid_api_key") from None
-        raise ApiError("already_active", "A support conversation is already active. Continue there, or close it first.") from None
     if content is not None:
         add_message(tx, account_id, support_id, "user", content, now_seconds)
     return support_with_messages(tx, account_id, support_id)
@@ -100,7 +97,10 @@ def add_message(
     TABLE.by_id(tx, account_id, support_id)
     if role == "user":
         quota.check_room(tx, account_id, quota.ROW_BYTES + len(content.encode()))
-    try:
+    closed = ApiError("already_ended", "This support conversation is closed. Open a new one.")
+    text = "This support conversation is full. Close it and open a new one."
+    full = ApiError("PAYLOAD_TOO_LARGE", text, param="content")
+    with refusals(support_closed=closed, support_messages_count=full):
         row = tx.execute(
             """
             INSERT INTO support_messages (id, account_id, support_id, role, content, created_at)
@@ -108,13 +108,6 @@ def add_message(
             """,
             (new_id("msg", now_seconds), account_id, support_id, role, content, now_seconds),
         ).fetchone()
-    except sqlite3.IntegrityError as error:
-        if str(error) == "support_closed":
-            raise ApiError("already_ended", "This support conversation is closed. Open a new one.") from None
-        if str(error) == "support_messages_count":
-            message = "This support conversation is full. Close it and open a new one."
-            raise ApiError("PAYLOAD_TOO_LARGE", message, param="content") from None
-        raise
     tx.execute(
         "UPDATE support_conversations SET updated_at = ? WHERE account_id = ? AND id = ?", (now_seconds, account_id, support_id)
     )

@@ -18,8 +18,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 from svc.budget import spent
+from svc.content.words import is_unspaced
 from svc.slices import run_some
 
 CHUNKS = 128  # places of one message or title
@@ -32,86 +34,94 @@ _STEP_BLOCKS = 27  # read in one step: it takes about 5 ms
 _DIGITS = 10  # of a place, hexadecimal
 _LEVEL_ONE_SECONDS = 2.0
 _LAST_SIGN = "\U0010ffff"
-# The mark before each word separates titles from messages. A place is in the index while its text is stored.
-_STORED = {
-    "": "SELECT 1 FROM messages WHERE account_id = ?1 AND number = value / ?2",
-    "=": "SELECT 1 FROM conversations WHERE account_id = ?1 AND number = value / ?2 AND title_version = value % ?2",
-}
-# Searches find messages on the current branch of their conversation.
-_FOUND = {**_STORED, "": _STORED[""].replace("messages", "current_messages")}
+# SQL that returns a row if the text of a place is stored.
+_TITLE = "SELECT 1 FROM conversations WHERE account_id = ?1 AND number = value / ?2 AND title_version = value % ?2"
+_MESSAGE = "SELECT 1 FROM messages WHERE account_id = ?1 AND number = value / ?2"
 
 
-def add(tx: sqlite3.Connection, account_id: str, mark: str, place: int, words: Collection[str]) -> None:
-    """Store the place, below 2**40, of the account's `words`, which are folded and distinct."""
-    if not words:
-        return
-    text = "\n".join(sorted(mark + word for word in words))
-    row = (account_id, _key(mark, place), len(words), f"\n{text}\n")
-    tx.execute("INSERT INTO fresh_words (account_id, place, lines, words) VALUES (?, ?, ?, ?)", row)
-    rows, lines = tx.execute("SELECT count(*), sum(lines) FROM fresh_words WHERE account_id = ?", (account_id,)).fetchone()
-    if rows > _FRESH_ROWS or lines > _FRESH_LINES:
-        _make_run(tx, account_id)
+class Index(NamedTuple):
+    """The words of titles or of messages, which the `mark` before each word separates.
 
-
-def remove(tx: sqlite3.Connection, account_id: str, mark: str, first: int, end: int, size_bytes: int) -> None:
-    """Remove the words at the places from `first` to below `end`, of one text of `size_bytes` that the same transaction deletes.
-
-    They are added in order and leave `fresh_words` together: if the first is fresh, all are. Otherwise the account's runs must be
-    rewritten, which takes 0.5 s of CPU for each MB of texts. This begins when a quarter of them was deleted, else after a time
-    that grows with them.
+    A place is in the index while its text is `stored`. Searches find messages on the current branch of their conversation.
     """
-    rows = tx.execute(
-        "DELETE FROM fresh_words WHERE account_id = ? AND place >= ? AND place < ? RETURNING place",
-        (account_id, _key(mark, first), _key(mark, end)),
-    ).fetchall()
-    if any(row[0] == _key(mark, first) for row in rows):
-        return
-    level = tx.execute("SELECT max(level) FROM word_runs WHERE account_id = ?", (account_id,)).fetchone()[0]
-    if level is None:
-        return
-    now_seconds = time.time()
-    tx.execute(
+
+    mark: str
+    stored: str
+    found: str
+
+    def add(self, tx: sqlite3.Connection, account_id: str, place: int, words: Collection[str]) -> None:
+        """Store the place, below 2**40, of the account's `words`, which are folded and distinct."""
+        if not words:
+            return
+        text = "\n".join(sorted(self.mark + word for word in words))
+        row = (account_id, _key(self.mark, place), len(words), f"\n{text}\n")
+        tx.execute("INSERT INTO fresh_words (account_id, place, lines, words) VALUES (?, ?, ?, ?)", row)
+        rows, lines = tx.execute("SELECT count(*), sum(lines) FROM fresh_words WHERE account_id = ?", (account_id,)).fetchone()
+        if rows > _FRESH_ROWS or lines > _FRESH_LINES:
+            _make_run(tx, account_id)
+
+    def remove(self, tx: sqlite3.Connection, account_id: str, first: int, end: int, size_bytes: int) -> None:
+        """Remove the places from `first` to below `end` of one text of `size_bytes` that the same transaction deletes.
+
+        They are added in order and leave `fresh_words` together: if the first is fresh, all are. Otherwise the account's runs
+        must be rewritten, which takes 0.5 s of CPU for each MB of texts. This begins when a quarter of them was deleted, else
+        after a time that grows with them.
         """
-        INSERT INTO word_purges (account_id, due_at, deleted_bytes) VALUES (?, ?, ?)
-        ON CONFLICT DO UPDATE SET deleted_bytes = deleted_bytes + excluded.deleted_bytes
-        """,
-        (account_id, now_seconds + _LEVEL_ONE_SECONDS * _FAN ** (level - 1), size_bytes),
-    )
-    tx.execute(
+        rows = tx.execute(
+            "DELETE FROM fresh_words WHERE account_id = ? AND place >= ? AND place < ? RETURNING place",
+            (account_id, _key(self.mark, first), _key(self.mark, end)),
+        ).fetchall()
+        if any(row[0] == _key(self.mark, first) for row in rows):
+            return
+        level = tx.execute("SELECT max(level) FROM word_runs WHERE account_id = ?", (account_id,)).fetchone()[0]
+        if level is None:
+            return
+        now_seconds = time.time()
+        tx.execute(
+            """
+            INSERT INTO word_purges (account_id, due_at, deleted_bytes) VALUES (?, ?, ?)
+            ON CONFLICT DO UPDATE SET deleted_bytes = deleted_bytes + excluded.deleted_bytes
+            """,
+            (account_id, now_seconds + _LEVEL_ONE_SECONDS * _FAN ** (level - 1), size_bytes),
+        )
+        tx.execute(
+            """
+            UPDATE word_purges SET due_at = min(due_at, ?2) WHERE account_id = ?1 AND last_run IS NULL
+                AND 4 * deleted_bytes > (SELECT bytes FROM stored WHERE account_id = ?1)
+            """,
+            (account_id, now_seconds),
+        )
+
+    def newest(
+        self, conn: sqlite3.Connection, account_id: str, words: Iterable[str], most: int, *, beginning: bool = False
+    ) -> list[int]:
+        """Return the `most` newest places of any of the folded `words`, or with `beginning` of words that begin so, newest first.
+
+        The result is incomplete if the budget of the read is spent.
         """
-        UPDATE word_purges SET due_at = min(due_at, ?2) WHERE account_id = ?1 AND last_run IS NULL
-            AND 4 * deleted_bytes > (SELECT bytes FROM stored WHERE account_id = ?1)
-        """,
-        (account_id, now_seconds),
-    )
+        # A single sign of a script without spaces is the beginning of a pair, see `indexed_words`.
+        asked = sorted((self.mark + word, beginning or (len(word) == 1 and is_unspaced(word))) for word in words)
+        unlike = "SELECT 1 FROM word_purges WHERE account_id = ?1 UNION ALL SELECT 1 FROM branches WHERE account_id = ?1 LIMIT 1"
+        all_live = conn.execute(unlike, (account_id,)).fetchone() is None
+        read = most
+        while True:
+            places = _newest(conn, account_id, asked, read)
+            live = set(places) if all_live else _existing(conn, self.found, account_id, places)
+            if len(live) >= most or len(places) < read or spent():
+                return [place for place in places if place in live][:most]
+            read += 2 * (read - len(live))  # deleted or replaced texts displaced others
 
 
-def newest_places(
-    conn: sqlite3.Connection, account_id: str, mark: str, words: Collection[str], most: int, *, beginning: bool = False
-) -> list[int]:
-    """Return the `most` newest places of any of `words`, or with `beginning` of words that begin so, newest first.
-
-    The result is incomplete if the budget of the read is spent.
-    """
-    unlike = "SELECT 1 FROM word_purges WHERE account_id = ?1 UNION ALL SELECT 1 FROM branches WHERE account_id = ?1 LIMIT 1"
-    all_live = conn.execute(unlike, (account_id,)).fetchone() is None
-    read = most
-    while True:
-        places = _newest(conn, account_id, [mark + word for word in words], read, beginning)
-        live = set(places) if all_live else _existing(conn, _FOUND[mark], account_id, places)
-        if len(live) >= most or len(places) < read or spent():
-            return [place for place in places if place in live][:most]
-        read += 2 * (read - len(live))  # deleted or replaced texts displaced others
+TITLES, MESSAGES = Index("=", _TITLE, _TITLE), Index("", _MESSAGE, _MESSAGE.replace("messages", "current_messages"))
 
 
-def _newest(conn: sqlite3.Connection, account_id: str, words: Collection[str], most: int, beginning: bool) -> list[int]:
+def _newest(conn: sqlite3.Connection, account_id: str, asked: list[tuple[str, bool]], most: int) -> list[int]:
     found: set[str] = set()
-    asked = sorted(words)
     for key, text in conn.execute("SELECT place, words FROM fresh_words WHERE account_id = ?", (account_id,)):
-        if any((f"\n{word}" if beginning else f"\n{word}\n") in text for word in asked):
+        if any((f"\n{word}" if begins else f"\n{word}\n") in text for word, begins in asked):
             found.add(key[-_DIGITS:])
-    for word in asked:
-        found.update((_places_beginning if beginning else _places_of)(conn, account_id, word, most))
+    for word, begins in asked:
+        found.update((_places_beginning if begins else _places_of)(conn, account_id, word, most))
         if spent():
             break
     return [int(digits, 16) for digits in sorted(found, reverse=True)[:most]]
@@ -356,9 +366,9 @@ def _purge_some(tx: sqlite3.Connection, purge_id: int, account_id: str, last_run
 def _live_lines(tx: sqlite3.Connection, account_id: str, lines: list[str]) -> list[str]:
     titles = slice(bisect_left(lines, "="), bisect_left(lines, ">"))
     live: list[str] = []
-    for mark, part in (("", lines[: titles.start]), ("=", lines[titles]), ("", lines[titles.stop :])):
+    for index, part in ((MESSAGES, lines[: titles.start]), (TITLES, lines[titles]), (MESSAGES, lines[titles.stop :])):
         places = {line[-_DIGITS:] for line in part}
-        found = {_key("", place) for place in _existing(tx, _STORED[mark], account_id, (int(place, 16) for place in places))}
+        found = {_key("", place) for place in _existing(tx, index.stored, account_id, (int(place, 16) for place in places))}
         live += [line for line in part if line[-_DIGITS:] in found]
     return live
 

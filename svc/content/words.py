@@ -14,26 +14,15 @@ _ACCENT = re.compile("[\u0300-\u036f](?<![\u0418\u0438]\u0306)")
 # No script has more than a few marks on a letter; sorting a long run of them takes quadratic time.
 _MARK = "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _PILE = re.compile(f"({_MARK}{{4}}){_MARK}+")
-
-
-@cache  # these three take 25 ms to compile, too long for the start
-def _unspaced() -> re.Pattern[str]:
-    return re.compile(f"[{_UNSPACED}]")
-
-
-@cache
-def _run() -> re.Pattern[str]:
-    return re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
-
-
-@cache
-def _raw_run() -> re.Pattern[str]:
-    return re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}][\u0300-\u036f]*)+")
+_SIGN = f"[{_UNSPACED}]"
+_RUN = rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+"
+_RAW_RUN = rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}][\u0300-\u036f]*)+"
+_compiled = cache(re.compile)  # at their first use: these three take 25 ms, too long for the start
 
 
 def is_unspaced(text: str) -> bool:
     """Return whether `text` begins with a sign of a script without spaces between words."""
-    return text[:1] >= _UNSPACED[0] and _unspaced().match(text) is not None
+    return text[:1] >= _UNSPACED[0] and _compiled(_SIGN).match(text) is not None
 
 
 def folded(text: str) -> str:
@@ -44,7 +33,7 @@ def folded(text: str) -> str:
 
 def words_of(text: str) -> Iterator[str]:
     """Yield the folded words of `text`; in a script without spaces each sign and each two neighbours."""
-    for run in _run().findall(folded(text)):
+    for run in _compiled(_RUN).findall(folded(text)):
         if is_unspaced(run):
             for position, sign in enumerate(run):
                 yield sign
@@ -61,7 +50,7 @@ def indexed_words(text: str) -> set[str]:
     signs as the beginning of a pair.
     """
     found: set[str] = set()
-    for run in _run().findall(folded(text)):
+    for run in _compiled(_RUN).findall(folded(text)):
         if is_unspaced(run):
             found.update(map(add, run, run[1:]))
             found.add(run[-1] + " ")
@@ -73,7 +62,7 @@ def indexed_words(text: str) -> set[str]:
 def places_of(text: str, wanted: Collection[str], beginning: str | None = None) -> list[tuple[int, int]]:
     """Return the start and end of each of the folded words `wanted` in `text`, and of words that begin with `beginning`."""
     found: list[tuple[int, int]] = []
-    for match in _raw_run().finditer(text):
+    for match in _compiled(_RAW_RUN).finditer(text):
         run = folded(match[0])
         if not is_unspaced(run):
             if run[:WORD_LENGTH] in wanted or (beginning is not None and run.startswith(beginning)):

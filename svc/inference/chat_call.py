@@ -169,7 +169,7 @@ class ChatCall(PaidCall):
         try:
             self.hold(tx, wallet.cost_micros(prices, self._input_tokens, wanted * choices))
         except ApiError:
-            available_micros = wallet.available_micros(tx, self._payer.account_id)
+            available_micros = wallet.balances(tx, self._payer.account_id)["available_micros"]
             affordable = wallet.affordable_output_tokens(prices, self._input_tokens, available_micros) // choices
             # If not even the shortest answer is affordable, this hold fails and its error names the missing amount.
             granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))

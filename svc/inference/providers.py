@@ -17,7 +17,7 @@ from svc.inference.catalog import API_KEY, BASE_URL, KIND, MODEL_NAME, PROVIDER_
 from svc.outbound.addresses import same_origin
 from svc.secrets import derive, key_check
 from svc.shapes import ABSENT, Absent, Shape, by_type, list_of, nullable, passed_on, record
-from svc.tables import Table
+from svc.tables import Table, refusals
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -186,16 +186,10 @@ def _columns(tx: sqlite3.Connection, fields: Mapping[str, Any], account_id: str,
 
 
 def _written(tx: sqlite3.Connection, statement: str, columns: dict[str, Any]) -> sqlite3.Row:
-    try:
+    full = ApiError("invalid_value", "An account may have at most 100 providers. Delete one first.")
+    taken = ApiError("name_taken", "A provider of yours has this name. Choose another one.", param="name")
+    with refusals(providers_count=full, UNIQUE=taken):
         row: sqlite3.Row = tx.execute(statement, columns).fetchone()
-    except sqlite3.IntegrityError as error:
-        if str(error) == "providers_count":
-            raise ApiError("invalid_value", "An account may have at most 100 providers. Delete one first.") from None
-        if error.sqlite_errorname == "SQLITE_CONSTRAINT_UNIQUE":
-            raise ApiError("name_taken", "A provider of yours has this name. Choose another one.", param="name") from None
-        if error.sqlite_errorname == "SQLITE_CONSTRAINT_FOREIGNKEY":  # the account was deleted during the request
-            raise ApiError("invalid_api_key") from None
-        raise
     return row
 
 

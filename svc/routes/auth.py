@@ -146,7 +146,7 @@ def _use_password_link(
     if link.email is not None:  # not verified: what another person has linked since is deleted below
         accounts.set_email(tx, link.account_id, link.email, None, now_seconds)
     if password_hash is not None or link.email is not None:
-        accounts.set_password(tx, link.account_id, password_hash)
+        accounts.update_account(tx, link.account_id, {"password_hash": password_hash})
     if link.by_mail:
         verify_address(tx, link.account_id, now_seconds)
     if delete_keys:

@@ -93,7 +93,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
         continues = asked == "true" and bool(body.get("stream"))
         if continues and (body.get("n") or 1) > 1:
             raise _ONE_CHOICE.error()
-        exchange = await memory.begin(state.db, caller.id, body["messages"], conversation_id, replaces, state.clock())
+        exchange = await state.db.heavy_read(memory.begin, caller.id, body["messages"], conversation_id, replaces, state.clock())
         limited = body.get("max_completion_tokens") is not None
         said = {name for name, value in body.items() if value is not None} | ({"max_tokens"} if limited else set())
         added = {name: value for name, value in exchange.chat_fields.items() if name not in said}

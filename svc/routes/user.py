@@ -1,6 +1,5 @@
 """The caller's own account, settings and API keys."""
 
-import sqlite3
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any, NamedTuple
 
@@ -12,7 +11,6 @@ from svc.auth.emails import EMAIL
 from svc.config import Config
 from svc.db import Database
 from svc.deletion.account import delete_account
-from svc.errors import ApiError
 from svc.routes.credentials import CURRENT_PASSWORD, OWNER_REFUSALS, check_owner, request_email_change
 from svc.routes.schemas.accounts import API_KEY, NEW_API_KEY, SETTINGS, USER
 from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED
@@ -192,10 +190,7 @@ def _certificate_file(config: Config) -> str | None:
 async def create_api_key(request: Request, caller: Caller, body: NewKey) -> Response:
     state = request.state
     token = tokens.new_key_token()
-    try:
-        key = await state.db.write(tokens.add_key, caller.id, body.name, token, state.clock())
-    except sqlite3.IntegrityError:
-        raise ApiError("invalid_api_key") from None  # the account was deleted during this request
+    key = await state.db.write(tokens.add_key, caller.id, body.name, token, state.clock())
     return reply({**key.as_json(), "key": token}, 201)
 
 

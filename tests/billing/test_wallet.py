@@ -189,7 +189,7 @@ class WalletMachine(RuleBasedStateMachine):
         assert findings(self.conn) == []
         for account_id, model in zip(self.ids, self.models, strict=True):
             assert shown(self.conn, account_id) == (model.balance, model.held())
-            assert wallet.available_micros(self.conn, account_id) == model.balance - model.held() >= 0
+            assert wallet.balances(self.conn, account_id)["available_micros"] == model.balance - model.held() >= 0
             total, rows = self.conn.execute(
                 "SELECT ifnull(sum(amount_micros), 0), count(*) FROM ledger WHERE account_id = ?", (account_id,)
             ).fetchone()
@@ -440,7 +440,7 @@ def test_deleted_account_has_no_holds_and_no_settlements(conn: sqlite3.Connectio
     with pytest.raises(ApiError) as refusal:
         wallet.hold(conn, account_id, "hold_2", 100, NOW)
     assert refusal.value.status == 401
-    assert wallet.available_micros(conn, account_id) == 0 and findings(conn) == []
+    assert wallet.balances(conn, account_id)["available_micros"] == 0 and findings(conn) == []
 
 
 def test_after_a_crash_every_hold_is_released(conn: sqlite3.Connection) -> None:

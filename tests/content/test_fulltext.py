@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from svc import db as database
 from svc.auth import accounts
 from svc.content import conversations, fulltext
-from svc.content.fulltext import CHUNK_CHARACTERS, CHUNKS, INDEXED_CHARACTERS, MESSAGES
-from svc.content.word_runs import words_beginning
+from svc.content.fulltext import CHUNK_CHARACTERS, INDEXED_CHARACTERS
+from svc.content.word_runs import CHUNKS, MESSAGES, words_beginning
 from tests.bench_words import KINDS, measure, note_transactions
 from tests.content.test_history import NOW, ada, bob, conn  # noqa: F401 - fixtures
 

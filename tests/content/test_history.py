@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from svc.auth import accounts
 from svc.content import conversations, fulltext, history, recall, search, word_runs
-from svc.content.fulltext import CHUNKS, chunks_of
+from svc.content.fulltext import chunks_of
+from svc.content.word_runs import CHUNKS
 from svc.content.words import indexed_words
 from svc.errors import ApiError
 from svc.schema import SCHEMA

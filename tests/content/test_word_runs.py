@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.content import word_runs
-from svc.content.word_runs import CHUNKS, add, newest_places, remove, tidy_some, words_beginning
+from svc.content.word_runs import CHUNKS, MESSAGES, tidy_some, words_beginning
 from svc.ids import new_id
 from tests.content.test_history import NOW, account, indexed, new_database, tidy
 
@@ -37,11 +37,11 @@ class Texts:
         statement = "INSERT INTO messages (id, account_id, run_id, role, content, created_at) VALUES (?, ?, 'r', 'user', '', 1)"
         number = self.conn.execute(statement, (new_id("msg", NOW), self.account_id)).lastrowid or 0
         self.words[number] = words
-        add(self.conn, self.account_id, "", number * CHUNKS, words)
+        MESSAGES.add(self.conn, self.account_id, number * CHUNKS, words)
 
     def remove(self, number: int, size_bytes: int = 1) -> None:
         del self.words[number]
-        remove(self.conn, self.account_id, "", number * CHUNKS, (number + 1) * CHUNKS, size_bytes)
+        MESSAGES.remove(self.conn, self.account_id, number * CHUNKS, (number + 1) * CHUNKS, size_bytes)
         self.conn.execute("DELETE FROM messages WHERE number = ?", (number,))
 
     def check_searches(self, most: int = 3) -> None:
@@ -53,7 +53,7 @@ class Texts:
                     for number, words in self.words.items()
                     if (any(one.startswith(asked) for one in words) if beginning else asked in words)
                 ]
-                found = newest_places(self.conn, self.account_id, "", [asked], most, beginning=beginning)
+                found = MESSAGES.newest(self.conn, self.account_id, [asked], most, beginning=beginning)
                 assert found == sorted(wanted, reverse=True)[:most], (asked, beginning)
 
     def check_words(self) -> None:
@@ -123,7 +123,7 @@ def test_common_word_reads_only_its_newest_places() -> None:
 
     word_runs._unpacked, before = counted, word_runs._unpacked
     try:
-        assert len(newest_places(texts.conn, texts.account_id, "", ["the"], 5)) == 5
+        assert len(MESSAGES.newest(texts.conn, texts.account_id, ["the"], 5)) == 5
         assert words_beginning(texts.conn, texts.account_id, "the", 5) == ["the"]
     finally:
         word_runs._unpacked = before
@@ -135,14 +135,14 @@ def test_words_are_deleted_with_their_account() -> None:
     bob = account(texts.conn, "bob@example.com")
     for place in range(50):
         texts.add({"zebra", f"w{place}"})
-        add(texts.conn, bob, "", place * CHUNKS, {"lion"})
+        MESSAGES.add(texts.conn, bob, place * CHUNKS, {"lion"})
     while word_runs.delete_some(texts.conn, texts.account_id):
         pass
     assert {account_id for account_id, _, _ in indexed(texts.conn)} == {bob}
     tables = ("fresh_words", "word_runs", "word_purges")
     left = [texts.conn.execute(f"SELECT 1 FROM {table} WHERE account_id = ?", (texts.account_id,)).fetchone() for table in tables]
     assert left == [None] * 3
-    assert newest_places(texts.conn, bob, "", ["lion"], 1) == [49 * CHUNKS]
+    assert MESSAGES.newest(texts.conn, bob, ["lion"], 1) == [49 * CHUNKS]
 
 
 def test_purge_interval_grows_with_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
