@@ -1,6 +1,6 @@
 """Audio streams: their format and length, and where they are cut.
 
-first bytes -> track() -> Samples (raw PCM), Wav, Frames (MP3, AAC), Pages (Ogg), Flac, or Track for any other format
+first bytes -> track() -> Samples (raw PCM), Wav, Frames (MP3, AAC), Pages (Ogg), or Track for any other format
 feed(chunk) -> the bytes to write to the file -> finish(file): completes a WAV header, cuts at a quiet place
 """
 
@@ -25,6 +25,7 @@ _AAC_RATES = (96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16
 # Where a frame may begin: the sync word with a version, layer and rate that exist.
 _MP3_START = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]|ID3|(?:\xff.?|ID?)\Z", re.DOTALL)
 _AAC_START = re.compile(rb"\xff[\xf0\xf1\xf8\xf9][\x00-\x33\x40-\x73\x80-\xb3\xc0-\xf3]|ID3|(?:\xff.?|ID?)\Z", re.DOTALL)
+START_BYTES = 26  # the first fields of a FLAC file
 _LONGEST_FLAC_SECONDS = 86_400
 _CONTENT_TYPE = re.compile(r"audio/[a-z0-9.+-]{1,60}")
 
@@ -52,7 +53,7 @@ class Track:
 
 
 def track(start: bytes, format: str, content_type: str, most_seconds: float, guess_seconds: float) -> Track:
-    """Return the track for a file that begins with `start`: at least 12 bytes, unless the file is shorter.
+    """Return the track for a file that begins with `start`: at least `START_BYTES`, unless the file is shorter.
 
     `format` is the requested one and `content_type` the server's. The bytes decide before both. `guess_seconds` is the length of
     a file that only a decoder could measure.
@@ -62,7 +63,7 @@ def track(start: bytes, format: str, content_type: str, most_seconds: float, gue
     if start.startswith(b"OggS"):
         return Pages("audio/ogg", most_seconds)
     if start.startswith(b"fLaC"):
-        return Flac("audio/flac", most_seconds, guess_seconds)
+        return Track("audio/flac", most_seconds, _flac_seconds(start) or guess_seconds)
     if start.startswith(b"ID3") or _mp3_frame(start, 0):
         return Frames("audio/mpeg", most_seconds)
     if _aac_frame(start, 0):
@@ -276,17 +277,10 @@ class Pages(Track):
             raise ValueError("The Ogg file ends in the middle.")
 
 
-class Flac(Track):
-    """A FLAC file. Its first block has its length (RFC 9639, 8.2), unless its server made it as a stream."""
-
-    _head = b""
-
-    def feed(self, chunk: bytes) -> bytes:
-        if len(self._head) < 26:
-            self._head += chunk[:26]
-            if len(self._head) >= 26:
-                (packed,) = struct.unpack_from(">Q", self._head, 18)
-                samples, rate = packed & (1 << 36) - 1, packed >> 44
-                if samples and rate and samples / rate < _LONGEST_FLAC_SECONDS:
-                    self._guess_seconds = samples / rate
-        return super().feed(chunk)
+def _flac_seconds(start: bytes) -> float | None:
+    """Return the length of a FLAC file (RFC 9639, 8.2), or None if it does not say it: its server made it as a stream."""
+    if len(start) < START_BYTES:
+        return None
+    (packed,) = struct.unpack_from(">Q", start, 18)
+    samples, rate = packed & (1 << 36) - 1, packed >> 44
+    return samples / rate if samples and rate and samples / rate < _LONGEST_FLAC_SECONDS else None

@@ -252,14 +252,11 @@ class Catalog:
             return None
         if model_id not in listed.models:
             await self._fresh(listed, _FAILED_LIST_SECONDS)
-        if model_id not in listed.models and listed.provider.configured and not listed.answered:
-            return listed.provider.model(name)
-        return listed.models.get(model_id)
+        accepted = listed.provider.configured and not listed.answered
+        return listed.models.get(model_id) or (listed.provider.model(name) if accepted else None)
 
     async def _fresh(self, listed: _Listed, age_seconds: float) -> None:
-        if not listed.answered:
-            age_seconds = _FAILED_LIST_SECONDS
-        if time.monotonic() - listed.asked_at >= age_seconds:
+        if time.monotonic() - listed.asked_at >= (age_seconds if listed.answered else _FAILED_LIST_SECONDS):
             # `wait` does not cancel the task, which other requests wait for.
             await asyncio.wait([self._refresh(listed)], timeout=_LONGEST_WAIT_SECONDS)
 

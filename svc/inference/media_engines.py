@@ -27,23 +27,23 @@ _ENDINGS |= {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "ima
 _OVERLOADED = ("overloaded", "There are too many open requests for images or speech. Try again in a few seconds.", 5)
 
 
+@dataclass
 class Slots:
     """A limit of open requests: `most_of_one` for each account, and never more than are left for all other accounts.
 
     `error` is the code, message and seconds until a retry of the ApiError for one too many.
     """
 
-    def __init__(self, most_of_one: int = 40, most: float = 128, error: tuple[str, str, int] = _OVERLOADED) -> None:
-        self._most = most
-        self._most_of_one = most_of_one
-        self._error = error
-        self._open: Counter[str] = Counter()
+    most_of_one: int = 40
+    most: float = 128
+    error: tuple[str, str, int] = _OVERLOADED
+    _open: Counter[str] = field(default_factory=Counter)
 
     @contextlib.contextmanager
     def taken(self, account_id: str) -> Iterator[None]:
         """Occupy a slot during the block, from the start of the work to the last byte sent."""
-        if self._open[account_id] >= min(self._most_of_one, self._most - self._open.total()):
-            code, message, seconds = self._error
+        if self._open[account_id] >= min(self.most_of_one, self.most - self._open.total()):
+            code, message, seconds = self.error
             raise ApiError(code, message, retry_after_seconds=seconds)
         self._open[account_id] += 1
         try:

@@ -12,7 +12,7 @@ import orjson
 from svc import quota
 from svc.errors import ApiError
 from svc.groups import Group
-from svc.ids import new_id, timestamp
+from svc.ids import fields_as_json, new_id
 from svc.inference.catalog import API_KEY, BASE_URL, KIND, MODEL_NAME, PROVIDER_NAME
 from svc.outbound.addresses import same_origin
 from svc.secrets import derive, key_check
@@ -121,9 +121,8 @@ def check_allowed(group: Group | None) -> None:
 
 def as_json(row: sqlite3.Row) -> dict[str, Any]:
     """Return a provider as the API shows it, without its key."""
-    shown = {name: row[name] for name in ("id", "name", "base_url", "api_key_hint")}
     models = None if row["models"] is None else orjson.loads(row["models"])
-    return {**shown, "models": models, "created_at": timestamp(row["created_at"])}
+    return fields_as_json({**dict(row), "models": models}, "id name base_url api_key_hint models created_at")
 
 
 def own_models(row: sqlite3.Row) -> dict[str, str | None] | None:
@@ -138,17 +137,16 @@ def add_provider(
 
     Raises ApiError `name_taken`, `quota_exceeded`, `invalid_value` for one too many, `invalid_api_key` for a deleted account.
     """
-    own: dict[str, Any] = {"id": new_id("prov", now_seconds), "account_id": account_id, "created_at": now_seconds}
-    columns = _columns(tx, fields, account_id, own["id"], box)
-    quota.check_room(tx, account_id, quota.ROW_BYTES + len(columns["models"] or ""))
-    return _written(
+    quota.check_room(tx, account_id, quota.ROW_BYTES)
+    row = _written(
         tx,
         """
-        INSERT INTO providers (id, account_id, name, base_url, sealed_key, api_key_hint, models, created_at)
-        VALUES (:id, :account_id, :name, :base_url, :sealed_key, :api_key_hint, :models, :created_at) RETURNING *
+        INSERT INTO providers (id, account_id, name, base_url, created_at)
+        VALUES (:id, :account_id, :name, :base_url, :now) RETURNING *
         """,
-        {**columns, **own},
+        {**fields, "id": new_id("prov", now_seconds), "account_id": account_id, "now": now_seconds},
     )
+    return change_provider(tx, account_id, row["id"], fields, box)
 
 
 def change_provider(

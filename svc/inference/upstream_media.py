@@ -25,7 +25,7 @@ from svc.outbound.connection import Reply
 _IMAGES_BYTES = 48 * 1024 * 1024
 _TEXT_BYTES = 64 * 1024
 _TEXT_SECONDS = 10.0
-_START_BYTES = 12
+_LEAST_BYTES = 12
 # No audio file begins like this. Raw samples may, but hardly ever do.
 _TEXT_START = re.compile(rb"\s*[{<\[][\t\n\r -~]*")
 # Parsed in one turn of the event loop: a few KiB may hold a thousand frames.
@@ -92,10 +92,10 @@ async def speech(
     try:
         async with contextlib.aclosing(reply):
             chunk = b""
-            while len(chunk) < _START_BYTES:
-                if not (more := await reply.more()):
-                    raise UpstreamFault("invalid", "The answer holds no audio.")
+            while len(chunk) < audio.START_BYTES and (more := await reply.more()):
                 chunk += more
+            if len(chunk) < _LEAST_BYTES:
+                raise UpstreamFault("invalid", "The answer holds no audio.")
             content_type = reply.header(b"content-type") or ""
             if _is_text(chunk, content_type):
                 raise await _text_fault(chunk, reply, provider)
@@ -116,7 +116,7 @@ async def speech(
 def _is_text(start: bytes, content_type: str) -> bool:
     """Return whether the answer is JSON or HTML. Some servers label that as audio, too."""
     kind = content_type.partition(";")[0].strip().lower()
-    return kind.startswith("text/") or kind.endswith("json") or _TEXT_START.fullmatch(start, 0, _START_BYTES) is not None
+    return kind.startswith("text/") or kind.endswith("json") or _TEXT_START.fullmatch(start, 0, _LEAST_BYTES) is not None
 
 
 async def _text_fault(text: bytes, reply: Reply, provider: Provider) -> UpstreamFault:

@@ -55,7 +55,7 @@ def ogg(pages: int) -> bytes:
 
 
 def through(data: bytes, step: int, form: str = "wav", most_seconds: float = 60.0) -> tuple[Track, bytes]:
-    taken = track(data[:12], form, "audio/x-test", most_seconds, 9.5)
+    taken = track(data[:26], form, "audio/x-test", most_seconds, 9.5)
     with tempfile.TemporaryFile() as file:
         for start in range(0, len(data), step):
             file.write(taken.feed(data[start : start + step]))
@@ -132,7 +132,7 @@ def test_bytes_decide_the_format() -> None:
         (ogg(1), "audio/ogg"),
         (b"fLaC" + bytes(50), "audio/flac"),
     ):
-        assert track(data[:12], "pcm", "audio/pcm", 60, 1).content_type == kind
+        assert track(data[:26], "pcm", "audio/pcm", 60, 1).content_type == kind
     assert track(b"#!AMR\n" + bytes(9), "mp3", "audio/amr; x=1", 60, 1).content_type == "audio/amr"
     assert track(b"#!AMR\n" + bytes(9), "mp3", "text/html\r\nset-cookie: a=b", 60, 1).content_type == "application/octet-stream"
 
@@ -215,7 +215,7 @@ def test_wav_header_in_single_bytes_is_parsed_once() -> None:
 @pytest.mark.parametrize(("samples", "seconds"), [(48_000, 2.0), (0, 7.5), ((1 << 36) - 1, 7.5)])
 def test_flac_counts_by_its_header_else_by_its_text(step: int, samples: int, seconds: float) -> None:
     data = b"fLaC\x80\0\0\x22" + bytes(10) + struct.pack(">Q", 24_000 << 44 | 15 << 36 | samples) + bytes(1_016)
-    taken = track(data[:12], "flac", "audio/flac", 60.0, 7.5)
+    taken = track(data[:26], "flac", "audio/flac", 60.0, 7.5)
     passed = b"".join(taken.feed(data[place : place + step]) for place in range(0, len(data), step))
     assert passed == data and (taken.content_type, taken.seconds) == ("audio/flac", seconds)
 
