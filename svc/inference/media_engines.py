@@ -1,4 +1,7 @@
-"""What the media calls of a process share: limits of open requests, files for large answers, and artifacts of the results."""
+"""What the media calls of a process share: limits of open requests, files for large answers, and artifacts of the results.
+
+Answers of model servers are written to a file as they arrive: they may be long, and there may be many at the same time.
+"""
 
 import asyncio
 import contextlib
@@ -18,12 +21,16 @@ from svc.builtin.voice import CONTENT_TYPES, Voice
 from svc.content import artifacts
 from svc.content.artifacts import Artifact
 from svc.errors import ApiError
-from svc.inference.catalog import Model
+from svc.inference.catalog import Model, Provider
+from svc.inference.chat_request import drop_routing_fields
 from svc.inference.paid_call import Engines
 from svc.inference.pictures import picture_type
+from svc.inference.upstream import dump, send
+from svc.outbound.connection import Reply
 
 _ENDINGS = {content_type: format for format, content_type in CONTENT_TYPES.items()}
 _ENDINGS |= {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif", "image/avif": "avif"}
+ANSWER_SECONDS = 3600.0  # of a model server
 _OVERLOADED = ("overloaded", "There are too many open requests for images or speech. Try again in a few seconds.", 5)
 
 
@@ -103,6 +110,12 @@ class MediaEngines:
 
     def limits(self, model: Model) -> MediaLimits:
         return self.byok if model.provider is not None and model.provider.byok else self.shared
+
+    async def ask(self, provider: Provider, path: str, body: dict[str, Any]) -> Reply:
+        """Send a request for media to a provider. Raises UpstreamFault, and ApiError `address_not_allowed`."""
+        # In a thread, because a body may hold many values.
+        body = body if provider.byok else await asyncio.to_thread(drop_routing_fields, body)
+        return await send(self.engines.way_to(provider), provider, path, b"*/*", await dump(body))
 
     def spool(self) -> BinaryIO:
         """Return a new unnamed file. Raises ApiError `storage_unavailable`."""

@@ -1,17 +1,23 @@
 """The paid call for speech, from the built-in voice or a provider, up to a limit of the output."""
 
+import asyncio
 import contextlib
+import re
 import sqlite3
 from collections.abc import AsyncGenerator, Mapping
 from math import ceil
 from typing import Any, BinaryIO, NamedTuple
 
 from svc.builtin.voice import CONTENT_TYPES
-from svc.inference import upstream_media
+from svc.errors import UpstreamFault
+from svc.inference import audio
 from svc.inference.audio import Track
-from svc.inference.catalog import Model
-from svc.inference.media_engines import MediaEngines, storage
+from svc.inference.catalog import Model, Provider
+from svc.inference.media_engines import ANSWER_SECONDS, MediaEngines, storage
 from svc.inference.paid_call import Bill, PaidCall, Payer
+from svc.inference.raw_answer import parsed
+from svc.inference.upstream_errors import CLIENT_FAULTS, fault_of
+from svc.outbound.connection import Reply
 
 DEFAULT_AUDIO_TOKENS = 4096
 LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS = 256, 32_768
@@ -20,8 +26,17 @@ _SECONDS_PER_TOKEN = 180 / 4096
 _PRICED_TOKENS = 1_000
 # The built-in voice's WAV: 22,050 samples of 16 bits.
 _BYTES_PER_SECOND = 44_100
+# More than stereo samples of 16 bits at 48 kHz take.
+_PROVIDERS_BYTES_PER_SECOND = 200_000
 # Of ordinary speech, for formats that do not say their length.
 _CHARACTERS_PER_SECOND = 15
+# Parsed in one turn of the event loop: a few KiB may hold a thousand frames.
+_PART_BYTES = 16 * 1024
+_LEAST_BYTES = 12
+# No audio file begins like this. Raw samples may, but hardly ever do.
+_TEXT_START = re.compile(rb"\s*[{<\[][\t\n\r -~]*")
+_TEXT_BYTES = 64 * 1024
+_TEXT_SECONDS = 10.0
 
 
 class SpeechRequest(NamedTuple):
@@ -75,19 +90,9 @@ class SpeechCall(PaidCall):
                     self.log_fields["audio_seconds"] = round(self.track.seconds, 3)
 
     def _engine(self, model: Model, file: BinaryIO) -> AsyncGenerator[Track, None]:
-        request = self._request
-        if model.provider is None:
-            return self._spoken_here(file)
-        return upstream_media.speech(
-            self._engines.way_to(model.provider),
-            model.provider,
-            {**request.body, "model": model.name, "input": request.text, "response_format": request.format},
-            file,
-            most_seconds=self._most_seconds,
-            guess_seconds=min(len(request.text) / _CHARACTERS_PER_SECOND / request.speed, self._most_seconds),
-        )
+        return self._spoken(file) if model.provider is None else self._provided(model.provider, model.name, file)
 
-    async def _spoken_here(self, file: BinaryIO) -> AsyncGenerator[Track, None]:
+    async def _spoken(self, file: BinaryIO) -> AsyncGenerator[Track, None]:
         request = self._request
         voice, format = await self._media.voice.nearest(request.voice, request.format)
         track = Track(CONTENT_TYPES[format], self._most_seconds)
@@ -101,3 +106,55 @@ class SpeechCall(PaidCall):
             account_id=self._payer.account_id,
         )
         yield track
+
+    async def _provided(self, provider: Provider, model_name: str, file: BinaryIO) -> AsyncGenerator[Track, None]:
+        """Yield the track after each part of the provider's speech."""
+        request = self._request
+        body = {**request.body, "model": model_name, "input": request.text, "response_format": request.format}
+        guess_seconds = min(len(request.text) / _CHARACTERS_PER_SECOND / request.speed, self._most_seconds)
+        reply = await self._media.ask(provider, "/audio/speech", body)
+        reply.limit(int(self._most_seconds * _PROVIDERS_BYTES_PER_SECOND) + 1024 * 1024, ANSWER_SECONDS)
+        try:
+            async with contextlib.aclosing(reply):
+                chunk = b""
+                while len(chunk) < audio.START_BYTES and (more := await reply.more()):
+                    chunk += more
+                if len(chunk) < _LEAST_BYTES:
+                    raise UpstreamFault("invalid", "The answer holds no audio.")
+                content_type = reply.header(b"content-type") or ""
+                if _is_text(chunk, content_type):
+                    raise await _text_fault(chunk, reply, provider)
+                track = audio.track(chunk, request.format, content_type, self._most_seconds, guess_seconds)
+                while chunk and not track.truncated:
+                    file.write(track.feed(chunk[:_PART_BYTES]))
+                    yield track
+                    await asyncio.sleep(0)
+                    chunk = chunk[_PART_BYTES:] or (b"" if track.truncated else await reply.more())
+                track.finish(file)
+                yield track
+        except CLIENT_FAULTS as error:
+            raise fault_of(error) from None
+        except ValueError as error:
+            raise UpstreamFault("invalid", str(error)) from None
+
+
+def _is_text(start: bytes, content_type: str) -> bool:
+    """Return whether the answer is JSON or HTML. Some servers label that as audio, too."""
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind.startswith("text/") or kind.endswith("json") or _TEXT_START.fullmatch(start, 0, _LEAST_BYTES) is not None
+
+
+async def _text_fault(text: bytes, reply: Reply, provider: Provider) -> UpstreamFault:
+    """Return the fault for an answer that begins with `text` instead of audio."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_TEXT_SECONDS):
+            async for chunk in reply:
+                text += chunk
+                if len(text) > _TEXT_BYTES:
+                    break
+    try:
+        parsed(text, provider)
+    except UpstreamFault as fault:
+        if fault.kind == "status":
+            return fault
+    return UpstreamFault("invalid", "The answer is no audio.")

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-import io
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,10 +10,7 @@ import orjson
 import pytest
 
 from svc.config import Config
-from svc.errors import UpstreamFault
-from svc.inference import upstream_media
-from svc.inference.catalog import Provider
-from svc.outbound.client import Outbound
+from svc.inference import speech_call
 from tests.conftest import Clocks
 from tests.support.media_lab import GENERATE, IMAGES, SPEECH, Lab, media_lab, pictures, seconds
 from tests.support.model_media import PNG
@@ -27,19 +24,34 @@ async def lab(config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[L
 
 
 @contextlib.asynccontextmanager
-async def answering(content: bytes, content_type: str, status: int = 200, heads: list[bytes] | None = None) -> AsyncIterator[str]:
-    """The address of a server that gives this answer, and adds the head of each request to `heads`."""
+async def answering(
+    lab: Lab, content: bytes, content_type: str, status: int = 200, *, linked: bool = False
+) -> AsyncIterator[list[bytes]]:
+    """The heads of the requests to a server that gives this answer: the account's provider `own`.
+
+    With `linked`, the answer to a POST request is the address of a picture, which the server answers with `content`.
+    """
+    heads: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        if heads is not None:
-            heads.append(head)
+        heads.append(head)
+        host = re.findall(rb"(?i)\r\nhost: (\S+)", head)[0].decode()
+        link = orjson.dumps({"data": [{"url": f"http://{host}/picture.png"}]})
+        found = link if linked and head.startswith(b"POST") else content
         told = f"content-type: {content_type}\r\n" if content_type else ""
-        writer.write(f"HTTP/1.1 {status} OK\r\n{told}content-length: {len(content)}\r\n\r\n".encode() + content)
+        writer.write(f"HTTP/1.1 {status} OK\r\n{told}content-length: {len(found)}\r\n\r\n".encode() + found)
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        await add_own(lab, server)
+        yield heads
+
+
+async def add_own(lab: Lab, server: asyncio.Server) -> None:
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    added = await lab.post("/user/providers", name="own", base_url=url, models=["x"], api_key="sk-0123456789abc")
+    assert added.status_code == 201
 
 
 async def test_pictures_are_requested_as_base64_and_repaired(lab: Lab) -> None:
@@ -75,13 +87,10 @@ async def test_pictures_are_requested_as_base64_and_repaired(lab: Lab) -> None:
         ("The prompt 'Unknown parameter: response_format' breaks our rules.", 1),
     ],
 )
-async def test_image_request_is_repeated_only_if_response_format_is_refused(message: str, requests: int) -> None:
-    client, heads = Outbound(), list[bytes]()
-    async with answering(orjson.dumps({"error": {"message": message}}), "application/json", 400, heads) as url:
-        with pytest.raises(UpstreamFault):
-            await upstream_media.images(client, Provider("lab", url), {"prompt": "x"}, io.BytesIO())
+async def test_image_request_is_repeated_only_if_response_format_is_refused(lab: Lab, message: str, requests: int) -> None:
+    async with answering(lab, orjson.dumps({"error": {"message": message}}), "application/json", 400) as heads:
+        assert (await lab.post(IMAGES, prompt="x", model="own/x")).status_code == 400
     assert len(heads) == requests
-    await client.aclose()
 
 
 @pytest.mark.parametrize(
@@ -105,10 +114,10 @@ async def test_image_provider_fault_is_one_error(lab: Lab, model: str, status: i
 
 
 async def test_an_answer_that_is_too_long_is_refused(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc.inference.upstream_media._IMAGES_BYTES", 1024 * 1024)
+    monkeypatch.setattr("svc.inference.image_call._ANSWER_BYTES", 1024 * 1024)
     answer = await lab.post(IMAGES, prompt="a cat", model="lab/huge")
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_invalid_response")
-    monkeypatch.setattr("svc.inference.upstream_media._BYTES_PER_SECOND", -100_000)
+    monkeypatch.setattr("svc.inference.speech_call._PROVIDERS_BYTES_PER_SECOND", -100_000)
     assert (await lab.post(GENERATE, input="hello", model="say/ok")).status_code == 502
     assert await lab.spent() == 0
 
@@ -163,15 +172,13 @@ async def test_long_text_is_sent_whole_to_an_operators_provider(lab: Lab) -> Non
         ("image/png", b"hello", False),
     ],
 )
-async def test_page_instead_of_a_picture_is_refused(content_type: str, content: bytes, taken: bool) -> None:
-    client = Outbound()
-    async with answering(content, content_type) as url:
-        if taken:
-            assert await upstream_media.fetch(client, f"{url}/picture.png", 5, "acc") == content
-        else:
-            with pytest.raises(UpstreamFault, match="cannot be fetched"):
-                await upstream_media.fetch(client, f"{url}/picture.png", 5, "acc")
-    await client.aclose()
+async def test_page_instead_of_a_picture_is_refused(lab: Lab, content_type: str, content: bytes, taken: bool) -> None:
+    async with answering(lab, content, content_type, linked=True):
+        answer = await lab.post(IMAGES, prompt="x", model="own/x")
+    if taken:
+        assert pictures(answer) == [content]
+    else:
+        assert answer.status_code == 502 and "cannot be fetched" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(("path", "field", "model"), [(IMAGES, "prompt", "lab/ok"), (SPEECH, "input", "say/ok")])
@@ -183,45 +190,38 @@ async def test_large_media_body_does_not_block_the_event_loop(lab: Lab, path: st
     assert answer.status_code == 200 and len(lab.upstream.requests[-1].body["user"]) == 30_000
 
 
-async def test_audio_of_many_small_frames_does_not_block_the_event_loop() -> None:
-    client, file, content = Outbound(), io.BytesIO(), b"\xff\xf1\x40\x80\0\xff\xfc" * 60_000
-    async with answering(content, "audio/aac") as url:
-        provider = Provider("say", url)
-        tracks = upstream_media.speech(client, provider, {"response_format": "aac"}, file, most_seconds=1440, guess_seconds=1)
-        async with free_loop(0.04):
-            lengths = [track.seconds async for track in tracks]
-    assert lengths[-1] == pytest.approx(640, rel=1e-3) and file.getvalue() == content
-    await client.aclose()
+async def test_audio_of_many_small_frames_does_not_block_the_event_loop(lab: Lab) -> None:
+    content = b"\xff\xf1\x40\x80\0\xff\xfc" * 60_000
+    async with answering(lab, content, "audio/aac"), free_loop(0.04):
+        answer = await lab.post(GENERATE, input="x", model="own/x", format="aac", tts_max_tokens=32_768)
+    assert float(answer.headers["x-audio-seconds"]) == pytest.approx(640, rel=1e-3) and answer.content == content
 
 
 @pytest.mark.parametrize(
     ("content_type", "format", "content", "told"),
     [
-        ("audio/mpeg", "mp3", b'{"error":{"message":"no voice for key sk-0123456789abc"}}', "an error"),
+        ("audio/mpeg", "mp3", b'{"error":{"message":"no voice for key sk-0123456789abc"}}', "no voice for key ***"),
         ("application/octet-stream", "opus", b'\n {"detail":"overloaded"}', "no audio"),
         ("audio/wav", "wav", b"<html>Sign in first</html>", "no audio"),
-        ("", "pcm", b'{"error":"no voice"}', "an error"),
-        ("audio/mpeg", "pcm", b'[{"error":"no voice"}]', "an error"),
+        ("", "pcm", b'{"error":"no voice"}', "no voice"),
+        ("audio/mpeg", "pcm", b'[{"error":"no voice"}]', "no voice"),
         ("audio/pcm", "pcm", b'{"' + bytes(range(256)) * 187 + b"12345678901234", 1.0),
-        ("audio/pcm", "mp3", b"\x0b<w3\x0b\xc1\xfd27\xfd\x99[" * 9, 7.5),
+        ("audio/pcm", "mp3", b"\x0b<w3\x0b\xc1\xfd27\xfd\x99[" * 9, 10.0),
     ],
 )
-async def test_error_labelled_audio_is_no_audio(content_type: str, format: str, content: bytes, told: str | float) -> None:
-    client, file = Outbound(), io.BytesIO()
-    async with answering(content, content_type) as url:
-        provider = Provider("say", url, "sk-0123456789abc")
-        tracks = upstream_media.speech(client, provider, {"response_format": format}, file, most_seconds=9, guess_seconds=7.5)
-        if isinstance(told, float):
-            assert [track.seconds async for track in tracks][-1] == pytest.approx(told, abs=0.01) and file.getvalue() == content
-        else:
-            with pytest.raises(UpstreamFault, match=told) as caught:
-                await anext(tracks)
-            assert file.getvalue() == b"" and "0123456789" not in str(caught.value.error)
-    await client.aclose()
+async def test_error_labelled_audio_is_no_audio(
+    lab: Lab, content_type: str, format: str, content: bytes, told: str | float
+) -> None:
+    async with answering(lab, content, content_type):
+        answer = await lab.post(GENERATE, input="x" * 150, model="own/x", format=format)
+    if isinstance(told, float):
+        assert float(answer.headers["x-audio-seconds"]) == pytest.approx(told, abs=0.01) and answer.content == content
+    else:
+        assert answer.status_code == 502 and told in answer.json()["error"]["message"] and "0123456789" not in answer.text
 
 
-async def test_slow_error_body_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream_media, "_TEXT_SECONDS", 0.1)
+async def test_slow_error_body_is_not_read_to_its_end(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speech_call, "_TEXT_SECONDS", 0.1)
     left = asyncio.Event()
 
     async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -232,12 +232,9 @@ async def test_slow_error_body_is_not_read_to_its_end(monkeypatch: pytest.Monkey
             await asyncio.sleep(0.01)
         left.set()
 
-    client = Outbound()
     async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
-        provider = Provider("say", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        tracks = upstream_media.speech(client, provider, {}, io.BytesIO(), most_seconds=9, guess_seconds=1)
-        with pytest.raises(UpstreamFault, match="an error"):
-            async with asyncio.timeout(5):
-                await anext(tracks)
+        await add_own(lab, server)
+        async with asyncio.timeout(5):
+            answer = await lab.post(GENERATE, input="x", model="own/x")
+        assert answer.status_code == 502 and "no voice" in answer.json()["error"]["message"]
         await left.wait()
-    await client.aclose()
