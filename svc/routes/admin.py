@@ -1,39 +1,61 @@
-"""Administration: accounts. Administrators cannot read conversations, files or keys of others.
+"""Administration: accounts, spending, state, the audit log, and the support inbox.
 
+Administrators cannot read conversations, files or keys of others.
 POST /admin/users -> a link to set a password: by mail to the new address, or else in the answer -> /password-reset#TOKEN
 """
 
-from email.message import EmailMessage
+import asyncio
+import re
 from functools import partial
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
-from svc.admin import users
+from svc import audit
+from svc.admin import health, support, users
 from svc.admin.users import AdminChanges, Invitation
 from svc.auth import accounts, links, tokens
-from svc.auth.mail import Mail
+from svc.billing import usage
+from svc.content.support import NEW_SUPPORT_MESSAGE, NewSupportMessage
 from svc.deletion.account import delete_account
+from svc.ids import timestamp
+from svc.routes.links import Letter, mail_link
 from svc.routes.schemas.accounts import API_KEY
-from svc.routes.schemas.admin import INVITATION, USER_IN_LIST
+from svc.routes.schemas.admin import AUDIT_ENTRY, IN_INBOX, INBOX_CONVERSATION, INVITATION, STATUS, USAGE, USAGE_CSV, USER_IN_LIST
+from svc.routes.schemas.content import SUPPORT_MESSAGE, SUPPORT_STATUS
+from svc.routes.support import ALREADY_ENDED, FULL
+from svc.server import gauges
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, Section, paged, parameter
+from svc.server.interface import Answer, Content, Refusal, Section, paged, parameter
 from svc.server.state import Request, State
+from svc.server.status import now
 from svc.server.web import listing, no_content, page_after, page_limit, reply
-from svc.shapes import given, text
+from svc.shapes import given, matching, nullable, one_of, text
+from svc.spreadsheet import csv_text
 
 describes = Section("Administration").describes
 _NO_GROUP = Refusal("invalid_value", "There is no group 'x' in the catalog.", "group")
 _LAST_ADMIN = Refusal("last_admin", when="The account is the only active administrator.")
-_Q, _GROUP = text(500), text(63)
-_INVITATION_TEXT = """\
+_MONTH = matching(re.compile("20[0-9]{2}-(?:0[1-9]|1[0-2])"), "a month such as 2026-11", 7)
+_BY = one_of(*usage.KINDS)
+_TIMES = {
+    "last_backup_at": "svc_last_backup_timestamp_seconds",
+    "certificate_expires_at": "svc_certificate_expiry_timestamp_seconds",
+}
+_COLUMNS = ("key", "requests", "input_tokens", "output_tokens", "cost_micros")
+_FILTERS = {"q": text(500), "group": text(63), "status": users.STATUS}
+_WRONG_PARAMETER = Refusal("invalid_value", when="A parameter is wrong.")
+_INVITATION = Letter(
+    "Your account",
+    """\
 An administrator of
 {base_url}
 has sent you a link to your account. It works once, within 72 hours:
 
 {base_url}/password-reset#{token}
-"""
+""",
+)
 
 
 async def _user(request: Request, account_id: str, status: int = 200, **more: str | None) -> Response:
@@ -44,17 +66,16 @@ async def _user(request: Request, account_id: str, status: int = 200, **more: st
 @describes(
     "List the accounts",
     parameters=[
-        parameter("q", "query", "A part of the email address, the name or the id.", _Q),
-        parameter("group", "query", "Only accounts of this group; empty: of none.", _GROUP),
+        parameter("q", "query", "A part of the email address, the name or the id.", _FILTERS["q"]),
+        parameter("group", "query", "Only accounts of this group; empty: of none.", _FILTERS["group"]),
         parameter("status", "query", "Only accounts with this status.", users.STATUS),
     ],
     answers=paged("A page of accounts.", "AdministeredUserList", USER_IN_LIST),
-    errors=[Refusal("invalid_value", when="A parameter is wrong.")],
+    errors=[_WRONG_PARAMETER],
 )
 async def list_users(request: Request, caller: Caller) -> Response:
     query = request.query_params
-    checks = {"q": _Q, "group": _GROUP, "status": users.STATUS}
-    only = users.Filter(**{name: shape.check(query[name], name) for name, shape in checks.items() if name in query})
+    only = users.Filter(**{name: shape.check(query[name], name) for name, shape in _FILTERS.items() if name in query})
     limit, after = page_limit(request), page_after(request)
     page = await request.state.db.heavy_read(users.user_page, request.state.clock(), limit, after, only)
     return listing(page, dict)
@@ -79,12 +100,8 @@ def _send(state: State, email: str, token: str) -> str | None:
     """Mail a one-time link; return its address if the server cannot send mail."""
     if state.mail is None:
         return f"{state.config.base_url}/password-reset#{token}"
-    state.mail.later(partial(_message, state, state.mail, email, token))
+    mail_link(state, _INVITATION, (email, token))
     return None
-
-
-async def _message(state: State, mail: Mail, email: str, token: str) -> EmailMessage:
-    return mail.message(email, "Your account", _INVITATION_TEXT.format(base_url=state.config.base_url, token=token))
 
 
 @describes("Show an account", answers={200: Answer("The account.", USER_IN_LIST)})
@@ -160,6 +177,104 @@ async def delete_user_api_key(request: Request, caller: Caller) -> Response:
     state, ids = request.state, request.path_params
     await state.db.write(users.delete_key, caller.id, ids["account_id"], ids["key_id"], state.clock())
     return no_content()
+
+
+@describes(
+    "Show the spending of a month",
+    "Of all accounts, also deleted ones, in UTC. The costs add up to the ledger's debits for calls. The most expensive row comes "
+    "first, but days in their order; at most 10,000 rows. With `Accept: text/csv` the rows are CSV.",
+    parameters=[
+        parameter("month", "query", "The month; by default the current one.", _MONTH, "2026-11"),
+        parameter("by", "query", "What a row is; `user` by default.", _BY),
+    ],
+    answers={200: Answer("The spending.", contents={"application/json": Content(USAGE), "text/csv": Content(USAGE_CSV)})},
+    errors=[_WRONG_PARAMETER],
+)
+async def get_usage(request: Request, caller: Caller) -> Response:
+    state, query = request.state, request.query_params
+    month = _MONTH.check(query.get("month", usage.day_of(state.clock())[:7]), "month")
+    by = _BY.check(query.get("by", "user"), "by")
+    await state.engines.usage.flush()
+    rows, total = await state.db.heavy_read(usage.of_month, month, by)
+    if "text/csv" in request.headers.get("accept", ""):
+        lines = await asyncio.to_thread(csv_text, [_COLUMNS, *(tuple(map(row.get, _COLUMNS)) for row in rows)])
+        return Response(lines, headers={"cache-control": "no-store"}, media_type="text/csv; charset=utf-8")
+    return reply({"object": "list", "month": month, "by": by, "data": rows, "total": total})
+
+
+@describes(
+    "Show the state of the service",
+    "What `svc status` prints, and what `svc doctor` finds without asking other services.",
+    answers={200: Answer("The state.", STATUS)},
+)
+async def get_status(request: Request, caller: Caller) -> Response:
+    state = request.state
+    found = now(state)
+    measured = {name: value for name, labels, value in await gauges.readings(state) if not labels}
+    return reply(
+        {
+            **{name: found[name] for name in ("version", "pid", "base_url", "started_at", "draining")},
+            "gauges": measured,
+            **await state.db.read(health.sums),
+            **{name: timestamp(measured[gauge]) if measured.get(gauge) else None for name, gauge in _TIMES.items()},
+            "providers": [
+                {"name": name, "models": models, "answers": answers}
+                for name, (models, answers) in state.models.catalog.providers().items()
+            ],
+            "groups": list(state.models.catalog.groups.by_name) if state.models.catalog.groups else [],
+            "findings": [one._asdict() for one in await asyncio.to_thread(health.findings, state.config)],
+        }
+    )
+
+
+@describes(
+    "List the audit log",
+    "What administrators and the operator changed. Rows are kept when an account is deleted, without the person's names.",
+    answers=paged("A page of the log.", "AuditList", AUDIT_ENTRY),
+)
+async def list_audit(request: Request, caller: Caller) -> Response:
+    return listing(await request.state.db.read(audit.audit_page, page_limit(request), page_after(request)), dict)
+
+
+@describes(
+    "List the support conversations of all users",
+    "The last changed one comes first.",
+    parameters=[parameter("status", "query", "Only conversations with this status.", SUPPORT_STATUS)],
+    answers=paged("A page of conversations, without messages.", "Inbox", IN_INBOX),
+    errors=[_WRONG_PARAMETER],
+)
+async def list_inbox(request: Request, caller: Caller) -> Response:
+    status = nullable(SUPPORT_STATUS).check(request.query_params.get("status"), "status")
+    return listing(await request.state.db.read(support.inbox_page, status, page_limit(request), page_after(request)), dict)
+
+
+@describes(
+    "Show a support conversation of a user", answers={200: Answer("The conversation with its messages.", INBOX_CONVERSATION)}
+)
+async def get_inbox_conversation(request: Request, caller: Caller) -> Response:
+    return reply(await request.state.db.read(support.conversation, request.path_params["support_id"]))
+
+
+@describes(
+    "Answer a user",
+    "The user sees the message as the operator's.",
+    body=NEW_SUPPORT_MESSAGE,
+    answers={201: Answer("The message.", SUPPORT_MESSAGE)},
+    errors=[ALREADY_ENDED, FULL],
+)
+async def reply_to_user(request: Request, caller: Caller, body: NewSupportMessage) -> Response:
+    state, support_id = request.state, request.path_params["support_id"]
+    return reply(await state.db.write(support.reply, caller.id, support_id, body.content, state.clock()), 201)
+
+
+@describes(
+    "Close a support conversation of a user",
+    answers={200: Answer("The closed conversation.", INBOX_CONVERSATION)},
+    errors=[ALREADY_ENDED],
+)
+async def close_inbox_conversation(request: Request, caller: Caller) -> Response:
+    state = request.state
+    return reply(await state.db.write(support.close, caller.id, request.path_params["support_id"], state.clock()))
 
 
 async def unknown(request: Request, caller: Caller) -> Response:

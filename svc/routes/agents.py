@@ -21,7 +21,7 @@ from svc.server.interface import Answer, Refusal, Section, paged, parameter
 from svc.server.sse import EventStream
 from svc.server.state import Request, State
 from svc.server.web import add_log_fields, listing, read_page, reply, reply_written
-from svc.shapes import integer, list_of, one_of, record, string, text
+from svc.shapes import integer, list_of, nullable, one_of, record, string, text
 
 describes = Section("Agents").describes
 _STATUS = one_of(*runs.STATUSES)
@@ -102,9 +102,7 @@ def _tools(wanted: list[str] | None, offered: dict[str, AgentTool]) -> dict[str,
     answers=paged("A page of runs.", "RunList", RUN),
 )
 async def list_runs(request: Request, caller: Caller) -> Response:
-    status = request.query_params.get("status")
-    if status is not None:
-        _STATUS.check(status, "status")
+    status = nullable(_STATUS).check(request.query_params.get("status"), "status")
     project_id = await project_filter(request, caller)
     return listing(await read_page(request, caller.id, runs.TABLE.page, project_id=project_id, status=status), runs.in_a_list)
 

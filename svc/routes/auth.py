@@ -73,7 +73,7 @@ async def sign_up(request: Request, body: SignUp) -> Response:
     account = await state.db.write(
         partial(accounts.add_account, local=state.config.local_posture), body.email, body.name, password_hash, state.clock()
     )
-    send_verification(state, account)
+    send_verification(state, account.id)
     return await _session(request, account, 201)
 
 

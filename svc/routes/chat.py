@@ -1,7 +1,8 @@
-"""Chat completions and the list of models, in OpenAI's wire format."""
+"""Chat completions, OpenAI's Responses and Anthropic's Messages, with the same models, and the list of models."""
 
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 from typing import Any
 
 from starlette.responses import Response
@@ -13,11 +14,16 @@ from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
+from svc.inference.formats import messages_request, responses_request
 from svc.inference.formats.answer import AnswerWriter
-from svc.routes.completion import BODY_BYTES, cost_of, make_off_loop, payer_of, respond, stream_of
+from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
+from svc.inference.formats.responses_shape import RESPONSE_REQUEST
+from svc.routes.completion import BODY_BYTES, answer_in_format, cost_of, make_off_loop, payer_of, respond, stream_of
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, CHAT_TEXT, FAILED_IN_CONVERSATION
-from svc.routes.schemas.common import MODEL_SERVER, NO_FUNDS, NO_MODEL, NO_ROOM, OWN_ADDRESS
+from svc.routes.schemas.common import MODEL_CALL, NO_MODEL, NO_ROOM
+from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, MESSAGES_TEXT, TOKEN_COUNT
 from svc.routes.schemas.models import MODEL, MODEL_LIST
+from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES, RESPONSE_TEXT
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, parameter, path_id
 from svc.server.session_answer import SessionAnswer
@@ -30,6 +36,11 @@ from svc.shapes import one_of, string
 describes = Section("Chat").describes
 _CONTINUE, _BOOLEAN = "x-service-continue", one_of("true", "false")
 _ONE_CHOICE = Refusal("invalid_value", "An answer that continues has one choice.", "n")
+_WRONG_RESULT = Refusal(
+    "invalid_value",
+    "messages[2].content[0].tool_use_id: there is no tool call with the id toolu_1 before it.",
+    when="A tool result has no call, a call has no result, or `tool_choice` demands a tool that does not run here.",
+)
 
 
 @describes(
@@ -68,15 +79,12 @@ _ONE_CHOICE = Refusal("invalid_value", "An answer that continues has one choice.
     ],
     answers={200: CHAT_ANSWER},
     errors=[
+        *MODEL_CALL,
         NO_ROOM,
-        NO_FUNDS,
-        OWN_ADDRESS,
-        *NO_MODEL,
         _ONE_CHOICE,
         Refusal("already_active", when="With a session: the conversation is being answered."),
         Refusal("not_found", "There is no such conversation.", "x-service-conversation"),
         Refusal("not_found", "There is no such message in this conversation.", "x-service-replaces"),
-        *MODEL_SERVER,
     ],
     headers={"x-service-conversation": FAILED_IN_CONVERSATION},
 )
@@ -179,3 +187,58 @@ async def get_model(request: Request, caller: Caller) -> Response:
     if model is None:
         raise ApiError("model_not_found", param="model")
     return reply(model.as_json(models.catalog.created, name if name in model.aliases else None))
+
+
+@describes(
+    "Answer in the Responses format",
+    RESPONSE_TEXT,
+    body=RESPONSE_REQUEST,
+    examples=RESPONSE_EXAMPLES,
+    most_bytes=BODY_BYTES,
+    answers={200: RESPONSE_ANSWER},
+    errors=[
+        *MODEL_CALL,
+        Refusal("unsupported_value", None, "background", "The request needs what this service does not have."),
+        Refusal("previous_response_not_found", None, "previous_response_id", "Responses are not stored."),
+        Refusal(
+            "not_found", "There is no item with the id 'msg_1'.", "input[0].id", "An `item_reference` names an unknown item."
+        ),
+    ],
+)
+async def create_response(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
+    """Return one response object, or with `stream: true` its events."""
+    state = request.state
+    as_chat = partial(responses_request.translate, account_id=caller.id, memory=state.item_memory, clock=state.clock)
+    return await answer_in_format(request, caller, body, as_chat)
+
+
+@describes(
+    "Answer in the Messages format",
+    MESSAGES_TEXT,
+    body=MESSAGES_REQUEST,
+    examples=MESSAGES_EXAMPLES,
+    most_bytes=BODY_BYTES,
+    answers={200: MESSAGES_ANSWER},
+    errors=[_WRONG_RESULT, *MODEL_CALL],
+)
+async def create_messages_answer(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
+    """Return one message, or with `stream: true` its events."""
+    return await answer_in_format(request, caller, body, messages_request.translate)
+
+
+@describes(
+    "Estimate the tokens of a request",
+    "The body is that of `POST /v1/messages`; `max_tokens` is not required. No model is asked, nothing is charged, and the "
+    "request does not count against the chat limit.\n\n"
+    "The number is an estimate of this service: one token for each 4 bytes of text, 16 for each message and tool, and 1,024 for "
+    "each image. What a model server counts differs.",
+    body=COUNT_REQUEST,
+    examples=COUNT_EXAMPLES,
+    most_bytes=BODY_BYTES,
+    answers={200: Answer("The estimate.", TOKEN_COUNT)},
+    errors=[_WRONG_RESULT, *NO_MODEL],
+)
+async def count_message_tokens(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
+    """Return the estimated input tokens of a request."""
+    await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
+    return reply({"input_tokens": await make_off_loop(request, caller, lambda heavy: messages_request.counted_tokens(body))})

@@ -2,9 +2,11 @@
 
 POST /auth/password-reset -> mail -> /password-reset#TOKEN -> the page -> POST /auth/password-reset/confirm
 sign-up, POST /user/verify-email or PATCH /user/me -> mail -> /verify-email#TOKEN -> the page -> POST /auth/verify-email
+A changed address: -> mail to the address before, with a link to undo the change -> /password-reset#TOKEN
 """
 
 import sqlite3
+from collections.abc import Callable
 from email.message import EmailMessage
 from functools import partial
 from typing import Annotated, NamedTuple
@@ -14,7 +16,6 @@ from starlette.responses import Response
 from svc.auth import accounts, identities, links, oauth_flows, tokens
 from svc.auth.accounts import Account
 from svc.auth.emails import EMAIL
-from svc.auth.mail import Mail
 from svc.errors import ApiError
 from svc.groups import Groups
 from svc.inference import providers
@@ -28,7 +29,19 @@ from svc.shapes import record, text
 
 describes = Section("Sign-in").describes
 describes_account = Section("Account").describes
-_RESET_TEXT = """\
+
+
+class Letter(NamedTuple):
+    """A mail about a one-time link. The text contains `{base_url}`, and `{token}`, the secret part of the link."""
+
+    subject: str
+    text: str
+
+
+Recipient = tuple[str, str]  # the address, and the token of its link
+_RESET = Letter(
+    "Reset your password",
+    """\
 We received a request to reset the password of your account at
 {base_url}
 
@@ -37,8 +50,11 @@ To set a new password, open this link within an hour. It works once:
 {base_url}/password-reset#{token}
 
 If you did not request this, ignore this mail. Your password does not change.
-"""
-_VERIFY_TEXT = """\
+""",
+)
+_VERIFY = Letter(
+    "Verify your email address",
+    """\
 An account with this email address was created at
 {base_url}
 
@@ -48,21 +64,55 @@ To verify your email address, open this link within a day:
 
 If you did not create the account, do not open the link. To take over the
 account, use "Forgot your password?" at {base_url}
-"""
+""",
+)
+_CHANGE = Letter(
+    "Confirm your new email address",
+    """\
+A user wants to use this email address for an account at
+{base_url}
+
+To confirm the new address, open this link within a day. It works once:
+
+{base_url}/verify-email#{token}
+
+If you did not request this, ignore this mail.
+""",
+)
 _CHANGED_TEXT = """\
 The email address of your account at
 {base_url}
 was changed, and mail for the account now goes to another address.
 
-If you changed it, ignore this mail. If not, {next_step}
-"""
-_UNDO_TEXT = """\
-open this link within 72 hours.
+If you changed it, ignore this mail. If not, """
+_CHANGED = Letter("Your email address was changed", f"{_CHANGED_TEXT}contact the operator of the service.\n")
+_CHANGED_WITH_UNDO = Letter(
+    _CHANGED.subject,
+    f"""\
+{_CHANGED_TEXT}open this link within 72 hours.
 It restores this address and sets a new password:
 
-{base_url}/password-reset#{token}"""
+{{base_url}}/password-reset#{{token}}
+""",
+)
 _TO_ADDRESS = ("verify", "change")
 TOKEN = text(10_000, least=1).about("The part of the link after `#`.")
+
+
+def mail_link(state: State, letter: Letter, link: Recipient | Callable[[sqlite3.Connection, float], Recipient | None]) -> None:
+    """Mail `letter` in the background, if mail is set up. A function `link` stores the link and returns the recipient."""
+    mail = state.mail
+    if mail is None:
+        return
+
+    async def compose() -> EmailMessage | None:
+        recipient = link if isinstance(link, tuple) else await state.db.write(link, state.clock())
+        if recipient is None:
+            return None
+        address, token = recipient
+        return mail.message(address, letter.subject, letter.text.format(base_url=state.config.base_url, token=token))
+
+    mail.later(compose)
 
 
 def verify_address(
@@ -116,29 +166,17 @@ _VERIFY_EMAIL = record("VerifyEmailRequest", VerifyEmail, example={"token": "9hQ
 )
 async def request_password_reset(request: Request, body: PasswordReset) -> Response:
     """Always answer 202 at once, so that the answer does not reveal accounts. The mail is written afterwards."""
-    state = request.state
-    if state.mail is not None:
-        state.mail.later(partial(_reset_message, state, state.mail, body.email))
+    mail_link(request.state, _RESET, partial(_add_reset_link, body.email))
     return reply(PASSWORD_RESET_ACCEPTED.example, 202)
 
 
-async def _reset_message(state: State, mail: Mail, email: str) -> EmailMessage | None:
-    """Return the mail with a new link, or None if there is no such account. It is sent to the address in the account."""
-    found = await state.db.write(_add_reset_link, email, state.clock())
-    if found is None:
-        return None
-    account, token = found
-    text = _RESET_TEXT.format(base_url=state.config.base_url, token=token)
-    return mail.message(account.email, "Reset your password", text)
-
-
-def _add_reset_link(tx: sqlite3.Connection, email: str, now_seconds: float) -> tuple[Account, str] | None:
+def _add_reset_link(email: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
     account = accounts.account_by_email(tx, email)
     if account is None:
         return None
     token = links.new_link_token(verified=account.email_verified)
     added = links.add_link(tx, account.id, "reset", token, by_mail=True, now_seconds=now_seconds)
-    return (account, token) if added else None
+    return (account.email, token) if added else None
 
 
 @describes(
@@ -160,8 +198,8 @@ async def verify_email(request: Request, body: VerifyEmail) -> Response:
     await state.db.read(links.find_link, _TO_ADDRESS, body.token, state.clock())
     undo = links.new_link_token(verified=False)
     before = await state.db.write(_verify, body.token, undo, state.models.catalog.groups, state.clock())
-    if before is not None and state.mail is not None:
-        state.mail.later(partial(_changed_message, state, state.mail, before, undo))
+    if before is not None:
+        mail_link(state, _CHANGED_WITH_UNDO if before.email_verified else _CHANGED, (before.email, undo))
     return no_content()
 
 
@@ -185,14 +223,6 @@ def _verify(tx: sqlite3.Connection, token: str, undo: str, groups: Groups | None
     return before
 
 
-async def _changed_message(state: State, mail: Mail, before: Account, undo: str) -> EmailMessage:
-    base_url = state.config.base_url
-    undo_text = _UNDO_TEXT.format(base_url=base_url, token=undo)
-    next_step = undo_text if before.email_verified else "contact the operator of the service."
-    text = _CHANGED_TEXT.format(base_url=base_url, next_step=next_step)
-    return mail.message(before.email, "Your email address was changed", text)
-
-
 @describes_account(
     "Resend the verification mail",
     "Limit: 3 an hour for an account.",
@@ -207,27 +237,31 @@ async def request_verification(request: Request, caller: Caller) -> Response:
     state.limits.take_by_account("verify_email", caller.id)
     if state.mail is None:
         return reply({"message": "Mail is not set up on this server. Contact its operator."}, 202)
-    send_verification(state, account)
+    send_verification(state, account.id)
     return reply(VERIFICATION_ACCEPTED.example, 202)
 
 
-def send_verification(state: State, account: Account) -> None:
-    """Mail the account a link that verifies its address, if mail is set up."""
-    if state.mail is not None:
-        state.mail.later(partial(_verification_message, state, state.mail, account))
+def send_verification(state: State, account_id: str) -> None:
+    """Mail the account a link that verifies its address."""
+    mail_link(state, _VERIFY, partial(_add_verification_link, account_id))
 
 
-async def _verification_message(state: State, mail: Mail, account: Account) -> EmailMessage | None:
-    token = links.new_link_token(verified=False)
-    if not await state.db.write(_add_verification_link, account.id, token, state.clock()):
-        return None
-    return mail.message(
-        account.email, "Verify your email address", _VERIFY_TEXT.format(base_url=state.config.base_url, token=token)
-    )
-
-
-def _add_verification_link(tx: sqlite3.Connection, account_id: str, token: str, now_seconds: float) -> bool:
-    account = accounts.account_by_id(tx, account_id)
+def _add_verification_link(account_id: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
+    account, token = accounts.account_by_id(tx, account_id), links.new_link_token(verified=False)
     if account is None or account.email_verified:
-        return False
-    return links.add_link(tx, account_id, "verify", token, by_mail=True, now_seconds=now_seconds)
+        return None
+    added = links.add_link(tx, account_id, "verify", token, by_mail=True, now_seconds=now_seconds)
+    return (account.email, token) if added else None
+
+
+def send_change(state: State, account_id: str, email: str) -> None:
+    """Mail to `email` a link that makes it the account's address. The caller does not learn whether the address is taken."""
+    mail_link(state, _CHANGE, partial(_add_change_link, account_id, email))
+
+
+def _add_change_link(account_id: str, email: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
+    if accounts.is_taken(tx, email, account_id, now_seconds) or accounts.account_by_id(tx, account_id) is None:
+        return None
+    token = links.new_link_token(verified=True)
+    added = links.add_link(tx, account_id, "change", token, by_mail=True, now_seconds=now_seconds, email=email)
+    return (email, token) if added else None

@@ -29,7 +29,7 @@ from svc.inference.pictures import Picture
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
 from svc.routes import media_bodies
 from svc.routes.completion import payer_of
-from svc.routes.schemas.common import MODEL_SERVER, NO_FUNDS, NO_MODEL, NO_ROOM, OWN_ADDRESS
+from svc.routes.schemas.common import MODEL_CALL, NO_ROOM
 from svc.routes.schemas.media import AUDIO_ANSWER, IMAGES_ANSWER, SPEECH_ANSWER
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, Section
@@ -50,10 +50,7 @@ _REFUSALS = (
         "The text is too long, or the account has too many artifacts to store an image.",
     ),
     Refusal("overloaded", "There are too many open requests for images or speech. Try again in a few seconds."),
-    NO_FUNDS,
-    OWN_ADDRESS,
-    *NO_MODEL,
-    *MODEL_SERVER,
+    *MODEL_CALL,
 )
 
 _CHUNK_BYTES = 64 * 1024

@@ -5,13 +5,14 @@ from typing import Annotated, Any, NamedTuple
 
 from starlette.responses import Response
 
-from svc.auth import accounts, tokens
+from svc.auth import accounts, links, tokens
 from svc.auth.accounts import Account
 from svc.auth.emails import EMAIL
 from svc.config import Config
 from svc.db import Database
 from svc.deletion.account import delete_account
-from svc.routes.credentials import CURRENT_PASSWORD, OWNER_REFUSALS, check_owner, request_email_change
+from svc.errors import ApiError
+from svc.routes.links import send_change
 from svc.routes.schemas.accounts import API_KEY, NEW_API_KEY, SETTINGS, USER
 from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED
 from svc.server.gate import Caller
@@ -23,13 +24,29 @@ from svc.shapes import ABSENT, Absent, boolean, given, list_of, nullable, record
 
 describes = Section("Account").describes
 describes_api_keys = Section("API keys").describes
+_RECENT_SECONDS = 600
 _KEYS_AT_ONCE = 100  # up to 0.4 MB of names
+_CURRENT_PASSWORD = string.about(
+    "The account's password. An account without one needs a recent sign-in with its identity provider."
+)
+_WRONG_PASSWORD = Refusal("invalid_credentials", "The password is wrong.", "current_password")
+_OWNER_REFUSALS = [
+    _WRONG_PASSWORD,
+    Refusal("missing_field", "current_password is required: a string.", "current_password"),
+    Refusal("recent_sign_in_required", when="No password, and no sign-in with an identity provider in the last 10 minutes."),
+    Refusal("rate_limit_exceeded", when="More than 5 attempts in a minute."),
+]
 
 
 class UserChanges(NamedTuple):
     name: Annotated[str | Absent | None, accounts.PERSON_NAME] = ABSENT
     email: Annotated[str | Absent, EMAIL] = ABSENT
-    current_password: Annotated[str | None, CURRENT_PASSWORD] = None
+    current_password: Annotated[str | None, _CURRENT_PASSWORD] = None
+
+
+class ChangePassword(NamedTuple):
+    password: Annotated[str, accounts.PASSWORD]
+    current_password: Annotated[str | None, _CURRENT_PASSWORD] = None
 
 
 class DeleteUser(NamedTuple):
@@ -55,6 +72,11 @@ class NewKey(NamedTuple):
     name: Annotated[str, tokens.KEY_NAME]
 
 
+_CHANGE_PASSWORD = record(
+    "ChangePasswordRequest",
+    ChangePassword,
+    example={"current_password": "correct horse battery", "password": "an even better one"},
+)
 _DELETE_USER = record(
     "DeleteUserRequest",
     DeleteUser,
@@ -65,7 +87,7 @@ SETTINGS_CHANGES = record(
     "UpdateSettingsRequest", SettingsChanges, "Missing fields do not change.", example={"default_model": "builtin/assistant"}
 )
 _WRONG_EMAIL = Refusal("invalid_value", "confirm must be the email address of this account.", "confirm")
-_WRONG_PASSWORD = Refusal("invalid_credentials", "The password is wrong.", "password")
+_WRONG_OLD_PASSWORD = Refusal("invalid_credentials", "The password is wrong.", "password")
 _WRONG_MODEL = Refusal("invalid_value", "default_model must be a chat model of GET /v1/models, or null.", "default_model")
 _NO_MODEL = Refusal(
     "model_not_found", param="default_model", when="The catalog has groups, and the account's group has no such model."
@@ -93,17 +115,70 @@ async def get_me(request: Request, caller: Caller) -> Response:
     errors=[
         Refusal("session_required", when="An API key cannot change the address."),
         Refusal("mail_not_set_up"),
-        *OWNER_REFUSALS,
+        *_OWNER_REFUSALS,
     ],
 )
 async def update_me(request: Request, caller: Caller, body: UserChanges) -> Response:
     name, email, current_password = body
     moves = not isinstance(email, Absent) and email != (await caller.account(request.state.db)).email
     if moves:
-        await request_email_change(request.state, caller, str(email), current_password)
+        await _check_change_of_address(request.state, caller, current_password)
+        send_change(request.state, caller.id, str(email))
     changes = {} if isinstance(name, Absent) else {"name": name}
     account = await request.state.db.write(accounts.update_account, caller.id, changes)
     return reply(account.as_json(caller.auth), 202 if moves else 200)
+
+
+async def _check_change_of_address(state: State, caller: Caller, password: str | None) -> None:
+    if caller.auth != "session":
+        raise ApiError("session_required")
+    if state.mail is None:
+        raise ApiError("mail_not_set_up")
+    await _check_owner(state, caller, password)
+    state.limits.take_by_account("change_email", caller.id)
+
+
+@describes(
+    "Change the password",
+    "In a session only, 5 attempts a minute. An account without a password sets its first one within 10 minutes of a sign-in "
+    "with its identity provider. Sessions and API keys stay valid; links to reset the password or to change the address do not.",
+    body=_CHANGE_PASSWORD,
+    answers={204: Answer("The password is changed.")},
+    errors=_OWNER_REFUSALS,
+)
+async def change_password(request: Request, caller: Caller, body: ChangePassword) -> Response:
+    state = request.state
+    before = await _check_owner(state, caller, body.current_password)
+    password_hash = await state.passwords.hash(body.password)
+    if not await state.db.write(_change_password, caller.id, before, password_hash):
+        raise _WRONG_PASSWORD.error()  # another request has just changed it
+    return no_content()
+
+
+def _change_password(tx: sqlite3.Connection, account_id: str, before: str | None, password_hash: str) -> bool:
+    links.end_links(tx, account_id, "reset")
+    return accounts.replace_password(tx, account_id, before, password_hash)
+
+
+async def _check_owner(state: State, caller: Caller, password: str | None, refusal: Refusal = _WRONG_PASSWORD) -> str | None:
+    """Check that the account's owner sends this request, and return the stored password hash.
+
+    That is who knows the password, or without one has just signed in with an identity provider. Raises ApiError `missing_field`,
+    `invalid_credentials`, `recent_sign_in_required`, `rate_limit_exceeded`.
+    """
+    state.limits.take_by_account("owner", caller.id)
+    stored = await state.db.read(accounts.password_hash, caller.id)
+    account = await caller.account(state.db)  # after it: an account that is being deleted has no password
+    if stored is None or not state.config.passwords:
+        # A session from before the address was verified may be of another person.
+        began_at = max(state.clock() - _RECENT_SECONDS, int(account.email_verified_at or 0))
+        if caller.identity_at < began_at:
+            raise ApiError("recent_sign_in_required")
+        return stored
+    password = string.check(password, refusal.param or "")
+    if len(password) > accounts.PASSWORD_LENGTH[1] or not await state.passwords.matches(password, stored, login=False):
+        raise refusal.error()
+    return stored
 
 
 @describes(
@@ -119,7 +194,7 @@ async def update_me(request: Request, caller: Caller, body: UserChanges) -> Resp
     errors=[
         Refusal("missing_field", "password is required: a string.", "password"),
         _WRONG_EMAIL,
-        _WRONG_PASSWORD,
+        _WRONG_OLD_PASSWORD,
         Refusal("last_admin", when="The caller is the only active administrator, and there are other accounts."),
         Refusal("rate_limit_exceeded", when="More than 5 attempts in a minute."),
     ],
@@ -128,7 +203,7 @@ async def delete_me(request: Request, caller: Caller, body: DeleteUser) -> Respo
     state = request.state
     account = await caller.account(state.db)
     if account.has_password and state.config.passwords:
-        await check_owner(state, caller, body.password, _WRONG_PASSWORD)
+        await _check_owner(state, caller, body.password, _WRONG_OLD_PASSWORD)
     elif body.confirm != account.email:
         raise _WRONG_EMAIL.error()
     await delete_account(state.db, state.drain, caller.id, state.clock())

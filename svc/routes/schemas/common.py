@@ -46,11 +46,13 @@ NO_FUNDS = Refusal(
     "requests. Add funds in the browser, at /checkout.",
     when="The wallet does not cover this request. The message names the amount that is needed and the balance.",
 )
-OWN_ADDRESS = Refusal("address_not_allowed", when="The caller's own provider has an address that is not allowed.")
 PERHAPS_RETRY_AFTER = header("The seconds to wait, if the model server sends them.", COUNT, 7, required=False)
 STORAGE = Refusal("storage_unavailable")
-# Errors of the model server before the first byte of an answer.
-MODEL_SERVER = (
+# Errors before the first byte of a model's answer.
+MODEL_CALL = (
+    NO_FUNDS,
+    Refusal("address_not_allowed", when="The caller's own provider has an address that is not allowed."),
+    *NO_MODEL,
     Refusal(
         "unknown_parameter",
         "Unrecognized request argument supplied: tempo",
