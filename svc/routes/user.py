@@ -1,5 +1,6 @@
 """The caller's own account, settings and API keys."""
 
+import sqlite3
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any, NamedTuple
 
