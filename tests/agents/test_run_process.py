@@ -281,7 +281,8 @@ async def test_interrupted_run_keeps_its_steps_and_cost(tmp_path: Path) -> None:
         kept = ("steps", "usage", "cost_micros")
         assert {name: after[name] for name in kept} == {name: record[name] for name in kept}
         *events, last = after["events"]
-        assert len(events) >= 5 and events == record["events"][: len(events)] and last["seq"] == events[-1]["seq"] + 1
+        before = record["events"][: len(events)]  # later ones may have been stored between the two, and unwritten ones are lost
+        assert len(events) >= 5 and events[: len(before)] == before and last["seq"] == events[-1]["seq"] + 1
         assert last == {**last, "type": "error", "error": after["error"], **{name: after[name] for name in kept}}
         assert await books(client, account) == (980_000, 0, 980_000)
 

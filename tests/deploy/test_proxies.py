@@ -147,29 +147,29 @@ def key(proxy: Proxy) -> str:
         return key
 
 
+def chat(script: str) -> dict[str, Any]:
+    return {"model": "builtin/script", "messages": [{"role": "user", "content": script}]}
+
+
 def test_documented_proxy_settings_are_the_tested_ones() -> None:
     for name in ("Caddyfile", "nginx.conf"):
         assert " ".join(f"{setting}={value}" for setting, value in SETTINGS.items()) in (DEPLOY / name).read_text()
 
 
 def test_stream_events_are_sent_at_once_over_http_2(proxy: Proxy, key: str) -> None:
-    script = "say one\nwait 1500\nsay two"
-    body = {"model": "builtin/script", "stream": True, "messages": [{"role": "user", "content": script}]}
+    script = "say one\nwait 60000\nsay two"
+    body = {**chat(script), "stream": True}
     command = proxy.curl(
         "/v1/chat/completions", "-d", json.dumps(body), "-H", "Content-Type: application/json", "-D", "/dev/stderr"
     )
-    seen: dict[str, float] = {}
     with subprocess.Popen(
         [*command, "-H", f"Authorization: Bearer {key}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout and process.stderr
-        for line in process.stdout:
-            for word in ("one", "two", "[DONE]"):
-                if word in line:
-                    seen.setdefault(word, time.monotonic())
+        assert any("one" in line for line in process.stdout), "while the answer continues"
+        process.terminate()
         head = process.stderr.read()
     assert head.startswith("HTTP/2 200") and "strict-transport-security" in head.lower()
-    assert seen["two"] - seen["one"] > 1.0 and seen["[DONE]"] >= seen["two"]
 
 
 def test_largest_bodies_pass_and_larger_ones_get_our_error(proxy: Proxy, key: str, tmp_path: Path) -> None:
@@ -266,13 +266,12 @@ def test_stopped_service_is_an_error_in_our_shape(front: Any, tmp_path: Path) ->
 @pytest.mark.parametrize("front", [caddy, nginx])
 def test_slow_model_is_an_error_in_our_shape(front: Any, server: RunningServer, key: str, tmp_path: Path) -> None:
     with front(tmp_path, server.port, timeout="1s") as proxy, proxy.client(headers={"authorization": f"Bearer {key}"}) as client:
-        for script, check in (("wait 3000\nsay late", None), ("fail 502 of the model", "upstream_error")):
-            chat = {"model": "builtin/script", "messages": [{"role": "user", "content": script}]}
-            answer = client.post("/v1/chat/completions", json=chat)
-            if check is None:
-                assert_unavailable(answer, 504)
-            else:
-                assert_error(answer, 502, check)
+        assert_unavailable(client.post("/v1/chat/completions", json=chat("wait 30000\nsay late")), 504)
+
+
+def test_error_of_a_model_server_passes_unchanged(proxy: Proxy, key: str) -> None:
+    with proxy.client(headers={"authorization": f"Bearer {key}"}) as client:
+        assert_error(client.post("/v1/chat/completions", json=chat("fail 502 of the model")), 502, "upstream_error")
 
 
 def assert_unavailable(answer: httpx.Response, status: int) -> None:

@@ -44,12 +44,14 @@ async def play(folder: Path, seed: str, count: int) -> list[str]:
             session = await client.post("/auth/signup", json={"email": "fuzz@example.com", "password": PASSWORD})
         good = [_written(server.host, session.json()["access_token"], *request) for request in _REQUESTS]
         good.append(good[0][:-2] + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n")  # the parser stops behind it
+        for request in good:  # what the first request of a kind loads is no stall of an attacker
+            await _exchange(server.port, request, found)
         await pulse.longest_stall_ms()
         for begin in range(0, count, _AT_ONCE * _PIPELINED):
             number = min(_AT_ONCE, -(-(count - begin) // _PIPELINED))
             sent = [b"".join(mutated_bytes(rnd.choice(good), rnd) for _ in range(_PIPELINED)) for _ in range(number)]
             await asyncio.gather(*(_exchange(server.port, data, found) for data in sent))
-            if begin % 4096 == 0 and (stall_ms := await pulse.longest_stall_ms()) > MOST_STALL_MS:
+            if begin % 1024 == 0 and (stall_ms := await pulse.longest_stall_ms()) > MOST_STALL_MS:
                 found.append(f"the loop stood still for {stall_ms:.0f} ms of CPU time at {begin}")
         async with server.client(headers={"x-forwarded-proto": "https"}) as client:
             assert (await client.get("/readyz")).status_code == 200

@@ -15,8 +15,6 @@ from svc.schema import APPLICATION_ID, newest_schema
 from tests.support.databases import prepare
 from tests.support.server import start_fails
 
-STARTS = 4  # of each kind, side by side; a start takes 0.4 s of CPU time
-
 
 def damaged(folder: Path) -> None:
     (folder / "service.db").write_bytes(b"junk" * 5_000)
@@ -91,10 +89,11 @@ def assert_one_line(outcome: tuple[int, str, str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("kind", KINDS)
-def test_refused_start_is_one_line_and_status_1(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.soak)])
+def test_refused_start_is_one_line_and_status_1(tmp_path: Path, times: int) -> None:
+    kinds = [*KINDS] * times
     with concurrent.futures.ThreadPoolExecutor(4) as starts:  # side by side: the machine is busy, and threads end late
-        for outcome in starts.map(lambda number: refused(tmp_path / str(number), kind), range(STARTS)):
+        for outcome in starts.map(refused, (tmp_path / str(number) for number in range(len(kinds))), kinds):
             assert_one_line(outcome)
 
 

@@ -69,8 +69,8 @@ def killed_server(folder: Path, step: int) -> int:
 @pytest.mark.parametrize(
     ("killed", "stride"),
     [
-        (killed_command, 2),
-        (killed_server, 3),
+        (killed_command, 3),
+        (killed_server, 5),
         pytest.param(killed_command, 1, marks=pytest.mark.soak),
         pytest.param(killed_server, 1, marks=pytest.mark.soak),
     ],

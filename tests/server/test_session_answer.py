@@ -490,7 +490,7 @@ async def test_after_kill_9_answers_are_interrupted_with_their_text_and_found_by
     assert_exact(tmp_path / "data" / "service.db")
 
 
-@pytest.mark.parametrize("seconds", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("seconds", [0.1, *(pytest.param(other, marks=pytest.mark.soak) for other in (0.02, 0.3))])
 async def test_after_kill_9_at_any_moment_every_answer_has_ended_and_no_hold_is_left(tmp_path: Path, seconds: float) -> None:
     text = "say Hello\n" + "wait 20\nsay  again\n" * 5
     async with running_server(tmp_path) as server, chatting(server) as chat:

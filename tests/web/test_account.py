@@ -12,12 +12,12 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.support.browser import PASSWORD as FIRST_PASSWORD
-from tests.support.browser import WITH_BROWSER, Visitor, new_context, new_visitor, opened, signed_in, user_of
+from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, new_context, new_visitor, opened, signed_in, user_of
 from tests.support.browser_chat import answered, keep_conversation, say
 from tests.support.mail_server import PASSWORD, USER, mail_server
 from tests.support.server import RunningServer, running_server
 
-pytestmark = [*WITH_BROWSER, pytest.mark.parametrize("width", [390, 1440])]
+pytestmark = [*WITH_BROWSER, WIDTHS]
 
 
 def read(server: RunningServer, visitor: Visitor, path: str) -> Any:

@@ -13,7 +13,18 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from svc.admin import users
-from tests.support.browser import PASSWORD, WITH_BROWSER, Visitor, database, new_context, new_email, new_visitor, opened
+from tests.support.browser import (
+    BOTH_WIDTHS,
+    PASSWORD,
+    WIDTHS,
+    WITH_BROWSER,
+    Visitor,
+    database,
+    new_context,
+    new_email,
+    new_visitor,
+    opened,
+)
 from tests.support.mail_server import mail_server
 from tests.support.people import command
 from tests.support.server import RunningServer, running_server
@@ -31,7 +42,6 @@ emails = ["*@research.example"]
 name = "design"
 """
 CHAT = {"model": "builtin/assistant-paid", "messages": [{"role": "user", "content": "hi"}]}
-both_widths = pytest.mark.parametrize("width", [390, 1440])
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -67,7 +77,7 @@ async def confirm(page: Page, action: str) -> None:
     await page.get_by_role("dialog").get_by_role("button", name=action).click()
 
 
-@both_widths
+@BOTH_WIDTHS
 async def test_users_are_searched_and_filtered_in_pages(
     browser: Browser, team: RunningServer, admin: Visitor, width: int
 ) -> None:
@@ -98,7 +108,7 @@ async def test_users_are_searched_and_filtered_in_pages(
         await expect(rows).to_have_count(50)
 
 
-@both_widths
+@WIDTHS
 async def test_invitation_shows_its_link_once(browser: Browser, team: RunningServer, admin: Visitor, width: int) -> None:
     email = f"{new_email().partition('@')[0]}@research.example"
     async with administration(
@@ -125,7 +135,7 @@ async def test_invitation_shows_its_link_once(browser: Browser, team: RunningSer
         await expect(page.locator(".field-error")).to_contain_text("account")
 
 
-@both_widths
+@WIDTHS
 async def test_invitation_is_mailed(browser: Browser, tmp_path: Path, width: int) -> None:
     async with mail_server(tmp_path / "mail", login=False) as box:
         settings = {"SVC_SMTP_URL": f"smtp://127.0.0.1:{box.port}", "SSL_CERT_FILE": str(box.ca)}
@@ -140,7 +150,7 @@ async def test_invitation_is_mailed(browser: Browser, tmp_path: Path, width: int
                 assert box.messages[-1][1] == ["ada@example.com"]
 
 
-@both_widths
+@WIDTHS
 async def test_user_is_changed_suspended_and_deleted(browser: Browser, team: RunningServer, admin: Visitor, width: int) -> None:
     visitor = await asyncio.to_thread(new_visitor, team)
     for name in ("one", "two", "three"):
@@ -190,7 +200,7 @@ async def test_user_is_changed_suspended_and_deleted(browser: Browser, team: Run
         assert (await ask(team, admin, "GET", f"/admin/users/{visitor.id}"))["error"]["code"] == "not_found"
 
 
-@both_widths
+@WIDTHS
 async def test_last_administrator_stays_one(browser: Browser, team: RunningServer, admin: Visitor, width: int) -> None:
     with database(team) as tx:
         tx.execute("UPDATE accounts SET admin = (id = ?)", (admin.id,))
@@ -201,7 +211,7 @@ async def test_last_administrator_stays_one(browser: Browser, team: RunningServe
         await expect(page.get_by_role("button", name="Delete user")).to_have_count(0)
 
 
-@both_widths
+@WIDTHS
 async def test_spend_is_shown_by_month_and_kind(
     browser: Browser, team: RunningServer, admin: Visitor, width: int, tmp_path: Path
 ) -> None:
@@ -229,7 +239,7 @@ async def test_spend_is_shown_by_month_and_kind(
         await expect(page.get_by_text("No usage in this month")).to_be_visible()
 
 
-@both_widths
+@WIDTHS
 async def test_support_is_answered_and_closed(browser: Browser, team: RunningServer, admin: Visitor, width: int) -> None:
     visitor = await asyncio.to_thread(new_visitor, team, dollars=5)
     made = await ask(team, visitor, "POST", "/support/conversations", subject="Small pictures", message="Why?")
@@ -253,7 +263,7 @@ async def test_support_is_answered_and_closed(browser: Browser, team: RunningSer
         await expect(page.locator(".list > li", has_text=visitor.email)).to_contain_text("Closed")
 
 
-@both_widths
+@WIDTHS
 async def test_status_shows_work_checks_and_times(browser: Browser, team: RunningServer, admin: Visitor, width: int) -> None:
     async with administration(browser, team, admin, "status", width=width, allow=["status of 500"]) as page:
         await expect(page.get_by_text("The service works. 1 finding needs a check.")).to_be_visible()
@@ -269,7 +279,7 @@ async def test_status_shows_work_checks_and_times(browser: Browser, team: Runnin
         await expect(page.get_by_role("alert")).to_have_count(0)
 
 
-@both_widths
+@WIDTHS
 async def test_audit_log_is_in_words(browser: Browser, team: RunningServer, admin: Visitor, width: int) -> None:
     visitor = await asyncio.to_thread(new_visitor, team)
     other = await asyncio.to_thread(new_visitor, team)

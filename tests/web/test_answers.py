@@ -7,12 +7,11 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
-from tests.support.browser import WITH_BROWSER, Visitor, findings, new_context, new_visitor, opened, signed_in
+from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, findings, new_context, new_visitor, opened, signed_in
 from tests.support.browser_chat import answered, refuse_once, say
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
-WIDTHS = pytest.mark.parametrize("width", [390, 1440])
 SLOW = "say one\nwait 4000\nsay  two"
 WHOLE = "one two"
 

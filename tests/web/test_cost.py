@@ -3,10 +3,9 @@
 import asyncio
 import re
 
-import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.support.browser import WITH_BROWSER, findings, new_context, new_visitor, opened, signed_in
+from tests.support.browser import WIDTHS, WITH_BROWSER, findings, new_context, new_visitor, opened, signed_in
 from tests.support.browser_chat import answered, keep_conversation
 from tests.support.server import RunningServer
 
@@ -24,7 +23,7 @@ def estimate_of(page: Page) -> Locator:
     return page.locator(".estimate")
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@WIDTHS
 async def test_estimate_grows_with_the_draft_and_covers_the_cost(server: RunningServer, browser: Browser, width: int) -> None:
     async with signed_in(browser, server, model=PRICED, dollars=5, width=width) as page:
         composer = page.get_by_label("Message", exact=True)
@@ -73,7 +72,7 @@ async def test_speech_has_an_estimate(server: RunningServer, browser: Browser) -
         assert 0 < about < most
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@WIDTHS
 async def test_payment_returns_to_the_chat_with_its_draft(server: RunningServer, browser: Browser, width: int) -> None:
     async with signed_in(browser, server, model="echo", allow=["402"], width=width) as page:
         composer, send = page.get_by_label("Message", exact=True), page.get_by_role("button", name="Send")

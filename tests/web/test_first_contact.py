@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Error, expect
 
-from tests.support.browser import WITH_BROWSER, Visitor, chromium, findings, new_context, new_visitor, opened, signed_in
+from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, chromium, findings, new_context, new_visitor, opened, signed_in
 from tests.support.model_server import ModelServer
 from tests.support.pages import EXAMPLES
 from tests.support.server import RunningServer
@@ -55,7 +55,7 @@ async def test_suggestions_fit_the_chosen_model(server: RunningServer, browser: 
         await expect(page.get_by_role("region", name="Connect a language model")).to_have_count(0)
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@WIDTHS
 async def test_card_leads_to_connecting_a_model_server(server: RunningServer, browser: Browser, width: int) -> None:
     async with signed_in(browser, server, width=width) as page:
         card = page.get_by_role("region", name="Connect a language model")

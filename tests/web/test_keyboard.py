@@ -3,15 +3,23 @@
 import asyncio
 import re
 
-import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.browser import PASSWORD, WITH_BROWSER, database, new_context, new_email, new_visitor, opened
+from tests.support.browser import (
+    BOTH_WIDTHS,
+    PASSWORD,
+    WIDTHS,
+    WITH_BROWSER,
+    database,
+    new_context,
+    new_email,
+    new_visitor,
+    opened,
+)
 from tests.support.browser_chat import answered, keep_conversation
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
-WIDTHS = pytest.mark.parametrize("width", [390, 1440])
 MOST_TABS = 80
 FOCUSED = """() => {
     const one = document.activeElement;
@@ -46,7 +54,7 @@ async def tab_into_navigation(page: Page, name: str) -> None:
     await tab_to(page, name, back=(page.viewport_size or {})["width"] >= 800)
 
 
-@WIDTHS
+@BOTH_WIDTHS
 async def test_account_chat_run_and_key_are_made_by_keyboard(server: RunningServer, browser: Browser, width: int) -> None:
     async with new_context(browser, server, width=width) as context:
         page = await context.new_page()
@@ -112,7 +120,7 @@ async def test_conversation_is_found_changed_and_deleted_by_keyboard(server: Run
             await page.keyboard.type(value)
             await press(page, "Enter")
             await expect(page.get_by_role("dialog")).to_have_count(0)
-            assert await page.evaluate("document.activeElement !== document.body"), name
+            await page.wait_for_function("document.activeElement !== document.body")
         await expect(page.locator(".conversation > a")).to_have_text("Renamed")
         await press(page, "Control+k", "Control+a", "Delete")
         await tab_to(page, "Actions for Renamed")
@@ -179,15 +187,16 @@ async def test_user_is_found_suspended_and_deleted_by_keyboard(server: RunningSe
         await expect(page.get_by_text(f"Deleted {other.email}")).to_be_visible()
 
 
-@pytest.mark.parametrize(("width", "height"), [(720, 450), (683, 384), (195, 422)])
-async def test_half_of_a_zoomed_page_is_the_chat(server: RunningServer, browser: Browser, width: int, height: int) -> None:
+async def test_half_of_a_zoomed_page_is_the_chat(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, dollars=5, model="builtin/assistant-paid")
     kept = await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An answer " * 400])
     async with new_context(browser, server, visitor) as context:
         page = await context.new_page()
-        await page.set_viewport_size({"width": width, "height": height})
-        await page.goto(f"/#/chat/{kept}")
-        await page.locator(".md").wait_for()
-        shown = await page.locator(".chat-scroll").evaluate("box => box.clientHeight")
-        assert shown >= height / 2
-        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        for width, height in ((720, 450), (683, 384), (195, 422)):
+            await page.set_viewport_size({"width": width, "height": height})
+            await page.goto(f"/#/chat/{kept}")
+            await page.reload()
+            await page.locator(".md").wait_for()
+            shown = await page.locator(".chat-scroll").evaluate("box => box.clientHeight")
+            assert shown >= height / 2
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -2,10 +2,9 @@
 
 import asyncio
 
-import pytest
 from playwright.async_api import Browser, expect
 
-from tests.support.browser import WITH_BROWSER, findings, new_context, new_visitor, opened, signed_in
+from tests.support.browser import WIDTHS, WITH_BROWSER, findings, new_context, new_visitor, opened, signed_in
 from tests.support.browser_chat import answered, keep_conversation, say
 from tests.support.browser_cpu import Spent, holds, measured
 from tests.support.server import RunningServer
@@ -44,7 +43,7 @@ DIFF = "```diff\n@@ -1 +1 @@\n-old line\n+new line\n same\n```\n"
 TEX = "[...document.querySelectorAll('.said-assistant math annotation')].map(one => one.textContent)"
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@WIDTHS
 async def test_formulas_are_drawn_as_mathml(server: RunningServer, browser: Browser, width: int) -> None:
     async with signed_in(browser, server, model="echo", width=width) as page:
         assert await page.evaluate("'katex' in globalThis") is False
