@@ -14,7 +14,7 @@ import uvloop
 
 from svc.auth import accounts
 from svc.billing import wallet
-from svc.billing.usage import CountedCall, add_call
+from svc.billing.usage import add_call
 from svc.db import Database, open_database
 
 NOW = 1_790_000_000.0
@@ -39,7 +39,7 @@ def finish(tx: sqlite3.Connection, account_id: str, hold_id: str) -> int:
         key_id="key_1",
         now_seconds=NOW,
     )
-    add_call(tx, CountedCall(account_id, None, "builtin/assistant-paid", 12, 34, charged_micros, "2026-09-21"))
+    add_call(tx, (account_id, None, "builtin/assistant-paid", "2026-09-21", ""), 12, 34, charged_micros)
     return charged_micros
 
 

@@ -10,7 +10,7 @@ from svc import quota
 from svc.auth.emails import lookalike_key
 from svc.errors import ApiError
 from svc.groups import AUTO, Groups
-from svc.ids import new_id, timestamp
+from svc.ids import fields_as_json, new_id
 from svc.shapes import Shape, or_null, text
 
 PASSWORD_LENGTH = (8, 1024)
@@ -74,19 +74,8 @@ class Account(NamedTuple):
 
     def as_json(self, auth: str) -> dict[str, Any]:
         """Return the object of `GET /user/me`; `auth` is `session` or `api_key`."""
-        return {
-            "id": self.id,
-            "email": self.email,
-            "email_verified": self.email_verified,
-            "name": self.name,
-            "tier": self.tier,
-            "created_at": timestamp(self.created_at),
-            "admin": self.admin,
-            "group": self.group,
-            "status": self.status,
-            "has_password": self.has_password,
-            "auth": auth,
-        }
+        stored = fields_as_json(self._asdict(), "id email name tier created_at admin group has_password")
+        return {**stored, "email_verified": self.email_verified, "status": self.status, "auth": auth}
 
 
 def _account(row: sqlite3.Row | None) -> Account | None:

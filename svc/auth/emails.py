@@ -66,8 +66,4 @@ def lookalike_key(email: str) -> str:
 
 def same_email(one: str, other: str) -> bool:
     """Return whether two addresses are the same mailbox: they may differ in the case of ASCII letters only."""
-    return _ascii_lower(one) == _ascii_lower(other)
-
-
-def _ascii_lower(text: str) -> str:
-    return "".join(character.lower() if character.isascii() else character for character in text)
+    return one.encode().lower() == other.encode().lower()  # bytes.lower() changes ASCII letters only

@@ -8,7 +8,7 @@ import asyncio
 import base64
 import hmac
 import math
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote_plus
 
@@ -97,10 +97,7 @@ class OpenID:
         else:
             pair = f"{quote_plus(client_id)}:{quote_plus(secret)}"  # RFC 6749 2.3.1
             headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-        status, answer = await ask(self._client, "POST", metadata["token_endpoint"], headers, form)
-        if status != 200 or not isinstance(answer, dict):
-            raise refused(status)
-        return answer
+        return await self._asked("POST", metadata["token_endpoint"], headers, form)
 
     async def _verified(self, token: str) -> dict[str, Any]:
         """Return the claims of an ID token. An unknown key may be new: then the keys are fetched again."""
@@ -111,18 +108,14 @@ class OpenID:
         raise invalid("an ID token that none of its keys has signed")
 
     async def _userinfo(self, endpoint: str, access_token: str, subject: str) -> dict[str, Any]:
-        status, answer = await ask(self._client, "GET", endpoint, {"authorization": f"Bearer {access_token}"})
-        if status != 200 or not isinstance(answer, dict):
-            raise refused(status)
+        answer = await self._asked("GET", endpoint, {"authorization": f"Bearer {access_token}"})
         if answer.get("sub") != subject:
             raise invalid("the email address of another person")
         return answer
 
     async def _discover(self) -> dict[str, Any]:
         """Return the discovery document, whose endpoints are valid."""
-        status, document = await ask(self._client, "GET", self.issuer.rstrip("/") + "/.well-known/openid-configuration")
-        if status != 200 or not isinstance(document, dict):
-            raise refused(status)
+        document = await self._asked("GET", self.issuer.rstrip("/") + "/.well-known/openid-configuration")
         if document.get("issuer") != self.issuer:
             raise invalid("the discovery document of another issuer")
         optional = ["userinfo_endpoint"] if document.get("userinfo_endpoint") else []
@@ -139,11 +132,17 @@ class OpenID:
         return document
 
     async def _fetch_keys(self) -> list[dict[str, Any]]:
-        status, answer = await ask(self._client, "GET", (await self._metadata.get())["jwks_uri"])
-        keys = answer.get("keys") if isinstance(answer, dict) else None
-        if status != 200 or not isinstance(keys, list):
-            raise refused(status)
+        keys = (await self._asked("GET", (await self._metadata.get())["jwks_uri"])).get("keys")
+        if not isinstance(keys, list):
+            raise refused(200)
         return [key for key in keys[:_MOST_KEYS] if isinstance(key, dict)]
+
+    async def _asked(self, method: str, url: str, *more: Mapping[str, str]) -> dict[str, Any]:
+        """Return the JSON object of an answer with status 200. `more` are headers and a form."""
+        status, answer = await ask(self._client, method, url, *more)
+        if status != 200 or not isinstance(answer, dict):
+            raise refused(status)
+        return answer
 
 
 def signed_claims(token: str, keys: list[dict[str, Any]]) -> dict[str, Any] | None:

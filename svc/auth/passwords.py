@@ -4,11 +4,11 @@ Logins use both threads. Sign-ups, resets and deletions have another queue and u
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from svc.errors import ApiError
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _THREADS = 2  # so that the event loop keeps a core
+_SHARES = {"other": _THREADS - 1, "login": _THREADS}  # the threads that each kind of call may use, by precedence
 _WAITING = 50  # in each queue: about five seconds of work
 
 
@@ -30,8 +31,8 @@ class Passwords:
         self._memory_kib, self._time_cost = memory_kib, time_cost
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="argon2")
         self._most_waiting = waiting
-        self._logins = _Queue(_THREADS)
-        self._others = _Queue(_THREADS - 1)
+        self._queues: dict[str, deque[asyncio.Future[None]]] = {kind: deque() for kind in _SHARES}
+        self._running: Counter[str] = Counter()
         # It takes as long to verify as any other hash; no password is known to give only zeros.
         self._no_account = f"$argon2id$v=19$m={memory_kib},t={time_cost},p=1${'A' * 22}${'A' * 43}"
 
@@ -43,14 +44,14 @@ class Passwords:
 
     async def hash(self, password: str) -> str:
         """Return the hash to store. Raises ApiError `overloaded` if too many calls wait."""
-        return await self._run(self._others, lambda: self._hasher.hash(password))
+        return await self._run("other", lambda: self._hasher.hash(password))
 
     async def matches(self, password: str, stored: str | None, *, login: bool = True) -> bool:
         """Return whether `password` has the hash `stored`. It takes the same time without a hash.
 
         Raises ApiError `overloaded` if too many calls wait.
         """
-        return await self._run(self._logins if login else self._others, lambda: self._verify(password, stored))
+        return await self._run("login" if login else "other", lambda: self._verify(password, stored))
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
@@ -64,40 +65,33 @@ class Passwords:
             return False
         return stored is not None
 
-    async def _run(self, queue: "_Queue", work: Callable[[], T]) -> T:
+    async def _run(self, kind: str, work: Callable[[], T]) -> T:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        queue.waiting.append(turn)
+        waiting = self._queues[kind]
+        waiting.append(turn)
         self._start_next()
-        if len(queue.waiting) > self._most_waiting and not (oldest := queue.waiting.popleft()).done():
+        if len(waiting) > self._most_waiting and not (oldest := waiting.popleft()).done():
             oldest.set_exception(ApiError("overloaded", "Too many people are signing in. Try again shortly."))
         try:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled() and turn.exception() is None:  # it got its turn at the same time
-                self._end_turn(queue)
+                self._end_turn(kind)
             raise
         running = asyncio.get_running_loop().run_in_executor(self._pool, work)
         # The thread is free when its work is done, even if the caller was cancelled.
-        running.add_done_callback(lambda _: self._end_turn(queue))
+        running.add_done_callback(lambda _: self._end_turn(kind))
         return await asyncio.shield(running)
 
-    def _end_turn(self, queue: "_Queue") -> None:
-        queue.running -= 1
+    def _end_turn(self, kind: str) -> None:
+        self._running[kind] -= 1
         self._start_next()
 
     def _start_next(self) -> None:
-        for queue in (self._others, self._logins):
-            while queue.waiting and queue.running < queue.share and self._logins.running + self._others.running < _THREADS:
-                turn = queue.waiting.popleft()
-                if not turn.done():  # its caller was cancelled
+        for kind, share in _SHARES.items():
+            waiting = self._queues[kind]
+            while waiting and self._running[kind] < share and self._running.total() < _THREADS:
+                turn = waiting.popleft()
+                if not turn.done():  # else its caller was cancelled
                     turn.set_result(None)
-                    queue.running += 1
-
-
-class _Queue:
-    """Waiting calls of one kind, the oldest first; `share` is how many threads they may use."""
-
-    def __init__(self, share: int) -> None:
-        self.share = share
-        self.running = 0
-        self.waiting: deque[asyncio.Future[Any]] = deque()
+                    self._running[kind] += 1

@@ -16,7 +16,7 @@ import orjson
 from svc import quota
 from svc.auth import accounts
 from svc.errors import ApiError
-from svc.ids import BASE62, new_id, random_base62, timestamp
+from svc.ids import BASE62, fields_as_json, new_id, random_base62
 from svc.shapes import Shape, refusal, text
 from svc.tables import Table, refusals
 
@@ -58,8 +58,7 @@ class ApiKey(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Return the object of the list of keys."""
-        last_used_at = None if self.last_used_at is None else timestamp(self.last_used_at)
-        return {**self._asdict(), "created_at": timestamp(self.created_at), "last_used_at": last_used_at}
+        return fields_as_json(self._asdict(), "id key_prefix name created_at last_used_at spent_micros")
 
 
 class Session(NamedTuple):

@@ -9,6 +9,8 @@ from svc.billing.payments import AMOUNT_RULE
 
 _FOLDER = Path(__file__).parent.parent / "static" / "checkout"
 _BACK = '<p><a href="/">Back to the application</a></p>'
+SWITCHED_OFF = f"<p>Payments are switched off on this server. Contact its operator.</p>\n{_BACK}"
+PROBLEM_ONLY = f'<p><a href="/checkout">Back to Add funds</a></p>\n{_BACK}'
 
 
 def _filled(name: str, **values: str) -> str:
@@ -38,10 +40,6 @@ def sign_in(email: str | None, providers: Sequence[str]) -> str:
     return f"<p>Sign in to add funds to your wallet.</p>\n{form}\n{links}\n{then}\n{_BACK}"
 
 
-def switched_off() -> str:
-    return f"<p>Payments are switched off on this server. Contact its operator.</p>\n{_BACK}"
-
-
 def sandbox(session_id: str, amount: str) -> str:
     return _filled("sandbox", session=session_id, amount=amount)
 
@@ -56,7 +54,3 @@ def returned(state: str | None, amount: str) -> str:
     }
     known = texts.get(state or "", "<p>We add the funds to your wallet when the payment is confirmed.</p>")
     return f'{known}\n<p><a href="/checkout">Add funds</a></p>\n{_BACK}'
-
-
-def problem_only() -> str:
-    return f'<p><a href="/checkout">Back to Add funds</a></p>\n{_BACK}'

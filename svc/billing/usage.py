@@ -5,7 +5,7 @@ Free calls are counted in memory first, so that no answer waits for the disk.
 
 import functools
 import sqlite3
-from typing import Any, NamedTuple
+from typing import Any
 
 from svc.db import Database, Page
 from svc.errors import ApiError
@@ -18,21 +18,8 @@ _MOST_OVERRUN_MICROS = 10**15
 _MOST_TOKENS = 10**12  # a larger count is wrong, and could overflow a sum
 
 
-class CountedCall(NamedTuple):
-    """One call of a model; `day` is like 2026-09-21, in UTC. `group` is the account's, "" for none."""
-
-    account_id: str
-    key_id: str | None  # None for a session
-    model: str
-    input_tokens: int
-    output_tokens: int
-    cost_micros: int
-    day: str
-    requests: int = 1
-    group: str = ""
-
-
-Row = tuple[str, str | None, str, str, str]  # account id, key id, model, day, group
+# The account's id, the key's id (None for a session), the model, the day in UTC (2026-09-21), and the account's group or "".
+Row = tuple[str, str | None, str, str, str]
 
 
 def day_of(now_seconds: float) -> str:
@@ -50,10 +37,13 @@ def bounded_tokens(tokens: int) -> int:
     return tokens if 0 <= tokens <= _MOST_TOKENS else min(max(tokens, 0), _MOST_TOKENS)
 
 
-def add_call(tx: sqlite3.Connection, call: CountedCall) -> None:
-    """Add one call to the usage of its day, unless the account is deleted."""
-    row = (call.account_id, call.day, call.model, call.key_id or "", call.group)
-    counts = (call.requests, bounded_tokens(call.input_tokens), bounded_tokens(call.output_tokens), call.cost_micros)
+def add_call(
+    tx: sqlite3.Connection, row: Row, input_tokens: int, output_tokens: int, cost_micros: int, requests: int = 1
+) -> None:
+    """Add a call, or several, to the usage of their day, unless the account is deleted."""
+    account_id, key_id, model, day, group = row
+    key = (account_id, day, model, key_id or "", group)
+    values = (*key, requests, bounded_tokens(input_tokens), bounded_tokens(output_tokens), cost_micros)
     # UPDATE first: nearly every call adds to a row, and an upsert takes half as long again.
     added = tx.execute(
         """
@@ -61,7 +51,7 @@ def add_call(tx: sqlite3.Connection, call: CountedCall) -> None:
             output_tokens = output_tokens + ?8, cost_micros = cost_micros + ?9
         WHERE account_id = ?1 AND day = ?2 AND model = ?3 AND key_id = ?4 AND group_name = ?5
         """,
-        row + counts,
+        values,
     ).rowcount
     if not added:
         tx.execute(
@@ -70,7 +60,7 @@ def add_call(tx: sqlite3.Connection, call: CountedCall) -> None:
                 (account_id, day, model, key_id, group_name, requests, input_tokens, output_tokens, cost_micros)
             SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM accounts WHERE id = ?1
             """,
-            row + counts,
+            values,
         )
 
 
@@ -205,5 +195,5 @@ class UsageCounter(WriteBuffer[Row, list[int]]):
 
 
 def _add_counts(tx: sqlite3.Connection, calls: list[tuple[Row, list[int]]]) -> None:
-    for (account_id, key_id, model, day, group), (requests, input_tokens, output_tokens) in calls:
-        add_call(tx, CountedCall(account_id, key_id, model, input_tokens, output_tokens, 0, day, requests, group))
+    for row, (requests, input_tokens, output_tokens) in calls:
+        add_call(tx, row, input_tokens, output_tokens, 0, requests)

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from svc.billing import wallet
-from svc.billing.usage import CountedCall, UsageCounter, add_call, add_overrun, day_of
+from svc.billing.usage import UsageCounter, add_call, add_overrun, day_of
 from svc.db import Database
 from svc.errors import ApiError, ClientGone, UpstreamFault
 from svc.groups import Group
@@ -209,9 +209,8 @@ class PaidCall:
         if charged_micros is None:  # the hold had ended before
             return
         self._bill, self.cost_micros, day = bill, charged_micros, day_of(now_seconds)
-        tokens = (bill.input_tokens, bill.output_tokens)
-        row = (payer.account_id, payer.key_id, self._model.id, *tokens, charged_micros, day)
-        add_call(tx, CountedCall(*row, group=payer.group.name if payer.group else ""))
+        row = (payer.account_id, payer.key_id, self._model.id, day, payer.group.name if payer.group else "")
+        add_call(tx, row, bill.input_tokens, bill.output_tokens, charged_micros)
         self.log_fields["cost_micros"] = charged_micros
         if overrun_micros := bill.cost_micros - charged_micros:  # the operator's loss
             self.log_fields["overrun_micros"] = overrun_micros

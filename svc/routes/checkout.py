@@ -67,12 +67,12 @@ def in_html(handler: Endpoint) -> Endpoint:
 
     async def endpoint(request: Request) -> Response:
         if request.state.payments.mode == "none":
-            return _page(request, "Add funds", pages.switched_off(), 403 if request.method == "POST" else 200)
+            return _page(request, "Add funds", pages.SWITCHED_OFF, 403 if request.method == "POST" else 200)
         try:
             return await handler(request)
         except ApiError as error:
             signs_in = error.status == 401 or error.code == "passwords_disabled"
-            return _refused(request, error, _sign_in_form(request) if signs_in else pages.problem_only())
+            return _refused(request, error, _sign_in_form(request) if signs_in else pages.PROBLEM_ONLY)
 
     return endpoint
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from svc.auth import accounts, tokens
 from svc.billing import usage, wallet
-from svc.billing.usage import CountedCall, add_call, day_of
+from svc.billing.usage import add_call, day_of
 from tests.billing.test_wallet import empty_database
 
 NOW = 1_790_000_000.0
@@ -41,7 +41,7 @@ def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> N
             counts = {"model": model, "input_tokens": count, "output_tokens": count}
             booked = {"request_id": "r", "key_id": key_id, "now_seconds": at}
             assert wallet.settle(conn, account_id, f"hold_{number}", micros, **counts, **booked) == micros
-        add_call(conn, CountedCall(account_id, key_id, model, count, count, micros, day_of(at), group=group))
+        add_call(conn, (account_id, key_id, model, day_of(at), group), count, count, micros)
         spent[key_id] += micros
     by_model, by_key = (usage.usage_page(conn, account_id, "2026-01-01", by=by).items for by in ("model", "key"))
     assert sum(row["cost_micros"] for row in by_model) == sum(row["cost_micros"] for row in by_key) == sum(spent.values())
@@ -77,7 +77,7 @@ def test_list_beyond_its_bound_has_more(monkeypatch: Any) -> None:
     conn = empty_database()
     account_id = accounts.add_account(conn, "ada@example.com", None, None, NOW).id
     for number in range(4):
-        add_call(conn, CountedCall(account_id, None, f"m{number}", 1, 1, 0, day_of(NOW)))
+        add_call(conn, (account_id, None, f"m{number}", day_of(NOW), ""), 1, 1, 0)
     page = usage.usage_page(conn, account_id, "2026-01-01")
     assert (len(page.items), page.has_more) == (3, True)
     assert not usage.usage_page(conn, account_id, "2026-01-01", by="key").has_more

@@ -17,7 +17,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from svc.auth import accounts
 from svc.billing import matching, payments, usage, wallet
-from svc.billing.usage import CountedCall
 from svc.db import Database, open_database
 from svc.errors import ApiError
 from svc.ids import new_id
@@ -436,7 +435,7 @@ def test_deleted_account_has_no_holds_and_no_settlements(conn: sqlite3.Connectio
     wallet.hold(conn, account_id, "hold_1", 100, NOW)
     accounts.delete_account(conn, account_id)
     assert settle(conn, account_id, "hold_1", 50) == 0
-    usage.add_call(conn, CountedCall(account_id, None, "m", 1, 1, 1, "2026-09-21"))
+    usage.add_call(conn, (account_id, None, "m", "2026-09-21", ""), 1, 1, 1)
     with pytest.raises(ApiError) as refusal:
         wallet.hold(conn, account_id, "hold_2", 100, NOW)
     assert refusal.value.status == 401
@@ -509,9 +508,9 @@ def test_ledger_rows_stay_without_the_person(conn: sqlite3.Connection) -> None:
 def test_usage_is_summed_per_day_and_model_with_bounded_counts(conn: sqlite3.Connection) -> None:
     account_id = add_account(conn)
     for day, model, tokens in (("2026-09-20", "a", 5), ("2026-09-21", "b", 1), ("2026-09-21", "a", 2), ("2026-09-21", "a", 3)):
-        usage.add_call(conn, CountedCall(account_id, None, model, tokens, 2 * tokens, 7, day))
+        usage.add_call(conn, (account_id, None, model, day, ""), tokens, 2 * tokens, 7)
     for absurd in (2**200, -(2**200)):
-        usage.add_call(conn, CountedCall(account_id, None, "c", absurd, absurd, 0, "2026-09-19"))
+        usage.add_call(conn, (account_id, None, "c", "2026-09-19", ""), absurd, absurd, 0)
     rows = [tuple(row.values()) for row in usage.usage_page(conn, account_id, "2026-09-20").items]
     assert rows == [
         ("2026-09-21:a", "2026-09-21", "a", 2, 5, 10, 14),

@@ -17,7 +17,7 @@ from svc import cli
 from svc.auth import accounts
 from svc.billing import matching, payments, wallet
 from svc.billing.stripe import PaymentEvent
-from svc.billing.usage import CountedCall, add_call
+from svc.billing.usage import add_call
 from svc.commands import books
 from svc.schema import command_connection, connect
 from tests.conftest import Service
@@ -153,7 +153,7 @@ def test_report_by_group_user_or_model_counts_the_usage(
 ) -> None:
     with command_connection(tmp_path / "service.db") as tx:
         for model, micros, group in (("=1+1", 700, "lab"), ("free", 0, "")):
-            add_call(tx, CountedCall(account_id, None, model, 3, 4, micros, "2026-09-21", group=group))
+            add_call(tx, (account_id, None, model, "2026-09-21", group), 3, 4, micros)
     for by, names in (("group", ["lab", "(no group)"]), ("user", [EMAIL]), ("model", ["'=1+1", "free"])):
         assert cli.main(["report", "--month", "2026-09", "--by", by, "--csv"]) == 0
         told = rows(capsys.readouterr().out)

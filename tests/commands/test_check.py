@@ -10,7 +10,7 @@ from svc import cli
 from svc.agents import runs
 from svc.auth import accounts, tokens
 from svc.billing import wallet
-from svc.billing.usage import CountedCall, add_call
+from svc.billing.usage import add_call
 from svc.schema import command_connection
 from svc.secrets import open_folder
 
@@ -39,7 +39,7 @@ def spend(database: Path, micros: int, key_id: str | None) -> None:
         wallet.hold(tx, owner, f"hold_{micros}", micros, NOW)
         counts = {"model": "m", "input_tokens": 1, "output_tokens": 2}
         wallet.settle(tx, owner, f"hold_{micros}", micros, **counts, request_id="req_1", key_id=key_id, now_seconds=NOW)
-        add_call(tx, CountedCall(owner, key_id, "m", 1, 2, micros, "2026-09-21"))
+        add_call(tx, (owner, key_id, "m", "2026-09-21", ""), 1, 2, micros)
 
 
 def without_triggers(database: Path, *statements: str) -> None:

@@ -11,7 +11,7 @@ from svc import slices
 from svc.agents import runs
 from svc.auth import accounts, identities, links, oauth_flows
 from svc.billing import matching, payments, usage, wallet
-from svc.billing.usage import CountedCall, add_call
+from svc.billing.usage import add_call
 from svc.config import Config
 from svc.content import conversations, history, support
 from svc.db import Database
@@ -56,7 +56,7 @@ def fill(tx: sqlite3.Connection, account_id: str, rows: int) -> None:
     oauth_flows.add_code(tx, "code", "browser", account_id, NOW)
     for number in range(rows):
         wallet.book(tx, account_id, -1, description=f"ada's call {number}", now_seconds=NOW)
-        add_call(tx, CountedCall(account_id, None, f"m{number}", 1, 1, 0, "2026-09-21"))
+        add_call(tx, (account_id, None, f"m{number}", "2026-09-21", ""), 1, 1, 0)
     tx.executemany(
         "INSERT INTO projects (id, account_id, name, instructions, created_at, updated_at) VALUES (?, ?, 'p', '', 1, 1)",
         ((f"proj_{number}", account_id) for number in range(50)),

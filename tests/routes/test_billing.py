@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from svc.billing import wallet
-from svc.billing.usage import CountedCall, add_call, day_of
+from svc.billing.usage import add_call, day_of
 from svc.config import Config
 from svc.ids import new_id
 from tests.conftest import Clocks, Service, bearer, serving
@@ -105,8 +105,8 @@ async def test_usage_counts_by_day_and_model(service: Service) -> None:
     now = service.clocks.now
     for days_ago in (0, 0, 1, 29, 30, 89, 90):
         day = day_of(now - days_ago * DAY_SECONDS)
-        await service.state["db"].write(add_call, CountedCall(account_id, None, "builtin/echo", 3, 4, 5, day))
-    await service.state["db"].write(add_call, CountedCall(other, None, "builtin/echo", 1, 1, 1, day_of(now)))
+        await service.state["db"].write(add_call, (account_id, None, "builtin/echo", day, ""), 3, 4, 5)
+    await service.state["db"].write(add_call, (other, None, "builtin/echo", day_of(now), ""), 1, 1, 1)
     for query, days in (("", 3), ("?days=1", 1), ("?days=2", 2), ("?days=31", 4), ("?days=90", 5)):
         answer = (await service.client.get(f"/billing/usage{query}", headers=headers)).json()
         assert (answer["object"], answer["has_more"], len(answer["data"])) == ("list", False, days)
@@ -132,9 +132,9 @@ async def test_usage_has_pages(service: Service, monkeypatch: pytest.MonkeyPatch
     for day in (day_of(service.clocks.now - days_ago * DAY_SECONDS) for days_ago in range(4)):
         for name in names:
             used = (None, name or "builtin/echo") if by == "model" else (name or None, "builtin/echo")
-            await service.state["db"].write(add_call, CountedCall(account_id, *used, 1, 1, 1, day))
-            await service.state["db"].write(add_call, CountedCall(account_id, *used, 1, 1, 1, day))
-            await service.state["db"].write(add_call, CountedCall(stranger_id, None, "theirs", 1, 1, 1, day))
+            await service.state["db"].write(add_call, (account_id, *used, day, ""), 1, 1, 1)
+            await service.state["db"].write(add_call, (account_id, *used, day, ""), 1, 1, 1)
+            await service.state["db"].write(add_call, (stranger_id, None, "theirs", day, ""), 1, 1, 1)
 
     async def page(after: str | None) -> dict[str, Any]:
         params = {"by": by, **({"after": after} if after else {})}
@@ -193,7 +193,7 @@ async def test_usage_by_key_and_spent_micros_are_exact(service: Service) -> None
         wallet.hold(tx, account_id, f"hold_{number}", micros, now)
         counts = {"model": model, "input_tokens": 1, "output_tokens": 2}
         wallet.settle(tx, account_id, f"hold_{number}", micros, **counts, request_id="r", key_id=key_id, now_seconds=now)
-        add_call(tx, CountedCall(account_id, key_id, model, 1, 2, micros, day_of(now)))
+        add_call(tx, (account_id, key_id, model, day_of(now), ""), 1, 2, micros)
 
     paid = [(key["id"], "a", 7), (key["id"], "b", 11), (None, "a", 13), (other["id"], "a", 17), (key["id"], "a", 19)]
     for number, (key_id, model, micros) in enumerate(paid):
