@@ -57,7 +57,7 @@ def measure(path: Path, label: str, search: Callable[[sqlite3.Connection], list[
     print(f"{label:<58} {found:>3} found, first {first:>7.2f} ms, median {median:>7.2f} ms{verdict}")
 
 
-def list_found(account_id: str, query: str, conn: sqlite3.Connection) -> list[search.Match]:
+def list_found(account_id: str, query: str, conn: sqlite3.Connection) -> list[dict[str, Any]]:
     """GET /conversations?q=, its first page."""
     return search.search(conn, account_id, query, 20, None, None).page.items
 

@@ -164,23 +164,18 @@ def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, 
     cents = event.returned_cents if event.returned_cents is not None else event.amount_cents
     tx.execute(
         """
-        INSERT INTO payment_events (
-            id, type, session_id, checkout_id, credited, reason, received_at, amount_micros, currency, payment_intent
-        )
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO payment_events
+            (id, type, session_id, checkout_id, credited, reason, received_at, amount_micros, currency, payment_intent)
+        VALUES (:id, :type, :session_id, :checkout_id, :credited, :reason, :now, :amount_micros, :currency, :payment_intent)
         """,
-        (
-            event.id,
-            event.type,
-            event.session_id,
-            checkout and checkout.id,
-            reason is None,
-            reason,
-            now_seconds,
-            None if cents is None else cents * MICROS_PER_CENT,
-            event.currency,
-            event.payment_intent,
-        ),
+        {
+            **event._asdict(),
+            "checkout_id": checkout and checkout.id,
+            "credited": reason is None,
+            "reason": reason,
+            "now": now_seconds,
+            "amount_micros": None if cents is None else cents * MICROS_PER_CENT,
+        },
     )
     return Receipt(event, reason is None, reason, checkout, matching.todo(tx, event.id))
 

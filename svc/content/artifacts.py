@@ -4,7 +4,6 @@ import hmac
 import re
 import sqlite3
 from collections.abc import Mapping
-from functools import partial
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -127,8 +126,8 @@ async def add_artifact(
     """Store a new artifact and return it. It is visible once its whole content is stored.
 
     `room_reserved`: the call that made the artifact has reserved its room. `prompt` is that of an image; a long one is cut.
-    Raises ApiError `missing_field` or `invalid_value`
-    for the name or type, `PAYLOAD_TOO_LARGE`, `quota_exceeded`, and `not_found` (param `project_id`) for the project.
+    Raises ApiError `missing_field` or `invalid_value` for the name or type, `PAYLOAD_TOO_LARGE`, `quota_exceeded`, and
+    `not_found` (param `project_id`) for the project.
     """
     values: dict[str, Any] = {
         "name": _NAME.check(name, "name"),
@@ -145,22 +144,20 @@ async def add_artifact(
         if not room_reserved:
             quota.check_room(tx, account_id, quota.ROW_BYTES + len(values["name"].encode()) + len(data), artifacts=1)
 
-    return await add_content(db, account_id, [data], check=check, finish=partial(_add, values))
+    def finish(tx: sqlite3.Connection, content: ArtifactContent) -> Artifact:
+        with refusals(project_id, artifacts_count=quota.too_many_artifacts()):
+            row = tx.execute(
+                """
+                INSERT INTO artifacts (id, account_id, project_id, run_id, name, content_type, size, sha256, content_id,
+                    created_at, updated_at, prompt)
+                VALUES (:id, :account_id, :project_id, :run_id, :name, :content_type, :size, :sha256, :content_id,
+                    :now, :now, :prompt) RETURNING *
+                """,
+                {**values, "size": content.size, "sha256": content.sha256, "content_id": content.id},
+            ).fetchone()
+        return Artifact(**row)
 
-
-def _add(values: dict[str, Any], tx: sqlite3.Connection, content: ArtifactContent) -> Artifact:
-    with refusals(values["project_id"], artifacts_count=quota.too_many_artifacts()):
-        row = tx.execute(
-            """
-            INSERT INTO artifacts
-                (id, account_id, project_id, run_id, name, content_type, size, sha256, content_id, created_at, updated_at, prompt)
-            VALUES
-                (:id, :account_id, :project_id, :run_id, :name, :content_type, :size, :sha256, :content_id, :now, :now, :prompt)
-            RETURNING *
-            """,
-            {**values, "size": content.size, "sha256": content.sha256, "content_id": content.id},
-        ).fetchone()
-    return Artifact(**row)
+    return await add_content(db, account_id, [data], check=check, finish=finish)
 
 
 def artifacts_of_run(conn: sqlite3.Connection, account_id: str, run_id: str) -> list[Artifact]:

@@ -112,8 +112,7 @@ def content_chunk(conn: sqlite3.Connection, account_id: str, artifact_id: str, s
     ).fetchone()
     if row is None:
         raise ContentReplaced
-    content: bytes = row["content"]
-    return content
+    return bytes(row["content"])
 
 
 def _delete(tx: sqlite3.Connection, account_id: str, content_id: str) -> None:

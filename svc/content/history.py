@@ -1,6 +1,5 @@
 """The messages of an account's conversations and agent runs."""
 
-import re
 import sqlite3
 import time
 from typing import Any, NamedTuple
@@ -18,7 +17,6 @@ MESSAGE_LENGTH = 1_000_000
 # The longest time of a transaction that deletes, so that other writes do not wait.
 _SLICE_SECONDS, _SLICE_ROWS = 0.008, 500
 _READ_CHARACTERS, _ROW_CHARACTERS = 1_000_000, 256
-_SURROGATE = re.compile("[\ud800-\udfff]")
 IN_PROGRESS = "in_progress"
 STATUSES = ("complete", IN_PROGRESS, "stopped", "interrupted", "failed")
 
@@ -112,7 +110,7 @@ def end_interrupted_answers(tx: sqlite3.Connection) -> None:
 
 def _storable(content: str) -> str:
     """Return the first million characters. A model's answer may hold half an emoji, which UTF-8 cannot encode."""
-    return _SURROGATE.sub("?", content[:MESSAGE_LENGTH])
+    return content[:MESSAGE_LENGTH].encode("utf-8", "replace").decode()
 
 
 def messages_page(

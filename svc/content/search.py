@@ -20,21 +20,13 @@ _STEP_SECONDS = 0.25
 _BEFORE, _SNIPPET_CHARACTERS = 60, 200
 
 
-class Match(NamedTuple):
-    """A conversation with the snippets that a search has found in it."""
-
-    conversation: Conversation
-    snippets: list[dict[str, Any]]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the conversation with `matches`: texts in parts, each marked as found or not."""
-        return {**self.conversation.as_json(), "matches": self.snippets}
-
-
 class SearchResult(NamedTuple):
-    """A page of matches. If it is `incomplete`, the search ran out of CPU time, and matches and snippets may be missing."""
+    """A page of conversations with `matches`: texts in parts, each marked as found or not.
 
-    page: Page[Match]
+    If it is `incomplete`, the search ran out of CPU time, and conversations and matches may be missing.
+    """
+
+    page: Page[dict[str, Any]]
     incomplete: bool
 
 
@@ -73,15 +65,15 @@ def search(
             newest.append(_newest_by_conversation(conn, account_id, found, conversation_of))
     numbers = set.intersection(*map(set, newest)) if newest else set()
     page = conversations.TABLE.page(conn, account_id, limit, after, project_id=project_id, number=sorted(numbers))
-    matches: list[Match] = []
+    items = [{**one.as_json(), "matches": []} for one in page.items]
+    shown = 0
     with best_effort(_STEP_SECONDS):
-        for one in page.items:
+        for item, one in zip(items, page.items, strict=True):
             if spent():
                 break
-            matches.append(Match(one, _snippets(conn, one, newest[0].get(one.number), set(words), beginning)))
-    shown = len(matches)
-    matches += [Match(one, []) for one in page.items[shown:]]
-    return SearchResult(Page(matches, page.has_more), incomplete or len(newest) < len(rare) or shown < len(matches))
+            item["matches"] = _snippets(conn, one, newest[0].get(one.number), set(words), beginning)
+            shown += 1
+    return SearchResult(Page(items, page.has_more), incomplete or len(newest) < len(rare) or shown < len(items))
 
 
 def _newest_by_conversation(

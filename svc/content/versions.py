@@ -7,6 +7,7 @@ message that the next branch of the path replaces, or not at all. So another pat
 import sqlite3
 
 from svc.errors import ApiError
+from svc.tables import refusals
 
 _WHOLE = 2**63 - 1
 
@@ -34,8 +35,9 @@ def begin(tx: sqlite3.Connection, account_id: str, conversation_id: str, replace
         """,
         values,
     )
-    try:
-        branch: int = tx.execute(
+    full = ApiError("quota_exceeded", "This conversation has 1,000 replaced messages. Begin a new one.")
+    with refusals(branch_range=full):
+        row = tx.execute(
             """
             INSERT INTO branches (account_id, conversation_id, branch, parent, first_id, replaces_id, shown_to)
             SELECT account_id, conversation_id,
@@ -46,11 +48,10 @@ def begin(tx: sqlite3.Connection, account_id: str, conversation_id: str, replace
             RETURNING branch
             """,
             {**values, "replaced_id": replaced_id, "version_id": version_id},
-        ).fetchall()[0][0]
-    except IndexError:
-        raise ApiError("not_found", "There is no such message in this conversation.") from None
-    except sqlite3.IntegrityError:
-        raise ApiError("quota_exceeded", "This conversation has 1,000 replaced messages. Begin a new one.") from None
+        ).fetchone()
+    if row is None:
+        raise ApiError("not_found", "There is no such message in this conversation.")
+    branch: int = row[0]
     _show(tx, account_id, conversation_id, branch)
     return branch
 

@@ -67,8 +67,7 @@ async def list_conversations(request: Request, caller: Caller) -> Response:
         return listing(page, Conversation.as_json)
     limit, after = page_limit(request), page_after(request)
     found = await request.state.db.heavy_read(search.search, caller.id, _WORDS.check(words, "q"), limit, after, project_id)
-    data = [match.as_json() for match in found.page.items]
-    return reply({"object": "list", "data": data, "has_more": found.page.has_more, "incomplete": found.incomplete})
+    return reply({"object": "list", "data": found.page.items, "has_more": found.page.has_more, "incomplete": found.incomplete})
 
 
 @describes("Show a conversation", answers={200: Answer("The conversation.", CONVERSATION)})

@@ -206,7 +206,7 @@ def test_words_of_any_script_case_and_accent_are_found(conn: sqlite3.Connection,
     say(conn, ada, text, conversation_id=conversation_id)
     say(conn, ada, "something else")
     assert len(texts(conn, ada, query)) == 1
-    assert [found.conversation.id for found in search.search(conn, ada, query, 20, None, None).page.items] == [conversation_id]
+    assert [found["id"] for found in search.search(conn, ada, query, 20, None, None).page.items] == [conversation_id]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ def talk(conn, account_id: str, at: float, title: str | None, *contents: str) ->
 
 
 def found(conn, account_id: str, query: str) -> list[str]:  # type: ignore[no-untyped-def]  # noqa: F811
-    return [match.conversation.id for match in search.search(conn, account_id, query, 20, None, None).page.items]
+    return [match["id"] for match in search.search(conn, account_id, query, 20, None, None).page.items]
 
 
 def test_words_may_be_in_different_messages_and_the_title(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
@@ -38,7 +38,7 @@ def test_results_are_ordered_by_last_use_across_pages(conn, ada) -> None:  # typ
     assert found(conn, ada, "zebra") == wanted
     first = search.search(conn, ada, "zebra", 1, None, None).page
     second = search.search(conn, ada, "zebra", 2, wanted[0], None).page
-    assert first.has_more and [match.conversation.id for match in second.items] == wanted[1:] and not second.has_more
+    assert first.has_more and [match["id"] for match in second.items] == wanted[1:] and not second.has_more
     with pytest.raises(ApiError):
         search.search(conn, ada, "zebra", 1, talk(conn, ada, 0, None, "lion"), None)
 
@@ -46,7 +46,7 @@ def test_results_are_ordered_by_last_use_across_pages(conn, ada) -> None:  # typ
 def test_matches_are_parts_of_the_whole_text(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     talk(conn, ada, 0, "Zebras in Zürich", "many words " * 300 + "the ZEBRA of zurich sleeps " + "and more " * 300)
     (match,) = search.search(conn, ada, "zurich zebra", 20, None, None).page.items
-    title, message = match.as_json()["matches"]
+    title, message = match["matches"]
     assert title == {
         "message_id": None,
         "parts": [
