@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     os.umask(0o077)  # files of a command are readable only by its user
     try:
-        status: int = options.run(from_environ(os.environ), options)
+        status: int = options.run(from_environ(os.environ), options) or 0
         sys.stdout.flush()
     except (StartError, ApiError) as error:
         print(f"svc: {error}", file=sys.stderr)
@@ -53,13 +53,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _serve(config: Config, options: argparse.Namespace) -> int:
+def _serve(config: Config, options: argparse.Namespace) -> None:
     # app.py imports this package's neighbours: it is run as a script, not imported.
     runpy.run_path(_APP, run_name="__main__")
-    return 0
 
 
-def _openapi(config: Config, options: argparse.Namespace) -> int:
+def _openapi(config: Config, options: argparse.Namespace) -> None:
     routes = runpy.run_path(_APP)["ROUTES"]
     sys.stdout.write(orjson.dumps(service.document(routes, config.base_url), option=orjson.OPT_INDENT_2).decode() + "\n")
-    return 0

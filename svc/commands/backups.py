@@ -22,22 +22,13 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from svc import secrets
 from svc.commands.check import findings
 from svc.config import Config
 from svc.errors import StartError
 from svc.ids import timestamp
 from svc.schema import read_only
-from svc.secrets import (
-    DATABASE,
-    MASTER,
-    fitting_master,
-    give_to_owner,
-    installation_id,
-    locked,
-    note_backup,
-    private_file,
-    sync_folder,
-)
+from svc.secrets import DATABASE, MASTER
 from svc.version import VERSION
 
 MANIFEST = "manifest.json"
@@ -57,7 +48,7 @@ def add_parsers(commands: Any) -> None:
     copy.set_defaults(run=_backup)
 
 
-def _backup(config: Config, options: argparse.Namespace) -> int:
+def _backup(config: Config, options: argparse.Namespace) -> None:
     began_at = time.time()
     folder, now = config.data_dir, timestamp(began_at)
     to_stdout, target = options.target == "-", Path(options.target)
@@ -66,7 +57,7 @@ def _backup(config: Config, options: argparse.Namespace) -> int:
     if not to_stdout and not target.is_dir() and target.exists():
         raise StartError(f"{target} exists; name a new file")
     with read_only(folder / DATABASE) as conn:
-        series = f"svc-{installation_id(conn)}-"  # several services may share a folder of backups
+        series = f"svc-{secrets.installation_id(conn)}-"  # several services may share a folder of backups
     if to_stdout:
         # It needs the database's size in the temporary folder (TMPDIR).
         with one_line("back up to -"), tempfile.TemporaryDirectory(prefix=_PREFIX[1:]) as work:
@@ -77,12 +68,11 @@ def _backup(config: Config, options: argparse.Namespace) -> int:
         _make(folder, target, now)
         print(f"{target}: {target.stat().st_size} bytes, version {VERSION}, verified")
     with contextlib.suppress(OSError):  # the backup is complete; /metrics shows the time of an older one
-        note_backup(folder, began_at)
-        give_to_owner(folder)
+        secrets.note_backup(folder, began_at)
+        secrets.give_to_owner(folder)
     for path in sorted(target.parent.glob(f"{series}*.tar"))[: -options.keep] if options.keep else ():
         path.unlink()
         print(f"{path}: removed")
-    return 0
 
 
 def _make(folder: Path, target: Path, created_at: str) -> None:
@@ -91,10 +81,10 @@ def _make(folder: Path, target: Path, created_at: str) -> None:
     Until the end, it needs twice the database's size in the folder of `target`. Raises StartError with one line.
     """
     with one_line(f"back up to {target}"), _workplace(target.parent) as work:
-        with private_file(work / "archive") as file:
+        with secrets.private_file(work / "archive") as file:
             _write_archive(folder, work, file, created_at, copies=2)
         (work / "archive").rename(target)
-        sync_folder(target.parent)
+        secrets.sync_folder(target.parent)
 
 
 def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, copies: int) -> None:
@@ -106,12 +96,12 @@ def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, co
             int(source.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size", "user_version")
         )
         # After the snapshot has begun: its master secret is in the folder even if a server rotates the secrets now.
-        secrets = {name: (folder / name).read_bytes() for name in SECRETS if (folder / name).exists()}
-        master = fitting_master(source, folder)
+        kept = {name: (folder / name).read_bytes() for name in SECRETS if (folder / name).exists()}
+        master = secrets.fitting_master(source, folder)
         if master is None:
-            wrong = "is not the key of the database" if MASTER in secrets else "is missing"
+            wrong = "is not the key of the database" if MASTER in kept else "is missing"
             raise StartError(f"{folder / MASTER} {wrong}; without it no backup can be restored. The next start says what to do")
-        secrets[MASTER] = master
+        kept[MASTER] = master
         needed, free = copies * pages * page_bytes + _SLACK_BYTES, shutil.disk_usage(work).free
         if free < needed:
             raise StartError(f"a backup needs {needed >> 20} MiB in {work.parent}, where {free >> 20} MiB are free")
@@ -120,7 +110,7 @@ def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, co
             source.backup(target, pages=_STEP_PAGES, sleep=0, progress=partial(_show_progress, page_bytes))
             # Without a WAL, the copy is a single file.
             target.execute("PRAGMA journal_mode = DELETE")
-        installation = installation_id(source)
+        installation = secrets.installation_id(source)
     verify(copy)
     manifest = {
         "format": FORMAT,
@@ -128,10 +118,10 @@ def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, co
         "schema_version": schema_version,
         "installation": installation,
         "created_at": created_at,
-        "sha256": {DATABASE: digest(copy), **{name: hashlib.sha256(data).hexdigest() for name, data in secrets.items()}},
+        "sha256": {DATABASE: digest(copy), **{name: hashlib.sha256(data).hexdigest() for name, data in kept.items()}},
     }
     with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-        for name, data in {MANIFEST: orjson.dumps(manifest, option=orjson.OPT_INDENT_2), **secrets}.items():
+        for name, data in {MANIFEST: orjson.dumps(manifest, option=orjson.OPT_INDENT_2), **kept}.items():
             _add(archive, name, len(data), io.BytesIO(data))
         with copy.open("rb") as content:
             _add(archive, DATABASE, copy.stat().st_size, content)
@@ -167,13 +157,13 @@ def _add(archive: tarfile.TarFile, name: str, size_bytes: int, source: BinaryIO)
 @contextlib.contextmanager
 def _workplace(folder: Path) -> Iterator[Path]:
     """Make a locked folder in `folder` for the block, and remove those that a killed process has left."""
-    with locked(folder):  # so that no other backup removes the new folder before it is locked
+    with secrets.locked(folder):  # so that no other backup removes the new folder before it is locked
         for left in folder.glob(f"{_PREFIX}*"):
-            with contextlib.suppress(BlockingIOError), locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            with contextlib.suppress(BlockingIOError), secrets.locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB):
                 shutil.rmtree(left)
         stack = contextlib.ExitStack()
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX, dir=folder)))
-        stack.enter_context(locked(work))
+        stack.enter_context(secrets.locked(work))
     with stack:
         yield work
 

@@ -42,7 +42,7 @@ _LEDGER_COLUMNS = [
 ]
 
 
-def _book(config: Config, options: argparse.Namespace, sign: int, default_note: str) -> int:
+def _book(config: Config, options: argparse.Namespace, sign: int, default_note: str) -> None:
     micros, now = micros_of(options.dollars), time.time()
     if not micros:
         raise StartError("the amount must be dollars over 0 with at most 6 decimals, such as 25 or 12.50")
@@ -58,7 +58,6 @@ def _book(config: Config, options: argparse.Namespace, sign: int, default_note: 
         audit.add(tx, now, audit.OPERATOR, "credit" if sign > 0 else "debit", account_id, {"amount_micros": micros})
         line = _wallet(tx, account_id)
     print(line)
-    return 0
 
 
 def _wallet(tx: sqlite3.Connection, account_id: str) -> str:
@@ -94,27 +93,23 @@ def add_parsers(commands: Any) -> None:
         parser.add_argument("--csv", action="store_true", help="as CSV, amounts in micros (millionths of a dollar)")
 
 
-def _ledger(config: Config, options: argparse.Namespace) -> int:
+def _ledger(config: Config, options: argparse.Namespace) -> None:
     if options.csv:
         _write_csv([("time", *_LEDGER_COLUMNS)])
     with reading(config) as conn:
         account_id = account_named(conn, options.email).id
-    after = 0
-    while True:
-        with reading(config) as conn:
-            rows = wallet.ledger_after(conn, account_id, after, _PAGE_ROWS)
-        if not rows:
-            return 0
-        after = rows[-1]["seq"]
+        rows = wallet.ledger_after(conn, account_id, 0, _PAGE_ROWS)
+    while rows:
         if options.csv:
             _write_csv((timestamp(row["created_at"]), *(row[name] for name in _LEDGER_COLUMNS)) for row in rows)
-            continue
-        for row in rows:
+        for row in rows if not options.csv else ():
             amount, balance = dollars(row["amount_micros"]), dollars(row["balance_after_micros"])
             print(f"{timestamp(row['created_at'])} {amount:>16} {balance:>16}  {printable(row['description'])}")
+        with reading(config) as conn:
+            rows = wallet.ledger_after(conn, account_id, rows[-1]["seq"], _PAGE_ROWS)
 
 
-def _report(config: Config, options: argparse.Namespace) -> int:
+def _report(config: Config, options: argparse.Namespace) -> None:
     month = options.month or timestamp(time.time())[:7]
     bounds = report.month_bounds(month)
     with reading(config) as conn:
@@ -122,7 +117,7 @@ def _report(config: Config, options: argparse.Namespace) -> int:
     if options.csv:
         _write_csv([("month", "part", "name", "count", "input_tokens", "output_tokens", "micros")])
         _write_csv((month, one.part, one.name, one.count, one.input_tokens, one.output_tokens, one.micros) for one in lines)
-        return 0
+        return
     print(f"{month}, in UTC")
     for part in dict.fromkeys(line.part for line in lines):
         own = [line for line in lines if line.part == part]
@@ -132,7 +127,6 @@ def _report(config: Config, options: argparse.Namespace) -> int:
             print(f"  {printable(line.name):42}{line.count:>10}{tokens}{dollars(line.micros):>18}")
         if len(own) > _SHOWN:
             print(f"  and {len(own) - _SHOWN} more, see --csv")
-    return 0
 
 
 def _payments(config: Config, options: argparse.Namespace) -> int:

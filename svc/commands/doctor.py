@@ -15,10 +15,9 @@ import sqlite3
 import ssl
 import stat
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +44,7 @@ from svc.outbound.transport import httpx_client
 from svc.schema import check_version, read_only, start_errors
 from svc.secrets import DATABASE, MASTER, fits, fitting_master
 from svc.server import status
+from svc.server.outside import read_catalog
 from svc.server.serve import bind
 
 _DEADLINE_SECONDS = 15.0
@@ -83,7 +83,7 @@ def _settings(here: Config) -> tuple[list[Finding], Config]:
         text = f"those of this command are examined, the server's cannot be read: {error}"
         return [Finding(WRONG if isinstance(error, StartError) else LOOK, about, text)], here
     found = [Finding(FINE, about, "those of the running server are examined")]
-    mine, theirs = status.settings(here)["environ"], answer["environ"]
+    mine, theirs = status.settings(here)["environ"], used.environ
     differ = [name for name in sorted(mine) if name in SETTINGS and name != "SVC_DATA_DIR" and mine[name] != theirs.get(name)]
     if differ:
         text = f"{', '.join(differ)} of this command differ from the running server's"
@@ -107,13 +107,15 @@ async def examine(config: Config) -> list[Finding]:
             checks.append(("mail", _mail(config, config.smtp_url)))
         if config.payment_mode == "stripe":
             checks.append(("payments", _stripe(config, client)))
-        found = []
+        found, notes = [], list[Finding]()
         try:
+            catalog = read_catalog(config, outbound)
             checks += _model_servers(config, outbound)
+            notes = _groups(config, catalog)
         except StartError as error:
             found.append(Finding(WRONG, "catalog", str(error)))
         found += await asyncio.gather(*(_run(about, check) for about, check in checks))
-    return [*found, *files(config), *options(config), _clock(outbound.ahead_seconds)]
+    return [*found, *notes, *files(config), *options(config), _clock(outbound.ahead_seconds)]
 
 
 async def _run(about: str, check: Awaitable[Result]) -> Finding:
@@ -205,42 +207,34 @@ def _clock(ahead_seconds: list[float]) -> Finding:
 # --- other services
 
 
-def _model_servers(config: Config, outbound: Outbound) -> list[tuple[str, Awaitable[Result]]]:
-    """Return a check for each provider, and a note for each group with a problem. Raises StartError."""
-    models, listed, default_model, groups = on_offer(config)
-    catalog = Catalog(models, listed, default_model, partial(upstream.models, outbound), 0)  # checks references between entries
+def _model_servers(config: Config, outbound: Outbound) -> Iterator[tuple[str, Awaitable[Result]]]:
+    """Return a check for each provider. Raises StartError if there are no models."""
+    models, listed, *_ = on_offer(config)
     if not models and not listed:
         raise StartError("there are no models. Set SVC_CATALOG, or SVC_BUILTIN=1")
     named: dict[Provider, list[str]] = {provider: [] for provider in listed}
     for model in models:
         if model.provider is not None:
             named.setdefault(model.provider, []).append(model.name)
+    return ((f"provider {provider.name}", _provider(outbound, provider, names)) for provider, names in named.items())
+
+
+def _groups(config: Config, catalog: Catalog) -> list[Finding]:
+    groups, path, in_use = catalog.groups, config.data_dir / DATABASE, {}
+    with contextlib.suppress(StartError, sqlite3.Error, OSError), read_only(path) as conn:  # `_database` reports them
+        check_version(conn, path)
+        in_use = accounts.groups_in_use(conn)
     notes = [
-        (name, f"it is not in the catalog. Its {number} accounts have what [access] allows")
-        for name, number in _groups_in_use(config.data_dir).items()
+        Finding(LOOK, f"group {name}", f"it is not in the catalog. Its {number} accounts have what [access] allows")
+        for name, number in in_use.items()
         if groups is None or name not in groups.by_name
     ]
-    default = catalog.configured(default_model or f"{BUILTIN}/assistant")
+    default = catalog.configured(catalog.default_model or f"{BUILTIN}/assistant")
     if groups and default:
         text = f"it may not use {default.id}, so requests without a model fail"
         every = (groups.access, *groups.by_name.values())
-        notes += [(group.name or "[access]", text) for group in every if not group.allows(default.id)]
-    return [
-        *((f"provider {provider.name}", _provider(outbound, provider, names)) for provider, names in named.items()),
-        *((f"group {name}", _noted(text)) for name, text in notes),
-    ]
-
-
-def _groups_in_use(folder: Path) -> dict[str, int]:
-    path = folder / DATABASE
-    with contextlib.suppress(StartError, sqlite3.Error, OSError), read_only(path) as conn:  # `_database` reports them
-        check_version(conn, path)
-        return accounts.groups_in_use(conn)
-    return {}
-
-
-async def _noted(text: str) -> Result:
-    return LOOK, text
+        notes += [Finding(LOOK, f"group {group.name or '[access]'}", text) for group in every if not group.allows(default.id)]
+    return notes
 
 
 async def _provider(outbound: Outbound, provider: Provider, names: list[str]) -> Result:
@@ -286,8 +280,6 @@ async def _stripe(config: Config, client: httpx.AsyncClient) -> Result:
 
 
 async def _identity_provider(config: Config, settings: IdentityProvider, client: httpx.AsyncClient) -> Result:
-    if settings.name == "github":
-        await GitHub(settings, client).check()
-    else:
-        await OpenID(settings, client, config.clock, config.monotonic).check()
+    is_github = settings.name == "github"
+    await (GitHub(settings, client) if is_github else OpenID(settings, client, config.clock, config.monotonic)).check()
     return FINE, f"it answers; its redirect address is {config.base_url}/auth/oauth/{settings.name}/callback"

@@ -19,30 +19,17 @@ from typing import IO, Any, BinaryIO
 
 import orjson
 
-from svc import audit
+from svc import audit, secrets
 from svc.commands.backups import FORMAT, MANIFEST, SECRETS, digest, one_line, verify
 from svc.commands.check import sizes
 from svc.config import Config
 from svc.errors import StartError
 from svc.inference.providers import count_sealed
 from svc.schema import APPLICATION_ID, FIRST_VERSION, connect, newest_schema, newest_version, read_only
-from svc.secrets import (
-    DATABASE,
-    MASTER,
-    RESTORED,
-    RESTORING,
-    complete_restore,
-    fitting_master,
-    give_to_owner,
-    installation_id,
-    private_file,
-    sync_folder,
-    take_lock,
-    write_private,
-)
+from svc.secrets import DATABASE, MASTER
 
 _SQLITE = b"SQLite format 3\0"
-_NO_CONTENT = {"lock", "lost+found", RESTORING}
+_NO_CONTENT = {"lock", "lost+found", secrets.RESTORING}
 _CHUNK_BYTES = 1024 * 1024
 _MANIFEST_BYTES = 64 * 1024
 
@@ -53,7 +40,7 @@ def add_parsers(commands: Any) -> None:
     back.set_defaults(run=_restore)
 
 
-def _restore(config: Config, options: argparse.Namespace) -> int:
+def _restore(config: Config, options: argparse.Namespace) -> None:
     try:
         with _opened(options.archive) as file:
             beside = None if options.archive == "-" else Path(options.archive).parent
@@ -61,15 +48,14 @@ def _restore(config: Config, options: argparse.Namespace) -> int:
     except OSError as error:
         raise StartError(f"cannot read {options.archive}: {error.strerror}") from None
     with read_only(config.data_dir / DATABASE) as conn:
-        sized, sealed, installation = sizes(conn), count_sealed(conn), installation_id(conn)
+        sized, sealed, installation = sizes(conn), count_sealed(conn), secrets.installation_id(conn)
     if "created_at" in manifest:
         print(f"{config.data_dir}: {sized} as of {manifest['created_at']} (version {manifest['version']}), verified")
-        return 0
+        return
     print(f"{config.data_dir}: {sized} out of a database of schema {manifest['schema_version']}, verified")
     if not manifest["with_secrets"]:
         todo = f", or set SVC_NEW_SECRETS={installation} to delete {sealed} provider keys that it encrypts" if sealed else ""
         print(f"there was no master.key beside it: copy the old one into the folder{todo}. A new one ends all sessions")
-    return 0
 
 
 def _opened(archive: str) -> BufferedReader:
@@ -113,10 +99,10 @@ def _to_fill(folder: Path) -> Iterator[Path]:
     """
     is_new = not folder.exists()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = take_lock(folder)
-    work = folder / RESTORING
+    lock = secrets.take_lock(folder)
+    work = folder / secrets.RESTORING
     try:
-        if complete_restore(folder):
+        if secrets.complete_restore(folder):
             raise StartError(f"an interrupted restore into {folder} has been completed; nothing is left to do")
         if {path.name for path in folder.iterdir()} - _NO_CONTENT:
             raise StartError(f"{folder} is not empty; a backup is restored into a new or empty folder (set SVC_DATA_DIR)")
@@ -126,16 +112,16 @@ def _to_fill(folder: Path) -> Iterator[Path]:
         owner = folder.stat()
         for path in (work, *work.rglob("*")) if os.geteuid() == 0 else ():
             os.chown(path, owner.st_uid, owner.st_gid)
-        sync_folder(work)
-        work.rename(folder / RESTORED)
-        sync_folder(folder)
-        complete_restore(folder)
+        secrets.sync_folder(work)
+        work.rename(folder / secrets.RESTORED)
+        secrets.sync_folder(folder)
+        secrets.complete_restore(folder)
         is_new = False
     finally:
         shutil.rmtree(work, ignore_errors=True)
         if is_new:
             shutil.rmtree(folder)
-        give_to_owner(folder)
+        secrets.give_to_owner(folder)
         os.close(lock)
 
 
@@ -148,13 +134,15 @@ def _take_database(file: BufferedReader, folder: Path, beside: Path | None) -> d
         if application_id != APPLICATION_ID:
             raise StartError("the file is not a database of this service")
         conn.execute("PRAGMA journal_mode = DELETE")
-        master = fitting_master(conn, beside) if beside and version >= FIRST_VERSION else None  # perhaps from before a rotation
+        master = (
+            secrets.fitting_master(conn, beside) if beside and version >= FIRST_VERSION else None
+        )  # perhaps from before a rotation
     for name in SECRETS:
         if beside is not None and (beside / name).exists():
             (folder / name).parent.mkdir(mode=0o700, exist_ok=True)
-            write_private(folder / name, (beside / name).read_bytes())
+            secrets.write_private(folder / name, (beside / name).read_bytes())
     if master is not None:
-        write_private(folder / MASTER, master)
+        secrets.write_private(folder / MASTER, master)
     return {"schema_version": version, "with_secrets": (folder / MASTER).exists()}
 
 
@@ -191,5 +179,5 @@ def _manifest(tar: tarfile.TarFile, member: tarfile.TarInfo | None) -> dict[str,
 
 
 def _write(path: Path, source: IO[bytes]) -> None:
-    with private_file(path) as file:
+    with secrets.private_file(path) as file:
         shutil.copyfileobj(source, file, _CHUNK_BYTES)

@@ -21,7 +21,7 @@ def add_parsers(commands: Any) -> None:
     rotate.set_defaults(run=_rotate)
 
 
-def _rotate(config: Config, options: argparse.Namespace) -> int:
+def _rotate(config: Config, options: argparse.Namespace) -> None:
     path = database(config)
     try:
         answer = status.ask(config.data_dir, "rotate-secrets", _TIMEOUT_SECONDS)
@@ -37,4 +37,3 @@ def _rotate(config: Config, options: argparse.Namespace) -> int:
         raise StartError(f"the server reports: {answer['error']}")
     print(f"master.key is new, and {answer['provider_keys']} provider keys are encrypted with it. Every session has ended.")
     print(f"{config.data_dir / OLD_MASTER} is the old one. The next 'svc backup' deletes it.")
-    return 0

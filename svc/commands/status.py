@@ -43,7 +43,7 @@ def _asked(config: Config, line: str) -> Any:
     return found
 
 
-def _status(config: Config, options: argparse.Namespace) -> int:
+def _status(config: Config, options: argparse.Namespace) -> None:
     found = _asked(config, "status")
     with reading(config) as conn:
         sums = health.sums(conn)
@@ -53,7 +53,6 @@ def _status(config: Config, options: argparse.Namespace) -> int:
         print(f"{title:24}{found.get(name, 'unknown')}")  # a server of another version may lack it
     print(f"{'held for calls':24}{dollars(sums['held_micros'])} in {sums['holds']} holds")
     print(f"{'owed to accounts':24}{dollars(sums['balance_micros'])} in {sums['wallets']} wallets")
-    return 0
 
 
 def _reload(config: Config, options: argparse.Namespace) -> int:
@@ -65,6 +64,5 @@ def _reload(config: Config, options: argparse.Namespace) -> int:
     return 1 if errors else 0
 
 
-def _version(config: Config, options: argparse.Namespace) -> int:
+def _version(config: Config, options: argparse.Namespace) -> None:
     print(VERSION)
-    return 0

@@ -31,12 +31,11 @@ def add_parsers(commands: Any) -> None:
     end.set_defaults(run=_close)
 
 
-def _list(config: Config, options: argparse.Namespace) -> int:
+def _list(config: Config, options: argparse.Namespace) -> None:
     with reading(config) as conn:
         lines = list(_active(conn) if options.id is None else _whole(support.conversation(conn, options.id)))
     for line in lines:
         print(line)
-    return 0
 
 
 def _active(conn: sqlite3.Connection) -> Iterator[str]:
@@ -51,19 +50,17 @@ def _whole(whole: dict[str, Any]) -> Iterator[str]:
         yield f"{message['created_at']} {message['role']}: {_for_terminal(message['content'])}"
 
 
-def _reply(config: Config, options: argparse.Namespace) -> int:
+def _reply(config: Config, options: argparse.Namespace) -> None:
     text = CONTENT.check(sys.stdin.read().strip() if options.text is None else options.text, "TEXT")
     with command_connection(database(config)) as tx:
         support.reply(tx, audit.OPERATOR, options.id, text, time.time())
     print("sent")
-    return 0
 
 
-def _close(config: Config, options: argparse.Namespace) -> int:
+def _close(config: Config, options: argparse.Namespace) -> None:
     with command_connection(database(config)) as tx:
         support.close(tx, audit.OPERATOR, options.id, time.time())
     print("closed")
-    return 0
 
 
 def _for_terminal(text: str) -> str:

@@ -57,7 +57,7 @@ def add_parsers(commands: Any) -> None:
     link.set_defaults(run=_reset_link)
 
 
-def _add(config: Config, options: argparse.Namespace) -> int:
+def _add(config: Config, options: argparse.Namespace) -> None:
     email, name = check_email(options.email), accounts.PERSON_NAME.check(options.name, "name")
     given = _read_password()
     password = accounts.PASSWORD.check(given or random_base62(20), "password")
@@ -72,7 +72,6 @@ def _add(config: Config, options: argparse.Namespace) -> int:
     print(f"{account.id} {account.email}")
     if not given:
         print(f"password: {password}")
-    return 0
 
 
 def _read_password() -> str:
@@ -85,39 +84,35 @@ def _read_password() -> str:
     return first
 
 
-def _list(config: Config, options: argparse.Namespace) -> int:
+def _list(config: Config, options: argparse.Namespace) -> None:
     with reading(config) as conn:
         found = accounts.all_accounts(conn)
     for account in found:
         marks = [account.status, *(["administrator"] if account.admin else []), *([account.group] if account.group else [])]
         print(account.id, account.email, account.tier, timestamp(account.created_at), " ".join(marks), sep="\t")
-    return 0
 
 
-def _delete(config: Config, options: argparse.Namespace) -> int:
+def _delete(config: Config, options: argparse.Namespace) -> None:
     with command_connection(database(config)) as tx:
         account_id = account_named(tx, options.email).id
         audit.add(tx, time.time(), audit.OPERATOR, "user.delete", account_id)
         delete_beside_server(tx, account_id, time.time(), served=is_locked(config.data_dir))
     print("deleted")
-    return 0
 
 
-def _change(change: Mapping[str, Mapping[str, Any]], config: Config, options: argparse.Namespace) -> int:
+def _change(change: Mapping[str, Mapping[str, Any]], config: Config, options: argparse.Namespace) -> None:
     with command_connection(database(config)) as tx:
         changes = change[options.switch]
         users.change_user(tx, audit.OPERATOR, account_named(tx, options.email).id, changes, None, time.time())
     print("changed")
-    return 0
 
 
-def _reset_link(config: Config, options: argparse.Namespace) -> int:
+def _reset_link(config: Config, options: argparse.Namespace) -> None:
     with command_connection(database(config)) as tx:
         account = account_named(tx, options.email)
         token = links.new_link_token(verified=account.email_verified)
         users.add_reset_link(tx, audit.OPERATOR, account.id, token, by_mail=False, now_seconds=time.time(), seconds=_LINK_SECONDS)
     print(f"{_served(config).base_url}/password-reset#{token}")
-    return 0
 
 
 def _served(config: Config) -> Config:
