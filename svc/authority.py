@@ -2,7 +2,6 @@
 
 import inspect
 import os
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
@@ -16,8 +15,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from svc.secrets import write_private
 
-_CA_DAYS = 3650
-_SERVER_DAYS = 397  # the most that browsers accept
+_CA_LIFE = timedelta(days=3650)
+_SERVER_LIFE = timedelta(days=397)  # the most that browsers accept
 _CLOCK_SKEW = timedelta(hours=1)
 _KEY_USAGES = dict.fromkeys(inspect.signature(x509.KeyUsage).parameters, False)
 
@@ -35,10 +34,15 @@ def make_certificate(tls: Path, names: set[str | IPv4Address | IPv6Address], now
     today = datetime.fromtimestamp(now, UTC)
     ca = _read_ca(tls / "ca.pem", tls / "ca-key.pem", datetime.fromtimestamp(until, UTC))
     if ca is None:
-        ca = _make_ca(today)
+        # A separate name: a trust store must not confuse two installations on one machine.
+        name = f"svc local CA {os.urandom(4).hex()}"
+        ca = _issue(None, name, today, today + _CA_LIFE, ("key_cert_sign", "crl_sign"))
         _write_key(tls / "ca-key.pem", ca.key)
         write_private(tls / "ca.pem", ca.cert.public_bytes(serialization.Encoding.PEM))
-    server = _make_server(ca, names, today)
+    general: list[x509.GeneralName] = [x509.DNSName(name) if isinstance(name, str) else x509.IPAddress(name) for name in names]
+    extensions = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), x509.SubjectAlternativeName(sorted(general, key=str))
+    end = min(today + _SERVER_LIFE, ca.cert.not_valid_after_utc)
+    server = _issue(ca, "svc server", today, end, ("digital_signature",), *extensions)
     _write_key(tls / "key.pem", server.key)
     write_private(tls / "cert.pem", b"".join(pair.cert.public_bytes(serialization.Encoding.PEM) for pair in (server, ca)))
 
@@ -57,30 +61,11 @@ def _read_ca(path: Path, key_path: Path, until: datetime) -> _Pair | None:
     return _Pair(certs[0], key)
 
 
-def _make_ca(today: datetime) -> _Pair:
-    # A separate name: a trust store must not confuse two installations on one machine.
-    name = _name(f"svc local CA {os.urandom(4).hex()}")
-    return _issue(None, name, today + timedelta(days=_CA_DAYS), today, ("key_cert_sign", "crl_sign"))
-
-
-def _make_server(ca: _Pair, names: Iterable[str | IPv4Address | IPv6Address], today: datetime) -> _Pair:
-    end = min(today + timedelta(days=_SERVER_DAYS), ca.cert.not_valid_after_utc)
-    general: list[x509.GeneralName] = [x509.DNSName(name) if isinstance(name, str) else x509.IPAddress(name) for name in names]
-    return _issue(
-        ca,
-        _name("svc server"),
-        end,
-        today,
-        ("digital_signature",),
-        x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]),
-        x509.SubjectAlternativeName(sorted(general, key=str)),
-    )
-
-
 def _issue(
-    ca: _Pair | None, name: x509.Name, end: datetime, today: datetime, usages: tuple[str, ...], *extensions: x509.ExtensionType
+    ca: _Pair | None, common_name: str, today: datetime, end: datetime, usages: tuple[str, ...], *extensions: x509.ExtensionType
 ) -> _Pair:
     """Make a key and its certificate, issued by `ca`, or a CA that issues its own."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     key = ec.generate_private_key(ec.SECP256R1())
     issuer_key = ca.key if ca else key
     builder = (
@@ -99,10 +84,6 @@ def _issue(
     for extension in extensions:
         builder = builder.add_extension(extension, critical=False)
     return _Pair(builder.sign(issuer_key, hashes.SHA256()), key)
-
-
-def _name(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:

@@ -51,46 +51,37 @@ def certificate_end(config: Config) -> float | None:
 
     Raises OSError.
     """
-    try:
-        return None if config.tls == "proxy" else _end(_shown(*_used(config))[0])
-    except (ssl.SSLError, ValueError):
-        return None
+    with suppress(StartError):
+        return None if config.tls == "proxy" else check_certificate(config)
+    return None
 
 
-def check_certificate(config: Config, host: str) -> float:
+def check_certificate(config: Config, host: str | None = None) -> float:
     """Return when the certificate in use expires, in Unix seconds.
 
-    Raises StartError if clients that connect to `host` would not accept it now.
+    Raises OSError, and StartError if clients that connect to `host` would not accept it now.
     """
-    try:
-        return _end(_shown(*_used(config), host)[0])
-    except (ssl.SSLError, ValueError) as error:
-        reason = getattr(error, "verify_message", None) or getattr(error, "reason", None) or error
-        raise StartError(f"clients of {host} would not accept the certificate: {reason}") from None
-
-
-def _used(config: Config) -> tuple[Path, Path, Path]:
     tls = config.data_dir / "tls"
     cert, key = (tls / "cert.pem", tls / "key.pem") if config.tls == "auto" else (config.tls_cert, config.tls_key)
     assert cert and key
-    return cert, key, cert
+    try:
+        return _end(_shown(cert, key, cert, host)[0])
+    except (ssl.SSLError, ValueError) as error:
+        reason = getattr(error, "verify_message", None) or getattr(error, "reason", None) or error
+        raise StartError(f"clients of {host} would not accept the certificate: {reason}") from None
 
 
 def _certificate_names(names: Sequence[str]) -> set[Name]:
     """Return `names` as a certificate holds them, without those that are neither an address nor a DNS name."""
     found: set[Name] = set()
     for name in names:
-        try:
+        with suppress(ValueError):
             found.add(ipaddress.ip_address(name.partition("%")[0]))
             continue
-        except ValueError:
-            pass  # it may be a name
-        try:
+        with suppress(UnicodeError):
             dns = (name if name.isascii() else name.encode("idna").decode("ascii")).lower()
-        except UnicodeError:
-            continue
-        if re.fullmatch(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", dns):
-            found.add(dns)
+            if re.fullmatch(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", dns):
+                found.add(dns)
     return found
 
 

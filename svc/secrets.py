@@ -280,10 +280,8 @@ def _complete_rotation(folder: Path) -> None:
 
 
 def _master(path: Path) -> bytes | None:
-    if not path.exists():
-        return None
-    master = path.read_bytes()
-    if len(master) != MASTER_BYTES:
+    master = _read(path)
+    if master is not None and len(master) != MASTER_BYTES:
         raise StartError(f"{path} is damaged: it has {len(master)} bytes, not {MASTER_BYTES}. Restore it from a backup")
     return master
 
