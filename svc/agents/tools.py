@@ -168,9 +168,11 @@ async def generate_image(run: RunContext, prompt: str) -> dict[str, Any]:
     assert model is not None  # see `needs`
     call = ImageCall(model, ImageRequest(prompt, 1, MOST_SIDE, MOST_SIDE, {"prompt": prompt}), run.media, run.payer)
     async with _paid(run, call, run.media.limits(model).images):
-        async with contextlib.aclosing(call.pictures()) as pictures:
-            picture = await anext(pictures)
-        artifact = await store(run.media, run.home, prompt, picture.content)
+        with run.media.spool() as file:
+            await call.draw(file)
+            (picture,) = call.pictures
+            content = picture.content(file)
+        artifact = await store(run.media, run.home, prompt, content)
     revised = {} if picture.revised_prompt is None else {"revised_prompt": picture.revised_prompt}
     return file_fields(artifact) | revised
 

@@ -5,7 +5,6 @@ hold -> the painter, picture by picture | a provider's whole answer, decoded and
 
 import asyncio
 import contextlib
-import os
 import sqlite3
 import time
 from collections.abc import AsyncGenerator, Mapping
@@ -18,7 +17,7 @@ from svc.inference.catalog import Model, Provider
 from svc.inference.field_support import refused_fields
 from svc.inference.media_engines import ANSWER_SECONDS, MediaEngines, storage
 from svc.inference.paid_call import Bill, PaidCall, Payer
-from svc.inference.pictures import Picture, picture_type, pictures_in
+from svc.inference.pictures import Picture, add_picture, picture_type, pictures_in
 from svc.inference.upstream_errors import CLIENT_FAULTS, fault_of
 from svc.outbound.addresses import same_origin
 
@@ -43,13 +42,13 @@ class ImageRequest:
 
 
 class ImageCall(PaidCall):
-    """One request for pictures. `details` are the fields of the answer beside them."""
+    """One request for pictures. `pictures` are those so far, `details` the fields of the answer beside them."""
 
     def __init__(self, model: Model, request: ImageRequest, media: MediaEngines, payer: Payer) -> None:
         super().__init__(model, media.engines, payer)
         self._request = request
         self._media = media
-        self._made = 0
+        self.pictures: list[Picture] = []
         self.details: dict[str, Any] = {}
 
     @property
@@ -63,28 +62,28 @@ class ImageCall(PaidCall):
         self.hold(tx, self._request.count * self._asked.prices["micros_per_image"])
 
     def bill(self) -> Bill:
-        made = 0 if self._failed else self._made
+        made = 0 if self._failed else len(self.pictures)
         text = f"{self._model.id}: {made} image{'' if made == 1 else 's'}"
         return Bill(0, 0, made * self._model.prices.get("micros_per_image", 0), text)
 
-    async def pictures(self) -> AsyncGenerator[Picture, None]:
-        """Yield the pictures. Raises ApiError."""
-        async with contextlib.aclosing(self.with_retries(self._engine)) as pictures:
-            async for picture in pictures:
-                self._made += 1
-                self.log_fields["images"] = self._made
-                yield picture
+    async def draw(self, file: BinaryIO) -> None:
+        """Write the pictures to the empty `file`. Raises ApiError."""
+        with storage():
+            async with contextlib.aclosing(self.with_retries(lambda model: self._engine(model, file))) as pictures:
+                async for picture in pictures:
+                    self.pictures.append(picture)
+                    self.log_fields["images"] = len(self.pictures)
 
-    def _engine(self, model: Model) -> AsyncGenerator[Picture, None]:
-        return self._painted() if model.provider is None else self._provided(model.provider, model.name)
+    def _engine(self, model: Model, file: BinaryIO) -> AsyncGenerator[Picture, None]:
+        return self._painted(file) if model.provider is None else self._provided(model.provider, model.name, file)
 
-    async def _painted(self) -> AsyncGenerator[Picture, None]:
+    async def _painted(self, file: BinaryIO) -> AsyncGenerator[Picture, None]:
         width, height = self._size()
         self.details = {"output_format": "png", "size": f"{width}x{height}"}
         for number in range(self._request.count):
             order = {"prompt": self._request.prompt, "width": width, "height": height, "variation": number}
             description, _, png = (await self._media.painter.run(order, account_id=self._payer.account_id)).partition(b"\n")
-            yield Picture(png, description.decode())
+            yield await asyncio.to_thread(add_picture, file, png, description.decode())
 
     def _size(self) -> tuple[int, int]:
         """Return the requested size, or the nearest one that the painter can make if it replaces a provider."""
@@ -94,19 +93,19 @@ class ImageCall(PaidCall):
         scale = min(MOST_SIDE / max(width, height), 1)
         return max(round(width * scale), LEAST_SIDE), max(round(height * scale), LEAST_SIDE)
 
-    async def _provided(self, provider: Provider, model_name: str) -> AsyncGenerator[Picture, None]:
+    async def _provided(self, provider: Provider, model_name: str, file: BinaryIO) -> AsyncGenerator[Picture, None]:
         body = {**self._request.body, "model": model_name, "n": self._request.count}
-        with self._media.spool() as file, storage():
-            await self._write_answer(provider, body, file)
+        with self._media.spool() as answer:
+            await self._write_answer(provider, body, answer)
             async with self._media.limits(self._model).parsing:
-                stored, self.details = await asyncio.to_thread(_unpack, file, provider, self._request.count)
-            for start, size, picture in stored:
-                content = (
-                    os.pread(file.fileno(), size, start) if picture.url is None else await self._fetch(picture.url, provider)
-                )
-                if len(content) > CONTENT_BYTES:  # no artifact can hold it, so it is not charged
-                    raise UpstreamFault("invalid", f"The answer holds a picture of over {CONTENT_BYTES} bytes.")
-                yield picture._replace(content=content)
+                pictures, self.details = await asyncio.to_thread(pictures_in, answer, provider, self._request.count, file)
+        for picture in pictures:
+            if picture.url is not None:
+                content = await self._fetch(picture.url, provider)
+                picture = await asyncio.to_thread(add_picture, file, content, picture.revised_prompt)
+            if picture.size > CONTENT_BYTES:  # no artifact can hold it, so it is not charged
+                raise UpstreamFault("invalid", f"The answer holds a picture of over {CONTENT_BYTES} bytes.")
+            yield picture
 
     async def _write_answer(self, provider: Provider, body: dict[str, Any], file: BinaryIO) -> None:
         """Write the provider's answer to `file`. Pictures are requested as base64. Raises UpstreamFault, ApiError."""
@@ -142,15 +141,3 @@ class ImageCall(PaidCall):
         if reply.status != 200 or picture_type(content) is None:  # a sign-in page has status 200 as well
             raise not_fetched
         return content
-
-
-def _unpack(file: BinaryIO, provider: Provider, most: int) -> tuple[list[tuple[int, int, Picture]], dict[str, Any]]:
-    """Replace the answer in the file by its pictures, so that one of them is in memory at a time.
-
-    Returns the start and the size of each picture, and the picture without its content. Raises UpstreamFault.
-    """
-    file.seek(0)
-    pictures, details = pictures_in(file.read(), provider, most)
-    file.seek(0)
-    file.truncate()
-    return [(file.tell(), file.write(picture.content), picture._replace(content=b"")) for picture in pictures], details

@@ -1,11 +1,12 @@
-"""A provider's answer to an image request: parsed, decoded and checked.
+"""Pictures in a file, and a provider's answer to an image request: parsed, decoded and checked.
 
 JSON of any depth -> base64 in any usual form, a data URL, or a URL to fetch -> bytes, and the checked details beside them
 """
 
 import base64
+import os
 import re
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from svc.errors import UpstreamFault
 from svc.inference.catalog import Provider
@@ -33,11 +34,20 @@ _DATA_URL = re.compile(r"data:[^,]{0,100};base64,", re.I)
 
 
 class Picture(NamedTuple):
-    """A picture, or the `url` at which the provider stores it, and the prompt as the provider revised it."""
+    """A picture in a file, or the `url` at which the provider stores it, and the prompt as the provider revised it."""
 
-    content: bytes
+    start: int = 0
+    size: int = 0
     revised_prompt: str | None = None
     url: str | None = None
+
+    def content(self, file: BinaryIO) -> bytes:
+        return os.pread(file.fileno(), self.size, self.start)
+
+
+def add_picture(file: BinaryIO, content: bytes, revised_prompt: str | None) -> Picture:
+    """Write a picture to the end of a file of pictures."""
+    return Picture(file.tell(), file.write(content), revised_prompt)
 
 
 def picture_type(content: bytes) -> str | None:
@@ -45,31 +55,32 @@ def picture_type(content: bytes) -> str | None:
     return next((name for name, start in _STARTS.items() if re.match(start, content, re.DOTALL)), None)
 
 
-def pictures_in(data: bytes, provider: Provider, most: int) -> tuple[list[Picture], dict[str, Any]]:
-    """Return at most `most` pictures of a provider's answer, and what it says about them, in OpenAI's names.
+def pictures_in(answer: BinaryIO, provider: Provider, most: int, file: BinaryIO) -> tuple[list[Picture], dict[str, Any]]:
+    """Write at most `most` pictures of a provider's answer to `file`; return them and what the answer says, in OpenAI's names.
 
     Raises UpstreamFault.
     """
+    answer.seek(0)
     try:
-        document = parsed(data, provider, apart=True)
+        document = parsed(answer.read(), provider, apart=True)
     except RecursionError:
         raise UpstreamFault("invalid", "The answer is nested too deep.") from None
     entries = document.get("data") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries:
         raise UpstreamFault("invalid", "The answer holds no pictures.")
     details = {name: _text(document.get(name), _TEXT_LENGTH) for name in _TEXTS} | {"usage": _usage(document.get("usage"))}
-    return [_picture(entry) for entry in entries[:most]], {name: value for name, value in details.items() if value}
+    return [_picture(entry, file) for entry in entries[:most]], {name: value for name, value in details.items() if value}
 
 
-def _picture(entry: Any) -> Picture:
+def _picture(entry: Any, file: BinaryIO) -> Picture:
     entry = entry if isinstance(entry, dict) else {}
     encoded, url = entry.get("b64_json"), entry.get("url")
     revised_prompt = _text(entry.get("revised_prompt"), _PROMPT_LENGTH)
     for data in (encoded, url if isinstance(url, str) and _DATA_URL.match(url) else None):
         if isinstance(data, str) and data:
-            return Picture(_decoded(data), revised_prompt)
+            return add_picture(file, _decoded(data), revised_prompt)
     if isinstance(url, str) and url.startswith(("http://", "https://")) and len(url) <= _URL_LENGTH:
-        return Picture(b"", revised_prompt, url)
+        return Picture(revised_prompt=revised_prompt, url=url)
     raise UpstreamFault("invalid", "The answer holds no picture.")
 
 

@@ -25,7 +25,6 @@ from svc.inference.catalog import Model
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
 from svc.inference.media_engines import Home, storage, store
 from svc.inference.paid_call import PaidCall
-from svc.inference.pictures import Picture
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
 from svc.routes import media_bodies
 from svc.routes.completion import payer_of
@@ -125,50 +124,38 @@ async def _write_images(
     state: State, caller: Caller, call: ImageCall, prompt: str, file: BinaryIO, kept: list[str] | None
 ) -> None:
     """Write the answer with one image in memory at a time: as URLs if the images are `kept`, else in base64."""
-    with storage():
+    with storage(), state.media.spool() as drawn:
         file.write(b'{"created":%d,"data":[' % int(state.clock()))
-        async with contextlib.aclosing(call.pictures() if kept is None else _all_made(state, call)) as pictures:
-            number = 0
-            async for picture in pictures:
-                number += 1
-                url = None if kept is None else await _url(state, caller, prompt, picture, number, kept)
-                await asyncio.to_thread(_write_image, file, picture, url, number)
+        await call.draw(drawn)
+        for number, picture in enumerate(call.pictures, 1):
+            content = picture.content(drawn)
+            url = None if kept is None else await _url(state, caller, prompt, content, number, kept)
+            await asyncio.to_thread(_write_image, file, content, picture.revised_prompt, url, number)
         file.write(b"]")
         for name, value in call.details.items():
             file.write(b",%b:%b" % (orjson.dumps(name), orjson.dumps(value)))
         file.write(b"}")
 
 
-async def _all_made(state: State, call: ImageCall) -> AsyncGenerator[Picture, None]:
-    """Yield the images after the last one is generated: if one fails, all fail."""
-    with state.media.spool() as file:
-        places: list[tuple[int, int, str | None]] = []
-        async with contextlib.aclosing(call.pictures()) as pictures:
-            async for picture in pictures:
-                places.append((file.tell(), await asyncio.to_thread(file.write, picture.content), picture.revised_prompt))
-        for start, size, revised_prompt in places:
-            yield Picture(os.pread(file.fileno(), size, start), revised_prompt)
-
-
-async def _url(state: State, caller: Caller, prompt: str, picture: Picture, number: int, kept: list[str]) -> str:
+async def _url(state: State, caller: Caller, prompt: str, content: bytes, number: int, kept: list[str]) -> str:
     """Store the picture as an artifact and return the URL of its content."""
     artifact_id = new_id("art", state.clock())
     kept.append(artifact_id)  # before it is written, because a shutdown does not stop the write
-    await store(state.media, Home(caller.id), prompt, picture.content, number=number, artifact_id=artifact_id)
+    await store(state.media, Home(caller.id), prompt, content, number=number, artifact_id=artifact_id)
     return artifacts.content_url(state.derived_keys["content"], state.config.base_url, caller.id, artifact_id, state.clock())
 
 
-def _write_image(file: BinaryIO, picture: Picture, url: str | None, number: int) -> None:
+def _write_image(file: BinaryIO, content: bytes, revised_prompt: str | None, url: str | None, number: int) -> None:
     file.write(b"{" if number == 1 else b",{")
     if url is None:
         file.write(b'"b64_json":"')
-        for start in range(0, len(picture.content), _ENCODED_BYTES):  # in chunks, because base64 holds the GIL
-            file.write(base64.b64encode(picture.content[start : start + _ENCODED_BYTES]))
+        for start in range(0, len(content), _ENCODED_BYTES):  # in chunks, because base64 holds the GIL
+            file.write(base64.b64encode(content[start : start + _ENCODED_BYTES]))
         file.write(b'"')
     else:
         file.write(b'"url":' + orjson.dumps(url))
-    if picture.revised_prompt is not None:
-        file.write(b',"revised_prompt":' + orjson.dumps(picture.revised_prompt))
+    if revised_prompt is not None:
+        file.write(b',"revised_prompt":' + orjson.dumps(revised_prompt))
     file.write(b"}")
 
 

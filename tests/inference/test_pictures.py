@@ -1,7 +1,9 @@
 """A provider's answer to an image request, whatever it looks like: read into bytes, or one clear fault."""
 
 import base64
+import io
 import json
+import tempfile
 from typing import Any
 
 import orjson
@@ -19,8 +21,19 @@ PLAIN = base64.b64encode(BYTES).decode()
 PROVIDER = Provider("lab", "http://lab/v1", "sk-the-operators-secret")
 
 
-def read(entry: Any, most: int = 10, **fields: Any) -> tuple[list[Picture], dict[str, Any]]:
-    return pictures_in(json.dumps({"data": [entry], **fields}).encode(), PROVIDER, most)
+def read_answer(answer: bytes, most: int = 10) -> tuple[list[tuple[bytes, Picture]], dict[str, Any]]:
+    """The pictures of an answer, each with its content, and the details."""
+    with tempfile.TemporaryFile(buffering=0) as file:
+        pictures, details = pictures_in(io.BytesIO(answer), PROVIDER, most, file)  # type: ignore[arg-type]  # a raw file
+        return [(picture.content(file), picture) for picture in pictures], details  # type: ignore[arg-type]
+
+
+def read(entry: Any, **fields: Any) -> tuple[list[tuple[bytes, Picture]], dict[str, Any]]:
+    return read_answer(json.dumps({"data": [entry], **fields}).encode())
+
+
+def contents(entry: Any) -> list[bytes]:
+    return [content for content, _ in read(entry)[0]]
 
 
 @pytest.mark.parametrize(
@@ -36,9 +49,9 @@ def read(entry: Any, most: int = 10, **fields: Any) -> tuple[list[Picture], dict
     ids=["plain", "without padding", "in lines", "with blanks", "for urls", "as a data URL"],
 )
 def test_base64_in_any_usual_form_is_read(encoded: str) -> None:
-    assert read({"b64_json": encoded})[0] == [Picture(BYTES)]
+    assert contents({"b64_json": encoded}) == [BYTES]
     escaped = b'{"data": [{"b64_json": "%b"}]}' % encoded.replace("/", "\\/").replace("\r", "").replace("\n", "\\n").encode()
-    assert pictures_in(escaped, PROVIDER, 1)[0] == [Picture(BYTES)]
+    assert [content for content, _ in read_answer(escaped)[0]] == [BYTES]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +85,7 @@ def test_any_depth_is_read_or_one_fault(depth: int) -> None:
     deep = b'{"a":' * depth + b"1" + b"}" * depth
     data = b'{"data": [{"b64_json": "%b", "x\\u0020": %b}], "usage": {"input_tokens": 1, "input_tokens_details": %b}}'
     try:
-        _, details = pictures_in(data % (PLAIN.encode(), deep, deep), PROVIDER, 1)
+        _, details = read_answer(data % (PLAIN.encode(), deep, deep))
     except UpstreamFault as fault:
         assert fault.kind == "invalid" and depth > 300
         return
@@ -81,12 +94,13 @@ def test_any_depth_is_read_or_one_fault(depth: int) -> None:
 
 
 def test_url_of_a_picture_is_returned_as_such() -> None:
-    assert read({"url": "https://lab/a.png", "revised_prompt": "x"})[0] == [Picture(b"", "x", "https://lab/a.png")]
+    ((_, picture),), _ = read({"url": "https://lab/a.png", "revised_prompt": "x"})
+    assert picture == Picture(revised_prompt="x", url="https://lab/a.png")
 
 
 def test_additional_pictures_are_not_read() -> None:
     data = json.dumps({"data": [{"b64_json": PLAIN}, {"b64_json": "@@@"}]}).encode()
-    assert len(pictures_in(data, PROVIDER, 1)[0]) == 1
+    assert len(read_answer(data, most=1)[0]) == 1
 
 
 @pytest.mark.parametrize(
@@ -108,22 +122,22 @@ def test_details_beside_the_pictures_are_checked(told: Any, kept: Any) -> None:
 
 
 def test_the_key_of_the_provider_is_redacted() -> None:
-    (picture,) = read({"b64_json": PLAIN, "revised_prompt": "a sk-the-operators-secret cat"})[0]
+    ((_, picture),), _ = read({"b64_json": PLAIN, "revised_prompt": "a sk-the-operators-secret cat"})
     assert picture.revised_prompt == "a *** cat"
 
 
 def test_decoding_a_large_picture_does_not_block_threads() -> None:
     content = BYTES[:3] + bytes(range(256)) * (128 * 1024)
     answer = b'{"data":[{"b64_json":"%b"}]}' % base64.urlsafe_b64encode(content)
-    (picture,) = waited_for_less_than_50_ms(lambda: pictures_in(answer, PROVIDER, 1))[0]
-    assert picture.content == content
+    ((found, _),), _ = waited_for_less_than_50_ms(lambda: read_answer(answer))
+    assert found == content
 
 
 @pytest.mark.parametrize("slice_characters", [1, 2, 3, 5, 64])
 def test_base64_decodes_the_same_in_slices_of_any_size(monkeypatch: pytest.MonkeyPatch, slice_characters: int) -> None:
     monkeypatch.setattr("svc.inference.pictures._SLICE_CHARACTERS", slice_characters)
     for encoded in (PLAIN, PLAIN.rstrip("="), PLAIN + "\n==\n", f"data:image/jpeg;base64,{PLAIN[:77]}\r\n{PLAIN[77:]}"):
-        assert read({"b64_json": encoded})[0] == [Picture(BYTES)]
+        assert contents({"b64_json": encoded}) == [BYTES]
     for encoded in (
         "=" + PLAIN,
         PLAIN[:7] + "=" + PLAIN[8:],
