@@ -280,7 +280,7 @@ async def _start_work(
     offload = stack.enter_context(contextlib.closing(Offload()))
     passwords = stack.enter_context(contextlib.closing(Passwords(config.argon2_memory_kib, config.argon2_time_cost)))
     painter, speaker = ProcessPool("svc.builtin.painter.paint"), ProcessPool("svc.builtin.speak")
-    reader = ProcessPool("svc.builtin.pdf", waiting=32, seconds=30.0)
+    reader = ProcessPool("svc.builtin.pdf", seconds=30.0)
     for pool in (painter, speaker, reader):
         stack.push_async_callback(pool.close)
     engines = Engines(outside.catalog, outside.outbound, outside.guarded, db, usage, config.clock, ground.metrics)

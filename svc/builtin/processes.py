@@ -1,6 +1,6 @@
 """Helper processes for work that would block the server: a process for each order, ended with its caller or the server.
 
-run() -> a slot (fair among accounts; 503 when too many wait) -> a process: the order as a JSON line to its stdin -> its stdout
+run() -> a slot (fair among accounts) -> a process: the order as a JSON line to its stdin -> its stdout
       -> its end | it is killed when the caller is cancelled | UpstreamFault when it takes too long, fails or dies
 """
 
@@ -24,7 +24,6 @@ from svc.errors import ApiError, UpstreamFault
 _ROOT = Path(__file__).parent.parent.parent
 # Other variables may hold the operator's secrets.
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "ESPEAK_DATA_PATH")
-_RETRY_SECONDS = 5
 
 
 @dataclass(eq=False)
@@ -32,7 +31,7 @@ class _Job:
     """An order with its process. `drop` is called on the event loop and from the thread that waits for the process."""
 
     order: bytes
-    files: tuple[int, ...]  # duplicates, because the caller may close its own before the process starts
+    files: tuple[int, ...]
     process: "subprocess.Popen[bytes] | None" = None
     dropped: bool = False
 
@@ -42,47 +41,32 @@ class _Job:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)  # and the processes that it has started
 
-    def close_files(self) -> None:
-        for file in self.files:
-            os.close(file)
-
 
 class FairSemaphore:
     """A semaphore of `slots`, given to waiting accounts in turn. One account never has the last slot."""
 
-    def __init__(self, slots: int, most_waiting: int) -> None:
+    def __init__(self, slots: int) -> None:
         self._free = slots
         self._most_of_one = max(slots - 1, 1)
-        self._most_waiting = most_waiting
         self._held: Counter[str] = Counter()
-        self._waiting: list[tuple[str, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[str, asyncio.Event]] = []
 
     @contextlib.asynccontextmanager
     async def slot(self, account_id: str) -> AsyncIterator[None]:
-        """Hold a slot during the block. Raises ApiError `overloaded`."""
-        if len(self._waiting) >= self._most_waiting:
-            message = "Too many pictures, speeches or documents wait for the server. Try again in a few seconds."
-            raise ApiError("overloaded", message, retry_after_seconds=_RETRY_SECONDS)
-        waiter = (account_id, asyncio.get_running_loop().create_future())
+        """Hold a slot during the block."""
+        waiter = (account_id, asyncio.Event())
         self._waiting.append(waiter)
         self._give()
         try:
-            await waiter[1]
-        except asyncio.CancelledError:
-            if waiter in self._waiting:
-                self._waiting.remove(waiter)
-            else:
-                self._give_back(account_id)
-            raise
-        try:
+            await waiter[1].wait()
             yield
         finally:
-            self._give_back(account_id)
-
-    def _give_back(self, account_id: str) -> None:
-        self._free += 1
-        self._held -= Counter([account_id])  # this also drops accounts without a slot
-        self._give()
+            if waiter in self._waiting:  # it was cancelled
+                self._waiting.remove(waiter)
+            else:
+                self._free += 1
+                self._held -= Counter([account_id])  # this also drops accounts without a slot
+                self._give()
 
     def _give(self) -> None:
         while self._free and (ready := next((one for one in self._waiting if self._held[one[0]] < self._most_of_one), None)):
@@ -90,21 +74,20 @@ class FairSemaphore:
             self._held[ready[0]] += 1
             self._waiting.remove(ready)
             self._waiting.sort(key=lambda one: one[0] == ready[0])  # stable: the others keep their order before this account
-            ready[1].set_result(None)
+            ready[1].set()
 
 
 class ProcessPool:
-    """Runs orders in processes of `python -m <module>`: `at_once` of them, and up to `waiting` more wait for a slot."""
+    """Runs orders in processes of `python -m <module>`, `at_once` of them. The callers limit how many wait."""
 
-    def __init__(self, module: str, *, at_once: int = 2, waiting: int = 256, seconds: float = 120.0) -> None:
+    def __init__(self, module: str, *, at_once: int = 2, seconds: float = 120.0) -> None:
         # Without site-packages and without the variables that change how Python starts.
         self._command = (sys.executable, "-ESs", "-m", module)
-        self._slots = FairSemaphore(at_once, waiting)
+        self._slots = FairSemaphore(at_once)
         # To start a process on the event loop would block it for 10 ms and more.
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix=module)
         self._seconds = seconds
         self._jobs: set[_Job] = set()
-        self._used = False
         self._closed = False
 
     async def run(self, order: Mapping[str, Any], file: BinaryIO | None = None, *, account_id: str = "") -> bytes:
@@ -116,17 +99,13 @@ class ProcessPool:
         async with self._slots.slot(account_id):
             if self._closed:
                 raise ApiError("shutting_down")
-            files = () if file is None else (os.dup(file.fileno()),)
+            files = () if file is None else (file.fileno(),)
             job = _Job(orjson.dumps({**order, "file": files[0]} if files else order) + b"\n", files)
             self._jobs.add(job)
-            self._used = True
-            working = self._threads.submit(self._run, job)
             try:
-                return await asyncio.wrap_future(working)
+                return await asyncio.wrap_future(self._threads.submit(self._run, job))
             finally:
                 job.drop()
-                if working.cancel():  # it has not started
-                    job.close_files()
                 self._jobs.remove(job)
 
     def at_work(self) -> int:
@@ -147,11 +126,9 @@ class ProcessPool:
             )
         except OSError as error:
             raise ApiError("overloaded", "No further process can be started now. Try again later.") from error
-        finally:
-            job.close_files()
         with process:
             job.process = process
-            if job.dropped:
+            if job.dropped:  # it gets no order, because its file may be closed
                 job.drop()
             try:
                 output, _ = process.communicate(job.order, self._seconds)
@@ -167,5 +144,4 @@ class ProcessPool:
         self._closed = True
         for job in self._jobs:
             job.drop()
-        if self._used:  # else it has no thread to wait for
-            await asyncio.to_thread(self._threads.shutdown)
+        await asyncio.to_thread(self._threads.shutdown)

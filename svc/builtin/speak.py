@@ -78,7 +78,7 @@ class Library:
         return {voice.languages[1:].decode("ascii", "replace"): voice.identifier.decode("utf-8", "replace") for voice in every}
 
     def voice(self, name: str, words_per_minute: int, gap: int, pitch: int) -> Speak:
-        if self._espeak.espeak_SetVoiceByName(_identifier(self, name).encode()) != 0:
+        if self._espeak.espeak_SetVoiceByName(name.encode()) != 0:
             raise SpeechError(f"eSpeak NG has no voice {name}")
         for parameter, value in ((_RATE, words_per_minute), (_PITCH, pitch), (_GAP, gap)):
             self._espeak.espeak_SetParameter(parameter, value, 0)
@@ -105,7 +105,7 @@ class Program:
         return {row[1]: row[4] for row in rows if len(row) > 4}
 
     def voice(self, name: str, words_per_minute: int, gap: int, pitch: int) -> Speak:
-        options = {"-b": 1, "-v": _identifier(self, name), "-s": words_per_minute, "-g": gap, "-p": pitch}
+        options = {"-b": 1, "-v": name, "-s": words_per_minute, "-g": gap, "-p": pitch}
         command = [self._program, *(str(part) for option in options.items() for part in option), "--stdin", "--stdout"]
         return lambda text, most_bytes: self._speak(command, text, most_bytes)
 
@@ -123,12 +123,6 @@ class Program:
         elif process.returncode > 0:
             raise SpeechError("espeak-ng fails")
         return sound
-
-
-def _identifier(engine: Library | Program, name: str) -> str:
-    """Return the engine's name for a voice, with its variant: `en-gb+f2` is `gmw/en+f2`."""
-    language, plus, variant = name.partition("+")
-    return engine.languages().get(language, language) + plus + variant
 
 
 def chunks(text: str) -> Iterator[str]:
@@ -253,7 +247,7 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
     where = order["engine"]
     engine = Program(where["program"]) if "program" in where else Library(where["library"], where["data"])
     if order.get("voices"):
-        return {"languages": list(engine.languages())}
+        return {"languages": engine.languages()}
     with open(order["file"], "r+b", closefd=False) as file:
         return speak_into(file, engine, order)
 

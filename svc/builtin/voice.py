@@ -65,7 +65,7 @@ class Voice:
 
     def __init__(self, pool: ProcessPool) -> None:
         self._pool = pool
-        self._languages: dict[str, str] = {}  # by their names in lower case
+        self._languages: dict[str, tuple[str, str]] = {}  # a language and eSpeak's voice for it, by its name in lower case
         self._asking = asyncio.Lock()
 
     @cached_property  # too slow for the start
@@ -94,16 +94,20 @@ class Voice:
         return f"{language}+{variant}" if variant else language
 
     async def _language(self, code: str) -> str | None:
+        languages = await self._known_languages()
+        while code:
+            found = languages.get(code) or languages.get(_DIALECTS.get(code, ""))
+            if found:
+                return found[0]
+            code = code.rpartition("-")[0]
+        return None
+
+    async def _known_languages(self) -> dict[str, tuple[str, str]]:
         async with self._asking:
             if not self._languages:
                 answer = await self._ask({"voices": True})
-                self._languages = {name.lower(): name for name in answer["languages"]}
-        while code:
-            found = self._languages.get(code) or self._languages.get(_DIALECTS.get(code, ""))
-            if found:
-                return found
-            code = code.rpartition("-")[0]
-        return None
+                self._languages = {name.lower(): (name, voice) for name, voice in answer["languages"].items()}
+        return self._languages
 
     async def nearest(self, name: str, format: str) -> tuple[str, str]:
         """Return the voice and the format for a request to another provider: the defaults for unknown ones."""
@@ -125,11 +129,12 @@ class Voice:
         language, variant, pitch = VOICES.get(voice) or (*voice.partition("+")[::2], 50)
         if voice in VOICES:
             language = _language_of(text) or language
+        _, espeak_voice = (await self._known_languages()).get(language.lower(), ("", language))
         # The pause between words for a speed below eSpeak's slowest, in its unit, here about 32 ms.
         missing_seconds = _WORD_SECONDS / speed - _WORD_SECONDS * _WORDS_PER_MINUTE / _SLOWEST
         order = {
             "input": text,
-            "voice": f"{language}+{variant}" if variant else language,
+            "voice": f"{espeak_voice}+{variant}" if variant else espeak_voice,
             "words_per_minute": max(round(_WORDS_PER_MINUTE * speed), _SLOWEST),
             "gap": max(round(missing_seconds / 0.0315), 0),
             "pitch": pitch,

@@ -16,13 +16,9 @@ BUSY = {"prompt": "seven castles in the city at night, fireworks", "width": 512,
 
 
 @pytest.mark.slow
-async def test_two_processes_run_others_wait_and_more_are_overloaded() -> None:
-    pool = ProcessPool("svc.builtin.painter.paint", waiting=3)
+async def test_two_processes_run_and_others_wait() -> None:
+    pool = ProcessPool("svc.builtin.painter.paint")
     tasks = [asyncio.create_task(pool.run(BUSY, account_id=f"user_{number % 3}")) for number in range(6)]
-    await asyncio.sleep(0.05)
-    with pytest.raises(ApiError) as refused:
-        await tasks[5]
-    assert refused.value.code == "overloaded" and refused.value.headers["retry-after"] == "5"
     seen = 0
     while not tasks[0].done():
         seen = max(seen, len(children()))
@@ -37,7 +33,7 @@ async def test_two_processes_run_others_wait_and_more_are_overloaded() -> None:
 
 
 async def test_accounts_take_turns_and_one_never_has_all_slots() -> None:
-    semaphore, order = FairSemaphore(2, 100), []
+    semaphore, order = FairSemaphore(2), []
 
     async def work(account_id: str) -> None:
         async with semaphore.slot(account_id):
@@ -56,11 +52,23 @@ async def test_accounts_take_turns_and_one_never_has_all_slots() -> None:
 
 
 async def test_slot_of_a_cancelled_waiter_is_released() -> None:
-    semaphore = FairSemaphore(1, 100)
+    semaphore = FairSemaphore(1)
     async with semaphore.slot("a"):
         waiter = asyncio.create_task(_once(semaphore, "b"))
         await asyncio.sleep(0)
     waiter.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiter
+    async with asyncio.timeout(1):
+        await _once(semaphore, "c")
+
+
+async def test_slot_given_to_a_waiter_that_is_cancelled_at_once_is_released() -> None:
+    semaphore = FairSemaphore(1)
+    async with semaphore.slot("a"):
+        waiter = asyncio.create_task(_once(semaphore, "b"))
+        await asyncio.sleep(0)
+        waiter.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiter
     async with asyncio.timeout(1):

@@ -1,25 +1,12 @@
-"""Reads the figures of things.py: their words, their homes, and their shapes.
-
-A figure is `name~jitter | colours | where height home: words | shapes`. It is on `land`, on `water`, in a `meadow` or in the
-`air`. Its height is in hundredths of the picture's shorter side, and it is bent at random by up to `jitter`. Shapes are separated
-by `;`: `when?n*kind paint points`. Points are hundredths of the height from the foot's middle, y upward, lit from the left.
-when  `lit` after dark, `snow` in winter; n: copies around the first point
-kind  area (a polygon), line (after its thickness, or that of both ends), glow (x,y,half axes), discs (x,y,radius or x,y,half
-      axes; then -1 for a hole in the discs before it), panes (two corners of rows of windows);
-      the prefix `~` rounds the outline, `&` adds its mirror image to it, `=` also draws the mirror image
-paint top:middle:bottom@opacity of 100; each is a colour of the scene, a word or #rrggbb; lighter +20, darker -20, in haze ~20;
-      `!` keeps the colours at every distance and hour
-"""
+"""Reads the figures of things.txt, which describes their notation: their words, their homes, and their shapes."""
 
 import cmath
 import math
 import re
-from collections.abc import Iterator
 from functools import cache
 from itertools import product
+from pathlib import Path
 from typing import NamedTuple
-
-from svc.builtin.painter.things import TABLE
 
 _SHAPE = re.compile(r"(?:(lit|snow)\?)?(?:(\d+)\*)?([~&=]*)(area|line|glow|discs|panes) (!?)(\S+?)(?:@(\d+))? (.+)")
 
@@ -34,14 +21,22 @@ class Figure(NamedTuple):
     where: str
     tall: float
     home: str
-    words: list[str]
+    words: str
     text: str
 
 
-def entries(table: str) -> Iterator[list[str]]:
-    """Yield the columns of each entry of a table. The first line of an entry is not indented, the others are."""
-    for entry in re.split(r"\n(?=\w)", table.strip()):
-        yield [column.strip() for column in entry.split("|")]
+@cache
+def table(name: str) -> dict[str, list[str]]:
+    """Return the columns of a table by its first one. The first line of an entry is not indented, the others are."""
+    text = re.sub("^#.*\n", "", Path(__file__).with_name(f"{name}.txt").read_text(), flags=re.M)
+    entries = ([column.strip() for column in entry.split("|")] for entry in re.split(r"\n(?=\w)", text.strip()))
+    return {first: columns for first, *columns in entries}
+
+
+@cache
+def figures() -> dict[str, Figure]:
+    """Return the figures by name."""
+    return {name.partition("~")[0]: _figure(name, *columns) for name, columns in table("things").items()}
 
 
 @cache
@@ -108,7 +103,4 @@ def _stroke(points: list[complex], thick: float, end: float) -> list[complex]:
 def _figure(name: str, colors: str, place: str, text: str) -> Figure:
     belonging, _, words = place.partition(":")
     where, tall, home, *_ = (*belonging.split(), "", "", "")
-    return Figure(float(name.partition("~")[2] or 0), colors.split(), where, float(tall or 0), home, words.split(), text)
-
-
-FIGURES = {re.split(r"\W", columns[0])[0]: _figure(*columns) for columns in entries(TABLE)}
+    return Figure(float(name.partition("~")[2] or 0), colors.split(), where, float(tall or 0), home, words, text)

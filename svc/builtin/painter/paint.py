@@ -1,6 +1,6 @@
 """The process: reads a JSON line `{prompt, width, height, variation}` from stdin, and writes a line of description and a PNG.
 
-A scene is painted from far to near: the sky, the layers of land and weather in places.py, and the figures.
+A scene is painted from far to near: the sky, the layers of land and weather, and the figures.
 """
 
 import json
@@ -12,8 +12,8 @@ import sys
 
 from svc.builtin.painter import places
 from svc.builtin.painter.canvas import BLACK, WHITE, Canvas, Color, Point, between, color, mix
-from svc.builtin.painter.figures import FIGURES, shapes
-from svc.builtin.painter.scene import COLORS, PLACES, WEATHER, Scene
+from svc.builtin.painter.figures import figures, shapes
+from svc.builtin.painter.scene import COLORS, Scene, rows
 
 _STEPS = 129
 _CPU_SECONDS, _MEMORY_BYTES = 40, 512 * 1024 * 1024
@@ -32,7 +32,7 @@ class Stage:
         self.dark = scene.time in places.DARK
         self.lit = self.dark or scene.time in places.DIM
         self.near = 1.0  # the distance of the current layer: 0 is the farthest, 1 the nearest
-        ones = sum(count for name, (count, _) in scene.things.items() if FIGURES[name].where != "meadow")
+        ones = sum(count for name, (count, _) in scene.things.items() if self._where(name) != "meadow")
         spots = [(one + self.chance.uniform(0.35, 0.65)) / ones for one in range(ones)]
         self.spots = self.chance.sample(spots, ones) if ones > 1 else [0.5 + self.side * 0.16]
         self.line = [self.height * 0.9] * (_STEPS + 1)  # the height of the ground, from left to right
@@ -45,21 +45,24 @@ class Stage:
     def paint(self) -> None:
         abstract = self.scene.place == "abstract"
         self._wash(0, self.sky if abstract else [*self.sky, self.sky[3], self.sky[3]])
-        for name, (_, layers) in WEATHER.items():
+        for name, row in rows("weather").items():
             if name == "place":
-                self.layers(self.chance.choice(places.ABSTRACT) if abstract else PLACES[self.scene.place][1])
-                for thing, (count, shade) in sorted(self.scene.things.items(), key=lambda one: FIGURES[one[0]].where != "meadow"):
-                    tall = FIGURES[thing].tall
-                    self.scatter(thing, FIGURES[thing].where, count, tall * count**-0.45, tall, shade)
+                self.layers(self.chance.choice(places.ABSTRACT) if abstract else rows("places")[self.scene.place].look)
+                for thing, (count, shade) in sorted(self.scene.things.items(), key=lambda one: self._where(one[0]) != "meadow"):
+                    tall = figures()[thing].tall
+                    self.scatter(thing, self._where(thing), count, tall * count**-0.45, tall, shade)
             elif name in self.scene.weather:
-                self.layers(layers)
+                self.layers(row.look)
+
+    def _where(self, thing: str) -> str:
+        return figures()[thing].where
 
     def layers(self, text: str) -> None:
         for layer in filter(None, map(str.strip, text.split(";"))):
             name, *rest = layer.split()
             if name in self.scene.without:
                 continue
-            if name in FIGURES:
+            if name in figures():
                 self.scatter(name, rest[0], int(rest[1]), float(rest[2]), float(rest[3]))
             else:
                 (self.ridge if name == "ridge" else self.water)(*map(float, rest))
@@ -126,7 +129,7 @@ class Stage:
 
     def draw(self, name: str, x: float, foot: float, tall: float, shade: Color | None = None) -> None:
         """Paint a figure `tall` pixels high with its foot at (`x`, `foot`), in the colour `shade` or one of the figure's."""
-        figure, unit, chance = FIGURES[name], tall / 100, self.chance
+        figure, unit, chance = figures()[name], tall / 100, self.chance
         self.colors["land"] = self.colors["main"] = self._depth(self.near)
         tint = min((0.42 if self.dark else 0.12) + 0.6 * (1 - self.near), 0.9)
         if self.scene.place == "abstract":

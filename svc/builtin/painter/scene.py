@@ -6,33 +6,48 @@ The prompt is the seed, so the same prompt makes the same picture. `description`
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from itertools import pairwise
 from random import Random
+from typing import NamedTuple
 
 from svc.builtin.painter import places
 from svc.builtin.painter.canvas import WHITE, Color, color, mix
-from svc.builtin.painter.figures import FIGURES, entries
+from svc.builtin.painter.figures import Figure, figures, table
 from svc.builtin.painter.negation import kept_and_refused
 
 _MOST_WORDS, _MOST_THINGS, _MOST_OF_A_KIND, _IN_A_MEADOW = 400, 6, 7, 70
 _MOST_CHARACTERS = 4_000
-PLACES, TIMES, WEATHER = ({row[0]: row[1:] for row in entries(text)} for text in (places.PLACES, places.TIMES, places.WEATHER))
 COLORS = dict(zip(places.COLORS.split()[::2], map(color, places.COLORS.split()[1::2]), strict=True))
 _COLOR_NAMES = {shade: name for name, shade in COLORS.items()}
 
 
-def _forms(table: Mapping[str, list[str]]) -> dict[str, list[str]]:
+class Row(NamedTuple):
+    """A place, an hour or a weather: its words in a prompt and in a description, and its layers or colours."""
+
+    words: str
+    description: str = ""
+    look: str = ""
+
+
+@cache
+def rows(table_name: str) -> dict[str, Row]:
+    """Return the `places`, `times`, `weather` or words that are only `refused`, by name."""
+    return {name: Row(*columns) for name, columns in table(table_name).items()}
+
+
+@cache
+def _names_by_word(table_name: str) -> dict[str, list[str]]:
     """Return the names of a table's rows by their words, in the singular and plural."""
+    named: Mapping[str, Row | Figure] = figures() if table_name == "things" else rows(table_name)
     known: dict[str, list[str]] = {}
-    for name, (names, *_) in table.items():
-        for one in names.split():
+    for name, row in named.items():
+        for one in row.words.split():
             for form in (one, one + "s", one + "es", re.sub("y$", "ies", one), re.sub("f$", "ves", one)):
                 known.setdefault(form, []).append(name)
     return known
 
 
-_THING_WORDS = _forms({name: [" ".join(figure.words)] for name, figure in FIGURES.items()})
-_PLACE_WORDS, _TIME_WORDS, _WEATHER_WORDS, _REFUSED_WORDS = map(_forms, (PLACES, TIMES, WEATHER, places.ONLY_REFUSED))
 Things = dict[str, tuple[int, Color | None]]  # by name: the number, and the colour of the prompt
 
 
@@ -52,8 +67,8 @@ class Scene:
         words = words[:_MOST_WORDS]
         self.without = {name for word in refused for name in _refused(word)}
         self.things = {name: drawn for name, drawn in _things(words).items() if name not in self.without}
-        self.weather = set(_named(words, _WEATHER_WORDS)) - self.without
-        found, times = ([one for one in _named(words, known) if one not in self.without] for known in (_PLACE_WORDS, _TIME_WORDS))
+        self.weather = set(_named(words, "weather")) - self.without
+        found, times = ([one for one in _named(words, name) if one not in self.without] for name in ("places", "times"))
         tints = [COLORS[word] for word, after in pairwise([*words, ""]) if word in COLORS and not _things([after])]
         self.tint = _COLOR_NAMES[tints[0]] if tints else ""
         self.place, self.time = found[0] if found else "", times[0] if times else ""
@@ -66,7 +81,7 @@ class Scene:
             self.colors = [*sky, ground, *shapes]
 
     def _look(self, tints: list[Color]) -> None:
-        first = next((FIGURES[name] for name in self.things), None)
+        first = next((figures()[name] for name in self.things), None)
         if not self.place and first and first.home not in self.without:
             self.place = first.home
         self.place = self.place or self.chance.choice(self._allowed(places.LAND))
@@ -81,7 +96,7 @@ class Scene:
         if self.time != "storm" and not self.weather & {"fog", "rain", "moon"}:
             self.weather.add("moon" if dark else "sun")
         self.weather -= self.without
-        self.colors = [color(text) for text in TIMES[self.time][1].split()]
+        self.colors = [color(text) for text in rows("times")[self.time].look.split()]
         for number in (1, 2, 3, 5, 6) if tints else ():
             self.colors[number] = mix(self.colors[number], tints[0], 0.3)
 
@@ -94,12 +109,12 @@ class Scene:
         if self.place == "abstract":
             return f"An abstract composition of shapes{f' in {self.tint}' if self.tint else ''}."
         things = [_counted(name, count, shade) for name, (count, shade) in self.things.items()]
-        behind = [name for name in WEATHER if name in self.weather and name in places.WORDS_FOR]
+        behind = [row.description for name, row in rows("weather").items() if name in self.weather]
         if "cloud" not in self.without and self.weather & {"sun", "moon"} and "clouds" not in behind:
             behind.append("clouds")
         place = "hills" if self.place == "forest" and "pine" in self.without else self.place
-        text = f"{_listed(things or ['a scene'])} {places.WORDS_FOR[place]} {places.WORDS_FOR[self.time]}"
-        text += f", with {_listed([places.WORDS_FOR[name] for name in behind])}" if behind else ""
+        text = f"{_listed(things or ['a scene'])} {rows('places')[place].description} {rows('times')[self.time].description}"
+        text += f", with {_listed(behind)}" if behind else ""
         return text[0].upper() + text[1:] + (f", tinted {self.tint}." if self.tint else ".")
 
 
@@ -116,24 +131,26 @@ def _listed(parts: list[str]) -> str:
 
 def _refused(word: str) -> list[str]:
     """Return the names of a refused word, with the figures of places and weather that show it."""
-    names = [name for known in (_THING_WORDS, _WEATHER_WORDS, _REFUSED_WORDS) for name in _named([word], known)]
-    names = names or _named([word], _PLACE_WORDS) + _named([word], _TIME_WORDS)  # only for words without another meaning
+    names = [name for known in ("things", "weather", "refused") for name in _named([word], known)]
+    names = names or _named([word], "places") + _named([word], "times")  # only for words without another meaning
     return [*names, *(figure for name in names for figure in places.FIGURES_OF.get(name, "").split())]
 
 
-def _named(words: Iterable[str], known: Mapping[str, list[str]]) -> list[str]:
+def _named(words: Iterable[str], table_name: str) -> list[str]:
+    known = _names_by_word(table_name)
     return list(dict.fromkeys(name for word in words for name in known.get(word, ())))
 
 
 def _things(words: list[str]) -> Things:
     found: Things = {}
     for index, word in enumerate(words):
-        for name in _named([word], _THING_WORDS):
+        for name in _named([word], "things"):
             before = words[max(index - 2, 0) : index]
             numbers = [one for one in (*before, word) if one in places.NUMBERS or (one.isdecimal() and len(one) < 3)]
-            count = int(places.NUMBERS.get(numbers[-1], numbers[-1])) if numbers else 1 if word in FIGURES[name].words else 3
+            usual = 1 if word in figures()[name].words.split() else 3
+            count = int(places.NUMBERS.get(numbers[-1], numbers[-1])) if numbers else usual
             shades = [COLORS[one] for one in before if one in COLORS]
             if len(found) < _MOST_THINGS:
-                most = _IN_A_MEADOW if FIGURES[name].where == "meadow" and count > 2 else min(max(count, 1), _MOST_OF_A_KIND)
+                most = _IN_A_MEADOW if figures()[name].where == "meadow" and count > 2 else min(max(count, 1), _MOST_OF_A_KIND)
                 found.setdefault(name, (most, shades[-1] if shades else None))
     return found
