@@ -61,7 +61,6 @@ from svc.routes import (
     providers,
     service,
     support,
-    texts,
     user,
 )
 from svc.routes.checkout import from_our_page, in_html, recognised
@@ -148,7 +147,7 @@ ROUTES = [
     ("DELETE", "/artifacts/{artifact_id}", signed_in(artifacts.delete_artifact)),
     ("GET", "/artifacts/{artifact_id}/content", linked(signed_in(artifacts.get_artifact_content))),
     ("PUT", "/artifacts/{artifact_id}/content", signed_in(artifacts.replace_artifact_content)),
-    ("GET", "/artifacts/{artifact_id}/text", signed_in(texts.get_artifact_text)),
+    ("GET", "/artifacts/{artifact_id}/text", signed_in(artifacts.get_artifact_text)),
     ("GET", "/conversations", signed_in(conversations.list_conversations)),
     ("POST", "/conversations", signed_in(conversations.create_conversation)),
     ("GET", "/conversations/{conversation_id}", signed_in(conversations.get_conversation)),

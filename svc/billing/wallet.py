@@ -277,7 +277,7 @@ def balance_in_all(conn: sqlite3.Connection) -> tuple[int, int]:
 
 def ledger_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None = None) -> Page[dict[str, Any]]:
     """Return a page of the account's credits and debits, as svc/db.py's `page`."""
-    return page(conn, "ledger", account_id, limit, after, order=("seq",)).of(_ledger_as_json)
+    return page(conn, "ledger", account_id, limit, after, order=("seq",)).of(ledger_as_json)
 
 
 def ledger_after(conn: sqlite3.Connection, account_id: str, seq: int, limit: int) -> list[sqlite3.Row]:
@@ -286,7 +286,7 @@ def ledger_after(conn: sqlite3.Connection, account_id: str, seq: int, limit: int
     return conn.execute(query, (account_id, seq, limit)).fetchall()
 
 
-def _ledger_as_json(row: sqlite3.Row) -> dict[str, Any]:
+def ledger_as_json(row: sqlite3.Row) -> dict[str, Any]:
     values = dict(row)
     del values["seq"], values["account_id"]
     return {**values, "created_at": timestamp(row["created_at"])}

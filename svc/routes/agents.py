@@ -13,8 +13,8 @@ from svc.content import projects
 from svc.inference.blocks import error_event
 from svc.routes.completion import payer_of
 from svc.routes.projects import IN_PROJECT, project_filter
-from svc.routes.schemas.agents import EVENTS_TEXT, RUN, RUN_ANSWER, RUN_TEXT, RUN_WITH_EVENTS
-from svc.routes.schemas.common import NO_FUNDS, NO_MODEL, NO_ROOM, PROJECT_NOT_FOUND
+from svc.routes.schemas.agents import EVENTS_TEXT, RUN, RUN_ANSWER, RUN_WITH_EVENTS
+from svc.routes.schemas.common import NO_FUNDS, NO_MODEL, NO_ROOM, PROJECT_NOT_FOUND, TEXTS
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, paged, parameter
@@ -54,7 +54,7 @@ NEW_RUN = record(
 
 @describes(
     "Run an agent",
-    RUN_TEXT,
+    TEXTS / "run.md",
     body=NEW_RUN,
     most_bytes=16 * MIB,
     answers={200: RUN_ANSWER},

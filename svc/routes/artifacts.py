@@ -1,20 +1,28 @@
-"""The caller's artifacts. A browser cannot run their contents."""
+"""The caller's artifacts: their contents, which a browser cannot run, and their texts.
+
+The text of a text file is the file as it is. A helper process reads the text of a PDF.
+"""
 
 import asyncio
 import binascii
+import codecs
 import re
 from collections.abc import AsyncGenerator, Callable
+from contextlib import ExitStack, aclosing
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 from starlette.responses import Response
 
+from svc.builtin.documents import TEXT_BYTES
 from svc.content import artifacts, contents, projects
 from svc.content.artifacts import Artifact, ArtifactChanges, NewArtifact, content_url
 from svc.content.contents import CHUNK_BYTES, CONTENT_BYTES
 from svc.db import Database
 from svc.errors import ApiError
+from svc.inference.media_engines import storage
+from svc.routes.media import from_file
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND
 from svc.routes.schemas.content import ARTIFACT, SHA256
@@ -22,6 +30,7 @@ from svc.server.bodies import read_chunks
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
 from svc.server.interface import Answer, Body, Content, Refusal, Section, header, paged, parameter
+from svc.server.sse import Interrupt, attended
 from svc.server.state import Request, State
 from svc.server.streamed import Download
 from svc.server.web import listing, no_content, read_page, reply
@@ -47,6 +56,13 @@ _FILE_HEADERS = {
 
 _BODY_BYTES = 44 * MIB  # 32 MiB in base64 and the other fields
 _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_TEXT = re.compile(r"text/.|.+[/+-](?:json|xml|yaml)$")
+_NO_TEXT_FILE = Refusal(
+    "unsupported_media_type",
+    "This file is neither text nor a PDF.",
+    when="The file is neither text nor a PDF, or it is a PDF and the server lacks the extra `documents`.",
+)
+_TRUNCATED = header("Whether a limit cut the text.", one_of("true", "false"), "false")
 _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.IGNORECASE)
 
 
@@ -220,7 +236,7 @@ async def get_artifact_content(request: Request, caller: Caller) -> Response:
         headers["content-length"] = str(end - start)
         if asked:
             headers["content-range"] = f"bytes {start}-{end - 1}/{artifact.size}"
-        chunks = content_chunks(db, caller.id, artifact, start, end)
+        chunks = content_chunks(db, artifact, start, end)
         try:
             # Before the head is sent, so that only the replacement of a longer content can cut the answer.
             first = await anext(chunks, b"")
@@ -287,9 +303,9 @@ def _range(request: Request, etag: str, size: int) -> tuple[int, int] | None:
     return start, end
 
 
-async def content_chunks(db: Database, account_id: str, artifact: Artifact, start: int, end: int) -> AsyncGenerator[bytes, None]:
+async def content_chunks(db: Database, artifact: Artifact, start: int, end: int) -> AsyncGenerator[bytes, None]:
     for number in range(start // CHUNK_BYTES, -(-end // CHUNK_BYTES)):
-        chunk = await db.read(contents.content_chunk, account_id, artifact.id, artifact.sha256, number)
+        chunk = await db.read(contents.content_chunk, artifact.account_id, artifact.id, artifact.sha256, number)
         begin = number * CHUNK_BYTES
         yield chunk[max(start - begin, 0) : end - begin]
 
@@ -298,3 +314,59 @@ async def _chain(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenera
     yield first
     async for chunk in rest:
         yield chunk
+
+
+@describes(
+    "Show the text",
+    "The file is a PDF, or its type is text, JSON, XML or YAML, or it is in UTF-8 without NUL. The limit is 4 MiB of text. A PDF "
+    "is read up to page 2,000, for at most 30 seconds, with 256 MiB of memory.",
+    answers={
+        200: Answer(
+            "The text in UTF-8.",
+            contents={"text/plain": Content(string, {"text": "hello world"})},
+            headers={"x-text-truncated": _TRUNCATED},
+        )
+    },
+    errors=[_NO_TEXT_FILE, Refusal("no_text", when="The PDF has no text, for example because it is a scan.")],
+)
+async def get_artifact_text(request: Request, caller: Caller) -> Response:
+    state = request.state
+    with ExitStack() as held:
+        held.enter_context(state.open_texts.taken(caller.id))
+        file = held.enter_context(state.media.spool())
+        with storage(), attended(request.context, state.drain, caller.id, Interrupt()):
+            truncated = await _write_text(request, caller, file)
+        headers = {"content-type": "text/plain; charset=utf-8", "x-text-truncated": str(truncated).lower()}
+        return from_file(request, caller, file, headers, held.pop_all())
+
+
+async def _write_text(request: Request, caller: Caller, file: BinaryIO) -> bool:
+    """Write the text into `file`, and return whether a limit cut it. Raises ApiError."""
+    db, artifact_id = request.state.db, request.path_params["artifact_id"]
+    encoding, errors = "utf-8-sig", "strict"
+    while True:
+        file.seek(0)
+        file.truncate()
+        artifact = await db.read(artifacts.TABLE.by_id, caller.id, artifact_id)
+        media_type = artifact.content_type.partition(";")[0].strip().lower()
+        is_text, truncated = bool(_TEXT.match(media_type)), artifact.size > TEXT_BYTES
+        decoder = codecs.getincrementaldecoder(encoding)(errors)
+        try:
+            first = await db.read(contents.content_chunk, caller.id, artifact_id, artifact.sha256, 0) if artifact.size else b""
+            if media_type == "application/pdf" or (first.startswith(b"%PDF-") and not is_text):
+                async for chunk in content_chunks(db, artifact, 0, artifact.size):
+                    file.write(chunk)
+                return await request.state.documents.replace_by_text(file, caller.id)
+            async with aclosing(content_chunks(db, artifact, 0, min(artifact.size, TEXT_BYTES))) as chunks:
+                async for chunk in chunks:
+                    if b"\0" in chunk and not is_text:
+                        raise _NO_TEXT_FILE.error()
+                    file.write(decoder.decode(chunk).encode())
+            file.write(decoder.decode(b"", final=not truncated).encode())
+            return truncated
+        except UnicodeDecodeError:
+            if not is_text:
+                raise _NO_TEXT_FILE.error() from None
+            encoding, errors = "cp1252", "replace"  # as browsers read it
+        except contents.ContentReplaced:
+            continue

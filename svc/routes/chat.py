@@ -19,11 +19,11 @@ from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
 from svc.routes.completion import BODY_BYTES, answer_in_format, cost_of, make_off_loop, payer_of, respond, stream_of
-from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, CHAT_TEXT, FAILED_IN_CONVERSATION
-from svc.routes.schemas.common import MODEL_CALL, NO_MODEL, NO_ROOM
-from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, MESSAGES_TEXT, TOKEN_COUNT
+from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, FAILED_IN_CONVERSATION
+from svc.routes.schemas.common import MODEL_CALL, NO_MODEL, NO_ROOM, TEXTS
+from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, TOKEN_COUNT
 from svc.routes.schemas.models import MODEL, MODEL_LIST
-from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES, RESPONSE_TEXT
+from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, parameter, path_id
 from svc.server.session_answer import SessionAnswer
@@ -45,7 +45,7 @@ _WRONG_RESULT = Refusal(
 
 @describes(
     "Answer a conversation",
-    CHAT_TEXT,
+    TEXTS / "chat.md",
     body=CHAT_REQUEST,
     examples=CHAT_EXAMPLES,
     most_bytes=BODY_BYTES,
@@ -191,7 +191,7 @@ async def get_model(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Answer in the Responses format",
-    RESPONSE_TEXT,
+    TEXTS / "responses.md",
     body=RESPONSE_REQUEST,
     examples=RESPONSE_EXAMPLES,
     most_bytes=BODY_BYTES,
@@ -214,7 +214,7 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
 
 @describes(
     "Answer in the Messages format",
-    MESSAGES_TEXT,
+    TEXTS / "messages.md",
     body=MESSAGES_REQUEST,
     examples=MESSAGES_EXAMPLES,
     most_bytes=BODY_BYTES,

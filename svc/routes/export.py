@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from svc.agents import runs
 from svc.auth.accounts import Account
+from svc.billing import wallet
 from svc.billing.usage import day_of
 from svc.content import answers, contents
 from svc.content.artifacts import Artifact
@@ -24,9 +25,10 @@ from svc.content.history import Message
 from svc.content.projects import Project
 from svc.content.support import SupportConversation, SupportMessage
 from svc.db import Database
-from svc.ids import fields_as_json, timestamp
+from svc.ids import fields_as_json
 from svc.inference import providers
 from svc.inference.media_engines import storage
+from svc.routes.artifacts import content_chunks
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Section, header
 from svc.server.state import Request, State
@@ -42,14 +44,8 @@ _NAME_BYTES = 150
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff/\\:*?"<>|]+|\.{2,}')
 
 
-def _columns(*names: str) -> AsJson:
-    """Return a function that makes JSON of these columns. Names that end in `_at` are times."""
-
-    def as_json(row: sqlite3.Row) -> dict[str, Any]:
-        values = {name: row[name] for name in names}
-        return {name: timestamp(value) if name.endswith("_at") and value is not None else value for name, value in values.items()}
-
-    return as_json
+def _columns(names: str) -> AsJson:
+    return lambda row: fields_as_json(dict(row), names)
 
 
 def _message(row: sqlite3.Row) -> dict[str, Any]:
@@ -65,33 +61,18 @@ def _support_message(row: sqlite3.Row) -> dict[str, Any]:
 _ACCOUNT = "id email name tier default_model memory_enabled instructions admin group status created_at last_seen_at"
 # file: (table, the columns that order an account's rows, the JSON of a row without secrets and their hashes)
 KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
-    "identities": ("identities", ("id",), _columns("id", "issuer", "subject", "email", "created_at")),
-    "api_keys": ("api_keys", ("id",), _columns("id", "key_prefix", "name", "created_at", "last_used_at")),
+    "identities": ("identities", ("id",), _columns("id issuer subject email created_at")),
+    "api_keys": ("api_keys", ("id",), _columns("id key_prefix name created_at last_used_at")),
     "providers": ("providers", ("id",), providers.as_json),
     "projects": ("projects", ("id",), lambda row: Project(**row).as_json()),
     "conversations": ("conversations", ("id",), lambda row: Conversation(**row).as_json()),
-    "branches": (
-        "branches",
-        ("conversation_id", "branch"),
-        _columns("conversation_id", "branch", "parent", "first_id", "replaces_id"),
-    ),
+    "branches": ("branches", ("conversation_id", "branch"), _columns("conversation_id branch parent first_id replaces_id")),
     "messages": ("messages", ("number",), _message),
     "answers": ("answers", ("message_id",), lambda row: {"message_id": row["message_id"], **answers.of_row(row).as_json()}),
     "runs": ("runs", ("id",), lambda row: orjson.Fragment(runs.with_events(row))),
-    "ledger": (
-        "ledger",
-        ("seq",),
-        _columns(
-            *("id", "kind", "amount_micros", "balance_after_micros", "description", "reference", "model"),
-            *("input_tokens", "output_tokens", "request_id", "key_id", "created_at"),
-        ),
-    ),
-    "usage": (
-        "usage_days",
-        ("day", "model"),
-        _columns("day", "model", "requests", "input_tokens", "output_tokens", "cost_micros"),
-    ),
-    "checkouts": ("checkouts", ("id",), _columns("id", "amount_micros", "state", "session_id", "created_at", "paid_at")),
+    "ledger": ("ledger", ("seq",), wallet.ledger_as_json),
+    "usage": ("usage_days", ("day", "model"), _columns("day model requests input_tokens output_tokens cost_micros")),
+    "checkouts": ("checkouts", ("id",), _columns("id amount_micros state session_id created_at paid_at")),
     "support_conversations": ("support_conversations", ("id",), lambda row: SupportConversation(**row).as_json()),
     "support_messages": ("support_messages", ("number",), _support_message),
 }
@@ -180,8 +161,8 @@ async def _spool_content(db: Database, artifact: Artifact, spool: BinaryIO) -> N
     with storage():
         spool.seek(0)
         spool.truncate()
-        for number in range(-(-artifact.size // CHUNK_BYTES)):
-            spool.write(await db.read(contents.content_chunk, artifact.account_id, artifact.id, artifact.sha256, number))
+        async for chunk in content_chunks(db, artifact, 0, artifact.size):
+            spool.write(chunk)
         spool.seek(0)
 
 

@@ -26,10 +26,9 @@ from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE, ImageCa
 from svc.inference.media_engines import Home, storage, store
 from svc.inference.paid_call import PaidCall
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
-from svc.routes import media_bodies
 from svc.routes.completion import payer_of
+from svc.routes.schemas import media as schemas
 from svc.routes.schemas.common import MODEL_CALL, NO_ROOM
-from svc.routes.schemas.media import AUDIO_ANSWER, IMAGES_ANSWER, SPEECH_ANSWER
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, Section
 from svc.server.sse import EventStream, Interrupt, attended
@@ -64,9 +63,9 @@ _DEFAULT_VOICE = "alloy"
 @describes(
     "Generate images",
     "OpenAI's image generation. It does not count as a chat request. A model with a price is paid for each generated image.",
-    body=media_bodies.IMAGE,
-    examples=media_bodies.IMAGE_EXAMPLES,
-    answers={200: IMAGES_ANSWER},
+    body=schemas.IMAGE,
+    examples=schemas.IMAGE_EXAMPLES,
+    answers={200: schemas.IMAGES_ANSWER},
     errors=_REFUSALS,
 )
 async def create_image(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
@@ -166,24 +165,24 @@ def _write_image(file: BinaryIO, content: bytes, revised_prompt: str | None, url
     "Generate speech",
     "The answer is cut at `tts_max_tokens`. It does not count as a chat request. A model with a price is paid for each 1,000 "
     "audio tokens of the answer.",
-    body=media_bodies.AUDIO,
-    examples=media_bodies.AUDIO_EXAMPLES,
-    answers={200: AUDIO_ANSWER},
+    body=schemas.AUDIO,
+    examples=schemas.AUDIO_EXAMPLES,
+    answers={200: schemas.AUDIO_ANSWER},
     errors=_REFUSALS,
 )
 async def generate_audio(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech", caller.group)
     if model.provider is not None and model.provider.byok:
-        media_bodies.check_length(body["input"], "input", media_bodies.SPEECH_LENGTH)
+        schemas.check_length(body["input"], "input", schemas.SPEECH_LENGTH)
     return await _speech(request, caller, model, body, "format", "wav")
 
 
 @describes(
     "Generate speech in OpenAI's format",
     "The same as `/v1/audio/generate`, for clients of OpenAI's format.",
-    body=media_bodies.SPEECH,
-    examples=media_bodies.SPEECH_EXAMPLES,
-    answers={200: SPEECH_ANSWER},
+    body=schemas.SPEECH,
+    examples=schemas.SPEECH_EXAMPLES,
+    answers={200: schemas.SPEECH_ANSWER},
     errors=_REFUSALS,
 )
 async def create_speech(request: Request, caller: Caller, body: dict[str, Any]) -> Response:

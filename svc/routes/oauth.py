@@ -234,8 +234,9 @@ def _account_of(
     if account_id is None:
         account_id = link_to or _account_for(tx, identity, signup_open, local, now_seconds)
         identities.add_identity(tx, account_id, identity.issuer, identity.subject, identity.email, now_seconds)
-    accounts.existing_account(tx, account_id).check_active()
-    _verify_email(tx, account_id, identity, now_seconds)
+    account = accounts.existing_account(tx, account_id).check_active()
+    if identity.email_verified and identity.email is not None and same_email(identity.email, account.email):
+        verify_address(tx, account_id, now_seconds, by_identity=(identity.issuer, identity.subject))
     if code is not None:
         oauth_flows.add_code(tx, code, browser, account_id, now_seconds)
     return account_id
@@ -257,13 +258,6 @@ def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, 
     elif not (identity.email_verified and same_email(identity.email, account.email)) or account.email_verified_at is None:
         raise ApiError("email_taken")
     return account.id
-
-
-def _verify_email(tx: sqlite3.Connection, account_id: str, identity: Identity, now_seconds: float) -> None:
-    account = accounts.account_by_id(tx, account_id)
-    same = account is not None and identity.email is not None and same_email(identity.email, account.email)
-    if same and identity.email_verified:
-        verify_address(tx, account_id, now_seconds, by_identity=(identity.issuer, identity.subject))
 
 
 def _usable(identity: Identity) -> Identity:

@@ -33,7 +33,7 @@ from svc.money import MICROS_PER_DOLLAR
 from svc.routes import page_script
 from svc.routes.agents import NEW_RUN
 from svc.routes.auth import SIGN_UP
-from svc.routes.media_bodies import IMAGE
+from svc.routes.schemas.media import IMAGE
 from svc.routes.user import NEW_KEY, SETTINGS_CHANGES
 from svc.server.interface import Answer, Content, Refusal, Section, header, path_id
 from svc.server.limits import CHAT_PER_MINUTE

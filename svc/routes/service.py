@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from svc.errors import ApiError
-from svc.routes.schemas.common import STORAGE
+from svc.routes.schemas.common import STORAGE, TEXTS
 from svc.server import gauges
 from svc.server.interface import Answer, Content, Refusal, Section, item_id
 from svc.server.openapi import document as openapi_document
@@ -21,23 +21,6 @@ from svc.version import VERSION
 INFO = {
     "title": "svc",
     "summary": "A self-hosted AI platform in one process.",
-    "description": "Accounts, API keys, limits, a wallet, chat, agents, images and speech in front of any OpenAI-compatible "
-    "model server: the operator's, the caller's own, or the built-in models.\n\n"
-    "**Sign in.** `POST /auth/signup` and `/auth/login` return a session token that is valid for 8 hours. `POST "
-    "/user/api-keys` creates an API key that is valid until you delete it. Send either one in a single header "
-    "`Authorization: Bearer <token>`, or as `x-api-key` on `/v1/messages` and `GET /v1/models`.\n\n"
-    "**JSON in and out**, in UTF-8. Bodies may have 1 MiB (chat and agents 16, artifacts 44) and a nesting of 100 levels. "
-    "Unknown fields are ignored; on chat completions and media they are sent to the model server. Times are ISO 8601 in UTC, "
-    "except `created` in OpenAI's objects (Unix seconds). Money is in micros: millionths of a US dollar.\n\n"
-    "**Lists** are sorted newest first. A page has 20 items, or as many as `limit` (1 to 100) sets. If `has_more` is true, "
-    "there are older items: send the id of the last item as `after`. `GET /user/api-keys` is a bare array.\n\n"
-    '**Errors** have one shape: `{"error": {"message", "type", "code", "param"}}`. 429 adds `retry_after`. '
-    "Under `/v1/messages` they have the shape of Anthropic's API. The checkout pages show errors in HTML. An unknown path "
-    "returns 404 `not_found`, as a page if `Accept` has `text/html`. A method that a path does not support returns 405 "
-    "`method_not_allowed` with `Allow`. 429 and 503 have `Retry-After`. `x-should-retry: "
-    "false` means that a retry cannot succeed.\n\n"
-    "**Every answer** has `x-request-id`. GET paths also support HEAD. `/v1` allows browsers of other origins (CORS), "
-    "without cookies.",
     "license": {"name": "MIT", "identifier": "MIT"},
 }
 TAGS = {
@@ -154,4 +137,6 @@ async def get_openapi(request: Request) -> Response:
 
 
 def document(routes: Iterable[Row], base_url: str) -> dict[str, Any]:
-    return openapi_document(routes, {**INFO, "version": VERSION}, TAGS, _IDS, base_url)
+    return openapi_document(
+        routes, {**INFO, "description": (TEXTS / "document.md").read_text().strip(), "version": VERSION}, TAGS, _IDS, base_url
+    )

@@ -7,6 +7,7 @@ operation createProject. @implies(errors=[...]) declares a guard. The route tabl
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, TypeVarTuple, overload
 
@@ -154,7 +155,7 @@ class Operation(NamedTuple):
     tag: str
     id: str
     summary: str
-    text: str
+    text: str | Path
     body: Body | None
     answers: Mapping[int, Answer]
     parameters: Sequence[Schema]
@@ -177,7 +178,7 @@ class Section(NamedTuple):
     def describes(
         self,
         summary: str,
-        text: str = ...,
+        text: str | Path = ...,
         *,
         answers: Mapping[int, Answer],
         body: Shape[B],
@@ -192,7 +193,7 @@ class Section(NamedTuple):
     def describes(
         self,
         summary: str,
-        text: str = ...,
+        text: str | Path = ...,
         *,
         answers: Mapping[int, Answer],
         body: Body | None = ...,
@@ -204,7 +205,7 @@ class Section(NamedTuple):
     def describes(
         self,
         summary: str,
-        text: str = "",
+        text: str | Path = "",
         *,
         answers: Mapping[int, Answer],
         body: Shape[Any] | Body | None = None,
@@ -218,7 +219,7 @@ class Section(NamedTuple):
         """Declare a handler's operation, whose id is the handler's name. Guards, body and ids in the path add their own refusals.
 
         A `body` that is a Shape is read and checked first, with at most `most_bytes`. The handler gets the typed value as its
-        last argument. `security` is for a handler that checks a token itself;
+        last argument. A `text` may be a file. `security` is for a handler that checks a token itself;
         None in it means that the token is optional. Every response may have the `headers`.
         """
         whole = Body(body, examples, most_bytes) if isinstance(body, Shape) else body

@@ -204,7 +204,7 @@ def _operation(operation: Operation, path: str) -> dict[str, Any]:
         "tags": [operation.tag],
         "operationId": operation.id,
         "summary": operation.summary,
-        "description": operation.text,
+        "description": operation.text if isinstance(operation.text, str) else operation.text.read_text().strip(),
         "security": [{scheme.name: []} if scheme else {} for scheme in _schemes(operation)],
         "parameters": parameters,
         "requestBody": operation.body and _body(operation.body),

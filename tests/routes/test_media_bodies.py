@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from svc.errors import ApiError
-from svc.routes.media_bodies import AUDIO, IMAGE, SPEECH, SPEECH_LENGTH
+from svc.routes.schemas.media import AUDIO, IMAGE, SPEECH, SPEECH_LENGTH
 from svc.shapes import Shape
 
 

@@ -96,15 +96,6 @@ EVENTS_TEXT = (
     "characters of its text or JSON. Events beyond 256 KiB are replaced by one `truncated`. The last event of an ended run is "
     "always there. If the server was killed during the run, the events since the last answer of the model are missing."
 )
-RUN_TEXT = (
-    "The run is the stream. It plans with the model, runs tools and sends events. Each event is one line `data: {json}` and an "
-    "empty line, without `event:` and `id:`, and there is no `[DONE]`. The stream ends with exactly one of `final`, `error` and "
-    "`stopped`. If the client disconnects, the run is stopped. After 15 s of silence a comment block, `: ping`, is sent.\n\n"
-    "A client cannot attach to a run again. If the connection is lost, `GET /v1/agents/runs` shows how the run ended.\n\n"
-    "Limits: a run takes one admission from the account's chat bucket. Each step of a model with a price is paid from the wallet."
-    "\n\n"
-    "Errors are checked in this order: 401, 429, then 413, 415, 400 and 404, then 402. Errors of the model server are events."
-)
 RUN_ANSWER = Answer(
     "The events of the run. The last one is exactly one of `final`, `error` and `stopped`.",
     contents={

@@ -97,39 +97,6 @@ _STREAM_EVENT = json_object(
         anyOf=[one_of("[DONE]"), _CHUNK_JSON],
     ),
 )
-CHAT_TEXT = (
-    "OpenAI's chat completions. Clients of that format work with the base URL `{server}/v1` and an API key.\n\n"
-    "Limits: 20 requests a minute for a free account, 120 for a pro account, shared by all its keys and sessions. Each "
-    "request with a valid token counts, even if it is rejected. The body may have 16 MiB. A model with a price is paid "
-    "from the wallet: the highest possible cost is held, and the real cost is charged. `max_tokens` is lowered to what the "
-    "wallet can pay.\n\n"
-    "Errors are checked in this order: 401, 429, then 413, 415, 400 and 404, then 402, then errors of the model server. "
-    "All checks of the request happen before the 200.\n\n"
-    "A model server's own refusal (4xx) keeps its status and error object. If it refuses this service's key, the answer is "
-    "502. A 401, 403 or 429 of the caller's own provider is returned with the provider's name in front. After a refused "
-    "connection, a timeout, 429 or 502 to 504 before the first byte, the request is sent once more, then to the fallback "
-    "of the model. If the client disconnects, the request to the model server is canceled at once.\n\n"
-    "**A stream** is `text/event-stream`. Each event is one line `data: {json}` and an empty line, without `event:` and "
-    "`id:`. The last event is `data: [DONE]`. After 15 s of silence a comment block, `: ping`, is sent. An error before "
-    'the first event is an ordinary error answer. A later error is one event `data: {"error": …}`, followed by `[DONE]`. '
-    "With `include_usage` one more chunk, without choices, holds the usage.\n\n"
-    "```\n"
-    'data: {"id":"chatcmpl-Qm4s…","object":"chat.completion.chunk",…,"choices":[{"index":0,'
-    '"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}\n\n'
-    'data: {"id":"chatcmpl-Qm4s…",…,"choices":[{"index":0,"delta":{"content":"Hello, '
-    'stream"},"logprobs":null,"finish_reason":null}]}\n\n'
-    "data: "
-    '{"id":"chatcmpl-Qm4s…",…,"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}\n\n'
-    "data: [DONE]\n"
-    "```\n"
-    "\nUnknown fields are sent to the model server. Fields with which a proxy there would route the request elsewhere or "
-    "use another key (`api_base`, `base_url`, `api_key`, `extra_headers` and similar ones) are removed. The caller's own "
-    "provider gets all fields.\n\n"
-    "In a session the last user message and an empty answer are stored in a conversation before the model is asked. The text "
-    "so far is stored every 2 seconds, and the end with its `status`. The last chunk of a stopped or interrupted answer has this "
-    "`status`, too. While a conversation is being answered, further questions are 409. If `memory_enabled` is set, the model "
-    "also gets up to 5 matching passages of earlier messages. With an API key nothing is stored."
-)
 
 
 def _completion(finish_reason: str, message: dict[str, Any]) -> dict[str, Any]:

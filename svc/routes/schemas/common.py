@@ -1,8 +1,11 @@
 """Shapes, refusals and headers that several operations share."""
 
+from pathlib import Path
+
 from svc.server.interface import Refusal, header, named_header
 from svc.shapes import Shape, one_of, string, whole
 
+TEXTS = Path(__file__).parent  # of the long descriptions, in Markdown
 ID = string.about(
     "A prefix that names the kind of object, and 26 characters that sort by the time of creation.",
     pattern="^[a-z]+_[0-9a-hjkmnp-tv-z]{26}$",

@@ -1,22 +1,47 @@
-"""Shapes of images and speech."""
+"""Shapes of images and speech. Bodies are checked, and sent to model servers unchanged."""
 
+import re
+from typing import Any
+
+from svc.builtin.voice import LANGUAGES, VOICES
+from svc.errors import ApiError
+from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE
+from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS
 from svc.routes.schemas.common import AUDIO_SECONDS_HEADER, AUDIO_TRUNCATED_HEADER, COST_HEADER, COUNT, SECONDS
 from svc.routes.schemas.content import CONTENT_URL
 from svc.server.error_schemas import ERROR
 from svc.server.interface import Answer, Content, as_event, event_of
-from svc.shapes import json_object, list_of, one_of, open_object, optional, string
+from svc.shapes import (
+    Shape,
+    by_type,
+    integer,
+    is_blank,
+    json_object,
+    list_of,
+    matching,
+    number,
+    one_of,
+    open_object,
+    optional,
+    passed_on,
+    string,
+    text,
+    whole,
+)
 
 _PROMPT = string.about(
     "The prompt as the model used it. The built-in painter describes the image here.",
     "A lighthouse by the sea under a stormy sky, with clouds and rain.",
 )
-IMAGE = json_object(
+_IMAGE = json_object(
     "Image",
     b64_json=optional(string.about("The file in base64.")),
     url=optional(string.about("A link to the artifact's content that works for an hour without a token.")),
     revised_prompt=optional(_PROMPT),
 )
-IMAGE_LIST = open_object("ImageList", created=SECONDS, data=list_of(IMAGE), size=optional(string), output_format=optional(string))
+_IMAGE_LIST = open_object(
+    "ImageList", created=SECONDS, data=list_of(_IMAGE), size=optional(string), output_format=optional(string)
+)
 _SPEECH_USAGE = json_object(
     "SpeechUsage", input_tokens=COUNT, output_tokens=COUNT.about(example=56), total_tokens=COUNT.about(example=56)
 )
@@ -44,7 +69,7 @@ IMAGES_ANSWER = Answer(
     "The images.",
     contents={
         "application/json": Content(
-            IMAGE_LIST, {"b64_json": _images("b64_json", "iVBORw0KGgo="), "url": _images("url", CONTENT_URL)}
+            _IMAGE_LIST, {"b64_json": _images("b64_json", "iVBORw0KGgo="), "url": _images("url", CONTENT_URL)}
         )
     },
     headers={"x-service-cost-micros": COST_HEADER},
@@ -61,3 +86,90 @@ SPEECH_ANSWER = Answer(
     },
     headers=_AUDIO_HEADERS,
 )
+
+
+SPEECH_LENGTH = 4_096  # of OpenAI's speech route, in characters
+_LARGE = ", ".join(f"{width}x{height}" for width, height in LARGE_SIZES)
+
+
+def input_text(most: int, description: str) -> Shape[str]:
+    """A text that is not blank, of at most `most` characters. A longer one is 413, not 400."""
+
+    def check(value: Any, param: str) -> str:
+        found = string.check(value, param)
+        check_length(found, param, most)
+        if is_blank(found):
+            raise ApiError("invalid_value", f"{param} must not be blank.", param=param)
+        return found
+
+    return Shape(check, "a string", {"type": "string", "minLength": 1, "maxLength": most, "description": description})
+
+
+def check_length(found: str, param: str, most: int) -> None:
+    """Raise ApiError `PAYLOAD_TOO_LARGE` for a text of more than `most` characters."""
+    if len(found) > most:
+        message = f"{param} has {len(found)} characters; at most {most} are allowed."
+        raise ApiError("PAYLOAD_TOO_LARGE", message, param=param)
+
+
+_VOICE_NAME = text(200, least=1)
+_OWN_VOICE = passed_on({"id": _VOICE_NAME}, required=("id",))  # OpenAI's form for custom voices
+_VOICE = by_type("the name of a voice, such as alloy", {str: _VOICE_NAME, dict: _OWN_VOICE}).about(
+    f"The name of a voice, in any case; null means `alloy`. Built-in voices: {', '.join(VOICES)}, and languages by their codes, "
+    f"such as {', '.join(LANGUAGES)}. Model servers have others.",
+    examples=[*VOICES, *LANGUAGES],
+)
+_FORMAT = matching(re.compile(r"[a-z0-9_-]{1,32}"), "the name of a format, such as wav", 32)
+_SPOKEN: dict[str, Shape[Any]] = {
+    "model": string.about("A speech model of `GET /v1/models`. Null means the operator's first one, else `builtin/voice`."),
+    "voice": _VOICE,
+    "speed": number(0.25, 4).about(default=1),
+    "tts_max_tokens": whole.about(
+        "The most audio tokens; 4096 are 180 seconds. Values are clamped to 256..32768.",
+        default=DEFAULT_AUDIO_TOKENS,
+    ),
+}
+IMAGE = passed_on(
+    {
+        "prompt": input_text(32_000, "The description of the image; not blank."),
+        "model": string.about("An image model of `GET /v1/models`. Null means the operator's first one, else `builtin/paint`."),
+        "n": integer(1, 10).about(default=1),
+        "size": matching(
+            re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})|auto"), "of the form WIDTHxHEIGHT, such as 512x512, or auto", 11
+        ).about(f"`WIDTHxHEIGHT` or `auto`. The built-in painter supports sides of {LEAST_SIDE} to {MOST_SIDE}, and {_LARGE}."),
+        "response_format": one_of("b64_json", "url").about(
+            "`url` stores each image as an artifact and returns its `content_url`.", default="b64_json"
+        ),
+        "output_format": string.about("The built-in painter supports `png`."),
+    },
+    "OpenAI's format. Other fields are sent to the model server.",
+    required=("prompt",),
+).named("ImageRequest")
+AUDIO = passed_on(
+    {
+        "input": input_text(100_000, "The text to speak; not blank. For the caller's own providers at most 4,096 characters."),
+        **_SPOKEN,
+        "format": _FORMAT.about("`wav` by default. Other formats depend on the model and on the server's encoders."),
+    },
+    required=("input",),
+).named("AudioRequest")
+SPEECH = passed_on(
+    {
+        "input": input_text(SPEECH_LENGTH, "The text to speak; not blank."),
+        **_SPOKEN,
+        "response_format": _FORMAT.about("`mp3` by default, or `wav` if the server has no encoder for it."),
+        "stream_format": one_of("audio", "sse").about(default="audio"),
+    },
+    "OpenAI's format.",
+    required=("input",),
+).named("SpeechRequest")
+IMAGE_EXAMPLES = {"example": {"prompt": "A lighthouse in a storm", "size": "512x512"}}
+AUDIO_EXAMPLES = {"example": {"input": "The train leaves at ten past seven.", "voice": "alloy", "format": "wav"}}
+SPEECH_EXAMPLES = {
+    "example": {
+        "model": "builtin/voice",
+        "input": "The train leaves at ten past seven.",
+        "voice": "alloy",
+        "response_format": "wav",
+    }
+}

@@ -79,19 +79,6 @@ _STREAM_EVENT = json_object(
     ),
 )
 _ERROR = {"type": "api_error", "message": "The model server failed. Try again later."}
-MESSAGES_TEXT = (
-    "Anthropic's Messages: its SDKs and Claude Code work with the base address `{server}` and an API key. The models, limits and "
-    "prices are those of chat completions, and a model server is asked for chat completions. `anthropic-version` and "
-    "`anthropic-beta` change nothing. Nothing is stored, in a session either.\n\n"
-    "All system texts are joined into the first message of the chat request. `thinking` goes back as `reasoning_content`. Images "
-    "in tool results follow as a message of the user. Tools of Anthropic's servers are left out and named in "
-    "`x-service-ignored-tools`. A `tool_choice` that demands one is 400. So are PDF documents and MCP servers.\n\n"
-    "**A stream** begins with `message_start`, whose `input_tokens` are an estimate. Each block has `content_block_start`, "
-    "`content_block_delta` and `content_block_stop`; blocks never overlap. `message_delta` has the `stop_reason` and the settled "
-    "usage, and `message_stop` ends the stream. The arguments of a tool call are passed on as the model wrote them. After 15 s "
-    "of silence comes `ping`. A fault before the first event is an ordinary error answer. After it, one event `error` ends the "
-    "stream."
-)
 MESSAGES_ANSWER = Answer(
     "The message: one JSON object, or with `stream: true` server-sent events.",
     contents={

@@ -139,26 +139,6 @@ _STREAM_EVENT = json_object(
     ),
     event=optional(string.about("The `type` of the data.")),
 )
-RESPONSE_TEXT = (
-    "OpenAI's Responses with the models, limits and prices of chat completions. The official clients, the Agents SDK and Codex "
-    "work with the base URL `{server}/v1` and an API key.\n\n"
-    "**Nothing is stored.** Send the whole conversation as items in `input`. `previous_response_id`, `conversation` and "
-    "`background` are refused, and `GET /v1/responses/{id}` is 404. Output items can be referred to with `item_reference` for an "
-    "hour, at most 256 items and 1 MiB for each account, unless the request has `store: false`. They are lost at a restart.\n\n"
-    "A model server is asked for a chat completion. System texts are joined into its first message. Reasoning, text and tool "
-    "calls of one turn are one assistant message. Each tool call needs its result, and each result its call. Images in a tool's "
-    "result follow as a user message. `input_file` must be a plain text; `input_audio` is refused.\n\n"
-    "A `custom` tool is offered as a function with one argument, `input`. The tools of a `namespace` are offered one by one. "
-    "Hosted tools such as `web_search` do not exist here: they are left out and named in `x-service-ignored-tools`, and a "
-    "`tool_choice` that demands one is 400.\n\n"
-    "**A stream** is `text/event-stream`. Each event has a line `event:` with its type, and a `sequence_number` from 0. Items do "
-    "not overlap. Exactly one of `response.completed`, `response.incomplete` and `response.failed` follows the last item, then "
-    "`data: [DONE]`. An error before the first event is an ordinary error answer. A later error is `response.failed`, and the "
-    "item that it interrupts gets no `response.output_item.done`. After 15 s of silence a comment block, `: ping`, is sent.\n\n"
-    "```\n"
-    f"event: response.output_text.delta\ndata: {_DELTA}\n"
-    "```"
-)
 RESPONSE_ANSWER = Answer(
     "The response: one JSON object, or with `stream: true` server-sent events.",
     contents={
