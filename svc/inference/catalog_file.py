@@ -10,20 +10,8 @@ from svc.builtin import provider as builtin
 from svc.config import Config
 from svc.errors import ApiError, StartError
 from svc.groups import Groups
-from svc.inference.catalog import (
-    API_KEY,
-    BASE_URL,
-    BUILTIN,
-    CAPABILITIES,
-    CONTEXT_LENGTH,
-    KIND,
-    MODEL_NAME,
-    PRICES,
-    PROVIDER_NAME,
-    Model,
-    Provider,
-    local_servers,
-)
+from svc.inference import catalog
+from svc.inference.catalog import BUILTIN, PRICES, Model, Provider
 from svc.shapes import Shape, filled, integer, list_of, mapping, number, one_of, required
 
 T = TypeVar("T")
@@ -55,7 +43,7 @@ def on_offer(config: Config) -> Offer:
             for name, model in own
         ]
         offer = offer._replace(models=built_in + offer.models)
-    return offer._replace(listed=offer.listed + local_servers()) if config.discovers else offer
+    return offer._replace(listed=offer.listed + catalog.local_servers()) if config.discovers else offer
 
 
 def read_file(path: Path, environ: Mapping[str, str]) -> Offer:
@@ -94,11 +82,11 @@ def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
 
 
 def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> Provider:
-    name = required(table, "name", PROVIDER_NAME, place)
+    name = required(table, "name", catalog.PROVIDER_NAME, place)
     if name == BUILTIN:
         raise ValueError(f"{place}: the name {BUILTIN!r} is taken")
     _only(table, name, "name", "base_url", "api_key", "api_key_env", "timeout_seconds", "models", *PRICES["chat"])
-    base_url = required(table, "base_url", BASE_URL, name)
+    base_url = required(table, "base_url", catalog.BASE_URL, name)
     timeout_seconds = _optional(table, "timeout_seconds", number(0.001, 3600), 120.0, name)
     if (key_variable := _optional(table, "api_key_env", filled, None, name)) is not None:
         if "api_key" in table:
@@ -106,7 +94,7 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
         if not environ.get(key_variable):
             raise ValueError(f"{name}: the environment has no {key_variable}, which api_key_env names")
         table = {**table, "api_key": environ[key_variable]}
-    api_key = _optional(table, "api_key", API_KEY, None, name)
+    api_key = _optional(table, "api_key", catalog.API_KEY, None, name)
     given = [price for price in PRICES["chat"] if price in table]
     if "models" in table and given:
         raise ValueError(f"{name}: {given[0]} is for a provider without models; here each [[providers.models]] has its own")
@@ -120,19 +108,19 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
 
 
 def _model(table: dict[str, Any], provider: Provider) -> Model:
-    name = required(table, "id", MODEL_NAME, f"{provider.name}, a model")
+    name = required(table, "id", catalog.MODEL_NAME, f"{provider.name}, a model")
     place = f"{provider.name}/{name}"
-    kind = _optional(table, "kind", KIND, "chat", place)
+    kind = _optional(table, "kind", catalog.KIND, "chat", place)
     _only(table, place, "id", "kind", "fallback", "aliases", "context_length", "capabilities", *PRICES[kind])
     prices = {price: _optional(table, price, _MICROS, 0, place) for price in PRICES[kind]}
     fallback = _optional(table, "fallback", filled, None, place)
-    aliases = _optional(table, "aliases", list_of(MODEL_NAME), [], place)
+    aliases = _optional(table, "aliases", list_of(catalog.MODEL_NAME), [], place)
     if any("/" in alias for alias in aliases):
         raise ValueError(f"{place}.aliases must be a list of names without a slash, such as ['gpt-5']")
     if fallback in (place, *aliases):
         raise ValueError(f"{place}: a model cannot be its own fallback")
-    context_length = _optional(table, "context_length", CONTEXT_LENGTH, None, place)
-    capabilities = _optional(table, "capabilities", list_of(one_of(*CAPABILITIES)), [], place)
+    context_length = _optional(table, "context_length", catalog.CONTEXT_LENGTH, None, place)
+    capabilities = _optional(table, "capabilities", list_of(one_of(*catalog.CAPABILITIES)), [], place)
     return Model(
         place, name, provider, kind, prices, fallback, tuple(aliases), context_length, tuple(dict.fromkeys(capabilities))
     )

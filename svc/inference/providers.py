@@ -159,7 +159,13 @@ def change_provider(
     row = TABLE.by_id(tx, account_id, provider_id)
     if "base_url" in fields and not same_origin(fields["base_url"], row["base_url"]):
         fields = {"api_key": None, **fields}
-    columns = {**dict(row), **_columns(tx, fields, account_id, provider_id, box)}
+    columns = {**dict(row), **{name: fields[name] for name in ("name", "base_url") if name in fields}}
+    if "models" in fields:
+        columns["models"] = None if fields["models"] is None else orjson.dumps(fields["models"]).decode()
+    if "api_key" in fields:
+        key = fields["api_key"]
+        columns["sealed_key"] = None if key is None else box.seal(account_id, provider_id, key, key_check(tx))
+        columns["api_key_hint"] = None if key is None else f"…{key[-4:]}" if len(key) >= _HINTED_KEY_LENGTH else "…"
     quota.check_room(tx, account_id, len(columns["models"] or "") - len(row["models"] or ""))
     return _written(
         tx,
@@ -170,17 +176,6 @@ def change_provider(
         """,
         columns,
     )
-
-
-def _columns(tx: sqlite3.Connection, fields: Mapping[str, Any], account_id: str, provider_id: str, box: KeyBox) -> dict[str, Any]:
-    columns = {name: fields[name] for name in ("name", "base_url") if name in fields}
-    if "models" in fields:
-        columns["models"] = None if fields["models"] is None else orjson.dumps(fields["models"]).decode()
-    if "api_key" in fields:
-        key = fields["api_key"]
-        columns["sealed_key"] = None if key is None else box.seal(account_id, provider_id, key, key_check(tx))
-        columns["api_key_hint"] = None if key is None else f"…{key[-4:]}" if len(key) >= _HINTED_KEY_LENGTH else "…"
-    return columns
 
 
 def _written(tx: sqlite3.Connection, statement: str, columns: dict[str, Any]) -> sqlite3.Row:

@@ -71,10 +71,10 @@ def json_or_text(body: bytes) -> Any:
 
 def error_status(document: Any) -> int:
     """Return the 4xx status that an error object in a 200 names (llama.cpp, OpenRouter), else 502."""
-    first = document[0] if isinstance(document, list) and document else document
-    inner = first.get("error") if isinstance(first, dict) else None
-    code = inner.get("code") if isinstance(inner, dict) else None
-    return code if type(code) is int and 400 <= code < 500 else 502
+    match document:
+        case {"error": {"code": int(code)}} | [{"error": {"code": int(code)}}, *_] if 400 <= code < 500:
+            return code
+    return 502
 
 
 def error_in(raw: dict[str, Any]) -> UpstreamFault:

@@ -10,7 +10,7 @@ from typing import Any
 from svc import json_text
 from svc.errors import ApiError
 from svc.inference.formats.messages import MessagesAnswer
-from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, text_part
+from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
 from svc.inference.tokens import estimated_input_tokens
 
 # Fields of the chat request that the caller has not named so: a model server that refuses one is asked again without it.
@@ -21,7 +21,6 @@ _IMAGE_TOKENS = 1024
 _BILLING_HEADER = "x-anthropic-billing-header:"  # Claude Code's; it changes with every prompt and spoils prefix caches
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _NAMES = {"stop": "stop_sequences", "response_format": "output_config.format"}
-_SAME_FIELDS = ("model", "max_tokens", "temperature", "top_p", "top_k", "stream")
 _HOSTED = "Tools of Anthropic's servers do not run here."
 
 Content = str | list[dict[str, Any]]
@@ -29,7 +28,7 @@ Content = str | list[dict[str, Any]]
 
 def translate(request: dict[str, Any]) -> Translated:
     """Return a checked `request` as a chat request. Raises ApiError `invalid_value`."""
-    body: dict[str, Any] = {name: request[name] for name in _SAME_FIELDS if request.get(name) is not None}
+    body = not_null(request, "model", "max_tokens", "temperature", "top_p", "top_k", "stream")
     body["messages"] = _messages(request)
     stop_sequences = request.get("stop_sequences") or []
     if stop_sequences:
@@ -76,8 +75,7 @@ def _add_tools(request: dict[str, Any], body: dict[str, Any]) -> tuple[str, ...]
                 message = f"There is another tool with the name {tool['name'][:200]}."
                 raise ApiError("invalid_value", message, param=f"tools[{position}].name")
             names.add(tool["name"])
-            function = {"name": tool["name"], "parameters": tool["input_schema"]}
-            function |= {name: tool[name] for name in ("description", "strict") if tool.get(name) is not None}
+            function = {"name": tool["name"], "parameters": tool["input_schema"], **not_null(tool, "description", "strict")}
             tools.append({"type": "function", "function": function})
         else:
             ignored.append(tool.get("name") or tool["type"])
@@ -98,7 +96,6 @@ def _add_tools(request: dict[str, Any], body: dict[str, Any]) -> tuple[str, ...]
 
 
 def _result_blocks(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the blocks in tool results."""
     for message in request["messages"]:
         for block in message["content"] if isinstance(message["content"], list) else ():
             if block["type"] == "tool_result" and isinstance(block.get("content"), list):

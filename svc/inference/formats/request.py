@@ -11,6 +11,11 @@ from svc.inference.formats.answer import AnswerWriter
 Part = dict[str, Any]
 
 
+def not_null(holder: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return those of the named fields that are there and not null."""
+    return {name: holder[name] for name in names if holder.get(name) is not None}
+
+
 def text_part(text: str) -> Part:
     return {"type": "text", "text": text}
 

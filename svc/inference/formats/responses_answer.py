@@ -92,7 +92,7 @@ class ResponseWriter(BlockWriter):
             self.begun()
         code = "rate_limit_exceeded" if error.status == 429 else "server_error"
         items = [self._item(block, "incomplete") for block in self.blocks if block.id and not block.closed]
-        details = {"code": code, "message": Fragment(ascii_json(str(error)))}
+        details = {"code": code, "message": _ascii(str(error))}
         self._event("failed", response=self._response("failed", [*self._items.values(), *items], details))
         return b"".join([*self.parts, DONE])
 
@@ -112,7 +112,7 @@ class ResponseWriter(BlockWriter):
             "status": status,
             "error": error,
             "incomplete_details": {"reason": _INCOMPLETE[self.finish_reason or ""]} if status == "incomplete" else None,
-            "model": Fragment(ascii_json(self.model)),
+            "model": _ascii(self.model),
             "output": [Fragment(item) for item in items],
             "usage": _usage(self.usage) if self.usage and status in ("completed", "incomplete") else None,
             **self._echo,
@@ -126,9 +126,9 @@ class ResponseWriter(BlockWriter):
         if block.kind == "call":
             tool, (stream,) = self._tool(block), self._streams(block)
             item["type"] = "custom_tool_call" if tool.custom else "function_call"
-            item |= {"call_id": Fragment(ascii_json(block.call_id)), "name": Fragment(ascii_json(tool.name))}
+            item |= {"call_id": _ascii(block.call_id), "name": _ascii(tool.name)}
             if tool.namespace is not None:
-                item["namespace"] = Fragment(ascii_json(tool.namespace))
+                item["namespace"] = _ascii(tool.namespace)
             item[stream.field] = _EMPTY if empty else self._text(block)
         elif block.kind == "reasoning":
             parts = [[] if empty else [_part(block, stream, self._text(block))] for stream in self._streams(block)]
@@ -194,7 +194,7 @@ class ResponseWriter(BlockWriter):
             if stream is _INPUT:
                 self._event(f"{stream.event}.delta", **place, delta=text)
             elif stream is _ARGUMENTS:
-                more = {"name": Fragment(ascii_json(self._tool(block).name))}
+                more = {"name": _ascii(self._tool(block).name)}
             elif stream is _TEXT:
                 more = {"logprobs": _logprobs(block.logprobs)}
             self._event(f"{stream.event}.done", **place, **{stream.field: text}, **more)
@@ -206,6 +206,10 @@ class ResponseWriter(BlockWriter):
     def _event(self, kind: str, **fields: Any) -> None:
         self.parts.append(_written(kind, sequence_number=self._sequence, **fields))
         self._sequence += 1
+
+
+def _ascii(value: Any) -> Fragment:
+    return Fragment(ascii_json(value))
 
 
 def _new_id(prefix: str) -> str:
@@ -243,7 +247,7 @@ def _logprobs(found: Any, *, top: bool = True) -> list[dict[str, Any]]:
     entries = [one for one in entries if -_MOST_LOGPROB <= one["logprob"] <= _MOST_LOGPROB]
     return [
         {
-            "token": Fragment(ascii_json(one["token"])),
+            "token": _ascii(one["token"]),
             "logprob": one["logprob"],
             "bytes": [*one["token"].encode(errors="replace")],
             **({"top_logprobs": _logprobs(one.get("top_logprobs"), top=False)} if top else {}),
@@ -253,7 +257,6 @@ def _logprobs(found: Any, *, top: bool = True) -> list[dict[str, Any]]:
 
 
 def _usage(usage: dict[str, Any]) -> dict[str, Any]:
-    """Return the usage of a chat answer in the form of Responses."""
     prompt, completion = usage.get("prompt_tokens_details") or {}, usage.get("completion_tokens_details") or {}
     return {
         "input_tokens": usage["prompt_tokens"],

@@ -10,7 +10,7 @@ from typing import Any
 from svc.errors import ApiError
 from svc.inference.blocks import ascii_json
 from svc.inference.formats.item_memory import ItemMemory
-from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, text_part
+from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
 from svc.inference.formats.responses_answer import NamedTool, ResponseWriter
 from svc.inference.formats.responses_shape import OWN_TOOLS
 
@@ -84,13 +84,13 @@ def _of_text(sent: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"verbosity": text.get("verbosity"), "reasoning_effort": reasoning.get("effort")}
     format = text.get("format") or {"type": "text"}
     if format["type"] == "json_schema":
-        kept = {name: format[name] for name in ("name", "description", "schema", "strict") if format.get(name) is not None}
-        found["response_format"] = {"type": "json_schema", "json_schema": kept}
+        schema = not_null(format, "name", "description", "schema", "strict")
+        found["response_format"] = {"type": "json_schema", "json_schema": schema}
     elif format["type"] != "text":
         found["response_format"] = {"type": format["type"]}
     if sent.get("top_logprobs") or "message.output_text.logprobs" in sent.get("include", ()):
         found |= {"logprobs": True, "top_logprobs": sent.get("top_logprobs")}
-    return {name: value for name, value in found.items() if value is not None}
+    return not_null(found, *found)
 
 
 def _echo(sent: dict[str, Any]) -> dict[str, bytes]:
@@ -102,7 +102,7 @@ def _echo(sent: dict[str, Any]) -> dict[str, bytes]:
         **{name: sent.get(name, default) for name, default in _ECHOED.items()},
         **_FIXED,
         "reasoning": {"effort": reasoning.get("effort"), "summary": reasoning.get("summary")},
-        "text": {**{name: value for name, value in text.items() if value is not None}, "format": format},
+        "text": {**not_null(text, *text), "format": format},
         "tools": [_echoed_tool(tool) for tool in sent.get("tools", ()) if tool["type"] in OWN_TOOLS],
     }
     return {name: ascii_json(value) for name, value in echo.items()}
@@ -167,8 +167,7 @@ def _chat_part(part: dict[str, Any], role: str, param: str) -> Part:
     if part["type"] == "input_image":
         if role not in ("user", "tool"):
             raise ApiError("invalid_value", "Only a user message or a result may hold an image.", param=param)
-        detail = {"detail": part["detail"]} if part.get("detail") is not None else {}
-        return image_part(part["image_url"], f"{param}.image_url", **detail)
+        return image_part(part["image_url"], f"{param}.image_url", **not_null(part, "detail"))
     if part["type"] != "input_file":
         return text_part(part["text"])
     with contextlib.suppress(ValueError):
@@ -208,7 +207,6 @@ class _ToolSet:
         return self._names.get((named.get("namespace"), name)) or name
 
     def fields(self, sent: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a chat request that concern tools."""
         chosen, kept = sent.get("tool_choice", "auto"), self._chat
         if isinstance(chosen, dict) and chosen["type"] == "allowed_tools":
             names = [self.name_of(one) for one in chosen["tools"] if one.get("name") is not None]
@@ -240,6 +238,6 @@ def _placed(
 
 def _function(tool: dict[str, Any]) -> dict[str, Any]:
     if tool["type"] == "function":
-        return {name: tool[name] for name in ("description", "parameters", "strict") if tool.get(name) is not None}
+        return not_null(tool, "description", "parameters", "strict")
     texts = (tool.get("description"), (tool.get("format") or {}).get("definition"))
     return {"description": "\n\n".join(text for text in texts if text), "parameters": _INPUT_SCHEMA}
