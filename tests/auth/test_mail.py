@@ -5,7 +5,6 @@ import dataclasses
 import json
 import re
 import time
-from collections.abc import AsyncIterator
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -22,16 +21,10 @@ from svc.log import Log
 from tests.conftest import PASSWORD as ACCOUNT_PASSWORD
 from tests.conftest import Clocks, Service, serving
 from tests.support.mail_server import PASSWORD, USER, MailBox, mail_server
+from tests.support.mail_server import box as box  # a fixture
 from tests.support.oauth_browser import rows
 
 BASE_URL = "https://svc.example:8443"
-
-
-@pytest.fixture
-async def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MailBox]:
-    async with mail_server(tmp_path / "mail") as box:
-        monkeypatch.setenv("SSL_CERT_FILE", str(box.ca))
-        yield box
 
 
 @pytest.fixture

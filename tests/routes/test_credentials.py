@@ -5,7 +5,6 @@ import dataclasses
 import re
 import sqlite3
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,18 +17,12 @@ from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.routes.test_links import CONFIRM, make_link, token_in
 from tests.support.identity_provider import StandIn, person, stand_in
 from tests.support.mail_server import PASSWORD as MAIL_PASSWORD
-from tests.support.mail_server import USER, MailBox, mail_server
+from tests.support.mail_server import USER, MailBox
+from tests.support.mail_server import box as box  # a fixture
 from tests.support.oauth_browser import Browser, rows, with_providers
 
 ADA, NEW, OTHER = "ada@example.com", "ada@new.example", "other@new.example"
 BETTER = "an even better one"
-
-
-@pytest.fixture
-async def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MailBox]:
-    async with mail_server(tmp_path / "mail") as box:
-        monkeypatch.setenv("SSL_CERT_FILE", str(box.ca))
-        yield box
 
 
 @pytest.fixture

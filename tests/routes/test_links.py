@@ -4,8 +4,7 @@ import asyncio
 import dataclasses
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,7 +15,8 @@ from svc.routes.links import delete_keys_and_providers, verify_address
 from tests.billing.test_wallet import empty_database
 from tests.conftest import PASSWORD, Service, bearer
 from tests.support.mail_server import PASSWORD as MAIL_PASSWORD
-from tests.support.mail_server import USER, MailBox, mail_server
+from tests.support.mail_server import USER, MailBox
+from tests.support.mail_server import box as box  # a fixture
 from tests.support.oauth_browser import rows
 
 NOW = 1_790_000_000.0
@@ -79,13 +79,6 @@ def test_deleting_the_providers_clears_the_default_model(conn: sqlite3.Connectio
     left = accounts.account_by_id(conn, account_id)
     assert left is not None and left.default_model is None
     assert conn.execute("SELECT count(*) FROM providers").fetchone()[0] == 0
-
-
-@pytest.fixture
-async def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MailBox]:
-    async with mail_server(tmp_path / "mail") as box:
-        monkeypatch.setenv("SSL_CERT_FILE", str(box.ca))
-        yield box
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 from playwright.async_api import Route as Routed
 
 from svc.content import conversations, history
@@ -19,6 +19,16 @@ OVER = {"message": "The session is over.", "type": "authentication_error", "code
 
 async def say(page: Page, text: str) -> None:
     await page.get_by_label("Message", exact=True).fill(text)
+    await page.keyboard.press("Enter")
+
+
+async def choose_model(page: Page, name: str) -> None:
+    """Choose the first model whose id contains `name`."""
+    await page.get_by_role("button", name="Model:").click()
+    await page.get_by_role("combobox", name="Search models").fill(name)
+    await expect(page.get_by_role("option", selected=True)).to_contain_text(
+        name
+    )  # Enter chooses nothing before the list is loaded
     await page.keyboard.press("Enter")
 
 

@@ -11,6 +11,7 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from svc.certificates import tls_files
@@ -105,3 +106,11 @@ async def mail_server(
             if session.transport is not None:
                 session.transport.abort()
         await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MailBox]:
+    """A server with STARTTLS and login whose certificate this process trusts. A test file imports this fixture by name."""
+    async with mail_server(tmp_path / "mail") as box:
+        monkeypatch.setenv("SSL_CERT_FILE", str(box.ca))
+        yield box

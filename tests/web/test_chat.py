@@ -6,7 +6,7 @@ import re
 from playwright.async_api import Browser, Page, expect
 
 from tests.support.browser import PASSWORD, WITH_BROWSER, new_context, new_visitor, opened, sign_up, signed_in
-from tests.support.browser_chat import OVER, answered, keep_conversation, refuse_once, say
+from tests.support.browser_chat import OVER, answered, choose_model, keep_conversation, refuse_once, say
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
@@ -115,13 +115,6 @@ async def test_error_is_shown_in_place_with_a_retry(server: RunningServer, brows
         await choose_model(page, "assistant-paid")
         await say(page, "Hello")
         await expect(page.get_by_role("link", name="Add funds")).to_have_attribute("href", "/checkout")
-
-
-async def choose_model(page: Page, name: str) -> None:
-    """Chooses the first model whose id holds `name`."""
-    await page.get_by_role("button", name="Model:").click()
-    await page.get_by_role("combobox", name="Search models").fill(name)
-    await page.keyboard.press("Enter")
 
 
 async def test_limit_counts_down_and_a_draft_survives_a_reload(server: RunningServer, browser: Browser) -> None:
@@ -354,6 +347,7 @@ async def test_keyboard_controls_everything(server: RunningServer, browser: Brow
         await page.keyboard.press("m")
         await expect(page.get_by_role("combobox", name="Search models")).to_be_focused()
         await page.keyboard.type("echo")
+        await expect(page.get_by_role("option", selected=True)).to_contain_text("echo")
         await page.keyboard.press("Enter")
         await expect(page.get_by_label("Message", exact=True)).to_be_focused()
         await page.keyboard.type("by keys alone")

@@ -6,7 +6,7 @@ import re
 from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.support.browser import WIDTHS, WITH_BROWSER, findings, new_context, new_visitor, opened, signed_in
-from tests.support.browser_chat import answered, keep_conversation
+from tests.support.browser_chat import answered, choose_model, keep_conversation
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
@@ -79,9 +79,7 @@ async def test_payment_returns_to_the_chat_with_its_draft(server: RunningServer,
         await composer.fill("A first question")
         await send.click()
         await answered(page)
-        await page.get_by_role("button", name="Model:").click()
-        await page.get_by_role("combobox", name="Search models").fill(PRICED)
-        await page.keyboard.press("Enter")
+        await choose_model(page, PRICED)
         await composer.fill("What is 2 + 2?")
         await expect(estimate_of(page)).to_contain_text("Your balance of $0.00 is too low")
         await send.click()

@@ -10,6 +10,7 @@ import pytest
 from playwright.async_api import Browser, Error, expect
 
 from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, chromium, findings, new_context, new_visitor, opened, signed_in
+from tests.support.browser_chat import choose_model
 from tests.support.model_server import ModelServer
 from tests.support.pages import EXAMPLES
 from tests.support.server import RunningServer
@@ -47,9 +48,7 @@ async def test_suggestions_fit_the_chosen_model(server: RunningServer, browser: 
         page = await opened(context)
         await expect(page.get_by_role("button", name="Plan a weekend in Lisbon")).to_be_visible()
         for name, suggestion in (("assistant-paid", "What is 12 * (3 + 4)?"), ("script", "say Hello!")):
-            await page.get_by_role("button", name="Model:").click()
-            await page.get_by_role("combobox", name="Search models").fill(name)
-            await page.keyboard.press("Enter")
+            await choose_model(page, name)
             await expect(page.get_by_role("button", name=suggestion)).to_be_visible()
             await expect(page.get_by_role("button", name="Plan a weekend in Lisbon")).to_have_count(0)
         await expect(page.get_by_role("region", name="Connect a language model")).to_have_count(0)

@@ -9,7 +9,7 @@ from playwright.async_api import Browser, expect
 from tests.routes.test_oauth_process import issuer as issuer  # a fixture
 from tests.routes.test_oauth_process import serving
 from tests.support.browser import PASSWORD, WITH_BROWSER, new_context, sign_up
-from tests.support.browser_chat import answered, say
+from tests.support.browser_chat import answered, choose_model, say
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
@@ -41,9 +41,7 @@ async def test_from_sign_up_through_chat_agent_key_and_funds_to_deletion(server:
         await page.get_by_role("button", name=re.compile("Pay")).first.click()
         await page.wait_for_url("**/checkout/return**")
         await page.goto("/#/chat")
-        await page.get_by_role("button", name="Model:").click()
-        await page.get_by_role("combobox", name="Search models").fill("paid")
-        await page.keyboard.press("Enter")
+        await choose_model(page, "paid")
         await say(page, "What is 5 + 6?")
         await answered(page)
         await expect(page.locator(".facts .money")).to_contain_text("$0.0")
