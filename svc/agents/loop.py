@@ -87,27 +87,24 @@ async def run(
     call_tool: RunTool,
     progress: Progress,
     interrupt: Interrupt,
-    opening: Event | None = None,
-    step_seconds: float = STEP_SECONDS,
-    tool_seconds: float = TOOL_SECONDS,
-    run_seconds: float = RUN_SECONDS,
+    opening: Event,
 ) -> AsyncGenerator[Events, None]:
     """Yield `opening`, then `step`, `delta`, `tool_call` and `tool_result` events, together where they follow at once.
 
     `progress.output` is set when the model answers; it stays None if `max_steps` are used up. `messages` is extended.
-    Raises ApiError if the model fails. `interrupt` ends the run if one answer takes over `step_seconds`, or the run over
-    `run_seconds`.
+    Raises ApiError if the model fails. `interrupt` ends the run if one answer takes over STEP_SECONDS, or the run over
+    RUN_SECONDS.
     """
     loop = asyncio.get_running_loop()
-    run_ends = loop.time() + run_seconds
-    ready = [opening] if opening else []  # yielded with the next event
+    run_ends = loop.time() + RUN_SECONDS
+    ready = [opening]  # yielded with the next event
     while progress.steps < max_steps:
         progress.steps += 1
         yield [*ready, {"type": "step", "step": progress.steps}]
         model_call = ask(messages)
         await model_call.reserve()
         async with contextlib.aclosing(model_call.stream()) as chunks:
-            timeout = loop.call_at(min(loop.time() + step_seconds, run_ends), interrupt, TIMEOUT)
+            timeout = loop.call_at(min(loop.time() + STEP_SECONDS, run_ends), interrupt, TIMEOUT)
             try:
                 async for together in chunks:
                     if texts := _texts(together, progress):
@@ -127,7 +124,7 @@ async def run(
         ready = []
         for call, (name, arguments, _, problem) in zip(calls, read, strict=True):
             yield [*ready, {"type": "tool_call", "id": call["id"], "name": name, "arguments": arguments}]
-            ends = min(loop.time() + tool_seconds, run_ends)
+            ends = min(loop.time() + TOOL_SECONDS, run_ends)
             ok, result = (False, problem) if problem else await _result(call_tool, name, arguments, ends)
             ready = [{"type": "tool_result", "id": call["id"], "name": name, "ok": ok, "result": result}]
             content = result if isinstance(result, str) else orjson.dumps(result).decode()

@@ -20,7 +20,7 @@ from svc.agents import loop, runs
 from svc.agents.loop import Events
 from svc.agents.run_stream import EventWriter, last_event
 from svc.agents.runs import RunOutcome
-from svc.agents.tools import AgentTool, RunContext, Toolbox, file_fields
+from svc.agents.tools import AgentTool, RunContext, file_fields
 from svc.content import artifacts, history
 from svc.errors import ApiError, describe
 from svc.ids import new_id
@@ -115,7 +115,7 @@ class AgentRun:
             messages,
             max_steps=order.max_steps,
             ask=lambda messages: self._ask(messages) if self._progress.steps > 1 else first,
-            call_tool=self._toolbox().call,
+            call_tool=self._context().call,
             progress=self._progress,
             interrupt=self.interrupt,
             opening={"type": "started", "model": order.model.id, "max_steps": order.max_steps, "tools": list(order.tools)},
@@ -136,9 +136,10 @@ class AgentRun:
     def note_fault(self, fault: BaseException) -> None:
         self._add_log_fields(level="error", error=describe(fault))
 
-    def _toolbox(self) -> Toolbox:
+    def _context(self) -> RunContext:
         state, order, payer = self._state, self._order, self._payer
-        context = RunContext(
+        return RunContext(
+            tools=order.tools,
             home=Home(payer.account_id, order.project_id, self.id),
             payer=payer,
             db=state.db,
@@ -149,8 +150,8 @@ class AgentRun:
             speech_model=order.speech_model,
             media_calls=self._media_calls,
             also=self._update_in,
+            on_fault=self.note_fault,
         )
-        return Toolbox(order.tools, context, self.note_fault)
 
     def _ask(self, messages: list[dict[str, Any]]) -> ChatCall:
         body: dict[str, Any] = {"model": self._order.model.id, "messages": list(messages), "stream": True}

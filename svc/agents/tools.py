@@ -42,11 +42,13 @@ Need = Literal["session", "fetch", "image", "speech"]
 
 @dataclass
 class RunContext:
-    """The run that calls a tool, with a model for each kind of media. `guarded` reaches public addresses only.
+    """The run that calls `tools`, with a model for each kind of media. `guarded` reaches public addresses only.
 
-    `media_calls` grows. `also` is written with each of their settlements.
+    `media_calls` grows. `also` is written with each of their settlements. `on_fault` receives the exception of a bug in a tool;
+    the model sees only its class.
     """
 
+    tools: "Mapping[str, AgentTool]"
     home: Home
     payer: Payer
     db: Database
@@ -57,6 +59,22 @@ class RunContext:
     speech_model: Model | None
     media_calls: list[PaidCall]
     also: Callable[[sqlite3.Connection], None]
+    on_fault: Callable[[BaseException], None]
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Return the result of the tool `name`, a value for JSON. Raises ToolFailure with a reason that the model can use."""
+        tool = self.tools.get(name)
+        if tool is None:
+            raise ToolFailure(f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.")
+        try:
+            return orjson.loads(orjson.dumps(await tool.function(self, **tool.checked(arguments))))
+        except (ApiError, ValueError) as error:
+            raise ToolFailure(str(error)) from None
+        except (ToolFailure, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            self.on_fault(error)
+            raise ToolFailure(f"The tool failed ({type(error).__name__}).") from None
 
 
 def file_fields(artifact: Artifact) -> dict[str, Any]:
@@ -97,30 +115,6 @@ class AgentTool:
                 known = ", ".join(self.arguments) or "none"
                 raise ToolFailure(f"{self.name} has no argument {name[:100]!r}. It takes: {known}.")
         return {name: shape.check(arguments.get(name), name) for name, shape in self.arguments.items()}
-
-
-@dataclass(frozen=True)
-class Toolbox:
-    """The tools of one run. `on_fault` receives the exception of a bug in a tool; the model sees only its class."""
-
-    tools: Mapping[str, AgentTool]
-    run: RunContext
-    on_fault: Callable[[BaseException], None]
-
-    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Return the result of the tool `name`, a value for JSON. Raises ToolFailure with a reason that the model can use."""
-        tool = self.tools.get(name)
-        if tool is None:
-            raise ToolFailure(f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.")
-        try:
-            return orjson.loads(orjson.dumps(await tool.function(self.run, **tool.checked(arguments))))
-        except (ApiError, ValueError) as error:
-            raise ToolFailure(str(error)) from None
-        except (ToolFailure, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            self.on_fault(error)
-            raise ToolFailure(f"The tool failed ({type(error).__name__}).") from None
 
 
 async def compute(run: RunContext, expression: str) -> str:

@@ -53,9 +53,7 @@ def parts(request: BuiltinRequest, now_seconds: float) -> list[Part]:
 
     Raises UpstreamFault (400) if the answer does not fit `response_format`.
     """
-    results = {message.call_id: message.text for message in request.since if message.role == "tool"}
-    calls = [call._replace(result=results.get(call.id)) for message in request.since for call in message.calls]
-    goal = request.goal[:MAX_GOAL_CHARACTERS]
+    goal, calls = request.goal[:MAX_GOAL_CHARACTERS], request.calls
     steps = plan(goal, request.tools)
     own = None
     if not any(step.tool for step in steps):
@@ -139,8 +137,7 @@ def own_answer(request: BuiltinRequest, now_seconds: float) -> Answer:
     dictated = _DICTATED.fullmatch(goal)
     if dictated and not asks_arithmetic(goal):
         return next(iter(quotations(dictated[1])), dictated[1]), True
-    earlier = [message.text for message in request.before if message.role in ("user", "system", "developer")]
-    newest_first = (sentence[:1000] for text in reversed(earlier) for sentence in reversed(sentences(text)))
+    newest_first = (sentence[:1000] for text in reversed(request.earlier) for sentence in reversed(sentences(text)))
     said = [(sentence, words(sentence)) for sentence in islice(newest_first, MAX_RECALLED_SENTENCES)]
     answers: list[Answer] = []
     for sentence in [one[:500] for one in sentences(goal)[:MAX_SENTENCES]]:

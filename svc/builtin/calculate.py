@@ -22,14 +22,6 @@ _TOKEN = re.compile(r"\s*(?:((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(
 _TYPED_SIGNS = str.maketrans({"\u00d7": "*", "\u00b7": "*", "\u00f7": "/", "\u2212": "-"})
 _UNARY, _POWER = 3, 4
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "%": 2, "**": _POWER, "^": _POWER}
-_OPERATIONS: dict[str, Callable[[Fraction, Fraction], Fraction | int]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-}
 # Compiled when they are first used: agents load this module at the start.
 _SPOKEN_ARITHMETIC = {
     r"\d{4}-\d{2}-\d{2}": " ; ",  # a date
@@ -95,7 +87,9 @@ def _value(rest: list[str], lowest: int, depth: int) -> Fraction:
         sign = rest.pop()
         # A power is right-associative, and its exponent may have a sign: 2**-3**2 is 2**(-(3**2)).
         right = _value(rest, _POWER if precedence == _POWER else precedence + 1, depth + 1)
-        value = _apply(sign, value, right)
+        if sign in ("/", "//", "%") and right == 0:
+            raise ValueError("Division by zero.")
+        value = _bounded(Fraction(_OPERATIONS[sign](value, right)))
     return value
 
 
@@ -117,21 +111,11 @@ def _operand(rest: list[str], depth: int) -> Fraction:
 
 
 def _number(token: str) -> Fraction:
-    if token.isdigit():
-        return _bounded(Fraction(int(token)))
-    mantissa, _, exponent = token.lower().partition("e")
+    exponent = token.lower().partition("e")[2]
     # Checked before it is a number: 1e999999999 would fill the memory.
     if len(exponent.lstrip("+-0")) > len(str(MAX_DIGITS)) or abs(int(exponent or "0")) > MAX_DIGITS:
         raise _too_large()
-    return _bounded(Fraction(mantissa) * Fraction(10) ** int(exponent or "0"))
-
-
-def _apply(sign: str, left: Fraction, right: Fraction) -> Fraction:
-    if sign in ("**", "^"):
-        return _power(left, right)
-    if sign in ("/", "//", "%") and right == 0:
-        raise ValueError("Division by zero.")
-    return _bounded(Fraction(_OPERATIONS[sign](left, right)))
+    return _bounded(Fraction(token))
 
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
@@ -143,7 +127,19 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
     bits = max(base.numerator.bit_length(), base.denominator.bit_length()) - 1
     if bits * abs(exponent.numerator) > _LIMIT_BITS:
         raise _too_large()
-    return _bounded(Fraction(base**exponent.numerator))
+    return Fraction(base**exponent.numerator)
+
+
+_OPERATIONS: dict[str, Callable[[Fraction, Fraction], Fraction | int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": _power,
+    "^": _power,
+}
 
 
 def _bounded(value: Fraction) -> Fraction:
@@ -157,14 +153,11 @@ def _too_large() -> ValueError:
 
 
 def _written(value: Fraction) -> str:
-    if value.denominator == 1:
-        return str(value.numerator)
     if _LIMIT % value.denominator:
         return str(_ROUNDED.divide(Decimal(value.numerator), Decimal(value.denominator)))
-    scaled = abs(value.numerator) * (_LIMIT // value.denominator)
-    digits = str(scaled).zfill(MAX_DIGITS + 1)
+    whole, decimals = divmod(abs(value.numerator) * (_LIMIT // value.denominator), _LIMIT)
     sign = "-" if value < 0 else ""
-    return f"{sign}{digits[:-MAX_DIGITS]}.{digits[-MAX_DIGITS:].rstrip('0')}"
+    return f"{sign}{whole}.{decimals:0{MAX_DIGITS}}".rstrip("0").rstrip(".")
 
 
 def expressions(text: str) -> list[str]:

@@ -36,13 +36,13 @@ class EarlierCall(NamedTuple):
     result: str | None = None
 
 
-class PromptMessage(NamedTuple):
+class _Message(NamedTuple):
     """A message as text. A user message without text that follows a tool's result has the role `attachment`."""
 
     role: str
     text: str
-    calls: tuple[EarlierCall, ...] = ()
-    call_id: str = ""
+    calls: list[EarlierCall]
+    call_id: str
 
 
 class Tool(NamedTuple):
@@ -62,9 +62,16 @@ class Tool(NamedTuple):
 
 
 class BuiltinRequest(NamedTuple):
-    """`tools` are those that may be called: none with `tool_choice: none`, one if it names a function."""
+    """A request whose `goal` is the text of the last user message, empty if there is none.
 
-    messages: tuple[PromptMessage, ...]
+    `earlier` are the texts of users and operators before it. `calls` and `turns` are the tool calls and the number of assistant
+    messages after it. `tools` are those that may be called: none with `tool_choice: none`, one if it names a function.
+    """
+
+    goal: str
+    earlier: list[str]
+    calls: list[EarlierCall]
+    turns: int
     tools: tuple[Tool, ...]
     must_call: bool
     parallel_calls: bool
@@ -74,26 +81,6 @@ class BuiltinRequest(NamedTuple):
     max_tokens: int | None
     stops: tuple[str, ...]
     prompt_tokens: int
-
-    @property
-    def before(self) -> tuple[PromptMessage, ...]:
-        """The messages before the last user message."""
-        return self.messages[: self._goal_index]
-
-    @property
-    def goal(self) -> str:
-        """The text of the last user message; empty if there is none."""
-        return self.messages[self._goal_index].text if self._goal_index < len(self.messages) else ""
-
-    @property
-    def since(self) -> tuple[PromptMessage, ...]:
-        """The messages after the last user message: earlier steps of an agent."""
-        return self.messages[self._goal_index + 1 :]
-
-    @property
-    def _goal_index(self) -> int:
-        users = (index for index in range(len(self.messages) - 1, -1, -1) if self.messages[index].role == "user")
-        return next(users, len(self.messages))
 
 
 def refusal(message: str, param: str, code: str = "invalid_value") -> UpstreamFault:
@@ -132,8 +119,14 @@ def read_request(body: Mapping[str, Any]) -> BuiltinRequest:
     prompt_bytes += _json_size(body["tools"], "tools", MAX_TOOLS_BYTES) if tools else 0
     usable, must_call = _choice(body.get("tool_choice"), tools)
     limits = [int(body[name]) for name in ("max_tokens", "max_completion_tokens") if body.get(name)]
+    last_user = max((index for index, one in enumerate(messages) if one.role == "user"), default=len(messages))
+    since = messages[last_user + 1 :]
+    results = {one.call_id: one.text for one in since if one.role == "tool"}
     return BuiltinRequest(
-        messages=messages,
+        goal="".join(one.text for one in messages[last_user : last_user + 1]),
+        earlier=[one.text for one in messages[:last_user] if one.role in ("user", "system", "developer")],
+        calls=[call._replace(result=results.get(call.id)) for one in since for call in one.calls],
+        turns=sum(one.role == "assistant" for one in since),
         tools=usable,
         must_call=must_call,
         parallel_calls=body.get("parallel_tool_calls") is not False,
@@ -146,20 +139,20 @@ def read_request(body: Mapping[str, Any]) -> BuiltinRequest:
     )
 
 
-def _messages(messages: Sequence[dict[str, Any]]) -> tuple[PromptMessage, ...]:
+def _messages(messages: Sequence[dict[str, Any]]) -> list[_Message]:
     lists = (message.get(name) for message in messages for name in ("content", "tool_calls"))
     if len(messages) + sum(len(one) for one in lists if isinstance(one, list)) > MAX_MESSAGES:
         text = f"The built-in models read at most {MAX_MESSAGES:,} messages, content parts and tool calls."
         raise refusal(text, "messages", "context_length_exceeded")
-    read: list[PromptMessage] = []
+    read: list[_Message] = []
     for message in messages:
         role, text = message["role"], _text(message.get("content"))
         text = _without_reminders(text) if role == "user" else text
         if role == "user" and read and read[-1].role in ("tool", "attachment") and re.fullmatch(_NAMES_ALONE, text):
             role = "attachment"
-        calls = [call.get("function") and _call(call) for call in message.get("tool_calls") or []] if role == "assistant" else []
-        read.append(PromptMessage(role, text, tuple(filter(None, calls)), message["tool_call_id"] if role == "tool" else ""))
-    return tuple(read)
+        calls = [call for call in message.get("tool_calls") or [] if call.get("function")] if role == "assistant" else []
+        read.append(_Message(role, text, list(map(_call, calls)), message["tool_call_id"] if role == "tool" else ""))
+    return read
 
 
 def _without_reminders(text: str) -> str:

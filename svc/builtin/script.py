@@ -20,7 +20,7 @@ import re
 from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
-from svc.builtin.answer import STEPS_BETWEEN_RESTS, FinishPart, Part, TextPart, ToolCallPart
+from svc.builtin.answer import FinishPart, Part, TextPart, ToolCallPart
 from svc.builtin.request import BuiltinRequest, refusal
 from svc.errors import UpstreamFault
 
@@ -57,8 +57,7 @@ def section(request: BuiltinRequest) -> Section:
             sections.append([])
         elif line:
             sections[-1].append(_repeated(line, number))
-    played = sum(message.role == "assistant" for message in request.since)
-    return sections[played] if played < len(sections) else []
+    return sections[request.turns] if request.turns < len(sections) else []
 
 
 async def play(actions: Section, choices: int) -> AsyncGenerator[Part, None]:
@@ -72,8 +71,6 @@ async def play(actions: Section, choices: int) -> AsyncGenerator[Part, None]:
             if directives_left < 0 or seconds_left < 0:
                 yield FinishPart("length")
                 return
-            if directives_left % STEPS_BETWEEN_RESTS == 0:
-                await asyncio.sleep(0)
             if isinstance(action, Wait):
                 await asyncio.sleep(action.seconds)
             elif isinstance(action, UpstreamFault):

@@ -61,6 +61,7 @@ async def played(turns: list[PlayedCall], call_tool: Any = None, **limits: Any) 
         "call_tool": call_tool or no_tool,
         "progress": progress,
         "interrupt": Interrupt(),
+        "opening": {"type": "started"},
     }
     found: list[dict[str, Any]] = []
     async for together in loop.run([], **{**settings, **limits}):
@@ -69,12 +70,14 @@ async def played(turns: list[PlayedCall], call_tool: Any = None, **limits: Any) 
     return found, progress
 
 
-async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees() -> None:
+async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "TOOL_SECONDS", 0.05)
+
     async def slow(name: str, arguments: dict[str, Any]) -> Any:
         await asyncio.sleep(60)
 
-    found, progress = await played([asking(call("slow", "{}")), PlayedCall(nothing)], slow, tool_seconds=0.05)
-    assert found[2] == {"type": "tool_result", "id": "call_1", "name": "slow", "ok": False, "result": "The tool took too long."}
+    found, progress = await played([asking(call("slow", "{}")), PlayedCall(nothing)], slow)
+    assert found[3] == {"type": "tool_result", "id": "call_1", "name": "slow", "ok": False, "result": "The tool took too long."}
     assert progress.output == "done"
 
 
@@ -101,7 +104,7 @@ async def test_invalid_arguments_are_results_and_do_not_end_the_run(arguments: s
 
     found, progress = await played([asking(call("tool", arguments)), PlayedCall(nothing)], tool)
     assert progress.output == "done" and called == ([{}] if arguments == "" else [])
-    assert found[1]["arguments"] == {} and found[2]["ok"] is (arguments == "")
+    assert found[2]["arguments"] == {} and found[3]["ok"] is (arguments == "")
     for event in found:
         run_stream.event(event)
 

@@ -283,17 +283,29 @@ async def never_answers(run: Run) -> AsyncGenerator[str, None]:
     yield ""
 
 
+def played(run: Run, max_steps: int, ask: Any, call_tool: Any) -> AsyncGenerator[Any, None]:
+    return loop.run(
+        [],
+        max_steps=max_steps,
+        ask=ask,
+        call_tool=call_tool,
+        progress=run.progress,
+        interrupt=run.interrupt,
+        opening={"type": "started"},
+    )
+
+
 @pytest.mark.parametrize("stalled", [False, True])
 @pytest.mark.parametrize("texts", [drips, floods, never_answers])
-@pytest.mark.parametrize("limit", ["step_seconds", "run_seconds"])
-async def test_endless_model_is_cut_by_step_and_run_deadlines(texts: Any, limit: str, stalled: bool) -> None:
+@pytest.mark.parametrize("limit", ["STEP_SECONDS", "RUN_SECONDS"])
+async def test_endless_model_is_cut_by_step_and_run_deadlines(
+    texts: Any, limit: str, stalled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, limit, 0.1)
     turn = PlayedCall(lambda: texts(None))
 
     def play(run: Run) -> AsyncGenerator[Any, None]:
-        limits: dict[str, Any] = {limit: 0.1}
-        return loop.run(
-            [], max_steps=1, ask=lambda _: turn, call_tool=None, progress=run.progress, interrupt=run.interrupt, **limits
-        )
+        return played(run, 1, lambda _: turn, None)
 
     run, caller = Run(play), Caller()
     task = asyncio.create_task(run.served(caller))
@@ -308,7 +320,9 @@ async def test_endless_model_is_cut_by_step_and_run_deadlines(texts: Any, limit:
     assert turn.log == ["reserved", "closed"]
 
 
-async def test_run_ends_at_its_deadline_with_steps_left() -> None:
+async def test_run_ends_at_its_deadline_with_steps_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "RUN_SECONDS", 0.1)
+
     async def slow(name: str, arguments: dict[str, Any]) -> Any:
         await asyncio.sleep(60)
 
@@ -316,8 +330,7 @@ async def test_run_ends_at_its_deadline_with_steps_left() -> None:
 
     def play(run: Run) -> AsyncGenerator[Any, None]:
         asked = iter(turns)
-        shared: dict[str, Any] = {"progress": run.progress, "interrupt": run.interrupt}
-        return loop.run([], max_steps=2, ask=lambda _: next(asked), call_tool=slow, run_seconds=0.1, **shared)  # type: ignore[arg-type]
+        return played(run, 2, lambda _: next(asked), slow)
 
     run, caller = Run(play), Caller()
     await run.served(caller)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from svc.agents.tools import TOOLS, AgentTool, Need, RunContext, Toolbox, tools_for
+from svc.agents.tools import TOOLS, AgentTool, Need, RunContext, tools_for
 from svc.shapes import integer, text
 from tests.support.toolboxes import failure
 
 
-def with_clock(box: Toolbox, function: Callable[[RunContext], Any]) -> Toolbox:
+def with_clock(box: RunContext, function: Callable[[RunContext], Any]) -> RunContext:
     """The toolbox with another function behind `current_time`."""
     return replace(box, tools={"current_time": replace(TOOLS["current_time"], function=function)})
 
@@ -43,7 +43,9 @@ VALUES: dict[str, Any] = {"null": None, "number": 0.5, "boolean": True, "array":
 
 
 @pytest.mark.parametrize("name", list(TOOLS))
-async def test_wrong_arguments_are_reported_and_the_tool_is_not_run(box: Toolbox, faults: list[BaseException], name: str) -> None:
+async def test_wrong_arguments_are_reported_and_the_tool_is_not_run(
+    box: RunContext, faults: list[BaseException], name: str
+) -> None:
     shapes = TOOLS[name].arguments
     kinds = {key: shape.schema["type"] for key, shape in shapes.items()}
     right = {key: VALUES.get(kinds[key], "x" * shape.schema.get("minLength", 1)) for key, shape in shapes.items()}
@@ -58,7 +60,7 @@ async def test_wrong_arguments_are_reported_and_the_tool_is_not_run(box: Toolbox
     assert faults == []
 
 
-async def test_arguments_of_any_shape_reach_the_function_typed(box: Toolbox) -> None:
+async def test_arguments_of_any_shape_reach_the_function_typed(box: RunContext) -> None:
     async def repeat(run: RunContext, word: str, times: int) -> str:
         return word * times
 
@@ -70,12 +72,12 @@ async def test_arguments_of_any_shape_reach_the_function_typed(box: Toolbox) -> 
 
 
 @pytest.mark.parametrize("name", ["no_such_tool", "", "\0", "__init__", "call", "_calculate", "x" * 100_000])
-async def test_a_tool_that_is_not_offered_cannot_be_called(box: Toolbox, name: str) -> None:
+async def test_a_tool_that_is_not_offered_cannot_be_called(box: RunContext, name: str) -> None:
     text = await failure(box, name, {})
     assert "There is no tool" in text and "calculate" in text and len(text) < 500
 
 
-async def test_tool_that_the_run_excludes_cannot_be_called(box: Toolbox) -> None:
+async def test_tool_that_the_run_excludes_cannot_be_called(box: RunContext) -> None:
     named = replace(box, tools={"current_time": TOOLS["current_time"]})
     assert "There is no tool 'calculate'" in await failure(named, "calculate", {"expression": "1"})
 
@@ -91,7 +93,7 @@ async def test_tool_that_the_run_excludes_cannot_be_called(box: Toolbox) -> None
         TimeoutError(),
     ],
 )
-async def test_any_exception_is_a_failure_without_secrets(box: Toolbox, faults: list[BaseException], error: Exception) -> None:
+async def test_any_exception_is_a_failure_without_secrets(box: RunContext, faults: list[BaseException], error: Exception) -> None:
     async def broken(run: RunContext) -> str:
         raise error
 
@@ -101,7 +103,7 @@ async def test_any_exception_is_a_failure_without_secrets(box: Toolbox, faults: 
 
 
 @pytest.mark.parametrize("result", [object(), "\ud800", {"a": b""}, {1: 2}])
-async def test_result_that_is_not_json_is_a_failure(box: Toolbox, result: Any) -> None:
+async def test_result_that_is_not_json_is_a_failure(box: RunContext, result: Any) -> None:
     async def odd(run: RunContext) -> Any:
         return result
 
@@ -109,7 +111,7 @@ async def test_result_that_is_not_json_is_a_failure(box: Toolbox, result: Any) -
     assert "The tool failed" in await failure(box, "current_time", {})
 
 
-async def test_nan_in_a_result_becomes_null(box: Toolbox) -> None:
+async def test_nan_in_a_result_becomes_null(box: RunContext) -> None:
     async def odd(run: RunContext) -> Any:
         return {"a": float("nan"), "b": [float("inf")]}
 

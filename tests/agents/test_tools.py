@@ -17,7 +17,7 @@ import pytest
 
 from svc.agents import tools
 from svc.agents.loop import ToolFailure
-from svc.agents.tools import Toolbox
+from svc.agents.tools import RunContext
 from svc.auth import accounts
 from svc.billing import wallet
 from svc.config import Config
@@ -150,10 +150,10 @@ async def test_own_provider_draws_without_a_model_of_the_operator(config: Config
         assert "generate_image" in started["tools"] and "generate_audio" not in started["tools"]
 
 
-async def add(db: Database, box: Toolbox, content: bytes, content_type: str = "text/plain") -> str:
+async def add(db: Database, box: RunContext, content: bytes, content_type: str = "text/plain") -> str:
     row = await artifacts.add_artifact(
         db,
-        box.run.home.account_id,
+        box.home.account_id,
         content,
         name="file",
         content_type=content_type,
@@ -176,7 +176,7 @@ async def add(db: Database, box: Toolbox, content: bytes, content_type: str = "t
         "+".join(["9**999"] * 140),
     ],
 )
-async def test_calculations_do_not_block_the_event_loop(box: Toolbox, bomb: str) -> None:
+async def test_calculations_do_not_block_the_event_loop(box: RunContext, bomb: str) -> None:
     latest = 0.0
 
     async def tick() -> None:
@@ -195,27 +195,27 @@ async def test_calculations_do_not_block_the_event_loop(box: Toolbox, bomb: str)
     assert time.process_time() - began < 3 and latest < 0.25
 
 
-async def test_a_written_artifact_is_listed_and_read_and_bound_to_its_run(db: Database, box: Toolbox) -> None:
+async def test_a_written_artifact_is_listed_and_read_and_bound_to_its_run(db: Database, box: RunContext) -> None:
     text = "Grüße\r\n\u2028 data: x\n\n🙂 \0"
     made = await box.call("write_artifact", {"name": "note.md", "content": text})
     assert set(made) == {"id", "name", "content_type", "size"}
     assert await box.call("read_artifact", {"id": made["id"]}) == text
     assert await box.call("list_artifacts", {}) == [made]
-    assert (await db.read(artifacts.TABLE.by_id, box.run.home.account_id, made["id"])).run_id == "run_1"
+    assert (await db.read(artifacts.TABLE.by_id, box.home.account_id, made["id"])).run_id == "run_1"
 
 
-async def test_lone_surrogates_in_a_content_are_replaced(box: Toolbox) -> None:
+async def test_lone_surrogates_in_a_content_are_replaced(box: RunContext) -> None:
     made = await box.call("write_artifact", {"name": "n", "content": "a\ud800b"})
     assert await box.call("read_artifact", {"id": made["id"]}) == "a?b"
 
 
 @pytest.mark.parametrize("name", ["\0", "a\0b", " ", "\ud800", "a\nb", "\x1b[31m"])
-async def test_invalid_file_name_is_refused(box: Toolbox, faults: list[BaseException], name: str) -> None:
+async def test_invalid_file_name_is_refused(box: RunContext, faults: list[BaseException], name: str) -> None:
     assert "name" in await failure(box, "write_artifact", {"name": name, "content": "x"})
     assert await box.call("list_artifacts", {}) == [] and faults == []
 
 
-async def test_long_text_is_read_in_part_with_whole_characters(db: Database, box: Toolbox) -> None:
+async def test_long_text_is_read_in_part_with_whole_characters(db: Database, box: RunContext) -> None:
     for text in ("é" * 100_000, "x" + "é" * 100_000, "x" * 65_536, "🙂" * 16_384 + "x"):
         read = await box.call("read_artifact", {"id": await add(db, box, text.encode())})
         assert text.startswith(read) and 65_532 <= len(read.encode()) <= 65_536
@@ -223,14 +223,14 @@ async def test_long_text_is_read_in_part_with_whole_characters(db: Database, box
 
 
 @pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\0\xff", b"\xff" * 200_000, b"x" * 65_535 + b"\xff" * 10, b"caf\xe9"])
-async def test_binary_file_is_not_read(db: Database, box: Toolbox, content: bytes) -> None:
+async def test_binary_file_is_not_read(db: Database, box: RunContext, content: bytes) -> None:
     assert (
         await failure(box, "read_artifact", {"id": await add(db, box, content, "image/png")})
         == "This file is not text (image/png)."
     )
 
 
-async def test_large_file_is_not_loaded_whole(db: Database, box: Toolbox) -> None:
+async def test_large_file_is_not_loaded_whole(db: Database, box: RunContext) -> None:
     artifact_id = await add(db, box, b"x" * CONTENT_BYTES)
     statements: list[str] = []
     await db.read(lambda conn: conn.set_trace_callback(statements.append))
@@ -239,7 +239,7 @@ async def test_large_file_is_not_loaded_whole(db: Database, box: Toolbox) -> Non
 
 
 async def test_artifacts_of_another_account_are_not_found(
-    db: Database, guarded: Outbound, box: Toolbox, faults: list[BaseException]
+    db: Database, guarded: Outbound, box: RunContext, faults: list[BaseException]
 ) -> None:
     made = await box.call("write_artifact", {"name": "n", "content": "mine"})
     other = await box_of(db, guarded, faults, "bob@example.com")
@@ -250,22 +250,22 @@ async def test_artifacts_of_another_account_are_not_found(
 
 
 async def test_writing_fails_after_account_or_project_was_deleted(
-    db: Database, box: Toolbox, faults: list[BaseException]
+    db: Database, box: RunContext, faults: list[BaseException]
 ) -> None:
-    project = await db.write(projects.add_project, box.run.home.account_id, projects.NewProject("p"), NOW)
-    box.run.home = box.run.home._replace(project_id=project.id)
+    project = await db.write(projects.add_project, box.home.account_id, projects.NewProject("p"), NOW)
+    box.home = box.home._replace(project_id=project.id)
     await box.call("write_artifact", {"name": "n", "content": "x"})
-    await db.write(projects.TABLE.delete, box.run.home.account_id, project.id)
+    await db.write(projects.TABLE.delete, box.home.account_id, project.id)
     assert "no such project" in await failure(box, "write_artifact", {"name": "n", "content": "x"})
-    box.run.home = box.run.home._replace(project_id=None)
-    await db.write(accounts.delete_account, box.run.home.account_id)
+    box.home = box.home._replace(project_id=None)
+    await db.write(accounts.delete_account, box.home.account_id)
     await failure(box, "write_artifact", {"name": "n", "content": "x"})
     assert await box.call("list_artifacts", {}) == [] and faults == []
 
 
-async def test_memory_search_finds_only_the_accounts_messages(db: Database, guarded: Outbound, box: Toolbox) -> None:
+async def test_memory_search_finds_only_the_accounts_messages(db: Database, guarded: Outbound, box: RunContext) -> None:
     said = {"role": "user", "content": "The zebra is called Ada.", "run_id": "run_1"}
-    await db.write(history.add_message, box.run.home.account_id, now_seconds=NOW, **said)
+    await db.write(history.add_message, box.home.account_id, now_seconds=NOW, **said)
     (found,) = await box.call("search_memory", {"query": "zebra"})
     assert found["text"] == "The zebra is called Ada." and found["source"] == "run_1" and found["created_at"].endswith("Z")
     other = await box_of(db, guarded, [], "bob@example.com")
@@ -308,33 +308,33 @@ def page(content: bytes, content_type: str = "text/html; charset=utf-8", status:
 
 
 @pytest.fixture
-async def open_box(db: Database, faults: list[BaseException]) -> AsyncIterator[Toolbox]:
+async def open_box(db: Database, faults: list[BaseException]) -> AsyncIterator[RunContext]:
     """Tools that reach loopback, where the tests' pages are."""
     outbound = Outbound()
     yield await box_of(db, outbound, faults, "eve@example.com")
     await outbound.aclose()
 
 
-async def test_fetch_sends_no_data_of_the_caller(open_box: Toolbox) -> None:
+async def test_fetch_sends_no_data_of_the_caller(open_box: RunContext) -> None:
     async with web(page("Grüße".encode())) as (address, heads):
         found = await open_box.call("fetch_url", {"url": f"{address}/a?b=c"})
     assert found == {"status": 200, "content_type": "text/html; charset=utf-8", "text": "Grüße"}
     assert heads[0].startswith(b"GET /a?b=c HTTP/1.1\r\n") and b"user_" not in heads[0] and b"cookie" not in heads[0].lower()
 
 
-async def test_missing_page_is_a_result_with_its_status(open_box: Toolbox) -> None:
+async def test_missing_page_is_a_result_with_its_status(open_box: RunContext) -> None:
     async with web(page(b"gone", status=b"404 Not Found")) as (address, _):
         assert (await open_box.call("fetch_url", {"url": address}))["status"] == 404
 
 
-async def test_a_redirect_is_not_followed(open_box: Toolbox) -> None:
+async def test_a_redirect_is_not_followed(open_box: RunContext) -> None:
     async with web(page(b"secret")) as (inner, seen):
         async with web(page(b"", status=b"302 Found", more=b"location: " + inner.encode() + b"\r\n")) as (address, heads):
             assert (await open_box.call("fetch_url", {"url": address}))["status"] == 302
         assert len(heads) == 1 and seen == []
 
 
-async def test_large_page_is_cut_and_its_connection_closed(open_box: Toolbox) -> None:
+async def test_large_page_is_cut_and_its_connection_closed(open_box: RunContext) -> None:
     ended = asyncio.Event()
 
     async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -373,7 +373,7 @@ async def nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 
 async def test_every_fault_has_one_text_in_bounded_time(
-    open_box: Toolbox, faults: list[BaseException], monkeypatch: pytest.MonkeyPatch
+    open_box: RunContext, faults: list[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tools, "_FETCH_SECONDS", 0.3)
     texts = set()
@@ -386,7 +386,7 @@ async def test_every_fault_has_one_text_in_bounded_time(
 
 
 @pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\0" * 100_000])
-async def test_binary_page_is_not_fetched(open_box: Toolbox, content: bytes) -> None:
+async def test_binary_page_is_not_fetched(open_box: RunContext, content: bytes) -> None:
     async with web(page(content, "image/png")) as (address, _):
         assert await failure(open_box, "fetch_url", {"url": address}) == "The content of this address is not text (image/png)."
 
@@ -400,7 +400,7 @@ async def test_binary_page_is_not_fetched(open_box: Toolbox, content: bytes) -> 
         *("255.255.255.255", "①②⑦.0.0.1", "127。0。0。1", "[fe80::1%25lo]", "%31%32%37.0.0.1", "127.0.0.1%00.example.com"),
     ],
 )
-async def test_private_address_is_refused_in_any_spelling(box: Toolbox, faults: list[BaseException], host: str) -> None:
+async def test_private_address_is_refused_in_any_spelling(box: RunContext, faults: list[BaseException], host: str) -> None:
     async with web(page(b"secret")) as (address, heads):
         port = address.rpartition(":")[2]
         for url in (f"http://{host}:{port}/", f"https://{host}:{port}/", f"http://example.com@{host}:{port}/", f"http://{host}/"):
@@ -432,7 +432,7 @@ async def test_private_address_is_refused_in_any_spelling(box: Toolbox, faults: 
         *("http://xn--/", "http://" + "a" * 300 + ".com/", "data:text/plain,hello", "unix:///run/docker.sock"),
     ],
 )
-async def test_invalid_address_is_refused_with_the_same_text(box: Toolbox, faults: list[BaseException], url: str) -> None:
+async def test_invalid_address_is_refused_with_the_same_text(box: RunContext, faults: list[BaseException], url: str) -> None:
     assert await failure(box, "fetch_url", {"url": url}) == UNREADABLE
     assert faults == []
 

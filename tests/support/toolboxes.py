@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from svc.agents.loop import ToolFailure
-from svc.agents.tools import TOOLS, RunContext, Toolbox
+from svc.agents.tools import TOOLS, RunContext
 from svc.auth import accounts
 from svc.db import Database
 from svc.inference.media_engines import Home
@@ -16,9 +16,10 @@ from svc.outbound.client import Outbound
 NOW = 1_790_000_000.0
 
 
-async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], email: str) -> Toolbox:
+async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], email: str) -> RunContext:
     account = await db.write(accounts.add_account, email, None, None, NOW)
-    context = RunContext(
+    return RunContext(
+        tools=TOOLS,
         home=Home(account.id, None, "run_1"),
         payer=Payer(account.id, "request", None, None),
         db=db,
@@ -29,11 +30,11 @@ async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], e
         speech_model=None,
         media_calls=[],
         also=lambda tx: None,
+        on_fault=faults.append,
     )
-    return Toolbox(TOOLS, context, faults.append)
 
 
-async def failure(box: Toolbox, name: str, arguments: dict[str, Any]) -> str:
+async def failure(box: RunContext, name: str, arguments: dict[str, Any]) -> str:
     with pytest.raises(ToolFailure) as raised:
         await box.call(name, arguments)
     orjson.dumps(str(raised.value))
