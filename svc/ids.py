@@ -7,7 +7,6 @@ import string
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,15 +20,11 @@ _BASE62_OF_BYTE = (BASE62 * 4).encode() + bytes(8)
 _DROPPED = bytes(range(248, 256))
 
 
-@dataclass
 class _Newest:
     """The time of the newest id: 48 bits of milliseconds, then a counter of 12 bits."""
 
-    time: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-_newest = _Newest()
+    time = 0
+    lock = threading.Lock()
 
 
 def new_id(prefix: str, now_seconds: float | None = None) -> str:
@@ -38,8 +33,8 @@ def new_id(prefix: str, now_seconds: float | None = None) -> str:
     Ids sort by time. Those of one process sort in the order in which they were made, even if the clock goes back.
     The random bits come from the system: the page after a payment identifies its checkout by the id alone.
     """
-    with _newest.lock:
-        _newest.time = newest = max(_millis(time.time() if now_seconds is None else now_seconds) << 12, _newest.time + 1)
+    with _Newest.lock:
+        _Newest.time = newest = max(_millis(time.time() if now_seconds is None else now_seconds) << 12, _Newest.time + 1)
     sortable = "".join([_CROCKFORD_PAIRS[newest >> shift & 1023] for shift in (50, 40, 30, 20, 10, 0)])
     return f"{prefix}_{sortable}{os.urandom(14).translate(_CROCKFORD_OF_BYTE).decode()}"
 

@@ -57,20 +57,18 @@ GAUGES = {
     "process_open_fds": "Open file descriptors.",
     "process_max_fds": "Maximum number of open file descriptors.",
 }
-_MAIL_OUTCOMES = ("sent", "refused", "failed")
 _PAYMENT_KINDS = {"charge.refunded": "refund", "charge.dispute.created": "dispute", "": "payment"}
 # A gauge's name, its labels, its value.
 Reading = tuple[str, Mapping[str, str], float]
 
 
 class Tally:
-    """A counter for each combination of its labels."""
+    """A counter for each combination of its labels. Those in `begin` begin at 0, so that their first increase is visible."""
 
-    def __init__(self, name: str, *labels: str) -> None:
+    def __init__(self, name: str, *labels: str, begin: Iterable[tuple[str, ...]] = ()) -> None:
         self._name = name
         self._labels = labels
-        # By label values. The only series of a counter without labels begins at 0, so that its first increase is visible.
-        self.sums: defaultdict[tuple[str, ...], int] = defaultdict(int, {} if labels else {(): 0})
+        self.sums: defaultdict[tuple[str, ...], int] = defaultdict(int, dict.fromkeys(begin if labels else [()], 0))
 
     def add(self, *values: str, by: int = 1) -> None:
         self.sums[values] += by
@@ -88,14 +86,11 @@ class Histogram:
         self._name = name
         self._bounds = bounds
         self._labels = labels
-        # By label values: the sum of the observations, then the number in each bucket.
-        self._series: dict[tuple[str | int, ...], list[float]] = {} if labels else {(): [0] * (len(bounds) + 2)}
+        empty: list[float] = [0] * (len(bounds) + 2)  # the sum of the observations, then the number in each bucket
+        self._series = defaultdict[tuple[str | int, ...], list[float]](empty.copy, {} if labels else {(): empty.copy()})
 
     def observe(self, value: float, values: tuple[str | int, ...] = ()) -> None:
-        try:
-            series = self._series[values]
-        except KeyError:
-            series = self._series[values] = [0] * (len(self._bounds) + 2)
+        series = self._series[values]
         series[0] += value
         series[bisect_left(self._bounds, value) + 1] += 1
 
@@ -133,14 +128,10 @@ class Metrics:
         self._cost = Tally("svc_cost_micros_total", "provider")
         self._overruns = Tally("svc_overruns_total")
         self._overrun_micros = Tally("svc_overrun_micros_total")
-        self._payments = Tally("svc_unbooked_payment_events_total", "kind", "known")
-        self.mails = Tally("svc_mails_total", "outcome")
+        kinds = product(_PAYMENT_KINDS.values(), ("true", "false"))
+        self._payments = Tally("svc_unbooked_payment_events_total", "kind", "known", begin=kinds)
+        self.mails = Tally("svc_mails_total", "outcome", begin=[("sent",), ("refused",), ("failed",)])
         self._byok_errors = Tally("svc_byok_errors_total")
-        # These begin at 0, so that the first increase is visible.
-        for outcome in _MAIL_OUTCOMES:
-            self.mails.add(outcome, by=0)
-        for kind, known in product(_PAYMENT_KINDS.values(), ("true", "false")):
-            self._payments.add(kind, known, by=0)
 
     def count(self, method: str, route: str, status: int, seconds: float, code: object = None, byok: object = None) -> None:
         """Count a request. `route` is the pattern, `code` that of an error; `byok`: an own provider caused it."""
@@ -185,9 +176,6 @@ def _head(name: str, kind: str, about: str) -> tuple[str, str]:
 
 
 def _label_set(labels: Iterable[tuple[str, str | int]]) -> str:
-    text = ",".join(f'{name}="{_escaped(str(value))}"' for name, value in labels)
+    escaped = ((name, str(value).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")) for name, value in labels)
+    text = ",".join(f'{name}="{value}"' for name, value in escaped)
     return f"{{{text}}}" if text else ""
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

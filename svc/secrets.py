@@ -48,8 +48,11 @@ class DataFolder:
     def keep_master(self) -> None:
         """Give the master secret its file, if it has none yet, and complete a rotation. Raises StartError."""
         try:
-            if self.rotated:
-                _complete_rotation(self.path)
+            if self.rotated:  # keep the old one, and give the new one its name
+                if old := _read(self.path / MASTER):
+                    write_private(self.path / OLD_MASTER, old)
+                (self.path / NEW_MASTER).rename(self.path / MASTER)
+                sync_folder(self.path)
             elif not self.found:
                 write_private(self.path / MASTER, self.master)
             for left in self.path.glob(f"{NEW_MASTER}*"):  # by a rotation that has not reached the database
@@ -269,14 +272,6 @@ def sync_folder(folder: Path) -> None:
 
 def _read(path: Path) -> bytes | None:
     return path.read_bytes() if path.exists() else None
-
-
-def _complete_rotation(folder: Path) -> None:
-    """Keep the old master secret, and give the new one its name."""
-    if old := _read(folder / MASTER):
-        write_private(folder / OLD_MASTER, old)
-    (folder / NEW_MASTER).rename(folder / MASTER)
-    sync_folder(folder)
 
 
 def _master(path: Path) -> bytes | None:

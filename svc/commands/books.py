@@ -6,7 +6,6 @@ checkpoint of its log.
 
 import argparse
 import asyncio
-import sqlite3
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -56,14 +55,9 @@ def _book(config: Config, options: argparse.Namespace, sign: int, default_note: 
         else:
             wallet.book(tx, account_id, sign * micros, description=options.note or default_note, now_seconds=now)
         audit.add(tx, now, audit.OPERATOR, "credit" if sign > 0 else "debit", account_id, {"amount_micros": micros})
-        line = _wallet(tx, account_id)
-    print(line)
-
-
-def _wallet(tx: sqlite3.Connection, account_id: str) -> str:
-    found, tier = wallet.balances(tx, account_id), account_named(tx, account_id).tier
-    micros = found["wallet_balance_micros"]
-    return f"balance {dollars(micros)} ({micros} micros), held {dollars(found['held_micros'])}, tier {tier}"
+        found, tier = wallet.balances(tx, account_id), account_named(tx, account_id).tier
+    balance = found["wallet_balance_micros"]
+    print(f"balance {dollars(balance)} ({balance} micros), held {dollars(found['held_micros'])}, tier {tier}")
 
 
 def add_parsers(commands: Any) -> None:

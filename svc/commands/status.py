@@ -1,17 +1,23 @@
-"""`svc status` and `svc reload`, which ask the running server on its socket in the data folder; and `svc version`."""
+"""The commands that ask the running server on its socket in the data folder: `svc status`, `svc reload`, `svc rotate-secrets`."""
 
 import argparse
+import contextlib
 import sys
+import time
 from typing import Any
 
 from svc.admin import health
-from svc.commands.database import printable, reading
+from svc.commands.database import database, printable, reading
 from svc.config import Config
 from svc.errors import StartError
 from svc.money import dollars
+from svc.schema import command_connection
+from svc.secrets import OLD_MASTER, give_to_owner, open_folder
 from svc.server import status
+from svc.server.rotation import rotate_stopped
 from svc.version import VERSION
 
+_ROTATION_SECONDS = 300.0
 _TITLES = {
     "svc_open_answers": "open answers",
     "svc_open_runs": "agent runs",
@@ -28,7 +34,9 @@ def add_parsers(commands: Any) -> None:
     commands.add_parser("status", help="print the state of the running server").set_defaults(run=_status)
     text = "read the certificate and the catalog again, as SIGHUP does; exit status 1 if one of them is wrong and stays as it was"
     commands.add_parser("reload", help=text).set_defaults(run=_reload)
-    commands.add_parser("version", help="print the version").set_defaults(run=_version)
+    text = "make a new master.key: every session, link and cookie ends"
+    commands.add_parser("rotate-secrets", help=text).set_defaults(run=_rotate)
+    commands.add_parser("version", help="print the version").set_defaults(run=lambda config, options: print(VERSION))
 
 
 def _asked(config: Config, line: str) -> Any:
@@ -64,5 +72,19 @@ def _reload(config: Config, options: argparse.Namespace) -> int:
     return 1 if errors else 0
 
 
-def _version(config: Config, options: argparse.Namespace) -> None:
-    print(VERSION)
+def _rotate(config: Config, options: argparse.Namespace) -> None:
+    path = database(config)
+    try:
+        answer = status.ask(config.data_dir, "rotate-secrets", _ROTATION_SECONDS)
+    except (OSError, ValueError):
+        raise StartError("the running server does not answer: stop it and run the command again") from None
+    if answer is None:
+        with contextlib.closing(open_folder(config.data_dir)) as folder:
+            with command_connection(path) as tx:
+                answer = {"provider_keys": rotate_stopped(tx, folder, time.time())}
+            folder.keep_master()
+            give_to_owner(config.data_dir)
+    if "error" in answer:
+        raise StartError(f"the server reports: {answer['error']}")
+    print(f"master.key is new, and {answer['provider_keys']} provider keys are encrypted with it. Every session has ended.")
+    print(f"{config.data_dir / OLD_MASTER} is the old one. The next 'svc backup' deletes it.")
