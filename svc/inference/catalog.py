@@ -4,10 +4,10 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from svc import groups
 from svc.errors import StartError, UpstreamFault
@@ -141,6 +141,15 @@ class Model:
         return any(price > other.prices.get(name, 0) for name, price in self.prices.items())
 
 
+class Offer(NamedTuple):
+    """The models, the providers that list their own models, the default model, and the groups if there are any."""
+
+    models: list[Model]
+    listed: list[Provider]
+    default_model: str | None = None
+    groups: Groups | None = None
+
+
 @dataclass
 class _Listed:
     """The models that a provider has listed, and when it was asked."""
@@ -153,35 +162,24 @@ class _Listed:
 
 
 class Catalog:
-    """Finds models by id or alias. `ask(provider)` fetches the models of a provider in `listed`: name and context length.
+    """Finds models by id or alias. `ask(provider)` fetches the names of a provider's models and their context lengths.
 
     Raises StartError if the default or a fallback is not on offer or of the wrong kind.
     """
 
-    def __init__(
-        self,
-        models: Iterable[Model],
-        listed: Iterable[Provider],
-        default_model: str | None,
-        ask: Callable[[Provider], Awaitable[ListedModels]],
-        created: int,
-        groups: Groups | None = None,
-    ) -> None:
-        self._models = list(models)
+    def __init__(self, offer: Offer, ask: Callable[[Provider], Awaitable[ListedModels]], created: int) -> None:
+        self._models, listed, self.default_model, self.groups = offer
         self._by_name = {name: model for model in self._models for name in (model.id, *model.aliases)}
-        # A configured provider replaces a local server of the same name.
-        listed = sorted(listed, key=lambda provider: not provider.configured)
         self._names = {BUILTIN, *(model.provider.name for model in self._models if model.provider)}
         self._listed: dict[str, _Listed] = {}
-        for provider in listed:
+        # A configured provider replaces a local server of the same name.
+        for provider in sorted(listed, key=lambda provider: not provider.configured):
             if provider.configured or provider.name not in self._names:
                 self._listed[provider.name] = _Listed(provider)
                 self._names.add(provider.name)
         self._ask = ask
         self.created = created
-        self.default_model = default_model
-        self.groups = groups
-        self._check_reference(default_model, "default_model", "chat")
+        self._check_reference(self.default_model, "default_model", "chat")
         for model in self._models:
             self._check_reference(model.fallback, f"fallback of {model.id}", model.kind)
 

@@ -3,15 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from svc import groups
 from svc.builtin import provider as builtin
 from svc.config import Config
 from svc.errors import ApiError, StartError
-from svc.groups import Groups
 from svc.inference import catalog
-from svc.inference.catalog import BUILTIN, PRICES, Model, Provider
+from svc.inference.catalog import BUILTIN, PRICES, Model, Offer, Provider
 from svc.shapes import Shape, filled, integer, list_of, mapping, number, one_of, required
 
 T = TypeVar("T")
@@ -20,18 +19,9 @@ _MICROS = integer(0, 10**12)
 _TABLES = list_of(mapping)
 
 
-class Offer(NamedTuple):
-    """The models, the providers that list their own models, the default model, and the groups if there are any."""
-
-    models: list[Model]
-    listed: list[Provider]
-    default_model: str | None
-    groups: Groups | None = None
-
-
 def on_offer(config: Config) -> Offer:
     """Return what `config` offers. Raises StartError."""
-    offer = read_file(config.catalog, config.environ) if config.catalog else Offer([], [], None)
+    offer = read_file(config.catalog, config.environ) if config.catalog else Offer([], [])
     if config.builtin:
         own = builtin.offered().items()
         built_in = [

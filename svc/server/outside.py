@@ -90,5 +90,4 @@ def _mail(config: Config, log: Log, metrics: Metrics, stack: contextlib.AsyncExi
 
 def read_catalog(config: Config, outbound: Outbound) -> Catalog:
     """Return the catalog of the settings. Raises StartError."""
-    models, listed, default_model, groups = on_offer(config)
-    return Catalog(models, listed, default_model, partial(upstream.models, outbound), int(config.clock()), groups)
+    return Catalog(on_offer(config), partial(upstream.models, outbound), int(config.clock()))

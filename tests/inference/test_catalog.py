@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import catalog as catalog_module
 from svc.inference import catalog_file
-from svc.inference.catalog import LOCAL_SERVERS, PRICES, Catalog, ListedModels, Model, Provider, local_servers
+from svc.inference.catalog import LOCAL_SERVERS, PRICES, Catalog, ListedModels, Model, Offer, Provider, local_servers
 from svc.inference.catalog_file import read_file
 
 SECRET = "sk-hunter2-hunter2"
@@ -64,8 +64,7 @@ async def never_asked(provider: Provider) -> ListedModels:
 
 
 def made(read_catalog: Any, builtin: tuple[Model, ...] = ()) -> Catalog:
-    models, listed, default_model, groups = read_catalog
-    return Catalog([*builtin, *models], listed, default_model, never_asked, 0, groups)
+    return Catalog(read_catalog._replace(models=[*builtin, *read_catalog.models]), never_asked, 0)
 
 
 # --- the file
@@ -81,7 +80,7 @@ async def test_listed_models_have_the_price_of_their_provider(tmp_path: Path) ->
     async def ask(provider: Provider) -> ListedModels:
         return {"m": None}
 
-    found = await Catalog([], listed, None, ask, 0).find("a/m")
+    found = await Catalog(Offer([], listed), ask, 0).find("a/m")
     assert found is not None and list(found.prices.values()) == [100, 200]
 
 
@@ -332,7 +331,7 @@ LISTED = Provider("lab", "http://lab.example/v1")
 
 
 def asking(server: Server, configured: bool = True, provider: Provider = LISTED) -> Catalog:
-    return Catalog([], [dataclasses.replace(provider, configured=configured)], None, server.ask, 0)
+    return Catalog(Offer([], [dataclasses.replace(provider, configured=configured)]), server.ask, 0)
 
 
 @pytest.fixture
@@ -468,7 +467,7 @@ async def test_configured_provider_replaces_a_local_server_of_its_name(tmp_path:
         tmp_path, EXAMPLE.replace('fallback = "other/model"', "") + '[[providers]]\nname = "vllm"\nbase_url = "http://gpu/v1"'
     )
     server = Server("llama3.2", "unpriced")
-    catalog = Catalog(models, [*listed, *local_servers()], None, server.ask, 0)
+    catalog = Catalog(Offer(models, [*listed, *local_servers()]), server.ask, 0)
     assert await catalog.find("ollama/unpriced") is None
     vllm = await catalog.find("vllm/unpriced")
     assert vllm is not None and vllm.provider is not None and vllm.provider.base_url == "http://gpu/v1"
@@ -479,7 +478,7 @@ async def test_configured_provider_replaces_a_local_server_of_its_name(tmp_path:
 
 async def test_the_operators_names_are_taken(tmp_path: Path) -> None:
     models, listed, *_ = read(tmp_path, EXAMPLE + OTHER)
-    catalog = Catalog(models, [*listed, *local_servers()], None, never_asked, 0)
+    catalog = Catalog(Offer(models, [*listed, *local_servers()]), never_asked, 0)
     names = ("builtin", "ollama", "other", "lmstudio", "llamacpp", "vllm")
     assert all(catalog.has_provider(name) for name in names)
     assert not any(catalog.has_provider(name) for name in ("", "mine", "llama3.2"))
