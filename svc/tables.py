@@ -30,7 +30,7 @@ class Table(Generic[R]):
 
     def by_id(self, conn: sqlite3.Connection, account_id: str, row_id: str, param: str | None = None) -> R:
         """Return a row of the account. Raises ApiError `not_found`; `param` is the field that held the id."""
-        query = f"SELECT * FROM {self.name} WHERE account_id = ? AND id = ?"  # noqa: S608 - our own names
+        query = f"SELECT * FROM {self.name} WHERE account_id = ? AND id = ?"
         row = conn.execute(query, (account_id, row_id)).fetchone()
         if row is None:
             raise ApiError("not_found", f"There is no such {self.noun}.", param=param)
@@ -44,19 +44,19 @@ class Table(Generic[R]):
 
     def delete(self, tx: sqlite3.Connection, account_id: str, row_id: str) -> None:
         """Delete a row of the account. Raises ApiError `not_found`."""
-        statement = f"DELETE FROM {self.name} WHERE account_id = ? AND id = ?"  # noqa: S608 - our own names
+        statement = f"DELETE FROM {self.name} WHERE account_id = ? AND id = ?"
         if not tx.execute(statement, (account_id, row_id)).rowcount:
             raise ApiError("not_found", f"There is no such {self.noun}.")
 
     def delete_some(self, tx: sqlite3.Connection, account_id: str) -> bool:
         """Delete rows of the account for 5 ms; return whether there are more."""
-        own = f"SELECT rowid FROM {self.name} WHERE account_id = ?1 LIMIT ?2"  # noqa: S608 - our own names
-        return run_some(tx, f"DELETE FROM {self.name} WHERE rowid IN ({own})", account_id, at_once=self.at_once)  # noqa: S608
+        own = f"SELECT rowid FROM {self.name} WHERE account_id = ?1 LIMIT ?2"
+        return run_some(tx, f"DELETE FROM {self.name} WHERE rowid IN ({own})", account_id, at_once=self.at_once)
 
     def detach_some(self, tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
         """Take rows out of a project that is being deleted, for 5 ms; return whether there are more."""
-        filed = f"SELECT rowid FROM {self.name} WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"  # noqa: S608 - our own names
-        statement = f"UPDATE {self.name} SET project_id = NULL WHERE rowid IN ({filed})"  # noqa: S608
+        filed = f"SELECT rowid FROM {self.name} WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"
+        statement = f"UPDATE {self.name} SET project_id = NULL WHERE rowid IN ({filed})"
         return run_some(tx, statement, account_id, project_id, at_once=self.at_once)
 
 

@@ -159,13 +159,19 @@ def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, A
     if changes.get("instructions") and (before := account_by_id(tx, account_id)):
         more_bytes = len(changes["instructions"].encode()) - len((before.instructions or "").encode())
         quota.check_room(tx, account_id, more_bytes)
-    for column, value in changes.items():
-        statement = f"UPDATE accounts SET {column} = ? WHERE id = ? AND deleting_at IS NULL"  # noqa: S608 - our own names
-        tx.execute(statement, (value, account_id))
+    if changes:
+        _set(tx, account_id, changes)
     account = account_by_id(tx, account_id)
     if account is None:
         raise ApiError("invalid_api_key")
     return account
+
+
+def _set(tx: sqlite3.Connection, account_id: str, columns: dict[str, Any], only_if: str = "true", **more: Any) -> bool:
+    """Set columns of an account. Return False if it is deleted, or if the SQL `only_if`, which may use `more`, is not true."""
+    assigned = ", ".join(f"{column} = :{column}" for column in columns)
+    statement = f"UPDATE accounts SET {assigned} WHERE id = :id AND deleting_at IS NULL AND {only_if}"  # noqa: S608 - our names
+    return tx.execute(statement, {**columns, **more, "id": account_id}).rowcount == 1
 
 
 def check_admin_remains(tx: sqlite3.Connection, account_id: str, *, or_nobody: bool = False) -> None:
@@ -182,14 +188,12 @@ def check_admin_remains(tx: sqlite3.Connection, account_id: str, *, or_nobody: b
 
 def mark_seen(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> None:
     """Store when the account was last used, once in an hour."""
-    query = "UPDATE accounts SET last_seen_at = ?1 WHERE id = ?2 AND ifnull(last_seen_at, 0) <= ?1 - ?3 AND deleting_at IS NULL"
-    tx.execute(query, (now_seconds, account_id, SEEN_SECONDS))
+    _set(tx, account_id, {"last_seen_at": now_seconds}, "ifnull(last_seen_at, 0) <= :before", before=now_seconds - SEEN_SECONDS)
 
 
 def replace_password(tx: sqlite3.Connection, account_id: str, before: str | None, password_hash: str) -> bool:
     """Set another password hash; return False if the account's hash is not `before` any more."""
-    statement = "UPDATE accounts SET password_hash = ? WHERE id = ? AND password_hash IS ? AND deleting_at IS NULL"
-    return tx.execute(statement, (password_hash, account_id, before)).rowcount == 1
+    return _set(tx, account_id, {"password_hash": password_hash}, "password_hash IS :before", before=before)
 
 
 def set_email(tx: sqlite3.Connection, account_id: str, email: str, verified_at: float | None, now_seconds: float) -> None:
@@ -197,10 +201,8 @@ def set_email(tx: sqlite3.Connection, account_id: str, email: str, verified_at: 
     try:
         if _is_reserved(tx, email, account_id, now_seconds):
             raise ApiError("email_taken")
-        tx.execute(
-            "UPDATE accounts SET email = ?, email_key = ?, email_verified_at = ? WHERE id = ? AND deleting_at IS NULL",
-            (email, lookalike_key(email), verified_at, account_id),
-        )
+        columns = {"email": email, "email_key": lookalike_key(email), "email_verified_at": verified_at}
+        _set(tx, account_id, columns)
     except sqlite3.IntegrityError:
         raise ApiError("email_taken") from None
 
@@ -221,8 +223,7 @@ def _is_reserved(conn: sqlite3.Connection, email: str, account_id: str, now_seco
 
 def verify_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> bool:
     """Mark the account's address as verified; return False if it was already."""
-    statement = "UPDATE accounts SET email_verified_at = ? WHERE id = ? AND email_verified_at IS NULL AND deleting_at IS NULL"
-    return tx.execute(statement, (now_seconds, account_id)).rowcount == 1
+    return _set(tx, account_id, {"email_verified_at": now_seconds}, "email_verified_at IS NULL")
 
 
 def set_group(tx: sqlite3.Connection, account_id: str, choice: str | None, groups: Groups | None) -> None:
@@ -232,8 +233,7 @@ def set_group(tx: sqlite3.Connection, account_id: str, choice: str | None, group
     """
     if choice not in (None, AUTO, *(groups.by_name if groups else ())):
         raise ApiError("invalid_value", f"There is no group {choice!r} in the catalog.", param="group")
-    statement = "UPDATE accounts SET group_name = ?, group_chosen = ? WHERE id = ? AND deleting_at IS NULL"
-    tx.execute(statement, (None if choice == AUTO else choice, choice != AUTO, account_id))
+    _set(tx, account_id, {"group_name": None if choice == AUTO else choice, "group_chosen": choice != AUTO})
     join_group(tx, account_id, groups)
 
 
@@ -241,7 +241,7 @@ def join_group(tx: sqlite3.Connection, account_id: str, groups: Groups | None) -
     """Put the account into the group that its verified address joins, unless an administrator chose one."""
     account = account_by_id(tx, account_id)
     if account is not None and joins_another_group(account, groups):
-        tx.execute("UPDATE accounts SET group_name = ? WHERE id = ?", (_joined(account, groups), account_id))
+        _set(tx, account_id, {"group_name": _joined(account, groups)})
 
 
 def joins_another_group(account: Account, groups: Groups | None) -> bool:
@@ -268,8 +268,7 @@ def allowance_of(conn: sqlite3.Connection, account_id: str) -> tuple[str, int] |
 
 def set_allowance(tx: sqlite3.Connection, account_id: str, month: str, micros: int) -> None:
     """Note that the account has got its allowance of a month, such as 2026-11."""
-    statement = "UPDATE accounts SET allowance_month = ?, allowance_given_micros = ? WHERE id = ? AND deleting_at IS NULL"
-    tx.execute(statement, (month, micros, account_id))
+    _set(tx, account_id, {"allowance_month": month, "allowance_given_micros": micros})
 
 
 def mark_deleting(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> None:

@@ -113,14 +113,11 @@ def new_key_token() -> str:
     return body + _checksum(body)
 
 
-def is_well_formed_key(token: str) -> bool:
-    """Return whether `token` has the form and the checksum of a key."""
-    return _KEY.fullmatch(token) is not None and token[-_CHECKSUM_LENGTH:] == _checksum(token[:-_CHECKSUM_LENGTH])
-
-
 def key_hash(token: str) -> bytes | None:
     """Return the hash of a key, or None if its form or checksum is wrong, so that it costs no query."""
-    return token_hash(token) if is_well_formed_key(token) else None
+    if _KEY.fullmatch(token) is None or token[-_CHECKSUM_LENGTH:] != _checksum(token[:-_CHECKSUM_LENGTH]):
+        return None
+    return token_hash(token)
 
 
 def _checksum(text: str) -> str:

@@ -17,7 +17,7 @@ RESEND = "Send the event again in Stripe's dashboard (Developers, Webhooks); it 
 DELETED = "Nothing to book: the account is deleted, and its wallet with it. 'svc report' counts this refund"
 # SQL: what was returned and is not booked; refunds that are not booked; payments that should have been credited.
 _DUE = "min(returned_micros, paid_micros) - booked_micros"
-_RETURNED = f"payment_id IN (SELECT ifnull(checkout_id, id) FROM payment_events WHERE returns) AND {_DUE} > 0"  # noqa: S608 - our own words
+_RETURNED = f"payment_id IN (SELECT ifnull(checkout_id, id) FROM payment_events WHERE returns) AND {_DUE} > 0"
 _PAYS = f"NOT credited AND type LIKE 'checkout.session.%' AND reason NOT IN {NOT_PAYMENTS}"
 
 
@@ -78,7 +78,7 @@ def todo(conn: sqlite3.Connection, event_id: str) -> str | None:
         SELECT payment_id, account_id, refunds.checkout_id, min(amount_micros, {_DUE}) AS due
         FROM payment_events JOIN refunds ON payment_id = ifnull(payment_events.checkout_id, payment_events.id)
         WHERE payment_events.id = ? AND returns AND currency = 'usd'
-        """,  # noqa: S608 - our own words
+        """,
         (event_id,),
     ).fetchone()
     if found is None or not found["due"] or found["due"] < 0:
@@ -139,7 +139,7 @@ _MISMATCHES = (
         WHERE NOT EXISTS (SELECT 1 FROM ledger WHERE reference = 'payment:' || event.id)
             AND NOT EXISTS (SELECT 1 FROM payment_events WHERE checkout_id = event.checkout_id AND credited)
     ) WHERE due_micros > 0 OR amount_micros IS NULL ORDER BY received_at
-    """,  # noqa: S608 - our own words
+    """,
     # Refunds and disputes of checkouts.
     f"""
     SELECT 'not booked: ' || (
@@ -149,7 +149,7 @@ _MISMATCHES = (
         payment_id, {_DUE} AS debit_micros
     FROM refunds JOIN checkouts ON checkouts.id = payment_id
     WHERE refunds.account_id NOT NULL AND {_RETURNED} ORDER BY since
-    """,  # noqa: S608 - our own words
+    """,
     # Those that have no amount in dollars, if nothing is booked for their checkout.
     """
     SELECT 'not booked: ' || type || ', not in dollars but in ' || ifnull(currency, 'no currency') AS text,
@@ -169,7 +169,7 @@ _MISMATCHES = (
     LEFT JOIN (SELECT * FROM payment_events WHERE {_PAYS}) AS paid ON paid.payment_intent = event.payment_intent
     LEFT JOIN ledger ON reference = 'payment:' || paid.id
     WHERE debit_micros > 0 AND (paid.id IS NULL OR ledger.id NOT NULL) GROUP BY event.id ORDER BY event.received_at
-    """,  # noqa: S608 - our own words
+    """,
     # Checkouts without an event. Stripe ends an unpaid session after a day, and sends an event then.
     """
     SELECT 'the processor has sent no event' AS text, 'Check that its webhook comes here, and whether it was paid' AS todo,
@@ -201,7 +201,7 @@ def returned_to_deleted(conn: sqlite3.Connection) -> tuple[int, int]:
     """Return how many payments of deleted accounts were refunded after the deletion, and their sum in micros."""
     query = f"""
         SELECT count(*), ifnull(sum({_DUE}), 0) FROM refunds WHERE {_RETURNED} AND checkout_id NOT NULL AND account_id IS NULL
-    """  # noqa: S608 - our own words
+    """
     number, micros = conn.execute(query).fetchone()
     return number, micros
 

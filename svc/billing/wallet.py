@@ -13,11 +13,11 @@ from typing import Any
 
 from svc.auth import accounts
 from svc.billing.usage import bounded_tokens, day_of
-from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.money import dollars
 from svc.slices import run_some
+from svc.tables import Table
 
 MOST_MICROS = 10**15  # the bound of a wallet, as in schema.sql
 UNBOUNDED_TOKENS = 2**31 - 1
@@ -111,28 +111,17 @@ def book(
     Raises ApiError `invalid_value` if the wallet would be over its bound, `insufficient_funds` if less is available, and
     sqlite3.IntegrityError for a reference that was booked before or a deleted account.
     """
+    kind = "credit" if amount_micros > 0 else "debit"
+    row = (new_id("led", now_seconds), account_id, kind, amount_micros, description, reference, now_seconds, *call)
     try:
         tx.execute(
             """
-            INSERT INTO ledger (
-                id, account_id, kind, amount_micros, description, reference, created_at,
-                model, input_tokens, output_tokens, request_id, key_id, balance_after_micros
-            )
-            VALUES (
-                ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
-                (SELECT balance_micros FROM wallets WHERE account_id = ?2) + ?4
-            )
+            INSERT INTO ledger (id, account_id, kind, amount_micros, description, reference, created_at,
+                model, input_tokens, output_tokens, request_id, key_id, balance_after_micros)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
+                (SELECT balance_micros FROM wallets WHERE account_id = ?2) + ?4)
             """,
-            (
-                new_id("led", now_seconds),
-                account_id,
-                "credit" if amount_micros > 0 else "debit",
-                amount_micros,
-                description,
-                reference,
-                now_seconds,
-                *call,
-            ),
+            row,
         )
     except sqlite3.IntegrityError as error:
         if "in_bounds" not in str(error) and "held_within_balance" not in str(error):
@@ -275,11 +264,6 @@ def balance_in_all(conn: sqlite3.Connection) -> tuple[int, int]:
     return number, micros
 
 
-def ledger_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None = None) -> Page[dict[str, Any]]:
-    """Return a page of the account's credits and debits, as svc/db.py's `page`."""
-    return page(conn, "ledger", account_id, limit, after, order=("seq",)).of(ledger_as_json)
-
-
 def ledger_after(conn: sqlite3.Connection, account_id: str, seq: int, limit: int) -> list[sqlite3.Row]:
     """Return up to `limit` rows of the account after the number `seq`, the oldest first."""
     query = "SELECT * FROM ledger WHERE account_id = ? AND seq > ? ORDER BY seq LIMIT ?"
@@ -291,6 +275,8 @@ def ledger_as_json(row: sqlite3.Row) -> dict[str, Any]:
     del values["seq"], values["account_id"]
     return {**values, "created_at": timestamp(row["created_at"])}
 
+
+LEDGER = Table("ledger", ledger_as_json, "ledger row", order=("seq",))
 
 # --- the rules, for `svc check`
 

@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import sqlite3
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from svc.db import Database
 from svc.errors import ApiError
@@ -57,19 +57,16 @@ async def add_content(
     content = ArtifactContent(new_id("content"), size, sha256)
     last = max(len(chunks) - 1, 0) // _CHUNKS_AT_ONCE * _CHUNKS_AT_ONCE
 
-    def add(tx: sqlite3.Connection, first: int) -> None:
+    def add(tx: sqlite3.Connection, first: int) -> T | None:
         if first in (0, last):
             check(tx)
         _add_chunks(tx, account_id, content.id, chunks, first)
-
-    def add_last(tx: sqlite3.Connection) -> T:
-        add(tx, last)
-        return finish(tx, content)
+        return finish(tx, content) if first == last else None
 
     try:
         for first in range(0, last, _CHUNKS_AT_ONCE):
             await db.write_as("alone", add, first)
-        return await db.write_as("alone", add_last)
+        return cast(T, await db.write_as("alone", add, last))
     except BaseException:
         if last:
             with contextlib.suppress(ApiError):

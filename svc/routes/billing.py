@@ -39,7 +39,7 @@ async def get_billing_account(request: Request, caller: Caller) -> Response:
 
 @describes("List credits and debits", answers=paged("A page of the ledger.", "Ledger", LEDGER_ENTRY))
 async def list_ledger(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, caller.id, wallet.ledger_page), dict)
+    return listing(await read_page(request, caller.id, wallet.LEDGER.page), dict)
 
 
 @describes(

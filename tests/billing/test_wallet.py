@@ -403,7 +403,7 @@ def test_a_settlement_charges_the_cost_at_most_the_hold_and_only_once(conn: sqli
         assert settle(conn, account_id, f"hold_{number}", cost) == charged
         assert settle(conn, account_id, f"hold_{number}", cost) == 0
     assert shown(conn, account_id) == (1_000 - 340, 0)
-    assert len(wallet.ledger_page(conn, account_id, 100).items) == 5  # what cost nothing is no row
+    assert len(wallet.LEDGER.page(conn, account_id, 100, None).items) == 5  # what cost nothing is no row
 
 
 def test_free_call_needs_no_hold(conn: sqlite3.Connection) -> None:
@@ -473,7 +473,7 @@ def test_a_debit_names_model_tokens_request_and_key(conn: sqlite3.Connection) ->
     account_id, hold_id = add_account(conn, micros=1_000), new_id("hold", NOW)
     wallet.hold(conn, account_id, hold_id, 100, NOW)
     settle(conn, account_id, hold_id, 40)
-    newest = wallet.ledger_page(conn, account_id, 1).items[0]
+    newest = wallet.LEDGER.page(conn, account_id, 1, None).items[0]
     assert re.fullmatch("led_[0-9a-z]{26}", newest.pop("id"))
     assert newest == {
         "kind": "debit",
