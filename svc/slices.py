@@ -19,10 +19,10 @@ def without_overwriting(tx: sqlite3.Connection) -> Iterator[None]:
         tx.execute("PRAGMA secure_delete = ON")
 
 
-def delete_older(tx: sqlite3.Connection, query: str, before: float, delete: Callable[..., object]) -> bool:
-    """Call `delete(tx, *row)` with the first row of `query`, again and again for 5 ms. Return whether there may be more."""
+def delete_found(tx: sqlite3.Connection, query: str, value: float | str, delete: Callable[..., object]) -> bool:
+    """Call `delete(tx, *row)` with the first row of `query` for `value`, for 5 ms. Return whether there may be more."""
     ends = time.monotonic() + _SOME_SECONDS
-    while row := tx.execute(query, (before,)).fetchone():
+    while row := tx.execute(query, (value,)).fetchone():
         delete(tx, *row)
         if time.monotonic() > ends:
             return True

@@ -1,7 +1,6 @@
 """The records of agent runs."""
 
 import sqlite3
-import time
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ import orjson
 from svc import json_text, quota
 from svc.content import history
 from svc.ids import fields_as_json
-from svc.slices import delete_older, delete_row
+from svc.slices import delete_found, delete_row
 from svc.tables import Table, refusals
 
 GOAL_LENGTH = 1_000_000
@@ -23,7 +22,6 @@ _IN_A_LIST = (
 )
 TABLE = Table[sqlite3.Row]("runs", lambda row: row, "run", at_once=1, listed=_IN_A_LIST)
 _LISTED_CHARACTERS = 10_000
-_SLICE_SECONDS, _SLICE_ROWS = 0.005, 500
 STATUSES = ("running", "final", "error", "stopped")
 _INTERRUPTED = "The server stopped in the middle of this run. Start it again."
 INTERRUPTED = {"message": _INTERRUPTED, "type": "api_error", "code": "interrupted", "param": None}
@@ -123,7 +121,7 @@ def in_a_list(row: sqlite3.Row) -> dict[str, Any]:
 def delete_old(tx: sqlite3.Connection, ended_before: float) -> bool:
     """Delete runs of all accounts that ended before (Unix seconds), with their messages; return whether there are more."""
     query = "SELECT account_id, rowid, id FROM runs WHERE finished_at < ? ORDER BY finished_at LIMIT 1"
-    return delete_older(tx, query, ended_before, _delete_with_messages)
+    return delete_found(tx, query, ended_before, _delete_with_messages)
 
 
 def _delete_with_messages(tx: sqlite3.Connection, account_id: str, rowid: int, run_id: str) -> None:
@@ -133,14 +131,8 @@ def _delete_with_messages(tx: sqlite3.Connection, account_id: str, rowid: int, r
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Delete ended runs of an account that is being deleted, for 5 ms; return whether there are more."""
-    ends = time.monotonic() + _SLICE_SECONDS
-    ended = tx.execute(
-        "SELECT rowid FROM runs WHERE account_id = ? AND status <> 'running' LIMIT ?", (account_id, _SLICE_ROWS)
-    ).fetchall()
-    for row in ended:
-        if not _delete(tx, account_id, row[0]) or time.monotonic() > ends:
-            return True
-    return len(ended) == _SLICE_ROWS
+    query = "SELECT account_id, rowid FROM runs WHERE account_id = ? AND status <> 'running' LIMIT 1"
+    return delete_found(tx, query, account_id, _delete)
 
 
 def _delete(tx: sqlite3.Connection, account_id: str, rowid: int) -> bool:

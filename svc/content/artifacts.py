@@ -12,7 +12,7 @@ from svc.content.contents import ArtifactContent, add_content
 from svc.db import Database
 from svc.ids import base64url, fields_as_json, new_id
 from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
-from svc.slices import delete_older, without_overwriting
+from svc.slices import delete_found, without_overwriting
 from svc.tables import Table, refusals
 
 LINK_SECONDS = 3600
@@ -231,7 +231,7 @@ def delete_artifact(tx: sqlite3.Connection, account_id: str, artifact_id: str) -
 def delete_old(tx: sqlite3.Connection, changed_before: float) -> bool:
     """Delete artifacts of all accounts that were last changed before (Unix seconds), for 5 ms; return whether there are more."""
     query = "SELECT account_id, id FROM artifacts WHERE updated_at < ? ORDER BY updated_at LIMIT 1"
-    return delete_older(tx, query, changed_before, delete_artifact)
+    return delete_found(tx, query, changed_before, delete_artifact)
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:

@@ -10,7 +10,7 @@ from svc.content.word_runs import CHUNKS, TITLES
 from svc.content.words import indexed_words
 from svc.ids import fields_as_json, new_id
 from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, boolean, integer, label, nullable, number, one_of, record, string, text
-from svc.slices import delete_older
+from svc.slices import delete_found
 from svc.tables import Table, refusals
 
 TITLE_LENGTH = 200
@@ -200,7 +200,7 @@ def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id
 def delete_old(tx: sqlite3.Connection, used_before: float) -> bool:
     """Delete conversations of all accounts that were last used before (Unix seconds), for 5 ms; return whether there are more."""
     query = "SELECT account_id, id FROM conversations WHERE updated_at < ? AND NOT answering ORDER BY updated_at LIMIT 1"
-    return delete_older(tx, query, used_before, delete_conversation)
+    return delete_found(tx, query, used_before, delete_conversation)
 
 
 def _add_title(tx: sqlite3.Connection, conversation: Conversation) -> None:

@@ -59,20 +59,13 @@ class Outbound:
     `idle_seconds`. Proxy variables, `.netrc`, cookies and redirects are ignored.
     """
 
-    def __init__(
-        self,
-        *,
-        allow: Callable[[Address], bool] | None = None,
-        resolve: Resolve = getaddrinfo,
-        connect_timeout_seconds: float = 5.0,
-        max_idle: int = 256,
-        idle_seconds: float = 30.0,
-        ssl_context: ssl.SSLContext | None = None,
-    ) -> None:
-        self._dial = functools.partial(connect, allow=allow, resolve=resolve, timeout_seconds=connect_timeout_seconds)
-        self._max_idle = max_idle
-        self._idle_seconds = idle_seconds
-        self._ssl_context = ssl_context
+    connect_timeout_seconds = 5.0
+    max_idle = 256
+    idle_seconds = 30.0
+    ssl_context: ssl.SSLContext | None = None
+
+    def __init__(self, *, allow: Callable[[Address], bool] | None = None, resolve: Resolve = getaddrinfo) -> None:
+        self._dial = functools.partial(connect, allow=allow, resolve=resolve)
         self._idle: dict[Origin, list[Connection]] = {}
         self._connections: set[Connection] = set()
         self._closed = False
@@ -122,8 +115,9 @@ class Outbound:
         tls = None
         if origin.scheme == "https":
             # In a thread, because it reads all certificates of the system.
-            tls = self._ssl_context = self._ssl_context or await asyncio.to_thread(ssl.create_default_context)
-        connection = await self._dial(origin, lambda: Connection(origin, self._keep, self._lost), tls, account_id=account_id)
+            tls = self.ssl_context = self.ssl_context or await asyncio.to_thread(ssl.create_default_context)
+        protocol, seconds = functools.partial(Connection, origin, self._keep, self._lost), self.connect_timeout_seconds
+        connection = await self._dial(origin, protocol, tls, timeout_seconds=seconds, account_id=account_id)
         if self._closed or connection.transport.is_closing():
             connection.transport.abort()
             raise ConnectError("The connection was closed before it was used.")
@@ -131,10 +125,10 @@ class Outbound:
         return connection
 
     def _keep(self, connection: Connection) -> bool:
-        if self._closed or sum(map(len, self._idle.values())) >= self._max_idle:
+        if self._closed or sum(map(len, self._idle.values())) >= self.max_idle:
             return False
         self._idle.setdefault(connection.origin, []).append(connection)
-        connection.arm(self._idle_seconds)
+        connection.arm(self.idle_seconds)
         return True
 
     def _lost(self, connection: Connection) -> None:

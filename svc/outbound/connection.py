@@ -49,7 +49,7 @@ class Connection(asyncio.Protocol):
         self._lines: list[tuple[bytes, bytes]] = []  # of the head, and later of trailers, which are ignored
         self._timeout_seconds = timeout_seconds
         self._silent_bytes = 0  # since the last byte of a body: heads, chunk extensions, trailers
-        self._answered = self.until_close = self._reusable = self._paused = False
+        self.framed = self._reusable = self._paused = False
         self.chunks: list[bytes] = []
         self._buffered_bytes = 0
         if len(body) < PAUSE_AT_BYTES:
@@ -106,7 +106,6 @@ class Connection(asyncio.Protocol):
             while data and self.phase in _UNDER_WAY:
                 room = MAX_HEAD_BYTES - self._silent_bytes
                 part, data = (data, b"") if len(data) <= room else (data[:room], data[room:])
-                self._answered = True
                 self._silent_bytes += len(part)
                 self._parser.feed_data(part)
                 if self._silent_bytes >= MAX_HEAD_BYTES and self.phase != _DONE:
@@ -139,11 +138,12 @@ class Connection(asyncio.Protocol):
         self._lost(self)
 
     def _ended(self, clean: bool) -> None:
-        if self.phase == _BODY and self.until_close and clean:
+        if self.phase == _BODY and clean and not self.framed:
             self.phase = _DONE
             self._wake()
         elif self.phase in _UNDER_WAY:
-            self.fail((Cut if self._answered else NoAnswer)("The connection ended before the answer did."))
+            answered = self.phase == _BODY or self._silent_bytes > 0
+            self.fail((Cut if answered else NoAnswer)("The connection ended before the answer did."))
 
     def _wake(self) -> None:
         if (waiter := self._waiter) is not None:
@@ -184,7 +184,7 @@ class Connection(asyncio.Protocol):
         if not 200 <= status <= 599:
             raise ProtocolError("The answer's status is not valid.")
         self.status, self.headers = status, headers
-        self.until_close = not self._is_framed(headers)
+        self.framed = self._is_framed(headers)
         self._silent_bytes = 0
         self.phase = _BODY
         self._wake()
@@ -232,7 +232,7 @@ class Reply:
     def __init__(self, connection: Connection) -> None:
         self.status = connection.status
         self.raw_headers = connection.headers
-        self.framed = not connection.until_close
+        self.framed = connection.framed
         self._connection: Connection | None = connection
         self._left_bytes = self._deadline = math.inf
 

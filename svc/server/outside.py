@@ -75,7 +75,7 @@ async def _identity_providers(config: Config, stack: contextlib.AsyncExitStack) 
     from svc.outbound.transport import httpx_client
 
     # The operator names them, so any address is allowed.
-    client = await stack.enter_async_context(httpx_client(Outbound(max_idle=8)))
+    client = await stack.enter_async_context(httpx_client(Outbound()))
     openid = partial(OpenID, client=client, clock=config.clock, monotonic=config.monotonic)
     return {one.name: GitHub(one, client) if one.name == "github" else openid(one) for one in config.identity_providers}
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import uvloop
 
+from svc.outbound.addresses import getaddrinfo
 from svc.outbound.client import Outbound
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
@@ -156,8 +157,10 @@ def once(answer: bytes, *, reset: bool = False) -> Play:
 
 
 @asynccontextmanager
-async def client(**options: Any) -> AsyncIterator[Outbound]:
-    outbound = Outbound(**options)
+async def client(*, allow: Any = None, resolve: Any = getaddrinfo, **limits: Any) -> AsyncIterator[Outbound]:
+    outbound = Outbound(allow=allow, resolve=resolve)
+    for name, value in limits.items():
+        setattr(outbound, name, value)
     try:
         yield outbound
     finally:
