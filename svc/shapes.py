@@ -81,6 +81,15 @@ class Shape(Generic[T]):
         """Return the same shape as a named component of the interface document."""
         return replace(self, schema=Component("schemas", name, self.schema))
 
+    def optional(self) -> "Shape[T]":
+        """Return the same shape as a field of an answer that may be missing."""
+        return replace(self, is_optional=True)
+
+    def with_others(self) -> "Shape[T]":
+        """Return the same named object, which may have further fields."""
+        assert isinstance(self.schema, Component)
+        return replace(self, schema=Component("schemas", self.schema.name, {**self.schema, "additionalProperties": True}))
+
     def example_refusals(self) -> Iterator[ApiError]:
         """Yield a record's errors for its first non-nullable field if it is null, and for its first field if it is wrong."""
         never_null = [field for field in self.fields if field.default in (..., ABSENT)]
@@ -372,17 +381,6 @@ def json_object(
     properties = {**first["properties"], **{field: shape.schema for field, shape in fields.items()}}
     schema = Component("schemas", name, _object([*first["required"], *always], properties, description, {}))
     return Shape(mapping.check, "an object", schema, example={**(base.example if base else {}), **always})
-
-
-def open_object(name: str, description: str = "", /, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
-    """An object of an answer that may have further fields."""
-    shape = json_object(name, description, **fields)
-    return replace(shape, schema=Component("schemas", name, {**shape.schema, "additionalProperties": True}))
-
-
-def optional(shape: Shape[T]) -> Shape[T]:
-    """A field of an answer that may be missing."""
-    return replace(shape, is_optional=True)
 
 
 def given(values: tuple[Any, ...]) -> dict[str, Any]:

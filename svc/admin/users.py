@@ -54,17 +54,12 @@ INVITATION = record("CreateUserRequest", Invitation, example={"email": "ada@exam
 ADMIN_CHANGES = record("ChangeUserRequest", AdminChanges, "Missing fields do not change.", example={"status": "suspended"})
 
 
-class Filter(NamedTuple):
-    """`q` is a part of the address, the name or the id; `group` is "" for accounts without one. None does not filter."""
-
-    q: str | None = None
-    group: str | None = None
-    status: str | None = None
-
-
-def user_page(conn: sqlite3.Connection, now_seconds: float, limit: int, after: str | None, only: Filter) -> Page[dict[str, Any]]:
+def user_page(
+    conn: sqlite3.Connection, now_seconds: float, limit: int, after: str | None, only: Mapping[str, str | None]
+) -> Page[dict[str, Any]]:
     """Return up to `limit` accounts after the id `after`, newest first, with what they spent in this month (UTC).
 
+    `only` has `q`, a part of the address, the name or the id, `group`, "" for accounts without one, and `status`; None: any.
     Raises ApiError `invalid_value` if `after` is no account.
     """
     place = conn.execute("SELECT rowid FROM accounts WHERE id = ? AND deleting_at IS NULL", (after,)).fetchone()
@@ -78,7 +73,7 @@ def user_page(conn: sqlite3.Connection, now_seconds: float, limit: int, after: s
             AND (:place IS NULL OR accounts.rowid < :place)
         ORDER BY accounts.rowid DESC LIMIT :most
         """,
-        {**only._asdict(), "month": day_of(now_seconds)[:7], "place": place and place[0], "most": limit + 1},
+        {**only, "month": day_of(now_seconds)[:7], "place": place and place[0], "most": limit + 1},
     ).fetchall()
     return Page([_as_json(row) for row in rows[:limit]], len(rows) > limit)
 

@@ -16,25 +16,115 @@ from svc import audit
 from svc.admin import health, support, users
 from svc.admin.users import AdminChanges, Invitation
 from svc.auth import accounts, links, tokens
+from svc.auth.emails import EMAIL
 from svc.billing import usage
 from svc.content.support import NEW_SUPPORT_MESSAGE, NewSupportMessage
 from svc.deletion.account import delete_account
 from svc.ids import timestamp
 from svc.routes.links import Letter, mail_link
-from svc.routes.schemas.accounts import API_KEY
-from svc.routes.schemas.admin import AUDIT_ENTRY, IN_INBOX, INBOX_CONVERSATION, INVITATION, STATUS, USAGE, USAGE_CSV, USER_IN_LIST
-from svc.routes.schemas.content import SUPPORT_MESSAGE, SUPPORT_STATUS
-from svc.routes.support import ALREADY_ENDED, FULL
+from svc.routes.schemas.common import COUNT, TIMESTAMP, example_id, id_of
+from svc.routes.support import ALREADY_ENDED, FULL, SUPPORT_CONVERSATION, SUPPORT_MESSAGE, SUPPORT_MESSAGES, SUPPORT_STATUS
+from svc.routes.user import API_KEY, PERSON
 from svc.server import gauges
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Refusal, Section, paged, parameter
 from svc.server.state import Request, State
 from svc.server.status import now
 from svc.server.web import listing, no_content, page_after, page_limit, reply
-from svc.shapes import given, matching, nullable, one_of, text
+from svc.shapes import boolean, given, json_object, list_of, mapping, matching, nullable, one_of, string, text
 from svc.spreadsheet import csv_text
 
 describes = Section("Administration").describes
+USER_IN_LIST = json_object(
+    "AdministeredUser",
+    "An account as administrators see it.",
+    PERSON,
+    admin=boolean.about("Whether the account is an administrator.", False),
+    group_chosen=boolean.about("Whether an administrator chose the group, or that there is none.", False),
+    last_seen_at=nullable(TIMESTAMP).about("The last use, to about an hour. Null means never."),
+    balance_micros=COUNT.about("The balance of the wallet, in micros."),
+    spent_month_micros=COUNT.about("The cost of its calls in this month (UTC), in micros."),
+    stored_bytes=COUNT.about("The bytes that it stores."),
+    keys=COUNT.about("The number of its API keys, counted up to 10,000."),
+)
+INVITATION = json_object(
+    "Invitation",
+    "An account and a link to set its password.",
+    USER_IN_LIST,
+    invite_url=nullable(string).about(
+        "The one-time link, which is not shown again. Null means that it was mailed.",
+        "https://127.0.0.1:8443/password-reset#9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtp",
+    ),
+)
+_ID = example_id("user")
+AUDIT_ENTRY = json_object(
+    "AuditEntry",
+    id=id_of("aud"),
+    at=TIMESTAMP,
+    actor=string.about("The id of the administrator, or `operator` for a command.", _ID),
+    action=string.about("What was done.", "user.change"),
+    subject=nullable(string).about("The id of the account that was changed, or another name.", _ID),
+    details=mapping.about("What changed, without secrets.", {"email": "ada@example.com", "admin": True}),
+)
+IN_INBOX = json_object(
+    "InboxConversation",
+    "A support conversation with its user.",
+    SUPPORT_CONVERSATION,
+    account_id=id_of("user"),
+    email=EMAIL.about(example="ada@example.com"),
+    waiting=boolean.about("Whether the last message is not the operator's."),
+)
+INBOX_CONVERSATION = json_object("InboxConversationWithMessages", "", IN_INBOX, messages=SUPPORT_MESSAGES)
+_USAGE_ROW = json_object(
+    "UsageByKey",
+    key=string.about("An email address, a model, a group, the id of an API key, or a day.", "ada@example.com"),
+    requests=COUNT,
+    input_tokens=COUNT,
+    output_tokens=COUNT,
+    cost_micros=COUNT.about("In micros."),
+)
+USAGE = json_object(
+    "UsageOfMonth",
+    object=one_of("list"),
+    month=string.about(example="2026-11"),
+    by=string.about(example="user"),
+    data=list_of(_USAGE_ROW),
+    total=_USAGE_ROW,
+)
+USAGE_CSV = string.about(
+    "A header and a line for each row. A cell that a spreadsheet would take as a formula begins with an apostrophe.",
+    "key,requests,input_tokens,output_tokens,cost_micros\n",
+)
+_FINDING = json_object(
+    "Finding",
+    grade=one_of("ok", "look", "wrong").about("`look`: it works, but check it."),
+    about=string.about(example="backup"),
+    text=string.about(example="the last one was made 0.3 days ago"),
+)
+_PROVIDER = json_object(
+    "ProviderState",
+    name=string.about(example="ollama"),
+    models=COUNT,
+    answers=nullable(boolean).about("Whether it answered the last request for its list of models. Null: never asked."),
+)
+STATUS = json_object(
+    "Status",
+    version=string.about(example="1.0.0"),
+    pid=COUNT,
+    base_url=string.about(example="https://127.0.0.1:8443"),
+    started_at=TIMESTAMP,
+    draining=boolean.about("Whether the server is shutting down."),
+    gauges=mapping.about("The gauges of `GET /metrics` without labels, by name.", {"svc_open_answers": 2}),
+    holds=COUNT.about("The calls in progress that hold money."),
+    held_micros=COUNT,
+    wallets=COUNT,
+    balance_micros=COUNT.about("The sum of all wallets."),
+    last_backup_at=nullable(TIMESTAMP).about("Null means none yet."),
+    certificate_expires_at=nullable(TIMESTAMP).about("Null means that a proxy has the certificate."),
+    providers=list_of(_PROVIDER).about("The operator's model servers."),
+    groups=list_of(string).about("The names of the catalog's groups.", ["research"]),
+    findings=list_of(_FINDING),
+)
 _NO_GROUP = Refusal("invalid_value", "There is no group 'x' in the catalog.", "group")
 _LAST_ADMIN = Refusal("last_admin", when="The account is the only active administrator.")
 _MONTH = matching(re.compile("20[0-9]{2}-(?:0[1-9]|1[0-2])"), "a month such as 2026-11", 7)
@@ -75,7 +165,7 @@ async def _user(request: Request, account_id: str, status: int = 200, **more: st
 )
 async def list_users(request: Request, caller: Caller) -> Response:
     query = request.query_params
-    only = users.Filter(**{name: shape.check(query[name], name) for name, shape in _FILTERS.items() if name in query})
+    only = {name: nullable(shape).check(query.get(name), name) for name, shape in _FILTERS.items()}
     limit, after = page_limit(request), page_after(request)
     page = await request.state.db.heavy_read(users.user_page, request.state.clock(), limit, after, only)
     return listing(page, dict)

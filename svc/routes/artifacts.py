@@ -17,15 +17,14 @@ from starlette.responses import Response
 
 from svc.builtin.documents import TEXT_BYTES
 from svc.content import artifacts, contents, projects
-from svc.content.artifacts import Artifact, ArtifactChanges, NewArtifact, content_url
+from svc.content.artifacts import PROMPT_LENGTH, Artifact, ArtifactChanges, NewArtifact, content_url
 from svc.content.contents import CHUNK_BYTES, CONTENT_BYTES
 from svc.db import Database
 from svc.errors import ApiError
 from svc.inference.media_engines import storage
 from svc.routes.media import from_file
 from svc.routes.projects import IN_PROJECT, project_filter
-from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND
-from svc.routes.schemas.content import ARTIFACT, SHA256
+from svc.routes.schemas.common import CONTENT_URL, COUNT, ID, NO_ROOM, PROJECT_ID, PROJECT_NOT_FOUND, SHA256, TIMES, id_of
 from svc.server.bodies import read_chunks
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
@@ -34,9 +33,23 @@ from svc.server.sse import Interrupt, attended
 from svc.server.state import Request, State
 from svc.server.streamed import Download
 from svc.server.web import listing, no_content, read_page, reply
-from svc.shapes import given, one_of, string
+from svc.shapes import given, json_object, nullable, one_of, string
 
 describes = Section("Artifacts").describes
+ARTIFACT = json_object(
+    "Artifact",
+    "A file, without its content.",
+    id=id_of("art"),
+    name=string.about(example="note.md"),
+    content_type=string.about(example="text/markdown"),
+    size=COUNT.about("The size in bytes.", 11),
+    sha256=string.about("The hash of the content, in hexadecimal.", SHA256, pattern="^[0-9a-f]{64}$"),
+    project_id=PROJECT_ID,
+    run_id=nullable(ID).about("The agent run that wrote it."),
+    prompt=nullable(string).about(f"Of a generated image, its first {PROMPT_LENGTH:,} characters.", maxLength=PROMPT_LENGTH),
+    content_url=string.about("A link to the content that works for an hour without a token.", CONTENT_URL, format="uri"),
+    **TIMES,
+)
 _NO_CONTENT = Refusal("missing_field", "content (text) or content_base64 is required.", "content")
 _TOO_LARGE = Refusal("PAYLOAD_TOO_LARGE", when="The content is over 32 MiB, or the account has 10,000 artifacts.")
 _FILE = string.about("The file, of any type.", format="binary")

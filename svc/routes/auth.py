@@ -12,15 +12,26 @@ from svc.auth.emails import EMAIL
 from svc.billing import checkout_cookie
 from svc.errors import ApiError
 from svc.routes.links import TOKEN, delete_keys_and_providers, send_verification, verify_address
-from svc.routes.schemas.accounts import SESSION
-from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, STORAGE
+from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER
+from svc.routes.user import USER
 from svc.server.gate import SUSPENDED
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request
 from svc.server.web import add_log_fields, no_content, reply
-from svc.shapes import boolean, record, string, text
+from svc.shapes import boolean, json_object, one_of, record, string, text, whole
 
 describes = Section("Sign-in").describes
+SESSION = json_object(
+    "Session",
+    "A session.",
+    access_token=string.about(
+        "A JWT. Send it as `Authorization: Bearer <token>`.",
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJ1c2VyXzAxbTMyIn0.dGhpcyBpcyBhbiBleGFtcGxl",
+    ),
+    token_type=one_of("bearer"),
+    expires_in=whole.about("The seconds until the token expires: 8 hours.", 28800, const=28800),
+    user=USER,
+)
 
 
 class SignUp(NamedTuple):
@@ -65,7 +76,7 @@ _SESSION_CODE = record("SessionCodeRequest", SessionCode, example={"code": "fZ3k
     "Limit: 10 an hour by default for an IP address (IPv6: a /64 network).",
     body=SIGN_UP,
     answers={201: Answer("The new account's session.", SESSION, headers=_COOKIE)},
-    errors=[Refusal("email_taken", param="email", when="An account has this email address."), STORAGE],
+    errors=[Refusal("email_taken", param="email", when="An account has this email address.")],
 )
 async def sign_up(request: Request, body: SignUp) -> Response:
     state = request.state
@@ -85,7 +96,6 @@ async def sign_up(request: Request, body: SignUp) -> Response:
     errors=[
         Refusal("invalid_credentials", when="The email address or the password is wrong. Both have the same answer and time."),
         SUSPENDED,
-        STORAGE,
     ],
 )
 async def log_in(request: Request, body: LogIn) -> Response:
@@ -123,7 +133,6 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
     errors=[
         Refusal("invalid_token", param="token", when="The link was used, has expired, or is unknown."),
         SUSPENDED,
-        STORAGE,
     ],
 )
 async def confirm_password_reset(request: Request, body: PasswordResetConfirmation) -> Response:
@@ -179,7 +188,6 @@ async def log_out(request: Request, caller: Any) -> Response:
             when="The code was used, is over a minute old, is unknown, or belongs to another browser.",
         ),
         SUSPENDED,
-        STORAGE,
     ],
 )
 async def change_oauth_code(request: Request, body: SessionCode) -> Response:

@@ -7,17 +7,77 @@ from starlette.responses import Response
 from svc import quota
 from svc.billing import usage, wallet
 from svc.billing.payments import MICROS_PER_CENT
-from svc.routes.schemas.billing import BILLING_ACCOUNT, LEDGER_ENTRY, PAYMENT_EVENT, USAGE, WEBHOOK_RECEIPT
-from svc.routes.schemas.common import STORAGE
+from svc.routes.schemas.common import COUNT, MICROS, TIMESTAMP, example_id, id_of
 from svc.server.bodies import read_body
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Body, Refusal, Section, paged, parameter
 from svc.server.state import Request
 from svc.server.web import add_log_fields, listing, page_after, read_page, reply
-from svc.shapes import integer, one_of, string
+from svc.shapes import anything, boolean, integer, json_object, list_of, mapping, nullable, one_of, string, whole
 
 describes = Section("Wallet").describes
+BILLING_ACCOUNT = json_object(
+    "BillingAccount",
+    wallet_balance_micros=COUNT.about("The balance in micros (millionths of a US dollar).", 4999989),
+    held_micros=COUNT.about("The part that is held for requests in progress."),
+    available_micros=COUNT.about("The balance without the held part.", 4999989),
+    allowance_micros=COUNT.about("The monthly allowance of the account's group. 0 means none.", 20000000),
+    allowance_due_micros=COUNT.about("What the next paid request adds of the allowance."),
+    allowance_renews_at=nullable(TIMESTAMP).about("When the next month begins, in UTC. Null means no allowance."),
+    stored_bytes=COUNT.about("The size of the account's texts, names and files, and 256 bytes for each of them.", 48211),
+    limit_bytes=COUNT.about("The most that the account may store. Above it: 413 `quota_exceeded`.", 1073741824),
+    tier=one_of("free", "pro").about(example="pro"),
+    currency=one_of("usd"),
+    payments=one_of("stripe", "sandbox", "none").about("The payment processor. `sandbox` uses test money."),
+)
+LEDGER_ENTRY = json_object(
+    "LedgerEntry",
+    id=id_of("led"),
+    kind=one_of("credit", "debit").about(example="debit"),
+    amount_micros=whole.about("Positive for a credit, negative for a debit.", -11),
+    balance_after_micros=COUNT.about("The balance after this entry.", 4999989),
+    description=string.about(example="Chat"),
+    reference=nullable(string).about("The related object, for example a checkout."),
+    model=nullable(string).about(example="builtin/assistant-paid"),
+    input_tokens=nullable(COUNT).about(example=6),
+    output_tokens=nullable(COUNT).about(example=5),
+    request_id=nullable(string).about("The request that was paid.", "req_4fGk2mXq9TzLw8RbYc1VdN"),
+    key_id=nullable(string).about("The API key of that request. Null means a session.", example_id("key")),
+    created_at=TIMESTAMP,
+)
+_DAY = json_object(
+    "Day",
+    id=string.about("A value for `after`: the day and the model, or the day and the key.", "2026-09-21:builtin/echo"),
+    day=string.about("The day in UTC.", "2026-09-21", format="date"),
+    requests=whole.about(example=1, minimum=1),
+    input_tokens=COUNT.about(example=6),
+    output_tokens=COUNT.about(example=5),
+    cost_micros=MICROS.about(example=11),
+)
+USAGE_DAY = json_object("UsageDay", "The use of one model on one day.", _DAY, model=string.about(example="builtin/echo"))
+USAGE_DAY_OF_KEY = json_object(
+    "UsageDayOfKey",
+    "The use of one API key on one day.",
+    _DAY,
+    key_id=nullable(string).about("The API key, which may be deleted. Null means sessions."),
+)
+USAGE = json_object(
+    "Usage",
+    object=one_of("list"),
+    data=anything.about(
+        "By day and model, or by day and key. Newest first.",
+        [USAGE_DAY.example],
+        anyOf=[list_of(USAGE_DAY), list_of(USAGE_DAY_OF_KEY)],
+    ),
+    has_more=boolean.about("Whether there are more rows.", False),
+)
+WEBHOOK_RECEIPT = json_object(
+    "WebhookReceipt", received=boolean.about(const=True), credited=boolean.about("Whether this delivery credited a wallet.")
+)
+PAYMENT_EVENT = json_object(
+    "PaymentEvent", "An event of Stripe.", id=string.optional(), type=string.optional(), data=mapping.optional()
+).with_others()
 _DAY_SECONDS = 86_400
 _DAYS = integer(1, 90).about(default=30)
 _BY = one_of("model", "key").about(default="model")
@@ -91,7 +151,6 @@ async def list_usage(request: Request, caller: Caller) -> Response:
             "stripe-signature",
             "The signature is missing, wrong, or older than 300 s.",
         ),
-        STORAGE,
     ],
 )
 async def receive_payment_event(request: Request) -> Response:

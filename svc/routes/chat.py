@@ -11,7 +11,7 @@ from svc.content import memory
 from svc.content.memory import Exchange
 from svc.errors import ApiError
 from svc.inference.blocks import Chunk, Texts
-from svc.inference.catalog import Model
+from svc.inference.catalog import CAPABILITIES, CONTEXT_LENGTH, Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
 from svc.inference.formats import messages_request, responses_request
@@ -20,9 +20,8 @@ from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
 from svc.routes.completion import BODY_BYTES, answer_in_format, cost_of, make_off_loop, payer_of, respond, stream_of
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, FAILED_IN_CONVERSATION
-from svc.routes.schemas.common import MODEL_CALL, NO_MODEL, NO_ROOM, TEXTS
+from svc.routes.schemas.common import COUNT, MODEL_CALL, NO_MODEL, NO_ROOM, SECONDS, TEXTS
 from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, TOKEN_COUNT
-from svc.routes.schemas.models import MODEL, MODEL_LIST
 from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, parameter, path_id
@@ -31,9 +30,41 @@ from svc.server.sse import Interrupt
 from svc.server.state import Request
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import reply
-from svc.shapes import one_of, string
+from svc.shapes import boolean, json_object, list_of, nullable, one_of, string
 
 describes = Section("Chat").describes
+_PRICING = json_object(
+    "Pricing",
+    "Prices in micros (millionths of a US dollar). Which ones there are depends on the kind of the model.",
+    input_micros_per_million_tokens=COUNT.about("Chat: the price of a million input tokens.").optional(),
+    output_micros_per_million_tokens=COUNT.about("Chat: the price of a million output tokens.").optional(),
+    micros_per_image=COUNT.about("Image: the price of one image.").optional(),
+    micros_per_thousand_audio_tokens=COUNT.about("Speech: the price of a thousand audio tokens.").optional(),
+)
+_FREE = {"input_micros_per_million_tokens": 0, "output_micros_per_million_tokens": 0}
+MODEL = json_object(
+    "Model",
+    id=string.about(
+        "`<provider>/<model>`, which may contain more slashes and colons, or an alias without a slash.", "builtin/assistant"
+    ),
+    object=one_of("model"),
+    created=SECONDS.about(minimum=0),
+    owned_by=string.about("The provider, for clients of OpenAI's format.", "builtin"),
+    kind=one_of("chat", "image", "speech").about("What it generates. Only `chat` models can be used for chat."),
+    pricing=_PRICING.about(example=_FREE),
+    context_length=nullable(CONTEXT_LENGTH).about("The most tokens of a request and its answer. Null means unknown.", 8192),
+    capabilities=list_of(one_of(*CAPABILITIES)).about("Those that are known: it accepts images, it can call tools.", ["tools"]),
+    provider=string.about("`builtin`, a model server of the operator, or one of the caller's providers.", "builtin"),
+    byok=boolean.about("Whether requests use the caller's own key at a provider.", False),
+    alias_of=string.about("For an alias: the id of its model. Answers name this id.").optional(),
+)
+_PAID = {"input_micros_per_million_tokens": 500000, "output_micros_per_million_tokens": 1500000}
+MODEL_LIST = json_object(
+    "ModelList",
+    object=one_of("list"),
+    data=list_of(MODEL).about(example=[MODEL.example, {**MODEL.example, "id": "builtin/assistant-paid", "pricing": _PAID}]),
+    has_more=boolean.about("Always false: the list is complete.", False),
+)
 _CONTINUE, _BOOLEAN = "x-service-continue", one_of("true", "false")
 _ONE_CHOICE = Refusal("invalid_value", "An answer that continues has one choice.", "n")
 _WRONG_RESULT = Refusal(
@@ -131,7 +162,7 @@ async def _answer_of_session(
     except ApiError:
         if not answer.was_stopped:
             raise
-        return reply(answer.cut_short(), headers={**headers, **(cost_of(call) if call.paid else {})})
+        return reply(answer.cut_short(), headers={**headers, **cost_of(call)})
 
 
 class _Waking(AnswerWriter):

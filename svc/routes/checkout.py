@@ -14,14 +14,13 @@ from svc.auth.accounts import Account
 from svc.auth.emails import LONGEST
 from svc.billing import checkout_cookie, payments, wallet
 from svc.billing import checkout_pages as pages
-from svc.billing.payments import Checkout
+from svc.billing.payments import AMOUNT_RULE, Checkout
 from svc.billing.stripe import CHECKOUT_ORIGIN
 from svc.errors import ApiError
 from svc.ids import new_id
 from svc.money import dollars
 from svc.routes.auth import checked_login
 from svc.routes.pages import framed
-from svc.routes.schemas.billing import CHECKOUT_FORM, CHECKOUT_SIGN_IN_FORM
 from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import KIB
@@ -31,9 +30,13 @@ from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, REFERRER_POLICY
 from svc.server.state import Request
 from svc.server.web import Endpoint, add_log_fields
-from svc.shapes import Component, string
+from svc.shapes import Component, json_object, string
 
 describes = Section("Checkout").describes
+CHECKOUT_FORM = json_object("CheckoutForm", amount=string.about(f"{AMOUNT_RULE}.", "25.00"))
+CHECKOUT_SIGN_IN_FORM = json_object(
+    "CheckoutSignInForm", email=string.about(example="ada@example.com"), password=string.about(example="correct horse battery")
+)
 _WRONG_FORM = Refusal("invalid_value", when="The amount or the form is wrong.")
 _COOKIE = Component(
     "securitySchemes",
@@ -136,7 +139,7 @@ async def _amounts(request: Request, account: Account, typed: str = "") -> str:
     "Only from this service's page. Limit: 5 a minute by default for an IP address, shared with `/auth/login`.",
     body=Body(CHECKOUT_SIGN_IN_FORM, most_bytes=_FORM_BYTES, media_type=_FORM_TYPE),
     answers={303: Answer("To the page to add funds.", headers={**_TO_CHECKOUT, "set-cookie": CHECKOUT_COOKIE_HEADER})},
-    errors=[_WRONG_FORM, Refusal("invalid_credentials", when="The form to sign in."), SUSPENDED, STORAGE],
+    errors=[_WRONG_FORM, Refusal("invalid_credentials", when="The form to sign in."), SUSPENDED],
 )
 async def sign_in_to_checkout(request: Request) -> Response:
     state = request.state

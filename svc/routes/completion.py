@@ -7,7 +7,7 @@ respond(): hold (402) -> JSON answer, or EventStream -> settlement, on disk -> t
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, ParamSpec, TypeVar
 
 from starlette.responses import Response
@@ -17,7 +17,7 @@ from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.request import Translated
-from svc.inference.paid_call import Payer
+from svc.inference.paid_call import PaidCall, Payer
 from svc.server.body_budget import KIB, MIB
 from svc.server.gate import Caller
 from svc.server.session_answer import SessionAnswer
@@ -47,12 +47,10 @@ async def answer_in_format(
         return asked, ChatCall(model, asked.chat, state.engines, payer, added=asked.added, heavy=heavy)
 
     asked, call = await make_off_loop(request, caller, make)
-    headers = {"x-service-ignored-tools": _in_header(asked.ignored_tools)} if asked.ignored_tools else {}
+    headers = {}
+    if asked.ignored_tools:
+        headers["x-service-ignored-tools"] = re.sub(r"[^ -~]", "?", ", ".join(asked.ignored_tools))[:_HEADER_CHARACTERS]
     return await respond(request, caller, call, asked.writer(call), headers=headers)
-
-
-def _in_header(names: Sequence[str]) -> str:
-    return re.sub(r"[^ -~]", "?", ", ".join(names))[:_HEADER_CHARACTERS]
 
 
 async def make_off_loop(request: Request, caller: Caller, make: Callable[[bool], T]) -> T:
@@ -95,9 +93,9 @@ async def respond(
     return reply_written(written, headers)
 
 
-def cost_of(call: ChatCall) -> dict[str, str]:
-    """Return the header with the cost of a call that has been settled."""
-    return {"x-service-cost-micros": str(call.cost_micros)}
+def cost_of(call: PaidCall) -> dict[str, str]:
+    """Return the header with the cost of a call that has been settled, if its model has a price."""
+    return {"x-service-cost-micros": str(call.cost_micros)} if call.paid else {}
 
 
 def stream_of(

@@ -9,25 +9,104 @@ import orjson
 from starlette.responses import Response
 
 from svc.content import answers, conversations, history, search, versions
-from svc.content.conversations import CONVERSATION_FIELDS, NEW_MESSAGE, Conversation, ConversationFields, NewMessage
-from svc.content.history import Message
+from svc.content.conversations import (
+    CONVERSATION_FIELDS,
+    MAX_OUTPUT_TOKENS,
+    NEW_MESSAGE,
+    TEMPERATURE,
+    Conversation,
+    ConversationFields,
+    NewMessage,
+)
+from svc.content.history import STATUSES, Message
 from svc.db import Database, Page
 from svc.ids import timestamp
 from svc.inference.formats.answer import AnswerWriter
 from svc.routes.completion import stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.chat import FOLLOWED_ANSWER
-from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND
-from svc.routes.schemas.content import ANSWER_MESSAGE, CONVERSATION, FOUND_CONVERSATION, INCOMPLETE, MESSAGE
+from svc.routes.schemas.common import COUNT, NO_ROOM, PROJECT_NOT_FOUND, TIMES, TIMESTAMP, id_of
+from svc.server.error_schemas import ERROR_DETAIL
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Refusal, Section, header, paged, parameter
 from svc.server.sse import Interrupt
 from svc.server.state import Request
 from svc.server.streamed import Streamed
 from svc.server.web import listing, no_content, page_after, page_limit, read_page, reply
-from svc.shapes import ABSENT, given, string, text
+from svc.shapes import ABSENT, boolean, given, json_object, list_of, nullable, one_of, string, text
 
 describes = Section("Conversations").describes
+CONVERSATION = json_object(
+    "Conversation",
+    id=id_of("conv"),
+    title=nullable(string).about(example="Trains"),
+    project_id=nullable(string),
+    pinned=boolean.about("Whether it comes before all that are not pinned.", False),
+    temperature=TEMPERATURE,
+    max_output_tokens=MAX_OUTPUT_TOKENS,
+    answering=boolean.about("Whether one of its answers is in progress.", False),
+    **TIMES,
+)
+_PART = json_object("MatchPart", text=string, found=boolean.about("Whether the search matched this part."))
+_MATCH = json_object(
+    "ConversationMatch",
+    message_id=nullable(string).about("The message that matched. Null means the title."),
+    parts=list_of(_PART).about("The text, split into parts."),
+)
+FOUND_CONVERSATION = json_object(
+    "FoundConversation", "", CONVERSATION, matches=list_of(_MATCH).about("With `q`: the texts that matched.").optional()
+)
+INCOMPLETE = boolean.about(
+    "With `q`: whether the search ran out of time. All returned conversations match the words that were searched by then, "
+    "but others may be missing. Search for fewer words."
+).optional()
+_RECALLED_PASSAGE = json_object(
+    "RecalledPassage",
+    message_id=string.about("The message that holds the passage."),
+    role=one_of("user", "assistant"),
+    text=string,
+    source=string.about("The id of its conversation or run."),
+    created_at=TIMESTAMP,
+)
+_MESSAGE_ANSWER = json_object(
+    "MessageAnswer",
+    "Details of an answer.",
+    input_tokens=COUNT.about(example=24),
+    output_tokens=COUNT.about(example=6),
+    cost_micros=COUNT.about("The cost in micros. 0 for free models and own providers."),
+    duration_ms=COUNT.about("The time from the request to the end of the answer.", 412),
+    finish_reason=nullable(string).about(
+        "Why the answer ended, for example `stop` or `length`. Null means that it was cut off or the client disconnected.",
+        "stop",
+    ),
+    reasoning=nullable(string).about("The model's reasoning, if the model server sends it: the first 200,000 characters."),
+    memory=list_of(_RECALLED_PASSAGE).about("The passages of earlier messages that the model received.", []),
+)
+MESSAGE = json_object(
+    "Message",
+    id=id_of("msg"),
+    conversation_id=id_of("conv"),
+    role=one_of("system", "user", "assistant").about(example="user"),
+    content=string.about(example="When does it leave?"),
+    model=nullable(string).about("The model that wrote the message. Null means that no model did."),
+    created_at=TIMESTAMP,
+    status=one_of(*STATUSES).about(
+        "Of an answer. `stopped`: the person stopped it, or the client disconnected. `interrupted`: the server ended. "
+        "`failed`: see `error`.",
+        "complete",
+    ),
+    finish_reason=nullable(string).about("Of an answer, as in `answer`."),
+    error=nullable(ERROR_DETAIL).about("Why the answer has failed."),
+    answer=nullable(_MESSAGE_ANSWER).about("Before the end of an answer, its numbers are 0."),
+    versions=list_of(string).about("The ids of all versions of the message, oldest first; empty if it has one.", []),
+)
+ANSWER_MESSAGE = {
+    **MESSAGE.example,
+    "role": "assistant",
+    "content": "At 7:12.",
+    "model": "builtin/assistant",
+    "answer": _MESSAGE_ANSWER.example,
+}
 _WORDS = text(search.QUERY_LENGTH)
 _ENDED = Refusal("already_ended", "No answer is in progress in this conversation.", when="No answer is in progress.")
 _NO_ANSWER = Refusal("not_found", "No answer is in progress in this conversation.")

@@ -19,16 +19,23 @@ from svc.auth.emails import EMAIL
 from svc.errors import ApiError
 from svc.groups import Groups
 from svc.inference import providers
-from svc.routes.schemas.accounts import PASSWORD_RESET_ACCEPTED, VERIFICATION_ACCEPTED
-from svc.routes.schemas.common import STORAGE
 from svc.server.gate import SUSPENDED, Caller
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request, State
 from svc.server.web import no_content, reply
-from svc.shapes import record, text
+from svc.shapes import json_object, record, string, text
 
 describes = Section("Sign-in").describes
 describes_account = Section("Account").describes
+PASSWORD_RESET_ACCEPTED = json_object(
+    "PasswordResetAccepted",
+    message=string.about(
+        "The same text for every address.", "If an account has this email address and mail is set up, a link is on its way."
+    ),
+)
+VERIFICATION_ACCEPTED = json_object(
+    "VerificationAccepted", message=string.about("The next step.", "A verification link is on its way to your email address.")
+)
 
 
 class Letter(NamedTuple):
@@ -162,7 +169,6 @@ _VERIFY_EMAIL = record("VerifyEmailRequest", VerifyEmail, example={"token": "9hQ
     "the operator can print a link with `python -m svc user reset-link EMAIL`.",
     body=_PASSWORD_RESET,
     answers={202: Answer("Accepted.", PASSWORD_RESET_ACCEPTED)},
-    errors=[STORAGE],
 )
 async def request_password_reset(request: Request, body: PasswordReset) -> Response:
     """Always answer 202 at once, so that the answer does not reveal accounts. The mail is written afterwards."""
@@ -190,7 +196,6 @@ def _add_reset_link(email: str, tx: sqlite3.Connection, now_seconds: float) -> R
         Refusal("email_taken", when="Another account has the new address."),
         Refusal("rate_limit_exceeded", when="The address was changed too often in 72 hours."),
         SUSPENDED,
-        STORAGE,
     ],
 )
 async def verify_email(request: Request, body: VerifyEmail) -> Response:

@@ -26,7 +26,7 @@ from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE, ImageCa
 from svc.inference.media_engines import Home, storage, store
 from svc.inference.paid_call import PaidCall
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
-from svc.routes.completion import payer_of
+from svc.routes.completion import cost_of, payer_of
 from svc.routes.schemas import media as schemas
 from svc.routes.schemas.common import MODEL_CALL, NO_ROOM
 from svc.server.gate import Caller
@@ -82,7 +82,7 @@ async def create_image(request: Request, caller: Caller, body: dict[str, Any]) -
             held.enter_context(state.media.limits(model).images.taken(caller.id))
             file = held.enter_context(state.media.spool())
             await _write_images(state, caller, call, wanted.prompt, file, kept if as_url else None)
-        return from_file(request, caller, file, {"content-type": "application/json", **_cost(call)}, held.pop_all())
+        return from_file(request, caller, file, {"content-type": "application/json", **cost_of(call)}, held.pop_all())
 
 
 def _image_request(body: dict[str, Any]) -> ImageRequest:
@@ -206,7 +206,7 @@ async def _speech(
         headers = {
             "x-audio-seconds": f"{call.track.seconds:.3f}",
             "x-audio-truncated": str(call.track.truncated).lower(),
-            **_cost(call),
+            **cost_of(call),
         }
         if format_field == "response_format" and body.get("stream_format") == "sse":
             return _Holding(_as_events(request, caller, call, file, headers), held.pop_all())
@@ -264,10 +264,6 @@ async def _made(request: Request, caller: Caller, call: PaidCall) -> AsyncIterat
                 yield
     finally:
         add_log_fields(request, **call.log_fields)
-
-
-def _cost(call: PaidCall) -> dict[str, str]:
-    return {"x-service-cost-micros": str(call.cost_micros)} if call.paid else {}
 
 
 class _Holding(Response):

@@ -16,17 +16,42 @@ from svc.config import Config
 from svc.db import Page
 from svc.errors import ApiError
 from svc.routes.links import verify_address
-from svc.routes.schemas.accounts import IDENTITY, IDENTITY_PROVIDER_LIST, LINKING_BEGUN
-from svc.routes.schemas.common import LOCATION_HEADER, OAUTH_COOKIE_HEADER
+from svc.routes.schemas.common import LOCATION_HEADER, OAUTH_COOKIE_HEADER, TIMESTAMP, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Item, Refusal, Section, item_id, paged, parameter, path_id
 from svc.server.openapi import REFERRER_POLICY
 from svc.server.state import Request
 from svc.server.web import add_log_fields, listing, no_content, read_page, reply
-from svc.shapes import Shape, string
+from svc.shapes import Shape, boolean, json_object, list_of, nullable, one_of, string
 
 describes = Section("Sign-in").describes
 describes_account = Section("Account").describes
+IDENTITY_PROVIDER = json_object(
+    "IdentityProvider",
+    provider=string.about(example="google"),
+    issuer=string.about(example="https://accounts.google.com"),
+    url=string.about("The address of a link that starts a sign-in.", "https://127.0.0.1:8443/auth/oauth/google"),
+)
+IDENTITY_PROVIDER_LIST = json_object(
+    "IdentityProviderList",
+    object=one_of("list"),
+    data=list_of(IDENTITY_PROVIDER),
+    has_more=boolean.about(example=False, const=False),
+)
+IDENTITY = json_object(
+    "Identity",
+    id=id_of("idn"),
+    provider=nullable(string).about("The provider's name. Null means that it is no longer configured.", "google"),
+    issuer=string.about(example="https://accounts.google.com"),
+    email=nullable(string).about("The address at the provider.", "ada@example.com"),
+    created_at=TIMESTAMP,
+)
+LINKING_BEGUN = json_object(
+    "LinkingBegun",
+    url=string.about(
+        "The address to open in this browser within 10 minutes.", "https://accounts.google.com/o/oauth2/v2/auth?state=…"
+    ),
+)
 _NO_PROVIDER = Refusal("not_found", "There is no such identity provider. GET /auth/oauth lists them.")
 _PROVIDER, _PROVIDER_TO_LINK = (
     Item(path_id(name, "The name of a configured identity provider.", "google"), _NO_PROVIDER)

@@ -4,16 +4,23 @@ from starlette.responses import Response
 
 from svc.agents import runs
 from svc.content import artifacts, conversations, projects
-from svc.content.projects import NEW_PROJECT, PROJECT_CHANGES, NewProject, Project, ProjectChanges
-from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND
-from svc.routes.schemas.content import PROJECT
+from svc.content.projects import MOST_STEPS, NEW_PROJECT, PROJECT_CHANGES, NewProject, Project, ProjectChanges
+from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND, TIMES, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Item, Refusal, Section, paged, parameter
 from svc.server.state import Request
 from svc.server.web import listing, no_content, read_page, reply
-from svc.shapes import string
+from svc.shapes import integer, json_object, nullable, string
 
 describes = Section("Projects").describes
+PROJECT = json_object(
+    "Project",
+    id=id_of("proj"),
+    name=string.about(example="Thesis"),
+    instructions=string.about(example="Answer in British English."),
+    max_planner_steps=nullable(integer(1, MOST_STEPS)).about(example=10),
+    **TIMES,
+)
 IN_PROJECT = Item(parameter("project_id", "query", "Only those of this project.", string), PROJECT_NOT_FOUND)
 
 

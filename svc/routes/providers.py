@@ -4,17 +4,33 @@ from starlette.responses import Response
 
 from svc.errors import ApiError
 from svc.inference import providers
+from svc.inference.catalog import KIND, MODEL_NAME
 from svc.inference.providers import NEW_PROVIDER, PROVIDER_CHANGES, NewProvider, ProviderChanges
 from svc.outbound.errors import AddressNotAllowed
-from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED, PERHAPS_RETRY_AFTER
-from svc.routes.schemas.models import PROVIDER, PROVIDER_TEST
+from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED, PERHAPS_RETRY_AFTER, TIMESTAMP, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, paged
 from svc.server.state import Request, State
 from svc.server.web import listing, no_content, read_page, reply
-from svc.shapes import given
+from svc.shapes import boolean, by_type, given, json_object, list_of, nullable, string
 
 describes = Section("Providers").describes
+_NAME = MODEL_NAME.about(example="llama3.2")
+_OWN_MODEL = by_type("a model", {str: _NAME, dict: json_object("OwnModel", id=_NAME, kind=KIND)})
+PROVIDER = json_object(
+    "Provider",
+    id=id_of("prov"),
+    name=string.about(example="mine"),
+    base_url=string.about("The normalized address.", "https://api.example.com/v1"),
+    api_key_hint=nullable(string).about("The last characters of the key. Null means that there is no key.", "…x4Qz"),
+    models=nullable(list_of(_OWN_MODEL)).about("The models that are offered. Null means all that the provider lists."),
+    created_at=TIMESTAMP,
+)
+PROVIDER_TEST = json_object(
+    "ProviderTest",
+    ok=boolean.about(const=True),
+    models=list_of(string).about("The models that the provider lists, at most 500.", ["small", "large"]),
+)
 _ADDRESS_NOT_ALLOWED = Refusal(
     "address_not_allowed",
     param="base_url",

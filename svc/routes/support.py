@@ -4,14 +4,34 @@ from starlette.responses import Response
 
 from svc.content import support
 from svc.content.support import NEW_SUPPORT, NEW_SUPPORT_MESSAGE, NewSupport, NewSupportMessage, SupportConversation
-from svc.routes.schemas.common import NO_ROOM, TIMESTAMP
-from svc.routes.schemas.content import SUPPORT_CONVERSATION, SUPPORT_CONVERSATION_WITH_MESSAGES, SUPPORT_MESSAGE
+from svc.routes.schemas.common import NO_ROOM, TIMES, TIMESTAMP, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, paged
 from svc.server.state import Request
 from svc.server.web import listing, read_page, reply
+from svc.shapes import json_object, list_of, nullable, one_of, string
 
 describes = Section("Support").describes
+SUPPORT_MESSAGE = json_object(
+    "SupportMessage",
+    id=id_of("msg"),
+    role=one_of("user", "operator"),
+    content=string.about(example="Where is my invoice?"),
+    created_at=TIMESTAMP,
+)
+SUPPORT_STATUS = one_of("active", "closed")
+SUPPORT_CONVERSATION = json_object(
+    "SupportConversation",
+    id=id_of("sup"),
+    status=SUPPORT_STATUS,
+    subject=nullable(string).about(example="My invoice"),
+    **TIMES,
+    closed_at=nullable(TIMESTAMP),
+)
+SUPPORT_MESSAGES = list_of(SUPPORT_MESSAGE, most=200).about("Oldest first.")
+SUPPORT_CONVERSATION_WITH_MESSAGES = json_object(
+    "SupportConversationWithMessages", "", SUPPORT_CONVERSATION, messages=SUPPORT_MESSAGES
+)
 _CLOSED = {**SUPPORT_CONVERSATION_WITH_MESSAGES.example, "status": "closed", "closed_at": TIMESTAMP.example}
 ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. Open a new one.", when="It is closed.")
 FULL = Refusal(

@@ -7,24 +7,82 @@ from typing import Annotated, Any, NamedTuple
 from starlette.responses import Response
 
 from svc.auth import accounts, links, tokens
-from svc.auth.accounts import Account
+from svc.auth.accounts import PERSON_NAME, Account
 from svc.auth.emails import EMAIL
 from svc.config import Config
 from svc.db import Database
 from svc.deletion.account import delete_account
 from svc.errors import ApiError
 from svc.routes.links import send_change
-from svc.routes.schemas.accounts import API_KEY, NEW_API_KEY, SETTINGS, USER
-from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED
+from svc.routes.schemas.common import COUNT, NO_ROOM, OWN_PROVIDERS_DISABLED, TIMESTAMP, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request, State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import no_content, reply
-from svc.shapes import ABSENT, Absent, boolean, given, list_of, nullable, record, string, text
+from svc.shapes import ABSENT, Absent, boolean, given, json_object, list_of, nullable, one_of, record, string, text
 
 describes = Section("Account").describes
 describes_api_keys = Section("API keys").describes
+PERSON = json_object(
+    "Person",
+    id=id_of("user"),
+    email=EMAIL.about(example="ada@example.com"),
+    email_verified=boolean.about("Whether the owner has confirmed this address."),
+    name=PERSON_NAME.about(example="Ada"),
+    tier=one_of("free", "pro").about("Adding funds makes a free account a pro account for good."),
+    group=nullable(string).about("The group that selects the models and the allowance. Null means no group.", "research"),
+    status=one_of("active", "suspended"),
+    created_at=TIMESTAMP,
+)
+USER = json_object(
+    "User",
+    "The caller's account.",
+    PERSON,
+    admin=boolean.about("Whether the caller is an administrator.", False),
+    has_password=boolean.about("Whether the account has a password. Without one it signs in with an identity provider."),
+    auth=one_of("session", "api_key").about("The kind of token of this request."),
+)
+_DAYS = nullable(COUNT)
+SETTINGS = json_object(
+    "Settings",
+    default_model=nullable(string).about("The model of chat requests without `model`. Null means the operator's default."),
+    chat_model=string.about("The model that chat requests without `model` use now.", "builtin/assistant"),
+    memory_enabled=boolean.about("Whether chats in a session may recall earlier ones."),
+    instructions=nullable(string).about("The caller's own instructions for all chats in a session.", "Be brief."),
+    mail_enabled=boolean.about("Whether this service can send mail, such as the link that confirms an address.", False),
+    retention=json_object(
+        "Retention",
+        "How long the operator keeps what nobody uses. Null means without a limit.",
+        conversations_days=_DAYS.about("After so many days without a new message a conversation is deleted."),
+        runs_days=_DAYS.about("So many days after its end an agent run is deleted."),
+        files_days=_DAYS.about("After so many days without a change an artifact is deleted."),
+    ),
+    certificate_file=nullable(string).about(
+        "The certificate file that clients must trust: its path on a local installation, else its name. Null means that "
+        "clients trust the service already."
+    ),
+)
+API_KEY = json_object(
+    "ApiKey",
+    "A personal API key in a list. The key itself is not shown.",
+    id=id_of("key"),
+    key_prefix=string.about("The first 10 characters of the key.", "svc-v1-EXA", pattern="^svc-v1-[0-9A-Za-z]{3}$"),
+    name=string.about("The label that the caller chose.", "my laptop"),
+    created_at=TIMESTAMP,
+    last_used_at=nullable(TIMESTAMP).about("The minute of the last use. Null means never."),
+    spent_micros=COUNT.about("The cost of its calls so far, in micros."),
+)
+NEW_API_KEY = json_object(
+    "NewApiKey",
+    "A new personal API key.",
+    API_KEY,
+    key=string.about(
+        "The key, 49 characters. It is shown only once: the service stores only its hash.",
+        "svc-v1-EXAMPLEexampleEXAMPLEexampleEXAMPLEexample",
+        pattern="^svc-v1-[0-9A-Za-z]{42}$",
+    ),
+)
 _RECENT_SECONDS = 600
 _KEYS_AT_ONCE = 100  # up to 0.4 MB of names
 _CURRENT_PASSWORD = string.about(

@@ -6,7 +6,7 @@ from typing import Any
 from svc.errors import ERRORS, ApiError, anthropic_error
 from svc.server.interface import Refusal
 from svc.server.web import in_anthropic_format
-from svc.shapes import Shape, json_object, nullable, one_of, open_object, optional, string, whole
+from svc.shapes import Shape, json_object, nullable, one_of, string, whole
 
 
 def _codes() -> str:
@@ -18,7 +18,7 @@ def _codes() -> str:
 
 
 _RETRY_AFTER = whole.about("With 429: the seconds to wait, as in the header Retry-After.", minimum=1)
-ERROR_DETAIL = open_object(
+ERROR_DETAIL = json_object(
     "ErrorDetail",
     message=string.about("The cause and the solution, for people.", ERRORS["upstream_unreachable"][2]),
     type=string.about(
@@ -32,8 +32,8 @@ ERROR_DETAIL = open_object(
         "upstream_unreachable",
     ),
     param=nullable(string).about("The wrong field, for example `messages[0].role`. Null if there is none."),
-    retry_after=optional(_RETRY_AFTER),
-)
+    retry_after=_RETRY_AFTER.optional(),
+).with_others()
 ERROR = json_object("Error", "The shape of every error outside `/v1/messages`.", error=ERROR_DETAIL)
 _RATE_LIMIT_ERROR = json_object(
     "RateLimitError",
@@ -56,7 +56,7 @@ _ANTHROPIC_DETAIL = json_object(
     "MessagesErrorDetail",
     type=_ANTHROPIC_TYPE,
     message=string.about("The cause and the solution, for people."),
-    retry_after=optional(_RETRY_AFTER),
+    retry_after=_RETRY_AFTER.optional(),
 )
 ANTHROPIC_ERROR = json_object(
     "MessagesError",

@@ -284,7 +284,7 @@ def _of_body(operation: Operation) -> list[Refusal]:
         coded += ", or not a urlencoded form"
     found.append(Refusal("unsupported_media_type", when=f"{coded}."))
     found += [Refusal(one.code, one.error["message"], one.error["param"]) for one in body.shape.example_refusals()]
-    return [*found, Refusal("PAYLOAD_TOO_LARGE", when=f"{too_large}."), Refusal("overloaded")]
+    return [*found, Refusal("PAYLOAD_TOO_LARGE", when=f"{too_large}."), Refusal("overloaded"), Refusal("storage_unavailable")]
 
 
 def _refused(operation: Operation, path: str, status: str, found: list[tuple[int, Refusal]]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from svc.server.interface import (
     path_id,
 )
 from svc.server.openapi import document
-from svc.shapes import json_object, nullable, one_of, optional, string, tagged, whole
+from svc.shapes import json_object, nullable, one_of, string, tagged, whole
 
 Endpoint = Callable[[Request[Any]], Awaitable[Response]]
 THING = json_object("Thing", id=string.about(example="thing_1"))
@@ -161,7 +161,7 @@ def test_shared_responses_are_written_once() -> None:
 
 def test_object_of_an_answer_requires_its_fields_and_shows_their_examples() -> None:
     color = one_of("red", "blue").about("Its color.")
-    found = json_object("Box", thing=THING, color=color, owner=optional(nullable(THING).about("Its owner.")))
+    found = json_object("Box", thing=THING, color=color, owner=nullable(THING).about("Its owner.").optional())
     assert dict(found.schema) == {
         "type": "object",
         "required": ["thing", "color"],

@@ -1,5 +1,4 @@
-"""The shapes of bodies and answers, a module for each part of the interface: plain JSON Schema, with an example of each.
+"""The long parts of the interface: the shapes of wire formats, what several operations share, and descriptions in Markdown.
 
-The handlers of `svc/routes` name them in `@describes`; what a handler checks, its schema says as strictly. The Markdown files are
-the long descriptions.
+The shape of any other answer is in the module of its handler. Its example consists of the examples of its fields.
 """

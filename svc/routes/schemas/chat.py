@@ -6,43 +6,45 @@ from svc.errors import ERRORS
 from svc.routes.schemas.common import CONVERSATION_HEADER, COUNT, ID, MEMORY_HEADER, SECONDS, example_id
 from svc.server.error_schemas import ERROR
 from svc.server.interface import Answer, Content, as_event, header
-from svc.shapes import anything, json_object, list_of, mapping, nullable, one_of, open_object, optional, string
+from svc.shapes import anything, json_object, list_of, mapping, nullable, one_of, string
 
-COMPLETION_USAGE = open_object(
+COMPLETION_USAGE = json_object(
     "CompletionUsage",
     "The model server's count, or an estimate if it sends none.",
     prompt_tokens=COUNT.about(example=6),
     completion_tokens=COUNT.about(example=5),
     total_tokens=COUNT.about("The sum of the two.", 11),
-    prompt_tokens_details=optional(mapping),
-    completion_tokens_details=optional(mapping),
-)
+    prompt_tokens_details=mapping.optional(),
+    completion_tokens_details=mapping.optional(),
+).with_others()
 _ARGUMENTS = '{"expression": "12 * (3 + 4)"}'
-_FUNCTION_CALL = open_object("FunctionCall", name=string.about(example="calculate"), arguments=string.about("JSON.", _ARGUMENTS))
-_TOOL_CALL = open_object(
+_FUNCTION_CALL = json_object(
+    "FunctionCall", name=string.about(example="calculate"), arguments=string.about("JSON.", _ARGUMENTS)
+).with_others()
+_TOOL_CALL = json_object(
     "ToolCall",
     id=string.about(example="call_01m3250v3vfsgzezy8ak224fj9"),
     type=string.about("`function`, or `custom` with `custom` in the place of `function`.", "function"),
-    function=optional(_FUNCTION_CALL),
-)
-_MESSAGE = open_object(
+    function=_FUNCTION_CALL.optional(),
+).with_others()
+_MESSAGE = json_object(
     "ChatCompletionMessage",
     role=one_of("assistant"),
     content=nullable(string).about("The text. Null if there are only tool calls.", "12 * (3 + 4) = 84"),
     refusal=nullable(string),
-    tool_calls=optional(list_of(_TOOL_CALL, least=1)),
-    function_call=optional(_FUNCTION_CALL.about(deprecated=True)),
-)
+    tool_calls=list_of(_TOOL_CALL, least=1).optional(),
+    function_call=_FUNCTION_CALL.about(deprecated=True).optional(),
+).with_others()
 _FINISH_REASON = one_of("stop", "length", "tool_calls", "content_filter", "function_call")
-_CHOICE = open_object(
+_CHOICE = json_object(
     "ChatCompletionChoice",
     index=COUNT,
     message=_MESSAGE,
     logprobs=nullable(mapping),
     finish_reason=_FINISH_REASON.about("`stop` is the normal end."),
-)
+).with_others()
 _COMPLETION_ID = string.about(example="chatcmpl-Qm4sT0kX8dWb2hLzYv6cNfRjPa1eG", pattern="^chatcmpl-")
-CHAT_COMPLETION = open_object(
+CHAT_COMPLETION = json_object(
     "ChatCompletion",
     id=_COMPLETION_ID,
     object=one_of("chat.completion"),
@@ -50,34 +52,36 @@ CHAT_COMPLETION = open_object(
     model=string.about("The requested model.", "builtin/assistant"),
     choices=list_of(_CHOICE, least=1),
     usage=COMPLETION_USAGE,
-    status=optional(one_of("stopped").about("In a session: the answer was stopped.")),
-)
-_FUNCTION_DELTA = open_object("FunctionCallDelta", name=optional(string), arguments=optional(string.about("A part of the JSON.")))
-_TOOL_CALL_DELTA = open_object(
+    status=one_of("stopped").about("In a session: the answer was stopped.").optional(),
+).with_others()
+_FUNCTION_DELTA = json_object(
+    "FunctionCallDelta", name=string.optional(), arguments=string.about("A part of the JSON.").optional()
+).with_others()
+_TOOL_CALL_DELTA = json_object(
     "ToolCallDelta",
     "The first delta of a call has its id, type and name. Later ones have parts of its arguments.",
     index=COUNT,
-    id=optional(string),
-    type=optional(string),
-    function=optional(_FUNCTION_DELTA),
-)
-_DELTA = open_object(
+    id=string.optional(),
+    type=string.optional(),
+    function=_FUNCTION_DELTA.optional(),
+).with_others()
+_DELTA = json_object(
     "ChatCompletionDelta",
     "Only new content. The role is sent once, first.",
-    role=optional(one_of("assistant")),
-    content=optional(nullable(string)),
-    refusal=optional(nullable(string)),
-    tool_calls=optional(list_of(_TOOL_CALL_DELTA, least=1)),
-    function_call=optional(_FUNCTION_DELTA.about(deprecated=True)),
-)
-_CHUNK_CHOICE = open_object(
+    role=one_of("assistant").optional(),
+    content=nullable(string).optional(),
+    refusal=nullable(string).optional(),
+    tool_calls=list_of(_TOOL_CALL_DELTA, least=1).optional(),
+    function_call=_FUNCTION_DELTA.about(deprecated=True).optional(),
+).with_others()
+_CHUNK_CHOICE = json_object(
     "ChatCompletionChunkChoice",
     index=COUNT,
     delta=_DELTA.about(example={"content": "Hello, "}),
     finish_reason=nullable(_FINISH_REASON).about("Null until the choice's last chunk."),
-    logprobs=optional(nullable(mapping)),
-)
-CHAT_COMPLETION_CHUNK = open_object(
+    logprobs=nullable(mapping).optional(),
+).with_others()
+CHAT_COMPLETION_CHUNK = json_object(
     "ChatCompletionChunk",
     "One event of a stream. `id`, `created` and `model` are the same in all of them.",
     id=_COMPLETION_ID,
@@ -85,9 +89,9 @@ CHAT_COMPLETION_CHUNK = open_object(
     created=SECONDS,
     model=string.about("The requested model.", "builtin/echo"),
     choices=list_of(_CHUNK_CHOICE).about("Empty only in the usage chunk."),
-    usage=optional(nullable(COMPLETION_USAGE).about("Only with `include_usage`. Null in every chunk but the last.")),
-    status=optional(one_of("stopped", "interrupted").about("In a session, in the last chunk of an answer that ended early.")),
-)
+    usage=nullable(COMPLETION_USAGE).about("Only with `include_usage`. Null in every chunk but the last.").optional(),
+    status=one_of("stopped", "interrupted").about("In a session, in the last chunk of an answer that ended early.").optional(),
+).with_others()
 _CHUNK_JSON = string.about(contentMediaType="application/json", contentSchema={"anyOf": [CHAT_COMPLETION_CHUNK, ERROR]})
 _STREAM_EVENT = json_object(
     "ChatStreamEvent",

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from svc.server.interface import Refusal, header, named_header
-from svc.shapes import Shape, one_of, string, whole
+from svc.shapes import Shape, nullable, one_of, string, whole
 
 TEXTS = Path(__file__).parent  # of the long descriptions, in Markdown
 ID = string.about(
@@ -117,3 +117,10 @@ MEMORY_HEADER = named_header(
 IGNORED_TOOLS_HEADER = named_header(
     "IgnoredTools", "The types of the hosted tools that were left out of the request.", string, "web_search", required=False
 )
+TIMES = {"created_at": TIMESTAMP, "updated_at": TIMESTAMP}
+PROJECT_ID = nullable(ID).about("The project that it belongs to.")
+CONTENT_URL = (
+    f"https://127.0.0.1:8443/artifacts/{example_id('art')}/content?account={example_id('user')}"
+    "&expires=1790003600&signature=V1dWMn0dqRxDSmVwZb0m2mTfHGDbBgg9qK4BxP0mR3E"
+)
+SHA256 = "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9"

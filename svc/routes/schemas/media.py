@@ -7,8 +7,7 @@ from svc.builtin.voice import LANGUAGES, VOICES
 from svc.errors import ApiError
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS
-from svc.routes.schemas.common import AUDIO_SECONDS_HEADER, AUDIO_TRUNCATED_HEADER, COST_HEADER, COUNT, SECONDS
-from svc.routes.schemas.content import CONTENT_URL
+from svc.routes.schemas.common import AUDIO_SECONDS_HEADER, AUDIO_TRUNCATED_HEADER, CONTENT_URL, COST_HEADER, COUNT, SECONDS
 from svc.server.error_schemas import ERROR
 from svc.server.interface import Answer, Content, as_event, event_of
 from svc.shapes import (
@@ -21,8 +20,6 @@ from svc.shapes import (
     matching,
     number,
     one_of,
-    open_object,
-    optional,
     passed_on,
     string,
     text,
@@ -35,13 +32,13 @@ _PROMPT = string.about(
 )
 _IMAGE = json_object(
     "Image",
-    b64_json=optional(string.about("The file in base64.")),
-    url=optional(string.about("A link to the artifact's content that works for an hour without a token.")),
-    revised_prompt=optional(_PROMPT),
+    b64_json=string.about("The file in base64.").optional(),
+    url=string.about("A link to the artifact's content that works for an hour without a token.").optional(),
+    revised_prompt=_PROMPT.optional(),
 )
-_IMAGE_LIST = open_object(
-    "ImageList", created=SECONDS, data=list_of(_IMAGE), size=optional(string), output_format=optional(string)
-)
+_IMAGE_LIST = json_object(
+    "ImageList", created=SECONDS, data=list_of(_IMAGE), size=string.optional(), output_format=string.optional()
+).with_others()
 _SPEECH_USAGE = json_object(
     "SpeechUsage", input_tokens=COUNT, output_tokens=COUNT.about(example=56), total_tokens=COUNT.about(example=56)
 )

@@ -4,21 +4,7 @@ from typing import Any
 
 from svc.routes.schemas.common import COST_HEADER, COUNT, IGNORED_TOOLS_HEADER, SECONDS
 from svc.server.interface import Answer, Content, variants
-from svc.shapes import (
-    Shape,
-    anything,
-    boolean,
-    json_object,
-    list_of,
-    mapping,
-    nullable,
-    number,
-    one_of,
-    open_object,
-    optional,
-    string,
-    whole,
-)
+from svc.shapes import Shape, anything, boolean, json_object, list_of, mapping, nullable, number, one_of, string, whole
 
 _LOGPROBS = list_of(mapping).about("Log probabilities, if the request asks for them.", [])
 _TEXT_PART = json_object(
@@ -26,14 +12,14 @@ _TEXT_PART = json_object(
     type=one_of("output_text"),
     text=string.about(example="84"),
     annotations=list_of(mapping).about(example=[]),
-    logprobs=optional(_LOGPROBS),
+    logprobs=_LOGPROBS.optional(),
 )
 _REFUSAL_PART = json_object("ResponseRefusal", type=one_of("refusal"), refusal=string)
 _REASONING_PART = json_object("ResponseReasoningText", type=one_of("reasoning_text"), text=string)
 _SUMMARY_PART = json_object("ResponseSummaryText", type=one_of("summary_text"), text=string)
 _STATUS = one_of("in_progress", "completed", "incomplete").about(example="completed")
 _CALL = {"call_id": string.about("The id that the tool's result repeats."), "name": string}
-_NAMESPACE = optional(string.about("The group that the tool belongs to."))
+_NAMESPACE = string.about("The group that the tool belongs to.").optional()
 
 
 def _item(title: str, kind: str, prefix: str, /, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
@@ -105,11 +91,11 @@ RESPONSE = json_object(
     store=boolean.about("Always false.", False),
     truncation=one_of("disabled"),
     reasoning=json_object("ResponseReasoningSettings", effort=nullable(string), summary=nullable(string)),
-    text=open_object(
+    text=json_object(
         "ResponseTextSettings",
         format=mapping.about(example={"type": "text"}, additionalProperties=True),
-        verbosity=optional(string),
-    ),
+        verbosity=string.optional(),
+    ).with_others(),
     tools=list_of(mapping).about("The tools of the request, without hosted ones.", []),
 )
 _EVENT = json_object(
@@ -117,13 +103,13 @@ _EVENT = json_object(
     "One event. Its further fields depend on its `type`.",
     type=string.about(example="response.output_text.delta", pattern="^response\\."),
     sequence_number=COUNT,
-    response=optional(RESPONSE),
-    output_index=optional(COUNT),
-    item=optional(_ITEM),
-    part=optional(variants(_TEXT_PART, _REFUSAL_PART, _REASONING_PART, _SUMMARY_PART)),
-    **{name: optional(COUNT) for name in ("content_index", "summary_index")},
-    **{name: optional(string) for name in ("item_id", "delta", "text", "refusal", "arguments", "input", "name")},
-    logprobs=optional(_LOGPROBS),
+    response=RESPONSE.optional(),
+    output_index=COUNT.optional(),
+    item=_ITEM.optional(),
+    part=variants(_TEXT_PART, _REFUSAL_PART, _REASONING_PART, _SUMMARY_PART).optional(),
+    **{name: COUNT.optional() for name in ("content_index", "summary_index")},
+    **{name: string.optional() for name in ("item_id", "delta", "text", "refusal", "arguments", "input", "name")},
+    logprobs=_LOGPROBS.optional(),
 )
 _DELTA = (
     '{"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_5n6vC0aYqTtWm3Ld8RkJxZeHgB1uPsFo",'
@@ -137,7 +123,7 @@ _STREAM_EVENT = json_object(
         _DELTA,
         anyOf=[one_of("[DONE]"), string.about(contentMediaType="application/json", contentSchema=_EVENT)],
     ),
-    event=optional(string.about("The `type` of the data.")),
+    event=string.about("The `type` of the data.").optional(),
 )
 RESPONSE_ANSWER = Answer(
     "The response: one JSON object, or with `stream: true` server-sent events.",
