@@ -17,6 +17,7 @@ import pytest
 
 from svc import cli
 from tests.support.agent_runs import Account, add_accounts
+from tests.support.cases import each
 from tests.support.money import assert_exact, rows
 from tests.support.people import command
 from tests.support.server import ROOT, RunningServer, running_server, running_server_sync
@@ -127,7 +128,7 @@ def test_restore_never_overwrites_a_used_folder(tmp_path: Path, stopped: Stopped
     assert (server.data_dir / "service.db").read_bytes() == before
 
 
-@pytest.mark.parametrize("part", [0, 100, 600, 5000, 0.5, 0.9, 0.999])
+@each("part", [0, 100, 600, 5000, 0.5, 0.9, 0.999])
 def test_a_truncated_archive_is_refused(part: float, tmp_path: Path, stopped: Stopped, refused: Refused) -> None:
     _, _, archive = stopped
     content = archive.rstrip(b"\0")
@@ -135,7 +136,7 @@ def test_a_truncated_archive_is_refused(part: float, tmp_path: Path, stopped: St
     refused(tmp_path / "a.tar")
 
 
-@pytest.mark.parametrize("place", [0.2, 0.5, 0.8])
+@each("place", [0.2, 0.5, 0.8])
 def test_a_changed_byte_is_refused(place: float, tmp_path: Path, stopped: Stopped, refused: Refused) -> None:
     _, _, archive = stopped
     changed = bytearray(archive)
@@ -144,7 +145,7 @@ def test_a_changed_byte_is_refused(place: float, tmp_path: Path, stopped: Stoppe
     assert "damaged" in refused(tmp_path / "a.tar")
 
 
-@pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "tls/../../evil", "service.db-wal", "evil"])
+@each("name", ["../evil", "/tmp/evil", "tls/../../evil", "service.db-wal", "evil"])
 def test_archive_with_an_unknown_member_is_refused(name: str, tmp_path: Path, stopped: Stopped, refused: Refused) -> None:
     _, _, archive = stopped
     with tarfile.open(fileobj=io.BytesIO(archive)) as source, tarfile.open(tmp_path / "a.tar", "w") as target:

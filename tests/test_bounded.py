@@ -1,11 +1,10 @@
 """The parts of a body that arrive in tiny pieces."""
 
-import pytest
-
 from svc.bounded import add_part
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize("size", [1, 2, 1000, 5000])
+@each("size", [1, 2, 1000, 5000])
 def test_tiny_parts_take_little_more_memory_than_their_bytes(size: int) -> None:
     gathered: list[bytes] = []
     for _ in range(1_000_000 // size):

@@ -22,6 +22,7 @@ from svc.certificates import TlsFiles, certificate_end, tls_files
 from svc.config import Config
 from svc.errors import StartError
 from svc.secrets import open_folder
+from tests.support.cases import each
 from tests.support.certificates import DAY, NAMES, NOW, cert_of, mode, names_of
 
 
@@ -62,7 +63,7 @@ def serving(files: TlsFiles) -> Iterator[int]:
         thread.join()
 
 
-@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "svc.example"])
+@each("name", ["127.0.0.1", "localhost", "svc.example"])
 def test_python_accepts_the_certificate_in_strict_mode(files: TlsFiles, name: str) -> None:
     context = ssl.create_default_context(cafile=files.ca)
     context.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
+from tests.support.cases import each
 
 ROOT = Path(__file__).parent.parent
 # The texts of others, and released schemas, which must not change.
@@ -130,7 +130,7 @@ def test_links_have_a_known_form() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".md")])
+@each("name", [name for name in FILES if name.endswith(".md")])
 def test_links_resolve_to_a_file_or_heading(name: str) -> None:
     for target in MARKDOWN_LINK.findall((ROOT / name).read_text()):
         if LINK.match(target):

@@ -10,20 +10,21 @@ import pytest
 
 from svc import cli
 from svc.schema import newest_schema
+from tests.support.cases import each
 from tests.support.databases import prepare
 from tests.support.server import ROOT
 
 COMMANDS = ["serve", "openapi", "user", "credit", "debit", "support", "backup", "restore", "check"]
 
 
-@pytest.mark.parametrize("arguments", [[], ["unknown"], ["user"], ["user", "add"], ["credit", "ada@example.com"]])
+@each("arguments", [[], ["unknown"], ["user"], ["user", "add"], ["credit", "ada@example.com"]])
 def test_wrong_usage_is_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(arguments)
     assert ended.value.code == 2 and "usage: svc" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@each("command", COMMANDS)
 def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main([command, "--help"])
@@ -47,7 +48,7 @@ def other_user_can_import() -> bool:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 @pytest.mark.needs("setpriv")
-@pytest.mark.parametrize("command", ["check", "user list", "backup -", "doctor"])
+@each("command", ["check", "user list", "backup -", "doctor"])
 def test_folder_of_another_user_is_one_line(command: str, tmp_path: Path) -> None:
     prepare(tmp_path / "service.db", *newest_schema())
     tmp_path.chmod(0o700)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from svc.config import SECRET_SETTINGS, SETTINGS, Config, from_environ, is_secret
 from svc.errors import StartError
+from tests.support.cases import each
 
 SECRET = "hunter2-hunter2-hunter2"
 
@@ -47,9 +48,7 @@ def test_only_secrets_are_hidden_from_repr() -> None:
     assert is_secret("SVC_OAUTH_LAB_CLIENT_SECRET") and not is_secret("SVC_OAUTH_LAB_CLIENT_ID")
 
 
-@pytest.mark.parametrize(
-    "name", ["SVC_PROT", "SVC_", "SVC_host", "SVC_ARGON2_TIME_COST", "SVC_CLOCK", "SVC_ENVIRON", "SVC_LOG_FD"]
-)
+@each("name", ["SVC_PROT", "SVC_", "SVC_host", "SVC_ARGON2_TIME_COST", "SVC_CLOCK", "SVC_ENVIRON", "SVC_LOG_FD"])
 def test_an_unknown_setting_is_refused(name: str) -> None:
     line = refusal({name: SECRET})
     assert name in line and SECRET not in line
@@ -141,7 +140,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+@each(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
 def test_a_wrong_setting_is_refused_by_its_name(name: str, value: str) -> None:
     line = refusal({name: value})
     assert line.startswith(name)
@@ -156,7 +155,7 @@ def test_each_setting_has_a_wrong_value_in_this_test() -> None:
 OAUTH = {"SVC_OAUTH_LAB_ISSUER": "https://id.example/", "SVC_OAUTH_LAB_CLIENT_ID": "svc", "SVC_OAUTH_LAB_CLIENT_SECRET": SECRET}
 
 
-@pytest.mark.parametrize(
+@each(
     ("environ", "named"),
     [
         *((OAUTH | {name: ""}, name) for name in OAUTH),
@@ -173,7 +172,6 @@ OAUTH = {"SVC_OAUTH_LAB_ISSUER": "https://id.example/", "SVC_OAUTH_LAB_CLIENT_ID
         (OAUTH | {"SVC_OAUTH_LAB_SCOPE": "email"}, "SVC_OAUTH_LAB_SCOPE"),
         ({"SVC_OAUTH_GITHUB_CLIENT_ID": "svc"}, "SVC_OAUTH_GITHUB_CLIENT_SECRET"),
     ],
-    ids=repr,
 )
 def test_wrong_or_incomplete_identity_provider_is_refused(environ: dict[str, str], named: str) -> None:
     line = refusal(environ)
@@ -206,7 +204,7 @@ def test_any_text_is_a_value_or_one_line(name: str, text: str) -> None:
         assert name in str(error) and str(error).isprintable()
 
 
-@pytest.mark.parametrize(
+@each(
     ("environ", "named"),
     [
         ({"SVC_PASSWORDS": "0"}, ["SVC_PASSWORDS=0", "SVC_OAUTH_<NAME>_*"]),
@@ -220,7 +218,6 @@ def test_any_text_is_a_value_or_one_line(name: str, text: str) -> None:
         ({"SVC_PAYMENTS": "stripe", "SVC_STRIPE_SECRET_KEY": "hunter2"}, ["SVC_STRIPE_WEBHOOK_SECRET"]),
         ({"SVC_STRIPE_SECRET_KEY": "hunter2"}, ["SVC_PAYMENTS=stripe"]),
     ],
-    ids=repr,
 )
 def test_conflicting_settings_are_refused(environ: dict[str, str], named: list[str]) -> None:
     line = refusal(environ)
@@ -253,7 +250,7 @@ RIGHT: list[tuple[str, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "value"), RIGHT)
+@each(("name", "text", "value"), RIGHT)
 def test_valid_setting_is_parsed_to_its_type(name: str, text: str, value: Any) -> None:
     assert getattr(from_environ({name: text}), name[4:].lower()) == value
 
@@ -271,7 +268,7 @@ def test_repr_hides_secrets() -> None:
 PROXY = {"SVC_TRUSTED_PROXIES": "127.0.0.1"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("environ", "local"),
     [
         ({}, True),
@@ -291,7 +288,6 @@ PROXY = {"SVC_TRUSTED_PROXIES": "127.0.0.1"}
         ({"SVC_TLS": "proxy", **PROXY}, False),
         ({"SVC_TLS": "proxy", "SVC_BASE_URL": "https://localhost", **PROXY}, False),
     ],
-    ids=repr,
 )
 def test_posture_is_local_only_on_loopback(environ: dict[str, str], local: bool) -> None:
     config = from_environ(environ)
@@ -310,7 +306,7 @@ def test_explicit_setting_overrides_the_posture(tmp_path: Path) -> None:
     assert from_environ({"SVC_PAYMENTS": "none"}).payment_mode == "none"
 
 
-@pytest.mark.parametrize(
+@each(
     ("host", "base_url"),
     [
         ("127.0.0.1", "https://127.0.0.1:9000"),
@@ -330,7 +326,7 @@ def test_configured_base_url_ignores_the_bound_port() -> None:
     assert (config.port, config.base_url) == (9000, "https://chat.example.com")
 
 
-@pytest.mark.parametrize(
+@each(
     ("address", "trusted"),
     [
         ("10.1.2.3", True),
@@ -365,7 +361,7 @@ def test_secret_is_read_from_a_file(tmp_path: Path) -> None:
     assert lab.domains == ("corp.example", "b.test")
 
 
-@pytest.mark.parametrize(
+@each(
     ("setting", "content"),
     [
         ("SVC_METRICS_TOKEN_FILE", "hunter2"),
@@ -380,6 +376,6 @@ def test_wrong_value_in_a_file_is_refused_without_showing_it(tmp_path: Path, set
     assert line.startswith(setting.removesuffix("_FILE")) and "hunter2" not in line
 
 
-@pytest.mark.parametrize("name", ["SVC_PORT_FILE", "SVC_TLS_KEY_FILE", "SVC_OAUTH_LAB_CLIENT_ID_FILE", "SVC_FILE", "SVC__FILE"])
+@each("name", ["SVC_PORT_FILE", "SVC_TLS_KEY_FILE", "SVC_OAUTH_LAB_CLIENT_ID_FILE", "SVC_FILE", "SVC__FILE"])
 def test_only_secrets_are_read_from_files(name: str) -> None:
     assert f"{name} is not a setting" in refusal({name: __file__})

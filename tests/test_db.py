@@ -27,6 +27,7 @@ from svc import schema as schema_module
 from svc.db import Database, acting_for, open_database
 from svc.errors import ApiError, StartError
 from svc.schema import APPLICATION_ID, FIRST_VERSION, command_connection, newest_schema, newest_version
+from tests.support.cases import each
 from tests.support.databases import prepare
 
 SCHEMA = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;"
@@ -165,7 +166,7 @@ async def test_broken_constraint_raises_integrity_error(db: Database) -> None:
         await db.write(insert, "a")
 
 
-@pytest.mark.parametrize("error", [StopIteration(), GeneratorExit(), asyncio.CancelledError(), RecursionError()])
+@each("error", [StopIteration(), GeneratorExit(), asyncio.CancelledError(), RecursionError()])
 async def test_any_exception_releases_all_callers(db: Database, error: BaseException) -> None:
     def fail(tx: sqlite3.Connection) -> None:
         insert(tx, "gone")
@@ -1006,7 +1007,7 @@ def test_database_of_another_program_is_refused_without_new_files(tmp_path: Path
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.db"]
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [b"x", b"hello\n" * 1000, bytes(8192), b"SQLite format 3\0" + b"\xff" * 8176, b"SQLite format 3\0", bytes(range(256)) * 20],
 )

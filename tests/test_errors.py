@@ -5,6 +5,7 @@ import re
 import pytest
 
 from svc.errors import ERRORS, ApiError, describe
+from tests.support.cases import each
 
 FAMILIES = {
     "invalid_request_error",
@@ -19,21 +20,21 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("code", ERRORS)
+@each("code", ERRORS)
 def test_each_error_has_a_status_a_type_and_advice(code: str) -> None:
     status, kind, message = ERRORS[code]
     assert 400 <= status < 600 and kind in FAMILIES
     assert re.match(r"[A-Z]", message) and message.endswith(".") and len(message) < 150
 
 
-@pytest.mark.parametrize("code", ERRORS)
+@each("code", ERRORS)
 def test_errors_have_one_shape(code: str) -> None:
     error = ApiError(code, param="field")
     assert error.body() == {"error": {"message": ERRORS[code][2], "type": ERRORS[code][1], "code": code, "param": "field"}}
     assert str(error) == ERRORS[code][2] and error.status == ERRORS[code][0]
 
 
-@pytest.mark.parametrize("code", ERRORS)
+@each("code", ERRORS)
 def test_the_headers_follow_from_the_status(code: str) -> None:
     error = ApiError(code, headers={"x-own": "1"})
     expected = {"x-own": "1"}

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from svc import json_text
 from svc.errors import ApiError
 from svc.json_text import has_more_values, parse_json
+from tests.support.cases import each
 from tests.support.turns import waited_for_less_than_50_ms
 
 # Pieces of texts: every kind of escape, characters of one to four bytes; then what no text may hold.
@@ -88,7 +89,7 @@ def test_commas_in_strings_do_not_count_as_values_at_slice_ends() -> None:
         assert parse_json(body) == [text, ",", {text: 1}]
 
 
-@pytest.mark.parametrize("long_bytes", [50, 3])
+@each("long_bytes", [50, 3])
 def test_long_strings_parse_the_same_in_slices(monkeypatch: pytest.MonkeyPatch, long_bytes: int) -> None:
     monkeypatch.setattr(json_text, "_LONG_BYTES", long_bytes)
     monkeypatch.setattr(json_text, "_SLICE_BYTES", 16)
@@ -114,8 +115,8 @@ def test_long_strings_parse_the_same_in_slices(monkeypatch: pytest.MonkeyPatch, 
     assert outcomes == {"read", "refused"}
 
 
-@pytest.mark.parametrize("digits", [18, 19, 20, 308, 309, 310, 1000, 1001, 70_000])
-@pytest.mark.parametrize("sign", ["", "-"])
+@each("digits", [18, 19, 20, 308, 309, 310, 1000, 1001, 70_000])
+@each("sign", ["", "-"])
 def test_integer_of_1000_digits_is_unchanged(digits: int, sign: str) -> None:
     number = sign + "7" * digits
     body = b'{"before": "%b", "n": %b, "f": 1.5}' % (b"x" * (65_536 - 30), number.encode())
@@ -126,7 +127,7 @@ def test_integer_of_1000_digits_is_unchanged(digits: int, sign: str) -> None:
     assert (found := parse_json(body))["n"] == int(number) and found["f"] == 1.5
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         *("[NaN, LONG]", "[Infinity, LONG]", '"\\ud800LONG"', "0LONG", "-LONG-", "1eLONG", "HUGE.5", "[LONG", '"\xffLONG"'),
@@ -155,7 +156,7 @@ def test_long_texts_round_trip() -> None:
         json_text.loads(b'{"a": "' + b"x" * 200_000)
 
 
-@pytest.mark.parametrize("text", ["\n" * 8_000_000, "\u00e9" * 7_000_000, "\x01" * 2_000_000])
+@each("text", ["\n" * 8_000_000, "\u00e9" * 7_000_000, "\x01" * 2_000_000])
 def test_serializing_a_long_string_does_not_block_threads(text: str) -> None:
     assert orjson.loads(waited_for_less_than_50_ms(lambda: json_text.dumps([text]))) == [text]
 

@@ -5,8 +5,9 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
+
+from tests.support.cases import each
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -28,7 +29,7 @@ def locked(lock: str) -> dict[str, str]:
     return {name: version for name, version, _ in entries}
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@each("lock", LOCKS)
 def test_lock_file_has_each_dependency_within_its_bounds(lock: str) -> None:
     versions = locked(lock)
     for text in LOCKS[lock]:

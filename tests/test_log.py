@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from svc.auth.tokens import issue_session, new_key_token
 from svc.errors import describe
 from svc.log import Log, LogHandler, capture_library_logs, redact
+from tests.support.cases import each
 
 SECRETS = {
     "a key": new_key_token(),
@@ -56,8 +57,8 @@ def logged(lines: Lines, **fields: Any) -> dict[str, Any]:
     return line
 
 
-@pytest.mark.parametrize("around", AROUND)
-@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
+@each("around", AROUND)
+@each("secret", SECRETS.values())
 def test_secrets_are_redacted_in_any_position(secret: str, around: str) -> None:
     shown = redact(around.replace("{}", secret))
     assert "[redacted]" in shown
@@ -65,12 +66,12 @@ def test_secrets_are_redacted_in_any_position(secret: str, around: str) -> None:
     assert not any(part in shown for part in (secret[8:20], secret[-10:]))
 
 
-@pytest.mark.parametrize("text", ["Authorization: Bearer {}", "authorization=bearer {}", "BEARER\t{}", "Bearer  {}, next"])
+@each("text", ["Authorization: Bearer {}", "authorization=bearer {}", "BEARER\t{}", "Bearer  {}, next"])
 def test_any_text_after_bearer_is_redacted(text: str) -> None:
     assert "opaque/123+45==" not in redact(text.replace("{}", "opaque/123+45=="))
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "https://ada:s3cret@mail.example",
@@ -86,7 +87,7 @@ def test_credentials_in_a_url_are_redacted(url: str) -> None:
         assert "s3c" not in shown and "ada" not in shown
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["POST /v1/chat", "req_01m3250v", "ollama/llama3.2:8b", "db.py:12 < app.py:3", "2026-10-02T12:00:00Z", "task-force-of-five"],
 )
@@ -94,7 +95,7 @@ def test_other_text_is_not_redacted(text: str) -> None:
     assert redact(text) == text
 
 
-@pytest.mark.parametrize("text", ["a", "eyJ", "bearer ", "://", "@", "a@", "sk-", "svc-v1-", "x://a:", "a.b", "eyJa."])
+@each("text", ["a", "eyJ", "bearer ", "://", "@", "a@", "sk-", "svc-v1-", "x://a:", "a.b", "eyJa."])
 def test_redaction_is_fast_for_any_text(text: str) -> None:
     began = time.thread_time()
     redact(text * (200_000 // len(text)))

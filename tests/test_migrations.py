@@ -17,6 +17,7 @@ from svc.commands.check import findings, schema_findings
 from svc.errors import StartError
 from svc.schema import FIRST_VERSION, connect, kept_path, newest_schema, newest_version, shape
 from svc.secrets import open_folder
+from tests.support.cases import each
 from tests.support.databases import prepare
 from tests.support.server import ROOT
 
@@ -163,7 +164,7 @@ def test_full_disk_stops_the_migration(old: Path) -> None:
     assert rows(old) == before and [path.name for path in old.parent.glob("service.db.version*")] == []
 
 
-@pytest.mark.parametrize("statement", ["this is no SQL;", "DELETE FROM accounts;"])
+@each("statement", ["this is no SQL;", "DELETE FROM accounts;"])
 def test_failed_migration_leaves_the_database_unchanged(statement: str, old: Path) -> None:
     before = rows(old)
     with pytest.raises(StartError):
@@ -177,7 +178,7 @@ def test_failed_migration_leaves_the_database_unchanged(statement: str, old: Pat
 # --- released schemas
 
 
-@pytest.mark.parametrize("released", sorted((ROOT / "tests" / "schemas").glob("*.sql")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("released", sorted((ROOT / "tests" / "schemas").glob("*.sql")))
 def test_every_released_schema_is_migrated_to_the_newest(released: Path, tmp_path: Path) -> None:
     """Fails when schema.sql changes without a migration: the newest released schema must lead to it, too."""
     migrated = MIGRATIONS[: int(released.stem) - FIRST_VERSION]

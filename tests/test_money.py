@@ -1,13 +1,13 @@
 """Dollars to and from whole micros: exact both ways, and nothing but plain amounts is one."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.money import dollars, micros_of
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("micros", "shown"),
     [
         (0, "$0.00"),
@@ -27,8 +27,6 @@ def test_formatted_dollars_parse_to_the_same_micros(micros: int) -> None:
     assert micros_of(dollars(micros).removeprefix("$").replace(",", "")) == micros
 
 
-@pytest.mark.parametrize(
-    "text", ["", "1,5", "-1", "+1", "1e3", "1.", ".5", "0x10", " 1", "1\n", "٣", "1" * 10, "0.0000001", "nan"]
-)
+@each("text", ["", "1,5", "-1", "+1", "1e3", "1.", ".5", "0x10", " 1", "1\n", "٣", "1" * 10, "0.0000001", "nan"])
 def test_other_text_is_not_an_amount(text: str) -> None:
     assert micros_of(text) is None

@@ -21,6 +21,7 @@ from svc.content import projects
 from svc.errors import ApiError
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.content.test_history import NOW, ada, bob, conn  # noqa: F401 - fixtures
+from tests.support.cases import each
 from tests.support.model_answers import TEXT
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, rows, watch
@@ -213,8 +214,8 @@ async def test_reserved_answer_is_stored_in_a_full_account(lab: Lab, stream: boo
     assert answer.status_code == 200 and [message["content"] for message in said] == [TEXT, "hello?"]
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("model", [*MODELS[:-1], "drip-100ms"])
+@each("stream", [False, True])
+@each("model", [*MODELS[:-1], "drip-100ms"])
 async def test_reservation_ends_with_its_call(lab: Lab, model: str, stream: bool) -> None:
     await lab.ask(model, stream=stream)
     assert lab.reserved() == []

@@ -13,6 +13,7 @@ from svc import cli
 from svc.billing import wallet
 from svc.schema import connect
 from tests.conftest import PASSWORD, Service, bearer
+from tests.support.cases import each
 from tests.support.money import assert_exact
 
 
@@ -102,7 +103,7 @@ async def test_replica_restores_into_a_new_folder_with_the_secrets(
     assert "holds a part of this database" in capsys.readouterr().err and not (tmp_path / "no").exists()
 
 
-@pytest.mark.parametrize("content", [b"SQLite format 3\0" + bytes(4080), b"SQLite format 3\0"])
+@each("content", [b"SQLite format 3\0" + bytes(4080), b"SQLite format 3\0"])
 def test_foreign_database_is_not_restored(
     content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

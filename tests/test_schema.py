@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from svc.schema import SCHEMA, connect
+from tests.support.cases import each
 from tests.support.databases import prepare
 
 ROOT = Path(__file__).parent.parent
@@ -519,7 +520,7 @@ def test_references_to_missing_rows_are_refused(conn: sqlite3.Connection) -> Non
                 conn.execute(f"UPDATE {table} SET {key['from']} = 'nobody' WHERE {key['from']} IS NOT NULL")
 
 
-@pytest.mark.parametrize("table", ["artifacts", "conversations", "runs"])
+@each("table", ["artifacts", "conversations", "runs"])
 def test_rows_cannot_be_in_a_project_of_another_account(conn: sqlite3.Connection, table: str) -> None:
     with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
         conn.execute(f"UPDATE {table} SET project_id = 'q' WHERE account_id = 'a'")

@@ -7,6 +7,7 @@ import pytest
 
 from svc.config import SECRET_FILE_BYTES, with_secret_files
 from svc.errors import StartError
+from tests.support.cases import each
 
 SECRET = "hunter2-hunter2-hunter2"
 
@@ -15,7 +16,7 @@ def read(environ: dict[str, str]) -> dict[str, str]:
     return with_secret_files(environ)
 
 
-@pytest.mark.parametrize("content", [SECRET, f"{SECRET}\n", f"{SECRET}\r\n", SECRET + " " * (SECRET_FILE_BYTES - len(SECRET))])
+@each("content", [SECRET, f"{SECRET}\n", f"{SECRET}\r\n", SECRET + " " * (SECRET_FILE_BYTES - len(SECRET))])
 def test_content_is_the_setting_without_the_newline(tmp_path: Path, content: str) -> None:
     (tmp_path / "token").write_bytes(content.encode())
     environ = {"SVC_METRICS_TOKEN_FILE": f" {tmp_path / 'token'} ", "SVC_METRICS_TOKEN": " ", "SVC_PORT_FILE": "x", "HOME": "/"}
@@ -33,7 +34,7 @@ def test_setting_and_file_together_are_refused(tmp_path: Path) -> None:
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "reason"),
     [
         (b"", "empty"),
@@ -41,7 +42,6 @@ def test_setting_and_file_together_are_refused(tmp_path: Path) -> None:
         (SECRET.encode() + b"\xff", "UTF-8"),
         (SECRET.encode() * 1000, f"more than {SECRET_FILE_BYTES} bytes"),
     ],
-    ids=["empty", "blank", "no text", "long"],
 )
 def test_file_without_a_secret_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "token").write_bytes(content)

@@ -14,6 +14,7 @@ from svc.secrets import (
     open_folder,
     write_private,
 )
+from tests.support.cases import each
 
 
 def mode(path: Path) -> int:
@@ -97,7 +98,7 @@ def test_secret_readable_by_others_becomes_private(tmp_path: Path) -> None:
     assert mode(tmp_path / "master.key") == 0o600
 
 
-@pytest.mark.parametrize("folder", ["/proc/self/data", "/proc/self", "/dev/null", "/dev/null/data"])
+@each("folder", ["/proc/self/data", "/proc/self", "/dev/null", "/dev/null/data"])
 def test_unusable_folder_stops_the_start(folder: str) -> None:
     with pytest.raises(StartError, match="cannot use the data folder"):
         open_folder(Path(folder))

@@ -27,11 +27,12 @@ from svc.shapes import (
     string,
     text,
 )
+from tests.support.cases import each
 
 slug = matching(re.compile("[a-z]+"), "a slug", 5)
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "value", "passed"),
     [
         (string, "", ""),
@@ -57,7 +58,7 @@ def test_valid_value_is_returned_with_its_type(shape: Shape[Any], value: Any, pa
     assert found == passed and type(found) is type(passed)
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "values", "expected"),
     [
         (string, [1, True, [], {}], "a string"),
@@ -85,7 +86,7 @@ def test_error_names_the_path_and_the_expected_value(shape: Shape[Any], values: 
         assert "a.b must be" in str(refused.value) and expected in str(refused.value)
 
 
-@pytest.mark.parametrize("shape", [string, filled, text(3), slug, one_of("a"), integer(0, 1), number(0, 1), boolean, mapping])
+@each("shape", [string, filled, text(3), slug, one_of("a"), integer(0, 1), number(0, 1), boolean, mapping])
 def test_null_counts_as_missing(shape: Shape[Any]) -> None:
     for body in ({}, {"x": None}):
         with pytest.raises(ApiError) as refused:
@@ -129,7 +130,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.expected)
+@each("shape", SHAPES)
 def test_json_schema_and_check_accept_the_same_values(shape: Shape[Any]) -> None:
     for value in [*VALUES, None]:
         try:

@@ -1,11 +1,10 @@
 """CSV for spreadsheets."""
 
-import pytest
-
 from svc.spreadsheet import csv_text
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r"])
+@each("begin", ["=", "+", "-", "@", "\t", "\r"])
 def test_text_like_a_formula_gets_an_apostrophe(begin: str) -> None:
     assert csv_text([[f"{begin}1", 1]]).replace('"', "") == f"'{begin}1,1\n"
 

@@ -22,6 +22,7 @@ from svc.errors import ApiError
 from tests.billing.test_wallet import add_account, empty_database, findings
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.agent_runs import add_accounts
+from tests.support.cases import each
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, rows
 from tests.support.server import running_server
@@ -169,7 +170,7 @@ async def test_clock_that_goes_back_gives_no_allowance_twice(service: Service) -
     assert [reference for _, reference, _ in await who.credits()] == ["allowance:me:2026-09", "allowance:me:2026-10"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "body"),
     [
         ("/v1/agents/run", {"model": "builtin/assistant-paid", "goal": "2+2", "tools": []}),
@@ -237,7 +238,7 @@ async def test_usage_counts_the_group_at_the_time_of_the_call_also_of_a_deleted_
 # --- the schema
 
 
-@pytest.mark.parametrize(
+@each(
     ("reference", "micros"),
     [
         ("allowance:{id}:2026-09", 1),  # again

@@ -1,10 +1,10 @@
 """The cookie of the checkout pages: it cannot be forged or extended, and ends when the address is verified."""
 
-import pytest
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from svc.billing.checkout_cookie import COOKIE, COOKIE_SECONDS, CheckoutCookie, read_cookie, set_cookie
+from tests.support.cases import each
 
 SECRET, NOW = b"s" * 32, 1_790_000_000.25
 
@@ -25,7 +25,7 @@ def test_cookie_is_valid_for_8_hours() -> None:
     assert read(cookie_of(), NOW + COOKIE_SECONDS) is None
 
 
-@pytest.mark.parametrize("position", range(len("user_1.1790000000250.") + 43))
+@each("position", range(len("user_1.1790000000250.") + 43))
 def test_changed_character_makes_the_cookie_invalid(position: int) -> None:
     value = cookie_of()
     for other in "A.9z":

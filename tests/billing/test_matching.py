@@ -15,6 +15,7 @@ from svc.auth import accounts
 from svc.billing import matching, payments, wallet
 from svc.billing.stripe import PaymentEvent
 from svc.schema import command_connection, connect
+from tests.support.cases import each
 from tests.support.pages import REFERENCE
 
 NOW = 1_790_000_000.0
@@ -152,7 +153,7 @@ def test_refund_books_at_most_the_wallet_balance(database: Path) -> None:
     assert output("check")[0] == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "reason"),
     [
         ("svc debit bob@example.com 5 --refund-of chk_1", "a payment of another account"),
@@ -229,13 +230,13 @@ def test_refund_without_dollars_is_listed_until_booked(database: Path, returned:
     assert_everything_matches()
 
 
-@pytest.mark.parametrize("what", ["charge.refund.updated", "refund.created", "charge.dispute.closed"])
+@each("what", ["charge.refund.updated", "refund.created", "charge.dispute.closed"])
 def test_other_events_of_a_refund_need_no_booking(database: Path, what: str) -> None:
     assert receive(database, "evt_r", what, returned_cents=500).todo is None
     assert_everything_matches()
 
 
-@pytest.mark.parametrize(
+@each(
     ("reference", "micros"),
     [("refund:chk_1:1", -25_000_001), ("refund:chk_1:1", 1), ("refund:chk_9:1", -1), ("payment:evt_paid", 1), ("payment:e", 1)],
 )

@@ -29,6 +29,7 @@ from svc.billing.stripe import session_event, sign
 from svc.ids import new_id
 from svc.secrets import derive
 from tests.support.agent_runs import RUN, Account, Stream, add_accounts
+from tests.support.cases import each
 from tests.support.model_answers import Wanted
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, reading, rows, unwatch, watch
@@ -155,8 +156,8 @@ def is_idle(server: RunningServer, who: Account) -> bool:
 # --- what is answered is settled
 
 
-@pytest.mark.parametrize("model", ["lab/ok", "builtin/assistant-paid"])
-@pytest.mark.parametrize("kind", KINDS)
+@each("model", ["lab/ok", "builtin/assistant-paid"])
+@each("kind", KINDS)
 async def test_settlement_is_stored_before_the_last_block(
     server: RunningServer, models: ModelServer, kind: str, model: str
 ) -> None:
@@ -247,7 +248,7 @@ def asked(models: ModelServer, who: Account) -> list[Any]:
     return [seen for seen in models.requests if any(message["content"] == who.email for message in seen.body["messages"])]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 async def test_disconnected_client_pays_for_output_so_far(server: RunningServer, models: ModelServer, kind: str) -> None:
     phases = ["head", "body", "silent", *["anytime"] * 3, *(() if kind == "json" else ("streaming", "endless", "ended"))]
     plays = [(phase, way, person(server)) for phase in phases for way in WAYS]

@@ -21,6 +21,7 @@ from svc.ids import new_id
 from svc.outbound.client import Outbound
 from svc.outbound.transport import httpx_client
 from tests.conftest import Clocks, Service, bearer, serving
+from tests.support.cases import each
 from tests.support.payment_processor import API_KEY, DROP, HANG, SECRET, Processor, event_body, processor_on_loopback, signed
 
 NOW = 1_790_000_000
@@ -125,7 +126,7 @@ HEADERS: list[tuple[str, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("header", "genuine"), HEADERS)
+@each(("header", "genuine"), HEADERS)
 def test_signature_is_verified(header: str, genuine: bool) -> None:
     if genuine:
         check_signature(SECRET.encode(), [header], BODY, NOW)
@@ -437,7 +438,7 @@ async def test_retry_with_the_same_key_makes_one_session(api: Stripe, processor:
     assert list(processor.sessions) == ["chk_1"] and processor.sessions["chk_1"]["url"] == url
 
 
-@pytest.mark.parametrize(
+@each(
     ("faults", "status", "code"),
     [
         ([DROP, DROP], 502, "upstream_unreachable"),

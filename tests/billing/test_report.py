@@ -13,6 +13,7 @@ from svc.billing import payments, report, usage, wallet
 from svc.billing.stripe import read_event, session_event
 from svc.errors import StartError
 from svc.schema import connect, newest_schema
+from tests.support.cases import each
 from tests.support.databases import prepare
 
 OCTOBER = report.month_bounds("2026-10")
@@ -88,13 +89,13 @@ def test_money_of_a_deleted_account_stays_in_the_report_without_a_name(conn: sql
     }
 
 
-@pytest.mark.parametrize(("month", "days"), [("2026-02", 28), ("2028-02", 29), ("2026-12", 31), ("2026-01", 31)])
+@each(("month", "days"), [("2026-02", 28), ("2028-02", 29), ("2026-12", 31), ("2026-01", 31)])
 def test_a_month_ends_where_the_next_one_begins(month: str, days: int) -> None:
     begins, ends = report.month_bounds(month)
     assert ends - begins == days * 86400
 
 
-@pytest.mark.parametrize("text", ["2026-13", "2026-00", "2026-1", "26-01", "2026-01-01", "", "last"])
+@each("text", ["2026-13", "2026-00", "2026-1", "26-01", "2026-01-01", "", "last"])
 def test_wrong_month_is_refused(text: str) -> None:
     with pytest.raises(StartError, match="2026-09"):
         report.month_bounds(text)

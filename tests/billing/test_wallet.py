@@ -22,6 +22,7 @@ from svc.errors import ApiError
 from svc.ids import new_id
 from svc.money import dollars, micros_of
 from svc.schema import SCHEMA
+from tests.support.cases import each
 
 NOW = 1_790_000_000.0
 PRICES = {"input_micros_per_million_tokens": 500_000, "output_micros_per_million_tokens": 1_500_000}
@@ -311,18 +312,18 @@ def refuses(money: sqlite3.Connection, statement: str) -> bool:
     return everything(money) == before and findings(money) == []
 
 
-@pytest.mark.parametrize("statement", RAW + REFERRING)
+@each("statement", RAW + REFERRING)
 def test_sql_cannot_break_a_money_rule(money: sqlite3.Connection, statement: str) -> None:
     assert refuses(money, statement)
 
 
-@pytest.mark.parametrize("statement", RAW)
+@each("statement", RAW)
 def test_sql_on_a_plain_connection_cannot_break_a_rule(money: sqlite3.Connection, statement: str) -> None:
     money.execute("PRAGMA foreign_keys = OFF")
     assert refuses(money, statement)
 
 
-@pytest.mark.parametrize("again", ["1, 'l', 'r'", "NULL, (SELECT id FROM ledger WHERE seq = 1), 'r'", "NULL, 'l', 'chk_a'"])
+@each("again", ["1, 'l', 'r'", "NULL, (SELECT id FROM ledger WHERE seq = 1), 'r'", "NULL, 'l', 'chk_a'"])
 def test_no_ledger_row_can_be_replaced(money: sqlite3.Connection, again: str) -> None:
     for _ in range(2):
         wallet.book(money, "bob", 5, description="", now_seconds=NOW)
@@ -552,7 +553,7 @@ def test_dollars_round_trip_exactly(micros: int) -> None:
     assert micros_of(dollars(micros).removeprefix("$").replace(",", "")) == micros
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["", " 5", "5 ", "-5", "+5", "1e3", "1,5", "1_000", ".5", "5.", "NaN", "inf", "0x5", "\u0665", "5.0000001", "1" * 10, "5\n"],
 )
@@ -560,7 +561,7 @@ def test_only_plain_decimals_are_dollars(text: str) -> None:
     assert micros_of(text) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("micros", "text"),
     [(0, "$0.00"), (1, "$0.000001"), (12_500_000, "$12.50"), (-1_234_567_890, "-$1,234.56789"), (10, "$0.00001")],
 )

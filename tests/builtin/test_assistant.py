@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from tests.support.builtin import AGENT_TOOLS, WEATHER, Body, agent_run, calls, choice, said, text
+from tests.support.cases import each
 
 GOAL = "Compute 12 * (3 + 4), draw a lighthouse and save a note with the result"
 
@@ -34,7 +33,7 @@ async def test_only_offered_tools_are_called_and_the_rest_is_done_or_declined() 
     assert "84" in final and "no tool for this: draw a lighthouse" in final
 
 
-@pytest.mark.parametrize("forced", ["required", {"type": "function", "function": {"name": "get_weather"}}])
+@each("forced", ["required", {"type": "function", "function": {"name": "get_weather"}}])
 async def test_forced_call_is_made_once_and_then_answered(forced: Any) -> None:
     rounds, final = await agent_run("hello", [WEATHER], lambda *_: "sunny", tool_choice=forced)
     assert [[name for name, _ in calls] for calls in rounds] == [["get_weather"]]
@@ -47,9 +46,7 @@ async def test_tool_choice_none_calls_no_tool_and_named_only_one() -> None:
     assert calls((await choice("assistant", GOAL, tools=AGENT_TOOLS, tool_choice=named))["message"]) == [DRAW]
 
 
-@pytest.mark.parametrize(
-    "result", ['{"ok": false, "error": {"message": "broken"}}', "Error: broken", "", "[[[", "[" * 900 + "]" * 900]
-)
+@each("result", ['{"ok": false, "error": {"message": "broken"}}', "Error: broken", "", "[[[", "[" * 900 + "]" * 900])
 async def test_no_call_is_repeated_for_any_result(result: str) -> None:
     rounds, final = await agent_run(GOAL, result=lambda *_: result)
     assert [name for made in rounds for name, _ in made] == ["calculate", "generate_image", "write_artifact"]
@@ -63,7 +60,7 @@ async def test_run_ends_without_tool_results() -> None:
     assert "no result came" in messages[-1]["content"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("messages", "recalled"),
     [
         (said("user: My name is Ada Lovelace. I like trains.", "assistant: ok", "user: What is my name?"), "Ada Lovelace"),
@@ -83,9 +80,7 @@ async def test_assistant_recalls_earlier_messages(messages: list[Body], recalled
     assert recalled in await text("assistant-paid", messages)
 
 
-@pytest.mark.parametrize(
-    "request_text", ["Write a sonnet about the sea", "How do whales sleep?", "", "call 555-1234", "hello", "who are you?"]
-)
+@each("request_text", ["Write a sonnet about the sea", "How do whales sleep?", "", "call 555-1234", "hello", "who are you?"])
 async def test_assistant_says_that_it_is_not_a_language_model(request_text: str) -> None:
     assert "not a language model" in await text("assistant", request_text)
     if request_text.startswith("W"):

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.builtin.calculate import MAX_DEPTH, MAX_DIGITS, MAX_LENGTH, calculate
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("expression", "value"),
     [
         ("12 * (3 + 4)", "84"),
@@ -47,7 +48,7 @@ def test_value_is_exact_or_rounded_to_28_digits(expression: str, value: str) -> 
     assert calculate(expression) == value
 
 
-@pytest.mark.parametrize(
+@each(
     ("expression", "complaint"),
     [
         ("", "empty"),
@@ -74,7 +75,7 @@ def test_invalid_expression_raises_a_clear_error(expression: str, complaint: str
         calculate(expression)
 
 
-@pytest.mark.parametrize(
+@each(
     "bomb",
     [
         "9**9**9",
@@ -101,14 +102,12 @@ def test_expensive_expressions_are_refused_before_they_are_computed(bomb: str) -
     assert time.thread_time() - started < 0.1
 
 
-@pytest.mark.parametrize(
-    "expression", ["9" * 1000, f"10**{MAX_DIGITS - 1}", "1/10**999", "(" * 50 + "1" + ")" * 50, "-" * 50 + "1"]
-)
+@each("expression", ["9" * 1000, f"10**{MAX_DIGITS - 1}", "1/10**999", "(" * 50 + "1" + ")" * 50, "-" * 50 + "1"])
 def test_expressions_within_the_bounds_are_computed(expression: str) -> None:
     assert len(calculate(expression)) <= MAX_DIGITS + 2
 
 
-@pytest.mark.parametrize("expression", ["1/" + "/".join(["7"] * 499), "+".join(f"1/{n}" for n in range(2, 150))])
+@each("expression", ["1/" + "/".join(["7"] * 499), "+".join(f"1/{n}" for n in range(2, 150))])
 def test_most_expensive_allowed_expressions_are_fast(expression: str) -> None:
     started = time.thread_time()
     calculate(expression)

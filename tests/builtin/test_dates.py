@@ -1,11 +1,10 @@
 """The built-in assistant's calendar."""
 
-import pytest
-
 from tests.support.builtin import text
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("question", "answer"),
     [
         ("what is 12 * (3 + 4)?", "12 * (3 + 4) = 84"),

@@ -2,10 +2,9 @@
 
 import time
 
-import pytest
-
 from svc.builtin.calculate import asks_arithmetic, expressions
 from svc.builtin.english import clauses, quotations, sentences, subject, trimmed, words
+from tests.support.cases import each
 
 
 def test_clauses_end_at_commas_full_stops_and_words_but_not_in_quotations() -> None:
@@ -16,7 +15,7 @@ def test_clauses_end_at_commas_full_stops_and_words_but_not_in_quotations() -> N
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "found"),
     [
         ("what is 15% of 80?", ["15 / 100 * 80"]),
@@ -40,9 +39,7 @@ def test_subject_of_a_request_is_found() -> None:
     assert asks_arithmetic("work out 2 + 2") and not asks_arithmetic("call 555-1234")
 
 
-@pytest.mark.parametrize(
-    "text", ["(" * 8_000, ", " * 4_000, "and then " * 900, "'" * 8_000, "what is " + " " * 8_000, "1 " * 4_000]
-)
+@each("text", ["(" * 8_000, ", " * 4_000, "and then " * 900, "'" * 8_000, "what is " + " " * 8_000, "1 " * 4_000])
 def test_any_8000_characters_are_parsed_quickly(text: str) -> None:
     began = time.thread_time()
     clauses(text), expressions(text), subject(text), sentences(text), words(text), asks_arithmetic(text)

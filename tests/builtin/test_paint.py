@@ -18,6 +18,7 @@ from svc.builtin.painter.figures import figures, shapes
 from svc.builtin.painter.paint import Stage, picture
 from svc.builtin.painter.places import ABSTRACT
 from svc.builtin.painter.scene import Scene, rows
+from tests.support.cases import each
 
 Pixels = list[list[tuple[int, int, int]]]
 
@@ -54,7 +55,7 @@ def average(pixels: Pixels) -> tuple[float, ...]:
     return tuple(sum(pixel[channel] for row in pixels for pixel in row) / count for channel in range(3))
 
 
-@pytest.mark.parametrize(("width", "height"), [(64, 64), (64, 300), (301, 64), (200, 160)])
+@each(("width", "height"), [(64, 64), (64, 300), (301, 64), (200, 160)])
 def test_picture_is_a_png_of_the_requested_size(width: int, height: int) -> None:
     pixels = decoded(painted("a lighthouse by the sea", width, height))
     assert len(pixels) == height and {len(row) for row in pixels} == {width}
@@ -78,7 +79,7 @@ PROMPTS = (
 )
 
 
-@pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt[:30])
+@each("prompt", PROMPTS)
 def test_every_prompt_makes_a_picture_with_many_colours(prompt: str) -> None:
     pixels = decoded(painted(prompt, 64, 64))
     assert len({pixel for row in pixels for pixel in row}) > 40
@@ -102,12 +103,12 @@ def test_place_time_colour_and_number_words_set_the_scene() -> None:
     assert len(Scene(" ".join(figures())).things) == 6
 
 
-@pytest.mark.parametrize("prompt", ["justice", "a cup of coffee", "a dinosaur", "a robot", ""])
+@each("prompt", ["justice", "a cup of coffee", "a dinosaur", "a robot", ""])
 def test_unknown_subject_becomes_an_abstract_composition(prompt: str) -> None:
     assert Scene(prompt).place == "abstract" and not Scene(prompt).things
 
 
-@pytest.mark.parametrize("name", figures())
+@each("name", figures())
 def test_every_figure_is_drawable(name: str) -> None:
     for prompt in ("a snowy day", "night", "justice"):
         canvas = Canvas(80, 80)
@@ -118,7 +119,7 @@ def test_every_figure_is_drawable(name: str) -> None:
             assert len({pixel for row in decoded(canvas.png()) for pixel in row}) > 1
 
 
-@pytest.mark.parametrize("layers", [*(row.look for row in (*rows("places").values(), *rows("weather").values())), *ABSTRACT])
+@each("layers", [*(row.look for row in (*rows("places").values(), *rows("weather").values())), *ABSTRACT])
 def test_every_layer_of_a_place_and_weather_is_paintable(layers: str) -> None:
     canvas = Canvas(64, 64)
     blank, stage = canvas.png(), Stage(canvas, Scene("night sky"))
@@ -224,7 +225,7 @@ def drawn(prompt: str, variation: int = 0) -> tuple[Scene, Counter[str]]:
     return stage.scene, stage.drawn
 
 
-@pytest.mark.parametrize(
+@each(
     ("prompt", "kept", "refused"),
     [
         ("no cats", "", "cat"),
@@ -318,9 +319,7 @@ def test_description_names_exactly_the_drawn_things(words: list[str], variation:
     assert not counted.keys() & scene.without
 
 
-@pytest.mark.parametrize(
-    "prompt", ["no " * 8_000, "no cats or " * 2_900, "not, " * 6_400, "without trees and " * 1_700, "-free" * 6_000]
-)
+@each("prompt", ["no " * 8_000, "no cats or " * 2_900, "not, " * 6_400, "without trees and " * 1_700, "-free" * 6_000])
 def test_prompt_of_only_negations_takes_little_time(prompt: str) -> None:
     began = time.process_time()
     assert Scene(prompt).description

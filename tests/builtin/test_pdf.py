@@ -10,6 +10,7 @@ import pytest
 from svc.builtin.documents import TEXT_BYTES
 from svc.builtin.processes import ProcessPool
 from tests.builtin.test_documents import text_of
+from tests.support.cases import each
 from tests.support.pdfs import CATALOG, needs_pypdf, of_objects, of_streams, pages, stream, with_texts
 
 pytestmark = [needs_pypdf, pytest.mark.slow]
@@ -50,7 +51,7 @@ async def test_page_that_takes_too_long_or_too_much_memory_ends_the_text(tmp_pat
     assert await text_of(pdf, tmp_path) == ("one", True), "out of memory"
 
 
-@pytest.mark.parametrize("algorithm", ["RC4-128", "AES-256"])
+@each("algorithm", ["RC4-128", "AES-256"])
 async def test_encrypted_pdf_is_read_without_a_password_only(algorithm: str, tmp_path: Path) -> None:
     from pypdf import PdfWriter
 

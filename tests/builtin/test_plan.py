@@ -3,14 +3,13 @@
 import time
 from typing import Any
 
-import pytest
-
 from svc.builtin.plan import arguments
 from svc.builtin.request import Tool
 from tests.support.builtin import STRING, WEATHER, Body, agent_run, calls, choice, tool
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("goal", "planned"),
     [
         ("What time is it?", [[("current_time", {})]]),
@@ -47,7 +46,7 @@ async def test_artifact_is_looked_up_by_name_where_the_tool_reads_by_id() -> Non
 SUM, SAID, NOTED = "17*23", "17*23 = 391", ("write_artifact", {"name": "note.txt", "content": "17*23 = 391"})
 
 
-@pytest.mark.parametrize(
+@each(
     ("goal", "planned"),
     [
         (
@@ -85,7 +84,7 @@ async def test_every_part_of_a_compound_goal_is_done(goal: str, planned: list[An
     assert len(made) == len(planned) and all(call in made for call in planned)
 
 
-@pytest.mark.parametrize(
+@each(
     ("request_text", "offered", "called"),
     [
         ("What's the weather in Paris?", WEATHER, [("get_weather", {"location": "Paris", "unit": "c"})]),
@@ -111,8 +110,8 @@ CITY = tool("get_weather", "Current temperature of a city", city=STRING)
 LOOKUP = tool("lookup", "The weather of a city", city=STRING)
 
 
-@pytest.mark.parametrize("offered", [CITY, LOOKUP], ids=["by its name", "by its description"])
-@pytest.mark.parametrize(
+@each("offered", [CITY, LOOKUP])
+@each(
     "request_text",
     [
         "What is the weather in Paris?",
@@ -130,7 +129,7 @@ def filled(clause: str, **properties: Any) -> Any:
     return arguments(Tool("t", "", {"type": "object", "properties": properties, "required": list(properties)}), {}, clause)
 
 
-@pytest.mark.parametrize(
+@each(
     ("clause", "chosen"),
     [
         ("make it green", "green"),

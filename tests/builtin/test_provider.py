@@ -23,6 +23,7 @@ from tests.support.builtin import (
     said,
     tool,
 )
+from tests.support.cases import each
 
 
 def test_the_table_has_the_models_of_the_contract_and_their_prices() -> None:
@@ -70,8 +71,8 @@ BOMBS: dict[str, tuple[str, Any, Body]] = {
 }
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
-@pytest.mark.parametrize("bomb", BOMBS)
+@each("stream", [False, True])
+@each("bomb", BOMBS)
 async def test_expensive_requests_are_bounded_and_do_not_block_the_loop(bomb: str, stream: bool) -> None:
     model, messages, fields = BOMBS[bomb]
     body = {

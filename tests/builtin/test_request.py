@@ -7,6 +7,7 @@ import pytest
 from svc.builtin.provider import chat
 from svc.errors import UpstreamFault
 from tests.support.builtin import WEATHER, Body, answers, said, text
+from tests.support.cases import each
 
 
 async def test_prompt_tokens_count_messages_calls_and_tools() -> None:
@@ -16,7 +17,7 @@ async def test_prompt_tokens_count_messages_calls_and_tools() -> None:
     assert with_tools == -(-(8 + len(json.dumps([WEATHER], separators=(",", ":")))) // 4)
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "param"),
     [
         ({"stop": "x" * 1000}, "stop"),
@@ -52,7 +53,7 @@ _REMINDER = {"type": "text", "text": "<system-reminder>\nBe brief.\n</system-rem
 _RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "done"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("messages", "echoed"),
     [
         (said("system: s", "user: first", "assistant: a", "user: last \u2028 \U0001f600"), "last \u2028 \U0001f600"),

@@ -12,6 +12,7 @@ from svc.builtin.provider import chat
 from svc.errors import UpstreamFault
 from tests.conftest import Service, bearer
 from tests.support.builtin import Body, choice, said, text
+from tests.support.cases import each
 
 
 async def played(script: str, **fields: Any) -> str:
@@ -88,7 +89,7 @@ async def test_length_ends_with_length() -> None:
     assert (await choice("script", "say a\nlength\nsay b"))["finish_reason"] == "length"
 
 
-@pytest.mark.parametrize(
+@each(
     ("script", "kind", "status", "error_type"),
     [
         ("say a\nfail 503 too busy", "status", 503, "api_error"),
@@ -112,14 +113,14 @@ NO_DIRECTIVES = (
 )
 
 
-@pytest.mark.parametrize("line", NO_DIRECTIVES.split("|"))
+@each("line", NO_DIRECTIVES.split("|"))
 async def test_wrong_line_is_reported_before_anything_is_played(line: str) -> None:
     with pytest.raises(UpstreamFault, match=r"^Line 3 of the script.*say TEXT, tool NAME JSON") as refused:
         await played(f"say one\ndrop\n{line}")
     assert refused.value.status == 400
 
 
-@pytest.mark.parametrize("line", ["repeat 1 " * 30 + "say x", "repeat " + "9" * 5000 + " say x"], ids=["deep", "huge"])
+@each("line", ["repeat 1 " * 30 + "say x", "repeat " + "9" * 5000 + " say x"])
 async def test_excessive_repeats_are_refused(line: str) -> None:
     with pytest.raises(UpstreamFault, match="Line 1 of the script"):
         await played(line)

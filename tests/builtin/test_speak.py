@@ -11,6 +11,7 @@ import pytest
 from svc.builtin import speak
 from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice, engine
+from tests.support.cases import each
 from tests.support.voice import TEXT, program, samples, say
 
 
@@ -29,7 +30,7 @@ async def test_limit_cuts_after_a_whole_word(voice: Voice) -> None:
     assert sum(map(abs, samples(sound)[-1000:])) / 1000 < 60
 
 
-@pytest.mark.parametrize("text", ["a" * 5_000, "你好。" * 800, "1 " * 4_000, "9" * 3_000, "🙂" * 500, "., ! " * 2_000])
+@each("text", ["a" * 5_000, "你好。" * 800, "1 " * 4_000, "9" * 3_000, "🙂" * 500, "., ! " * 2_000])
 async def test_texts_without_words_or_spaces_end_at_the_limit(voice: Voice, text: str) -> None:
     spoken, sound = await say(voice, text, most_seconds=11.25)
     assert spoken.seconds <= 11.25 and len(sound) <= 44 + 11.25 * 22_050 * 2
@@ -73,7 +74,7 @@ sys.stdout.buffer.write(b"RIFF" + bytes(20) + struct.pack("<I", 22050) + bytes(1
     assert cut.truncated and cut.seconds == pytest.approx(11.0, abs=0.01)
 
 
-@pytest.mark.parametrize("text", ["." * 100_000, ". " * 50_000, "\n" * 100_000, "。" * 100_000, " " * 100_000, "?!" * 50_000])
+@each("text", ["." * 100_000, ". " * 50_000, "\n" * 100_000, "。" * 100_000, " " * 100_000, "?!" * 50_000])
 def test_long_run_of_stops_is_split_in_linear_time_without_loss(text: str) -> None:
     began = time.thread_time()
     chunks = list(speak.chunks(text))

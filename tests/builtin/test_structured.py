@@ -8,6 +8,7 @@ import pytest
 
 from svc.errors import UpstreamFault
 from tests.support.builtin import STRING, Body, answers, text
+from tests.support.cases import each
 
 NODE = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}}, "required": ["next"]}
 
@@ -29,8 +30,8 @@ SCHEMAS: list[Body] = [
 ]
 
 
-@pytest.mark.parametrize("schema", SCHEMAS, ids=json.dumps)
-@pytest.mark.parametrize("model", ["assistant", "echo"])
+@each("schema", SCHEMAS)
+@each("model", ["assistant", "echo"])
 async def test_json_schema_answers_satisfy_the_schema(model: str, schema: Body) -> None:
     wanted = {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}
     jsonschema.validate(json.loads(await text(model, "what is 6 * 7?", response_format=wanted)), schema)
@@ -46,7 +47,7 @@ async def test_json_answers_carry_the_answer() -> None:
     assert json.loads(await text("assistant", "what is 6 * 7?", response_format=wanted)) == {"result": 42, "why": ""}
 
 
-@pytest.mark.parametrize(
+@each(
     "schema",
     [
         {"$ref": "#"},
@@ -63,7 +64,6 @@ async def test_json_answers_carry_the_answer() -> None:
         {"type": "teapot"},
         {"enum": [[[[]]]], "properties": {"x" * 300_000: {}}},
     ],
-    ids=range(13),
 )
 async def test_schemas_without_a_small_instance_are_refused_quickly(schema: Body) -> None:
     started = time.thread_time()

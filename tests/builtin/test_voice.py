@@ -11,6 +11,7 @@ from svc.builtin.processes import ProcessPool
 from svc.builtin.provider import offered
 from svc.builtin.voice import VOICES, Spoken, Voice, engine
 from svc.errors import ApiError, UpstreamFault
+from tests.support.cases import each
 from tests.support.voice import TEXT, program, samples, say
 
 PROSE = (
@@ -78,7 +79,7 @@ async def test_voices_have_any_case_and_languages_short_codes(voice: Voice) -> N
     assert {name: await voice.named(name) for name in meant} == meant
 
 
-@pytest.mark.parametrize("text", [PROSE, TEXT * 20], ids=["prose", "short words"])
+@each("text", [PROSE, TEXT * 20])
 async def test_three_minutes_of_ordinary_english_are_some_400_words(voice: Voice, text: str) -> None:
     spoken, _ = await say(voice, text, most_seconds=1_000)
     assert 115 < len(text.split()) / spoken.seconds * 60 < 145

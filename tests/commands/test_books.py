@@ -21,6 +21,7 @@ from svc.billing.usage import add_call
 from svc.commands import books
 from svc.schema import command_connection, connect
 from tests.conftest import Service
+from tests.support.cases import each
 
 EMAIL = "ada@example.com"
 AT = 1_790_000_000.0
@@ -53,10 +54,8 @@ def test_credit_and_debit_book_exact_dollars_and_print_the_wallet(database: Path
     ]
 
 
-@pytest.mark.parametrize(
-    "dollars", ["-5", "0", "0.000000", "1e3", "1,000", "NaN", "5.0000001", "", "\u0665", "ten", "9999999999"]
-)
-@pytest.mark.parametrize("command", ["credit", "debit"])
+@each("dollars", ["-5", "0", "0.000000", "1e3", "1,000", "NaN", "5.0000001", "", "\u0665", "ten", "9999999999"])
+@each("command", ["credit", "debit"])
 def test_wrong_amount_is_refused_with_one_line(
     database: Path, capsys: pytest.CaptureFixture[str], command: str, dollars: str
 ) -> None:
@@ -227,7 +226,7 @@ async def stripe(paid: str | None) -> AsyncIterator[str]:
         server.close()
 
 
-@pytest.mark.parametrize(("paid", "said"), [("paid", "Stripe has the money"), ("unpaid", None), (None, "cannot be asked")])
+@each(("paid", "said"), [("paid", "Stripe has the money"), ("unpaid", None), (None, "cannot be asked")])
 async def test_stripe_is_asked_about_checkouts_without_an_event(
     mixed: str, paid: str | None, said: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

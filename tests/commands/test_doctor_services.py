@@ -18,6 +18,7 @@ from svc.commands import doctor
 from svc.commands.doctor import examine
 from svc.config import Config, IdentityProvider, MailServer
 from svc.schema import command_connection
+from tests.support.cases import each
 from tests.support.identity_provider import CLIENT_ID, CLIENT_SECRET, stand_in
 from tests.support.mail_server import PASSWORD, USER, mail_server
 from tests.support.model_server import ModelServer
@@ -70,7 +71,7 @@ async def test_missing_models_of_a_model_server_are_named(config: Config, tmp_pa
         assert finding.grade == "ok" and "2 models" in finding.text
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "value", "grade", "text"),
     [
         (401, {"error": {"message": f"Incorrect API key: {KEY}"}}, "wrong", "key is refused"),
@@ -114,7 +115,7 @@ async def test_mail_server_is_checked_without_a_message(config: Config, tmp_path
     assert finding.grade == "wrong" and "refused" in finding.text
 
 
-@pytest.mark.parametrize(("status", "grade"), [(200, "ok"), (401, "wrong"), (403, "wrong"), (500, "wrong")])
+@each(("status", "grade"), [(200, "ok"), (401, "wrong"), (403, "wrong"), (500, "wrong")])
 async def test_stripe_key_is_checked(config: Config, status: int, grade: str) -> None:
     async with answering(status, {"error": {"message": f"Invalid API Key provided: {KEY}"}}) as url:
         stripe = {"payments": "stripe", "stripe_secret_key": KEY, "stripe_webhook_secret": KEY, "stripe_api": url}
@@ -136,7 +137,7 @@ async def test_identity_provider_is_checked_with_discovery_and_keys(config: Conf
         assert [found[f"identity provider {name}"][0].grade for name in ("corp", "github")] == ["wrong", "wrong"]
 
 
-@pytest.mark.parametrize(("ahead_seconds", "grade"), [(0, "ok"), (-300, "wrong"), (300, "wrong")])
+@each(("ahead_seconds", "grade"), [(0, "ok"), (-300, "wrong"), (300, "wrong")])
 async def test_clock_is_compared_with_the_date_of_an_answer(
     config: Config, tmp_path: Path, ahead_seconds: float, grade: str
 ) -> None:

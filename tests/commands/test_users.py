@@ -18,6 +18,7 @@ from svc.auth import accounts
 from svc.config import Config
 from svc.schema import command_connection
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
+from tests.support.cases import each
 from tests.support.server import ROOT
 
 EMAIL = "ada@example.com"
@@ -48,7 +49,7 @@ async def test_printed_link_sets_a_password_and_does_not_verify_the_email(
     assert me["email_verified"] is False
 
 
-@pytest.mark.parametrize("email", ["p@example..com", ".p@example.com", "p@example.com."])
+@each("email", ["p@example..com", ".p@example.com", "p@example.com."])
 def test_invalid_email_is_refused(database: Path, capsys: pytest.CaptureFixture[str], email: str) -> None:
     assert cli.main(["user", "add", email]) == 1
     assert "email must be an address such as ada@example.com" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from svc.errors import ApiError
 from tests.conftest import PASSWORD, Service, bearer
 from tests.routes.test_projects import make_project
 from tests.support.artifacts import LONG, get_content, make_artifact, put_content
+from tests.support.cases import each
 
 KEY, NOW = b"k" * 32, 1_790_000_000.0
 ARTIFACT, ACCOUNT = "art_1", "user_1"
@@ -35,7 +36,7 @@ def test_link_names_its_account_for_an_hour() -> None:
     assert account_of_link(KEY, QUERY, ARTIFACT, NOW + LINK_SECONDS) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {"account": "user_2"},
@@ -151,7 +152,7 @@ async def test_account_may_have_10000_artifacts(service: Service) -> None:
     await make_artifact(service, headers)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "rule"),
     [
         ("UPDATE artifacts SET name = ''", "artifact_name_form"),

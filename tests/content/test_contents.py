@@ -16,6 +16,7 @@ from svc.db import Database, acting_for
 from svc.errors import ApiError
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.artifacts import get_content, make_artifact, put_content
+from tests.support.cases import each
 
 MIB = 1024 * 1024
 BIG = bytes(range(256)) * (8 * MIB // 256) + b"end"
@@ -82,9 +83,7 @@ async def test_content_is_visible_only_when_whole(service: Service) -> None:
     assert await kept(db) == (2, 2, 33 + 12)
 
 
-@pytest.mark.parametrize(
-    "sizes", [[], [0], [1, 0, 2], [CHUNK_BYTES - 1, 2], [CHUNK_BYTES] * 2, [3 * CHUNK_BYTES + 5, 7, CHUNK_BYTES]]
-)
+@each("sizes", [[], [0], [1, 0, 2], [CHUNK_BYTES - 1, 2], [CHUNK_BYTES] * 2, [3 * CHUNK_BYTES + 5, 7, CHUNK_BYTES]])
 async def test_chunks_of_any_size_become_one_content(service: Service, sizes: list[int]) -> None:
     session, db = await service.sign_up(), service.state["db"]
     account_id, headers = session["user"]["id"], bearer(session["access_token"])

@@ -16,6 +16,7 @@ from svc.content.fulltext import CHUNK_CHARACTERS, INDEXED_CHARACTERS
 from svc.content.word_runs import CHUNKS, MESSAGES, words_beginning
 from tests.bench_words import KINDS, measure, note_transactions
 from tests.content.test_history import NOW, ada, bob, conn  # noqa: F401 - fixtures
+from tests.support.cases import each
 
 
 def say(conn: sqlite3.Connection, account_id: str, content: str) -> int:  # noqa: F811
@@ -95,7 +96,7 @@ async def test_any_words_keep_the_file_small_and_transactions_short(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 async def test_any_words_are_cheap_in_a_large_account(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     await check_costs(kind, 4, 1.0, tmp_path, monkeypatch)
 

@@ -16,6 +16,7 @@ from svc.content.word_runs import CHUNKS
 from svc.content.words import indexed_words
 from svc.errors import ApiError
 from svc.schema import SCHEMA
+from tests.support.cases import each
 
 NOW = 1_790_000_000.0
 
@@ -185,7 +186,7 @@ def test_many_messages_are_deleted_in_steps(conn: sqlite3.Connection, ada: str) 
         conversations.delete_conversation(conn, ada, conversation_id)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "query"),
     [
         ("Größe in Zürich", "zurich"),
@@ -209,7 +210,7 @@ def test_words_of_any_script_case_and_accent_are_found(conn: sqlite3.Connection,
     assert [found["id"] for found in search.search(conn, ada, query, 20, None, None).page.items] == [conversation_id]
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         *('"', "AND", "NOT zebra", "zebra AND", "NEAR(zebra, 5)", "zebra*", "content:zebra", "(", "^zebra", "- zebra"),

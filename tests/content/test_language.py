@@ -6,8 +6,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from svc.content import language
 from svc.content.language import (
     are_forms,
@@ -22,12 +20,13 @@ from svc.content.language import (
 )
 from svc.content.words import folded, words_of
 from tests.content.test_history import ada, bob, conn, say  # noqa: F401 - fixtures
+from tests.support.cases import each
 from tests.test_house import ROOT
 
 LISTS = ("stop_words.txt", "weak_words.txt", "own_words.txt")
 
 
-@pytest.mark.parametrize(
+@each(
     ("language", "one", "other", "forms"),
     [
         ("en", "allergies", "allergic", True),
@@ -49,7 +48,7 @@ def test_forms_of_a_word_are_known(language: str | None, one: str, other: str, f
     assert are_forms(one, other, stem) is are_forms(other, one, stem) is forms
 
 
-@pytest.mark.parametrize(
+@each(
     ("word", "other", "near"),
     [
         ("castelano", "castellano", True),
@@ -95,7 +94,7 @@ def test_a_misspelt_word_is_looked_up_among_the_words_of_the_account(
     assert similar_words(conn, bob, "restuarant") == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "wanted"),
     [
         ("where is my car", "en"),
@@ -137,7 +136,7 @@ def test_most_common_words_of_many_languages_are_stop_words() -> None:
     assert not any(is_stop_word(word, None) for word in words_of("zebra Hund perro собака"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "words"),
     [
         ("en", "reserve reservation reserved"),
@@ -159,7 +158,7 @@ def test_every_language_with_endings_has_a_stemmer() -> None:
     assert stemmer("zh")("xylophones") == stemmer(None)("xylophones") == "xylophones"
 
 
-@pytest.mark.parametrize("name", LISTS)
+@each("name", LISTS)
 def test_stop_words_are_unique_per_language(name: str) -> None:
     text = (Path(language.__file__).parent / name).read_text()
     languages = [word[:-1] for word in text.split() if word.endswith(":")]

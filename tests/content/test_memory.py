@@ -16,6 +16,7 @@ from svc.billing import wallet
 from svc.config import Config
 from svc.content.memory import End
 from tests.conftest import PASSWORD, Service, bearer
+from tests.support.cases import each
 from tests.support.model_server import ModelServer
 from tests.support.money import rows
 from tests.support.people import Person, new_person
@@ -142,8 +143,8 @@ async def test_only_the_last_user_message_and_the_answer_are_stored(lab: Lab) ->
     assert lab.sent == messages
 
 
-@pytest.mark.parametrize("model", ["unicode", "halves"])
-@pytest.mark.parametrize("stream", [False, True])
+@each("model", ["unicode", "halves"])
+@each("stream", [False, True])
 async def test_text_of_every_kind_is_stored_unchanged(lab: Lab, model: str, stream: bool) -> None:
     answer = await lab.ask("data: \u2028\0 🙂", model, stream=stream)
     text = streamed(answer) if stream else answer.json()["choices"][0]["message"]["content"]
@@ -184,9 +185,7 @@ async def test_fault_of_the_model_server_leaves_the_question_and_a_failed_answer
     assert (shown["title"], shown["answering"]) == ("hello?", False)
 
 
-@pytest.mark.parametrize(
-    ("model", "kept"), [("cut-after-3-chunks", "Hello, "), ("error-mid-stream", "Hello"), ("cut-after-1-chunks", "")]
-)
+@each(("model", "kept"), [("cut-after-3-chunks", "Hello, "), ("error-mid-stream", "Hello"), ("cut-after-1-chunks", "")])
 async def test_broken_stream_is_stored_as_far_as_sent(lab: Lab, model: str, kept: str) -> None:
     answer = await lab.ask("hello?", model, stream=True)
     assert answer.status_code == 200 and streamed(answer) == kept
@@ -284,7 +283,7 @@ async def test_output_before_a_disconnect_or_shutdown_is_stored(tmp_path: Path, 
         assert found == [("complete",), ("interrupted",)]
 
 
-@pytest.mark.parametrize("text", ["\1" * 5_000, "\ud83d" * 5_000, "", None, 7])
+@each("text", ["\1" * 5_000, "\ud83d" * 5_000, "", None, 7])
 def test_stored_error_is_bounded_and_can_be_stored(text: Any) -> None:
     stored = End("failed", dict.fromkeys(("message", "type", "code", "param", "further"), text)).stored_error
     assert stored is not None and set(stored) == {"message", "type", "code", "param"}
@@ -379,7 +378,7 @@ async def test_account_instructions_follow_the_projects_in_every_session_chat(la
     assert [message["role"] for message in lab.sent] == ["user"]
 
 
-@pytest.mark.parametrize("model", ["ok", "ok+paid"])
+@each("model", ["ok", "ok+paid"])
 async def test_conversations_temperature_and_limit_are_used_unless_the_request_has_its_own(lab: Lab, model: str) -> None:
     await lab.service.state["db"].write(wallet.book, lab.account_id, 10**7, description="", now_seconds=1)
     body = {"temperature": 0.5, "max_output_tokens": 100}

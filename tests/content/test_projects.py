@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import PASSWORD, Service, bearer
+from tests.support.cases import each
 
 
 async def make_project(service: Service, headers: dict[str, str], **fields: Any) -> dict[str, Any]:
@@ -66,7 +67,7 @@ async def test_projects_are_deleted_with_the_account(service: Service) -> None:
     assert await service.state["db"].read(lambda conn: conn.execute("SELECT count(*) FROM projects").fetchone()[0]) == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "rule"),
     [
         ("name = ' '", "project_name_form"),

@@ -10,6 +10,7 @@ from svc.content import answers, conversations, history, recall
 from svc.content.answers import AnswerDetails
 from tests.bench_recall import HALVES, UNRELATED, Result, measure, measure_all, read_half
 from tests.content.test_history import NOW, ada, bob, conn, say, texts  # noqa: F401 - fixtures
+from tests.support.cases import each
 
 LEAST = {"=": 0.98, "~": 0.88, "?": 0.88, "!": 0.8, UNRELATED: 0.92}
 
@@ -22,7 +23,7 @@ def results(request: pytest.FixtureRequest) -> list[Result]:
     return [measure_all(found.values(), 150), measure(together, 400)]
 
 
-@pytest.mark.parametrize("kind", LEAST)
+@each("kind", LEAST)
 def test_most_facts_are_recalled_and_most_unrelated_questions_recall_nothing(results: list[Result], kind: str) -> None:
     for result in results:
         wrong = [line for line in result.wrong if line.startswith(kind)]
@@ -49,7 +50,7 @@ def test_all_passages_together_have_two_thousand_characters_at_most(conn, ada) -
     assert 2 <= len(found) <= 5 and sum(len(passage.line()) for passage in found) <= 2_000
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "asked"),
     [
         ("I am allergic to nuts.", "which allergies do I have"),
@@ -69,7 +70,7 @@ def test_forms_compounds_misspellings_and_signs_are_known(conn, ada, said: str, 
     assert texts(conn, ada, asked) == [said]
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "asked"),
     [
         ("My car is parked on level 3.", "Where is my car?"),  # French: because
@@ -88,7 +89,7 @@ def test_stop_word_of_another_language_is_significant(conn, ada, said: str, aske
     assert texts(conn, ada, asked) == [said]
 
 
-@pytest.mark.parametrize(
+@each(
     "asked",
     [
         "how are you doing today?",
@@ -111,7 +112,7 @@ def test_weak_words_recall_nothing(conn, ada, asked: str) -> None:  # type: igno
     assert texts(conn, ada, asked) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "asked"),
     [
         ("The loan is at 3.4 percent for 12 years.", "Give me 3 ideas"),
@@ -126,7 +127,7 @@ def test_numbers_alone_recall_nothing(conn, ada, said: str, asked: str) -> None:
     assert texts(conn, ada, asked) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "asked"),
     [
         ("We eat brown rice.", "When does the sun rise?"),
@@ -143,7 +144,7 @@ def test_words_shared_by_chance_recall_nothing(conn, ada, said: str, asked: str)
     assert texts(conn, ada, asked) == []
 
 
-@pytest.mark.parametrize(
+@each(
     "asked",
     [
         "What did my tuna cost?",  # about things of the account

@@ -2,12 +2,11 @@
 
 import time
 
-import pytest
-
 from svc.content.words import folded, places_of
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "wanted"),
     [("Café", "cafe"), ("GROẞE Straße", "grosse strasse"), ("Зубной", "зубной"), ("ещё", "еще"), ("ﬁn", "fin")],
 )
@@ -15,7 +14,7 @@ def test_folded_word_has_letters_without_case_and_accents(text: str, wanted: str
     assert folded(text) == wanted
 
 
-@pytest.mark.parametrize("mark", ["\u0301", "\u0323\u0301", "\u05b0", "\u20d0", "\u0e47"])
+@each("mark", ["\u0301", "\u0323\u0301", "\u05b0", "\u20d0", "\u0e47"])
 def test_runs_of_marks_take_linear_time(mark: str) -> None:
     began = time.thread_time()
     folded("e" + mark * 500_000)

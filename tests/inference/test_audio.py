@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from svc.inference.audio import Track, track
+from tests.support.cases import each
 
 STEPS = (1, 7, 977, 10**7)
 
@@ -72,8 +73,8 @@ def params(data: bytes) -> tuple[int, int, int, int]:
         return reader.getnchannels(), reader.getsampwidth(), reader.getframerate(), reader.getnframes()
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("size", [None, 0xFFFFFFFF, 0x7FFFFFFF, 0])
+@each("step", STEPS)
+@each("size", [None, 0xFFFFFFFF, 0x7FFFFFFF, 0])
 def test_wav_gets_its_real_length(step: int, size: int | None) -> None:
     extra = b"LIST" + struct.pack("<I", 5) + b"INFO!\0"
     taken, got = through(wav(tone(1.5), size=size, extra=extra), step)
@@ -81,7 +82,7 @@ def test_wav_gets_its_real_length(step: int, size: int | None) -> None:
     assert not taken.truncated and got.endswith(tone(1.5)) and len(got) == 44 + 72_000
 
 
-@pytest.mark.parametrize(("rate", "channels"), [(8_000, 1), (44_100, 2), (48_000, 1)])
+@each(("rate", "channels"), [(8_000, 1), (44_100, 2), (48_000, 1)])
 def test_wav_is_cut_at_a_quiet_place(rate: int, channels: int) -> None:
     taken, got = through(wav(tone(4, rate, channels, pause_at=2.4), rate, channels), 4096, most_seconds=3.0)
     assert taken.truncated and 2.4 < taken.seconds < 2.47
@@ -93,7 +94,7 @@ def test_chunks_after_the_samples_of_a_wav_are_dropped() -> None:
     assert taken.seconds == 1 and len(got) == 44 + 48_000
 
 
-@pytest.mark.parametrize("step", STEPS)
+@each("step", STEPS)
 def test_raw_samples_count_as_24_khz_mono(step: int) -> None:
     taken, got = through(tone(2.5), step, "pcm")
     assert (taken.content_type, taken.seconds, taken.truncated) == ("audio/pcm", 2.5, False) and got == tone(2.5)
@@ -101,8 +102,8 @@ def test_raw_samples_count_as_24_khz_mono(step: int) -> None:
     assert taken.truncated and 1.5 < taken.seconds < 1.57 and len(got) == round(taken.seconds * 48_000)
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("tag", [b"", b"ID3\x04\0\0\0\0\x01\x0a" + bytes(138)])
+@each("step", STEPS)
+@each("tag", [b"", b"ID3\x04\0\0\0\0\x01\x0a" + bytes(138)])
 def test_mp3_is_cut_between_frames(step: int, tag: bytes) -> None:
     taken, got = through(tag + mp3(100), step, "mp3")
     assert taken.content_type == "audio/mpeg" and taken.seconds == pytest.approx(2.4) and got == tag + mp3(100)
@@ -110,14 +111,14 @@ def test_mp3_is_cut_between_frames(step: int, tag: bytes) -> None:
     assert taken.truncated and taken.seconds == pytest.approx(0.984) and got == tag + mp3(41)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@each("step", STEPS)
 def test_aac_frames_are_counted_and_cut(step: int) -> None:
     taken, got = through(aac(50), step, "aac", most_seconds=1.0)
     assert taken.content_type == "audio/aac" and taken.truncated and got == aac(23)
     assert taken.seconds == pytest.approx(23 * 1024 / 24_000)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@each("step", STEPS)
 def test_ogg_pages_are_counted_and_cut(step: int) -> None:
     taken, got = through(ogg(8), step, "opus")
     assert (taken.content_type, taken.seconds, taken.truncated) == ("audio/ogg", 4.0, False) and got == ogg(8)
@@ -150,15 +151,13 @@ def broken() -> Iterator[bytes]:
     yield ogg(2)[:-5]
 
 
-@pytest.mark.parametrize("data", [*broken()], ids=["no samples", "half a head", "no rate", "no page", "half a page"])
+@each("data", [*broken()])
 def test_a_broken_file_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="file"):
         through(data, 4096)
 
 
-@pytest.mark.parametrize(
-    "start", [b"\xff\xfb", b"ID3\x04\0\0\x7f\x7f\x7f\x7f", b"OggS", b"RIFF\xff\xff\xff\xffWAVE", b"\xff\xf1\x50\x80\0\0\0"]
-)
+@each("start", [b"\xff\xfb", b"ID3\x04\0\0\x7f\x7f\x7f\x7f", b"OggS", b"RIFF\xff\xff\xff\xffWAVE", b"\xff\xf1\x50\x80\0\0\0"])
 def test_garbage_after_a_good_start_ends(start: bytes) -> None:
     data = start + bytes(range(256)) * 400
     for step in (333, 10**6):
@@ -172,7 +171,7 @@ def test_garbage_after_a_good_start_ends(start: bytes) -> None:
 # --- what a hostile server sends
 
 
-@pytest.mark.parametrize(
+@each(
     "garbage",
     [
         b"\xff" * 65_536,
@@ -182,7 +181,7 @@ def test_garbage_after_a_good_start_ends(start: bytes) -> None:
         b"ID3\0\0\0\0\0\0\0" * 6_553,
     ],
 )
-@pytest.mark.parametrize("start", [mp3(1), aac(1)], ids=["mp3", "aac"])
+@each("start", [mp3(1), aac(1)])
 def test_garbage_does_not_block_the_event_loop(start: bytes, garbage: bytes) -> None:
     taken = track(start, "mp3", "", 1e9, 1.0)
     taken.feed(start)
@@ -191,8 +190,8 @@ def test_garbage_does_not_block_the_event_loop(start: bytes, garbage: bytes) -> 
     assert time.thread_time() - began < 0.1
 
 
-@pytest.mark.parametrize("step", [1, 2, 7, 1_000])
-@pytest.mark.parametrize("frame", [mp3(1), aac(1)], ids=["mp3", "aac"])
+@each("step", [1, 2, 7, 1_000])
+@each("frame", [mp3(1), aac(1)])
 def test_bytes_between_frames_are_skipped(frame: bytes, step: int) -> None:
     tag = b"ID3\4\0\0\0\0" + bytes(divmod(2 * len(frame), 128)) + 2 * frame
     data = frame + b"\xff\xf1\xf4junk\xff" + tag + frame
@@ -211,8 +210,8 @@ def test_wav_header_in_single_bytes_is_parsed_once() -> None:
     assert time.thread_time() - began < 3
 
 
-@pytest.mark.parametrize("step", [1, 7, 1_000])
-@pytest.mark.parametrize(("samples", "seconds"), [(48_000, 2.0), (0, 7.5), ((1 << 36) - 1, 7.5)])
+@each("step", [1, 7, 1_000])
+@each(("samples", "seconds"), [(48_000, 2.0), (0, 7.5), ((1 << 36) - 1, 7.5)])
 def test_flac_counts_by_its_header_else_by_its_text(step: int, samples: int, seconds: float) -> None:
     data = b"fLaC\x80\0\0\x22" + bytes(10) + struct.pack(">Q", 24_000 << 44 | 15 << 36 | samples) + bytes(1_016)
     taken = track(data[:26], "flac", "audio/flac", 60.0, 7.5)
@@ -226,8 +225,8 @@ def test_vorbis_page_without_a_rate_is_accepted() -> None:
     assert found.feed(page) == page and found.seconds == 0
 
 
-@pytest.mark.parametrize("step", [1, 1_000, 10**6])
-@pytest.mark.parametrize("size", [3, 1_000_000 // 8])
+@each("step", [1, 1_000, 10**6])
+@each("size", [3, 1_000_000 // 8])
 def test_chunks_before_the_samples_of_a_wav_may_have_any_length(step: int, size: int) -> None:
     part = b"LIST" + struct.pack("<I", size) + bytes(size + size % 2)
     taken, got = through(wav(tone(0.1), extra=part), step)

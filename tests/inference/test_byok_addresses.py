@@ -19,6 +19,7 @@ from svc.outbound.resolver import Resolver
 from tests.conftest import Service
 from tests.outbound.test_resolver import SLOW_LOOKUP
 from tests.support.byok import KEY, PUBLIC, Names, add_provider, http_answer, raw_server
+from tests.support.cases import each
 from tests.support.isolated import isolated
 from tests.support.model_server import ModelServer
 
@@ -253,13 +254,13 @@ def test_a_private_address_gets_no_packet(tmp_path: Path) -> None:
 # --- spellings and names
 
 
-@pytest.mark.parametrize("host", [*SPELLINGS[:9], "0x7f.0x0.0x0.0x1"])
+@each("host", [*SPELLINGS[:9], "0x7f.0x0.0x0.0x1"])
 def test_every_spelling_of_an_ipv4_address_is_one_origin(host: str) -> None:
     url = checked_url(f"http://{host}:8080/v1?u=http://0x7f.1/")
     assert tuple(url.origin) == ("http", "127.0.0.1", 8080) and str(url) == "http://127.0.0.1:8080/v1?u=http://0x7f.1/"
 
 
-@pytest.mark.parametrize("host", ["1e100.net", "127.0.0.1.nip.io", "0x7f.example", "1.2.3.4.5", "127.0.0.1a"])
+@each("host", ["1e100.net", "127.0.0.1.nip.io", "0x7f.example", "1.2.3.4.5", "127.0.0.1a"])
 def test_name_that_begins_with_digits_is_a_name(host: str) -> None:
     assert checked_url(f"http://{host}/x").origin.host == host
 

@@ -16,6 +16,7 @@ from svc.inference import catalog as catalog_module
 from svc.inference import catalog_file
 from svc.inference.catalog import LOCAL_SERVERS, PRICES, Catalog, ListedModels, Model, Offer, Provider, local_servers
 from svc.inference.catalog_file import read_file
+from tests.support.cases import each
 
 SECRET = "sk-hunter2-hunter2"
 
@@ -84,7 +85,7 @@ async def test_listed_models_have_the_price_of_their_provider(tmp_path: Path) ->
     assert found is not None and list(found.prices.values()) == [100, 200]
 
 
-@pytest.mark.parametrize(
+@each(
     ("entries", "told"),
     [
         ("api_key = 'x'\n", "a: with an API key and without"),
@@ -263,7 +264,7 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "named"), WRONG, ids=range(len(WRONG)))
+@each(("text", "named"), WRONG)
 def test_a_wrong_or_unknown_entry_stops_the_start_with_one_line(tmp_path: Path, text: str | bytes, named: str) -> None:
     with pytest.raises(StartError) as caught:
         made(read(tmp_path, text))

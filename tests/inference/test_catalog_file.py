@@ -6,9 +6,10 @@ import pytest
 
 from svc.errors import StartError
 from svc.inference.catalog_file import read_file
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "told"),
     [
         ("[access]\nemails = []", "access: 'emails' is not known"),

@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.agent_runs import Account, add_accounts
+from tests.support.cases import each
 from tests.support.model_server import ModelServer
 from tests.support.server import RunningServer, running_server
 
@@ -147,7 +148,7 @@ async def test_json_answer_beyond_its_limit_is_cut(lab: Lab) -> None:
     await asyncio.wait_for(lab.upstream.requests[-1].gone.wait(), 2)
 
 
-@pytest.mark.parametrize("model", ["echo", "echo+json-for-stream"])
+@each("model", ["echo", "echo+json-for-stream"])
 async def test_long_text_is_sent_in_several_chunks_unchanged(lab: Lab, model: str) -> None:
     said = "éx\U0001f642" * 70_000
     body = {"model": f"lab/{model}", "messages": [{"role": "user", "content": said}], "stream": True, "max_tokens": 60_000}
@@ -206,7 +207,7 @@ async def test_a_shutdown_charges_nothing_for_a_silent_model(own_lab: Lab) -> No
         assert conn.execute("SELECT count(*) FROM holds").fetchone() == (0,)
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@each("stream", [False, True])
 async def test_added_field_that_a_model_refuses_is_left_out_and_remembered(lab: Lab, stream: bool) -> None:
     requests, form = lab.upstream.requests, "stream" if stream else "json"
     for times in (2, 1):

@@ -3,11 +3,11 @@
 import copy
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.inference.chat_request import drop_output_limits, drop_routing_fields
+from tests.support.cases import each
 
 # fmt: off
 AIMING = [
@@ -18,7 +18,7 @@ AIMING = [
 # fmt: on
 
 
-@pytest.mark.parametrize("name", AIMING)
+@each("name", AIMING)
 def test_routing_fields_are_dropped_at_any_depth(name: str) -> None:
     body = {
         "model": "m",
@@ -47,9 +47,7 @@ def test_a_model_in_another_spelling_or_in_extra_body_is_dropped() -> None:
 
 
 # A server in Go takes U+212A for k and U+017F for s, and capitals for small letters.
-@pytest.mark.parametrize(
-    "name", ["Max_Tokens", "maxTokens", "max_to\u212aens", "max_token\u017f", "STREAM_OPTIONS", "\u017ftreamOptions"]
-)
+@each("name", ["Max_Tokens", "maxTokens", "max_to\u212aens", "max_token\u017f", "STREAM_OPTIONS", "\u017ftreamOptions"])
 def test_other_names_of_limits_are_dropped_for_a_model_with_a_price(name: str) -> None:
     options = {"include_usage": True, "include_obfuscation": False}
     spelled = {"Include_Usage": False, "include_u\u017fage": False, "includeUsage": False}
@@ -57,7 +55,7 @@ def test_other_names_of_limits_are_dropped_for_a_model_with_a_price(name: str) -
     assert drop_output_limits(body) == {"max_tokens": 5, "stream_options": options, "extra_body": {}}
 
 
-@pytest.mark.parametrize("name", ["headers", "proxies", "organization", "fallbacks", "models", "provider"])
+@each("name", ["headers", "proxies", "organization", "fallbacks", "models", "provider"])
 def test_common_words_are_dropped_only_at_the_top_level(name: str) -> None:
     body = {"model": "m", name: ["x"], "extra_body": {name: "x"}, "metadata": {name: "x"}}
     assert drop_routing_fields(body) == {"model": "m", "extra_body": {}, "metadata": {name: "x"}}

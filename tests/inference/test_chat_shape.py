@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from svc.errors import ApiError
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
+from tests.support.cases import each
 
 MESSAGE = {"role": "user", "content": "Hi"}
 FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
@@ -25,7 +26,7 @@ def refused(**fields: Any) -> tuple[str, str | None]:
     return caught.value.code, caught.value.error["param"]
 
 
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         {"temperature": 0, "top_p": 1.0, "presence_penalty": -2, "frequency_penalty": 2, "seed": -(2**63)},
@@ -49,7 +50,7 @@ def test_requests_of_openai_are_accepted(fields: dict[str, Any]) -> None:
     chat({"messages": [MESSAGE], **fields})
 
 
-@pytest.mark.parametrize(
+@each(
     "message",
     [
         {"role": "developer", "content": "x"},
@@ -70,7 +71,7 @@ def test_every_message_that_clients_send_is_accepted(message: dict[str, Any]) ->
     chat({"messages": [message]})
 
 
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         {"max_tokens": -1},
@@ -100,12 +101,12 @@ KNOWN = [
 # fmt: on
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@each("name", KNOWN)
 def test_any_known_field_may_be_null(name: str) -> None:
     chat({"messages": [MESSAGE], name: None})
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "values"),
     [
         ("model", ["", "  ", 5]),
@@ -140,7 +141,7 @@ def test_wrong_values_are_refused_with_the_field_named(name: str, values: list[A
         assert refused(**{name: value}) == ("invalid_value", name)
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "code", "param"),
     [
         ({"messages": None}, "missing_field", "messages"),
@@ -190,7 +191,7 @@ def test_error_names_the_path_of_the_value(fields: dict[str, Any], code: str, pa
     assert refused(**fields) == (code, param)
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "expected"),
     [
         ({"stop": 3}, "stop must be a string or a list of strings."),

@@ -20,6 +20,7 @@ from svc.inference.field_support import REMEMBERED_SECONDS, RETURNED, FieldSuppo
 from svc.server import limits
 from tests.conftest import Service, bearer
 from tests.support.byok import Names, add_provider
+from tests.support.cases import each
 from tests.support.model_server import ModelServer
 
 ADDED = ("max_tokens", "stream_options", *RETURNED)
@@ -71,15 +72,13 @@ SENTENCES = [
 ]
 
 
-@pytest.mark.parametrize(("message", "field"), SENTENCES)
+@each(("message", "field"), SENTENCES)
 def test_refusals_of_real_servers_name_their_field(message: str, field: str) -> None:
     assert refused_fields(refusal(message, 422), ADDED) == {field}
     assert refused_fields(refusal(message), {*ADDED} - {field}) == set(), "a field of the caller is not ours to leave out"
 
 
-@pytest.mark.parametrize(
-    "field", ["stream_options", "max_tokens", "messages.2.reasoning_content", "body.messages[1].extra_content"]
-)
+@each("field", ["stream_options", "max_tokens", "messages.2.reasoning_content", "body.messages[1].extra_content"])
 def test_param_of_an_error_names_its_field(field: str) -> None:
     named = {field.rpartition(".")[2]}
     assert refused_fields(refusal("No.", param=field, code="unsupported_parameter"), ADDED) == named
@@ -93,7 +92,7 @@ def test_refusal_may_name_several_fields_but_nothing_else() -> None:
     assert refused_fields(refusal("; ".join([*problems, "body.user: Input should be a string"])), ADDED) == set()
 
 
-@pytest.mark.parametrize(
+@each(
     "fault",
     [
         refusal("max_tokens is too large: 5000. This model supports at most 4096 completion tokens.", param="max_tokens"),
@@ -164,13 +163,13 @@ def test_only_an_added_field_is_left_out() -> None:
     }
 
 
-@pytest.mark.parametrize("names", [("max_tokens", "max_completion_tokens"), ("max_completion_tokens", "max_tokens")])
+@each("names", [("max_tokens", "max_completion_tokens"), ("max_completion_tokens", "max_tokens")])
 def test_the_output_limit_stays_under_its_other_name(names: tuple[str, str]) -> None:
     sent = {name: 9 if name == "max_tokens" else None for name in names}
     assert without(sent, ["max_tokens"]) == {"max_completion_tokens": 9}
 
 
-@pytest.mark.parametrize(
+@each(
     ("message", "too_large"),
     [
         ("max_tokens is too large: 5000. This model supports at most 4096 completion tokens.", True),
@@ -273,7 +272,7 @@ async def test_fallback_gets_all_fields_and_has_its_own_refusals(lab: Lab) -> No
 NULLS = [{}, {"max_tokens": None}, {"max_tokens": None, "max_completion_tokens": None}]
 
 
-@pytest.mark.parametrize("nulls", [*NULLS, {"max_completion_tokens": None, "max_tokens": None}])
+@each("nulls", [*NULLS, {"max_completion_tokens": None, "max_tokens": None}])
 async def test_a_priced_model_is_never_asked_without_a_limit(lab: Lab, nulls: dict[str, None]) -> None:
     headers = await lab.person()
     for model in ("lab/refuses-max_tokens", "lab/refuses-max_tokens", "lab/small-output"):

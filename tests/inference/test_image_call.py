@@ -13,6 +13,7 @@ from svc.config import Config
 from svc.ids import new_id
 from svc.inference.image_call import LARGE_SIZES
 from tests.conftest import Clocks
+from tests.support.cases import each
 from tests.support.media_lab import IMAGES, PRICE, Lab, media_lab, pictures
 from tests.support.model_media import PNG
 
@@ -45,7 +46,7 @@ async def test_painter_describes_its_picture(lab: Lab) -> None:
 
 
 # One size each: a large picture takes half a second. The refusal below names all sizes, from the table that accepts them.
-@pytest.mark.parametrize(("model", "size"), [("builtin/paint", "1024x1792"), ("lab/status-504", "1536x1024")])
+@each(("model", "size"), [("builtin/paint", "1024x1792"), ("lab/status-504", "1536x1024")])
 async def test_painter_and_fallback_paint_large_sizes_of_openai(lab: Lab, model: str, size: str) -> None:
     answer = await lab.post(IMAGES, prompt="a house", model=model, size=size)
     width, height = map(int, size.split("x"))
@@ -167,8 +168,8 @@ async def test_the_fallback_answers_at_its_own_price_and_may_be_built_in(lab: La
     assert await lab.spent() == 1_000 + 3 * PRICE
 
 
-@pytest.mark.parametrize("model", ["bad-picture", "other-file"])
-@pytest.mark.parametrize("response_format", ["b64_json", "url"])
+@each("model", ["bad-picture", "other-file"])
+@each("response_format", ["b64_json", "url"])
 async def test_other_files_than_pictures_are_neither_sent_nor_charged(lab: Lab, model: str, response_format: str) -> None:
     answer = await lab.post(IMAGES, prompt="a cat", model=f"lab/{model}", response_format=response_format)
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_invalid_response")

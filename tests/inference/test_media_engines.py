@@ -14,6 +14,7 @@ from svc.errors import ApiError
 from svc.inference.catalog import Model, Provider
 from svc.inference.media_engines import MediaEngines, MediaLimits, Slots, _stem
 from svc.inference.pictures import picture_type
+from tests.support.cases import each
 
 
 def took(slots: Slots, account_id: str, held: contextlib.ExitStack) -> int:
@@ -85,7 +86,7 @@ async def test_large_spool_is_closed_in_a_thread(tmp_path: Path) -> None:
                 await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize(
+@each(
     ("start", "content_type"),
     [
         (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -102,7 +103,7 @@ def test_picture_type_is_recognized_by_its_bytes(start: bytes, content_type: str
     assert picture_type(start) == content_type
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "stem"),
     [
         ("A café, at night!", "A-café-at-night"),

@@ -19,6 +19,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.agent_runs import Account, add_accounts
+from tests.support.cases import each
 from tests.support.money import assert_exact, rows, watch
 from tests.support.server import RunningServer, hang_up, running_server
 
@@ -160,7 +161,7 @@ async def test_server_answers_while_4_pictures_and_4_speeches_are_made(lab: Lab)
     await lab.until_workers(0)
 
 
-@pytest.mark.parametrize(("path", "body"), [(IMAGES, PICTURE), (GENERATE, {**SPEECH, "speed": 0.25})])
+@each(("path", "body"), [(IMAGES, PICTURE), (GENERATE, {**SPEECH, "speed": 0.25})])
 async def test_disconnect_ends_the_work_and_releases_the_hold(lab: Lab, path: str, body: dict[str, Any]) -> None:
     before = lab.server.counts()
     connections = [await lab.begin(path, body) for _ in range(5)]

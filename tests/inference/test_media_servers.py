@@ -12,6 +12,7 @@ import pytest
 from svc.config import Config
 from svc.inference import speech_call
 from tests.conftest import Clocks
+from tests.support.cases import each
 from tests.support.media_lab import GENERATE, IMAGES, SPEECH, Lab, media_lab, pictures, seconds
 from tests.support.model_media import PNG
 from tests.support.turns import free_loop
@@ -93,7 +94,7 @@ async def test_image_request_is_repeated_only_if_response_format_is_refused(lab:
     assert len(heads) == requests
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "status", "code"),
     [
         ("none", 502, "upstream_invalid_response"),
@@ -136,7 +137,7 @@ async def test_speech_route_requests_mp3_by_default_and_every_format(lab: Lab) -
     assert seconds(other) == 2  # WAV is never labelled audio/mpeg
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "status", "code"),
     [
         ("error-200", 502, "upstream_error"),
@@ -181,7 +182,7 @@ async def test_page_instead_of_a_picture_is_refused(lab: Lab, content_type: str,
         assert answer.status_code == 502 and "cannot be fetched" in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize(("path", "field", "model"), [(IMAGES, "prompt", "lab/ok"), (SPEECH, "input", "say/ok")])
+@each(("path", "field", "model"), [(IMAGES, "prompt", "lab/ok"), (SPEECH, "input", "say/ok")])
 async def test_large_media_body_does_not_block_the_event_loop(lab: Lab, path: str, field: str, model: str) -> None:
     body = orjson.dumps({field: "hello", "model": model, "user": [{"a": {"b": 1}}] * 30_000})
     headers = {**lab.headers, "content-type": "application/json"}

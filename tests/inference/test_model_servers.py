@@ -13,6 +13,7 @@ import orjson
 import pytest
 import pytest_asyncio
 
+from tests.support.cases import each
 from tests.support.model_server import ModelServer
 from tests.support.people import Person, another_person
 from tests.support.server import RunningServer, running_server
@@ -93,7 +94,7 @@ async def text_of(answer: httpx.Response) -> str:
     return text
 
 
-@pytest.mark.parametrize("options", [None, {"include_usage": False, "include_obfuscation": True}])
+@each("options", [None, {"include_usage": False, "include_obfuscation": True}])
 async def test_streams_request_usage_and_pass_other_fields_unchanged(lab: Lab, options: Any) -> None:
     await lab.chat("ok", stream=True, stream_options=options, top_k=5, unknown={"a": [None]}, big=2**70)
     body = lab.upstream.requests[-1].body
@@ -150,8 +151,8 @@ async def test_text_of_every_kind_arrives_unchanged(lab: Lab) -> None:
     assert "\u2028" in whole and "data:" in whole and "\0" in whole
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(
+@each("stream", [False, True])
+@each(
     ("model", "status", "code"),
     [
         ("status-400", 400, None),
@@ -175,7 +176,7 @@ async def test_a_fault_before_the_first_byte_is_one_clear_http_error(
     assert "sk-the-operators-secret" not in answer.text
 
 
-@pytest.mark.parametrize("model", ["silent-after-2-chunks", "cut-after-2-chunks", "error-mid-stream", "broken-json"])
+@each("model", ["silent-after-2-chunks", "cut-after-2-chunks", "error-mid-stream", "broken-json"])
 async def test_mid_stream_fault_is_an_error_event_without_finish_chunk(lab: Lab, model: str) -> None:
     *chunks, error, done = lab.events(await lab.chat(model, stream=True, stream_options={"include_usage": True}))
     assert done == "[DONE]" and error["error"]["type"] == "upstream_error"

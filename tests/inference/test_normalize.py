@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from svc.errors import UpstreamFault
+from tests.support.cases import each
 from tests.support.wire_grammar import answer, assembled, calls, delta, message_answer, reasons, streamed, text_of, writer
 
 
@@ -162,7 +163,7 @@ def test_too_many_calls_are_invalid() -> None:
 COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
-@pytest.mark.parametrize(
+@each(
     ("reported", "counts"),
     [
         ({"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}, (7, 5, 12)),

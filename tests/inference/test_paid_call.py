@@ -25,6 +25,7 @@ from svc.inference import chat_call
 from svc.inference.paid_call import Payer
 from svc.server import limits
 from tests.conftest import Service, bearer
+from tests.support.cases import each
 from tests.support.model_answers import Wanted
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, rows, watch
@@ -264,7 +265,7 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A
 TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "input_tokens"),
     [
         ({}, HELLO_TOKENS),
@@ -439,7 +440,7 @@ async def test_debit_is_between_0_and_the_hold_for_any_usage(lab: Lab) -> None:
     assert len(await lab.debits(person)) == 2 * sum(cost > 0 for _, cost in USAGES)  # what costs nothing is no row
 
 
-@pytest.mark.parametrize(
+@each(
     ("usages", "cost"),
     [
         ([(7, 5), (7, 5)], 17),
@@ -564,7 +565,7 @@ async def test_funds_for_k_pay_exactly_k_of_200_concurrent_requests(lab: Lab, se
     assert await lab.balance(person) == hold - 1
 
 
-@pytest.mark.parametrize("served", [0, 1, 5])
+@each("served", [0, 1, 5])
 async def test_funds_for_k_pay_exactly_k_of_200_concurrent_built_in_calls(lab: Lab, served: int) -> None:
     fields = {"messages": [{"role": "user", "content": "9**900"}], "max_tokens": 200}
     rich = await lab.person(1_000)
@@ -594,10 +595,8 @@ async def test_concurrent_calls_never_overdraw_the_wallet(lab: Lab) -> None:
 # --- every way to end
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "model", ["status-400", "status-500", "refuse-429", "silent", "cut-head", "html-200", "error-200", "cut-after-1-chunks"]
-)
+@each("kind", KINDS)
+@each("model", ["status-400", "status-500", "refuse-429", "silent", "cut-head", "html-200", "error-200", "cut-after-1-chunks"])
 async def test_error_without_output_costs_nothing(lab: Lab, model: str, kind: str) -> None:
     person = await lab.person(100_000)
     answer = await lab.ask(kind, person, f"lab/{model}")
@@ -608,7 +607,7 @@ async def test_error_without_output_costs_nothing(lab: Lab, model: str, kind: st
     assert await lab.balance(person) == 100_000 and len(lab.holds(person)) == 1 and await lab.debits(person) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "produced"),
     [
         ("error-mid-stream", "Hello"),
@@ -618,7 +617,7 @@ async def test_error_without_output_costs_nothing(lab: Lab, model: str, kind: st
         ("broken-json", "Hello"),
     ],
 )
-@pytest.mark.parametrize("kind", ["stream", "run"])
+@each("kind", ["stream", "run"])
 async def test_fault_in_mid_stream_charges_the_output_so_far(lab: Lab, model: str, produced: str, kind: str) -> None:
     person = await lab.person(100_000)
     found = events(await lab.ask(kind, person, f"lab/{model}"))
@@ -629,7 +628,7 @@ async def test_fault_in_mid_stream_charges_the_output_so_far(lab: Lab, model: st
     assert -debit["amount_micros"] == input_tokens + 2 * math.ceil(len(produced) / 4)
 
 
-@pytest.mark.parametrize(("model", "stream"), [("no-usage", False), ("no-usage", True), ("cut-after-2-chunks", True)])
+@each(("model", "stream"), [("no-usage", False), ("no-usage", True), ("cut-after-2-chunks", True)])
 async def test_answer_without_usage_is_charged_by_estimate(lab: Lab, model: str, stream: bool) -> None:
     person = await lab.person(100_000)
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "integer", "maximum": 2**64}}}
@@ -639,9 +638,7 @@ async def test_answer_without_usage_is_charged_by_estimate(lab: Lab, model: str,
     assert await lab.balance(person) == 100_000 + debit["amount_micros"]
 
 
-@pytest.mark.parametrize(
-    ("counts", "charged"), [((7, 5), 7 + 10), ((0, 0), 2 + 2 * 3), ((7, 0), 7 + 2 * 3), ((7, 1), 7 + 2 * 3), (None, 2 + 2 * 3)]
-)
+@each(("counts", "charged"), [((7, 5), 7 + 10), ((0, 0), 2 + 2 * 3), ((7, 0), 7 + 2 * 3), ((7, 1), 7 + 2 * 3), (None, 2 + 2 * 3)])
 async def test_usage_before_the_end_is_at_least_the_estimate(lab: Lab, counts: tuple[int, int] | None, charged: int) -> None:
     person = await lab.person(1_000)
     deltas = [{"choices": [{"index": 0, "delta": {"content": text}}], "usage": _counted(counts)} for text in ("Hello, ", "wor")]
@@ -702,7 +699,7 @@ async def test_canceled_or_repeated_settlement_is_one_debit(lab: Lab) -> None:
     assert (used["requests"], used["cost_micros"]) == (6, 6 * 17)
 
 
-@pytest.mark.parametrize("leaving", [GeneratorExit, asyncio.CancelledError])
+@each("leaving", [GeneratorExit, asyncio.CancelledError])
 async def test_disconnect_after_the_end_without_usage_charges_the_estimate(
     lab: Lab, leaving: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -720,7 +717,7 @@ async def test_disconnect_after_the_end_without_usage_charges_the_estimate(
     assert await lab.balance(person) == 1_000 - 2 - 2 * 4  # "hello" and "Hello, world!", as they are estimated
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@each("scheme", ["http", "https"])
 async def test_disconnected_client_pays_for_the_input_only_if_it_was_sent(lab: Lab, scheme: str) -> None:
     came = asyncio.Event()
 

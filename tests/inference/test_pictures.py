@@ -12,6 +12,7 @@ import pytest
 from svc.errors import UpstreamFault
 from svc.inference.catalog import Provider
 from svc.inference.pictures import Picture, pictures_in
+from tests.support.cases import each
 from tests.support.turns import waited_for_less_than_50_ms
 
 BYTES = b"\xff\xd8\xff" + bytes(range(256)) * 2
@@ -36,7 +37,7 @@ def contents(entry: Any) -> list[bytes]:
     return [content for content, _ in read(entry)[0]]
 
 
-@pytest.mark.parametrize(
+@each(
     "encoded",
     [
         PLAIN,
@@ -46,7 +47,6 @@ def contents(entry: Any) -> list[bytes]:
         base64.urlsafe_b64encode(BYTES).decode(),
         f"data:image/png;base64,{PLAIN}",
     ],
-    ids=["plain", "without padding", "in lines", "with blanks", "for urls", "as a data URL"],
 )
 def test_base64_in_any_usual_form_is_read(encoded: str) -> None:
     assert contents({"b64_json": encoded}) == [BYTES]
@@ -54,7 +54,7 @@ def test_base64_in_any_usual_form_is_read(encoded: str) -> None:
     assert [content for content, _ in read_answer(escaped)[0]] == [BYTES]
 
 
-@pytest.mark.parametrize(
+@each(
     "entry",
     [
         {"b64_json": "@@@"},
@@ -80,7 +80,7 @@ def test_entry_without_a_picture_is_a_fault(entry: Any) -> None:
     assert fault.value.kind == "invalid" and "injected" not in str(fault.value)
 
 
-@pytest.mark.parametrize("depth", [100, 300, 900, 5_000, 200_000])
+@each("depth", [100, 300, 900, 5_000, 200_000])
 def test_any_depth_is_read_or_one_fault(depth: int) -> None:
     deep = b'{"a":' * depth + b"1" + b"}" * depth
     data = b'{"data": [{"b64_json": "%b", "x\\u0020": %b}], "usage": {"input_tokens": 1, "input_tokens_details": %b}}'
@@ -103,7 +103,7 @@ def test_additional_pictures_are_not_read() -> None:
     assert len(read_answer(data, most=1)[0]) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("told", "kept"),
     [
         ({"size": "1x1", "quality": 5, "x_unknown": True}, {"size": "1x1"}),
@@ -133,7 +133,7 @@ def test_decoding_a_large_picture_does_not_block_threads() -> None:
     assert found == content
 
 
-@pytest.mark.parametrize("slice_characters", [1, 2, 3, 5, 64])
+@each("slice_characters", [1, 2, 3, 5, 64])
 def test_base64_decodes_the_same_in_slices_of_any_size(monkeypatch: pytest.MonkeyPatch, slice_characters: int) -> None:
     monkeypatch.setattr("svc.inference.pictures._SLICE_CHARACTERS", slice_characters)
     for encoded in (PLAIN, PLAIN.rstrip("="), PLAIN + "\n==\n", f"data:image/jpeg;base64,{PLAIN[:77]}\r\n{PLAIN[77:]}"):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
 from svc.inference.plain_answer import PlainText, plain_text
+from tests.support.cases import each
 from tests.support.wire_grammar import writer
 
 TEXT = {"role": "assistant", "content": "Hi"}
@@ -24,7 +25,7 @@ def message(**fields: Any) -> dict[str, Any]:
     return {**CHOICE, "message": {**TEXT, **fields}}
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         raw(),
@@ -41,7 +42,7 @@ def test_size_is_in_bytes_and_the_finish_reason_fits_a_text() -> None:
     assert plain_text(raw({**CHOICE, "finish_reason": "length"})) == PlainText("Hi", 2, "length")
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         {},

@@ -8,6 +8,7 @@ from svc.errors import ApiError
 from svc.inference import providers
 from svc.inference.providers import KeyBox
 from tests.support.byok import KEY
+from tests.support.cases import each
 
 URL = "https://api.example.com/v1"
 
@@ -16,12 +17,12 @@ def checked(**fields: Any) -> dict[str, Any]:
     return providers.NEW_PROVIDER.check({"name": "mine", "base_url": URL, **fields}, "")._asdict()
 
 
-@pytest.mark.parametrize("name", ["a", "7", "my-provider_2", "a" * 63, "0--_"])
+@each("name", ["a", "7", "my-provider_2", "a" * 63, "0--_"])
 def test_slug_is_a_valid_name(name: str) -> None:
     assert checked(name=name)["name"] == name
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "kept"),
     [
         ("https://api.example.com", "https://api.example.com"),
@@ -38,9 +39,7 @@ def test_address_is_normalized(given: str, kept: str) -> None:
     assert checked(base_url=given)["base_url"] == kept
 
 
-@pytest.mark.parametrize(
-    "models", [None, [], ["org/日本:q4_K_M", "with space", "x" * 300], [f"model-{number}" for number in range(500)]]
-)
+@each("models", [None, [], ["org/日本:q4_K_M", "with space", "x" * 300], [f"model-{number}" for number in range(500)]])
 def test_model_names_may_be_any_printable_text(models: list[str] | None) -> None:
     assert checked(models=models)["models"] == models
 
@@ -56,7 +55,7 @@ def test_model_may_have_a_kind_and_is_listed_once() -> None:
     assert checked(models=models)["models"] == ["chat", {"id": "draw", "kind": "image"}, {"id": "say", "kind": "speech"}]
 
 
-@pytest.mark.parametrize("model", [{"id": "a"}, {"kind": "image"}, {"id": "a", "kind": "video"}, {"id": "", "kind": "chat"}])
+@each("model", [{"id": "a"}, {"kind": "image"}, {"id": "a", "kind": "video"}, {"id": "", "kind": "chat"}])
 def test_unknown_kind_is_refused(model: dict[str, str]) -> None:
     with pytest.raises(ApiError) as refused:
         checked(models=["a", model])
@@ -91,7 +90,7 @@ WRONG: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
+@each(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
 def test_invalid_urls_are_refused_by_rule_without_a_quote(field: str, value: Any) -> None:
     for shape in (providers.NEW_PROVIDER, providers.PROVIDER_CHANGES):
         with pytest.raises(ApiError) as refused:

@@ -19,6 +19,7 @@ from svc.inference.catalog import Provider
 from svc.inference.raw_answer import RawAnswer
 from svc.inference.repeats import Repeat
 from svc.outbound.connection import Reply
+from tests.support.cases import each
 from tests.support.wire_grammar import as_sent
 
 HEAD = {"id": "chatcmpl-x", "created": 1_790_000_000, "model": "here/it"}
@@ -208,8 +209,8 @@ async def test_fault_ends_the_answer_after_the_chunks_before_it() -> None:
             await answer.more()
 
 
-@pytest.mark.parametrize("form", [b"%b", b"data: %b\n\n"])
-@pytest.mark.parametrize(
+@each("form", [b"%b", b"data: %b\n\n"])
+@each(
     "raw",
     [
         {"error": {"message": "no"}, "choices": []},
@@ -224,7 +225,7 @@ async def test_an_error_object_is_a_fault(form: bytes, raw: dict[str, Any]) -> N
     assert (caught.value.kind, (caught.value.error or {})["message"]) == ("status", "no")
 
 
-@pytest.mark.parametrize("filler", [b": \n\n", b"data: \n\n", b"\n\n"])
+@each("filler", [b": \n\n", b"data: \n\n", b"\n\n"])
 async def test_events_share_the_bytes_of_a_read(filler: bytes) -> None:
     async def seconds(count: int) -> float:
         answer = RawAnswer(cast(Reply, Scripted([b": \n\n", filler * count])), Provider("lab", "http://lab"))
@@ -236,14 +237,14 @@ async def test_events_share_the_bytes_of_a_read(filler: bytes) -> None:
     assert await seconds(128_000) < 16 * 5 * few
 
 
-@pytest.mark.parametrize("number", [b"NaN", b"-Infinity", b"1e999", b"-1e999"])
-@pytest.mark.parametrize("form", [b'{"choices": [], "score": %b}', b'data: {"choices": [], "score": %b}\n\n'])
+@each("number", [b"NaN", b"-Infinity", b"1e999", b"-1e999"])
+@each("form", [b'{"choices": [], "score": %b}', b'data: {"choices": [], "score": %b}\n\n'])
 async def test_nan_and_infinity_are_null(form: bytes, number: bytes) -> None:
     answer = RawAnswer(cast(Reply, Scripted([form % number])), Provider("lab", "http://lab"))
     assert await answer.more() == [{"choices": [], "score": None}]
 
 
-@pytest.mark.parametrize("cut", [1, 3, 9])
+@each("cut", [1, 3, 9])
 async def test_a_byte_order_mark_before_the_first_event_is_skipped(cut: int) -> None:
     data = b"\xef\xbb\xbf" + event_of(chunk("a", {}, {}, {}))
     answer = RawAnswer(cast(Reply, Scripted([data[:cut], data[cut:]])), Provider("lab", "http://lab"))

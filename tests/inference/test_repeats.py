@@ -5,9 +5,9 @@ import re
 from typing import Any
 
 import orjson
-import pytest
 
 from svc.inference.repeats import Repeat, Repeats
+from tests.support.cases import each
 
 
 def chunk(text: str, extra: dict[str, Any], choice: dict[str, Any], delta: dict[str, Any]) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def found_in(repeats: Repeats, events: list[bytes], start: int = 0) -> tuple[Rep
     return None if found is None else (found[0], text[found[1] :].split(b"\n\n")[:-1])
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [
         b'{"id":"1","choices":[{"index":0,"delta":{"content":"b"},"finish_reason":"stop"}]}',
@@ -51,7 +51,7 @@ def test_events_that_differ_elsewhere_or_contain_the_secret_are_not_repeats(data
     assert found_in(repeats, [b"data: " + data]) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [
         b'{"content":"a","choices":[{"index":0,"delta":{"content" :"a"}}]}',
@@ -73,7 +73,7 @@ def test_event_with_other_content_is_not_a_repeat(data: bytes) -> None:
     assert found_in(repeats, [b"data: " + data]) is None and found_in(repeats, [b"data: " + other]) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "other",
     [
         chunk("", {}, {"finish_reason": "stop"}, {}),
@@ -82,8 +82,8 @@ def test_event_with_other_content_is_not_a_repeat(data: bytes) -> None:
         {"id": "1", "choices": [], "usage": {"prompt_tokens": 1}},
     ],
 )
-@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
-@pytest.mark.parametrize("texts", [["b"], ["b", '"content":', "d"]])
+@each("separators", [(",", ":"), (", ", ": ")])
+@each("texts", [["b"], ["b", '"content":', "d"]])
 def test_repeats_end_at_another_event(other: dict[str, Any], separators: tuple[str, str], texts: list[str]) -> None:
     def written(raw: dict[str, Any]) -> bytes:
         return json.dumps(raw, separators=separators).encode()

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.inference.tokens import estimated_input_tokens, estimated_tokens, worst_input_tokens
+from tests.support.cases import each
 
 DATA = "data:image/png;base64," + "x" * 1000
 
@@ -42,7 +42,7 @@ def test_a_tool_and_a_tool_call_are_16_beside_their_strings() -> None:
     assert worst_input_tokens({"messages": [old_turn]}) == 16 + 9 + 16 + 3
 
 
-@pytest.mark.parametrize(
+@each(
     ("part", "tokens"),
     [
         ({"type": "text", "text": "abc"}, 16 + 4 + 3),

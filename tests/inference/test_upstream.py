@@ -19,6 +19,7 @@ from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import Provider
 from svc.outbound.addresses import public_address
 from svc.outbound.client import Outbound
+from tests.support.cases import each
 from tests.support.model_answers import ARGUMENTS, TEXT, UNICODE
 from tests.support.model_server import ModelServer
 from tests.support.wire_grammar import as_sent
@@ -140,7 +141,7 @@ ODD_BUT_WHOLE = [
 ]
 
 
-@pytest.mark.parametrize("model", ODD_BUT_WHOLE)
+@each("model", ODD_BUT_WHOLE)
 async def test_stream_of_any_form_is_read(setup: Setup, model: str) -> None:
     async with asyncio.timeout(20):  # it waits for nothing that does not come
         chunks = await setup.chunks(model, provider=setup.provider(timeout_seconds=60.0))
@@ -149,7 +150,7 @@ async def test_stream_of_any_form_is_read(setup: Setup, model: str) -> None:
     assert chunks[-1]["usage"]["total_tokens"] > 0
 
 
-@pytest.mark.parametrize("model", ["ok", "stream-for-json", "stream-for-json+no-done", "no-ids", "until-close", "bytewise"])
+@each("model", ["ok", "stream-for-json", "stream-for-json+no-done", "no-ids", "until-close", "bytewise"])
 async def test_json_answer_of_any_form_is_read(setup: Setup, model: str) -> None:
     answer = await setup.answer(model, n=2)
     assert answer["choices"][0]["message"]["content"] == TEXT
@@ -159,7 +160,7 @@ async def test_json_answer_of_any_form_is_read(setup: Setup, model: str) -> None
         assert answer["usage"]["total_tokens"] > 0
 
 
-@pytest.mark.parametrize("model", ["unicode", "unicode+bytewise", "unicode+json-for-stream"])
+@each("model", ["unicode", "unicode+bytewise", "unicode+json-for-stream"])
 async def test_any_text_arrives_unchanged(setup: Setup, model: str) -> None:
     assert text_of(await setup.chunks(model)) == "".join(UNICODE)
 
@@ -172,8 +173,8 @@ async def test_invalid_utf_8_is_replaced(setup: Setup) -> None:
     assert "\ufffd" in text_of(await setup.chunks("bad-utf8+no-ids+echo", messages=[{"role": "user", "content": "a b He"}]))
 
 
-@pytest.mark.parametrize("model", ["tools", "tools-bare"])
-@pytest.mark.parametrize("stream", [True, False])
+@each("model", ["tools", "tools-bare"])
+@each("stream", [True, False])
 async def test_tool_calls_are_read(setup: Setup, model: str, stream: bool) -> None:
     if stream:
         writer = wire.ChunkWriter(**HEAD, include_usage=False, request={"messages": []})
@@ -195,7 +196,7 @@ async def test_chunks_are_returned_as_they_arrive(setup: Setup) -> None:
     assert second["choices"][0]["delta"]["content"] == "Hello"
 
 
-@pytest.mark.parametrize("model", ["ok", "two-done+drip-5ms", "json-for-stream"])
+@each("model", ["ok", "two-done+drip-5ms", "json-for-stream"])
 async def test_connection_is_reused(setup: Setup, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(raw_answer, "_AFTER_DONE_SECONDS", 2.0)
     for _ in range(3):
@@ -206,7 +207,7 @@ async def test_connection_is_reused(setup: Setup, model: str, monkeypatch: pytes
 # --- bad answers
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "kind"),
     [
         ("cut-head", "unreachable"),
@@ -254,7 +255,7 @@ async def test_answer_cut_at_any_byte_is_an_error(setup: Setup) -> None:
     assert len(await setup.chunks("cut-at-byte-100000")) > 5
 
 
-@pytest.mark.parametrize("model", ["silent", "silent-after-0-chunks", "silent-after-3-chunks"])
+@each("model", ["silent", "silent-after-0-chunks", "silent-after-3-chunks"])
 async def test_a_silent_server_is_a_timeout(setup: Setup, model: str) -> None:
     async with asyncio.timeout(20):
         assert (await setup.fault(model, provider=setup.provider(timeout_seconds=0.2))).kind == "timeout"
@@ -319,7 +320,7 @@ async def test_cancelling_the_reader_ends_the_request_at_once(setup: Setup, mode
 # --- refusals
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "message", "code"),
     [
         ("error-text", "no such thing as text", None),
@@ -344,25 +345,25 @@ async def test_the_type_of_a_nested_error_is_kept(setup: Setup) -> None:
     assert fault.error == {"message": "no such thing as a nest", "type": "nested", "param": None, "code": None}
 
 
-@pytest.mark.parametrize("model", ["mid-line", "mid-event", "mid-bare"])
+@each("model", ["mid-line", "mid-event", "mid-bare"])
 async def test_mid_stream_errors_of_every_shape_keep_their_message(setup: Setup, model: str) -> None:
     for bytewise in ("", "+bytewise"):
         fault = await setup.fault(model + bytewise)
         assert fault.kind == "status" and (fault.error or {})["message"] == "the request exceeds the context size"
 
 
-@pytest.mark.parametrize("model", ["error-html", "error-huge", "error-empty"])
+@each("model", ["error-html", "error-huge", "error-empty"])
 async def test_error_body_without_a_message_keeps_the_status(setup: Setup, model: str) -> None:
     fault = await setup.fault(model)
     assert (fault.kind, fault.status, fault.error) == ("status", 400, None)
 
 
-@pytest.mark.parametrize("model", ["error-text+until-close", "error-text+cut-at-byte-85"])
+@each("model", ["error-text+until-close", "error-text+cut-at-byte-85"])
 async def test_refusal_with_a_cut_body_keeps_its_status(setup: Setup, model: str) -> None:
     assert (await setup.fault(model)).status == 400
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "low", "high"),
     [("retry-after-7", 7, 7), ("retry-after-0.5", 0.5, 0.5), ("retry-after-date", 1, 3), ("retry-after-99999", 99999, 99999)],
 )
@@ -373,9 +374,7 @@ async def test_retry_after_is_read_as_seconds_or_date(setup: Setup, model: str, 
     assert low <= fault.retry_after_seconds <= high
 
 
-@pytest.mark.parametrize(
-    "model", ["refuse-429", "retry-after-soon", "retry-after--5", "retry-after-nan", "retry-after-inf", "retry-after-1e999"]
-)
+@each("model", ["refuse-429", "retry-after-soon", "retry-after--5", "retry-after-nan", "retry-after-inf", "retry-after-1e999"])
 async def test_invalid_retry_after_is_none(setup: Setup, model: str) -> None:
     fault = await setup.fault(model)
     assert (fault.status, fault.retry_after_seconds) == (429, None)
@@ -390,7 +389,7 @@ async def test_own_key_is_redacted_in_refusals_and_answers(setup: Setup) -> None
     assert KEY not in repr(setup.provider())
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "Bad key sk-proj-abcDEF123456.",
@@ -438,7 +437,7 @@ async def serving(body: bytes, status: int = 200, missing_bytes: int = 0) -> Asy
         await asyncio.gather(*filter(None, tasks), return_exceptions=True)
 
 
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         b'{"object": "list", "data": [{"id": "a"}, {"id": "b"}]}',
@@ -454,7 +453,7 @@ async def test_model_lists_of_any_shape_are_read_without_unusable_names(setup: S
         assert await upstream.models(setup.client, provider) == {"a": None, "b": None}
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "context_length"),
     [
         ({"context_length": 8192, "max_model_len": 1}, 8192),
@@ -470,7 +469,7 @@ async def test_context_length_is_read_from_the_list_unless_it_is_unusable(
         assert await upstream.models(setup.client, provider) == {"a": context_length}
 
 
-@pytest.mark.parametrize("body", [b"{}", b"<html>", b"[", b"5", b'{"data": {}}', b'["' + b"x" * 5_000_000 + b'"]'])
+@each("body", [b"{}", b"<html>", b"[", b"5", b'{"data": {}}', b'["' + b"x" * 5_000_000 + b'"]'])
 async def test_other_answers_than_model_lists_are_invalid(setup: Setup, body: bytes) -> None:
     async with serving(body) as provider:
         with pytest.raises(UpstreamFault) as caught:
@@ -481,7 +480,7 @@ async def test_other_answers_than_model_lists_are_invalid(setup: Setup, body: by
 CROWD = b"[]," * 1_300_000 + b"[]"
 
 
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         b'data: {"choices": [], "x": ["\\u0061", %b]}\n\n' % CROWD,

@@ -3,10 +3,9 @@
 import time
 from typing import Any
 
-import pytest
-
 from svc.errors import UpstreamFault
 from svc.inference import upstream_errors
+from tests.support.cases import each
 
 
 def seen(fault: UpstreamFault, byok: bool = False) -> tuple[int, str, str | None]:
@@ -17,7 +16,7 @@ def seen(fault: UpstreamFault, byok: bool = False) -> tuple[int, str, str | None
     return error.status, error.error["type"], error.error["code"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "expected"),
     [
         ("unreachable", (502, "upstream_error", "upstream_unreachable")),
@@ -26,7 +25,7 @@ def seen(fault: UpstreamFault, byok: bool = False) -> tuple[int, str, str | None
         ("cut", (502, "upstream_error", "upstream_error")),
     ],
 )
-@pytest.mark.parametrize("byok", [True, False])
+@each("byok", [True, False])
 def test_each_kind_of_fault_has_its_error(kind: str, expected: tuple[int, str, str], byok: bool) -> None:
     assert seen(UpstreamFault(kind), byok) == expected
 
@@ -34,8 +33,8 @@ def test_each_kind_of_fault_has_its_error(kind: str, expected: tuple[int, str, s
 ERROR = {"message": "too long", "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded", "x": 1}
 
 
-@pytest.mark.parametrize("status", [400, 404, 409, 413, 422, 451])
-@pytest.mark.parametrize("byok", [True, False])
+@each("status", [400, 404, 409, 413, 422, 451])
+@each("byok", [True, False])
 def test_error_4xx_of_the_model_server_keeps_status_and_error(status: int, byok: bool) -> None:
     error = upstream_errors.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="here", byok=byok)
     assert error.status == status
@@ -43,7 +42,7 @@ def test_error_4xx_of_the_model_server_keeps_status_and_error(status: int, byok:
     assert seen(UpstreamFault("status", status=status), byok)[0] == status
 
 
-@pytest.mark.parametrize("status", [401, 402, 403, 405, 407])
+@each("status", [401, 402, 403, 405, 407])
 def test_refusal_that_the_caller_did_not_cause_is_502_without_a_quote(status: int) -> None:
     error = upstream_errors.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="here", byok=False)
     assert (error.status, error.error["code"]) == (502, "upstream_error")
@@ -51,14 +50,14 @@ def test_refusal_that_the_caller_did_not_cause_is_502_without_a_quote(status: in
     assert "www-authenticate" not in error.headers
 
 
-@pytest.mark.parametrize("status", [401, 402, 403, 429])
+@each("status", [401, 402, 403, 429])
 def test_refusal_of_an_own_provider_names_it(status: int) -> None:
     error = upstream_errors.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="mine", byok=True)
     assert error.status == status
     assert error.error["message"] == "mine: too long"
 
 
-@pytest.mark.parametrize(("asked", "told"), [(None, 1), (0.0, 1), (2.2, 3), (59.0, 59), (3600.0, 59)])
+@each(("asked", "told"), [(None, 1), (0.0, 1), (2.2, 3), (59.0, 59), (3600.0, 59)])
 def test_retry_after_is_an_integer_from_1_to_59(asked: float | None, told: int) -> None:
     fault = UpstreamFault("status", status=429, error=ERROR, retry_after_seconds=asked)
     theirs = upstream_errors.caller_error(fault, provider="here", byok=False)
@@ -67,7 +66,7 @@ def test_retry_after_is_an_integer_from_1_to_59(asked: float | None, told: int) 
     assert (own.status, own.headers["retry-after"], own.error["retry_after"]) == (429, str(told), told)
 
 
-@pytest.mark.parametrize(("status", "told"), [(500, 502), (501, 502), (502, 502), (503, 503), (504, 504), (529, 502), (302, 502)])
+@each(("status", "told"), [(500, 502), (501, 502), (502, 502), (503, 503), (504, 504), (529, 502), (302, 502)])
 def test_errors_5xx_and_redirects_become_our_errors(status: int, told: int) -> None:
     assert seen(UpstreamFault("status", status=status)) == (told, "upstream_error", "upstream_error")
 
@@ -79,7 +78,7 @@ def test_error_5xx_keeps_its_message() -> None:
     assert error.error["message"].endswith("failed: no memory")
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "status", "again"),
     [
         ("unreachable", 0, True),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from svc.errors import UpstreamFault
 from svc.inference import blocks, wire
 from svc.inference.repeats import Repeat
+from tests.support.cases import each
 from tests.support.wire_grammar import (
     HEAD,
     REASONS,
@@ -55,7 +56,7 @@ def test_choice_ends_with_its_finish_reason() -> None:
     assert reasons(chunks) == ["length"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("given_reason", "seen"),
     [
         (None, "stop"),
@@ -71,7 +72,7 @@ def test_missing_and_foreign_finish_reasons_are_repaired(given_reason: str | Non
     assert message_answer({"content": "a"}, finish_reason=given_reason)["choices"][0]["finish_reason"] == seen
 
 
-@pytest.mark.parametrize("given_reason", [None, "stop", "function_call", "tool_calls"])
+@each("given_reason", [None, "stop", "function_call", "tool_calls"])
 def test_finish_reason_is_tool_calls_when_there_were_some(given_reason: str | None) -> None:
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     assert reasons(streamed(calls(call), delta(finish_reason=given_reason))) == ["tool_calls"]
@@ -124,7 +125,7 @@ def test_null_fields_are_left_out() -> None:
     assert streamed(raw)[1]["choices"][0]["delta"] == {"content": "a"}
 
 
-@pytest.mark.parametrize("nothing", [None, {}, "", []])
+@each("nothing", [None, {}, "", []])
 def test_empty_error_is_ignored(nothing: Any) -> None:
     assert text_of(streamed({**delta(content="a"), "error": nothing})) == "a"
     assert "error" not in message_answer({"content": "a"}, error=nothing)
@@ -254,7 +255,7 @@ def test_a_whole_answer_beyond_its_grant_is_cut_too() -> None:
     assert (choice["message"]["content"], choice["finish_reason"]) == ("Hello", "length")
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
     [
         {f"field-{number}": 1 for number in range(6_000)},
@@ -285,13 +286,13 @@ def logprobs(count: int) -> list[dict[str, Any]]:
     return [{"choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": {"content": [{"token": "a"}]}}]}] * count
 
 
-@pytest.mark.parametrize("raws", [repeated_names, logprobs])
+@each("raws", [repeated_names, logprobs])
 def test_thousands_of_deltas_take_linear_time(raws: Callable[[int], list[dict[str, Any]]]) -> None:
     small = min(seconds_for(raws(1_000)) for _ in range(3))
     assert seconds_for(raws(16_000)) < 16 * small * 4  # joining everything for each delta would take 256 times as long
 
 
-@pytest.mark.parametrize(
+@each(
     "part",
     [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
@@ -310,7 +311,7 @@ def test_thinking_in_a_list_of_parts_becomes_reasoning_content(part: dict[str, A
 # --- JSON answers
 
 
-@pytest.mark.parametrize("text", ["\n" * 200_000, "\u00e9\U0001f642" * 50_000])
+@each("text", ["\n" * 200_000, "\u00e9\U0001f642" * 50_000])
 def test_answer_written_in_a_thread_is_the_same(text: str) -> None:
     raw = {"choices": [{"message": {"content": text, "x": [1.5, None, {"y": text}]}, "finish_reason": "stop"}], "z": -(2**63)}
     written = []
@@ -339,18 +340,14 @@ def test_minimal_answer_gets_all_required_fields() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "raw", [{}, {"choices": []}, {"choices": None}, {"choices": [{"index": 0}]}, {"choices": ["x"]}, {"detail": "x"}]
-)
+@each("raw", [{}, {"choices": []}, {"choices": None}, {"choices": [{"index": 0}]}, {"choices": ["x"]}, {"detail": "x"}])
 def test_answer_without_a_choice_is_invalid(raw: dict[str, Any]) -> None:
     with pytest.raises(UpstreamFault) as caught:
         answer(raw)
     assert caught.value.kind == "invalid"
 
 
-@pytest.mark.parametrize(
-    ("content", "seen"), [(None, ""), ("", ""), ([{"type": "text", "text": "a"}, {"type": "x"}, "b"], "ab"), (5, ""), ({}, "")]
-)
+@each(("content", "seen"), [(None, ""), ("", ""), ([{"type": "text", "text": "a"}, {"type": "x"}, "b"], "ab"), (5, ""), ({}, "")])
 def test_content_is_a_string_unless_there_are_calls(content: Any, seen: str) -> None:
     assert message_answer({"role": "assistant", "content": content})["choices"][0]["message"]["content"] == seen
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -358,7 +355,7 @@ def test_content_is_a_string_unless_there_are_calls(content: Any, seen: str) -> 
     assert with_call["content"] == (seen or None)
 
 
-@pytest.mark.parametrize("empty", [None, []])
+@each("empty", [None, []])
 def test_text_messages_have_no_tool_calls_key(empty: Any) -> None:
     assert message_answer({"content": "a", "tool_calls": empty})["choices"][0]["message"].keys() == {"role", "content", "refusal"}
 
@@ -387,7 +384,7 @@ def test_whole_message_equals_its_delta(message: dict[str, Any], choice: dict[st
     assert said[0] == said[1]
 
 
-@pytest.mark.parametrize("name", ["message", "delta"])
+@each("name", ["message", "delta"])
 def test_choices_over_the_maximum_are_dropped(name: str) -> None:
     raw = {
         "choices": [
@@ -422,7 +419,7 @@ def test_stream_as_one_raw_answer_is_joined() -> None:
     assert whole["service_tier"] == "x"
 
 
-@pytest.mark.parametrize("value", ["\ud83d", [[]], 2**70])
+@each("value", ["\ud83d", [[]], 2**70])
 def test_invalid_json_values_are_a_fault_instead_of_a_500(value: Any) -> None:
     if value == [[]]:
         for _ in range(300):

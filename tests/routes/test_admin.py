@@ -18,6 +18,7 @@ from svc.server.head import METHODS
 from svc.server.sse import Interrupt, attended
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.admins import ask, log_of
+from tests.support.cases import each
 
 PATHS = sorted({path for _, path, _ in ROUTES if path.startswith("/admin/")})
 
@@ -43,7 +44,7 @@ async def admin(service: Service) -> dict[str, str]:
     return await service.bearer()
 
 
-@pytest.mark.parametrize("path", [*PATHS, "/admin/", "/admin/nothing", "/admin/users/x/y/z"])
+@each("path", [*PATHS, "/admin/", "/admin/nothing", "/admin/users/x/y/z"])
 async def test_paths_do_not_exist_for_anybody_else(service: Service, admin: dict[str, str], path: str) -> None:
     other = await service.bearer()
     keys = [bearer((await service.make_key(headers))["key"]) for headers in (admin, other)]

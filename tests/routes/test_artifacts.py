@@ -18,6 +18,7 @@ from svc.content.contents import CHUNK_BYTES, CONTENT_BYTES
 from tests.conftest import JSON, PASSWORD, Service, bearer
 from tests.routes.test_projects import make_project
 from tests.support.artifacts import LONG, UNKNOWN, get_content, make_artifact, put_content
+from tests.support.cases import each
 from tests.support.server import hang_up, read_to_end, running_server
 
 FIELDS = {"id", "name", "content_type", "size", "sha256", "project_id", "run_id", "content_url", "created_at", "updated_at"}
@@ -61,7 +62,7 @@ async def test_artifact_is_returned_as_created(service: Service) -> None:
     assert (await get_content(service, headers, made["id"])).content == content
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\0\r\n", LONG, LONG[:CHUNK_BYTES], LONG[: CHUNK_BYTES + 1]])
+@each("content", [b"", b"\xff\0\r\n", LONG, LONG[:CHUNK_BYTES], LONG[: CHUNK_BYTES + 1]])
 async def test_base64_content_is_stored_as_bytes(service: Service, content: bytes) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content_base64=base64.b64encode(content).decode())
@@ -112,7 +113,7 @@ async def test_delete_removes_the_artifact_and_its_content(service: Service) -> 
     assert await stored_chunks(service) == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("field", "value"),
     [
         *[
@@ -145,7 +146,7 @@ async def test_wrong_value_is_400_and_changes_nothing(service: Service, field: s
     assert (await service.client.get("/artifacts", headers=headers)).json()["data"] == [made]
 
 
-@pytest.mark.parametrize(
+@each(
     "content_type",
     ["a/b", "image/svg+xml", "Text/HTML;charset=UTF-8", 'a/b ; c="d; e" ; f=g', "x-!#$%&'*+.^_`|~/*", f"a/{'b' * 198}"],
 )
@@ -156,7 +157,7 @@ async def test_media_type_is_returned_as_sent(service: Service, content_type: st
     assert (await get_content(service, headers, made["id"])).headers["content-type"] == content_type
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "code", "param"),
     [
         ({"content": "x"}, "missing_field", "name"),
@@ -195,7 +196,7 @@ async def test_name_and_exactly_one_content_are_required(service: Service, body:
     assert (await service.client.get("/artifacts", headers=headers)).json()["data"] == []
 
 
-@pytest.mark.parametrize("changes", [{"name": None}, {"content_type": None}])
+@each("changes", [{"name": None}, {"content_type": None}])
 async def test_name_and_type_cannot_be_null(service: Service, changes: dict[str, None]) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers)
@@ -286,7 +287,7 @@ async def test_put_without_type_keeps_the_type(service: Service) -> None:
     assert (await put_content(service, headers, made["id"], b"a,b")).json()["content_type"] == "text/csv"
 
 
-@pytest.mark.parametrize("header", [{"content-type": "nonsense"}, {"content-type": "a/b\xff"}, {"content-range": "bytes 0-1/4"}])
+@each("header", [{"content-type": "nonsense"}, {"content-type": "a/b\xff"}, {"content-range": "bytes 0-1/4"}])
 async def test_put_with_wrong_type_or_range_is_400_and_changes_nothing(service: Service, header: dict[str, str]) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers)
@@ -296,9 +297,7 @@ async def test_put_with_wrong_type_or_range_is_400_and_changes_nothing(service: 
     assert (await get_content(service, headers, made["id"])).content == b"text"
 
 
-@pytest.mark.parametrize(
-    ("artifact_id", "content_type", "status"), [(UNKNOWN, "a/b", 404), (None, "nonsense", 400), (None, "a/b", 200)]
-)
+@each(("artifact_id", "content_type", "status"), [(UNKNOWN, "a/b", 404), (None, "nonsense", 400), (None, "a/b", 200)])
 async def test_put_is_rejected_before_the_body_is_read(
     service: Service, artifact_id: str | None, content_type: str, status: int
 ) -> None:
@@ -313,9 +312,7 @@ async def test_put_is_rejected_before_the_body_is_read(
     assert answer.status_code == status and bool(read) == (status == 200)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "status"), [({"project_id": "proj_unknown"}, 404), ({"name": ""}, 400), ({"content_type": "nonsense"}, 400)]
-)
+@each(("wrong", "status"), [({"project_id": "proj_unknown"}, 404), ({"name": ""}, 400), ({"content_type": "nonsense"}, 400)])
 async def test_rejected_artifact_stores_no_content(service: Service, wrong: dict[str, str], status: int) -> None:
     headers, db = await service.bearer(), service.state["db"]
     before = await db.write(lambda tx: tx.total_changes)
@@ -356,7 +353,7 @@ async def test_content_has_at_most_32_mib(service: Service) -> None:
     assert service.state["bodies"].free_bytes == 192 * 1024 * 1024
 
 
-@pytest.mark.parametrize(
+@each(
     ("asked", "start", "end"),
     [
         ("bytes=0-0", 0, 1),
@@ -383,8 +380,8 @@ async def test_range_returns_its_bytes(service: Service, asked: str, start: int,
     }
 
 
-@pytest.mark.parametrize("start", [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES, len(LONG) - 1])
-@pytest.mark.parametrize("length", [1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, len(LONG)])
+@each("start", [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES, len(LONG) - 1])
+@each("length", [1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, len(LONG)])
 async def test_range_crosses_stored_chunks(service: Service, start: int, length: int) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content_base64=base64.b64encode(LONG).decode())
@@ -392,7 +389,7 @@ async def test_range_crosses_stored_chunks(service: Service, start: int, length:
     assert (answer.status_code, answer.content) == (206, LONG[start : start + length])
 
 
-@pytest.mark.parametrize("asked", ["bytes=10-", "bytes=10-20", "bytes=-0", "bytes=999999999999999999-"])
+@each("asked", ["bytes=10-", "bytes=10-20", "bytes=-0", "bytes=999999999999999999-"])
 async def test_range_after_the_end_is_416_with_the_size(service: Service, asked: str) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content=DIGITS.decode())
@@ -401,7 +398,7 @@ async def test_range_after_the_end_is_416_with_the_size(service: Service, asked:
     assert answer.json()["error"]["type"] == "invalid_request_error"
 
 
-@pytest.mark.parametrize(
+@each(
     "asked",
     [
         *("bytes=0-0,2-3", "bytes=0-0, -1", "bytes=4-2", "bytes=", "bytes=-", "bytes=a-b", "bytes", "0-1", "items=0-1", ""),
@@ -416,9 +413,7 @@ async def test_invalid_and_multiple_ranges_return_the_whole_content(service: Ser
     assert (answer.status_code, answer.content) == (200, DIGITS) and "content-range" not in answer.headers
 
 
-@pytest.mark.parametrize(
-    ("asked", "status"), [("bytes=0-", 416), ("bytes=0-0", 416), ("bytes=-0", 416), ("bytes=-5", 200), ("x", 200)]
-)
+@each(("asked", "status"), [("bytes=0-", 416), ("bytes=0-0", 416), ("bytes=-0", 416), ("bytes=-5", 200), ("x", 200)])
 async def test_empty_content_has_no_range(service: Service, asked: str, status: int) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content="")
@@ -467,7 +462,7 @@ async def test_head_is_get_without_the_content(service: Service) -> None:
 # --- inert in a browser
 
 
-@pytest.mark.parametrize(
+@each(
     ("content_type", "disposition"),
     [
         *[(kind, "inline") for kind in ("image/png", "IMAGE/JPEG", "image/webp; q=1", "audio/wav", "audio/mpeg")],
@@ -498,7 +493,7 @@ async def test_content_cannot_run_in_a_browser(service: Service, content_type: s
         assert "access-control-allow-origin" not in answer.headers
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "plain", "true"),
     [
         ("note (1).md", "note (1).md", "note (1).md"),

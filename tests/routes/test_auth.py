@@ -16,6 +16,7 @@ from svc.auth import accounts, links
 from svc.auth.passwords import Passwords
 from svc.config import Config
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
+from tests.support.cases import each
 from tests.support.pages import EXAMPLES
 
 
@@ -58,9 +59,7 @@ async def test_wrong_sign_up_names_the_field_and_creates_no_account(service: Ser
     assert await service.state["db"].read(accounts.all_accounts) == []
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), [("ada@example.com", "ADA@EXAMPLE.COM"), ("straße@example.com", "STRASSE@example.com")]
-)
+@each(("first", "second"), [("ada@example.com", "ADA@EXAMPLE.COM"), ("straße@example.com", "STRASSE@example.com")])
 async def test_email_case_does_not_matter_for_sign_up(service: Service, first: str, second: str) -> None:
     await service.sign_up(first)
     answer = await service.client.post("/auth/signup", json={"email": second, "password": PASSWORD})

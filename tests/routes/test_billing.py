@@ -12,6 +12,7 @@ from svc.billing.usage import add_call, day_of
 from svc.config import Config
 from svc.ids import new_id
 from tests.conftest import Clocks, Service, bearer, serving
+from tests.support.cases import each
 
 DAY_SECONDS = 86_400
 
@@ -123,7 +124,7 @@ async def test_usage_counts_by_day_and_model(service: Service) -> None:
     assert yesterday["day"] == "2026-09-20"
 
 
-@pytest.mark.parametrize("by", ["model", "key"])
+@each("by", ["model", "key"])
 async def test_usage_has_pages(service: Service, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     monkeypatch.setattr("svc.billing.usage._MOST_ROWS", 3)
     account_id, headers = await funded(service)
@@ -155,7 +156,7 @@ async def test_usage_has_pages(service: Service, monkeypatch: pytest.MonkeyPatch
         assert (answer["error"]["code"], answer["error"]["param"]) == ("invalid_value", "after"), wrong
 
 
-@pytest.mark.parametrize("days", ["0", "91", "-1", "1.5", "x", "", "99999999999999999999"])
+@each("days", ["0", "91", "-1", "1.5", "x", "", "99999999999999999999"])
 async def test_days_outside_1_to_90_is_400(service: Service, days: str) -> None:
     answer = await service.client.get("/billing/usage", params={"days": days}, headers=await service.bearer())
     assert answer.status_code == 400 and answer.json()["error"]["param"] == "days"

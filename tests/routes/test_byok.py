@@ -17,6 +17,7 @@ from svc.inference import models
 from svc.inference.providers import KeyBox
 from tests.conftest import PASSWORD, Service, bearer
 from tests.support.byok import KEY, Names, add_provider, http_answer, raw_server
+from tests.support.cases import each
 from tests.support.model_server import ModelServer
 from tests.support.people import new_person
 from tests.support.server import running_server
@@ -514,7 +515,7 @@ async def test_provider_tests_run_one_at_a_time(own: Own) -> None:
     assert len(own.upstream.requests) == 20 and own.upstream.connections_made == 1
 
 
-@pytest.mark.parametrize("status", [401, 403, 429])
+@each("status", [401, 403, 429])
 async def test_provider_test_passes_on_401_403_and_429(service: Service, status: int) -> None:
     headers = await service.bearer()
     body = b'{"error": {"message": "Bad key ' + KEY.encode() + b'"}}'

@@ -12,6 +12,7 @@ import pytest
 
 from svc.config import Config
 from tests.conftest import Clocks, Service, bearer, serving
+from tests.support.cases import each
 from tests.support.model_server import ModelServer
 
 COMPLETIONS = "/v1/chat/completions"
@@ -49,7 +50,7 @@ async def test_json_answer_has_all_fields_of_clients(service: Service, headers: 
     assert usage["prompt_tokens"] + usage["completion_tokens"] == usage["total_tokens"] > 0
 
 
-@pytest.mark.parametrize("include_usage", [True, False, None])
+@each("include_usage", [True, False, None])
 async def test_stream_follows_the_grammar(service: Service, headers: dict[str, str], include_usage: bool | None) -> None:
     options = {} if include_usage is None else {"stream_options": {"include_usage": include_usage}}
     text = "one two\u2028three 🙂 data: [DONE]\n\ndata: {}"
@@ -148,7 +149,7 @@ async def test_error_before_the_first_byte_is_an_http_status(
     assert answer.headers["x-ratelimit-remaining-requests"] == "19"
 
 
-@pytest.mark.parametrize("fault", ["fail 500 oops", "drop"])
+@each("fault", ["fail 500 oops", "drop"])
 async def test_error_after_the_first_byte_ends_the_stream_without_finish_chunk(
     service: Service, headers: dict[str, str], fault: str
 ) -> None:
@@ -159,7 +160,7 @@ async def test_error_after_the_first_byte_ends_the_stream_without_finish_chunk(
     assert all(chunk["choices"] for chunk in chunks)
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "status", "code", "param"),
     [
         ({"messages": []}, 400, None, "messages"),

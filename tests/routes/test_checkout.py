@@ -19,6 +19,7 @@ from svc.config import Config, from_environ
 from svc.errors import StartError
 from svc.routes.pages import release
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
+from tests.support.cases import each
 from tests.support.payment_processor import API_KEY, DROP, SECRET, processor_on_loopback
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -210,7 +211,7 @@ async def test_other_amounts_are_400(browser: Browser) -> None:
         assert await checkouts(browser.service) == [], amount
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "content_type", "status"),
     [
         ("", FORM["content-type"], 400),
@@ -392,7 +393,7 @@ async def test_stripe_is_in_the_form_policy_and_disables_the_sandbox(stripe_conf
 # --- settings
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "mode"),
     [
         ({}, "sandbox"),
@@ -407,7 +408,7 @@ def test_sandbox_is_the_default_only_in_local_posture(settings: dict[str, str], 
     assert from_environ(settings).payment_mode == mode
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "name"),
     [
         ({"SVC_PAYMENTS": "paypal"}, "SVC_PAYMENTS"),

@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import Service
 from tests.inference.test_chat_call import ESTIMATED_INPUT, Lab, lab, shared  # noqa: F401 - fixtures
+from tests.support.cases import each
 from tests.support.responses import checked_events
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -44,7 +45,7 @@ async def test_disconnected_client_pays_for_the_output_so_far(lab: Lab) -> None:
     assert await lab.spent() == ESTIMATED_INPUT + 2 * 2  # "Hello, "
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "field", "fields"),
     [
         ("refuses-reasoning_effort", "reasoning_effort", {"reasoning": {"effort": "low"}}),

@@ -10,6 +10,7 @@ from svc.config import Config
 from svc.schema import connect
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.content.test_history import indexed
+from tests.support.cases import each
 from tests.support.conversations import found, get, make, say
 
 FIELDS = {"id", "title", "project_id", "pinned", "temperature", "max_output_tokens", "answering", "created_at", "updated_at"}
@@ -71,7 +72,7 @@ async def test_wrong_value_is_400_and_changes_nothing(service: Service, headers:
         assert (await get(service, headers, "/conversations"))["data"] == [made], (field, value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "code", "param"),
     [
         ({"content": "x"}, "missing_field", "role"),

@@ -15,6 +15,7 @@ from svc.auth import accounts, links
 from svc.config import Config, MailServer
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.routes.test_links import CONFIRM, make_link, token_in
+from tests.support.cases import each
 from tests.support.identity_provider import StandIn, person, stand_in
 from tests.support.mail_server import PASSWORD as MAIL_PASSWORD
 from tests.support.mail_server import USER, MailBox
@@ -405,7 +406,7 @@ async def without_passwords(config: Config, clocks: Clocks, provider: StandIn) -
 WithoutPasswords = tuple[Service, dict[str, str]]
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "body"),
     [
         ("/auth/signup", {"email": NEW, "password": PASSWORD}),

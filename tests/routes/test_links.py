@@ -14,6 +14,7 @@ from svc.config import Config, MailServer
 from svc.routes.links import delete_keys_and_providers, verify_address
 from tests.billing.test_wallet import empty_database
 from tests.conftest import PASSWORD, Service, bearer
+from tests.support.cases import each
 from tests.support.mail_server import PASSWORD as MAIL_PASSWORD
 from tests.support.mail_server import USER, MailBox
 from tests.support.mail_server import box as box  # a fixture
@@ -149,9 +150,7 @@ async def test_verification_link_expires_after_a_day(service: Service) -> None:
     assert session["user"]["id"]
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"token": None}, {"token": ""}, {"token": 5}, {"token": "x" * 1_000_000}, {"token": "unknown"}]
-)
+@each("body", [{}, {"token": None}, {"token": ""}, {"token": 5}, {"token": "x" * 1_000_000}, {"token": "unknown"}])
 async def test_unknown_token_verifies_nothing(service: Service, body: dict[str, Any]) -> None:
     answer = await service.client.post("/auth/verify-email", json=body)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "token")

@@ -12,6 +12,7 @@ from svc.billing import wallet
 from svc.config import Config
 from svc.inference.media_engines import MediaEngines
 from tests.conftest import Clocks
+from tests.support.cases import each
 from tests.support.media_lab import (
     GENERATE,
     IMAGES,
@@ -109,7 +110,7 @@ async def test_default_model_is_the_operators_first_of_the_kind(lab: Lab) -> Non
     assert kinds["builtin/voice"]["pricing"] == {"micros_per_thousand_audio_tokens": 10_000}
 
 
-@pytest.mark.parametrize("path", WRONG)
+@each("path", WRONG)
 async def test_wrong_request_names_its_field(lab: Lab, path: str) -> None:
     poor = await lab.service.bearer()
     for body, status, param in WRONG[path]:
@@ -124,7 +125,7 @@ async def test_wrong_request_names_its_field(lab: Lab, path: str) -> None:
     assert await lab.spent() == 0
 
 
-@pytest.mark.parametrize("path", [IMAGES, GENERATE, SPEECH])
+@each("path", [IMAGES, GENERATE, SPEECH])
 async def test_token_and_valid_json_are_required(lab: Lab, path: str) -> None:
     client = lab.service.client
     assert (await client.post(path, json={"prompt": "a", "input": "a"})).status_code == 401
@@ -143,7 +144,7 @@ async def test_media_take_no_chat_admission(lab: Lab) -> None:
     assert answer.headers["x-ratelimit-remaining-requests"] == "19"
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "body", "worst", "affordable"),
     [
         (IMAGES, {"prompt": "hills", "model": "builtin/paint", "size": "64x64"}, PRICE, 7),
@@ -185,9 +186,7 @@ async def test_402_names_the_needed_amount_and_generates_nothing(lab: Lab) -> No
         assert (await lab.service.client.post(path, json=body, headers=poor)).status_code == 402
 
 
-@pytest.mark.parametrize(
-    ("path", "model"), [(IMAGES, "builtin/paint"), (IMAGES, "lab/ok"), (GENERATE, "builtin/voice"), (GENERATE, "say/ok")]
-)
+@each(("path", "model"), [(IMAGES, "builtin/paint"), (IMAGES, "lab/ok"), (GENERATE, "builtin/voice"), (GENERATE, "say/ok")])
 async def test_full_disk_is_503_and_free(lab: Lab, monkeypatch: pytest.MonkeyPatch, path: str, model: str) -> None:
     monkeypatch.setattr(MediaEngines, "spool", lambda media: open("/dev/full", "r+b", buffering=0))  # noqa: SIM115
     answer = await lab.post(path, prompt="hills", input="hello", model=model, size="64x64")

@@ -7,9 +7,10 @@ import pytest
 from svc.errors import ApiError
 from svc.routes.schemas.media import AUDIO, IMAGE, SPEECH, SPEECH_LENGTH
 from svc.shapes import Shape
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "body"),
     [
         (IMAGE, {"prompt": "a cat", "n": 2.0, "size": "auto", "style": {"of": ["the", "server"]}, "model": None}),
@@ -21,7 +22,7 @@ def test_valid_body_is_passed_on_unchanged(shape: Shape[Any], body: dict[str, An
     assert shape.check(body, "") is body
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "body", "status", "param"),
     [
         (IMAGE, {}, 400, "prompt"),

@@ -19,6 +19,7 @@ from svc.server.sse import EventStream
 from tests.conftest import JSON, Clocks, Service, bearer, serving
 from tests.inference.formats.test_messages_request import conversations
 from tests.support.answers import assert_error
+from tests.support.cases import each
 from tests.support.messages import checked_message, checked_stream, events_of
 from tests.support.model_server import ModelServer
 
@@ -146,7 +147,7 @@ async def test_refused_stop_sequences_are_named_as_in_the_request(service: Servi
     assert error["message"].startswith("stop_sequences must be")
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@each("stream", [False, True])
 async def test_the_assistant_calls_a_tool_and_answers_with_its_result(
     service: Service, headers: dict[str, str], stream: bool
 ) -> None:
@@ -190,7 +191,7 @@ async def test_silent_stream_sends_pings(service: Service, headers: dict[str, st
 # --- a model server
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@each("stream", [False, True])
 async def test_answers_match_anthropic_types(lab: Lab, stream: bool) -> None:
     tools = [{"name": "look_up", "input_schema": {"type": "object"}}]
     for model in WHOLE:
@@ -220,7 +221,7 @@ async def test_error_after_the_first_event_is_one_error_event(lab: Lab) -> None:
         lab.service.clocks.advance(60)
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@each("stream", [False, True])
 async def test_error_before_the_first_event_is_a_status(lab: Lab, stream: bool) -> None:
     for model, status in {**REFUSED, "silent": 504}.items():
         answer = await lab.post(ask("hi", f"lab/{model}", stream=stream))
@@ -291,7 +292,7 @@ async def test_messages_cost_the_same_as_chat(lab: Lab, model: str, stream: bool
     assert row["output_tokens"] == 2 * message["usage"]["output_tokens"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "param"),
     [
         ({"tools": [SEARCH], "tool_choice": {"type": "tool", "name": "web_search"}}, "tool_choice.name"),
@@ -306,7 +307,7 @@ async def test_messages_cost_the_same_as_chat(lab: Lab, model: str, stream: bool
         ({"messages": [{"role": "user", "content": [{"type": "audio"}]}]}, "messages[0].content[0].type"),
     ],
 )
-@pytest.mark.parametrize("path", [MESSAGES, COUNT])
+@each("path", [MESSAGES, COUNT])
 async def test_bad_input_is_400_and_costs_nothing(lab: Lab, path: str, fields: dict[str, Any], param: str) -> None:
     error = assert_error(await lab.post(ask("hi", "lab/ok", **fields), path), 400, "invalid_value")
     assert param in error["message"] and not lab.upstream.requests and len(await lab.ledger()) == 1

@@ -20,6 +20,7 @@ from svc.auth.oauth import new_flow
 from svc.billing.checkout_cookie import COOKIE as CHECKOUT_COOKIE
 from svc.config import Config
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
+from tests.support.cases import each
 from tests.support.identity_provider import CLIENT_SECRET, StandIn, person, stand_in
 from tests.support.oauth_browser import Browser, rows, with_providers
 
@@ -198,7 +199,7 @@ async def test_50_concurrent_callbacks_sign_in_once(browser: Browser, provider: 
     assert sum("code" in fragment for fragment in fragments) == 1 and fragments.count(INVALID) == 49
 
 
-@pytest.mark.parametrize(("seconds", "lets_in"), [(599, True), (600, False), (86400, False)])
+@each(("seconds", "lets_in"), [(599, True), (600, False), (86400, False)])
 async def test_sign_in_expires_after_10_minutes(
     browser: Browser, provider: StandIn, clocks: Clocks, seconds: float, lets_in: bool
 ) -> None:
@@ -207,7 +208,7 @@ async def test_sign_in_expires_after_10_minutes(
     assert ("code" in await browser.come_back(provider.authorize(asked, person()))) is lets_in
 
 
-@pytest.mark.parametrize(("seconds", "status"), [(59, 200), (60, 400), (86400, 400)])
+@each(("seconds", "status"), [(59, 200), (60, 400), (86400, 400)])
 async def test_code_expires_after_a_minute(
     browser: Browser, provider: StandIn, clocks: Clocks, seconds: float, status: int
 ) -> None:

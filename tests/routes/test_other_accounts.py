@@ -20,6 +20,7 @@ from svc.billing import wallet
 from svc.billing.checkout_cookie import COOKIE
 from svc.ids import new_id
 from tests.conftest import Service, bearer
+from tests.support.cases import each
 from tests.support.openapi import DOCUMENT, resolved
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -414,7 +415,7 @@ async def test_every_list_is_listed(service: Service, mine: Person) -> None:
     assert found == LISTS.keys() | ONE_PAGE
 
 
-@pytest.mark.parametrize("path", LISTS)
+@each("path", LISTS)
 async def test_every_list_has_pages(service: Service, mine: Person, path: str) -> None:
     for number in range(6):
         service.clocks.advance(1)

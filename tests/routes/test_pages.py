@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 import orjson
-import pytest
 
 from svc.routes.pages import STATIC, files, release
 from tests.conftest import Service
+from tests.support.cases import each
 
 ATTRIBUTES = {"minLength": "minlength", "maxLength": "maxlength", "minimum": "min", "maximum": "max"}
 SCHEMAS = {
@@ -70,13 +70,13 @@ async def test_password_page_names_the_length_that_the_service_requires(service:
     assert "{" not in page
 
 
-@pytest.mark.parametrize("path", ["index.html", "README.md", "vendor/vendor.json", "../config.py", "..%2fconfig.py"])
+@each("path", ["index.html", "README.md", "vendor/vendor.json", "../config.py", "..%2fconfig.py"])
 async def test_only_scripts_styles_and_images_are_served(service: Service, path: str) -> None:
     for address in (f"/static/{path}", f"/static/{release()}/{path}", f"/static/{release()}/../{path}"):
         assert (await service.client.get(address)).status_code == 404
 
 
-@pytest.mark.parametrize("path", ["a" * 5_000 + ".js", "a/" * 300 + "b.css", "%00.js", "app//main.js", "app/", "", "/etc/passwd"])
+@each("path", ["a" * 5_000 + ".js", "a/" * 300 + "b.css", "%00.js", "app//main.js", "app/", "", "/etc/passwd"])
 async def test_path_cannot_leave_the_static_folder(service: Service, path: str) -> None:
     answer = await service.client.get(f"/static/{path}")
     assert answer.status_code in (404, 414, 431)
@@ -106,7 +106,7 @@ async def test_unchanged_file_is_304(service: Service) -> None:
         assert changed.status_code == 200
 
 
-@pytest.mark.parametrize(
+@each(
     ("accepted", "coding"), [("gzip", "gzip"), ("br, gzip;q=0.5", "gzip"), ("gzip;q=0", None), ("identity", None), ("br", None)]
 )
 async def test_files_are_compressed_if_accepted(service: Service, accepted: str, coding: str | None) -> None:
@@ -129,7 +129,7 @@ async def test_policy_allows_only_the_import_map_inline(service: Service) -> Non
     assert answer.headers["referrer-policy"] == "no-referrer"
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/nowhere/<b>", "/{body}"])
+@each("path", ["/nowhere", "/nowhere/<b>", "/{body}"])
 async def test_browser_gets_a_page_for_an_unknown_path(service: Service, path: str) -> None:
     page = await service.client.get(path, headers={"accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
     assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")

@@ -3,9 +3,8 @@
 import re
 from typing import Any
 
-import pytest
-
 from tests.conftest import Service, bearer
+from tests.support.cases import each
 
 FIELDS = {"id", "name", "instructions", "max_planner_steps", "created_at", "updated_at"}
 
@@ -28,7 +27,7 @@ async def test_project_is_returned_as_created(service: Service) -> None:
     assert listed == {"object": "list", "data": [made], "has_more": False}
 
 
-@pytest.mark.parametrize("body", [{}, {"instructions": None, "max_planner_steps": None}])
+@each("body", [{}, {"instructions": None, "max_planner_steps": None}])
 async def test_only_the_name_is_required(service: Service, body: dict[str, Any]) -> None:
     made = await make_project(service, await service.bearer(), **body)
     assert (made["instructions"], made["max_planner_steps"]) == ("", None)

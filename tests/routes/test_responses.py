@@ -14,6 +14,7 @@ from svc.server.sse import Drain, EventStream
 from tests.conftest import PASSWORD, Service, bearer
 from tests.inference.test_paid_call import Lab, config, lab, upstream  # noqa: F401 - fixtures
 from tests.server.test_sse import until
+from tests.support.cases import each
 from tests.support.responses import checked_events, checked_response
 
 RESPONSES, COMPLETIONS = "/v1/responses", "/v1/chat/completions"
@@ -112,7 +113,7 @@ async def test_items_of_an_account_that_a_command_deletes_are_deleted(service: S
     await until(lambda: service.state["item_memory"].owners() == {stays})
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
+@each("method", ["GET", "DELETE"])
 async def test_response_is_never_stored(service: Service, headers: dict[str, str], method: str) -> None:
     response = (await asked(service, headers)).json()
     assert (await service.client.request(method, f"{RESPONSES}/{response['id']}", headers=headers)).status_code == 404
@@ -153,7 +154,7 @@ async def test_responses_cost_the_same_as_chat(lab: Lab, stream: bool, model: st
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "status"),
     [("lab/status-400", 400), ("lab/status-500", 502), ("lab/cut-head", 502), ("lab/error-200", 502), ("lab/nothing", 404)],
 )
@@ -166,9 +167,7 @@ async def test_error_before_the_first_event_is_that_of_chat(lab: Lab, model: str
     assert answer.status_code == chat.status_code == status and answer.json() == chat.json()
 
 
-@pytest.mark.parametrize(
-    "model", ["error-mid-stream", "cut-after-2-chunks", "reset-after-3-chunks", "broken-json", "silent-after-3-chunks"]
-)
+@each("model", ["error-mid-stream", "cut-after-2-chunks", "reset-after-3-chunks", "broken-json", "silent-after-3-chunks"])
 async def test_error_after_the_first_event_is_a_failed_response(lab: Lab, model: str) -> None:  # noqa: F811 - a fixture
     person = await lab.person(100_000)
     body = {"model": f"lab/{model}", "input": "hello", "stream": True}
@@ -215,7 +214,7 @@ async def test_the_sdk_creates_streams_and_parses(client: openai.AsyncOpenAI) ->
     assert parsed.output_parsed is not None and parsed.output_parsed.value == 42
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@each("stream", [False, True])
 async def test_sdk_runs_a_tool_loop(client: openai.AsyncOpenAI, stream: bool) -> None:
     items: list[Any] = [{"role": "user", "content": "Calculate 12 * (3 + 4)"}]
     for _ in range(3):

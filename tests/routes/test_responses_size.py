@@ -10,6 +10,7 @@ import pytest
 from svc.config import Config
 from tests.inference.test_paid_call import Lab, catalog, lab, upstream  # noqa: F401 - fixtures
 from tests.support import watchdog
+from tests.support.cases import each
 from tests.support.model_server import ModelServer
 
 RESPONSES = "/v1/responses"
@@ -23,7 +24,7 @@ def config(config: Config, upstream: ModelServer, tmp_path: Path) -> Config:  # 
     return dataclasses.replace(config, catalog=tmp_path / "catalog.toml")
 
 
-@pytest.mark.parametrize("kind", ["items", "texts", "image", "depth", "tools", "calls"])
+@each("kind", ["items", "texts", "image", "depth", "tools", "calls"])
 async def test_large_body_does_not_block_the_event_loop(
     lab: Lab,  # noqa: F811 - a fixture
     kind: str,
@@ -54,7 +55,7 @@ async def test_large_body_does_not_block_the_event_loop(
     assert kind == "depth" or answer.content.endswith(b"data: [DONE]\n\n")
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@each("stream", [False, True])
 async def test_long_answer_does_not_block_the_event_loop(
     lab: Lab,  # noqa: F811 - a fixture
     stream: bool,

@@ -3,11 +3,11 @@
 import dataclasses
 
 import httpx
-import pytest
 
 from app import create_app
 from svc.config import Config
 from tests.conftest import Service, _WithState
+from tests.support.cases import each
 
 
 async def test_metrics_are_labelled_by_route(service: Service) -> None:
@@ -18,9 +18,7 @@ async def test_metrics_are_labelled_by_route(service: Service) -> None:
     assert 'route="/static/{path:path}",status="404"} 1' in text and "secret" not in text
 
 
-@pytest.mark.parametrize(
-    ("token", "sent", "status"), [(None, "", 404), ("t" * 16, "", 401), ("t" * 16, "Bearer " + "t" * 16, 200)]
-)
+@each(("token", "sent", "status"), [(None, "", 404), ("t" * 16, "", 401), ("t" * 16, "Bearer " + "t" * 16, 200)])
 async def test_metrics_need_the_operator_token_unless_local(config: Config, token: str | None, sent: str, status: int) -> None:
     app = create_app(dataclasses.replace(config, base_url="https://ai.example", metrics_token=token))
     async with app.router.lifespan_context(app) as state:

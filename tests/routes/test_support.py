@@ -8,6 +8,7 @@ import pytest
 
 from svc.billing import wallet
 from tests.conftest import JSON, Service, bearer
+from tests.support.cases import each
 from tests.support.people import command, new_person
 from tests.support.server import running_server
 
@@ -74,7 +75,7 @@ async def test_wrong_message_is_400_and_not_stored(service: Service, headers: di
     assert (await service.client.get(f"{PATH}/{made['id']}", headers=headers)).json() == made
 
 
-@pytest.mark.parametrize(
+@each(
     ("field", "value"),
     [("subject", ""), ("subject", 5), ("subject", "a\nb"), ("subject", "x" * 201), ("message", ""), ("message", 5)],
 )

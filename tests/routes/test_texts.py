@@ -8,6 +8,7 @@ import pytest
 from svc.builtin.documents import TEXT_BYTES
 from tests.conftest import Service
 from tests.support.artifacts import make_artifact, put_content
+from tests.support.cases import each
 from tests.support.pdfs import needs_pypdf, with_texts
 
 
@@ -27,7 +28,7 @@ async def text_of(service: Service, headers: dict[str, str], content: bytes, con
     return answer
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "content_type", "text"),
     [
         ("Gr\u00fc\u00dfe \U0001f642\n".encode(), "text/markdown", "Gr\u00fc\u00dfe \U0001f642\n"),
@@ -46,7 +47,7 @@ async def test_text_file_is_returned_in_utf_8(
     assert (answer.status_code, answer.text, answer.headers["x-text-truncated"]) == (200, text, "false")
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "content_type"),
     [(b"a\0b", "application/octet-stream"), (b"\xff\xfe", "application/zip"), (b"\x89PNG\r\n", "image/png")],
 )

@@ -11,6 +11,7 @@ from svc import quota
 from svc.auth import tokens
 from svc.config import Config
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
+from tests.support.cases import each
 
 
 async def test_key_is_shown_once_and_listed_without_it(service: Service) -> None:
@@ -53,13 +54,13 @@ async def test_deleted_key_fails_on_the_next_request(service: Service) -> None:
     assert (await service.client.delete(f"/user/api-keys/{key['id']}", headers=headers)).status_code == 404
 
 
-@pytest.mark.parametrize("name", [None, "", "   ", "\n", 5, ["x"], "a\0b", "x" * 1_001])
+@each("name", [None, "", "   ", "\n", 5, ["x"], "a\0b", "x" * 1_001])
 async def test_key_name_is_not_blank(service: Service, name: object) -> None:
     answer = await service.client.post("/user/api-keys", json={"name": name}, headers=await service.bearer())
     assert answer.status_code == 400 and answer.json()["error"]["param"] == "name"
 
 
-@pytest.mark.parametrize("name", ["Ü 🙂 </script>", "x" * 1_000, " padded "])
+@each("name", ["Ü 🙂 </script>", "x" * 1_000, " padded "])
 async def test_key_name_is_returned_as_sent(service: Service, name: str) -> None:
     headers = await service.bearer()
     assert (await service.make_key(headers, name))["name"] == name
@@ -89,7 +90,7 @@ async def test_last_use_has_minute_precision(service: Service) -> None:
         assert (await service.client.get("/user/api-keys", headers=headers)).json()[0]["last_used_at"] == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "authorization",
     [
         None,
@@ -194,7 +195,7 @@ async def test_only_a_local_installation_shows_the_path_of_its_certificate(
         assert shown["certificate_file"] == certificate_file
 
 
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         {"memory_enabled": 1},

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
-import pytest
 
 from svc.inference.blocks import Texts
 from svc.inference.catalog import Provider
 from svc.inference.formats.answer import AnswerWriter, Block, BlockWriter
 from svc.inference.formats.responses_answer import ResponseWriter
 from svc.inference.raw_answer import RawAnswer
+from tests.support.cases import each
 from tests.support.wire_grammar import delta, writer
 
 HEAD = {"id": "chatcmpl-1", "created": 1, "model": "m"}
@@ -72,7 +72,7 @@ def test_parts_of_other_calls_wait_while_a_call_is_open() -> None:
     assert text == ('begin;open call 0;"{\\"x\\"";":1}";close 0 {"x":1};open call 1;"{}";close 1 {};open text 2;"T";close 2 T;')
 
 
-@pytest.mark.parametrize("reasoning", [True, False])
+@each("reasoning", [True, False])
 def test_a_whole_answer_has_the_same_blocks(reasoning: bool) -> None:
     writer = Recorder(None)  # type: ignore[arg-type]  # it asks the call nothing
     writer.reasoning = reasoning

@@ -4,7 +4,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from svc.errors import ApiError, UpstreamFault
 from svc.inference.blocks import Texts
 from svc.inference.formats.messages import MessagesAnswer
 from svc.inference.wire import ChunkWriter
+from tests.support.cases import each
 from tests.support.messages import checked_message, checked_stream
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
@@ -112,7 +112,7 @@ def blocks_of(message: dict[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", CASES)
 def test_stream_and_json_have_the_same_content(case: str) -> None:
     raws, reason, blocks = CASES[case]
     for message in (streamed(raws)[0], answered(raws)):
@@ -142,7 +142,7 @@ def test_usage_is_settled_without_cached_tokens() -> None:
     assert counted["input_tokens"] == 0 and counted["cache_read_input_tokens"] == 10
 
 
-@pytest.mark.parametrize(("given", "known"), [("END", True), ("OTHER", False), (128001, False), (["END"], False), (None, False)])
+@each(("given", "known"), [("END", True), ("OTHER", False), (128001, False), (["END"], False), (None, False)])
 def test_stop_sequence_is_named_if_the_model_server_names_it(given: Any, known: bool) -> None:
     raws = [raw({"content": "x"}), raw({"content": "y"}, "stop", stop_reason=given)]
     for message in (streamed(raws, a_writer(stop_sequences=["END"]))[0], answered(raws, a_writer(stop_sequences=["END"]))):
@@ -150,7 +150,7 @@ def test_stop_sequence_is_named_if_the_model_server_names_it(given: Any, known: 
         assert (message["stop_reason"], message["stop_sequence"]) == expected
 
 
-@pytest.mark.parametrize("arguments", ["", "x", "[]", '"x"', '{"a":', '{"a":"\\ud800"}', "NaN"])
+@each("arguments", ["", "x", "[]", '"x"', '{"a":', '{"a":"\\ud800"}', "NaN"])
 def test_invalid_arguments_are_empty_in_json_and_unchanged_in_a_stream(arguments: str) -> None:
     raws = [raw(call(0, arguments, "f"), "tool_calls")]
     writer = a_writer()

@@ -14,6 +14,7 @@ from svc.inference.formats.messages_request import counted_tokens, translate
 from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.inference.formats.request import Translated
 from svc.inference.tokens import estimated_input_tokens, worst_input_tokens
+from tests.support.cases import each
 
 RECORDED = Path(__file__).parent.parent.parent / "clients" / "recorded"
 HI = {"role": "user", "content": "hi"}
@@ -158,7 +159,7 @@ def test_tools_become_functions_and_hosted_tools_are_named() -> None:
     assert "tools" not in translated(tools=[SEARCH], tool_choice={"type": "auto"}).chat
 
 
-@pytest.mark.parametrize(
+@each(
     ("choice", "expected"),
     [
         ({"type": "auto"}, "auto"),
@@ -174,8 +175,8 @@ def test_every_tool_choice_has_its_form(choice: dict[str, Any], expected: Any) -
     assert translated(tools=[FUNCTION], tool_choice=alone).chat["parallel_tool_calls"] is False
 
 
-@pytest.mark.parametrize("tools", [[SEARCH], [], None])
-@pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "web_search"}])
+@each("tools", [[SEARCH], [], None])
+@each("choice", [{"type": "any"}, {"type": "tool", "name": "web_search"}])
 def test_a_choice_that_demands_a_hosted_tool_is_400(tools: Any, choice: dict[str, Any]) -> None:
     with pytest.raises(ApiError) as refused:
         translated(tools=tools, tool_choice=choice)
@@ -200,7 +201,7 @@ def test_a_deferred_tool_is_offered_once_a_result_refers_to_it() -> None:
     assert found["messages"][-1]["content"] == "The tool fetch is available now."
 
 
-@pytest.mark.parametrize(
+@each(
     ("messages", "param"),
     [
         ([user(RESULT)], "messages[0].content[0].tool_use_id"),
@@ -230,7 +231,7 @@ def test_tokens_are_counted_by_bytes_frames_and_images() -> None:
 # --- what real clients send
 
 
-@pytest.mark.parametrize("name", ["claude-code-first", "claude-code-system-messages-last"])
+@each("name", ["claude-code-first", "claude-code-system-messages-last"])
 def test_claude_codes_requests_are_translated(name: str) -> None:
     body = json.loads((RECORDED / f"{name}.json").read_text())["body"]
     found = translate(MESSAGES_REQUEST.check(body, ""))

@@ -6,6 +6,7 @@ import pytest
 
 from svc.errors import ApiError
 from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
+from tests.support.cases import each
 
 USER = {"role": "user", "content": "hi"}
 BODY = {"model": "m", "max_tokens": 10, "messages": [USER]}
@@ -28,7 +29,7 @@ def test_ignored_fields_are_accepted() -> None:
     assert COUNT_REQUEST.check({"messages": [USER]}, "")
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "param"),
     [
         ({"messages": [USER]}, "max_tokens"),

@@ -5,6 +5,7 @@ import pytest
 from svc.errors import ApiError
 from svc.inference.chat_shape import CHAT_REQUEST
 from svc.inference.formats.request import ChatMessages
+from tests.support.cases import each
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 
@@ -50,7 +51,7 @@ def test_a_user_message_between_a_call_and_its_result_follows_the_result() -> No
     assert [message["role"] for message in messages.all()] == ["assistant", "tool", "user"]
 
 
-@pytest.mark.parametrize("end", ["end", "turn", "again", "unknown"])
+@each("end", ["end", "turn", "again", "unknown"])
 def test_calls_and_results_must_match(end: str) -> None:
     messages = ChatMessages()
     messages.add_call("a", "weather", "{}", "input[0]")

@@ -3,7 +3,6 @@
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from svc.inference.formats.responses_answer import ResponseWriter
 from svc.inference.formats.responses_request import translate
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
 from tests.inference.test_wire_any_input import raws as raw_chunk
+from tests.support.cases import each
 from tests.support.responses import checked_events, checked_response
 from tests.support.wire_grammar import calls, delta, writer
 
@@ -61,7 +61,7 @@ def test_text_is_a_message_with_one_part() -> None:
     ]
 
 
-@pytest.mark.parametrize("summary", [None, "auto"])
+@each("summary", [None, "auto"])
 def test_reasoning_comes_first_and_may_be_its_own_summary(summary: str | None) -> None:
     raws = [delta(reasoning_content="Think"), delta(content="Hi"), delta(finish_reason="stop")]
     events = streamed(*raws, reasoning={"effort": "low", "summary": summary})
@@ -100,7 +100,7 @@ def test_alternating_parts_of_calls_do_not_overlap() -> None:
     assert [item.get("arguments") for item in events[-1]["response"]["output"]] == ['{"a": 1}', "{}", None]
 
 
-@pytest.mark.parametrize(("reason", "told"), [("length", "max_output_tokens"), ("content_filter", "content_filter")])
+@each(("reason", "told"), [("length", "max_output_tokens"), ("content_filter", "content_filter")])
 def test_truncated_answer_is_incomplete(reason: str, told: str) -> None:
     raws = [delta(reasoning_content="Hm."), delta(content="Hel"), delta(finish_reason=reason)]
     whole = writer()
@@ -127,7 +127,7 @@ def test_a_refusal_is_a_part_of_a_message() -> None:
     assert response["output"][0]["content"] == [{"type": "refusal", "refusal": "No."}]
 
 
-@pytest.mark.parametrize(("code", "told"), [("upstream_error", "server_error"), ("rate_limit_exceeded", "rate_limit_exceeded")])
+@each(("code", "told"), [("upstream_error", "server_error"), ("rate_limit_exceeded", "rate_limit_exceeded")])
 def test_error_leaves_the_open_item_unfinished(code: str, told: str) -> None:
     events = streamed(calls(call_of("look_up", '{"a": 1')), fault=ApiError(code))
     assert "output_item.done" not in kinds(events) and events[-1]["response"]["error"]["code"] == told

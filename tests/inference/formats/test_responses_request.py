@@ -16,6 +16,7 @@ from svc.inference.formats.request import Translated
 from svc.inference.formats.responses_request import translate
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
 from tests.inference.test_wire_any_input import anything, mostly, some
+from tests.support.cases import each
 
 RECORDED = sorted(Path("tests/clients/recorded").glob("codex*.json"))
 IMAGE = "data:image/png;base64,AAAA"
@@ -163,7 +164,7 @@ def test_allowed_tools_limit_the_offered_tools() -> None:
     assert "tools" not in chat(tools=[{"type": "web_search"}], tool_choice="auto", parallel_tool_calls=True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "param", "code"),
     [
         ({"input": []}, "input", "invalid_value"),
@@ -221,7 +222,7 @@ def test_unsupported_field_is_refused_by_name(body: dict[str, Any], param: str, 
     assert (error.error["param"], error.code) == (param, code) and error.status in (400, 404)
 
 
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+@each("path", RECORDED)
 def test_requests_of_codex_become_chat_requests(path: Path) -> None:
     body = orjson.loads(path.read_bytes())["body"]
     assert {message["role"] for message in chat(**body)["messages"][1:]} <= {"user", "assistant", "tool"}

@@ -8,11 +8,12 @@ import pytest
 
 from svc.errors import ApiError
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
+from tests.support.cases import each
 
 RECORDED = sorted(Path("tests/clients/recorded").glob("codex*.json"))
 
 
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+@each("path", RECORDED)
 def test_requests_of_codex_are_accepted(path: Path) -> None:
     body = orjson.loads(path.read_bytes())["body"]
     assert RESPONSE_REQUEST.check(body, "") is body
