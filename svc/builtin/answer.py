@@ -1,14 +1,15 @@
 """Writes what a built-in model says as OpenAI's chunks, within the limits of the request.
 
-    parts (text, tool call, finish) -> _limited: stop, max_tokens, caps -> chunks -> usage
+    parts (text, tool call, finish) -> _Choice: stop, max_tokens, caps -> chunks -> usage
 
 A token is 4 bytes of UTF-8, rounded up for each choice: its text, and the names and arguments of its calls.
 """
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
+from itertools import count
 from typing import Any, Literal, NamedTuple
 
 from svc.builtin.request import BYTES_PER_TOKEN, MAX_STOP_CHARACTERS, BuiltinRequest, text_bytes, token_count
@@ -33,10 +34,7 @@ class ToolCallPart(NamedTuple):
 
 
 class FinishPart(NamedTuple):
-    """The end. `stop_sequence` is the one that ended the text; the answer names it as `stop_reason`, as vLLM does."""
-
-    reason: Literal["stop", "length", "tool_calls"]
-    stop_sequence: str = ""
+    reason: Literal["stop", "length"]
 
 
 Part = TextPart | ToolCallPart | FinishPart
@@ -54,60 +52,51 @@ async def answer(request: BuiltinRequest, play: Play) -> AsyncGenerator[dict[str
     svc/inference/wire.py adds ids, `created` and `model`, and joins the chunks for a client that wants no stream. An exception of
     `play()` passes through.
     """
-    completion_tokens = 0
+    steps, completion_tokens = count(1), 0
+
+    async def rest() -> None:
+        if next(steps) % STEPS_BETWEEN_RESTS == 0:
+            await asyncio.sleep(0)
+
     for index in range(request.choices):
-        calls = size_bytes = 0
-        opening = {"role": "assistant", "content": ""}
-        async with aclosing(_limited(request, play)) as parts:
+        choice = _Choice(request, index)
+        async with aclosing(play()) as parts:
             async for part in parts:
-                if opening:
-                    yield _chunk(index, opening)
-                    opening = {}
-                if isinstance(part, FinishPart):
-                    yield _chunk(index, {}, part.reason, **({"stop_reason": part.stop_sequence} if part.stop_sequence else {}))
+                for chunk in choice.chunks(part):
+                    yield chunk
+                    await rest()
+                await rest()
+                if choice.finished:
                     break
-                for count, delta in enumerate(_deltas(part, calls, request.stream), 1):
-                    yield _chunk(index, delta)
-                    if count % STEPS_BETWEEN_RESTS == 0:
-                        await asyncio.sleep(0)
-                size_bytes += sum(map(text_bytes, part))
-                calls += isinstance(part, ToolCallPart)
-        completion_tokens += token_count(size_bytes)
+        if not choice.finished:
+            for chunk in choice.chunks(FinishPart("stop")):
+                yield chunk
+        completion_tokens += token_count(choice.size_bytes)
     usage = {"prompt_tokens": request.prompt_tokens, "completion_tokens": completion_tokens}
     usage["total_tokens"] = sum(usage.values())
     yield {"object": "chat.completion.chunk", "choices": [], "usage": usage}
 
 
-async def _limited(request: BuiltinRequest, play: Play) -> AsyncGenerator[Part, None]:
-    """Yield one play without stop sequences, within the limits of the request, and exactly one FinishPart, last."""
-    limits = _Limits(request)
-    steps = 0
-    async with aclosing(play()) as parts:
-        async for part in parts:
-            for passed in limits.apply(part):
-                yield passed
-                if isinstance(passed, FinishPart):
-                    return
-            steps += 1
-            if steps % STEPS_BETWEEN_RESTS == 0:
-                await asyncio.sleep(0)
-    for passed in limits.apply(FinishPart("stop")):
-        yield passed
+class _Choice:
+    """Writes one choice without stop sequences and within the limits of the request."""
 
-
-class _Limits:
-    """Cuts the parts of one choice. After a FinishPart, `apply` is not called again."""
-
-    def __init__(self, request: BuiltinRequest) -> None:
+    def __init__(self, request: BuiltinRequest, index: int) -> None:
+        self._index = index
+        self._stream = request.stream  # word by word
         self._stops = request.stops
         self._bytes_left = MAX_OUTPUT_BYTES // request.choices
         if request.max_tokens:
             self._bytes_left = min(self._bytes_left, request.max_tokens * BYTES_PER_TOKEN)
-        self._calls_left = max(1, MAX_TOOL_CALLS // request.choices)
-        self._called = False
-        self._held = ""
+        self._most_calls = max(1, MAX_TOOL_CALLS // request.choices)
+        self._calls = self.size_bytes = 0
+        self._held = ""  # the end of the text, in which a stop sequence may begin
+        self._begun = self.finished = False
 
-    def apply(self, part: Part) -> Iterator[Part]:
+    def chunks(self, part: Part) -> Iterator[dict[str, Any]]:
+        """Yield the chunks of a part, and `finished` is set with the last chunk of the choice."""
+        if not self._begun:
+            self._begun = True
+            yield self._chunk({"role": "assistant", "content": ""})
         stop = ""
         if isinstance(part, TextPart):
             # A stop sequence after these characters changes nothing: the text before it is too long.
@@ -116,26 +105,30 @@ class _Limits:
         else:
             text, self._held = self._held, ""
         kept = self._within(text)
-        if kept:
-            yield TextPart(kept)
+        for word in self._pieces(_WORD, kept):
+            yield self._chunk({"content": word})
         if kept != text:
-            yield FinishPart("length")
-        elif stop or isinstance(part, FinishPart):
-            reason = part.reason if isinstance(part, FinishPart) else "stop"
-            yield FinishPart("tool_calls" if self._called and reason == "stop" else reason, stop)
+            yield self._last("length")
+        elif stop:
+            # The answer names the sequence that ended it, as vLLM does.
+            yield self._last("stop", stop_reason=stop)
+        elif isinstance(part, FinishPart):
+            yield self._last(part.reason)
         elif isinstance(part, ToolCallPart):
             yield from self._call(_encodable(part.name), _encodable(part.arguments))
 
-    def _call(self, name: str, arguments: str) -> Iterator[Part]:
-        if self._calls_left == 0 or self._within(name) != name:
-            yield FinishPart("length")
+    def _call(self, name: str, arguments: str) -> Iterator[dict[str, Any]]:
+        if self._calls == self._most_calls or text_bytes(name) > self._bytes_left:
+            yield self._last("length")
             return
-        self._calls_left -= 1
-        self._called = True
+        index, function = self._calls, {"name": self._within(name), "arguments": ""}
+        self._calls += 1
+        yield self._chunk({"tool_calls": [{"index": index, "id": new_id("call"), "type": "function", "function": function}]})
         kept = self._within(arguments)
-        yield ToolCallPart(name, kept)
+        for fragment in self._pieces(_FRAGMENT, kept):
+            yield self._chunk({"tool_calls": [{"index": index, "function": {"arguments": fragment}}]})
         if kept != arguments:
-            yield FinishPart("length")
+            yield self._last("length")
 
     def _within(self, text: str) -> str:
         data = text.encode()
@@ -143,7 +136,19 @@ class _Limits:
             data = data[: self._bytes_left]
             text = data.decode("utf-8", "ignore")
         self._bytes_left -= len(data)
+        self.size_bytes += text_bytes(text)
         return text
+
+    def _pieces(self, pattern: re.Pattern[str], text: str) -> Iterable[str]:
+        return (match[0] for match in pattern.finditer(text)) if self._stream else filter(None, [text])
+
+    def _last(self, reason: str, **fields: str) -> dict[str, Any]:
+        self.finished = True
+        return self._chunk({}, finish_reason="tool_calls" if self._calls and reason == "stop" else reason, **fields)
+
+    def _chunk(self, delta: dict[str, Any], **fields: str) -> dict[str, Any]:
+        choice = {"index": self._index, "delta": delta, "finish_reason": None, **fields}
+        return {"object": "chat.completion.chunk", "choices": [choice]}
 
 
 def _before_stop(text: str, stops: Sequence[str]) -> tuple[str, str, str]:
@@ -166,20 +171,3 @@ def _encodable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
-
-
-def _chunk(index: int, delta: dict[str, Any], finish_reason: str | None = None, **fields: Any) -> dict[str, Any]:
-    choice = {"index": index, "delta": delta, "finish_reason": finish_reason, **fields}
-    return {"object": "chat.completion.chunk", "choices": [choice]}
-
-
-def _deltas(part: TextPart | ToolCallPart, call_index: int, stream: bool) -> Iterator[dict[str, Any]]:
-    """Yield the deltas of a part: in a stream word by word, else the whole text at once."""
-    if isinstance(part, TextPart):
-        for word in _WORD.finditer(part.text) if stream else [[part.text]]:
-            yield {"content": word[0]}
-        return
-    function = {"name": part.name, "arguments": ""}
-    yield {"tool_calls": [{"index": call_index, "id": new_id("call"), "type": "function", "function": function}]}
-    for fragment in _FRAGMENT.finditer(part.arguments) if stream else [[part.arguments]]:
-        yield {"tool_calls": [{"index": call_index, "function": {"arguments": fragment[0]}}]}
