@@ -14,15 +14,13 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-import orjson
-
 from svc.builtin.answer import Part, TextPart, ToolCallPart
 from svc.builtin.calculate import asks_arithmetic, calculate, expressions
 from svc.builtin.dates import date_answer
 from svc.builtin.english import MAX_GOAL_CHARACTERS, quotations, sentences, trimmed, words
 from svc.builtin.plan import Step, arguments, known_tools, plan, skill_of, tool_for
 from svc.builtin.request import BuiltinRequest, EarlierCall
-from svc.builtin.structured import in_format
+from svc.builtin.structured import in_format, json_object
 
 MAX_REPORTED_CALLS = 20
 MAX_RESULT_CHARACTERS = 2_000
@@ -107,7 +105,8 @@ def _outcome(call: EarlierCall) -> str:
     """Return the call's result as a sentence."""
     if call.result is None:
         return f"{call.name}: no result came."
-    given, result, skill = _object(call.arguments), _object(call.result), skill_of(call.name)
+    given, result = (json_object(text[:MAX_PARSED_CHARACTERS]) or {} for text in (call.arguments, call.result))
+    skill = skill_of(call.name)
     value: Any = result
     while isinstance(value, dict):
         value = next((value[key] for key in _VALUES if value.get(key) is not None), None)
@@ -121,14 +120,6 @@ def _outcome(call: EarlierCall) -> str:
     if skill == "calculate":
         return text if "=" in text else f"{first} = {text}"
     return f"{'The current time' if skill == 'time' else f'{call.name}({first})' if first else call.name}: {text}"
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        value = orjson.loads(text[:MAX_PARSED_CHARACTERS])
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def own_answer(request: BuiltinRequest, now_seconds: float) -> Answer:

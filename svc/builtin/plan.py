@@ -101,13 +101,16 @@ def plan(goal: str, tools: Sequence[Tool]) -> list[Step]:
 
 
 def skill_of(tool_name: str) -> str:
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[-. ]", "_", tool_name[:64]).lower()
+    name = re.sub("[-. ]", "_", _spaced(tool_name)).lower()
     return next((skill for skill, (names, _, _) in SKILLS.items() if re.search(names, name)), "")
 
 
 def known_tools(tools: Iterable[Tool]) -> list[KnownTool]:
-    spaced = ((tool, re.sub("(?<=[a-z0-9])(?=[A-Z])", " ", tool.name[:64])) for tool in tools)
-    return [(tool, words(name), words(tool.description[:500])) for tool, name in spaced]
+    return [(tool, words(_spaced(tool.name)), words(tool.description[:500])) for tool in tools]
+
+
+def _spaced(tool_name: str) -> str:
+    return re.sub("(?<=[a-z0-9])(?=[A-Z])", " ", tool_name[:64])
 
 
 def tool_for(clause: str, known: Iterable[KnownTool], *, by_description: bool = False) -> Tool | None:

@@ -146,7 +146,8 @@ def _messages(messages: Sequence[dict[str, Any]]) -> list[_Message]:
         raise refusal(text, "messages", "context_length_exceeded")
     read: list[_Message] = []
     for message in messages:
-        role, text = message["role"], _text(message.get("content"))
+        role, content = message["role"], message.get("content") or ""
+        text = " ".join(filter(None, map(_part, content))) if isinstance(content, list) else content
         text = _without_reminders(text) if role == "user" else text
         if role == "user" and read and read[-1].role in ("tool", "attachment") and re.fullmatch(_NAMES_ALONE, text):
             role = "attachment"
@@ -159,10 +160,6 @@ def _without_reminders(text: str) -> str:
     """Return a user message without the <system-reminder> blocks that Claude Code adds."""
     *closed, rest = text.split("</system-reminder>")
     return "".join(one.partition("<system-reminder>")[0] for one in closed).lstrip() + rest.strip() if closed else text
-
-
-def _text(content: str | list[dict[str, Any]] | None) -> str:
-    return " ".join(filter(None, map(_part, content))) if isinstance(content, list) else content or ""
 
 
 def _part(part: dict[str, Any]) -> str:

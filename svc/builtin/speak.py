@@ -10,6 +10,7 @@ or `{error}` with the system's `errno` if there is one.
 """
 
 import array
+import bisect
 import ctypes
 import itertools
 import json
@@ -161,15 +162,12 @@ def _beginning(speak: Speak, chunk: str, room: int) -> bytes:
     words = re.findall(r"\S+\s*", chunk)
     if len(words) < 3:  # a script without spaces
         words = list(chunk)
-    fitting, low, high = b"", 0, len(words) - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        sound = speak("".join(words[:middle]), room)
-        if len(sound) <= room:
-            fitting, low = sound, middle
-        else:
-            high = middle - 1
-    return fitting
+
+    def beginning(count: int) -> bytes:
+        return speak("".join(words[:count]), room)
+
+    fitting = bisect.bisect(range(1, len(words)), room, key=lambda count: len(beginning(count)))
+    return beginning(fitting) if fitting else b""
 
 
 def resampled(sounds: Iterator[bytes], rate: int) -> Iterator[bytes]:

@@ -49,22 +49,14 @@ class _TooLargeError(ValueError):
 
 def in_format(text: str, schema: dict[str, Any] | None) -> str:
     """Return `text` itself without a schema, else JSON that satisfies it. Raises UpstreamFault (400) if no instance is found."""
-    if schema is None or (schema == {"type": "object"} and _is_object(text)):
+    any_object = schema == {"type": "object"}
+    if schema is None or (any_object and json_object(text) is not None):
         return text
     try:
-        value = {"answer": text} if schema == {"type": "object"} else instance(schema, schema, text=text)
+        value = {"answer": text} if any_object else _Builder(schema, text, MAX_COST).build(schema, 0, "")
     except ValueError as error:
         raise refusal(f"The built-in models cannot make an instance of this JSON schema: {error}", "response_format") from None
     return json.dumps(value, ensure_ascii=False)
-
-
-def instance(root: dict[str, Any], schema: Any, *, name: str = "", text: str = "", max_cost: int = MAX_COST) -> Any:
-    """Return a small instance of `schema`, whose $refs point into `root`. The first string named like an answer is `text`.
-
-    `name` is the property that the instance is for. `max_cost` bounds its size and the work, about one for each value.
-    Raises ValueError if there is no instance within the bounds.
-    """
-    return _Builder(root, text, max_cost).build(schema, 0, name)
 
 
 def takes_text(schema: Any) -> bool:
@@ -76,7 +68,7 @@ def takes_text(schema: Any) -> bool:
 def argument(root: dict[str, Any], schema: Any, name: str, clause: str, numbers: Iterator[str]) -> Any:
     """Return a value for a tool's parameter: the choice that `clause` mentions, one of its `numbers`, or a small instance.
 
-    Raises ValueError like `instance`.
+    Raises ValueError if there is no small instance.
     """
     schema = schema if isinstance(schema, dict) else {}
     if isinstance(schema.get("enum"), list):
@@ -87,22 +79,28 @@ def argument(root: dict[str, Any], schema: Any, name: str, clause: str, numbers:
         number = next((one for one in numbers if schema["type"] == "number" or "." not in one), "")
         if 0 < len(number) <= 18:
             return float(number) if "." in number else int(number)
-    return instance(root, schema, name=name, text=clause, max_cost=MAX_ARGUMENT_COST)
+    return _Builder(root, clause, MAX_ARGUMENT_COST).build(schema, 0, name)
 
 
 def _spaced(text: str) -> str:
     return " " + " ".join(re.findall(r"[^\W_]+", text[:MAX_STRING_CHARACTERS].lower())) + " "
 
 
-def _is_object(text: str) -> bool:
+def json_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that `text` is, or None."""
     try:
-        return text.lstrip().startswith("{") and isinstance(orjson.loads(text), dict)
+        value = orjson.loads(text)
     except ValueError:
-        return False
+        return None
+    return value if isinstance(value, dict) else None
 
 
 class _Builder:
-    """Builds depth first. Everything whose size the schema decides is charged against `max_cost`."""
+    """Builds small instances of schemas, depth first. Their $refs point into `root`.
+
+    The first string named like an answer is `text`. Everything whose size the schema decides is charged against `max_cost`, about
+    one for each value.
+    """
 
     def __init__(self, root: dict[str, Any], text: str, max_cost: int) -> None:
         self._root = root
@@ -115,6 +113,7 @@ class _Builder:
             raise _TooLargeError("it is too large.")
 
     def build(self, schema: Any, depth: int, name: str) -> Any:
+        """Return an instance for the property `name`. Raises ValueError if there is none within the bounds."""
         self._charge(1 + len(name) // CHARACTERS_PER_COST)
         if depth > MAX_DEPTH:
             raise ValueError("it is nested too deep.")
@@ -211,7 +210,6 @@ class _Builder:
             items, first = True, items
         first = first if isinstance(first, list) else []
         count = _size(schema, "minItems") or 0
-        self._charge(count)
         return [self.build(first[index] if index < len(first) else items, depth + 1, name) for index in range(count)]
 
     def _string(self, schema: dict[str, Any], name: str) -> str:
