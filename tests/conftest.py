@@ -46,8 +46,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 0 if config.args_source is pytest.Config.ArgsSource.ARGS else min(2 * (os.cpu_count() or 1), 8)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Mark tests that start their own server as slow, so that a plain run stays short. Skip tests of programs that this machine
     does not have; .ci/run installs them all."""
     for item in items:
@@ -56,6 +56,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"needs {' and '.join(missing)}, which this machine does not have"))
         if not SERVERS.isdisjoint(vars(getattr(item, "module", item))):
             item.add_marker("slow")
+    yield  # pytest removes the tests that -m leaves out
+    if "PYTEST_XDIST_WORKER_COUNT" in os.environ:
+        items[:] = _balanced(items, int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+
+
+def _balanced(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Return the tests in an order whose parts, one for each worker, begin with an equal share of the slow modules. xdist moves
+    tests from the end of a part to a worker that is idle: quick ones balance the load, and no worker ends with a slow one."""
+    modules = [list(group) for _, group in itertools.groupby(items, key=lambda item: item.path)]
+    quick = (item for module in modules if not _slow_tests(module) for item in module)
+    parts: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for module in sorted(filter(_slow_tests, modules), key=_slow_tests, reverse=True):
+        min(parts, key=_slow_tests).extend(module)
+    for number, part in enumerate(parts):
+        part += itertools.islice(quick, max(0, (len(items) - number) // workers - len(part)))
+    return [item for part in parts for item in part] + list(quick)
+
+
+def _slow_tests(items: list[pytest.Item]) -> int:
+    return sum(item.get_closest_marker("slow") is not None for item in items)
 
 
 def pytest_configure() -> None:

@@ -49,7 +49,7 @@ async def claude(lab: Lab, tmp_path: Path, model: str, prompt: str, *options: st
     return answer.strip()
 
 
-@pytest.mark.parametrize("model", ["coder", "lab/script+reasoning", "claude-opus-5", "claude-sonnet-4-5", "builtin/script"])
+@pytest.mark.parametrize("model", ["claude-opus-5", "claude-sonnet-4-5", "builtin/script"])
 async def test_claude_code_reads_a_file_runs_a_command_and_edits_a_file(lab: Lab, tmp_path: Path, model: str) -> None:
     asked_before = len(lab.upstream.requests)
     assert (await claude(lab, tmp_path, model, script_for(tmp_path / "work"))).endswith("All done.")

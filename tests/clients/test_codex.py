@@ -62,7 +62,6 @@ async def codex(lab: Lab, tmp_path: Path, model: str, prompt: str, *, status: in
 @pytest.mark.parametrize(
     ("model", "script"),
     [
-        ("coder", FUNCTIONS),
         ("lab/script+reasoning", FUNCTIONS),
         ("gpt-5.5", CUSTOM_TOOL),
         ("gpt-6.1-sol", JAVASCRIPT),

@@ -90,13 +90,12 @@ async def test_connections_without_handshake_do_not_block_others(small: RunningS
     assert await small.settled_descriptors(20) <= 20
 
 
-@pytest.mark.parametrize("sent", [b"", b"\x16"], ids=["nothing", "one byte"])
-async def test_silent_connections_do_not_delay_their_address(tmp_path: Path, sent: bytes) -> None:
+async def test_silent_connections_do_not_delay_their_address(tmp_path: Path) -> None:
     async with running_server(tmp_path, command=TINY) as server:
         before = server.counts().descriptors
         silent = [await asyncio.open_connection(server.host, server.port) for _ in range(200)]
-        for _, writer in silent:
-            writer.write(sent)
+        for _, writer in silent[::2]:
+            writer.write(b"\x16")
         await asyncio.sleep(0.2)
         async with asyncio.timeout(2.5):  # a silent one has 5 s
             other = await opened(server, "127.0.0.1", HEALTH)
