@@ -12,20 +12,20 @@ _REASONING_LENGTH = 200_000
 class AnswerDetails(NamedTuple):
     """The details of an answer. `finish_reason` is None if it was cut off; `memory` holds the passages recalled for it."""
 
-    input_tokens: int
-    output_tokens: int
-    cost_micros: int
-    duration_ms: int
-    finish_reason: str | None
-    reasoning: str | None
-    memory: Sequence[Mapping[str, Any]]
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_micros: int = 0
+    duration_ms: int = 0
+    finish_reason: str | None = None
+    reasoning: str | None = None
+    memory: Sequence[Mapping[str, Any]] = ()
 
     def as_json(self) -> dict[str, Any]:
         return self._asdict()
 
 
 def store(tx: sqlite3.Connection, account_id: str, message_id: str, answer: AnswerDetails) -> None:
-    """Store or replace the details of a message. Raises sqlite3.IntegrityError if there is no such message."""
+    """Store the details of a message, or replace all but its `memory`. Raises sqlite3.IntegrityError without such a message."""
     reasoning = answer.reasoning
     if reasoning is not None:
         reasoning = reasoning[:_REASONING_LENGTH].encode("utf-8", "replace").decode()

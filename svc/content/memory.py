@@ -2,8 +2,7 @@
 
 begin() -> the conversation (404), its project's and the account's instructions, up to 5 passages -> the messages for the model
 ask()   -> the last user message and an empty answer, before the model is asked (409), in `room_bytes`
-save()  -> the text of the answer so far, every other second
-end()   -> the end of the answer, with the settlement
+save()  -> the text of the answer so far, every other second, and its end, with the settlement
 """
 
 import sqlite3
@@ -133,18 +132,12 @@ def ask(tx: sqlite3.Connection, exchange: Exchange, model: str) -> history.Messa
         replaces = None
     answer = add(role="assistant", content="", model=model, status=history.IN_PROGRESS, replaces=replaces)
     memory = [passage.as_json() for passage in exchange.passages]
-    answers.store(tx, account_id, answer.id, AnswerDetails(0, 0, 0, 0, None, None, memory))
+    answers.store(tx, account_id, answer.id, AnswerDetails(memory=memory))
     return answer
 
 
-def save(tx: sqlite3.Connection, answer: history.Message, text: str, details: AnswerDetails) -> None:
-    """Store the text and the details of an answer so far."""
-    if history.update_answer(tx, answer.account_id, answer.number, text):
-        answers.store(tx, answer.account_id, answer.id, details)
-
-
 class End(NamedTuple):
-    """How an answer ended: a status of history.STATUSES, and for `failed` the error object that the caller gets."""
+    """How an answer ended, if it has: a status of history.STATUSES, and for `failed` the error object that the caller gets."""
 
     status: str
     error: dict[str, Any] | None = None
@@ -161,13 +154,14 @@ class End(NamedTuple):
         }
 
 
-def end(
+def save(
     tx: sqlite3.Connection, answer: history.Message, text: str, details: AnswerDetails, ended: End, now_seconds: float
 ) -> None:
-    """Store the end of an answer, unless it was deleted."""
+    """Store the text and the details of an answer so far, or its end. Nothing is stored if it has ended or was deleted."""
     account_id = answer.account_id
     if history.update_answer(tx, account_id, answer.number, text, ended.status, ended.stored_error):
-        conversations.note_use(tx, account_id, answer.conversation_id or "", text, now_seconds)
+        if ended.status != history.IN_PROGRESS:
+            conversations.note_use(tx, account_id, answer.conversation_id or "", text, now_seconds)
         answers.store(tx, account_id, answer.id, details)
 
 

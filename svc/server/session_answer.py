@@ -103,9 +103,9 @@ class SessionAnswer:
             await asyncio.sleep(_SAVE_SECONDS)
             if self._message and self._call.text_bytes > saved_bytes:
                 saved_bytes, said = self._call.text_bytes, self._call.message
-                so_far = AnswerDetails(0, 0, 0, 0, None, _reasoning(said), self._memory)
+                stored = (self._message, _text(said), AnswerDetails(reasoning=_reasoning(said)), self.ended, self._clock())
                 with contextlib.suppress(ApiError):  # a full disk
-                    await self._db.write_as("unsynced", memory.save, self._message, _text(said), so_far)
+                    await self._db.write_as("unsynced", memory.save, *stored)
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._saving is not None:
@@ -151,12 +151,8 @@ class SessionAnswer:
         duration_ms = max(0, round((now_seconds - self._exchange.asked_at_seconds) * 1000))
         tokens = (call.usage["prompt_tokens"], call.usage["completion_tokens"])
         reason = call.finish_reason if self.ended.status == "complete" else None
-        details = AnswerDetails(*tokens, call.cost_micros, duration_ms, reason, _reasoning(said), self._memory)
-        memory.end(tx, self._message, _text(said), details, self.ended, now_seconds)
-
-    @property
-    def _memory(self) -> list[dict[str, Any]]:
-        return [passage.as_json() for passage in self._exchange.passages]
+        details = AnswerDetails(*tokens, call.cost_micros, duration_ms, reason, _reasoning(said))
+        memory.save(tx, self._message, _text(said), details, self.ended, now_seconds)
 
     # --- readers
 
