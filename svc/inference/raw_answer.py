@@ -18,7 +18,7 @@ from svc import json_text
 from svc.errors import UpstreamFault
 from svc.inference.catalog import Provider
 from svc.inference.repeats import Repeat, Repeats
-from svc.inference.upstream_errors import CLIENT_FAULTS, error_object, error_status, fault_of, is_error, json_or_text
+from svc.inference.upstream_errors import CLIENT_FAULTS, error_fault, fault_of, is_error, json_or_text
 from svc.json_text import MOST_JSON_VALUES, has_more_values
 from svc.outbound.connection import Reply
 from svc.outbound.errors import OutboundError
@@ -153,7 +153,7 @@ class RawAnswer:
             document = json_or_text(data)
             if isinstance(document, dict) and not document.get("error"):
                 document = {"error": document}  # llama.cpp sends the error object itself
-            raise _error_fault(document, self._provider)
+            raise error_fault(document, self._provider.api_key)
         raw = _chunk(data, self._provider)
         if self._unfinished is not None:
             _note_finish(raw, self._unfinished)
@@ -174,7 +174,7 @@ def _chunk(data: bytes, provider: Provider, apart: bool = False) -> dict[str, An
     if not isinstance(value, dict):
         raise UpstreamFault("invalid", "The answer is no JSON object.")
     if "choices" not in value and is_error(value):
-        raise _error_fault(value, provider)
+        raise error_fault(value, provider.api_key)
     return value
 
 
@@ -197,18 +197,13 @@ def parsed(data: bytes, provider: Provider, apart: bool = False) -> Any:
         value = _without(secret.decode(), value)
     first = value[0] if type(value) is list and value else value  # Gemini wraps errors in a list
     if type(first) is dict and (first.get("error") or first.get("object") == "error"):
-        raise _error_fault(first, provider)
+        raise error_fault(first, provider.api_key)
     return value
 
 
 def _secret(provider: Provider) -> bytes | None:
     key = provider.api_key
     return key.encode() if key and len(key) >= _SECRET_CHARACTERS else None
-
-
-def _error_fault(document: Any, provider: Provider) -> UpstreamFault:
-    error = error_object(document, provider.api_key)
-    return UpstreamFault("status", "The answer is an error.", status=error_status(document), error=error)
 
 
 def _without(key: str, value: Any) -> Any:

@@ -69,20 +69,13 @@ def json_or_text(body: bytes) -> Any:
         return body.decode("utf-8", "replace")
 
 
-def error_status(document: Any) -> int:
-    """Return the 4xx status that an error object in a 200 names (llama.cpp, OpenRouter), else 502."""
+def error_fault(document: Any, key: str | None = None) -> UpstreamFault:
+    """Return the fault of an answer with status 200 that is an error."""
+    status = 502
     match document:
         case {"error": {"code": int(code)}} | [{"error": {"code": int(code)}}, *_] if 400 <= code < 500:
-            return code
-    return 502
-
-
-def error_in(raw: dict[str, Any]) -> UpstreamFault:
-    """Return the fault in a chunk, or in a choice of one, that has an error."""
-    error = raw.get("error")
-    if not isinstance(error, dict):
-        error = {"message": error if isinstance(error, str) else str(raw.get("message") or "")}
-    return UpstreamFault("status", "The answer is an error.", status=error_status(raw), error=error)
+            status = code  # llama.cpp, OpenRouter
+    return UpstreamFault("status", "The answer is an error.", status=status, error=error_object(document, key))
 
 
 def is_error(document: dict[str, Any]) -> bool:
@@ -175,17 +168,19 @@ def caller_error(fault: UpstreamFault, *, provider: str, byok: bool) -> ApiError
 
 def _status_error(fault: UpstreamFault, provider: str, byok: bool) -> ApiError:
     status, error = fault.status, fault.error or {}
-    quoted = error.get("message") if isinstance(error.get("message"), str) else None
+    quoted = error.get("message")
     retry_after_seconds = min(max(math.ceil(fault.retry_after_seconds or 0), 1), _LONGEST_RETRY_SECONDS)
     owners = byok and status in _OWNERS_TO_SEE
     if 400 <= status < 500 and (owners or status not in _NOT_THE_CALLERS):
         message = quoted or f"The model server of {provider!r} refused the request with status {status}."
-        kept = {name: error[name] if isinstance(error.get(name), str) else None for name in ("type", "param", "code")}
-        kept["type"] = kept["type"] or _TYPES.get(status, "invalid_request_error")
-        kept = {"message": f"{provider}: {message}" if owners else message, **kept}
-        return ApiError(
-            "upstream_error", status=status, error=kept, retry_after_seconds=retry_after_seconds if status == 429 else None
-        )
+        kept = {
+            "message": f"{provider}: {message}" if owners else message,
+            "type": error.get("type") or _TYPES.get(status, "invalid_request_error"),
+            "param": error.get("param"),
+            "code": error.get("code"),
+        }
+        wait_seconds = retry_after_seconds if status == 429 else None
+        return ApiError("upstream_error", status=status, error=kept, retry_after_seconds=wait_seconds)
     if status == 408:
         return ApiError("upstream_timeout", f"The model server of {provider!r} gave up waiting. Try again later.")
     message = f"The model server of {provider!r} failed with status {status}. Try again later."

@@ -32,7 +32,7 @@ from svc.inference.normalize import (
 from svc.inference.plain_answer import plain_text
 from svc.inference.repeats import Repeat
 from svc.inference.tokens import estimated_input_tokens, estimated_tokens
-from svc.inference.upstream_errors import error_in
+from svc.inference.upstream_errors import error_fault
 
 # More than twice the longest answer of today's models.
 ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
@@ -257,7 +257,7 @@ class ChunkWriter:
 
     def _read_choice(self, raw: dict[str, Any], position: int) -> None:
         if raw.get("error") or raw.get("object") == "error":
-            raise error_in(raw)
+            raise error_fault(raw)
         delta = delta_of(raw)
         calls = delta.get("tool_calls") if delta else None
         self._parts += len(raw) + (len(delta) if delta else 0) + (len(calls) if type(calls) is list else 0)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from svc.errors import UpstreamFault
 from svc.inference import blocks, wire
 from svc.inference.repeats import Repeat
+from svc.inference.upstream_errors import caller_error
 from tests.support.cases import each
 from tests.support.wire_grammar import (
     HEAD,
@@ -134,6 +135,9 @@ def test_empty_error_is_ignored(nothing: Any) -> None:
 def test_an_error_in_a_choice_is_a_fault() -> None:
     with pytest.raises(UpstreamFault):
         writer().feed({"choices": [{"index": 0, "delta": {"content": ""}, "error": {"message": "overloaded"}}]})
+    with pytest.raises(UpstreamFault) as caught:
+        writer().feed({"choices": [{"index": 0, "error": {"message": "slow down", "code": 429, "type": ["a"]}}]})
+    assert caller_error(caught.value, provider="lab", byok=False).status == 503
 
 
 def test_a_stream_without_any_choice_is_invalid() -> None:
