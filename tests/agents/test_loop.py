@@ -12,6 +12,7 @@ from svc.agents import loop, run_stream
 from svc.agents.loop import Deltas, Progress, ToolFailure
 from svc.errors import ApiError
 from svc.server.sse import Interrupt
+from tests.support.cases import each
 
 
 @dataclass
@@ -81,7 +82,7 @@ async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees(monke
     assert progress.output == "done"
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         "",
@@ -109,7 +110,7 @@ async def test_invalid_arguments_are_results_and_do_not_end_the_run(arguments: s
         run_stream.event(event)
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "function"),
     [
         ({"type": "custom", "custom": {"name": "f", "input": "x"}}, {"name": "unknown", "arguments": "{}"}),

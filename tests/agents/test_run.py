@@ -19,6 +19,7 @@ from svc.inference.chat_call import ChatCall
 from tests.conftest import Clocks, Service, serving
 from tests.routes.test_agents import RUN, events, run
 from tests.server.test_sse import until
+from tests.support.cases import each
 from tests.support.model_server import ModelServer
 
 
@@ -145,7 +146,7 @@ async def test_free_run_shows_its_steps(service: Service, headers: dict[str, str
     assert events(await running)[-1]["reason"] == "requested"
 
 
-@pytest.mark.parametrize(("goal", "reason"), [("say ok", "stop"), ("say ok\nlength", "length")])
+@each(("goal", "reason"), [("say ok", "stop"), ("say ok\nlength", "length")])
 async def test_last_event_has_the_finish_reason(service: Service, headers: dict[str, str], goal: str, reason: str) -> None:
     assert (await run(service, headers, goal))[-1]["finish_reason"] == reason
 
@@ -170,7 +171,7 @@ async def with_model_server(config: Any, clocks: Clocks, upstream: ModelServer, 
         yield service
 
 
-@pytest.mark.parametrize("reason", ["content_filter", "length"])
+@each("reason", ["content_filter", "length"])
 async def test_the_finish_reason_is_the_model_servers_own(with_model_server: Service, reason: str) -> None:
     found = await run(with_model_server, await with_model_server.bearer(), "hello", f"lab/{reason}")
     assert found[-1]["type"] == "final" and found[-1]["finish_reason"] == reason

@@ -18,6 +18,7 @@ from svc.errors import ApiError
 from svc.server.sse import Drain, EventStream, Interrupt
 from tests.agents.test_loop import PlayedCall, asking, call
 from tests.server.test_sse import Caller, until
+from tests.support.cases import each
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 
@@ -130,7 +131,7 @@ async def yields_what_cannot_be_written(run: Run) -> AsyncGenerator[dict[str, An
     yield {"type": "tool_call", "arguments": object()}
 
 
-@pytest.mark.parametrize(
+@each(
     ("play", "last"),
     [
         (answers, {"type": "final", "output": "done", "finish_reason": None, "artifacts": []}),
@@ -169,8 +170,8 @@ async def test_refused_run_is_raised_and_not_stored() -> None:
     assert run.stored == [] and caller.messages == []
 
 
-@pytest.mark.parametrize("reason", ["requested", "shutdown", "account_deleted", "client_disconnected"])
-@pytest.mark.parametrize("play", [waits, talks])
+@each("reason", ["requested", "shutdown", "account_deleted", "client_disconnected"])
+@each("play", [waits, talks])
 async def test_an_interrupt_at_any_moment_ends_the_run_with_its_reason(play: Any, reason: str) -> None:
     for turns in range(12):
         run, caller = Run(play), Caller()
@@ -186,7 +187,7 @@ async def test_an_interrupt_at_any_moment_ends_the_run_with_its_reason(play: Any
             assert events_in(caller.body)[-1]["reason"] == reason
 
 
-@pytest.mark.parametrize("reason", ["requested", "shutdown", "account_deleted"])
+@each("reason", ["requested", "shutdown", "account_deleted"])
 async def test_an_interrupt_while_the_end_is_stored_changes_nothing(reason: str) -> None:
     run, caller = Run(answers, waits_in="store"), Caller()
     task = asyncio.create_task(run.served(caller))
@@ -208,7 +209,7 @@ async def test_an_interrupt_while_the_beginning_is_stored_ends_the_record_too() 
     assert run.stored == [RunOutcome("stopped", reason="shutdown")] and caller.body == b""
 
 
-@pytest.mark.parametrize("play", [talks, answers, waits])
+@each("play", [talks, answers, waits])
 async def test_interrupt_with_a_stalled_reader_stores_the_end_and_loses_no_event(play: Any) -> None:
     run, caller = Run(play), Caller(stalled=True)
     task = asyncio.create_task(run.served(caller))
@@ -295,9 +296,9 @@ def played(run: Run, max_steps: int, ask: Any, call_tool: Any) -> AsyncGenerator
     )
 
 
-@pytest.mark.parametrize("stalled", [False, True])
-@pytest.mark.parametrize("texts", [drips, floods, never_answers])
-@pytest.mark.parametrize("limit", ["STEP_SECONDS", "RUN_SECONDS"])
+@each("stalled", [False, True])
+@each("texts", [drips, floods, never_answers])
+@each("limit", ["STEP_SECONDS", "RUN_SECONDS"])
 async def test_endless_model_is_cut_by_step_and_run_deadlines(
     texts: Any, limit: str, stalled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from svc.agents.tools import TOOLS, AgentTool, Need, RunContext, tools_for
 from svc.shapes import integer, text
+from tests.support.cases import each
 from tests.support.toolboxes import failure
 
 
@@ -42,7 +43,7 @@ def test_every_tool_is_described_with_a_strict_schema_that_its_function_takes() 
 VALUES: dict[str, Any] = {"null": None, "number": 0.5, "boolean": True, "array": [], "object": {}}
 
 
-@pytest.mark.parametrize("name", list(TOOLS))
+@each("name", list(TOOLS))
 async def test_wrong_arguments_are_reported_and_the_tool_is_not_run(
     box: RunContext, faults: list[BaseException], name: str
 ) -> None:
@@ -71,7 +72,7 @@ async def test_arguments_of_any_shape_reach_the_function_typed(box: RunContext) 
     assert "times must be an integer from 1 to 3" in await failure(one, "repeat", {"word": "ab", "times": "2"})
 
 
-@pytest.mark.parametrize("name", ["no_such_tool", "", "\0", "__init__", "call", "_calculate", "x" * 100_000])
+@each("name", ["no_such_tool", "", "\0", "__init__", "call", "_calculate", "x" * 100_000])
 async def test_a_tool_that_is_not_offered_cannot_be_called(box: RunContext, name: str) -> None:
     text = await failure(box, name, {})
     assert "There is no tool" in text and "calculate" in text and len(text) < 500
@@ -102,7 +103,7 @@ async def test_any_exception_is_a_failure_without_secrets(box: RunContext, fault
     assert text == f"The tool failed ({type(error).__name__})." and faults == [error]
 
 
-@pytest.mark.parametrize("result", [object(), "\ud800", {"a": b""}, {1: 2}])
+@each("result", [object(), "\ud800", {"a": b""}, {1: 2}])
 async def test_result_that_is_not_json_is_a_failure(box: RunContext, result: Any) -> None:
     async def odd(run: RunContext) -> Any:
         return result

@@ -28,6 +28,7 @@ from svc.errors import UpstreamFault
 from svc.ids import new_id
 from svc.outbound.client import Outbound
 from tests.conftest import Clocks, Service, serving
+from tests.support.cases import each
 from tests.support.model_media import PNG
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, watch
@@ -164,7 +165,7 @@ async def add(db: Database, box: RunContext, content: bytes, content_type: str =
     return row.id
 
 
-@pytest.mark.parametrize(
+@each(
     "bomb",
     [
         "9**9**9",
@@ -209,7 +210,7 @@ async def test_lone_surrogates_in_a_content_are_replaced(box: RunContext) -> Non
     assert await box.call("read_artifact", {"id": made["id"]}) == "a?b"
 
 
-@pytest.mark.parametrize("name", ["\0", "a\0b", " ", "\ud800", "a\nb", "\x1b[31m"])
+@each("name", ["\0", "a\0b", " ", "\ud800", "a\nb", "\x1b[31m"])
 async def test_invalid_file_name_is_refused(box: RunContext, faults: list[BaseException], name: str) -> None:
     assert "name" in await failure(box, "write_artifact", {"name": name, "content": "x"})
     assert await box.call("list_artifacts", {}) == [] and faults == []
@@ -222,7 +223,7 @@ async def test_long_text_is_read_in_part_with_whole_characters(db: Database, box
     assert await box.call("read_artifact", {"id": await add(db, box, b"")}) == ""
 
 
-@pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\0\xff", b"\xff" * 200_000, b"x" * 65_535 + b"\xff" * 10, b"caf\xe9"])
+@each("content", [b"\x89PNG\r\n\x1a\n\0\xff", b"\xff" * 200_000, b"x" * 65_535 + b"\xff" * 10, b"caf\xe9"])
 async def test_binary_file_is_not_read(db: Database, box: RunContext, content: bytes) -> None:
     assert (
         await failure(box, "read_artifact", {"id": await add(db, box, content, "image/png")})
@@ -385,13 +386,13 @@ async def test_every_fault_has_one_text_in_bounded_time(
     assert texts == {UNREADABLE} and faults == []
 
 
-@pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\0" * 100_000])
+@each("content", [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\0" * 100_000])
 async def test_binary_page_is_not_fetched(open_box: RunContext, content: bytes) -> None:
     async with web(page(content, "image/png")) as (address, _):
         assert await failure(open_box, "fetch_url", {"url": address}) == "The content of this address is not text (image/png)."
 
 
-@pytest.mark.parametrize(
+@each(
     "host",
     [
         *("127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0", "0.0.0.0", "localhost", "LOCALHOST", "127.0.0.1."),
@@ -408,7 +409,7 @@ async def test_private_address_is_refused_in_any_spelling(box: RunContext, fault
     assert heads == [] and faults == []
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         *(

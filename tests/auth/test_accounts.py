@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from svc.auth import accounts
 from svc.errors import ApiError
 from tests.billing.test_wallet import empty_database
+from tests.support.cases import each
 
 NOW = 1_790_000_000.0
 
@@ -30,7 +31,7 @@ def test_account_object_has_no_password_hash(conn: sqlite3.Connection) -> None:
         account.tier = "pro"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
+@each(
     ("first", "second"),
     [
         ("ada@example.com", "ADA@EXAMPLE.COM"),

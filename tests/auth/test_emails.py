@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from svc.auth.emails import LONGEST, check_email, lookalike_key, same_email
 from svc.errors import ApiError
+from tests.support.cases import each
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=300)
 
 
-@pytest.mark.parametrize(
+@each(
     "address",
     [
         *("ada@example.com", "a@b", "Ünal@example.com", "ada+tag@例え.jp", "x" * 242 + "@example.com", "o'neil@example.ie"),
@@ -32,7 +33,7 @@ def test_valid_address_is_returned_unchanged(address: str) -> None:
     assert check_email(address) == address
 
 
-@pytest.mark.parametrize(
+@each(
     "address",
     [
         "ada",
@@ -95,7 +96,7 @@ def test_any_text_is_refused_or_has_one_at_sign_in_any_form(text: str) -> None:
     assert all(character.isprintable() for character in text)
 
 
-@pytest.mark.parametrize("bomb", ["\u0301\u0300" * 40_000, "a" + "\u0323\u0301" * 500_000, "\ufdfa" * 300_000, "@" * 1_000_000])
+@each("bomb", ["\u0301\u0300" * 40_000, "a" + "\u0323\u0301" * 500_000, "\ufdfa" * 300_000, "@" * 1_000_000])
 def test_worst_case_text_is_checked_fast(bomb: str) -> None:
     began = time.process_time()
     with pytest.raises(ApiError):

@@ -11,6 +11,7 @@ from svc.auth.github import GitHub
 from svc.auth.oauth import new_flow
 from svc.config import GITHUB, Config, IdentityProvider
 from tests.conftest import Clocks, Service
+from tests.support.cases import each
 from tests.support.identity_provider import CLIENT_ID, CLIENT_SECRET, StandIn, person, stand_in, streamed
 from tests.support.oauth_browser import Browser, rows, with_providers
 
@@ -100,7 +101,7 @@ async def test_code_refused_by_github_does_not_sign_in(browser: Browser, provide
     assert await browser.come_back(address) == {"error": "upstream_error", "provider": "github"}
 
 
-@pytest.mark.parametrize(("issuer", "taken"), [("", True), ("/login/oauth", True), ("/evil", False), (".evil", False)])
+@each(("issuer", "taken"), [("", True), ("/login/oauth", True), ("/evil", False), (".evil", False)])
 async def test_an_issuer_in_the_answer_must_be_github(browser: Browser, provider: StandIn, issuer: str, taken: bool) -> None:
     address = provider.authorize(await browser.begin("github"), person(), iss=f"{provider.url}{issuer}")
     assert ("code" in await browser.come_back(address)) is taken

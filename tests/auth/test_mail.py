@@ -20,6 +20,7 @@ from svc.config import Config, MailServer, from_environ
 from svc.log import Log
 from tests.conftest import PASSWORD as ACCOUNT_PASSWORD
 from tests.conftest import Clocks, Service, serving
+from tests.support.cases import each
 from tests.support.mail_server import PASSWORD, USER, MailBox, mail_server
 from tests.support.mail_server import box as box  # a fixture
 from tests.support.oauth_browser import rows
@@ -340,7 +341,7 @@ def test_link_is_not_folded_in_the_mail() -> None:
     assert link.encode() in mail.message("ada@example.com", "Subject", f"Open\n\n{link}\n").as_bytes()
 
 
-@pytest.mark.parametrize(
+@each(
     ("server", "base_url", "sender"),
     [
         ({}, "https://chat.example.com", "svc@chat.example.com"),
@@ -357,7 +358,7 @@ def test_sender_comes_from_the_url_or_the_base_url(server: dict[str, str], base_
 # --- the setting
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "server"),
     [
         ("smtp://mail.example", MailServer("mail.example", 587, "starttls")),

@@ -6,6 +6,7 @@ import pytest
 
 from svc.outbound.addresses import Origin, checked_url, public_address, public_or_private_address
 from svc.outbound.errors import InvalidURL
+from tests.support.cases import each
 
 PUBLIC = [
     "8.8.8.8",
@@ -42,13 +43,13 @@ NEVER = {
 NEVER_CASES = [pytest.param(address, id=f"{kind} {address}") for kind, addresses in NEVER.items() for address in addresses]
 
 
-@pytest.mark.parametrize("address", PUBLIC)
+@each("address", PUBLIC)
 def test_ordinary_public_addresses_are_public_under_both_rules(address: str) -> None:
     assert public_address(ip_address(address))
     assert public_or_private_address(ip_address(address))
 
 
-@pytest.mark.parametrize("address", PRIVATE)
+@each("address", PRIVATE)
 def test_private_and_loopback_addresses_need_the_private_rule(address: str) -> None:
     assert not public_address(ip_address(address))
     assert public_or_private_address(ip_address(address))
@@ -60,7 +61,7 @@ def test_special_addresses_are_always_refused(address: str) -> None:
     assert not public_or_private_address(ip_address(address))
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "origin"),
     [
         ("http://h/x?y=1", Origin("http", "h", 80)),
@@ -77,7 +78,7 @@ def test_a_url_gives_its_origin_in_normal_form(url: str, origin: Origin) -> None
     assert checked_url(url).origin == origin
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "normal"),
     [
         ("HTTP://H", "http://h/"),
@@ -99,15 +100,13 @@ def test_a_url_has_one_normal_form(url: str, normal: str) -> None:
     assert checked_url(normal) == checked_url(url)
 
 
-@pytest.mark.parametrize(
-    "url", ["ftp://h/", "file:///etc/passwd", "gopher://h/", "h/x", "//h/x", "", "unix:///run/x", "javascript:1"]
-)
+@each("url", ["ftp://h/", "file:///etc/passwd", "gopher://h/", "h/x", "//h/x", "", "unix:///run/x", "javascript:1"])
 def test_only_http_and_https_are_supported(url: str) -> None:
     with pytest.raises(InvalidURL, match="must begin with http"):
         checked_url(url)
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "http://user@h/",

@@ -24,6 +24,7 @@ from svc.outbound.errors import (
     OutboundError,
     ReadTimeout,
 )
+from tests.support.cases import each
 from tests.support.outgoing import (
     CHUNKED,
     OK,
@@ -67,7 +68,7 @@ async def test_caller_sets_all_headers_but_those_of_the_client() -> None:
     ]
 
 
-@pytest.mark.parametrize("bad", [b"\r", b"\n", b"\0", b"a\r\nsecret: 1"])
+@each("bad", [b"\r", b"\n", b"\0", b"a\r\nsecret: 1"])
 @both_loops
 async def test_characters_that_break_the_head_are_refused(bad: bytes) -> None:
     async with Stub(always(OK)) as stub, client() as outbound:
@@ -137,9 +138,7 @@ async def test_host_is_resolved_once_and_the_checked_address_connected(
     assert stub.connections == 1
 
 
-@pytest.mark.parametrize(
-    "addresses", [["10.0.0.1"], ["127.0.0.1", "10.0.0.1"], ["10.0.0.1", "127.0.0.1"], ["127.0.0.1", "::ffff:10.0.0.1"]]
-)
+@each("addresses", [["10.0.0.1"], ["127.0.0.1", "10.0.0.1"], ["10.0.0.1", "127.0.0.1"], ["127.0.0.1", "::ffff:10.0.0.1"]])
 @both_loops
 async def test_one_refused_address_refuses_the_host(addresses: list[str]) -> None:
     def allow(address: Any) -> bool:
@@ -167,9 +166,7 @@ async def test_rebound_name_is_refused() -> None:
             await fetch(outbound, f"http://model.test:{stub.port}/")
 
 
-@pytest.mark.parametrize(
-    "host", ["127.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001", "127.0.0.1", "[::1]", "0", "localhost"]
-)
+@each("host", ["127.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001", "127.0.0.1", "[::1]", "0", "localhost"])
 @both_loops
 async def test_every_spelling_of_an_address_is_checked_by_its_meaning(host: str) -> None:
     async with Stub(always(OK)) as stub, client(allow=public_address) as outbound:
@@ -211,8 +208,8 @@ class silent_address:  # noqa: N801
         return self
 
     def __exit__(self, *_: object) -> None:
-        for each in self.sockets:
-            each.close()
+        for opened in self.sockets:
+            opened.close()
 
 
 @both_loops
@@ -377,7 +374,7 @@ async def test_newest_idle_connection_is_used_first_and_idle_ones_expire() -> No
         assert not outbound._connections
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "kept"),
     [
         (OK, True),
@@ -458,7 +455,7 @@ async def test_closing_a_reply_whose_body_is_complete_keeps_the_connection() -> 
         assert stub.connections == 1
 
 
-@pytest.mark.parametrize("reset", [False, True], ids=["FIN", "RST"])
+@each("reset", [False, True])
 @both_loops
 async def test_reused_connection_without_an_answer_is_replaced_once(reset: bool) -> None:
     async def play(peer: Peer) -> None:
@@ -478,7 +475,7 @@ async def test_reused_connection_without_an_answer_is_replaced_once(reset: bool)
     assert stub.connections == 2
 
 
-@pytest.mark.parametrize("reset", [False, True], ids=["FIN", "RST"])
+@each("reset", [False, True])
 @both_loops
 async def test_connection_closed_while_idle_is_not_used(reset: bool) -> None:
     async with Stub(once(OK, reset=reset)) as stub, client() as outbound:
@@ -568,7 +565,7 @@ async def test_closed_client_closes_connections_and_refuses_requests() -> None:
 # Framing.
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 404, 500])
+@each("status", [301, 302, 307, 404, 500])
 @both_loops
 async def test_redirects_and_errors_are_returned_as_answers(status: int) -> None:
     answer = b"HTTP/1.1 %d X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 2\r\n\r\nno" % status
@@ -583,7 +580,7 @@ async def test_redirects_and_errors_are_returned_as_answers(status: int) -> None
 # Time, room and cancellation.
 
 
-@pytest.mark.parametrize("phase", ["resolve", "connect", "tls", "head", "part of the head", "body"])
+@each("phase", ["resolve", "connect", "tls", "head", "part of the head", "body"])
 @both_loops
 async def test_cancelled_task_closes_its_connection_in_every_phase(phase: str) -> None:
     reached = asyncio.Event()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from svc.outbound.addresses import Origin
 from svc.outbound.connection import Connection
 from svc.outbound.errors import Cut, ProtocolError, ReadTimeout, TooLarge
+from tests.support.cases import each
 from tests.support.outgoing import (
     CHUNKED,
     OK,
@@ -37,7 +38,7 @@ GOOD = {
 }
 
 
-@pytest.mark.parametrize(("answer", "body"), GOOD.values(), ids=GOOD)
+@each(("answer", "body"), GOOD.values())
 @both_loops
 async def test_answers_in_single_bytes_are_complete(answer: bytes, body: bytes) -> None:
     async def play(peer: Peer) -> None:
@@ -119,8 +120,8 @@ def test_body_is_the_same_for_any_split_of_bytes(pieces: list[bytes], kind: str,
             quiet_loop().run_until_complete(main())
 
 
-@pytest.mark.parametrize("reset", [False, True], ids=["FIN", "RST"])
-@pytest.mark.parametrize("answer", [OK, CHUNKED, GOOD["interim"][0]], ids=["length", "chunked", "interim"])
+@each("reset", [False, True])
+@each("answer", [OK, CHUNKED, GOOD["interim"][0]])
 @both_loops
 async def test_answer_cut_at_any_byte_is_an_error(answer: bytes, reset: bool) -> None:
     async def play(peer: Peer) -> None:
@@ -196,7 +197,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("answer", BAD.values(), ids=BAD)
+@each("answer", BAD.values())
 @both_loops
 async def test_ambiguous_or_unbounded_answers_are_refused(answer: bytes) -> None:
     async def play(peer: Peer) -> None:
@@ -219,10 +220,9 @@ async def test_head_just_within_its_limits_is_accepted() -> None:
             assert await fetch(outbound, stub.url) == (200, b"ok")
 
 
-@pytest.mark.parametrize(
+@each(
     ("start", "piece"),
     [(START + b"x: ", b"y" * 4096), (CHUNKS + b"1\r\na\r\n1;", b"y" * 4096), (CHUNKS + b"1\r\na\r\n0\r\nx: ", b"y" * 4096)],
-    ids=["head", "chunk extension", "trailer"],
 )
 @both_loops
 async def test_endless_heads_and_framing_are_refused(start: bytes, piece: bytes) -> None:

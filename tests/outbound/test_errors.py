@@ -2,8 +2,6 @@
 
 import inspect
 
-import pytest
-
 from svc.outbound import errors
 from svc.outbound.errors import (
     ConnectError,
@@ -15,11 +13,12 @@ from svc.outbound.errors import (
     OutboundError,
     ProtocolError,
 )
+from tests.support.cases import each
 
 ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass)]
 
 
-@pytest.mark.parametrize("kind", ALL)
+@each("kind", ALL)
 def test_client_errors_share_a_base_class(kind: type[Exception]) -> None:
     assert issubclass(kind, OutboundError)
     assert not issubclass(OutboundError, OSError | ValueError)

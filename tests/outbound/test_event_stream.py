@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from svc.outbound.errors import TooLarge
 from svc.outbound.event_stream import EventReader, ServerSentEvent, parse_event
+from tests.support.cases import each
 
 
 def events_of(reader: EventReader, data: bytes | None) -> list[bytes]:
@@ -36,7 +37,7 @@ def events(data: bytes, cuts: list[int] | None = None, limit_bytes: int = 1000) 
     return [data for _, data in read(data, cuts, limit_bytes)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("stream", "expected"),
     [
         (b"data: a\n\ndata: b\n\n", [b"a", b"b"]),
@@ -98,7 +99,7 @@ def test_text_without_line_ends_is_unchanged(texts: list[bytes]) -> None:
     assert events(stream, limit_bytes=10**6) == texts
 
 
-@pytest.mark.parametrize("line", [b"data: ", b": ", b"other: "])
+@each("line", [b"data: ", b": ", b"other: "])
 def test_line_over_the_limit_is_refused_before_its_end(line: bytes) -> None:
     reader = EventReader(1000)
     assert events_of(reader, b"data: first\n\n" + line) == [b"data: first"]
@@ -107,7 +108,7 @@ def test_line_over_the_limit_is_refused_before_its_end(line: bytes) -> None:
             assert events_of(reader, b"x" * 100) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("stream", "expected"),
     [
         (b"event: error\ndata: {}\n\ndata: a\n\n", [(b"error", b"{}"), (b"", b"a")]),

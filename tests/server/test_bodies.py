@@ -8,6 +8,7 @@ import pytest
 from svc.server.body_budget import MIB, BodyBudget
 from tests.conftest import JSON, Service
 from tests.support.answers import assert_error
+from tests.support.cases import each
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ async def test_invalid_json_body_is_400(service: Service, body: bytes) -> None:
     assert_error(answer, 400, answer.json()["error"]["code"])
 
 
-@pytest.mark.parametrize(
+@each(
     ("content_type", "status"),
     [
         ("application/json", 400),
@@ -93,7 +94,7 @@ async def test_bodies_over_the_budget_are_503_and_release_it(service: Service) -
     bodies.free_bytes = whole
 
 
-@pytest.mark.parametrize(("coding", "status"), [("gzip", 415), ("br, gzip", 415), ("identity", 400), ("", 400)])
+@each(("coding", "status"), [("gzip", 415), ("br, gzip", 415), ("identity", 400), ("", 400)])
 async def test_compressed_body_is_415(service: Service, coding: str, status: int) -> None:
     answer = await service.client.post("/auth/signup", content=b"{}", headers={**JSON, "content-encoding": coding})
     assert answer.status_code == status

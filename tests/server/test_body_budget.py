@@ -5,6 +5,7 @@ import pytest
 from svc.errors import ApiError
 from svc.server.body_budget import KIB, SMALL_BYTES, BodyBudget, network_of
 from svc.server.context import Context
+from tests.support.cases import each
 
 
 def context(address: str, account_id: str | None = None) -> Context:
@@ -23,7 +24,7 @@ def test_body_counts_as_it_grows_until_released() -> None:
     assert budget.free_bytes == 1000 * KIB and not budget._held_bytes
 
 
-@pytest.mark.parametrize(
+@each(
     ("first", "second"),
     [
         (context("192.0.2.1", "user_1"), context("192.0.2.1", "user_2")),

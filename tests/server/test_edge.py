@@ -13,6 +13,7 @@ from app import create_app
 from svc.config import Config
 from tests.conftest import Service, _WithState
 from tests.support.answers import assert_error
+from tests.support.cases import each
 from tests.support.wire import exchange
 
 
@@ -73,9 +74,7 @@ async def test_answers_have_the_fixed_headers(service: Service) -> None:
         assert re.fullmatch(r"req_[0-9A-Za-z]{22}", answer.headers["x-request-id"])
 
 
-@pytest.mark.parametrize(
-    ("sent", "kept"), [("abc-123", True), ("x" * 128, True), ("x" * 129, False), ("a b", False), ("", False)]
-)
+@each(("sent", "kept"), [("abc-123", True), ("x" * 128, True), ("x" * 129, False), ("a b", False), ("", False)])
 async def test_valid_request_id_of_the_client_is_kept(service: Service, sent: str, kept: bool) -> None:
     answer = await service.client.get("/healthz", headers={"x-request-id": sent})
     assert (answer.headers["x-request-id"] == sent) == kept
@@ -93,7 +92,7 @@ async def test_unexpected_exception_is_500_without_its_text(service: Service, mo
     assert "hunter2" not in answer.text and not lines and answer.headers["x-request-id"]
 
 
-@pytest.mark.parametrize("name", ["x" * 300 + ".js", "x" * 5000 + ".css", "%00.js", "a/" * 200 + "b.js", "\u00e9" * 200 + ".js"])
+@each("name", ["x" * 300 + ".js", "x" * 5000 + ".css", "%00.js", "a/" * 200 + "b.js", "\u00e9" * 200 + ".js"])
 async def test_impossible_file_name_is_404(service: Service, name: str) -> None:
     assert_error(await service.client.get(f"/static/{name}"), 404, "not_found")
 
@@ -101,7 +100,7 @@ async def test_impossible_file_name_is_404(service: Service, name: str) -> None:
 # --- hosts and proxies
 
 
-@pytest.mark.parametrize(
+@each(
     ("host", "status"),
     [
         ("127.0.0.1:8443", 200),
@@ -129,7 +128,7 @@ async def test_foreign_host_is_421_and_malformed_host_400(service: Service, host
         assert_error(answer, status, "misdirected_request" if status == 421 else "invalid_request")
 
 
-@pytest.mark.parametrize(
+@each(
     ("target", "host", "status"),
     [
         (b"https://localhost/healthz", b"localhost", 200),
@@ -146,7 +145,7 @@ async def test_host_of_an_absolute_target_overrides_the_host_header(
     assert answer.startswith(b"HTTP/1.1 %d " % status)
 
 
-@pytest.mark.parametrize(
+@each(
     ("target", "host", "status"),
     [(b"*", b"localhost", 204), (b"https://localhost", b"x", 204), (b"*", b"evil.example", 421)],
 )
@@ -156,7 +155,7 @@ async def test_options_asterisk_lists_the_methods(service: Service, target: byte
     assert (b"\r\nallow: DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT\r\n" in answer) == (status == 204)
 
 
-@pytest.mark.parametrize("space", [b" ", b"\t", b" \t "])
+@each("space", [b" ", b"\t", b" \t "])
 async def test_trailing_white_space_of_a_header_is_ignored(service: Service, space: bytes) -> None:
     """RFC 9110, 5.5."""
     headers = await service.bearer()

@@ -4,6 +4,7 @@ import pytest
 
 from svc.errors import ApiError
 from svc.server.head import HEAD_BYTES, HEAD_LINES, Headers, check_head, expects_100, joined, target_of
+from tests.support.cases import each
 
 HOST = (b"host", b"localhost")
 
@@ -17,7 +18,7 @@ def test_the_values_of_several_lines_are_one_list() -> None:
     assert joined(headers) == {b"accept": b"a, b, c", b"host": b"localhost"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("headers", "version"),
     [
         ([HOST], "1.1"),
@@ -31,7 +32,7 @@ def test_unusual_but_clear_heads_are_accepted(headers: Headers, version: str) ->
     check(*headers, version=version)
 
 
-@pytest.mark.parametrize(
+@each(
     ("headers", "version"),
     [
         ([], "1.1"),
@@ -48,7 +49,7 @@ def test_ambiguous_heads_are_refused(headers: Headers, version: str) -> None:
         check(*headers, version=version)
 
 
-@pytest.mark.parametrize("header", [(b"content-length", b"5"), (b"transfer-encoding", b"chunked")])
+@each("header", [(b"content-length", b"5"), (b"transfer-encoding", b"chunked")])
 def test_a_body_cannot_come_with_an_upgrade(header: tuple[bytes, bytes]) -> None:
     check(HOST, upgrades=True)
     with pytest.raises(ApiError, match="upgrade"):
@@ -77,7 +78,7 @@ def test_a_target_is_a_path_and_a_query() -> None:
     assert target_of(b"POST", long) == ("POST", long.decode(), long, b"", None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("method", "url", "expected"),
     [
         (b"GET", b"https://a.example:8443/v1/models?x=https://b/", (b"/v1/models", b"x=https://b/", b"a.example:8443")),
@@ -94,7 +95,7 @@ def test_a_target_may_be_an_https_url(method: bytes, url: bytes, expected: tuple
     assert target_of(method, url)[2:] == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [b"", b"*", b"example.com:443", b"ftp://example.com/", b"https:/a/", b"/a#b", b"/a?b#c", b"https://a#b", b"https://a/#"],
 )
@@ -110,7 +111,7 @@ def test_target_with_another_scheme_is_misdirected() -> None:
     assert refused.value.code == "misdirected_request"
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "code"),
     [
         (b"/?" + b"a&" * 32_000, "headers_too_large"),

@@ -25,6 +25,7 @@ from svc.server.interface import (
 )
 from svc.server.openapi import document
 from svc.shapes import json_object, nullable, one_of, string, tagged, whole
+from tests.support.cases import each
 
 Endpoint = Callable[[Request[Any]], Awaitable[Response]]
 THING = json_object("Thing", id=string.about(example="thing_1"))
@@ -99,7 +100,7 @@ def test_refusals_behind_an_html_guard_are_pages() -> None:
     assert set(responses["401"]["content"]) == {"text/html"} and set(responses["500"]["content"]) == {"application/json"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "statuses"),
     [
         (THING, {"413", "415"}),

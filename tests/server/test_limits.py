@@ -16,6 +16,7 @@ from svc.config import Config
 from svc.errors import ApiError
 from svc.server import limits as limits_module
 from svc.server.limits import CHAT_PER_MINUTE, Limits, Window
+from tests.support.cases import each
 
 
 class Ticks:
@@ -56,14 +57,14 @@ def is_admitted(take: Callable[[], object]) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("tier", "limit"), [("free", 20), ("pro", 120)])
+@each(("tier", "limit"), [("free", 20), ("pro", 120)])
 def test_chats_per_window_are_exact(limits: Limits, ticks: Ticks, tier: str, limit: int) -> None:
     for _ in range(3):
         assert admitted_chats(limits, "user_a", tier) == limit
         ticks.now += 60
 
 
-@pytest.mark.parametrize(("rule", "limit", "seconds"), [("login", 5, 60), ("signup", 10, 3600), ("password_reset", 3, 3600)])
+@each(("rule", "limit", "seconds"), [("login", 5, 60), ("signup", 10, 3600), ("password_reset", 3, 3600)])
 def test_requests_of_an_address_per_window_are_exact(limits: Limits, ticks: Ticks, rule: str, limit: int, seconds: int) -> None:
     for _ in range(3):
         assert admitted(limits, rule, "192.0.2.1") == limit

@@ -27,6 +27,7 @@ from svc.shapes import Shape
 from svc.version import VERSION
 from tests.conftest import Service
 from tests.inference.test_providers import WRONG
+from tests.support.cases import each
 from tests.support.openapi import DOCUMENT, check, faults, resolved, validate_response
 
 OPERATIONS = [(method, path, operation) for path, item in DOCUMENT["paths"].items() for method, operation in item.items()]
@@ -110,7 +111,7 @@ def test_null_is_a_type_and_not_a_keyword() -> None:
     assert [steps for steps, node in NODES if "nullable" in node and steps[-1:] != ("properties",)] == []
 
 
-@pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
+@each(("method", "path", "operation"), OPERATIONS)
 def test_operations_are_complete(method: str, path: str, operation: dict[str, Any]) -> None:
     tags = [tag["name"] for tag in DOCUMENT["tags"]]
     assert operation["summary"] and len(operation["tags"]) == 1 and operation["tags"][0] in tags
@@ -152,7 +153,7 @@ def test_examples_match_their_schemas() -> None:
     assert count > 100
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/agents/run"])
+@each("path", ["/v1/chat/completions", "/v1/agents/run"])
 def test_example_events_match_their_schemas(path: str) -> None:
     answers = DOCUMENT["paths"][path]["post"]["responses"]["200"]["content"]["text/event-stream"]
     for example in answers["examples"].values():
@@ -211,7 +212,7 @@ async def test_document_is_served_with_the_servers_base_url(service: Service) ->
     assert answer.json() == {**DOCUMENT, "servers": [{"url": service.config.base_url}]}
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "body"),
     [
         (200, {"status": "ok", "version": "1", "more": 1}),
@@ -266,7 +267,7 @@ LISTS = [[], ["a"] * 4, ["a"] * 5, *([item] for item in [*ITEMS, *MESSAGES])]
 VALUES = [*SCALARS, *NUMBERS, *OBJECTS, *LISTS]
 
 
-@pytest.mark.parametrize("field", [*FIELDS, "unknown"])
+@each("field", [*FIELDS, "unknown"])
 def test_chat_request_is_checked_as_documented(field: str) -> None:
     outcomes = set()
     for value in VALUES:
@@ -282,7 +283,7 @@ def test_chat_request_is_checked_as_documented(field: str) -> None:
     assert outcomes == ({True} if field == "unknown" else {True, False})
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "shape"),
     [("Email", EMAIL), ("NewPassword", accounts.PASSWORD), ("PersonName", accounts.PERSON_NAME)],
 )
@@ -334,9 +335,7 @@ PROVIDER: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("schema", "shape"), [("CreateProviderRequest", NEW_PROVIDER), ("UpdateProviderRequest", PROVIDER_CHANGES)]
-)
+@each(("schema", "shape"), [("CreateProviderRequest", NEW_PROVIDER), ("UpdateProviderRequest", PROVIDER_CHANGES)])
 def test_provider_fields_are_checked_as_documented(schema: str, shape: Shape[Any]) -> None:
     for field, value in [(name, value) for cases in (PROVIDER, WRONG) for name in cases for value in cases[name]]:
         body = {"name": "mine", "base_url": "https://h", field: value}
@@ -358,7 +357,7 @@ PAGES = ["/", "/docs", "/password-reset", "/verify-email", "/checkout"]
 SCRIPTS = sorted(path.name for path in STATIC.glob("*.js"))
 
 
-@pytest.mark.parametrize("path", PAGES)
+@each("path", PAGES)
 async def test_pages_obey_their_policy(service: Service, path: str) -> None:
     html = (await service.client.get(path)).text
     html = re.sub(r'<script type="importmap">.*?</script>', "", html, flags=re.DOTALL)  # let in by its hash
@@ -373,13 +372,13 @@ async def test_pages_obey_their_policy(service: Service, path: str) -> None:
         assert answer.status_code == 200 and "default-src 'none'" in answer.headers["content-security-policy"], address
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@each("name", SCRIPTS)
 def test_scripts_write_text_and_no_markup(name: str) -> None:
     script = (STATIC / name).read_text()
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|srcdoc|https?://", script)
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "title"),
     [("/", "svc"), ("/docs", "Reference"), ("/password-reset", "New password"), ("/verify-email", "Verify your email")],
 )

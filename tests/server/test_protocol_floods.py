@@ -6,8 +6,7 @@ import socket
 import time
 from typing import Any
 
-import pytest
-
+from tests.support.cases import each
 from tests.support.turns import free_loop
 from tests.support.wire import listening
 
@@ -36,7 +35,7 @@ async def slow_reader(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body"})
 
 
-@pytest.mark.parametrize("data", FLOODS.values(), ids=FLOODS.keys())
+@each("data", FLOODS.values())
 async def test_flood_of_small_parts_does_not_block_the_loop(data: bytes) -> None:
     async with listening(slow_reader) as address:
         client = socket.create_connection(address)

@@ -11,6 +11,7 @@ import pytest
 from svc.errors import ApiError, ClientGone
 from svc.server.context import Context
 from svc.server.sse import PING, Drain, EventStream, Interrupt, LastBlock, attended
+from tests.support.cases import each
 
 
 class Caller:
@@ -99,9 +100,7 @@ async def test_error_before_the_first_block_is_raised() -> None:
     assert caller.messages == []
 
 
-@pytest.mark.parametrize(
-    ("error", "code"), [(ApiError("upstream_error"), "upstream_error"), (ValueError("secret"), "internal_error")]
-)
+@each(("error", "code"), [(ApiError("upstream_error"), "upstream_error"), (ValueError("secret"), "internal_error")])
 async def test_error_after_the_first_block_ends_the_stream_once(error: Exception, code: str) -> None:
     async def events() -> AsyncGenerator[bytes, None]:
         yield b"one\n\n"
@@ -181,7 +180,7 @@ async def test_disconnect_of_a_stalled_client_is_detected_while_sending() -> Non
     assert cleaned == [True]
 
 
-@pytest.mark.parametrize("phase", ["waiting", "sending"])
+@each("phase", ["waiting", "sending"])
 async def test_an_interrupted_generator_may_yield_its_last_event(phase: str) -> None:
     interrupt = Interrupt()
 
@@ -204,7 +203,7 @@ async def test_an_interrupted_generator_may_yield_its_last_event(phase: str) -> 
     assert caller.messages[-1]["more_body"] is False
 
 
-@pytest.mark.parametrize("kind", [bytes, LastBlock])
+@each("kind", [bytes, LastBlock])
 async def test_interrupt_keeps_a_block_behind_an_unread_ping(kind: type[bytes]) -> None:
     interrupt = Interrupt()
 

@@ -13,6 +13,7 @@ from svc.server.context import Context
 from svc.server.sse import Drain
 from svc.server.state import long_answer_slots
 from svc.server.streamed import Streamed, json_array
+from tests.support.cases import each
 
 PIECE = b"x" * 200_000
 
@@ -124,7 +125,7 @@ async def test_head_produces_no_body(state: dict[str, Any]) -> None:
     assert not made and not body and headers[b"content-type"] == b"application/json"
 
 
-@pytest.mark.parametrize("pages", [[], [[]], [[1]], [[1, 2], [], [3]], [[], [{"a": []}]]])
+@each("pages", [[], [[]], [[1]], [[1, 2], [], [3]], [[], [{"a": []}]]])
 async def test_pages_become_one_array(pages: list[list[Any]]) -> None:
     async def source() -> AsyncIterator[list[Any]]:
         for page in pages:

@@ -3,11 +3,10 @@
 import logging
 import re
 
-import pytest
-
 from app import ROUTES
 from tests.conftest import PASSWORD, Service
 from tests.support.answers import assert_error
+from tests.support.cases import each
 
 
 def filled(path: str) -> str:
@@ -22,7 +21,7 @@ async def test_405_lists_the_methods_of_each_path(service: Service) -> None:
         assert set(answer.headers["allow"].split(", ")) == methods | ({"HEAD"} if "GET" in methods else set()), path
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/v1/embeddings", "/v1/chat/completions/", "/v1/", "/static/../app.py", "/%00"])
+@each("path", ["/nothing", "/v1/embeddings", "/v1/chat/completions/", "/v1/", "/static/../app.py", "/%00"])
 async def test_unknown_path_is_404_without_redirect(service: Service, path: str) -> None:
     assert_error(await service.client.post(path), 404, "not_found")
 

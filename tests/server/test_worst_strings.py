@@ -14,6 +14,7 @@ import orjson
 import pytest
 
 from tests.conftest import JSON, Service, bearer
+from tests.support.cases import each
 from tests.support.openapi import DOCUMENT, resolved
 
 LENGTH = 1_000_000  # bytes in JSON, just under what most paths take
@@ -75,7 +76,7 @@ def test_many_endpoints_have_text_fields() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", WORST)
+@each("kind", WORST)
 async def test_worst_text_in_any_field_does_not_block_the_loop(service: Service, kind: str) -> None:
     text = WORST[kind]
     session = await service.sign_up()
@@ -92,7 +93,7 @@ async def test_worst_text_in_any_field_does_not_block_the_loop(service: Service,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", WORST)
+@each("kind", WORST)
 async def test_worst_address_query_or_header_does_not_block_the_loop(service: Service, kind: str) -> None:
     text = WORST[kind][:1_500]
     coded = text.replace("\t", " ").replace("\n", " ").encode()
