@@ -44,7 +44,6 @@ def add(
 
 
 def audit_page(conn: sqlite3.Connection, limit: int, after: str | None) -> Page[dict[str, Any]]:
-    """Return a page of the audit log, newest first, like `page` in svc/db.py."""
     return page(conn, "audit", None, limit, after, order=("seq",)).of(_as_json)
 
 

@@ -27,10 +27,7 @@ class _Pair(NamedTuple):
 
 
 def make_certificate(tls: Path, names: set[str | IPv4Address | IPv6Address], now: float, until: float) -> None:
-    """Write cert.pem and key.pem for `names` into the folder `tls`, and another CA if the present one expires before `until`.
-
-    The times are Unix seconds. Raises OSError.
-    """
+    """Write cert.pem and key.pem for `names` into the folder `tls`, and another CA if the present one expires before `until`."""
     today = datetime.fromtimestamp(now, UTC)
     ca = _read_ca(tls / "ca.pem", tls / "ca-key.pem", datetime.fromtimestamp(until, UTC))
     if ca is None:

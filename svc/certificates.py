@@ -47,20 +47,14 @@ def tls_files(folder: Path, names: Sequence[str], now: float) -> TlsFiles:
 
 
 def certificate_end(config: Config) -> float | None:
-    """Return when the certificate in use expires, in Unix seconds; None behind a proxy or without a usable one.
-
-    Raises OSError.
-    """
+    """Return when the certificate in use expires, in Unix seconds; None behind a proxy or without a usable one."""
     with suppress(StartError):
         return None if config.tls == "proxy" else check_certificate(config)
     return None
 
 
 def check_certificate(config: Config, host: str | None = None) -> float:
-    """Return when the certificate in use expires, in Unix seconds.
-
-    Raises OSError, and StartError if clients that connect to `host` would not accept it now.
-    """
+    """Return when the certificate in use expires. Raises StartError if clients that connect to `host` would not accept it."""
     tls = config.data_dir / "tls"
     cert, key = (tls / "cert.pem", tls / "key.pem") if config.tls == "auto" else (config.tls_cert, config.tls_key)
     assert cert and key

@@ -41,7 +41,6 @@ class Checkpointer:
             self._threads.submit(self._run)
 
     async def wait(self) -> bool:
-        """Wait for the checkpoint that is running; return whether there was one."""
         if not self._running:
             return False
         await asyncio.wrap_future(self._threads.submit(lambda: None))
@@ -52,6 +51,10 @@ class Checkpointer:
         if self._running or self._conn is not None:  # or there is no thread
             await asyncio.wrap_future(self._threads.submit(self._close_connection))
             self._threads.shutdown()
+
+    def _close_connection(self) -> None:
+        if self._conn is not None:
+            self._conn.close()
 
     def _run(self) -> None:
         try:
@@ -67,11 +70,6 @@ class Checkpointer:
             pass  # the writers report a full or broken disk; the log grows until there is room
         finally:
             self._running = False
-
-    def _close_connection(self) -> None:
-        if self._conn is not None:
-            self._conn.close()
-            self._conn = None
 
 
 def checkpoint(conn: sqlite3.Connection) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """The `SVC_*` settings in one frozen object, validated at start."""
 
 import ipaddress
+import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -131,10 +132,7 @@ class Config:
 
 
 def from_environ(environ: Mapping[str, str]) -> Config:
-    """Return the configuration of the `SVC_*` variables of `environ`. `<NAME>_FILE` may name the file that holds a secret.
-
-    Raises StartError with one line that names the first invalid or unknown variable.
-    """
+    """Return the configuration of the `SVC_*` variables. Raises StartError with one line that names an invalid or unknown one."""
     values: dict[str, object] = {}
     parts: dict[str, dict[str, Any]] = {}
     settings = with_secret_files(environ)
@@ -234,15 +232,8 @@ def _check_together(config: Config) -> None:
     if config.payments is None and any(stripe_secrets):
         raise StartError("SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET are only for SVC_PAYMENTS=stripe")
     for name, path in (("SVC_TLS_CERT", config.tls_cert), ("SVC_TLS_KEY", config.tls_key), ("SVC_CATALOG", config.catalog)):
-        if path and not _is_file(path):
+        if path and not os.path.isfile(path):  # noqa: PTH113 - False, too, for a long name and in a folder without access
             raise StartError(f"{name} must name a file" + ("" if name == "SVC_TLS_KEY" else f", and {str(path)[:100]} is none"))
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name that is too long, a folder that may not be read
-        return False
 
 
 def _url_host(host: str) -> str:

@@ -121,7 +121,6 @@ class ApiError(Exception):
         super().__init__(self.error["message"])
 
     def body(self) -> dict[str, Any]:
-        """Return `{"error": {"message", "type", "code", "param"}}`."""
         return {"error": self.error}
 
 

@@ -137,5 +137,3 @@ class LogHandler(logging.Handler):
 def capture_library_logs(log: Log) -> None:
     """Send every library's warnings to `log`. Below WARNING aiosqlite and httpx log SQL parameters and URLs."""
     logging.basicConfig(handlers=[LogHandler(log)], level=logging.WARNING, force=True)
-    for name in ("aiosqlite", "httpx", "httpcore", "asyncio"):
-        logging.getLogger(name).setLevel(logging.WARNING)

@@ -147,7 +147,6 @@ class Metrics:
         self._commit_seconds.observe(seconds)
 
     def count_call(self, provider: str, input_tokens: int, output_tokens: int, cost_micros: int) -> None:
-        """Count the usage of a finished call, and what its caller paid."""
         tokens = self._tokens.sums
         tokens[provider, "input"] += input_tokens
         tokens[provider, "output"] += output_tokens

@@ -41,10 +41,7 @@ def stored(conn: sqlite3.Connection, account_id: str) -> Stored:
 
 
 def check_room(conn: sqlite3.Connection, account_id: str, more_bytes: int, artifacts: int = 0) -> None:
-    """Check that the account may store `more_bytes`, and so many artifacts, beside what it stores and what is reserved.
-
-    Raises ApiError `quota_exceeded`, or `PAYLOAD_TOO_LARGE` for too many artifacts.
-    """
+    """Raise ApiError `quota_exceeded`, or `PAYLOAD_TOO_LARGE` for artifacts, if the account may not store so much more."""
     now = stored(conn, account_id)
     reserved_bytes, reserved_artifacts = conn.execute(
         "SELECT ifnull(sum(bytes), 0), ifnull(sum(artifacts), 0) FROM reserved_room WHERE account_id = ?", (account_id,)

@@ -31,15 +31,11 @@ def newest_schema() -> tuple[str, list[str]]:
 
 
 def newest_version(migrations: Sequence[str]) -> int:
-    """Return the schema version that a database has after all `migrations`."""
     return FIRST_VERSION + len(migrations)
 
 
 def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
-    """Return a connection with rows by name, no implicit transactions, and foreign keys.
-
-    One that writes has WAL, synchronous FULL, and no automatic checkpoint (see svc/checkpoint.py).
-    """
+    """Return a connection without implicit transactions, and without automatic checkpoints: svc/checkpoint.py makes them."""
     conn = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256)
     try:
         conn.row_factory = sqlite3.Row
@@ -272,10 +268,7 @@ def _older(path: Path) -> StartError:
 
 
 def shape(conn: sqlite3.Connection) -> dict[tuple[str, str], str]:
-    """Return the SQL of every table, index, trigger and view by kind and name, without comments and redundant space.
-
-    It is the same for a new database and for a migrated one.
-    """
+    """Return the SQL of the schema by kind and name, without comments: the same for a new and for a migrated database."""
     rows = conn.execute("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
     return {(kind, name): _bare(sql) for kind, name, sql in rows}
 

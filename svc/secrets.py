@@ -62,18 +62,13 @@ class DataFolder:
         self.found, self.rotated = True, False
 
     def close(self) -> None:
-        """Unlock the folder."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
 
 def open_folder(path: Path) -> DataFolder:
-    """Make (0700) and lock the data folder, and read or make its master secret.
-
-    Raises StartError, without a change, if another server uses the folder, it cannot be written, a restore is incomplete, or the
-    master secret is damaged.
-    """
+    """Make (0700) and lock the data folder, and read or make its master secret. Raises StartError, and then changes nothing."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _close_to_others(path)
@@ -82,7 +77,10 @@ def open_folder(path: Path) -> DataFolder:
             complete_restore(path)
             if (path / RESTORING).exists():
                 raise StartError(f"a restore into {path} was interrupted: run 'svc restore' again, or delete {path / RESTORING}")
-            master = _master(path / MASTER)
+            master = _read(path / MASTER)
+            if master is not None and len(master) != MASTER_BYTES:
+                damage = f"it has {len(master)} bytes, not {MASTER_BYTES}"
+                raise StartError(f"{path / MASTER} is damaged: {damage}. Restore it from a backup")
             folder = DataFolder(path, master or os.urandom(MASTER_BYTES), master is not None, lock)
             if not (path / DATABASE).exists():
                 folder.keep_master()  # a first start: nothing is encrypted yet
@@ -200,7 +198,6 @@ def check_master(
 
 
 def is_locked(folder: Path) -> bool:
-    """Return whether a server uses the data folder now."""
     try:
         with locked(folder / "lock", fcntl.LOCK_SH | fcntl.LOCK_NB):
             return False
@@ -272,13 +269,6 @@ def sync_folder(folder: Path) -> None:
 
 def _read(path: Path) -> bytes | None:
     return path.read_bytes() if path.exists() else None
-
-
-def _master(path: Path) -> bytes | None:
-    master = _read(path)
-    if master is not None and len(master) != MASTER_BYTES:
-        raise StartError(f"{path} is damaged: it has {len(master)} bytes, not {MASTER_BYTES}. Restore it from a backup")
-    return master
 
 
 def _close_to_others(folder: Path) -> None:

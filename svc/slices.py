@@ -47,7 +47,8 @@ def delete_row(tx: sqlite3.Connection, statement: str, account_id: str, rowid: i
 
     SQLite overwrites what it deletes, 8 ms for each MB in one transaction. So texts of more than a MB are overwritten before.
     """
-    sizes = tx.execute(f"SELECT {', '.join(map(_size_of, texts))} FROM {table} WHERE rowid = ?", (rowid,)).fetchone()  # noqa: S608
+    columns = ", ".join(f"ifnull(length(CAST({text} AS BLOB)), 0)" for text in texts)
+    sizes = tx.execute(f"SELECT {columns} FROM {table} WHERE rowid = ?", (rowid,)).fetchone()  # noqa: S608 - our own names
     is_long = sum(sizes) > _OVERWRITTEN_BYTES
     for text, size in zip(texts, sizes, strict=True) if is_long else ():
         if size and _overwrite_some(tx, table, text, rowid):
@@ -55,11 +56,6 @@ def delete_row(tx: sqlite3.Connection, statement: str, account_id: str, rowid: i
     with without_overwriting(tx) if is_long else contextlib.nullcontext():
         tx.execute(statement, (account_id, rowid))
     return True
-
-
-def _size_of(text: str) -> str:
-    """SQL for the bytes of a column, 0 for NULL."""
-    return f"ifnull(length(CAST({text} AS BLOB)), 0)"
 
 
 def _overwrite_some(tx: sqlite3.Connection, table: str, text: str, rowid: int) -> bool:

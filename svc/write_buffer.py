@@ -18,10 +18,7 @@ _AT_ONCE = 100  # in a transaction of about 1 ms
 
 
 class WriteBuffer(Generic[K, V]):
-    """Changes by key, which `write` stores. A crash or a storage fault loses those of the last two seconds.
-
-    Used inside one event loop.
-    """
+    """Changes by key, which `write` stores. A crash or a storage fault loses those of the last two seconds."""
 
     def __init__(
         self, db: Database, write: Callable[[sqlite3.Connection, list[tuple[K, V]]], None], mode: Mode = "queued"
@@ -32,7 +29,6 @@ class WriteBuffer(Generic[K, V]):
         self._writing = asyncio.Lock()
 
     def put(self, key: K, value: V) -> None:
-        """Set the change of a key."""
         self.pending[key] = value
         if self._timer is None:
             self._timer = asyncio.create_task(self._flush_later())

@@ -76,10 +76,7 @@ def _backup(config: Config, options: argparse.Namespace) -> None:
 
 
 def _make(folder: Path, target: Path, created_at: str) -> None:
-    """Write a backup of the data folder to the new file `target` (0600), atomically.
-
-    Until the end, it needs twice the database's size in the folder of `target`. Raises StartError with one line.
-    """
+    """Write a backup to the new file `target` (0600), atomically. Its folder needs twice the database's size until the end."""
     with one_line(f"back up to {target}"), _workplace(target.parent) as work:
         with secrets.private_file(work / "archive") as file:
             _write_archive(folder, work, file, created_at, copies=2)
@@ -134,7 +131,6 @@ def _show_progress(page_bytes: int, _: int, remaining_pages: int, all_pages: int
 
 
 def verify(path: Path) -> None:
-    """Raise StartError if the database at `path` is not sound."""
     with contextlib.closing(sqlite3.connect(path)) as conn:
         conn.row_factory = sqlite3.Row
         found = findings(conn)

@@ -92,7 +92,6 @@ def _settings(here: Config) -> tuple[list[Finding], Config]:
 
 
 async def examine(config: Config) -> list[Finding]:
-    """Run all checks at once."""
     resolver = Resolver()
     outbound = _Dated(resolve=config.resolve or resolver)
     async with contextlib.aclosing(resolver), httpx_client(outbound) as client:

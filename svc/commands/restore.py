@@ -93,10 +93,7 @@ def restore(archive: BufferedReader, folder: Path, beside: Path | None) -> dict[
 
 @contextlib.contextmanager
 def _to_fill(folder: Path) -> Iterator[Path]:
-    """Make and lock the data folder, and give a subfolder whose files become its content after the block.
-
-    If the block fails, nothing is changed.
-    """
+    """Make and lock the data folder, and give a subfolder whose files become its content if the block succeeds."""
     is_new = not folder.exists()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = secrets.take_lock(folder)

@@ -22,10 +22,7 @@ async def delete_old_hourly(db: Database, config: Config) -> None:
 
 
 async def delete_old(db: Database, config: Config) -> None:
-    """Delete conversations, ended runs and files that were last used before the days that they are kept.
-
-    Raises ApiError `storage_unavailable`.
-    """
+    """Delete conversations, ended runs and files that were last used before the days that they are kept."""
     kinds = (
         (conversations.delete_old, config.keep_conversations_days),
         (runs.delete_old, config.keep_runs_days),
