@@ -1,6 +1,6 @@
 """Audio streams: their format and length, and where they are cut.
 
-first bytes -> track() -> Samples (raw PCM), Wav, Frames (MP3, AAC), Pages (Ogg), or Track for any other format
+first bytes -> track() -> Samples (raw PCM, WAV), Frames (MP3, AAC), Pages (Ogg), or Track for any other format
 feed(chunk) -> the bytes to write to the file -> finish(file): completes a WAV header, cuts at a quiet place
 """
 
@@ -59,7 +59,7 @@ def track(start: bytes, format: str, content_type: str, most_seconds: float, gue
     a file that only a decoder could measure.
     """
     if start.startswith(b"RIFF") and start[8:12] == b"WAVE":
-        return Wav(most_seconds)
+        return Samples("audio/wav", most_seconds)
     if start.startswith(b"OggS"):
         return Pages("audio/ogg", most_seconds)
     if start.startswith(b"fLaC"):
@@ -75,11 +75,14 @@ def track(start: bytes, format: str, content_type: str, most_seconds: float, gue
 
 
 class Samples(Track):
-    """Raw samples."""
+    """Raw samples, or a WAV file: its header is replaced by one with the format of the samples and the real length."""
 
     def __init__(self, content_type: str, most_seconds: float) -> None:
         super().__init__(content_type, most_seconds)
-        self._head = b""
+        self._header: bytes | None = b"" if content_type == "audio/wav" else None  # what is left to read of it, None after it
+        self._place = 12  # of the next chunk of the header; it may be beyond `_header`
+        self._left = sys.maxsize  # bytes of samples, if the file says how many
+        self._head = b""  # of the new file
         self._size = 0
         self._set_format(_PCM_RATE, 2, 1, 16)
 
@@ -88,6 +91,40 @@ class Samples(Track):
         self._most_bytes = int(self._most_seconds * rate) * frame_bytes
 
     def feed(self, chunk: bytes) -> bytes:
+        if self._header is None:
+            return self._samples(chunk)
+        self._header += chunk
+        place = self._place
+        while len(self._header) >= place + 8:
+            name = self._header[place : place + 4]
+            (size,) = struct.unpack_from("<I", self._header, place + 4)
+            if name == b"data":
+                if 0 < size < 0x7FFFF000:  # a server that streams does not know the length, and writes 0 or the largest number
+                    self._left = size
+                samples, self._header = self._header[place + 8 :], None
+                self._head = self._head or _wav_head(struct.pack("<HHIIHH", 1, 1, _PCM_RATE, _PCM_RATE * 2, 2, 16))
+                return self._head + self._samples(samples)
+            if name == b"fmt " and size >= 16:
+                end = place + 8 + min(size, _FORMAT_BYTES)
+                if len(self._header) < end:
+                    break
+                self._read_format(self._header[place + 8 : end])
+            place += 8 + size + size % 2  # other chunks are dropped
+        self._header, self._place = self._header[place:], max(place - len(self._header), 0)
+        return b""
+
+    def _read_format(self, format: bytes) -> None:
+        tag, channels, rate, _, frame_bytes, bits = struct.unpack_from("<HHIIHH", format)
+        if not (1 <= channels <= 8 and 4_000 <= rate <= 192_000 and 1 <= frame_bytes <= 64) or (
+            bits == 16 and frame_bytes != 2 * channels
+        ):
+            raise ValueError("The header of the WAV file is not valid.")
+        self._head = _wav_head(format)
+        self._set_format(rate, frame_bytes, channels, bits if tag in (1, 0xFFFE) else 0)
+
+    def _samples(self, chunk: bytes) -> bytes:
+        chunk = chunk[: self._left]
+        self._left -= len(chunk)
         kept = chunk[: self._most_bytes - self._size]
         self.truncated = self.truncated or len(kept) < len(chunk)
         self._set_size(self._size + len(kept))
@@ -98,9 +135,17 @@ class Samples(Track):
         self.seconds = size_bytes / self._frame_bytes / self._rate
 
     def finish(self, file: BinaryIO) -> None:
+        if self._header is not None:
+            raise ValueError("The WAV file has no samples.")
         if self.truncated and self._bits == 16:
             self._set_size(self._quiet_end(file))
             file.truncate(len(self._head) + self._size)
+        if self._head:
+            file.seek(4)
+            file.write(struct.pack("<I", len(self._head) + self._size - 8))
+            file.seek(len(self._head) - 4)
+            file.write(struct.pack("<I", self._size))
+            file.seek(0, io.SEEK_END)
 
     def _quiet_end(self, file: BinaryIO) -> int:
         """Return the end of the quietest 20 ms within the last 1.5 seconds, so that no word is cut."""
@@ -116,64 +161,6 @@ class Samples(Track):
             return self._size
         quietest = min(reversed(starts), key=lambda start: sum(map(abs, samples[start : start + window])))
         return begin + (quietest + window) * 2
-
-
-class Wav(Samples):
-    """A WAV file. The header is replaced by one with the format of the samples and the real length."""
-
-    def __init__(self, most_seconds: float) -> None:
-        super().__init__("audio/wav", most_seconds)
-        self._unread: bytes | None = b""  # None after the header
-        self._place = 12  # of the next chunk of the header; it may be beyond `_unread`
-        self._left: int | None = None  # bytes of samples, if the file says how many
-
-    def feed(self, chunk: bytes) -> bytes:
-        if self._unread is None:
-            return self._samples(chunk)
-        self._unread += chunk
-        place = self._place
-        while len(self._unread) >= place + 8:
-            name = self._unread[place : place + 4]
-            (size,) = struct.unpack_from("<I", self._unread, place + 4)
-            if name == b"data":
-                # A server that streams does not know the length, and writes 0 or the largest number.
-                self._left = size if 0 < size < 0x7FFFF000 else None
-                samples, self._unread = self._unread[place + 8 :], None
-                self._head = self._head or _wav_head(struct.pack("<HHIIHH", 1, 1, _PCM_RATE, _PCM_RATE * 2, 2, 16))
-                return self._head + self._samples(samples)
-            if name == b"fmt " and size >= 16:
-                end = place + 8 + min(size, _FORMAT_BYTES)
-                if len(self._unread) < end:
-                    break
-                self._read_format(self._unread[place + 8 : end])
-            place += 8 + size + size % 2  # other chunks are dropped
-        self._unread, self._place = self._unread[place:], max(place - len(self._unread), 0)
-        return b""
-
-    def _samples(self, chunk: bytes) -> bytes:
-        if self._left is not None:
-            chunk = chunk[: self._left]
-            self._left -= len(chunk)
-        return super().feed(chunk)
-
-    def _read_format(self, format: bytes) -> None:
-        tag, channels, rate, _, frame_bytes, bits = struct.unpack_from("<HHIIHH", format)
-        if not (1 <= channels <= 8 and 4_000 <= rate <= 192_000 and 1 <= frame_bytes <= 64) or (
-            bits == 16 and frame_bytes != 2 * channels
-        ):
-            raise ValueError("The header of the WAV file is not valid.")
-        self._head = _wav_head(format)
-        self._set_format(rate, frame_bytes, channels, bits if tag in (1, 0xFFFE) else 0)
-
-    def finish(self, file: BinaryIO) -> None:
-        if self._unread is not None:
-            raise ValueError("The WAV file has no samples.")
-        super().finish(file)
-        file.seek(4)
-        file.write(struct.pack("<I", len(self._head) + self._size - 8))
-        file.seek(len(self._head) - 4)
-        file.write(struct.pack("<I", self._size))
-        file.seek(0, io.SEEK_END)
 
 
 def _wav_head(format: bytes) -> bytes:

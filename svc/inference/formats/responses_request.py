@@ -22,12 +22,20 @@ _NAMES = {"max_tokens": "max_output_tokens", "response_format": "text.format"}
 _COUNTS = ("max_output_tokens", "max_tool_calls", "top_logprobs")
 # What the response repeats of its request, and what it says where the request has nothing.
 _ECHOED: dict[str, Any] = {
-    **dict.fromkeys(("instructions", "max_output_tokens", "max_tool_calls", "prompt_cache_key", "safety_identifier", "user")),
-    **dict.fromkeys(("presence_penalty", "frequency_penalty", "top_logprobs"), 0),
-    **dict.fromkeys(("temperature", "top_p"), 1),
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
     "metadata": {},
     "parallel_tool_calls": True,
+    "presence_penalty": 0,
+    "frequency_penalty": 0,
+    "prompt_cache_key": None,
+    "safety_identifier": None,
+    "temperature": 1,
     "tool_choice": "auto",
+    "top_logprobs": 0,
+    "top_p": 1,
+    "user": None,
 }
 _FIXED = {
     "background": False,
