@@ -30,13 +30,12 @@ _CPU_SECONDS = 120
 _MEMORY_BYTES = 1024 * 1024 * 1024
 _SAMPLE_BYTES = 2
 _HEADER_BYTES = 44
-_CHUNK_LENGTH = 400
 _SYNCHRONOUS = 2
 _DO_NOT_EXIT = 0x8000
 _UTF8_WITH_END_PAUSE = 0x1001
 _RATE, _PITCH, _GAP = 1, 3, 7
-# Lookbehinds, so that a long run of stops or blanks is not matched again from each of its characters.
-_SENTENCE_END = re.compile(r"(?<=[.!?…;:])\s+|(?<=[。！？\n])(?![。！？\n\s])")  # noqa: RUF001 - Chinese stops too
+# As many sentences as fit, else as many words, else characters.
+_CHUNK = re.compile(r"(?s).{1,400}(?:(?<=[.!?…;:]\s)|(?<=[。！？\n])|\Z)|.{1,399}\s|.{1,400}")  # noqa: RUF001 - Chinese stops too
 _SPEECH_RATE = 24_000  # of raw samples, as clients of OpenAI's API expect
 
 # Speaks a text: at most so many bytes of samples, mono with 16 bits.
@@ -126,23 +125,11 @@ class Program:
         return sound
 
 
-def chunks(text: str) -> Iterator[str]:
-    """Yield the text without control characters in chunks of a few sentences, at most 400 characters each."""
+def chunks(text: str) -> list[str]:
+    """Return the text without control characters in chunks of a few sentences, at most 400 characters each."""
     controls = {character for character in set(text) if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")}
     text = text.translate({ord(character): " " for character in controls - {"\n"}})
-    chunk = ""
-    ends = [*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
-    for start, end in itertools.pairwise([0, *ends]):
-        while start < end:
-            cut = end
-            if end - start > _CHUNK_LENGTH:  # between words, if there are any
-                cut = text.rfind(" ", start, start + _CHUNK_LENGTH) + 1 or start + _CHUNK_LENGTH
-            if len(chunk) + cut - start > _CHUNK_LENGTH:
-                yield chunk
-                chunk = ""
-            chunk += text[start:cut]
-            start = cut
-    yield chunk
+    return _CHUNK.findall(text)
 
 
 def spoken(speak: Speak, text: str, most_bytes: int) -> Iterator[tuple[bytes, bool]]:
