@@ -192,34 +192,28 @@ class AgentRun:
     async def _stored(self, end: RunOutcome) -> RunOutcome:
         """Store the end despite cancellations. One that is not the interrupt's is raised afterwards."""
         self._decided()
-
-        async def store() -> None:
-            nonlocal end
-            try:
-                await self._store(end)
-            except ApiError:
-                raise
-            except Exception as error:  # an end that can never be stored
-                end = self._failed(error)
-                raise ApiError("internal_error") from error
-
-        def refused(error: ApiError) -> None:
-            nonlocal end
-            self.note_fault(error)
-            end = RunOutcome("error", error=error.error)
-
+        self._end = end
         try:
-            await retry_write(store, refused, tries=_STORE_TRIES)
+            await retry_write(self._store, self._note_refusal, tries=_STORE_TRIES)
         except ApiError:
             pass  # the caller sees the error now, and the record gets it once there is room
         except asyncio.CancelledError:
             if self.interrupt.reason is None:
                 raise
-        return self._outcome(end)
+        return self._outcome(self._end)
 
-    async def _store(self, end: RunOutcome) -> None:
-        last = self._calls[-1]
-        outcome = await last.end_with(lambda tx: self._store_in(tx, end), left=end.reason in _LEFT)
+    def _note_refusal(self, error: ApiError) -> None:
+        self.note_fault(error)
+        self._end = RunOutcome("error", error=error.error)
+
+    async def _store(self) -> None:
+        try:
+            outcome = await self._calls[-1].end_with(self._store_in, left=self._end.reason in _LEFT)
+        except ApiError:
+            raise
+        except Exception as error:  # an end that can never be stored
+            self._end = self._failed(error)
+            raise ApiError("internal_error") from error
         self._state.metrics.runs.add(outcome.status, outcome.reason or "")
         self._add_log_fields(
             run=self.id,
@@ -230,14 +224,14 @@ class AgentRun:
             cost_micros=outcome.cost_micros,
         )
 
-    def _store_in(self, tx: sqlite3.Connection, end: RunOutcome) -> RunOutcome:
+    def _store_in(self, tx: sqlite3.Connection) -> RunOutcome:
         account_id, now_seconds = self._payer.account_id, self._state.clock()
         quota.release(tx, account_id, self.id)
         self._progress.artifacts = [file_fields(artifact) for artifact in artifacts.artifacts_of_run(tx, account_id, self.id)]
-        outcome = self._outcome(end)
+        outcome = self._outcome(self._end)
         ended = runs.update_run(tx, account_id, self.id, outcome, now_seconds, self._kept_events())
         if ended and self._order.remembered:
-            for role, text in (("user", self._order.goal), ("assistant", end.output or "")):
+            for role, text in (("user", self._order.goal), ("assistant", outcome.output or "")):
                 if text.strip():
                     history.add_message(tx, account_id, run_id=self.id, role=role, content=text, now_seconds=now_seconds)
         return outcome

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -15,6 +16,7 @@ from svc.agents.loop import Deltas, Events, Progress
 from svc.agents.run import AgentRun, RunOrder
 from svc.agents.runs import RunOutcome
 from svc.errors import ApiError
+from svc.metrics import Metrics
 from svc.server.sse import Drain, EventStream, Interrupt
 from tests.agents.test_loop import PlayedCall, asking, call
 from tests.server.test_sse import Caller, until
@@ -23,7 +25,7 @@ from tests.support.cases import each
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 
 
-ORDER = RunOrder("goal", "", None, None, None, {}, 6, None, False)  # type: ignore[arg-type] - no model is asked
+ORDER = RunOrder("goal", "", SimpleNamespace(id="lab/model"), None, None, {}, 6, None, False)  # type: ignore[arg-type]
 
 
 class Run(AgentRun):
@@ -40,7 +42,9 @@ class Run(AgentRun):
         self.id, self.interrupt, self.progress, self._order = "run_1", Interrupt(), Progress(), ORDER
         self._progress, self.play, self.open_fault = self.progress, play, open_fault
         self.store_faults, self.waits_in = list(store_faults), waits_in
-        self.gate = asyncio.Event()  # what waits in `_open` or `_store` waits for it
+        self._calls, self._state = [self], SimpleNamespace(metrics=Metrics())  # type: ignore[list-item, assignment]
+        self._add_log_fields = lambda **fields: None
+        self.gate = asyncio.Event()  # what waits in `_open` or `end_with` waits for it
         self.log: list[Any] = []
         self.faults: list[BaseException] = []
 
@@ -60,13 +64,14 @@ class Run(AgentRun):
     def _decided(self) -> None:
         self.log.append("decided")
 
-    async def _store(self, end: RunOutcome) -> None:
+    async def end_with(self, record: Any, *, left: bool) -> RunOutcome:
         self.log.append("storing")
         if self.waits_in == "store":
             await self.gate.wait()
         if self.store_faults:
             raise self.store_faults.pop(0)
-        self.log.append(end)
+        self.log.append(self._end)
+        return self._outcome(self._end)
 
     def _outcome(self, end: RunOutcome) -> RunOutcome:
         return RunOutcome(end.status, self.progress.steps, USAGE, 7, end.output, end.error, end.reason)
@@ -228,9 +233,9 @@ async def test_interrupt_during_the_last_event_adds_nothing() -> None:
     run, caller = Run(answers), Caller()
     caller_reads_until_the_end_is_stored = run._store
 
-    async def store(end: RunOutcome) -> None:
+    async def store() -> None:
         caller.readable.clear()
-        await caller_reads_until_the_end_is_stored(end)
+        await caller_reads_until_the_end_is_stored()
 
     run._store = store  # type: ignore[method-assign]
     task = asyncio.create_task(run.served(caller))
