@@ -152,9 +152,9 @@ def ended_accounts(conn: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[s
 
 
 def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, Any]) -> Account:
-    """Set columns: `name`, `password_hash`, `default_model`, `memory_enabled`, `instructions`, `admin`, `suspended_at`.
+    """Set columns and return the account.
 
-    Raises ApiError `invalid_api_key` if the account is deleted, `quota_exceeded` if the instructions have no room.
+    Raises ApiError `invalid_api_key` if it is deleted, `quota_exceeded` if the instructions have no room.
     """
     if changes.get("instructions") and (before := account_by_id(tx, account_id)):
         more_bytes = len(changes["instructions"].encode()) - len((before.instructions or "").encode())

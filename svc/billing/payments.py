@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from svc.billing import matching, wallet
-from svc.billing.stripe import PaymentEvent, Stripe, check_signature, read_event, session_event, sign
+from svc.billing.stripe import PaymentEvent, Stripe, check_signature, failed, read_event, session_event, sign
 from svc.db import Database
 from svc.errors import ApiError
 from svc.ids import random_base62
@@ -129,8 +129,7 @@ def set_session(tx: sqlite3.Connection, account_id: str, checkout_id: str, sessi
     try:
         tx.execute("UPDATE checkouts SET session_id = ? WHERE account_id = ? AND id = ?", (session_id, account_id, checkout_id))
     except sqlite3.IntegrityError:
-        text = "The payment processor's answer is not valid. Nothing was charged."
-        raise ApiError("upstream_invalid_response", text) from None
+        raise failed("upstream_invalid_response", "'s answer is not valid") from None
 
 
 def checkout_of(conn: sqlite3.Connection, account_id: str, checkout_id: str) -> Checkout | None:

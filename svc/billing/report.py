@@ -35,6 +35,13 @@ def month_bounds(text: str) -> tuple[float, float]:
     return datetime(year, month, 1, tzinfo=UTC).timestamp(), ends.timestamp()
 
 
+_SPENT = """
+    SELECT {name} AS name, count(*) AS count, -sum(amount_micros) AS micros, sum(input_tokens) AS input_tokens,
+        sum(output_tokens) AS output_tokens
+    FROM ledger LEFT JOIN accounts ON accounts.id = account_id
+    WHERE model IS NOT NULL AND ledger.created_at >= :begins AND ledger.created_at < :ends
+    GROUP BY {group} ORDER BY micros DESC, name
+"""
 _PARTS = {
     # A sandbox's sessions have a prefix, so they are known after the account is deleted, too.
     "income": """
@@ -53,19 +60,8 @@ _PARTS = {
         ) ON payment_id = returned
         WHERE min(returned_micros, paid_micros) > booked_micros AND since >= :begins AND since < :ends GROUP BY name ORDER BY name
     """,
-    "spent, by model": """
-        SELECT model AS name, count(*) AS count, -sum(amount_micros) AS micros, sum(input_tokens) AS input_tokens,
-            sum(output_tokens) AS output_tokens
-        FROM ledger WHERE model IS NOT NULL AND created_at >= :begins AND created_at < :ends
-        GROUP BY model ORDER BY micros DESC, name
-    """,
-    "spent, by account": """
-        SELECT ifnull(email, '(deleted accounts)') AS name, count(*) AS count, -sum(amount_micros) AS micros,
-            sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens
-        FROM ledger LEFT JOIN accounts ON accounts.id = account_id
-        WHERE model IS NOT NULL AND ledger.created_at >= :begins AND ledger.created_at < :ends
-        GROUP BY account_id ORDER BY micros DESC, name
-    """,
+    "spent, by model": _SPENT.format(name="model", group="model"),
+    "spent, by account": _SPENT.format(name="ifnull(email, '(deleted accounts)')", group="account_id"),
     "overruns, by model": """
         SELECT model AS name, sum(calls) AS count, sum(micros) AS micros
         FROM overruns WHERE day >= :first_day AND day < :next_day GROUP BY model ORDER BY micros DESC, name

@@ -159,7 +159,7 @@ class Stripe:
         """Return whether a Checkout Session is paid. Raises ApiError `upstream_*`."""
         status, session = await self._send("GET", f"/{quote(session_id, safe='')}")
         if status != 200:
-            raise _refused(status)
+            raise failed("upstream_error", f" refused with status {status}")
         return session.get("payment_status") == "paid"
 
     async def create_session(self, checkout_id: str, amount_cents: int, success_url: str, cancel_url: str) -> tuple[str, str]:
@@ -179,7 +179,7 @@ class Stripe:
         answer = await self._post(form, checkout_id)
         session_id, url = answer.get("id"), answer.get("url")
         if not isinstance(session_id, str) or not 0 < len(session_id) <= _ID_LENGTH or not self._is_page(url):
-            raise ApiError("upstream_invalid_response", "The payment processor's answer is not valid. Nothing was charged.")
+            raise failed("upstream_invalid_response", "'s answer is not valid")
         return session_id, str(url)
 
     def _is_page(self, url: Any) -> bool:
@@ -203,7 +203,7 @@ class Stripe:
             await asyncio.sleep(self.pause_seconds)
             status, answer = await self._send("POST", "", form, idempotency_key)
         if status != 200:
-            raise _refused(status)
+            raise failed("upstream_error", f" refused with status {status}")
         return answer
 
     async def _send(
@@ -220,19 +220,16 @@ class Stripe:
             async with asyncio.timeout(_ATTEMPT_SECONDS):
                 response = await self.client.request(method, url, data=form, headers=headers)
         except (TimeoutError, httpx.TimeoutException):
-            text = "The payment processor did not answer in time. Nothing was charged; try again."
-            raise ApiError("upstream_timeout", text) from None
+            raise failed("upstream_timeout", " did not answer in time", "; try again") from None
         except TooLarge:
-            text = "The payment processor's answer is too large. Nothing was charged."
-            raise ApiError("upstream_invalid_response", text) from None
+            raise failed("upstream_invalid_response", "'s answer is too large") from None
         except httpx.TransportError:
-            text = "The payment processor cannot be reached. Nothing was charged; try again."
-            raise ApiError("upstream_unreachable", text) from None
+            raise failed("upstream_unreachable", " cannot be reached", "; try again") from None
         try:
             return response.status_code, _object(orjson.loads(response.content))
         except orjson.JSONDecodeError:
             return response.status_code, {}
 
 
-def _refused(status: int) -> ApiError:
-    return ApiError("upstream_error", f"The payment processor refused with status {status}. Nothing was charged.")
+def failed(code: str, why: str, advice: str = "") -> ApiError:
+    return ApiError(code, f"The payment processor{why}. Nothing was charged{advice}.")

@@ -13,6 +13,8 @@ from svc.ids import timestamp
 from svc.slices import run_some
 from svc.write_buffer import WriteBuffer
 
+_COUNTS = ("requests", "input_tokens", "output_tokens", "cost_micros")
+_SUMS = ", ".join(f"ifnull(sum({name}), 0) AS {name}" for name in _COUNTS)
 _MOST_ROWS = 10_000
 _MOST_OVERRUN_MICROS = 10**15
 _MOST_TOKENS = 10**12  # a larger count is wrong, and could overflow a sum
@@ -104,8 +106,7 @@ def usage_page(
         raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
     rows = conn.execute(
         f"""
-        SELECT day || ':' || {column} AS id, day, nullif({column}, '') AS {column}, sum(requests) AS requests,
-            sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens, sum(cost_micros) AS cost_micros
+        SELECT day || ':' || {column} AS id, day, nullif({column}, '') AS {column}, {_SUMS}
         FROM usage_days WHERE account_id = ?1 AND day >= ?4 AND day <= ?2 AND (day < ?2 OR {column} > ?3)
         GROUP BY day, {column} ORDER BY day DESC, {column} LIMIT ?5
         """,  # noqa: S608 - our own names
@@ -115,7 +116,7 @@ def usage_page(
 
 
 # All usage of a month. The names in parentheses cannot be those of users, models and groups.
-_USAGE = """
+_USAGE = f"""
     WITH calls AS (
         SELECT day, model, usage_days.group_name, ifnull(email, '(deleted accounts)') AS user,
             ifnull(nullif(key_id, ''), '(sessions)') AS key, requests, input_tokens, output_tokens, cost_micros
@@ -124,10 +125,8 @@ _USAGE = """
             output_tokens, cost_micros
         FROM deleted_usage WHERE day BETWEEN ?1 || '-01' AND ?1 || '-31'
     )
-    SELECT {key} AS key, ifnull(sum(requests), 0) AS requests, ifnull(sum(input_tokens), 0) AS input_tokens,
-        ifnull(sum(output_tokens), 0) AS output_tokens, ifnull(sum(cost_micros), 0) AS cost_micros
-    FROM calls
-"""
+    SELECT {{key}} AS key, {_SUMS} FROM calls
+"""  # noqa: S608 - our own names
 KINDS = {"user": "user", "model": "model", "group": "ifnull(nullif(group_name, ''), '(no group)')", "key": "key", "day": "day"}
 
 
@@ -142,8 +141,7 @@ def of_month(conn: sqlite3.Connection, month: str, by: str) -> tuple[list[dict[s
     rows = [dict(row) for row in conn.execute(query, (month,))]
     if len(rows) == _MOST_ROWS:
         return rows, dict(conn.execute(_USAGE.format(key="'total'"), (month,)).fetchone())
-    names = ("requests", "input_tokens", "output_tokens", "cost_micros")
-    return rows, {"key": "total", **{name: sum(row[name] for row in rows) for name in names}}
+    return rows, {"key": "total", **{name: sum(row[name] for row in rows) for name in _COUNTS}}
 
 
 _RULES = {
