@@ -7,7 +7,7 @@ import pytest
 from tests import bench
 from tests.support.server import ROOT
 
-NAMES = ["free", "paid", "stream-8", "run"]
+NAMES = ["free", "run"]
 
 
 @pytest.mark.slow
@@ -15,8 +15,7 @@ async def test_benchmark_prints_the_cost_of_a_request_and_an_event(tmp_path: Pat
     took = await bench.measure_rows(NAMES, [ROOT], tmp_path, rows=10, rounds=1, share=0.02)
     assert list(took) == NAMES
     # Microseconds, wide enough for any machine: a server that answers without working, or works without end, is outside.
-    assert all(30 < took[name] < 20_000 for name in ("free", "paid"))
-    assert all(1 < took[name] < 5_000 for name in ("stream-8", "run"))
+    assert 30 < took["free"] < 20_000 and 1 < took["run"] < 5_000
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == len(NAMES) and all("µs" in line for line in printed)
     assert all(kind in printed[0] for kind in bench.KINDS)

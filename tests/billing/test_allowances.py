@@ -185,14 +185,14 @@ async def test_every_paid_call_can_be_the_first_of_the_month(path: str, body: di
     assert len(await who.credits()) == 1
 
 
-async def test_thousand_concurrent_first_holds_give_each_account_one_allowance(service: Service) -> None:
-    members = [await member(service) for _ in range(20)]
+async def test_concurrent_first_holds_give_each_account_one_allowance(service: Service) -> None:
+    members = [await member(service) for _ in range(10)]
     query = "SELECT count(*) FROM ledger WHERE reference GLOB 'allowance:*' GROUP BY account_id"
     for month in (1, 2):
-        answers = await asyncio.gather(*(who.chat() for who in members * 50))
-        assert [answer.status_code for answer in answers] == [200] * 1_000
+        answers = await asyncio.gather(*(who.chat() for who in members * 20))
+        assert [answer.status_code for answer in answers] == [200] * 200
         counted = await service.state["db"].read(lambda conn: conn.execute(query).fetchall())
-        assert [tuple(row) for row in counted] == [(month,)] * 20
+        assert [tuple(row) for row in counted] == [(month,)] * 10
         service.clocks.advance(MONTH_SECONDS)
 
 

@@ -20,7 +20,7 @@ def results(request: pytest.FixtureRequest) -> list[Result]:
     """The recall of some hundred questions: with a history for each of twelve languages, and with one for all."""
     found = read_half(HALVES[request.param])
     together = found.pop("all")
-    return [measure_all(found.values(), 150), measure(together, 400)]
+    return [measure_all(found.values(), 150), measure(together, 200)]
 
 
 @each("kind", LEAST)

@@ -235,12 +235,13 @@ LIMITS: list[tuple[int, dict[str, Any], dict[str, Any] | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("micros", "asked", "sent"), LIMITS)
+@each(("micros", "asked", "sent"), LIMITS)
 async def test_output_limit_is_lowered_to_the_affordable_output(
     lab: Lab, micros: int, asked: dict[str, Any], sent: dict[str, Any] | None
 ) -> None:
     person = await lab.person(micros)
     for stream in (False, True):
+        lab.upstream.requests.clear()
         answer = await lab.chat(person, "lab/ok+out", stream, **asked)
         assert answer.status_code == (200 if sent else 402), answer.text
         if sent is None:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import orjson
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
@@ -162,7 +162,6 @@ def filled(form: str, text: str, varying: set[int]) -> bytes:
 @example('{"choices":[{"index":0,"delta":{"content" :@},"message":{"content":@}}]}', {1}, ["a", "b"])
 @example('{"choices":[{"index":0,"delta":{"content" :@,"a\\"content":@}}]}', {1}, ["a", "b"])
 @example('{"choices":[{"index":0,"delta":{"content" :@}}],"choices":[{"index":0,"delta":{"content":@}}]}', {0}, ["a", "b"])
-@settings(max_examples=4 * settings.default.max_examples)
 async def test_odd_events_parse_the_same_together_and_alone(form: str, varying: set[int], texts: list[str]) -> None:
     events = [filled(form, text, varying) for text in ["a", *texts]]
     blocks = [b"data: " + data + b"\n\n" for data in events]
