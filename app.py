@@ -25,7 +25,6 @@ from svc.auth.passwords import Passwords
 from svc.auth.tokens import mark_keys_used
 from svc.billing import wallet
 from svc.billing.usage import UsageCounter
-from svc.builtin.documents import Documents
 from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice
 from svc.config import Config, from_environ
@@ -312,7 +311,6 @@ async def _start_work(
         drain=ground.drain,
         bodies=ground.bodies,
         offload=offload,
-        documents=Documents(reader),
         item_memory=item_memory,
         process_pools={"pictures": painter, "speech": speaker, "documents": reader},
         log=ground.log,

@@ -1,4 +1,4 @@
-"""The tools of agents: how they are described and called, a function each, and the table TOOLS. Files are artifacts.
+"""The tools of agents: how they are described and called, and a function for each. Files are artifacts.
 
 call() -> the arguments are checked -> the tool's function -> a value for JSON | ToolFailure, whose text the model reads
 """
@@ -10,13 +10,13 @@ import functools
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import orjson
 
 from svc import quota
 from svc.agents.loop import ToolFailure
-from svc.builtin.calculate import calculate
+from svc.builtin import calculate as arithmetic
 from svc.content import artifacts, contents, recall
 from svc.content.artifacts import Artifact
 from svc.db import Database
@@ -117,20 +117,41 @@ class AgentTool:
         return {name: shape.check(arguments.get(name), name) for name, shape in self.arguments.items()}
 
 
-async def compute(run: RunContext, expression: str) -> str:
-    return await asyncio.to_thread(calculate, expression) if len(expression) > _SHORT_EXPRESSION else calculate(expression)
+TOOLS: dict[str, AgentTool] = {}
+Function = Callable[..., Awaitable[Any]]
 
 
+def tool(description: str, needs: Need | None = None) -> Callable[[Function], Function]:
+    """Add a function to TOOLS. Its arguments after the run are annotated with shapes."""
+
+    def add(function: Function) -> Function:
+        hints = get_type_hints(function, include_extras=True)
+        shapes = {name: get_args(hint)[1] for name, hint in hints.items() if get_origin(hint) is Annotated}
+        TOOLS[function.__name__] = AgentTool(function.__name__, description, shapes, function, needs)
+        return function
+
+    return add
+
+
+@tool("Computes an arithmetic expression exactly: + - * / // % ** ().")
+async def calculate(run: RunContext, expression: Annotated[str, text(1_000, least=1).about("for instance 12 * (3 + 4)")]) -> str:
+    long = len(expression) > _SHORT_EXPRESSION
+    return await asyncio.to_thread(arithmetic.calculate, expression) if long else arithmetic.calculate(expression)
+
+
+@tool("Returns the current date and time in UTC.")
 async def current_time(run: RunContext) -> str:
     return timestamp(run.clock())
 
 
+@tool("Lists the newest files of the user: id, name, type and size.")
 async def list_artifacts(run: RunContext) -> list[dict[str, Any]]:
     newest = await run.db.read(artifacts.TABLE.page, run.home.account_id, _LISTED, None)
     return [file_fields(row) for row in newest.items]
 
 
-async def read_artifact(run: RunContext, id: str) -> str:
+@tool("Reads a text file of the user, its first 64 KiB.")
+async def read_artifact(run: RunContext, id: Annotated[str, text(100, least=1).about("the file's id, art_...")]) -> str:
     def read(conn: sqlite3.Connection) -> tuple[Artifact, bytes]:
         found = artifacts.TABLE.by_id(conn, run.home.account_id, id)
         return found, contents.content_chunk(conn, run.home.account_id, id, found.sha256, 0) if found.size else b""
@@ -143,7 +164,12 @@ async def read_artifact(run: RunContext, id: str) -> str:
         raise ToolFailure(f"This file is not text ({artifact.content_type}).") from None
 
 
-async def write_artifact(run: RunContext, name: str, content: str) -> dict[str, Any]:
+@tool("Writes a new text file for the user.")
+async def write_artifact(
+    run: RunContext,
+    name: Annotated[str, text(artifacts.NAME_LENGTH, least=1).about("a file name such as note.md")],
+    content: Annotated[str, text(1_000_000)],
+) -> dict[str, Any]:
     artifact = await artifacts.add_artifact(
         run.db,
         run.home.account_id,
@@ -157,7 +183,10 @@ async def write_artifact(run: RunContext, name: str, content: str) -> dict[str, 
     return file_fields(artifact)
 
 
-async def generate_image(run: RunContext, prompt: str) -> dict[str, Any]:
+@tool("Draws a picture, kept as a file of the user.", "image")
+async def generate_image(
+    run: RunContext, prompt: Annotated[str, text(4_000, least=1).about("what the picture shows")]
+) -> dict[str, Any]:
     model = run.image_model
     assert model is not None  # see `needs`
     call = ImageCall(model, ImageRequest(prompt, 1, MOST_SIDE, MOST_SIDE, {"prompt": prompt}), run.media, run.payer)
@@ -171,7 +200,10 @@ async def generate_image(run: RunContext, prompt: str) -> dict[str, Any]:
     return file_fields(artifact) | revised
 
 
-async def generate_audio(run: RunContext, input: str) -> dict[str, Any]:
+@tool("Speaks a text, kept as a file of the user.", "speech")
+async def generate_audio(
+    run: RunContext, input: Annotated[str, text(10_000, least=1).about("the text to speak")]
+) -> dict[str, Any]:
     model = run.speech_model
     assert model is not None  # see `needs`
     request = SpeechRequest(input, "wav", _VOICE, 1.0, DEFAULT_AUDIO_TOKENS, {"voice": _VOICE})
@@ -194,12 +226,14 @@ async def _paid(run: RunContext, call: ImageCall | SpeechCall, slots: Slots) -> 
             yield
 
 
-async def search_memory(run: RunContext, query: str) -> list[dict[str, Any]]:
+@tool("Finds passages of earlier conversations.", "session")
+async def search_memory(run: RunContext, query: Annotated[str, text(1_000, least=1)]) -> list[dict[str, Any]]:
     found = await run.db.heavy_read(recall.matching_passages, run.home.account_id, query)
     return [passage.as_json() for passage in found]
 
 
-async def fetch_url(run: RunContext, url: str) -> dict[str, Any]:
+@tool("Reads a public web page or text file, 64 KiB.", "fetch")
+async def fetch_url(run: RunContext, url: Annotated[str, text(2_000, least=8).about("http:// or https://")]) -> dict[str, Any]:
     headers = ((b"accept", b"text/*, application/json"), (b"user-agent", b"svc"))
     content = b""
     try:
@@ -217,33 +251,6 @@ async def fetch_url(run: RunContext, url: str) -> dict[str, Any]:
     if b"\0" in content:
         raise ToolFailure(f"The content of this address is not text ({content_type}).")
     return {"status": reply.status, "content_type": content_type, "text": content[:_READ_BYTES].decode("utf-8", "replace")}
-
-
-_EXPRESSION = {"expression": text(1_000, least=1).about("for instance 12 * (3 + 4)")}
-_ID = {"id": text(100, least=1).about("the file's id, art_...")}
-_FILE = {
-    "name": text(artifacts.NAME_LENGTH, least=1).about("a file name such as note.md"),
-    "content": text(1_000_000),
-}
-_PROMPT = {"prompt": text(4_000, least=1).about("what the picture shows")}
-_INPUT = {"input": text(10_000, least=1).about("the text to speak")}
-_QUERY = {"query": text(1_000, least=1)}
-_URL = {"url": text(2_000, least=8).about("http:// or https://")}
-
-TOOLS: dict[str, AgentTool] = {
-    tool.name: tool
-    for tool in (
-        AgentTool("calculate", "Computes an arithmetic expression exactly: + - * / // % ** ().", _EXPRESSION, compute),
-        AgentTool("current_time", "Returns the current date and time in UTC.", {}, current_time),
-        AgentTool("list_artifacts", "Lists the newest files of the user: id, name, type and size.", {}, list_artifacts),
-        AgentTool("read_artifact", "Reads a text file of the user, its first 64 KiB.", _ID, read_artifact),
-        AgentTool("write_artifact", "Writes a new text file for the user.", _FILE, write_artifact),
-        AgentTool("generate_image", "Draws a picture, kept as a file of the user.", _PROMPT, generate_image, "image"),
-        AgentTool("generate_audio", "Speaks a text, kept as a file of the user.", _INPUT, generate_audio, "speech"),
-        AgentTool("search_memory", "Finds passages of earlier conversations.", _QUERY, search_memory, "session"),
-        AgentTool("fetch_url", "Reads a public web page or text file, 64 KiB.", _URL, fetch_url, "fetch"),
-    )
-}
 
 
 def tools_for(available: Collection[Need]) -> dict[str, AgentTool]:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from svc.builtin.documents import TEXT_BYTES
+from svc.builtin.documents import TEXT_BYTES, replace_by_text
 from svc.content import artifacts, contents, projects
 from svc.content.artifacts import PROMPT_LENGTH, Artifact, ArtifactChanges, NewArtifact, content_url
 from svc.content.contents import CHUNK_BYTES, CONTENT_BYTES
@@ -369,7 +369,7 @@ async def _write_text(request: Request, caller: Caller, file: BinaryIO) -> bool:
             if media_type == "application/pdf" or (first.startswith(b"%PDF-") and not is_text):
                 async for chunk in content_chunks(db, artifact, 0, artifact.size):
                     file.write(chunk)
-                return await request.state.documents.replace_by_text(file, caller.id)
+                return await replace_by_text(request.state.process_pools["documents"], file, caller.id)
             async with aclosing(content_chunks(db, artifact, 0, min(artifact.size, TEXT_BYTES))) as chunks:
                 async for chunk in chunks:
                     if b"\0" in chunk and not is_text:

@@ -12,7 +12,6 @@ from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
 from svc.auth.passwords import Passwords
 from svc.billing.payments import Payments
-from svc.builtin.documents import Documents
 from svc.builtin.processes import ProcessPool
 from svc.config import Config
 from svc.db import Database
@@ -81,7 +80,6 @@ class State(Mapping[str, Any]):
     drain: Drain
     bodies: BodyBudget
     offload: Offload
-    documents: Documents
     item_memory: ItemMemory
     process_pools: Mapping[str, ProcessPool]
     log: Log

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from svc.builtin.documents import Documents
+from svc.builtin.documents import replace_by_text
 from svc.builtin.processes import ProcessPool
 from svc.errors import ApiError
 from tests.support.pdfs import needs_pypdf, of_streams, stream, with_texts
@@ -20,7 +20,7 @@ async def text_of(pdf: bytes, folder: Path, pool: ProcessPool | None = None) -> 
     with (folder / "pdf").open("w+b", buffering=0) as file:
         file.write(pdf)
         try:
-            truncated = await Documents(pool).replace_by_text(file, "user_1")
+            truncated = await replace_by_text(pool, file, "user_1")
         except ApiError as error:
             if error.code != "no_text":
                 raise
