@@ -21,7 +21,7 @@ from svc.billing import usage
 from svc.content.support import NEW_SUPPORT_MESSAGE, NewSupportMessage
 from svc.deletion.account import delete_account
 from svc.ids import timestamp
-from svc.routes.links import Letter, mail_link
+from svc.routes.links import mail_link
 from svc.routes.schemas.common import COUNT, TIMESTAMP, example_id, id_of
 from svc.routes.support import ALREADY_ENDED, FULL, SUPPORT_CONVERSATION, SUPPORT_MESSAGE, SUPPORT_MESSAGES, SUPPORT_STATUS
 from svc.routes.user import API_KEY, PERSON
@@ -136,16 +136,6 @@ _TIMES = {
 _COLUMNS = ("key", "requests", "input_tokens", "output_tokens", "cost_micros")
 _FILTERS = {"q": text(500), "group": text(63), "status": users.STATUS}
 _WRONG_PARAMETER = Refusal("invalid_value", when="A parameter is wrong.")
-_INVITATION = Letter(
-    "Your account",
-    """\
-An administrator of
-{base_url}
-has sent you a link to your account. It works once, within 72 hours:
-
-{base_url}/password-reset#{token}
-""",
-)
 
 
 async def _user(request: Request, account_id: str, status: int = 200, **more: str | None) -> Response:
@@ -190,7 +180,7 @@ def _send(state: State, email: str, token: str) -> str | None:
     """Mail a one-time link; return its address if the server cannot send mail."""
     if state.mail is None:
         return f"{state.config.base_url}/password-reset#{token}"
-    mail_link(state, _INVITATION, (email, token))
+    mail_link(state, "invitation", (email, token))
     return None
 
 

@@ -13,7 +13,7 @@ from svc.content import projects
 from svc.inference.blocks import error_event
 from svc.routes.completion import payer_of
 from svc.routes.projects import IN_PROJECT, project_filter
-from svc.routes.schemas.agents import EVENTS_TEXT, RUN, RUN_ANSWER, RUN_WITH_EVENTS
+from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_WITH_EVENTS
 from svc.routes.schemas.common import NO_FUNDS, NO_MODEL, NO_ROOM, PROJECT_NOT_FOUND, TEXTS
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
@@ -107,7 +107,7 @@ async def list_runs(request: Request, caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, runs.TABLE.page, project_id=project_id, status=status), runs.in_a_list)
 
 
-@describes("Show a run", EVENTS_TEXT, answers={200: Answer("The run.", RUN_WITH_EVENTS)})
+@describes("Show a run", TEXTS / "run_events.md", answers={200: Answer("The run.", RUN_WITH_EVENTS)})
 async def get_run(request: Request, caller: Caller) -> Response:
     open_run = request.state.open_runs.get(request.path_params["run_id"])
     until_now = open_run and [*open_run.events]  # before the record, which has them once the run has ended

@@ -259,10 +259,7 @@ async def create_messages_answer(request: Request, caller: Caller, body: dict[st
 
 @describes(
     "Estimate the tokens of a request",
-    "The body is that of `POST /v1/messages`; `max_tokens` is not required. No model is asked, nothing is charged, and the "
-    "request does not count against the chat limit.\n\n"
-    "The number is an estimate of this service: one token for each 4 bytes of text, 16 for each message and tool, and 1,024 for "
-    "each image. What a model server counts differs.",
+    TEXTS / "count_tokens.md",
     body=COUNT_REQUEST,
     examples=COUNT_EXAMPLES,
     most_bytes=BODY_BYTES,

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable
 from email.message import EmailMessage
 from functools import partial
+from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from starlette.responses import Response
@@ -38,76 +39,17 @@ VERIFICATION_ACCEPTED = json_object(
 )
 
 
-class Letter(NamedTuple):
-    """A mail about a one-time link. The text contains `{base_url}`, and `{token}`, the secret part of the link."""
-
-    subject: str
-    text: str
-
-
 Recipient = tuple[str, str]  # the address, and the token of its link
-_RESET = Letter(
-    "Reset your password",
-    """\
-We received a request to reset the password of your account at
-{base_url}
-
-To set a new password, open this link within an hour. It works once:
-
-{base_url}/password-reset#{token}
-
-If you did not request this, ignore this mail. Your password does not change.
-""",
-)
-_VERIFY = Letter(
-    "Verify your email address",
-    """\
-An account with this email address was created at
-{base_url}
-
-To verify your email address, open this link within a day:
-
-{base_url}/verify-email#{token}
-
-If you did not create the account, do not open the link. To take over the
-account, use "Forgot your password?" at {base_url}
-""",
-)
-_CHANGE = Letter(
-    "Confirm your new email address",
-    """\
-A user wants to use this email address for an account at
-{base_url}
-
-To confirm the new address, open this link within a day. It works once:
-
-{base_url}/verify-email#{token}
-
-If you did not request this, ignore this mail.
-""",
-)
-_CHANGED_TEXT = """\
-The email address of your account at
-{base_url}
-was changed, and mail for the account now goes to another address.
-
-If you changed it, ignore this mail. If not, """
-_CHANGED = Letter("Your email address was changed", f"{_CHANGED_TEXT}contact the operator of the service.\n")
-_CHANGED_WITH_UNDO = Letter(
-    _CHANGED.subject,
-    f"""\
-{_CHANGED_TEXT}open this link within 72 hours.
-It restores this address and sets a new password:
-
-{{base_url}}/password-reset#{{token}}
-""",
-)
+_LETTERS = Path(__file__).parent / "letters"
 _TO_ADDRESS = ("verify", "change")
 TOKEN = text(10_000, least=1).about("The part of the link after `#`.")
 
 
-def mail_link(state: State, letter: Letter, link: Recipient | Callable[[sqlite3.Connection, float], Recipient | None]) -> None:
-    """Mail `letter` in the background, if mail is set up. A function `link` stores the link and returns the recipient."""
+def mail_link(state: State, letter: str, link: Recipient | Callable[[sqlite3.Connection, float], Recipient | None]) -> None:
+    """Mail the `letter` of that name in the background, if mail is set up. Its first line is the subject.
+
+    A function `link` stores the link and returns the recipient, or None.
+    """
     mail = state.mail
     if mail is None:
         return
@@ -117,7 +59,8 @@ def mail_link(state: State, letter: Letter, link: Recipient | Callable[[sqlite3.
         if recipient is None:
             return None
         address, token = recipient
-        return mail.message(address, letter.subject, letter.text.format(base_url=state.config.base_url, token=token))
+        subject, text = (_LETTERS / f"{letter}.txt").read_text().split("\n\n", 1)
+        return mail.message(address, subject, text.format(base_url=state.config.base_url, token=token))
 
     mail.later(compose)
 
@@ -172,7 +115,7 @@ _VERIFY_EMAIL = record("VerifyEmailRequest", VerifyEmail, example={"token": "9hQ
 )
 async def request_password_reset(request: Request, body: PasswordReset) -> Response:
     """Always answer 202 at once, so that the answer does not reveal accounts. The mail is written afterwards."""
-    mail_link(request.state, _RESET, partial(_add_reset_link, body.email))
+    mail_link(request.state, "reset", partial(_add_reset_link, body.email))
     return reply(PASSWORD_RESET_ACCEPTED.example, 202)
 
 
@@ -204,7 +147,7 @@ async def verify_email(request: Request, body: VerifyEmail) -> Response:
     undo = links.new_link_token(verified=False)
     before = await state.db.write(_verify, body.token, undo, state.models.catalog.groups, state.clock())
     if before is not None:
-        mail_link(state, _CHANGED_WITH_UNDO if before.email_verified else _CHANGED, (before.email, undo))
+        mail_link(state, "changed-with-undo" if before.email_verified else "changed", (before.email, undo))
     return no_content()
 
 
@@ -248,7 +191,7 @@ async def request_verification(request: Request, caller: Caller) -> Response:
 
 def send_verification(state: State, account_id: str) -> None:
     """Mail the account a link that verifies its address."""
-    mail_link(state, _VERIFY, partial(_add_verification_link, account_id))
+    mail_link(state, "verify", partial(_add_verification_link, account_id))
 
 
 def _add_verification_link(account_id: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
@@ -261,7 +204,7 @@ def _add_verification_link(account_id: str, tx: sqlite3.Connection, now_seconds:
 
 def send_change(state: State, account_id: str, email: str) -> None:
     """Mail to `email` a link that makes it the account's address. The caller does not learn whether the address is taken."""
-    mail_link(state, _CHANGE, partial(_add_change_link, account_id, email))
+    mail_link(state, "change", partial(_add_change_link, account_id, email))
 
 
 def _add_change_link(account_id: str, email: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import re
 import sqlite3
 from collections.abc import Iterable
 from typing import Any
@@ -22,27 +23,6 @@ INFO = {
     "title": "svc",
     "summary": "A self-hosted AI platform in one process.",
     "license": {"name": "MIT", "identifier": "MIT"},
-}
-TAGS = {
-    "Chat": "Chat completions, OpenAI's Responses and Anthropic's Messages, with the same models, limits and prices.",
-    "Media": "Images and speech.",
-    "Sign-in": "Accounts and sessions.",
-    "Account": "The caller's own account and settings.",
-    "API keys": "Personal API keys. A key has 49 characters: it begins with `svc-v1-`, and the last 6 are a checksum. It has all "
-    "rights of its account except to delete it.",
-    "Providers": "The caller's own model servers, used with the caller's own keys. Their models are called `<name>/<model>` and "
-    "are free here.",
-    "Conversations": "The stored chats of sessions.",
-    "Agents": "Runs that reach a goal step by step, with a model and tools.",
-    "Projects": "Groups of runs, artifacts and conversations, with instructions and a limit on steps.",
-    "Artifacts": "Files, created by the caller or by an agent.",
-    "Support": "Live support by the operator, for pro accounts.",
-    "Data": "Export of the account's data.",
-    "Wallet": "The prepaid balance and its use.",
-    "Checkout": "Web pages to add funds. They recognize the account by a cookie and ignore tokens.",
-    "Administration": "For administrators, in a session. For everybody else, these paths do not exist.",
-    "Service": "Health, metrics and this document.",
-    "Pages": "The web application.",
 }
 # The path parameters that are ids of objects, each with the noun of the object and the prefix of the id.
 _IDS = {
@@ -137,6 +117,6 @@ async def get_openapi(request: Request) -> Response:
 
 
 def document(routes: Iterable[Row], base_url: str) -> dict[str, Any]:
-    return openapi_document(
-        routes, {**INFO, "description": (TEXTS / "document.md").read_text().strip(), "version": VERSION}, TAGS, _IDS, base_url
-    )
+    info = {**INFO, "description": (TEXTS / "document.md").read_text().strip(), "version": VERSION}
+    tags = dict(re.findall(r"^## (.+)\n\n(.+)$", (TEXTS / "sections.md").read_text(), re.MULTILINE))
+    return openapi_document(routes, info, tags, _IDS, base_url)

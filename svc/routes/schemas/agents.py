@@ -91,11 +91,6 @@ RUN_WITH_EVENTS = json_object(
     RUN,
     events=list_of(_KEPT).about(example=[_STARTED.example]),
 )
-EVENTS_TEXT = (
-    "`events` are those of the stream except `delta`, whose texts are in `output`. The result of a tool is cut after 4,000 "
-    "characters of its text or JSON. Events beyond 256 KiB are replaced by one `truncated`. The last event of an ended run is "
-    "always there. If the server was killed during the run, the events since the last answer of the model are missing."
-)
 RUN_ANSWER = Answer(
     "The events of the run. The last one is exactly one of `final`, `error` and `stopped`.",
     contents={
