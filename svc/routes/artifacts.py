@@ -260,20 +260,17 @@ async def get_artifact_content(request: Request, caller: Caller) -> Response:
 
 def _file_headers(artifact: Artifact, by_link: bool) -> dict[str, str]:
     """Return headers that prevent a browser from running the file."""
+    kind, _, subtype = artifact.content_type.partition(";")[0].strip().lower().partition("/")
+    # Images in XML, such as SVG, may contain scripts.
+    inline = kind in ("image", "audio") and "svg" not in subtype and "xml" not in subtype
     return {
         "content-type": artifact.content_type,
-        "content-disposition": f"{_disposition(artifact.content_type)}; {_file_name(artifact.name)}",
+        "content-disposition": f"{'inline' if inline else 'attachment'}; {_file_name(artifact.name)}",
         "content-security-policy": "sandbox",
         # Links are for pages of other sites.
         "cross-origin-resource-policy": "cross-origin" if by_link else "same-origin",
         "accept-ranges": "bytes",
     }
-
-
-def _disposition(content_type: str) -> str:
-    kind, _, subtype = content_type.partition(";")[0].strip().lower().partition("/")
-    # Images in XML, such as SVG, may contain scripts.
-    return "inline" if kind in ("image", "audio") and "svg" not in subtype and "xml" not in subtype else "attachment"
 
 
 def _file_name(name: str) -> str:

@@ -120,7 +120,6 @@ _WRONG_RESULT = Refusal(
     headers={"x-service-conversation": FAILED_IN_CONVERSATION},
 )
 async def create_chat_completion(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    """Return one JSON answer, or with `stream: true` server-sent chunks that end with `[DONE]`."""
     state = request.state
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     if model.provider is None:
@@ -237,7 +236,6 @@ async def get_model(request: Request, caller: Caller) -> Response:
     ],
 )
 async def create_response(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    """Return one response object, or with `stream: true` its events."""
     state = request.state
     as_chat = partial(responses_request.translate, account_id=caller.id, memory=state.item_memory, clock=state.clock)
     return await answer_in_format(request, caller, body, as_chat)
@@ -253,7 +251,6 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
     errors=[_WRONG_RESULT, *MODEL_CALL],
 )
 async def create_messages_answer(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    """Return one message, or with `stream: true` its events."""
     return await answer_in_format(request, caller, body, messages_request.translate)
 
 
@@ -267,6 +264,5 @@ async def create_messages_answer(request: Request, caller: Caller, body: dict[st
     errors=[_WRONG_RESULT, *NO_MODEL],
 )
 async def count_message_tokens(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    """Return the estimated input tokens of a request."""
     await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     return reply({"input_tokens": await make_off_loop(request, caller, lambda heavy: messages_request.counted_tokens(body))})

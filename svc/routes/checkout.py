@@ -174,7 +174,6 @@ def _sign_in_form(request: Request, email: str = "") -> str:
     ],
 )
 async def begin_checkout(request: Request, account: Account) -> Response:
-    """Store the checkout, open a session at the processor, and redirect to its page."""
     state = request.state
     typed = (await _form(request)).get("amount", "")
     try:
@@ -196,7 +195,6 @@ async def begin_checkout(request: Request, account: Account) -> Response:
     errors=[SUSPENDED, STORAGE],
 )
 async def get_checkout_return_page(request: Request) -> Response:
-    """Show the state of the checkout, if the cookie is that of its account."""
     state = request.state
     account = await _account_of_cookie(request)
     checkout_id = request.query_params.get("checkout", "")

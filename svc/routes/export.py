@@ -23,7 +23,7 @@ from svc.content.contents import CHUNK_BYTES
 from svc.content.conversations import Conversation
 from svc.content.history import Message
 from svc.content.projects import Project
-from svc.content.support import SupportConversation, SupportMessage
+from svc.content.support import SupportConversation
 from svc.db import Database
 from svc.ids import fields_as_json
 from svc.inference import providers
@@ -49,13 +49,7 @@ def _columns(names: str) -> AsJson:
 
 
 def _message(row: sqlite3.Row) -> dict[str, Any]:
-    message = Message(**row)
-    return {**message.as_json(), "run_id": message.run_id, "branch": message.branch}
-
-
-def _support_message(row: sqlite3.Row) -> dict[str, Any]:
-    message = SupportMessage(**row)
-    return {"support_id": message.support_id, **message.as_json()}
+    return {**Message(**row).as_json(), "run_id": row["run_id"], "branch": row["branch"]}
 
 
 _ACCOUNT = "id email name tier default_model memory_enabled instructions admin group status created_at last_seen_at"
@@ -67,14 +61,22 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
     "projects": ("projects", ("id",), lambda row: Project(**row).as_json()),
     "conversations": ("conversations", ("id",), lambda row: Conversation(**row).as_json()),
     "branches": ("branches", ("conversation_id", "branch"), _columns("conversation_id branch parent first_id replaces_id")),
-    "messages": ("messages", ("number",), _message),
+    "messages": (
+        "messages",
+        ("number",),
+        _message,
+    ),
     "answers": ("answers", ("message_id",), lambda row: {"message_id": row["message_id"], **answers.of_row(row).as_json()}),
     "runs": ("runs", ("id",), lambda row: orjson.Fragment(runs.with_events(row))),
     "ledger": ("ledger", ("seq",), wallet.ledger_as_json),
     "usage": ("usage_days", ("day", "model"), _columns("day model requests input_tokens output_tokens cost_micros")),
     "checkouts": ("checkouts", ("id",), _columns("id amount_micros state session_id created_at paid_at")),
     "support_conversations": ("support_conversations", ("id",), lambda row: SupportConversation(**row).as_json()),
-    "support_messages": ("support_messages", ("number",), _support_message),
+    "support_messages": (
+        "support_messages",
+        ("number",),
+        _columns("support_id id role content created_at"),
+    ),
 }
 
 

@@ -4,7 +4,7 @@ signed_in(metered(handler)): bearer -> Caller (401) -> one admission (429) -> ha
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from starlette.responses import Response
@@ -83,6 +83,7 @@ class Caller:
     key_id: str | None = None
     identity_at: int = 0
     group: Group | None = None
+    admin: bool = field(init=False)  # not of an API key
 
     async def account(self, db: Database) -> Account:
         """Return the account as it is now. Raises ApiError `invalid_api_key` if it has been deleted."""
@@ -173,7 +174,7 @@ def signed_in(handler: Handler) -> Endpoint:
 
 
 def _requirement(code: str, when: str, is_met: Callable[[Caller], bool]) -> Callable[[Handler], Handler]:
-    """Return a guard that refuses other callers with 403 before the body is read."""
+    """Return a guard that refuses other callers with `code` before the body is read."""
 
     @implies([Refusal(code, when=when)])
     def guard(handler: Handler) -> Handler:
@@ -191,18 +192,7 @@ session_only = _requirement(
     "session_required", "The token is an API key. This needs a session.", lambda caller: caller.auth == "session"
 )
 pro_only = _requirement("pro_required", "The account is not a pro account.", lambda caller: caller.tier == "pro")
-
-
-@implies([Refusal("not_found", "Nothing was found. Check the path and the id.", when="The caller is not an administrator.")])
-def admin_only(handler: Handler) -> Handler:
-    """Refuse callers who are no administrators with 404, as if there were no such path."""
-
-    async def guarded(request: Request, caller: Caller) -> Response:
-        if not (await caller.account(request.state.db)).admin:
-            raise ApiError("not_found")
-        return await handler(request, caller)
-
-    return guarded
+admin_only = _requirement("not_found", "The caller is not an administrator.", lambda caller: caller.admin)
 
 
 def administered(handler: Handler) -> Endpoint:
@@ -299,7 +289,9 @@ async def _caller(state: State, account_id: str | None, auth: str) -> Caller:
     if (account.last_seen_at or 0) <= state.clock() - accounts.SEEN_SECONDS:
         state.key_uses.put((account.id, ""), state.clock())
     groups = state.models.catalog.groups
-    return Caller(account.id, account.tier, account.default_model, auth, group=groups and groups.of(account.group))
+    caller = Caller(account.id, account.tier, account.default_model, auth, group=groups and groups.of(account.group))
+    caller.admin = account.admin
+    return caller
 
 
 def _bearer(authorization: bytes) -> str:

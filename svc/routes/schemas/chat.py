@@ -3,7 +3,7 @@
 from typing import Any
 
 from svc.errors import ERRORS
-from svc.routes.schemas.common import CONVERSATION_HEADER, COUNT, ID, MEMORY_HEADER, SECONDS, example_id
+from svc.routes.schemas.common import ARGUMENTS, CALCULATE, CONVERSATION_HEADER, COUNT, ID, MEMORY_HEADER, SECONDS, example_id
 from svc.server.error_schemas import ERROR
 from svc.server.interface import Answer, Content, as_event, header
 from svc.shapes import anything, json_object, list_of, mapping, nullable, one_of, string
@@ -17,9 +17,8 @@ COMPLETION_USAGE = json_object(
     prompt_tokens_details=mapping.optional(),
     completion_tokens_details=mapping.optional(),
 ).with_others()
-_ARGUMENTS = '{"expression": "12 * (3 + 4)"}'
 _FUNCTION_CALL = json_object(
-    "FunctionCall", name=string.about(example="calculate"), arguments=string.about("JSON.", _ARGUMENTS)
+    "FunctionCall", name=string.about(example="calculate"), arguments=string.about("JSON.", ARGUMENTS)
 ).with_others()
 _TOOL_CALL = json_object(
     "ToolCall",
@@ -103,12 +102,12 @@ _STREAM_EVENT = json_object(
 )
 
 
-def _completion(finish_reason: str, message: dict[str, Any]) -> dict[str, Any]:
-    choice = {**_CHOICE.example, "message": {**_MESSAGE.example, **message}, "finish_reason": finish_reason}
-    return {**CHAT_COMPLETION.example, "choices": [choice]}
-
-
 _CALL = {**_TOOL_CALL.example, "function": _FUNCTION_CALL.example}
+_CALLED = {
+    **_CHOICE.example,
+    "message": {**_MESSAGE.example, "content": None, "tool_calls": [_CALL]},
+    "finish_reason": "tool_calls",
+}
 _USAGE_CHUNK = {**CHAT_COMPLETION_CHUNK.example, "choices": [], "usage": COMPLETION_USAGE.example}
 _FAULT = {"code": "upstream_error", "param": None, "type": ERRORS["upstream_error"][1], "message": ERRORS["upstream_error"][2]}
 FAILED_IN_CONVERSATION = header(
@@ -142,13 +141,7 @@ CHAT_ANSWER = Answer(
             CHAT_COMPLETION,
             {
                 "text": ("Text", CHAT_COMPLETION.example),
-                "tool_call": (
-                    "A tool call",
-                    _completion(
-                        "tool_calls",
-                        {"content": None, "tool_calls": [{**_TOOL_CALL.example, "function": _FUNCTION_CALL.example}]},
-                    ),
-                ),
+                "tool_call": ("A tool call", {**CHAT_COMPLETION.example, "choices": [_CALLED]}),
             },
         ),
         "text/event-stream": Content(
@@ -175,11 +168,6 @@ def _request(model: str, question: str, **more: Any) -> dict[str, Any]:
     return {"model": model, "messages": [{"role": "user", "content": question}], **more}
 
 
-_CALCULATE = {
-    "name": "calculate",
-    "description": "Exact arithmetic",
-    "parameters": {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]},
-}
 CHAT_EXAMPLES = {
     "text": ("A question", _request("builtin/assistant", "What is 12 * (3 + 4)?")),
     "stream": (
@@ -188,6 +176,6 @@ CHAT_EXAMPLES = {
     ),
     "tools": (
         "With a tool",
-        _request("builtin/assistant", "Calculate 12 * (3 + 4)", tools=[{"type": "function", "function": _CALCULATE}]),
+        _request("builtin/assistant", "Calculate 12 * (3 + 4)", tools=[{"type": "function", "function": CALCULATE}]),
     ),
 }

@@ -22,6 +22,14 @@ COUNT = whole.about(minimum=0)
 SECONDS = whole.about("Unix seconds.", 1790000000)
 MICROS = COUNT.about("The cost in micros (millionths of a US dollar).")
 
+# A tool, and the arguments of a call of it, in examples.
+CALCULATE = {
+    "name": "calculate",
+    "description": "Exact arithmetic",
+    "parameters": {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]},
+}
+ARGUMENTS = '{"expression": "12 * (3 + 4)"}'
+
 
 def example_id(prefix: str) -> str:
     return f"{prefix}_01m3250v3vn4qvxnatpwzmywwn"

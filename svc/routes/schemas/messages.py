@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from svc.routes.schemas.common import COST_HEADER, COUNT
+from svc.routes.schemas.common import CALCULATE, COST_HEADER, COUNT
 from svc.server.error_schemas import ANTHROPIC_ERROR
 from svc.server.interface import Answer, Content, as_event, header, variants
 from svc.shapes import Shape, json_object, list_of, mapping, nullable, one_of, string
@@ -116,11 +116,7 @@ MESSAGES_ANSWER = Answer(
 )
 _QUESTION = {"model": "builtin/assistant", "messages": [{"role": "user", "content": "What is 12 * (3 + 4)?"}]}
 _TOOLS = [
-    {
-        "name": "calculate",
-        "description": "Exact arithmetic",
-        "input_schema": {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]},
-    }
+    {"name": CALCULATE["name"], "description": CALCULATE["description"], "input_schema": CALCULATE["parameters"]},
 ]
 MESSAGES_EXAMPLES = {
     "text": ("A question", {**_QUESTION, "max_tokens": 1024}),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from svc.routes.schemas.common import COST_HEADER, COUNT, IGNORED_TOOLS_HEADER, SECONDS
+from svc.routes.schemas.common import ARGUMENTS, CALCULATE, COST_HEADER, COUNT, IGNORED_TOOLS_HEADER, SECONDS
 from svc.server.interface import Answer, Content, variants
 from svc.shapes import Shape, anything, boolean, json_object, list_of, mapping, nullable, number, one_of, string, whole
 
@@ -139,14 +139,8 @@ RESPONSE_ANSWER = Answer(
     },
     headers={"x-service-cost-micros": COST_HEADER, "x-service-ignored-tools": IGNORED_TOOLS_HEADER},
 )
-_CALCULATE = {
-    "type": "function",
-    "name": "calculate",
-    "description": "Exact arithmetic",
-    "parameters": {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]},
-}
+_CALCULATE = {"type": "function", **CALCULATE}
 _QUESTION = {"type": "message", "role": "user", "content": "Calculate 12 * (3 + 4)"}
-_ARGUMENTS = '{"expression": "12 * (3 + 4)"}'
 RESPONSE_EXAMPLES = {
     "text": ("A question", {"model": "builtin/assistant", "input": "What is 12 * (3 + 4)?"}),
     "stream": ("A stream", {"model": "builtin/echo", "input": "Hello, stream", "stream": True}),
@@ -157,7 +151,7 @@ RESPONSE_EXAMPLES = {
             "model": "builtin/assistant",
             "input": [
                 _QUESTION,
-                {"type": "function_call", "call_id": "call_1", "name": "calculate", "arguments": _ARGUMENTS},
+                {"type": "function_call", "call_id": "call_1", "name": "calculate", "arguments": ARGUMENTS},
                 {"type": "function_call_output", "call_id": "call_1", "output": "84"},
             ],
             "tools": [_CALCULATE],
