@@ -35,7 +35,7 @@ from svc.shapes import boolean, given, json_object, list_of, mapping, matching, 
 from svc.spreadsheet import csv_text
 
 describes = Section("Administration").describes
-USER_IN_LIST = json_object(
+_USER_IN_LIST = json_object(
     "AdministeredUser",
     "An account as administrators see it.",
     PERSON,
@@ -47,17 +47,17 @@ USER_IN_LIST = json_object(
     stored_bytes=COUNT.about("The bytes that it stores."),
     keys=COUNT.about("The number of its API keys, counted up to 10,000."),
 )
-INVITATION = json_object(
+_INVITATION = json_object(
     "Invitation",
     "An account and a link to set its password.",
-    USER_IN_LIST,
+    _USER_IN_LIST,
     invite_url=nullable(string).about(
         "The one-time link, which is not shown again. Null means that it was mailed.",
         "https://127.0.0.1:8443/password-reset#9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtp",
     ),
 )
 _ID = example_id("user")
-AUDIT_ENTRY = json_object(
+_AUDIT_ENTRY = json_object(
     "AuditEntry",
     id=id_of("aud"),
     at=TIMESTAMP,
@@ -66,7 +66,7 @@ AUDIT_ENTRY = json_object(
     subject=nullable(string).about("The id of the account that was changed, or another name.", _ID),
     details=mapping.about("What changed, without secrets.", {"email": "ada@example.com", "admin": True}),
 )
-IN_INBOX = json_object(
+_IN_INBOX = json_object(
     "InboxConversation",
     "A support conversation with its user.",
     SUPPORT_CONVERSATION,
@@ -74,7 +74,7 @@ IN_INBOX = json_object(
     email=EMAIL.about(example="ada@example.com"),
     waiting=boolean.about("Whether the last message is not the operator's."),
 )
-INBOX_CONVERSATION = json_object("InboxConversationWithMessages", "", IN_INBOX, messages=SUPPORT_MESSAGES)
+_INBOX_CONVERSATION = json_object("InboxConversationWithMessages", "", _IN_INBOX, messages=SUPPORT_MESSAGES)
 _USAGE_ROW = json_object(
     "UsageByKey",
     key=string.about("An email address, a model, a group, the id of an API key, or a day.", "ada@example.com"),
@@ -83,7 +83,7 @@ _USAGE_ROW = json_object(
     output_tokens=COUNT,
     cost_micros=COUNT.about("In micros."),
 )
-USAGE = json_object(
+_USAGE = json_object(
     "UsageOfMonth",
     object=one_of("list"),
     month=string.about(example="2026-11"),
@@ -91,7 +91,7 @@ USAGE = json_object(
     data=list_of(_USAGE_ROW),
     total=_USAGE_ROW,
 )
-USAGE_CSV = string.about(
+_USAGE_CSV = string.about(
     "A header and a line for each row. A cell that a spreadsheet would take as a formula begins with an apostrophe.",
     "key,requests,input_tokens,output_tokens,cost_micros\n",
 )
@@ -107,7 +107,7 @@ _PROVIDER = json_object(
     models=COUNT,
     answers=nullable(boolean).about("Whether it answered the last request for its list of models. Null: never asked."),
 )
-STATUS = json_object(
+_STATUS = json_object(
     "Status",
     version=string.about(example="1.0.0"),
     pid=COUNT,
@@ -150,7 +150,7 @@ async def _user(request: Request, account_id: str, status: int = 200, **more: st
         parameter("group", "query", "Only accounts of this group; empty: of none.", _FILTERS["group"]),
         parameter("status", "query", "Only accounts with this status.", users.STATUS),
     ],
-    answers=paged("A page of accounts.", "AdministeredUserList", USER_IN_LIST),
+    answers=paged("A page of accounts.", "AdministeredUserList", _USER_IN_LIST),
     errors=[_WRONG_PARAMETER],
 )
 async def list_users(request: Request, caller: Caller) -> Response:
@@ -166,7 +166,7 @@ async def list_users(request: Request, caller: Caller) -> Response:
     "The address counts as verified. A one-time link, valid for 72 hours, sets the password. It is mailed if the server can send "
     "mail; otherwise the answer shows it as `invite_url`, once.",
     body=users.INVITATION,
-    answers={201: Answer("The new account.", INVITATION)},
+    answers={201: Answer("The new account.", _INVITATION)},
     errors=[Refusal("email_taken", param="email", when="An account has this email address."), _NO_GROUP],
 )
 async def create_user(request: Request, caller: Caller, body: Invitation) -> Response:
@@ -184,7 +184,7 @@ def _send(state: State, email: str, token: str) -> str | None:
     return None
 
 
-@describes("Show an account", answers={200: Answer("The account.", USER_IN_LIST)})
+@describes("Show an account", answers={200: Answer("The account.", _USER_IN_LIST)})
 async def get_user(request: Request, caller: Caller) -> Response:
     return await _user(request, request.path_params["account_id"])
 
@@ -193,7 +193,7 @@ async def get_user(request: Request, caller: Caller) -> Response:
     "Change an account",
     "A suspended account is refused with 403 `account_suspended`, and its open streams end within 2 seconds.",
     body=users.ADMIN_CHANGES,
-    answers={200: Answer("The changed account.", USER_IN_LIST)},
+    answers={200: Answer("The changed account.", _USER_IN_LIST)},
     errors=[_LAST_ADMIN, _NO_GROUP],
 )
 async def update_user(request: Request, caller: Caller, body: AdminChanges) -> Response:
@@ -208,7 +208,7 @@ async def update_user(request: Request, caller: Caller, body: AdminChanges) -> R
 @describes(
     "Send a link to set a password",
     "A one-time link, valid for 72 hours: by mail, or else in the answer. Earlier links to reset the password become invalid.",
-    answers={201: Answer("The account.", INVITATION)},
+    answers={201: Answer("The account.", _INVITATION)},
     errors=[Refusal("rate_limit_exceeded", "This account has too many valid links.", when="It has 20 valid links.")],
 )
 async def create_reset_link(request: Request, caller: Caller) -> Response:
@@ -267,7 +267,7 @@ async def delete_user_api_key(request: Request, caller: Caller) -> Response:
         parameter("month", "query", "The month; by default the current one.", _MONTH, "2026-11"),
         parameter("by", "query", "What a row is; `user` by default.", _BY),
     ],
-    answers={200: Answer("The spending.", contents={"application/json": Content(USAGE), "text/csv": Content(USAGE_CSV)})},
+    answers={200: Answer("The spending.", contents={"application/json": Content(_USAGE), "text/csv": Content(_USAGE_CSV)})},
     errors=[_WRONG_PARAMETER],
 )
 async def get_usage(request: Request, caller: Caller) -> Response:
@@ -285,7 +285,7 @@ async def get_usage(request: Request, caller: Caller) -> Response:
 @describes(
     "Show the state of the service",
     "What `svc status` prints, and what `svc doctor` finds without asking other services.",
-    answers={200: Answer("The state.", STATUS)},
+    answers={200: Answer("The state.", _STATUS)},
 )
 async def get_status(request: Request, caller: Caller) -> Response:
     state = request.state
@@ -310,7 +310,7 @@ async def get_status(request: Request, caller: Caller) -> Response:
 @describes(
     "List the audit log",
     "What administrators and the operator changed. Rows are kept when an account is deleted, without the person's names.",
-    answers=paged("A page of the log.", "AuditList", AUDIT_ENTRY),
+    answers=paged("A page of the log.", "AuditList", _AUDIT_ENTRY),
 )
 async def list_audit(request: Request, caller: Caller) -> Response:
     return listing(await request.state.db.read(audit.audit_page, page_limit(request), page_after(request)), dict)
@@ -320,7 +320,7 @@ async def list_audit(request: Request, caller: Caller) -> Response:
     "List the support conversations of all users",
     "The last changed one comes first.",
     parameters=[parameter("status", "query", "Only conversations with this status.", SUPPORT_STATUS)],
-    answers=paged("A page of conversations, without messages.", "Inbox", IN_INBOX),
+    answers=paged("A page of conversations, without messages.", "Inbox", _IN_INBOX),
     errors=[_WRONG_PARAMETER],
 )
 async def list_inbox(request: Request, caller: Caller) -> Response:
@@ -329,7 +329,7 @@ async def list_inbox(request: Request, caller: Caller) -> Response:
 
 
 @describes(
-    "Show a support conversation of a user", answers={200: Answer("The conversation with its messages.", INBOX_CONVERSATION)}
+    "Show a support conversation of a user", answers={200: Answer("The conversation with its messages.", _INBOX_CONVERSATION)}
 )
 async def get_inbox_conversation(request: Request, caller: Caller) -> Response:
     return reply(await request.state.db.read(support.conversation, request.path_params["support_id"]))
@@ -349,7 +349,7 @@ async def reply_to_user(request: Request, caller: Caller, body: NewSupportMessag
 
 @describes(
     "Close a support conversation of a user",
-    answers={200: Answer("The closed conversation.", INBOX_CONVERSATION)},
+    answers={200: Answer("The closed conversation.", _INBOX_CONVERSATION)},
     errors=[ALREADY_ENDED],
 )
 async def close_inbox_conversation(request: Request, caller: Caller) -> Response:

@@ -36,7 +36,7 @@ from svc.server.web import listing, no_content, read_page, reply
 from svc.shapes import given, json_object, nullable, one_of, string
 
 describes = Section("Artifacts").describes
-ARTIFACT = json_object(
+_ARTIFACT = json_object(
     "Artifact",
     "A file, without its content.",
     id=id_of("art"),
@@ -88,7 +88,7 @@ _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.
         "bytes": ("Bytes", {"name": "note.txt", "content_type": "text/plain", "content_base64": "aGVsbG8gd29ybGQ="}),
     },
     most_bytes=_BODY_BYTES,
-    answers={201: Answer("The artifact.", ARTIFACT)},
+    answers={201: Answer("The artifact.", _ARTIFACT)},
     errors=[_NO_CONTENT, PROJECT_NOT_FOUND, _TOO_LARGE, NO_ROOM],
 )
 async def create_artifact(request: Request, caller: Caller, body: NewArtifact) -> Response:
@@ -139,7 +139,7 @@ def _decoded(text: str) -> bytes:
 @describes(
     "List the artifacts",
     parameters=[IN_PROJECT, parameter("run_id", "query", "Only those of this run.", string)],
-    answers=paged("A page of artifacts.", "ArtifactList", ARTIFACT),
+    answers=paged("A page of artifacts.", "ArtifactList", _ARTIFACT),
 )
 async def list_artifacts(request: Request, caller: Caller) -> Response:
     project_id, run_id = await project_filter(request, caller), request.query_params.get("run_id")
@@ -147,7 +147,7 @@ async def list_artifacts(request: Request, caller: Caller) -> Response:
     return listing(page, partial(_as_json, request.state))
 
 
-@describes("Show an artifact", answers={200: Answer("The artifact.", ARTIFACT)})
+@describes("Show an artifact", answers={200: Answer("The artifact.", _ARTIFACT)})
 async def get_artifact(request: Request, caller: Caller) -> Response:
     artifact = await request.state.db.read(artifacts.TABLE.by_id, caller.id, request.path_params["artifact_id"])
     return reply(_as_json(request.state, artifact))
@@ -156,7 +156,7 @@ async def get_artifact(request: Request, caller: Caller) -> Response:
 @describes(
     "Change an artifact",
     body=artifacts.ARTIFACT_CHANGES,
-    answers={200: Answer("The changed artifact.", ARTIFACT)},
+    answers={200: Answer("The changed artifact.", _ARTIFACT)},
     errors=[PROJECT_NOT_FOUND],
 )
 async def update_artifact(request: Request, caller: Caller, body: ArtifactChanges) -> Response:
@@ -175,7 +175,7 @@ async def delete_artifact(request: Request, caller: Caller) -> Response:
     "Replace the content",
     "The body is the new content, at most 32 MiB. `Content-Type` sets the type; without it the type does not change.",
     body=Body(_FILE, most_bytes=CONTENT_BYTES, media_type="application/octet-stream"),
-    answers={200: Answer("The changed artifact.", ARTIFACT)},
+    answers={200: Answer("The changed artifact.", _ARTIFACT)},
     errors=[
         Refusal(
             "invalid_value",

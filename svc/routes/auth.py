@@ -21,7 +21,7 @@ from svc.server.web import add_log_fields, no_content, reply
 from svc.shapes import boolean, json_object, one_of, record, string, text, whole
 
 describes = Section("Sign-in").describes
-SESSION = json_object(
+_SESSION = json_object(
     "Session",
     "A session.",
     access_token=string.about(
@@ -75,7 +75,7 @@ _SESSION_CODE = record("SessionCodeRequest", SessionCode, example={"code": "fZ3k
     "Create an account",
     "Limit: 10 an hour by default for an IP address (IPv6: a /64 network).",
     body=SIGN_UP,
-    answers={201: Answer("The new account's session.", SESSION, headers=_COOKIE)},
+    answers={201: Answer("The new account's session.", _SESSION, headers=_COOKIE)},
     errors=[Refusal("email_taken", param="email", when="An account has this email address.")],
 )
 async def sign_up(request: Request, body: SignUp) -> Response:
@@ -92,7 +92,7 @@ async def sign_up(request: Request, body: SignUp) -> Response:
     "Sign in",
     "Limit: 5 a minute by default for an IP address.",
     body=_LOG_IN,
-    answers={200: Answer("The session.", SESSION, headers=_COOKIE)},
+    answers={200: Answer("The session.", _SESSION, headers=_COOKIE)},
     errors=[
         Refusal("invalid_credentials", when="The email address or the password is wrong. Both have the same answer and time."),
         SUSPENDED,
@@ -128,7 +128,7 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
     body=_CONFIRMATION,
     answers={
         204: Answer("The password is set."),
-        200: Answer("Passwords are disabled: a session of the account.", SESSION, headers=_COOKIE),
+        200: Answer("Passwords are disabled: a session of the account.", _SESSION, headers=_COOKIE),
     },
     errors=[
         Refusal("invalid_token", param="token", when="The link was used, has expired, or is unknown."),
@@ -180,7 +180,7 @@ async def log_out(request: Request, caller: Any) -> Response:
     "Exchange a one-time code for a session",
     "A code works once, within a minute, in the browser that started the sign-in. A cookie identifies the browser.",
     body=_SESSION_CODE,
-    answers={200: Answer("The session.", SESSION, headers=_COOKIE)},
+    answers={200: Answer("The session.", _SESSION, headers=_COOKIE)},
     errors=[
         Refusal(
             "invalid_token",

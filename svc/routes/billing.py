@@ -17,7 +17,7 @@ from svc.server.web import add_log_fields, listing, page_after, read_page, reply
 from svc.shapes import anything, boolean, integer, json_object, list_of, mapping, nullable, one_of, string, whole
 
 describes = Section("Wallet").describes
-BILLING_ACCOUNT = json_object(
+_BILLING_ACCOUNT = json_object(
     "BillingAccount",
     wallet_balance_micros=COUNT.about("The balance in micros (millionths of a US dollar).", 4999989),
     held_micros=COUNT.about("The part that is held for requests in progress."),
@@ -31,7 +31,7 @@ BILLING_ACCOUNT = json_object(
     currency=one_of("usd"),
     payments=one_of("stripe", "sandbox", "none").about("The payment processor. `sandbox` uses test money."),
 )
-LEDGER_ENTRY = json_object(
+_LEDGER_ENTRY = json_object(
     "LedgerEntry",
     id=id_of("led"),
     kind=one_of("credit", "debit").about(example="debit"),
@@ -55,27 +55,27 @@ _DAY = json_object(
     output_tokens=COUNT.about(example=5),
     cost_micros=MICROS.about(example=11),
 )
-USAGE_DAY = json_object("UsageDay", "The use of one model on one day.", _DAY, model=string.about(example="builtin/echo"))
-USAGE_DAY_OF_KEY = json_object(
+_USAGE_DAY = json_object("UsageDay", "The use of one model on one day.", _DAY, model=string.about(example="builtin/echo"))
+_USAGE_DAY_OF_KEY = json_object(
     "UsageDayOfKey",
     "The use of one API key on one day.",
     _DAY,
     key_id=nullable(string).about("The API key, which may be deleted. Null means sessions."),
 )
-USAGE = json_object(
+_USAGE = json_object(
     "Usage",
     object=one_of("list"),
     data=anything.about(
         "By day and model, or by day and key. Newest first.",
-        [USAGE_DAY.example],
-        anyOf=[list_of(USAGE_DAY), list_of(USAGE_DAY_OF_KEY)],
+        [_USAGE_DAY.example],
+        anyOf=[list_of(_USAGE_DAY), list_of(_USAGE_DAY_OF_KEY)],
     ),
     has_more=boolean.about("Whether there are more rows.", False),
 )
-WEBHOOK_RECEIPT = json_object(
+_WEBHOOK_RECEIPT = json_object(
     "WebhookReceipt", received=boolean.about(const=True), credited=boolean.about("Whether this delivery credited a wallet.")
 )
-PAYMENT_EVENT = json_object(
+_PAYMENT_EVENT = json_object(
     "PaymentEvent", "An event of Stripe.", id=string.optional(), type=string.optional(), data=mapping.optional()
 ).with_others()
 _DAY_SECONDS = 86_400
@@ -86,7 +86,7 @@ _BY = one_of("model", "key").about(default="model")
 @describes(
     "Show the wallet",
     "Funds are added in the browser, at `/checkout`. A token cannot do it.",
-    answers={200: Answer("The wallet.", BILLING_ACCOUNT)},
+    answers={200: Answer("The wallet.", _BILLING_ACCOUNT)},
 )
 async def get_billing_account(request: Request, caller: Caller) -> Response:
     state = request.state
@@ -97,7 +97,7 @@ async def get_billing_account(request: Request, caller: Caller) -> Response:
     return reply({**found, **allowance, **stored._asdict(), **rest})
 
 
-@describes("List credits and debits", answers=paged("A page of the ledger.", "Ledger", LEDGER_ENTRY))
+@describes("List credits and debits", answers=paged("A page of the ledger.", "Ledger", _LEDGER_ENTRY))
 async def list_ledger(request: Request, caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, wallet.LEDGER.page), dict)
 
@@ -110,7 +110,7 @@ async def list_ledger(request: Request, caller: Caller) -> Response:
         parameter("by", "query", "Count by model or by API key.", _BY),
         parameter("after", "query", "The id of the last item of the previous page.", string, "2026-09-21:builtin/echo"),
     ],
-    answers={200: Answer("Up to 10,000 rows. While `has_more` is true, ask again with `after`.", USAGE)},
+    answers={200: Answer("Up to 10,000 rows. While `has_more` is true, ask again with `after`.", _USAGE)},
     errors=[
         Refusal(
             "invalid_value",
@@ -132,7 +132,7 @@ async def list_usage(request: Request, caller: Caller) -> Response:
 @describes(
     "Receive an event of the payment processor",
     "Only for the processor. The credit is on disk before the 200. A repeated event credits nothing.",
-    body=Body(PAYMENT_EVENT, any_type=True),
+    body=Body(_PAYMENT_EVENT, any_type=True),
     parameters=[
         parameter(
             "Stripe-Signature",
@@ -143,7 +143,7 @@ async def list_usage(request: Request, caller: Caller) -> Response:
             required=True,
         )
     ],
-    answers={200: Answer("The event is stored.", WEBHOOK_RECEIPT)},
+    answers={200: Answer("The event is stored.", _WEBHOOK_RECEIPT)},
     errors=[
         Refusal(
             "invalid_value",

@@ -42,7 +42,7 @@ _PRICING = json_object(
     micros_per_thousand_audio_tokens=COUNT.about("Speech: the price of a thousand audio tokens.").optional(),
 )
 _FREE = {"input_micros_per_million_tokens": 0, "output_micros_per_million_tokens": 0}
-MODEL = json_object(
+_MODEL = json_object(
     "Model",
     id=string.about(
         "`<provider>/<model>`, which may contain more slashes and colons, or an alias without a slash.", "builtin/assistant"
@@ -59,10 +59,10 @@ MODEL = json_object(
     alias_of=string.about("For an alias: the id of its model. Answers name this id.").optional(),
 )
 _PAID = {"input_micros_per_million_tokens": 500000, "output_micros_per_million_tokens": 1500000}
-MODEL_LIST = json_object(
+_MODEL_LIST = json_object(
     "ModelList",
     object=one_of("list"),
-    data=list_of(MODEL).about(example=[MODEL.example, {**MODEL.example, "id": "builtin/assistant-paid", "pricing": _PAID}]),
+    data=list_of(_MODEL).about(example=[_MODEL.example, {**_MODEL.example, "id": "builtin/assistant-paid", "pricing": _PAID}]),
     has_more=boolean.about("Always false: the list is complete.", False),
 )
 _CONTINUE, _BOOLEAN = "x-service-continue", one_of("true", "false")
@@ -181,7 +181,7 @@ class _Waking(AnswerWriter):
     "`alias_of`. A model server without a list of its own in the catalog is asked for its models, at most "
     "once a minute. A provider of the caller's own is left out if it does not answer within 3 seconds; at most 30 are asked in a "
     "minute.",
-    answers={200: Answer("All models.", MODEL_LIST)},
+    answers={200: Answer("All models.", _MODEL_LIST)},
 )
 async def list_models(request: Request, caller: Caller) -> Response:
     """Return all models on one page, as OpenAI's clients expect."""
@@ -207,7 +207,7 @@ async def list_models(request: Request, caller: Caller) -> Response:
     parameters=[
         path_id("model_id", "The model's id or alias. Slashes may be sent as they are, or as `%2F`.", "builtin/assistant")
     ],
-    answers={200: Answer("The model.", MODEL)},
+    answers={200: Answer("The model.", _MODEL)},
     errors=NO_MODEL,
 )
 async def get_model(request: Request, caller: Caller) -> Response:

@@ -33,8 +33,8 @@ from svc.server.web import Endpoint, add_log_fields
 from svc.shapes import Component, json_object, string
 
 describes = Section("Checkout").describes
-CHECKOUT_FORM = json_object("CheckoutForm", amount=string.about(f"{AMOUNT_RULE}.", "25.00"))
-CHECKOUT_SIGN_IN_FORM = json_object(
+_CHECKOUT_FORM = json_object("CheckoutForm", amount=string.about(f"{AMOUNT_RULE}.", "25.00"))
+_CHECKOUT_SIGN_IN_FORM = json_object(
     "CheckoutSignInForm", email=string.about(example="ada@example.com"), password=string.about(example="correct horse battery")
 )
 _WRONG_FORM = Refusal("invalid_value", when="The amount or the form is wrong.")
@@ -137,7 +137,7 @@ async def _amounts(request: Request, account: Account, typed: str = "") -> str:
 @describes(
     "Sign in to add funds",
     "Only from this service's page. Limit: 5 a minute by default for an IP address, shared with `/auth/login`.",
-    body=Body(CHECKOUT_SIGN_IN_FORM, most_bytes=_FORM_BYTES, media_type=_FORM_TYPE),
+    body=Body(_CHECKOUT_SIGN_IN_FORM, most_bytes=_FORM_BYTES, media_type=_FORM_TYPE),
     answers={303: Answer("To the page to add funds.", headers={**_TO_CHECKOUT, "set-cookie": CHECKOUT_COOKIE_HEADER})},
     errors=[_WRONG_FORM, Refusal("invalid_credentials", when="The form to sign in."), SUSPENDED],
 )
@@ -164,7 +164,7 @@ def _sign_in_form(request: Request, email: str = "") -> str:
 @describes(
     "Start a payment",
     "Only from this service's page: `Origin` must be this server.",
-    body=Body(CHECKOUT_FORM, most_bytes=_FORM_BYTES, media_type=_FORM_TYPE),
+    body=Body(_CHECKOUT_FORM, most_bytes=_FORM_BYTES, media_type=_FORM_TYPE),
     answers={303: Answer("To the payment processor's page.", headers=_TO_CHECKOUT)},
     errors=[
         _WRONG_FORM,

@@ -36,7 +36,7 @@ from svc.server.web import listing, no_content, page_after, page_limit, read_pag
 from svc.shapes import ABSENT, boolean, given, json_object, list_of, nullable, one_of, string, text
 
 describes = Section("Conversations").describes
-CONVERSATION = json_object(
+_CONVERSATION = json_object(
     "Conversation",
     id=id_of("conv"),
     title=nullable(string).about(example="Trains"),
@@ -53,10 +53,10 @@ _MATCH = json_object(
     message_id=nullable(string).about("The message that matched. Null means the title."),
     parts=list_of(_PART).about("The text, split into parts."),
 )
-FOUND_CONVERSATION = json_object(
-    "FoundConversation", "", CONVERSATION, matches=list_of(_MATCH).about("With `q`: the texts that matched.").optional()
+_FOUND_CONVERSATION = json_object(
+    "FoundConversation", "", _CONVERSATION, matches=list_of(_MATCH).about("With `q`: the texts that matched.").optional()
 )
-INCOMPLETE = boolean.about(
+_INCOMPLETE = boolean.about(
     "With `q`: whether the search ran out of time. All returned conversations match the words that were searched by then, "
     "but others may be missing. Search for fewer words."
 ).optional()
@@ -82,7 +82,7 @@ _MESSAGE_ANSWER = json_object(
     reasoning=nullable(string).about("The model's reasoning, if the model server sends it: the first 200,000 characters."),
     memory=list_of(_RECALLED_PASSAGE).about("The passages of earlier messages that the model received.", []),
 )
-MESSAGE = json_object(
+_MESSAGE = json_object(
     "Message",
     id=id_of("msg"),
     conversation_id=id_of("conv"),
@@ -100,8 +100,8 @@ MESSAGE = json_object(
     answer=nullable(_MESSAGE_ANSWER).about("Before the end of an answer, its numbers are 0."),
     versions=list_of(string).about("The ids of all versions of the message, oldest first; empty if it has one.", []),
 )
-ANSWER_MESSAGE = {
-    **MESSAGE.example,
+_ANSWER_MESSAGE = {
+    **_MESSAGE.example,
     "role": "assistant",
     "content": "At 7:12.",
     "model": "builtin/assistant",
@@ -115,7 +115,7 @@ _NO_ANSWER = Refusal("not_found", "No answer is in progress in this conversation
 @describes(
     "Create a conversation",
     body=CONVERSATION_FIELDS,
-    answers={201: Answer("The conversation.", CONVERSATION)},
+    answers={201: Answer("The conversation.", _CONVERSATION)},
     errors=[PROJECT_NOT_FOUND, NO_ROOM],
 )
 async def create_conversation(request: Request, caller: Caller, body: ConversationFields) -> Response:
@@ -136,7 +136,7 @@ async def create_conversation(request: Request, caller: Caller, body: Conversati
         ),
         IN_PROJECT,
     ],
-    answers=paged("A page of conversations.", "ConversationList", FOUND_CONVERSATION, incomplete=INCOMPLETE),
+    answers=paged("A page of conversations.", "ConversationList", _FOUND_CONVERSATION, incomplete=_INCOMPLETE),
 )
 async def list_conversations(request: Request, caller: Caller) -> Response:
     """Return a page of conversations: the pinned ones, then the last used first."""
@@ -149,7 +149,7 @@ async def list_conversations(request: Request, caller: Caller) -> Response:
     return reply({"object": "list", "data": found.page.items, "has_more": found.page.has_more, "incomplete": found.incomplete})
 
 
-@describes("Show a conversation", answers={200: Answer("The conversation.", CONVERSATION)})
+@describes("Show a conversation", answers={200: Answer("The conversation.", _CONVERSATION)})
 async def get_conversation(request: Request, caller: Caller) -> Response:
     conversation_id = request.path_params["conversation_id"]
     conversation = await request.state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)
@@ -160,7 +160,7 @@ async def get_conversation(request: Request, caller: Caller) -> Response:
     "Change a conversation",
     body=CONVERSATION_FIELDS,
     examples={"title": {"title": "Trains to Zürich"}, "version": {"current_message_id": "msg_01m3250v3vn4qvxnatpwzmywwn"}},
-    answers={200: Answer("The changed conversation.", CONVERSATION)},
+    answers={200: Answer("The changed conversation.", _CONVERSATION)},
     errors=[
         PROJECT_NOT_FOUND,
         Refusal("not_found", "There is no such message in this conversation.", "current_message_id"),
@@ -187,7 +187,7 @@ async def delete_conversation(request: Request, caller: Caller) -> Response:
 @describes(
     "Stop the answer in progress",
     "Its text so far stays, with the status `stopped`.",
-    answers={202: Answer("The answer is being stopped.", CONVERSATION, {**CONVERSATION.example, "answering": True})},
+    answers={202: Answer("The answer is being stopped.", _CONVERSATION, {**_CONVERSATION.example, "answering": True})},
     errors=[_ENDED],
 )
 async def stop_answer(request: Request, caller: Caller) -> Response:
@@ -273,7 +273,7 @@ def _markdown_after(conn: sqlite3.Connection, conversation: Conversation, number
 
 @describes(
     "List the messages",
-    answers=paged("A page of messages. It is shorter if they are long.", "MessageList", MESSAGE.about(example=ANSWER_MESSAGE)),
+    answers=paged("A page of messages. It is shorter if they are long.", "MessageList", _MESSAGE.about(example=_ANSWER_MESSAGE)),
 )
 async def list_messages(request: Request, caller: Caller) -> Response:
     db, limit, after = request.state.db, page_limit(request), page_after(request)
@@ -293,7 +293,7 @@ def _messages_and_further(
     return page, {message.id: _further(details.get(message.id), several.get(message.id, [])) for message in page.items}
 
 
-@describes("Add a message", body=NEW_MESSAGE, answers={201: Answer("The message.", MESSAGE)}, errors=[NO_ROOM])
+@describes("Add a message", body=NEW_MESSAGE, answers={201: Answer("The message.", _MESSAGE)}, errors=[NO_ROOM])
 async def create_message(request: Request, caller: Caller, body: NewMessage) -> Response:
     state = request.state
     add = partial(conversations.add_message, role=body.role, content=body.content, now_seconds=state.clock())

@@ -28,13 +28,13 @@ from svc.shapes import json_object, record, string, text
 
 describes = Section("Sign-in").describes
 describes_account = Section("Account").describes
-PASSWORD_RESET_ACCEPTED = json_object(
+_PASSWORD_RESET_ACCEPTED = json_object(
     "PasswordResetAccepted",
     message=string.about(
         "The same text for every address.", "If an account has this email address and mail is set up, a link is on its way."
     ),
 )
-VERIFICATION_ACCEPTED = json_object(
+_VERIFICATION_ACCEPTED = json_object(
     "VerificationAccepted", message=string.about("The next step.", "A verification link is on its way to your email address.")
 )
 
@@ -111,12 +111,12 @@ _VERIFY_EMAIL = record("VerifyEmailRequest", VerifyEmail, example={"token": "9hQ
     "Limit: 3 an hour by default for an IP address. The answer is the same if there is no such account. If mail is not set up, "
     "the operator can print a link with `python -m svc user reset-link EMAIL`.",
     body=_PASSWORD_RESET,
-    answers={202: Answer("Accepted.", PASSWORD_RESET_ACCEPTED)},
+    answers={202: Answer("Accepted.", _PASSWORD_RESET_ACCEPTED)},
 )
 async def request_password_reset(request: Request, body: PasswordReset) -> Response:
     """Always answer 202 at once, so that the answer does not reveal accounts. The mail is written afterwards."""
     mail_link(request.state, "reset", partial(_add_reset_link, body.email))
-    return reply(PASSWORD_RESET_ACCEPTED.example, 202)
+    return reply(_PASSWORD_RESET_ACCEPTED.example, 202)
 
 
 def _add_reset_link(email: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
@@ -174,7 +174,7 @@ def _verify(tx: sqlite3.Connection, token: str, undo: str, groups: Groups | None
 @describes_account(
     "Resend the verification mail",
     "Limit: 3 an hour for an account.",
-    answers={202: Answer("Accepted.", VERIFICATION_ACCEPTED)},
+    answers={202: Answer("Accepted.", _VERIFICATION_ACCEPTED)},
     errors=[Refusal("already_verified"), Refusal("rate_limit_exceeded", when="More than 3 in an hour.")],
 )
 async def request_verification(request: Request, caller: Caller) -> Response:
@@ -186,7 +186,7 @@ async def request_verification(request: Request, caller: Caller) -> Response:
     if state.mail is None:
         return reply({"message": "Mail is not set up on this server. Contact its operator."}, 202)
     send_verification(state, account.id)
-    return reply(VERIFICATION_ACCEPTED.example, 202)
+    return reply(_VERIFICATION_ACCEPTED.example, 202)
 
 
 def send_verification(state: State, account_id: str) -> None:

@@ -26,16 +26,16 @@ from svc.shapes import Shape, boolean, json_object, list_of, nullable, one_of, s
 
 describes = Section("Sign-in").describes
 describes_account = Section("Account").describes
-IDENTITY_PROVIDER = json_object(
+_IDENTITY_PROVIDER = json_object(
     "IdentityProvider",
     provider=string.about(example="google"),
     issuer=string.about(example="https://accounts.google.com"),
     url=string.about("The address of a link that starts a sign-in.", "https://127.0.0.1:8443/auth/oauth/google"),
 )
-IDENTITY_PROVIDER_LIST = json_object(
+_IDENTITY_PROVIDER_LIST = json_object(
     "IdentityProviderList",
     object=one_of("list"),
-    data=list_of(IDENTITY_PROVIDER),
+    data=list_of(_IDENTITY_PROVIDER),
     has_more=boolean.about(example=False, const=False),
 )
 IDENTITY = json_object(
@@ -46,7 +46,7 @@ IDENTITY = json_object(
     email=nullable(string).about("The address at the provider.", "ada@example.com"),
     created_at=TIMESTAMP,
 )
-LINKING_BEGUN = json_object(
+_LINKING_BEGUN = json_object(
     "LinkingBegun",
     url=string.about(
         "The address to open in this browser within 10 minutes.", "https://accounts.google.com/o/oauth2/v2/auth?state=…"
@@ -70,7 +70,7 @@ class Refused(Exception):
     """
 
 
-@describes("List the identity providers", answers={200: Answer("The configured identity providers.", IDENTITY_PROVIDER_LIST)})
+@describes("List the identity providers", answers={200: Answer("The configured identity providers.", _IDENTITY_PROVIDER_LIST)})
 async def list_identity_providers(request: Request) -> Response:
     base_url = request.state.config.base_url
     found = [
@@ -138,7 +138,7 @@ async def list_identities(request: Request, caller: Caller) -> Response:
 @describes_account(
     "Start to link an identity",
     parameters=[_PROVIDER_TO_LINK],
-    answers={200: Answer("The address to open.", LINKING_BEGUN, headers={"set-cookie": OAUTH_COOKIE_HEADER})},
+    answers={200: Answer("The address to open.", _LINKING_BEGUN, headers={"set-cookie": OAUTH_COOKIE_HEADER})},
     errors=[
         Refusal("upstream_unreachable", "The identity provider cannot be reached. Try again later."),
         Refusal("upstream_error", "The identity provider refused with status 500.", when="The identity provider failed."),

@@ -13,7 +13,7 @@ from svc.server.web import listing, no_content, read_page, reply
 from svc.shapes import integer, json_object, nullable, string
 
 describes = Section("Projects").describes
-PROJECT = json_object(
+_PROJECT = json_object(
     "Project",
     id=id_of("proj"),
     name=string.about(example="Thesis"),
@@ -35,7 +35,7 @@ async def project_filter(request: Request, caller: Caller) -> str | None:
 @describes(
     "Create a project",
     body=NEW_PROJECT,
-    answers={201: Answer("The project.", PROJECT)},
+    answers={201: Answer("The project.", _PROJECT)},
     errors=[Refusal("quota_exceeded", "This account has 1,000 projects, the most there can be. Delete some first.")],
 )
 async def create_project(request: Request, caller: Caller, body: NewProject) -> Response:
@@ -43,18 +43,18 @@ async def create_project(request: Request, caller: Caller, body: NewProject) -> 
     return reply((await state.db.write(projects.add_project, caller.id, body, state.clock())).as_json(), 201)
 
 
-@describes("List the projects", answers=paged("A page of projects.", "ProjectList", PROJECT))
+@describes("List the projects", answers=paged("A page of projects.", "ProjectList", _PROJECT))
 async def list_projects(request: Request, caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, projects.TABLE.page), Project.as_json)
 
 
-@describes("Show a project", answers={200: Answer("The project.", PROJECT)})
+@describes("Show a project", answers={200: Answer("The project.", _PROJECT)})
 async def get_project(request: Request, caller: Caller) -> Response:
     project = await request.state.db.read(projects.TABLE.by_id, caller.id, request.path_params["project_id"])
     return reply(project.as_json())
 
 
-@describes("Change a project", body=PROJECT_CHANGES, answers={200: Answer("The changed project.", PROJECT)}, errors=[NO_ROOM])
+@describes("Change a project", body=PROJECT_CHANGES, answers={200: Answer("The changed project.", _PROJECT)}, errors=[NO_ROOM])
 async def update_project(request: Request, caller: Caller, body: ProjectChanges) -> Response:
     state, project_id = request.state, request.path_params["project_id"]
     return reply((await state.db.write(projects.change_project, caller.id, project_id, body, state.clock())).as_json())

@@ -17,7 +17,7 @@ from svc.shapes import boolean, by_type, given, json_object, list_of, nullable, 
 describes = Section("Providers").describes
 _NAME = MODEL_NAME.about(example="llama3.2")
 _OWN_MODEL = by_type("a model", {str: _NAME, dict: json_object("OwnModel", id=_NAME, kind=KIND)})
-PROVIDER = json_object(
+_PROVIDER = json_object(
     "Provider",
     id=id_of("prov"),
     name=string.about(example="mine"),
@@ -26,7 +26,7 @@ PROVIDER = json_object(
     models=nullable(list_of(_OWN_MODEL)).about("The models that are offered. Null means all that the provider lists."),
     created_at=TIMESTAMP,
 )
-PROVIDER_TEST = json_object(
+_PROVIDER_TEST = json_object(
     "ProviderTest",
     ok=boolean.about(const=True),
     models=list_of(string).about("The models that the provider lists, at most 500.", ["small", "large"]),
@@ -57,7 +57,7 @@ _OF_CHANGES = (_ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM, _TOO_OFTEN)
         "all": {"name": "mine", "base_url": "https://api.example.com/v1", "api_key": "sk-a-key-of-yours-x4Qz"},
         "narrowed": {"name": "home", "base_url": "https://models.example.com/v1", "models": ["llama3.2"]},
     },
-    answers={201: Answer("The provider.", PROVIDER)},
+    answers={201: Answer("The provider.", _PROVIDER)},
     errors=[
         Refusal(
             "invalid_value",
@@ -76,12 +76,12 @@ async def create_provider(request: Request, caller: Caller, body: NewProvider) -
     return reply(providers.as_json(row), 201)
 
 
-@describes("List the providers", answers=paged("A page of providers.", "ProviderList", PROVIDER))
+@describes("List the providers", answers=paged("A page of providers.", "ProviderList", _PROVIDER))
 async def list_providers(request: Request, caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, providers.TABLE.page), providers.as_json)
 
 
-@describes("Show a provider", answers={200: Answer("The provider.", PROVIDER)})
+@describes("Show a provider", answers={200: Answer("The provider.", _PROVIDER)})
 async def get_provider(request: Request, caller: Caller) -> Response:
     row = await request.state.db.read(providers.TABLE.by_id, caller.id, request.path_params["provider_id"])
     return reply(providers.as_json(row))
@@ -91,7 +91,7 @@ async def get_provider(request: Request, caller: Caller) -> Response:
     "Change a provider",
     body=PROVIDER_CHANGES,
     examples={"models": {"models": ["small", "large"]}, "key": {"api_key": "sk-another-key-of-yours-x4Qz"}},
-    answers={200: Answer("The changed provider.", PROVIDER)},
+    answers={200: Answer("The changed provider.", _PROVIDER)},
     errors=_OF_CHANGES,
 )
 async def update_provider(request: Request, caller: Caller, body: ProviderChanges) -> Response:
@@ -111,7 +111,7 @@ async def delete_provider(request: Request, caller: Caller) -> Response:
 @describes(
     "Test a provider",
     "Requests the provider's list of models, for at most 3 seconds. It does not count as a chat request.",
-    answers={200: Answer("The provider works.", PROVIDER_TEST)},
+    answers={200: Answer("The provider works.", _PROVIDER_TEST)},
     errors=[
         Refusal(
             "invalid_value",

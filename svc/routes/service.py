@@ -19,7 +19,7 @@ from svc.server.web import Row, reply
 from svc.shapes import Component, json_object, mapping, one_of, string
 from svc.version import VERSION
 
-INFO = {
+_INFO = {
     "title": "svc",
     "summary": "A self-hosted AI platform in one process.",
     "license": {"name": "MIT", "identifier": "MIT"},
@@ -117,6 +117,6 @@ async def get_openapi(request: Request) -> Response:
 
 
 def document(routes: Iterable[Row], base_url: str) -> dict[str, Any]:
-    info = {**INFO, "description": (TEXTS / "document.md").read_text().strip(), "version": VERSION}
+    info = {**_INFO, "description": (TEXTS / "document.md").read_text().strip(), "version": VERSION}
     tags = dict(re.findall(r"^## (.+)\n\n(.+)$", (TEXTS / "sections.md").read_text(), re.MULTILINE))
     return openapi_document(routes, info, tags, _IDS, base_url)

@@ -29,10 +29,10 @@ SUPPORT_CONVERSATION = json_object(
     closed_at=nullable(TIMESTAMP),
 )
 SUPPORT_MESSAGES = list_of(SUPPORT_MESSAGE, most=200).about("Oldest first.")
-SUPPORT_CONVERSATION_WITH_MESSAGES = json_object(
+_SUPPORT_CONVERSATION_WITH_MESSAGES = json_object(
     "SupportConversationWithMessages", "", SUPPORT_CONVERSATION, messages=SUPPORT_MESSAGES
 )
-_CLOSED = {**SUPPORT_CONVERSATION_WITH_MESSAGES.example, "status": "closed", "closed_at": TIMESTAMP.example}
+_CLOSED = {**_SUPPORT_CONVERSATION_WITH_MESSAGES.example, "status": "closed", "closed_at": TIMESTAMP.example}
 ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. Open a new one.", when="It is closed.")
 FULL = Refusal(
     "PAYLOAD_TOO_LARGE",
@@ -46,7 +46,7 @@ FULL = Refusal(
     "Contact the operator",
     "For pro accounts. An account has at most one active support conversation.",
     body=NEW_SUPPORT,
-    answers={201: Answer("The conversation.", SUPPORT_CONVERSATION_WITH_MESSAGES)},
+    answers={201: Answer("The conversation.", _SUPPORT_CONVERSATION_WITH_MESSAGES)},
     errors=[
         NO_ROOM,
         Refusal("already_active", "A support conversation is active. Continue or close it first.", when="One is already active."),
@@ -67,7 +67,7 @@ async def list_support_conversations(request: Request, caller: Caller) -> Respon
 
 @describes(
     "Show a support conversation",
-    answers={200: Answer("The conversation with its messages.", SUPPORT_CONVERSATION_WITH_MESSAGES)},
+    answers={200: Answer("The conversation with its messages.", _SUPPORT_CONVERSATION_WITH_MESSAGES)},
 )
 async def get_support_conversation(request: Request, caller: Caller) -> Response:
     return reply(await request.state.db.read(support.support_with_messages, caller.id, request.path_params["support_id"]))
@@ -87,7 +87,7 @@ async def create_support_message(request: Request, caller: Caller, body: NewSupp
 
 @describes(
     "Close a support conversation",
-    answers={200: Answer("The closed conversation.", SUPPORT_CONVERSATION_WITH_MESSAGES, _CLOSED)},
+    answers={200: Answer("The closed conversation.", _SUPPORT_CONVERSATION_WITH_MESSAGES, _CLOSED)},
     errors=[ALREADY_ENDED],
 )
 async def close_support_conversation(request: Request, caller: Caller) -> Response:

@@ -73,7 +73,7 @@ API_KEY = json_object(
     last_used_at=nullable(TIMESTAMP).about("The minute of the last use. Null means never."),
     spent_micros=COUNT.about("The cost of its calls so far, in micros."),
 )
-NEW_API_KEY = json_object(
+_NEW_API_KEY = json_object(
     "NewApiKey",
     "A new personal API key.",
     API_KEY,
@@ -318,7 +318,7 @@ def _certificate_file(config: Config) -> str | None:
     "Create an API key",
     "A key never expires. It has all rights of its account except to delete it. A session or another key can create it.",
     body=NEW_KEY,
-    answers={201: Answer("The key. It is shown only once.", NEW_API_KEY)},
+    answers={201: Answer("The key. It is shown only once.", _NEW_API_KEY)},
     errors=[NO_ROOM],
 )
 async def create_api_key(request: Request, caller: Caller, body: NewKey) -> Response:

@@ -43,7 +43,7 @@ _CHOICE = json_object(
     finish_reason=_FINISH_REASON.about("`stop` is the normal end."),
 ).with_others()
 _COMPLETION_ID = string.about(example="chatcmpl-Qm4sT0kX8dWb2hLzYv6cNfRjPa1eG", pattern="^chatcmpl-")
-CHAT_COMPLETION = json_object(
+_CHAT_COMPLETION = json_object(
     "ChatCompletion",
     id=_COMPLETION_ID,
     object=one_of("chat.completion"),
@@ -80,7 +80,7 @@ _CHUNK_CHOICE = json_object(
     finish_reason=nullable(_FINISH_REASON).about("Null until the choice's last chunk."),
     logprobs=nullable(mapping).optional(),
 ).with_others()
-CHAT_COMPLETION_CHUNK = json_object(
+_CHAT_COMPLETION_CHUNK = json_object(
     "ChatCompletionChunk",
     "One event of a stream. `id`, `created` and `model` are the same in all of them.",
     id=_COMPLETION_ID,
@@ -91,7 +91,7 @@ CHAT_COMPLETION_CHUNK = json_object(
     usage=nullable(COMPLETION_USAGE).about("Only with `include_usage`. Null in every chunk but the last.").optional(),
     status=one_of("stopped", "interrupted").about("In a session, in the last chunk of an answer that ended early.").optional(),
 ).with_others()
-_CHUNK_JSON = string.about(contentMediaType="application/json", contentSchema={"anyOf": [CHAT_COMPLETION_CHUNK, ERROR]})
+_CHUNK_JSON = string.about(contentMediaType="application/json", contentSchema={"anyOf": [_CHAT_COMPLETION_CHUNK, ERROR]})
 _STREAM_EVENT = json_object(
     "ChatStreamEvent",
     "One event: a line `data: …` and an empty line.",
@@ -108,7 +108,7 @@ _CALLED = {
     "message": {**_MESSAGE.example, "content": None, "tool_calls": [_CALL]},
     "finish_reason": "tool_calls",
 }
-_USAGE_CHUNK = {**CHAT_COMPLETION_CHUNK.example, "choices": [], "usage": COMPLETION_USAGE.example}
+_USAGE_CHUNK = {**_CHAT_COMPLETION_CHUNK.example, "choices": [], "usage": COMPLETION_USAGE.example}
 _FAULT = {"code": "upstream_error", "param": None, "type": ERRORS["upstream_error"][1], "message": ERRORS["upstream_error"][2]}
 FAILED_IN_CONVERSATION = header(
     "In a session, if the model server failed: the conversation with the question.",
@@ -117,7 +117,7 @@ FAILED_IN_CONVERSATION = header(
     required=False,
 )
 _STOPPED_CHUNK = {
-    **CHAT_COMPLETION_CHUNK.example,
+    **_CHAT_COMPLETION_CHUNK.example,
     "choices": [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}],
     "status": "stopped",
 }
@@ -127,7 +127,7 @@ FOLLOWED_ANSWER = Answer(
         "text/event-stream": Content(
             _STREAM_EVENT,
             {
-                "chunk": ("A chunk", as_event(CHAT_COMPLETION_CHUNK.example)),
+                "chunk": ("A chunk", as_event(_CHAT_COMPLETION_CHUNK.example)),
                 "stopped": ("The end of a stopped answer", as_event(_STOPPED_CHUNK)),
                 "done": ("The last event", {"data": "[DONE]"}),
             },
@@ -138,16 +138,16 @@ CHAT_ANSWER = Answer(
     "The answer: one JSON object, or with `stream: true` server-sent events.",
     contents={
         "application/json": Content(
-            CHAT_COMPLETION,
+            _CHAT_COMPLETION,
             {
-                "text": ("Text", CHAT_COMPLETION.example),
-                "tool_call": ("A tool call", {**CHAT_COMPLETION.example, "choices": [_CALLED]}),
+                "text": ("Text", _CHAT_COMPLETION.example),
+                "tool_call": ("A tool call", {**_CHAT_COMPLETION.example, "choices": [_CALLED]}),
             },
         ),
         "text/event-stream": Content(
             _STREAM_EVENT,
             {
-                "chunk": ("A chunk", as_event(CHAT_COMPLETION_CHUNK.example)),
+                "chunk": ("A chunk", as_event(_CHAT_COMPLETION_CHUNK.example)),
                 "usage": ("The usage", as_event(_USAGE_CHUNK)),
                 "fault": ("The model server fails during the stream", as_event({"error": _FAULT})),
                 "done": ("The last event", {"data": "[DONE]"}),

@@ -57,7 +57,7 @@ _USAGE = json_object(
 )
 _ERROR = json_object("ResponseFailure", code=one_of("server_error", "rate_limit_exceeded"), message=string)
 _REPEATED = "As in the request, or the default."
-RESPONSE = json_object(
+_RESPONSE = json_object(
     "Response",
     id=string.about(example="resp_8sQw2Xh4VfKc7TzN0LbYjMd6RgUaPe1E", pattern="^resp_"),
     object=one_of("response"),
@@ -103,7 +103,7 @@ _EVENT = json_object(
     "One event. Its further fields depend on its `type`.",
     type=string.about(example="response.output_text.delta", pattern="^response\\."),
     sequence_number=COUNT,
-    response=RESPONSE.optional(),
+    response=_RESPONSE.optional(),
     output_index=COUNT.optional(),
     item=_ITEM.optional(),
     part=variants(_TEXT_PART, _REFUSAL_PART, _REASONING_PART, _SUMMARY_PART).optional(),
@@ -128,7 +128,7 @@ _STREAM_EVENT = json_object(
 RESPONSE_ANSWER = Answer(
     "The response: one JSON object, or with `stream: true` server-sent events.",
     contents={
-        "application/json": Content(RESPONSE),
+        "application/json": Content(_RESPONSE),
         "text/event-stream": Content(
             _STREAM_EVENT,
             {
