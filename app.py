@@ -208,8 +208,10 @@ def create_app(config: Config) -> Starlette:
     ground = Ground(config, Log(config.log_fd), Metrics(), Drain(), BodyBudget())
     app = Starlette()
     app.router = ExactFirst(_COMPILED, lifespan=partial(_lifespan, ground=ground))
-    # In place of Starlette's own layers, which take as long as a short answer.
-    app.middleware_stack = Edge(app.router, config, ground.log, ground.metrics, ground.bodies, ground.drain, pages.not_found)
+    # In place of Starlette's own layers, which take as long as a short answer. The server calls it without `app` itself.
+    app.middleware_stack = app.state.answer = Edge(
+        app.router, config, ground.log, ground.metrics, ground.bodies, ground.drain, pages.not_found
+    )
     app.state.drain = ground.drain
     app.state.start_error = None
     app.state.listening = partial(ground.log, "start", version=VERSION, base_url=config.base_url)

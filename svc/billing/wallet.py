@@ -5,6 +5,7 @@ The rules are in schema.sql: triggers keep the balance, and the holds within it.
 transaction.
 """
 
+import random
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -112,7 +113,8 @@ def book(
     sqlite3.IntegrityError for a reference that was booked before or a deleted account.
     """
     kind = "credit" if amount_micros > 0 else "debit"
-    row = (new_id("led", now_seconds), account_id, kind, amount_micros, description, reference, now_seconds, *call)
+    led_id = new_id("led", now_seconds, random.randbytes)
+    row = (led_id, account_id, kind, amount_micros, description, reference, now_seconds, *call)
     try:
         tx.execute(
             """

@@ -13,7 +13,7 @@ from typing import Any
 from svc.billing import wallet
 from svc.builtin import provider
 from svc.errors import ApiError, UpstreamFault
-from svc.ids import random_base62
+from svc.ids import public_id
 from svc.inference import field_support, raw_answer, upstream, wire
 from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import Model
@@ -67,6 +67,11 @@ class ChatCall(PaidCall):
     values or long texts, it must run off the event loop.
     """
 
+    __slots__ = (
+        *("_added", "_answer", "_body", "_heavy", "_input_tokens", "_left_out", "_limits", "_lowered", "_reached", "_refused"),
+        *("_streamed", "_writer", "answered", "begun"),
+    )
+
     def __init__(
         self,
         model: Model,
@@ -80,9 +85,9 @@ class ChatCall(PaidCall):
     ) -> None:
         super().__init__(model, engines, payer)
         self.begun = False  # there is a part of an answer
+        self.answered = False  # completely
         self._reached = False  # the model may have read the request
         self._streamed = False  # the client gets the parts of the answer as they come
-        self._answered = False  # completely
         self._answer: dict[str, Any] | None = None
         self._limits: dict[str, int] = {}  # the output limits of a paid call with a hold
         self._lowered = 0  # how often the limit was lowered
@@ -91,7 +96,7 @@ class ChatCall(PaidCall):
         self._refused: dict[str, dict[str, bool]] = {}
         options = body.get("stream_options") or {}
         self._writer = wire.ChunkWriter(
-            "chatcmpl-" + random_base62(29), int(engines.clock()), model.id, bool(options.get("include_usage")), body
+            public_id("chatcmpl-", 29), int(engines.clock()), model.id, bool(options.get("include_usage")), body
         )
         self._input_tokens = worst_input_tokens(body) if self.paid else 0
         if model.provider is not None:
@@ -112,11 +117,6 @@ class ChatCall(PaidCall):
     def head(self) -> Mapping[str, Any]:
         """The id, the time and the model of the answer."""
         return self._writer.head
-
-    @property
-    def answered(self) -> bool:
-        """Whether the answer is complete."""
-        return self._answered
 
     def texts_after(self, sent: dict[str, int]) -> dict[str, str]:
         return self._writer.texts_after(sent)
@@ -149,7 +149,7 @@ class ChatCall(PaidCall):
     @property
     def usage(self) -> Mapping[str, int]:
         """The tokens of the call, with the details of the model server. Zero if it ended without output and with a client."""
-        if self._answered and (self._streamed or not self._failed):
+        if self.answered and (self._streamed or not self._failed):
             return self._writer.usage
         if not (self._streamed and self._writer.text_bytes) and not (self._left and self._reached):
             return _NO_USAGE
@@ -210,7 +210,7 @@ class ChatCall(PaidCall):
                         raise fault
                     raws = await answer.more()
             last = self._writer.finish()
-            self._answered = True
+            self.answered = True
             yield [*last]
         except UpstreamFault as fault:
             raise self.caller_error(fault) from fault
@@ -274,7 +274,7 @@ class ChatCall(PaidCall):
                 long = writer.text_bytes > _LONG_BYTES
                 written = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
             self._answer = written[0]
-            self.begun = self._answered = True
+            self.begun = self.answered = True
         except UpstreamFault as fault:
             raise self.caller_error(fault) from fault
         finally:

@@ -67,8 +67,10 @@ class RawAnswer:
         """Return the raw chunks of the next read that has any, or None after the last. Raises UpstreamFault."""
         try:
             while not self._ended:
-                data = await self._reply.more()
-                if raws := self._read(data) if data else await self._read_end():
+                raws = self._read(await self._reply.more())
+                if self._reply.ended and not self._ended:
+                    raws += await self._read_end()
+                if raws:
                     return raws
         except CLIENT_FAULTS as error:
             raise fault_of(error) from None

@@ -3,7 +3,6 @@
 import asyncio
 import math
 import ssl
-import time
 from collections.abc import AsyncIterator, Callable
 from typing import cast
 
@@ -28,6 +27,12 @@ class Connection(asyncio.Protocol):
     It is set again only if it fires early, or for an earlier deadline.
     """
 
+    # All attributes: CPython gives each object a dictionary if many exist before an attribute is first set, a tenth of an event.
+    __slots__ = (
+        *("_answered", "_buffered_bytes", "_deadline", "_keep", "_lines", "_lost", "_parser", "_paused", "_reusable"),
+        *("_silent_bytes", "_timeout_seconds", "_timer", "_timer_at", "_waiter", "chunks", "ends_at", "error", "headers"),
+        *("loop", "origin", "phase", "status", "transport", "until_close", "__weakref__"),
+    )
     transport: asyncio.Transport
     headers: list[tuple[bytes, bytes]]
 
@@ -43,6 +48,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._deadline = math.inf
+        self.ends_at = math.inf  # of the exchange, in the loop's time
 
     async def exchange(self, head: bytes, body: bytes, timeout_seconds: float) -> "Reply":
         self.phase = _HEAD
@@ -87,7 +93,7 @@ class Connection(asyncio.Protocol):
 
     def release(self) -> None:
         """Return the connection to the pool, unless the server closes it or has not read the whole request."""
-        self.phase = _IDLE
+        self.phase, self.ends_at = _IDLE, math.inf
         clear = not self.transport.is_closing() and self.transport.get_write_buffer_size() == 0
         if not (clear and self._reusable and self._keep(self)):
             self.transport.abort()
@@ -147,13 +153,13 @@ class Connection(asyncio.Protocol):
 
     def _wake(self) -> None:
         if (waiter := self._waiter) is not None:
-            self._waiter, self._deadline = None, math.inf
+            self._waiter, self._deadline = None, self.ends_at
             if not waiter.done():
                 waiter.set_result(None)
 
     def arm(self, seconds: float) -> None:
         """Set the deadline of a wait, or of an idle connection."""
-        self._deadline = self.loop.time() + seconds
+        self._deadline = min(self.loop.time() + seconds, self.ends_at)
         if self._timer is None or self._timer_at > self._deadline:
             if self._timer is not None:
                 self._timer.cancel()
@@ -163,7 +169,8 @@ class Connection(asyncio.Protocol):
     def _on_timer(self) -> None:
         self._timer = None
         if self._deadline <= self.loop.time():
-            self.fail(ReadTimeout("The server did not answer in time."))
+            is_last = self._deadline == self.ends_at
+            self.fail(ReadTimeout("The answer takes too long." if is_last else "The server did not answer in time."))
         elif self._deadline < math.inf:
             self.arm(self._deadline - self.loop.time())
 
@@ -191,15 +198,19 @@ class Connection(asyncio.Protocol):
 
     def _is_framed(self, headers: list[tuple[bytes, bytes]]) -> bool:
         """Return whether the head has the length of the body. Raises ProtocolError for two lengths, and for compression."""
-        framings = [header for header in headers if header[0] in (b"content-length", b"transfer-encoding")]
-        if len(framings) > 1:
-            raise ProtocolError("The answer's length is given twice.")
+        framings = 0
         for name, value in headers:
-            if name == b"transfer-encoding" and (value.lower() != b"chunked" or self._parser.get_http_version() != "1.1"):
-                raise ProtocolError("The answer's transfer encoding is not supported.")
-            if name == b"content-encoding" and value.lower() not in (b"", b"identity"):
+            if name == b"content-length":
+                framings += 1
+            elif name == b"transfer-encoding":
+                framings += 1
+                if value.lower() != b"chunked" or self._parser.get_http_version() != "1.1":
+                    raise ProtocolError("The answer's transfer encoding is not supported.")
+            elif name == b"content-encoding" and value.lower() not in (b"", b"identity"):
                 raise ProtocolError("The answer is compressed, which was not requested.")
-        return bool(framings)
+        if framings > 1:
+            raise ProtocolError("The answer's length is given twice.")
+        return framings == 1
 
     def on_body(self, data: bytes) -> None:
         if self.phase == _BODY:
@@ -227,18 +238,20 @@ class Reply:
     Reading raises `ReadTimeout` after `timeout_seconds` without a byte, `Cut` if the connection ends first, else `ProtocolError`.
     """
 
-    __slots__ = ("_connection", "_deadline", "_left_bytes", "framed", "raw_headers", "status")
+    __slots__ = ("_connection", "_left_bytes", "framed", "raw_headers", "status")
 
     def __init__(self, connection: Connection) -> None:
         self.status = connection.status
         self.raw_headers = connection.headers
         self.framed = connection.framed
         self._connection: Connection | None = connection
-        self._left_bytes = self._deadline = math.inf
+        self._left_bytes = math.inf
 
     def limit(self, size_bytes: int, seconds: float = math.inf) -> None:
         """Limit the size of the body, and the time to read it. Reading raises `TooLarge` or `ReadTimeout` beyond."""
-        self._left_bytes, self._deadline = size_bytes, time.monotonic() + seconds
+        self._left_bytes = size_bytes
+        if self._connection is not None:
+            self._connection.ends_at = self._connection.loop.time() + seconds
 
     def header(self, name: bytes) -> str | None:
         """Return the value of the header `name` (lower case), joined if there are several, or None."""
@@ -272,9 +285,6 @@ class Reply:
                 if self._left_bytes < 0:
                     await self.aclose()
                     raise TooLarge("The answer is too large.")
-                if time.monotonic() > self._deadline:
-                    await self.aclose()
-                    raise ReadTimeout("The answer takes too long.")
                 return data
             if connection.error is not None:
                 raise connection.error

@@ -361,7 +361,7 @@ async def unknown(request: Request, caller: Caller) -> Response:
     """Refuse a path or method that does not exist below /admin: 404, or 405 if the path has other methods."""
     allowed = {
         method
-        for route in request.app.router.routes
+        for route in request.scope["router"].routes
         if route.matches(request.scope)[0] is Match.PARTIAL
         for method in route.methods
     }

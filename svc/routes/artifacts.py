@@ -242,7 +242,7 @@ async def get_artifact_content(request: Request, caller: Caller) -> Response:
         if {etag, "*"} & {tag.strip().removeprefix("W/") for tag in known}:
             return Response(status_code=304, headers=headers)
         headers |= _file_headers(artifact, caller.auth == LINK)
-        if request.method == "HEAD":
+        if request.scope["method"] == "HEAD":
             return Response(headers={**headers, "content-length": str(artifact.size)})
         asked = _range(request, etag, artifact.size)
         start, end = asked or (0, artifact.size)

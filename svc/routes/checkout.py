@@ -70,7 +70,7 @@ def in_html(handler: Endpoint) -> Endpoint:
 
     async def endpoint(request: Request) -> Response:
         if request.state.payments.mode == "none":
-            return _page(request, "Add funds", pages.SWITCHED_OFF, 403 if request.method == "POST" else 200)
+            return _page(request, "Add funds", pages.SWITCHED_OFF, 403 if request.scope["method"] == "POST" else 200)
         try:
             return await handler(request)
         except ApiError as error:

@@ -10,9 +10,9 @@ class Context:
     """What the layers around a handler know of a request."""
 
     headers: Mapping[bytes, bytes]  # joined by name in lower case
-    answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list)  # added to the answer, an error too
-    log_fields: dict[str, Any] = field(default_factory=dict)  # the line of the log
-    request_id: str = ""
+    answer_headers: list[tuple[bytes, bytes]] = field(init=False)  # added to the answer, an error too
+    log_fields: dict[str, Any] = field(init=False)  # the line of the log
+    request_id: str = field(init=False)
     client_ip: str = ""  # set when the host is accepted
     account_id: str | None = None  # set when the caller is authenticated
     linked_account_id: str | None = None  # the account whose signed link the request has

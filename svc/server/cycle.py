@@ -37,15 +37,11 @@ class Channel(FlowControl):
 class Cycle:
     """One request and its answer. The head of an answer waits for the first part of its body: most answers are one write."""
 
-    # Defaults of the class, because most requests change few of them: as fields of a dataclass they took 100 instructions.
-    more_body = True
-    news = False  # whether `receive` has something to return
-    reader: asyncio.Future[None] | None = None  # `receive` waits for it
-    disconnected = response_started = response_complete = False
-    _chunked = False
-    _head = b""  # of the answer
-    _left: int | None = None  # bytes of the answer that its content-length still promises
-    _task: "asyncio.Task[None] | None" = None
+    # Without them, CPython gives each object a dictionary if many exist before an attribute is first set.
+    __slots__ = (
+        *("_channel", "_chunked", "_head", "_left", "_reader", "_scope", "_task", "body", "disconnected", "keep_alive"),
+        *("more_body", "news", "response_complete", "response_started", "waiting_for_100_continue"),
+    )
 
     def __init__(self, channel: Channel, scope: Scope, waiting_for_100_continue: bool, keep_alive: bool) -> None:
         self._channel = channel
@@ -53,11 +49,18 @@ class Cycle:
         self.waiting_for_100_continue = waiting_for_100_continue
         self.keep_alive = keep_alive
         self.body = bytearray()  # what the application has not read of the request's body
+        self.more_body = True
+        self.news = False  # whether `receive` has something to return
+        self._reader: asyncio.Future[None] | None = None  # `receive` waits for it
+        self.disconnected = self.response_started = self.response_complete = False
+        self._chunked = False
+        self._head = b""  # of the answer
+        self._left: int | None = None  # bytes of the answer that its content-length still promises
 
     def start(self, app: ASGIApp) -> None:
         """Let `app` answer the request in a task, which the server's state holds while it runs."""
         # With a name: asyncio would format a number for each, a quarter of the cost of a task.
-        self._task = asyncio.Task(self._run(app), loop=self._channel.loop, name="request")
+        self._task: asyncio.Task[None] | None = asyncio.Task(self._run(app), loop=self._channel.loop, name="request")
         self._channel.server_state.tasks.add(self._task)
 
     async def _run(self, app: ASGIApp) -> None:
@@ -85,8 +88,8 @@ class Cycle:
 
     def wake(self) -> None:
         """Resume a waiting `receive`: part of the body has come, the client has disconnected, or the answer is complete."""
-        if self.reader is not None and not self.reader.done():
-            self.reader.set_result(None)
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
 
     async def receive(self) -> Message:
         channel = self._channel
@@ -96,8 +99,8 @@ class Cycle:
         if not self.disconnected and not self.response_complete:
             channel.resume_reading()
             if not self.news:
-                self.reader = channel.loop.create_future()
-                await self.reader
+                self._reader = channel.loop.create_future()
+                await self._reader
             self.news = False
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}

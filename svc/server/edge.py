@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svc.config import LOOPBACK_NAMES, Config
 from svc.errors import ApiError, ClientGone, describe
-from svc.ids import random_base62
+from svc.ids import public_id
 from svc.log import Log
 from svc.metrics import Metrics
 from svc.server.body_budget import BodyBudget
@@ -133,7 +133,7 @@ class Edge:
         context: Context = scope.get("svc") or Context(joined(scope["headers"]))  # our protocol makes one
         sent = context.headers
         own_id = sent.get(b"x-request-id")
-        request_id = own_id.decode() if own_id and _REQUEST_ID.fullmatch(own_id) else "req_" + random_base62(22)
+        request_id = own_id.decode() if own_id and _REQUEST_ID.fullmatch(own_id) else public_id("req_", 22)
         added = [(b"x-request-id", request_id.encode()), *_COMMON_HEADERS]
         if in_anthropic_format(scope["path"]):
             added.append((b"request-id", request_id.encode()))

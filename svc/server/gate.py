@@ -140,35 +140,39 @@ def key_in_header(endpoint: Endpoint) -> Endpoint:
 def signed_in(handler: Handler) -> Endpoint:
     """Require a valid token of either kind, else 401."""
 
-    async def endpoint(request: Request) -> Response:
-        context, state = request.context, request.state
-        linked_id = context.linked_account_id
-        sent = context.headers.get(b"authorization", b"")
-        if linked_id is not None:
-            caller = await _caller(state, linked_id, LINK)
-        elif (hashed := tokens.key_hash(token := _bearer(sent))) is None:
-            if token.startswith(tokens.KEY_PREFIX):  # no JWT has this prefix
-                raise ApiError("invalid_api_key")
-            await tokens.load_jwt()
-            session = tokens.read_session(state.derived_keys["session"], token, state.clock())
-            caller = await _caller(state, session and session.account_id, "session")
-            caller.identity_at = session.identity_at if session else 0
-        else:
-            holder = state.db.look_up(tokens.holder_of, hashed)
-            if holder is None:
-                raise ApiError("invalid_api_key")
-            account_id, tier, default_model, key_id, last_used_at, group_name = holder
-            if tier is None:
-                raise ApiError("account_suspended")
-            minute_seconds = state.clock() // 60 * 60
-            if last_used_at < minute_seconds:
-                state.key_uses.put((account_id, key_id), minute_seconds)
-            groups = state.models.catalog.groups
-            group = None if groups is None else groups.of(group_name)
-            caller = Caller(account_id, tier, default_model, "api_key", key_id, group=group)
+    async def with_session(request: Request, token: str) -> Response:
+        await tokens.load_jwt()
+        session = tokens.read_session(request.state.derived_keys["session"], token, request.state.clock())
+        caller = _caller(request.state, session and session.account_id, "session")
+        caller.identity_at = session.identity_at if session else 0
+        return await handle(request, caller)
+
+    def handle(request: Request, caller: Caller) -> Awaitable[Response]:
+        context = request.context
         context.account_id = context.log_fields["account"] = caller.id
         acting_for.set(caller.id)
-        return await handler(request, caller)
+        return handler(request, caller)
+
+    def endpoint(request: Request) -> Awaitable[Response]:
+        state, linked_id = request.state, request.context.linked_account_id
+        if linked_id is not None:
+            return handle(request, _caller(state, linked_id, LINK))
+        token = _bearer(request.context.headers.get(b"authorization", b""))
+        if not token.startswith(tokens.KEY_PREFIX):  # no JWT has this prefix
+            return with_session(request, token)
+        hashed = tokens.key_hash(token)
+        holder = None if hashed is None else state.db.look_up(tokens.holder_of, hashed)
+        if holder is None:
+            raise ApiError("invalid_api_key")
+        account_id, tier, default_model, key_id, last_used_at, group_name = holder
+        if tier is None:
+            raise ApiError("account_suspended")
+        minute_seconds = state.clock() // 60 * 60
+        if last_used_at < minute_seconds:
+            state.key_uses.put((account_id, key_id), minute_seconds)
+        groups = state.models.catalog.groups
+        group = None if groups is None else groups.of(group_name)
+        return handle(request, Caller(account_id, tier, default_model, "api_key", key_id, 0, group))
 
     return endpoint
 
@@ -281,7 +285,7 @@ def _limit_headers(limit: int, remaining: int, reset_seconds: int) -> tuple[tupl
     )
 
 
-async def _caller(state: State, account_id: str | None, auth: str) -> Caller:
+def _caller(state: State, account_id: str | None, auth: str) -> Caller:
     account = None if account_id is None else state.db.look_up(accounts.account_by_id, account_id)
     if account is None:
         raise ApiError("invalid_api_key")

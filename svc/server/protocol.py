@@ -84,8 +84,7 @@ class Protocol(asyncio.Protocol):
         # Otherwise llhttp fails on a request after one with `Connection: close`. Such a request is discarded here.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._url = b""
-        self._headers: dict[bytes, bytes] = {}  # of the head that is being read
-        self._repeated: list[tuple[bytes, bytes]] = []  # its headers whose names are in `_headers` already
+        self._headers: list[tuple[bytes, bytes]] = []  # of the head that is being read
         self._cycle: Cycle | None = None  # of the last request that was read, which may be waiting
         self._running: Cycle | None = None
         self._waiting: list[Cycle] = []
@@ -186,7 +185,7 @@ class Protocol(asyncio.Protocol):
     def on_message_begin(self) -> None:
         if len(self._waiting) >= _PIPELINED_REQUESTS:
             raise ApiError("invalid_request", "Too many requests were sent before their answers were read.")
-        self._url, self._headers, self._repeated = b"", {}, []
+        self._url, self._headers = b"", []
         self._in_head = True
         if self._running is not None:  # the first head's deadline began with the connection
             self._deadline = self._watch.now + self.head_seconds
@@ -195,17 +194,13 @@ class Protocol(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        name, value = name.lower(), value.rstrip(b" \t")  # RFC 9112, 5.1; the parser strips only the space before the value
-        if name in self._headers:
-            self._repeated.append((name, value))
-        else:
-            self._headers[name] = value
+        self._headers.append((name.lower(), value.rstrip(b" \t")))  # RFC 9112, 5.1; the parser strips only what is before it
 
     def on_headers_complete(self) -> None:
-        named, parser, now = self._headers, self._parser, self._watch.now
-        headers, version, upgrades = [*named.items(), *self._repeated], parser.get_http_version(), parser.should_upgrade()
-        http_1_1, small = version == "1.1", len(headers) <= HEAD_LINES and self._unparsed_bytes <= HEAD_BYTES
-        plain = http_1_1 and small and not self._repeated and b"host" in named
+        headers, parser, now = self._headers, self._parser, self._watch.now
+        named, version, upgrades = dict(headers), parser.get_http_version(), parser.should_upgrade()
+        http_1_1, small = version == "1.1", len(named) == len(headers) <= HEAD_LINES and self._unparsed_bytes <= HEAD_BYTES
+        plain = http_1_1 and small and b"host" in named
         if not plain or b"transfer-encoding" in named or upgrades:
             check_head(version, self._url, headers, received_bytes=self._unparsed_bytes, upgrades=upgrades)
             named = joined(headers)
@@ -231,7 +226,7 @@ class Protocol(asyncio.Protocol):
             "state": self._app_state,  # read-only, so that requests can share it
         }
         # Trailers also come to on_header and must not join the checked headers. An idle connection keeps no secrets.
-        self._headers, self._url = {}, b""
+        self._headers, self._url = [], b""
         self._in_head = False
         self._unparsed_bytes = 0
         self._deadline, self._body_ends = now + self.body_grace_seconds, now + self.body_seconds

@@ -86,8 +86,8 @@ def run(config: Config, create_app: Callable[[Config], Starlette]) -> int:
     """Serve until a signal. Return the exit status: 0 after a signal, 1 with one line on stderr if it cannot start.
 
     `create_app(config)` gets the configuration with the bound port. The server calls the application's `state.listening()` when
-    it accepts connections, `state.reload()` at SIGHUP, and `state.drain.begin()` at the first signal to end. A StartError of its
-    lifespan is in `state.start_error`.
+    it accepts connections, `state.answer(scope, receive, send)` for a request, `state.reload()` at SIGHUP, and
+    `state.drain.begin()` at the first signal to end. A StartError of its lifespan is in `state.start_error`.
     """
     _open_standard_streams()
     os.umask(0o077)
@@ -244,7 +244,7 @@ class Server(uvicorn.Server):
         connections = min(self._service.connections, files - min(files // 4, _FILES_FOR_OTHERS))
         self._listener = Listener(
             self._socket,
-            lambda: Protocol(self._app, self.server_state, self.lifespan.state, self._watch),
+            lambda: Protocol(self._app.state.answer, self.server_state, self.lifespan.state, self._watch),
             replace(self._service, connections=connections),
             context,
         )

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from starlette import requests
-from starlette.types import Receive, Scope, Send
+from starlette.requests import HTTPConnection
+from starlette.types import Receive, Scope
 
 from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
@@ -104,7 +104,7 @@ class State(Mapping[str, Any]):
         return 1
 
 
-class Request(requests.Request[State]):
+class Request(HTTPConnection[State]):
     """Starlette's request with `state`, `receive` and `context` as attributes: its properties take five times as long."""
 
     __slots__ = ("context", "receive", "state")
@@ -112,6 +112,6 @@ class Request(requests.Request[State]):
     receive: Receive
     state: State
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        super().__init__(scope, receive, send)
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        super().__init__(scope)
         self.context, self.receive, self.state = scope["svc"], receive, scope["state"]["service"]

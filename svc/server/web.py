@@ -41,7 +41,7 @@ class _ByMethod:
         self._endpoints = {"HEAD": endpoints["GET"], **endpoints} if "GET" in endpoints else endpoints
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = await self._endpoints[scope["method"]](Request(scope, receive, send))
+        answer = await self._endpoints[scope["method"]](Request(scope, receive))
         await answer(scope, receive, send)
 
 
@@ -65,14 +65,16 @@ class ExactFirst(Router):
 
 
 class _JsonResponse(Response):
-    background = None
-
     def __init__(self, body: bytes, status: int, headers: Mapping[str, str] | None) -> None:
         self.status_code = status
         self.body = body
         self.raw_headers = [(b"content-length", b"%d" % len(body)), *_JSON_HEADERS]
         if headers:
             self.raw_headers += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body})
 
 
 def reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -65,7 +65,9 @@ class Scripted:
         self._reads = iter(reads)
 
     async def more(self) -> bytes:
-        return next(self._reads, b"")
+        data = next(self._reads, b"")
+        self.ended = not data
+        return data
 
 
 def writer(choice_bytes: float) -> wire.ChunkWriter:

@@ -15,9 +15,14 @@ async def unused(*message: Any) -> Any:
 def test_a_request_has_the_context_of_its_scope() -> None:
     context = Context({b"host": b"127.0.0.1"})
     scope: Any = {"type": "http", "svc": context, "state": {"service": None}}
-    assert Request(scope, unused, unused).context is context
-    assert (context.headers, context.answer_headers, context.log_fields) == ({b"host": b"127.0.0.1"}, [], {})
-    assert (context.account_id, context.linked_account_id, context.client_ip, context.counted_body) == (None, None, "", None)
+    assert Request(scope, unused).context is context
+    assert (context.headers, context.account_id, context.linked_account_id, context.client_ip, context.counted_body) == (
+        {b"host": b"127.0.0.1"},
+        None,
+        None,
+        "",
+        None,
+    )
 
 
 def test_a_misspelt_field_of_a_context_fails() -> None:

@@ -148,6 +148,7 @@ def create_app(config: Config) -> Starlette:
         folder.close()
 
     app = TinyApp(routes=routes, lifespan=lifespan)
+    app.state.answer = app
     app.state.drain = Drain()
     app.state.start_error = None
     app.state.listening = lambda: None
