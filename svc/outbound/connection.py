@@ -29,9 +29,9 @@ class Connection(asyncio.Protocol):
 
     # All attributes: CPython gives each object a dictionary if many exist before an attribute is first set, a tenth of an event.
     __slots__ = (
-        *("_answered", "_buffered_bytes", "_deadline", "_keep", "_lines", "_lost", "_parser", "_paused", "_reusable"),
+        *("_buffered_bytes", "_deadline", "_keep", "_lines", "_lost", "_parser", "_paused", "_reusable"),
         *("_silent_bytes", "_timeout_seconds", "_timer", "_timer_at", "_waiter", "chunks", "ends_at", "error", "headers"),
-        *("loop", "origin", "phase", "status", "transport", "until_close", "__weakref__"),
+        *("loop", "origin", "phase", "status", "transport", "framed", "__weakref__"),
     )
     transport: asyncio.Transport
     headers: list[tuple[bytes, bytes]]
