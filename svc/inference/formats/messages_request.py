@@ -62,31 +62,29 @@ def counted_tokens(request: dict[str, Any]) -> int:
 
 def _add_tools(request: dict[str, Any], body: dict[str, Any]) -> tuple[str, ...]:
     """Add the tools that a model can call to the chat request `body`. Return the names of the others."""
-    tools: list[dict[str, Any]] = []
+    functions: dict[str, dict[str, Any]] = {}
     ignored: list[str] = []
     choice = request.get("tool_choice") or {"type": "auto"}
     found = {block["tool_name"] for block in _result_blocks(request) if block["type"] == "tool_reference"} | {choice.get("name")}
-    names: set[str] = set()
     for position, tool in enumerate(request.get("tools") or ()):
         if tool.get("defer_loading") and tool.get("name") not in found:
             continue
         if tool.get("type") in (None, "custom"):
-            if tool["name"] in names:
+            if tool["name"] in functions:
                 message = f"There is another tool with the name {tool['name'][:200]}."
                 raise ApiError("invalid_value", message, param=f"tools[{position}].name")
-            names.add(tool["name"])
-            function = {"name": tool["name"], "parameters": tool["input_schema"], **not_null(tool, "description", "strict")}
-            tools.append({"type": "function", "function": function})
+            optional = not_null(tool, "description", "strict")
+            functions[tool["name"]] = {"name": tool["name"], "parameters": tool["input_schema"], **optional}
         else:
             ignored.append(tool.get("name") or tool["type"])
-    if choice["type"] == "tool" and choice["name"] not in names:
+    if choice["type"] == "tool" and choice["name"] not in functions:
         message = f"tool_choice.name must be the name of a tool with an input_schema. {_HOSTED}"
         raise ApiError("invalid_value", message, param="tool_choice.name")
-    if choice["type"] == "any" and not tools:
+    if choice["type"] == "any" and not functions:
         message = f"tool_choice must not be any without a tool that has an input_schema. {_HOSTED}"
         raise ApiError("invalid_value", message, param="tool_choice")
-    if tools:
-        body["tools"] = tools
+    if functions:
+        body["tools"] = [{"type": "function", "function": function} for function in functions.values()]
         named = {"type": "function", "function": {"name": choice.get("name")}}
         if request.get("tool_choice"):
             body["tool_choice"] = _CHOICES.get(choice["type"], named)
