@@ -1,6 +1,6 @@
 """Helper processes for work that would block the server: a process for each order, ended with its caller or the server.
 
-run() -> a slot (fair among accounts) -> a process: the order as a JSON line to its stdin -> its stdout
+run() -> a place (accounts take turns) -> a process: the order as a JSON line to its stdin -> its stdout
       -> its end | it is killed when the caller is cancelled | UpstreamFault when it takes too long, fails or dies
 """
 
@@ -10,8 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from svc.errors import ApiError, UpstreamFault
+from svc.turns import Turns
 
 _ROOT = Path(__file__).parent.parent.parent
 # Other variables may hold the operator's secrets.
@@ -42,48 +42,13 @@ class _Job:
                 os.killpg(self.process.pid, signal.SIGKILL)  # and the processes that it has started
 
 
-class FairSemaphore:
-    """A semaphore of `slots`, given to waiting accounts in turn. One account never has the last slot."""
-
-    def __init__(self, slots: int) -> None:
-        self._free = slots
-        self._most_of_one = max(slots - 1, 1)
-        self._held: Counter[str] = Counter()
-        self._waiting: list[tuple[str, asyncio.Event]] = []
-
-    @contextlib.asynccontextmanager
-    async def slot(self, account_id: str) -> AsyncIterator[None]:
-        """Hold a slot during the block."""
-        waiter = (account_id, asyncio.Event())
-        self._waiting.append(waiter)
-        self._give()
-        try:
-            await waiter[1].wait()
-            yield
-        finally:
-            if waiter in self._waiting:  # it was cancelled
-                self._waiting.remove(waiter)
-            else:
-                self._free += 1
-                self._held -= Counter([account_id])  # this also drops accounts without a slot
-                self._give()
-
-    def _give(self) -> None:
-        while self._free and (ready := next((one for one in self._waiting if self._held[one[0]] < self._most_of_one), None)):
-            self._free -= 1
-            self._held[ready[0]] += 1
-            self._waiting.remove(ready)
-            self._waiting.sort(key=lambda one: one[0] == ready[0])  # stable: the others keep their order before this account
-            ready[1].set()
-
-
 class ProcessPool:
     """Runs orders in processes of `python -m <module>`, `at_once` of them. The callers limit how many wait."""
 
     def __init__(self, module: str, *, at_once: int = 2, seconds: float = 120.0) -> None:
         # Without site-packages and without the variables that change how Python starts.
         self._command = (sys.executable, "-ESs", "-m", module)
-        self._slots = FairSemaphore(at_once)
+        self._turns = Turns(at_once, max(at_once - 1, 1))
         # To start a process on the event loop would block it for 10 ms and more.
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix=module)
         self._seconds = seconds
@@ -96,7 +61,8 @@ class ProcessPool:
         `account_id` is the account that pays, or "" for the service. Raises ApiError `overloaded` and `shutting_down`, and
         UpstreamFault: `cut` when the process dies, `timeout`.
         """
-        async with self._slots.slot(account_id):
+        release = await self._turns.take(account_id)
+        try:
             if self._closed:
                 raise ApiError("shutting_down")
             files = () if file is None else (file.fileno(),)
@@ -107,6 +73,8 @@ class ProcessPool:
             finally:
                 job.drop()
                 self._jobs.remove(job)
+        finally:
+            release()
 
     def at_work(self) -> int:
         """Return the number of processes."""

@@ -15,7 +15,8 @@ import socket
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from pathlib import Path
-from weakref import WeakValueDictionary
+
+from svc.turns import Turns
 
 _AT_ONCE = 128  # processes of 0.4 MB
 _AT_ONCE_OF_ACCOUNT = 8
@@ -32,8 +33,7 @@ class Resolver:
 
     def __init__(self, seconds: float = 5.0) -> None:
         self._seconds = seconds
-        self._places = asyncio.Semaphore(_AT_ONCE)
-        self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._turns = Turns(_AT_ONCE, _AT_ONCE_OF_ACCOUNT)
         self._process: Process | None = None
         self._starting = asyncio.Lock()
         self._reading: asyncio.Task[None] | None = None
@@ -58,20 +58,19 @@ class Resolver:
 
     async def _begun(self, host: str, account_id: str) -> "asyncio.Future[list[str]]":
         """Begin a lookup once it has a place. The result is empty for an unknown name."""
-        share = self._shares.setdefault(account_id, asyncio.Semaphore(_AT_ONCE_OF_ACCOUNT)) if account_id else self._places
-        with contextlib.ExitStack() as place:
-            for places in dict.fromkeys((share, self._places)):
-                await places.acquire()
-                place.callback(places.release)
+        release = await self._turns.take(account_id)
+        try:
             process = await self._started()
-            loop = asyncio.get_running_loop()
-            number = self._number = self._number + 1
-            answer = self._answers[number] = loop.create_future()
-            place.callback(loop.call_later(self._seconds, self._end, number, []).cancel)
-            held = place.pop_all()
-            answer.add_done_callback(lambda _: held.close())
-            assert process.stdin is not None
-            process.stdin.write(f"{number} {host}\n".encode())
+        except BaseException:
+            release()
+            raise
+        loop = asyncio.get_running_loop()
+        number = self._number = self._number + 1
+        answer = self._answers[number] = loop.create_future()
+        answer.add_done_callback(lambda _: release())
+        loop.call_later(self._seconds, self._end, number, [])
+        assert process.stdin is not None
+        process.stdin.write(f"{number} {host}\n".encode())
         return answer
 
     async def _started(self) -> Process:

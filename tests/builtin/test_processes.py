@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from svc.builtin.processes import FairSemaphore, ProcessPool
+from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice
 from svc.errors import ApiError, UpstreamFault
 from tests.support.voice import TEXT, children, program, say, until_children
@@ -30,54 +30,6 @@ async def test_two_processes_run_and_others_wait() -> None:
     await until_children(0)
     assert pool.at_work() == 0
     await pool.close()
-
-
-async def test_accounts_take_turns_and_one_never_has_all_slots() -> None:
-    semaphore, order = FairSemaphore(2), []
-
-    async def work(account_id: str) -> None:
-        async with semaphore.slot(account_id):
-            order.append(account_id)
-            await asyncio.sleep(0)
-
-    many = [asyncio.create_task(work("many")) for _ in range(20)]
-    await asyncio.sleep(0)
-    assert order == ["many"]
-    few = [asyncio.create_task(work(name)) for name in ("a", "b", "a")]
-    many[5].cancel()
-    await asyncio.gather(*many, *few, return_exceptions=True)
-    assert {"a", "b"} <= set(order[1:5]) and order.count("many") == 19 and order.count("a") == 2
-    async with semaphore.slot("many"), semaphore.slot("a"):
-        pass  # every turn was given back
-
-
-async def test_slot_of_a_cancelled_waiter_is_released() -> None:
-    semaphore = FairSemaphore(1)
-    async with semaphore.slot("a"):
-        waiter = asyncio.create_task(_once(semaphore, "b"))
-        await asyncio.sleep(0)
-    waiter.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiter
-    async with asyncio.timeout(1):
-        await _once(semaphore, "c")
-
-
-async def test_slot_given_to_a_waiter_that_is_cancelled_at_once_is_released() -> None:
-    semaphore = FairSemaphore(1)
-    async with semaphore.slot("a"):
-        waiter = asyncio.create_task(_once(semaphore, "b"))
-        await asyncio.sleep(0)
-        waiter.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiter
-    async with asyncio.timeout(1):
-        await _once(semaphore, "c")
-
-
-async def _once(semaphore: FairSemaphore, account_id: str) -> None:
-    async with semaphore.slot(account_id):
-        pass
 
 
 async def test_dead_process_is_one_fault_and_the_next_order_works() -> None:
