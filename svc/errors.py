@@ -1,5 +1,6 @@
 """The table of errors, and the exceptions for them. Nothing else builds the body of an error."""
 
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -167,10 +168,6 @@ class StartError(Exception):
 
 def describe(error: BaseException) -> str:
     """Return an exception's type and the last lines of its traceback, without its text, which may contain secrets."""
-    places = []
-    trace = error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        places.append(f"{code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno}")
-        trace = trace.tb_next
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    places = [f"{path.rsplit('/', 1)[-1]}:{line}" for path, line in frames]
     return " < ".join([type(error).__name__, *reversed(places[-6:])])

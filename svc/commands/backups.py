@@ -117,11 +117,14 @@ def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, co
         "created_at": created_at,
         "sha256": {DATABASE: digest(copy), **{name: hashlib.sha256(data).hexdigest() for name, data in kept.items()}},
     }
-    with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-        for name, data in {MANIFEST: orjson.dumps(manifest, option=orjson.OPT_INDENT_2), **kept}.items():
-            _add(archive, name, len(data), io.BytesIO(data))
-        with copy.open("rb") as content:
-            _add(archive, DATABASE, copy.stat().st_size, content)
+    texts = {MANIFEST: orjson.dumps(manifest, option=orjson.OPT_INDENT_2), **kept}
+    with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive, copy.open("rb") as database:
+        members: dict[str, BinaryIO] = {name: io.BytesIO(data) for name, data in texts.items()}
+        for name, content in {**members, DATABASE: database}.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = content.seek(0, io.SEEK_END), 0o600
+            content.seek(0)
+            archive.addfile(member, content)
 
 
 def _show_progress(page_bytes: int, _: int, remaining_pages: int, all_pages: int) -> None:
@@ -142,12 +145,6 @@ def verify(path: Path) -> None:
 def digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _add(archive: tarfile.TarFile, name: str, size_bytes: int, source: BinaryIO) -> None:
-    member = tarfile.TarInfo(name)
-    member.size, member.mode = size_bytes, 0o600
-    archive.addfile(member, source)
 
 
 @contextlib.contextmanager
