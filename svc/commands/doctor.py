@@ -29,7 +29,7 @@ from svc.auth.github import GitHub
 from svc.auth.mail import Mail
 from svc.auth.openid import OpenID
 from svc.billing.stripe import Stripe
-from svc.commands.database import printable
+from svc.commands.database import printable, reading
 from svc.config import SETTINGS, Config, IdentityProvider, MailServer, from_environ
 from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import upstream
@@ -41,7 +41,7 @@ from svc.outbound.client import Outbound
 from svc.outbound.connection import Reply
 from svc.outbound.resolver import Resolver
 from svc.outbound.transport import httpx_client
-from svc.schema import check_version, read_only, start_errors
+from svc.schema import start_errors
 from svc.secrets import DATABASE, MASTER, fits, fitting_master
 from svc.server import status
 from svc.server.outside import read_catalog
@@ -97,7 +97,7 @@ async def examine(config: Config) -> list[Finding]:
     async with contextlib.aclosing(resolver), httpx_client(outbound) as client:
         checks: list[tuple[str, Awaitable[Result]]] = [
             ("data folder", asyncio.to_thread(_folder, config.data_dir.absolute())),
-            ("database", asyncio.to_thread(_database, config.data_dir)),
+            ("database", asyncio.to_thread(_database, config)),
             ("port", asyncio.to_thread(_port, config)),
             ("certificate", asyncio.to_thread(certificate, config)),
             *((f"identity provider {one.name}", _identity_provider(config, one, client)) for one in config.identity_providers),
@@ -169,16 +169,15 @@ def _folder(path: Path) -> Result:
     return FINE, f"only user {owner} can read {path}"
 
 
-def _database(folder: Path) -> Result:
-    path, key = folder / DATABASE, folder / MASTER
+def _database(config: Config) -> Result:
+    path, key = config.data_dir / DATABASE, config.data_dir / MASTER
     if not path.exists():
         return FINE, "there is none yet; the first start makes it"
-    with start_errors(path), read_only(path) as conn:
-        check_version(conn, path)
+    with start_errors(path), reading(config) as conn:
         master = key.read_bytes() if key.exists() else b""
         if fits(conn, master):
             return FINE, f"{path.stat().st_size:,} bytes; 'svc check' verifies all of it"
-        if fitting_master(conn, folder):
+        if fitting_master(conn, config.data_dir):
             return LOOK, f"{key} is being replaced. If no 'svc rotate-secrets' runs, the next start completes that"
         fault = "is not the key of this database" if master else "is missing"
         return WRONG, f"{key} {fault}; {count_sealed(conn)} provider keys need it. Restore it from a backup"
@@ -219,9 +218,8 @@ def _model_servers(config: Config, outbound: Outbound) -> Iterator[tuple[str, Aw
 
 
 def _groups(config: Config, catalog: Catalog) -> list[Finding]:
-    groups, path, in_use = catalog.groups, config.data_dir / DATABASE, {}
-    with contextlib.suppress(StartError, sqlite3.Error, OSError), read_only(path) as conn:  # `_database` reports them
-        check_version(conn, path)
+    groups, in_use = catalog.groups, dict[str, int]()
+    with contextlib.suppress(StartError, sqlite3.Error, OSError), reading(config) as conn:  # `_database` reports them
         in_use = accounts.groups_in_use(conn)
     notes = [
         Finding(LOOK, f"group {name}", f"it is not in the catalog. Its {number} accounts have what [access] allows")
