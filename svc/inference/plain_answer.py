@@ -20,23 +20,21 @@ class PlainText(NamedTuple):
 
 def plain_text(raw: dict[str, Any]) -> PlainText | None:
     """Return the text of the only choice of a whole answer, or None if there is more than one short text, or none."""
-    choices = raw.get("choices")
-    choice = choices[0] if type(choices) is list and len(choices) == 1 else None
-    if type(choice) is not dict or choice.get("index") != 0 or type(message := choice.get("message")) is not dict:
-        return None
-    text, reason = message.get("content"), choice.get("finish_reason")
-    if (
-        type(text) is not str
-        or not 0 < len(text) <= CHUNK_CHARACTERS
-        or type(reason) is not str
-        or reason not in _FINISH_REASONS
-        or message.get("role") is None
-        or [*message.values()].count(None) != len(message) - 2  # all but the role and the text
-        or [*choice.values()].count(None) != len(choice) - 3
-    ):
-        return None
     try:
+        (choice,) = raw["choices"]
+        message, reason = choice["message"], choice["finish_reason"]
+        text = message["content"]
+        if (
+            choice["index"] != 0
+            or type(text) is not str
+            or not 0 < len(text) <= CHUNK_CHARACTERS
+            or reason not in _FINISH_REASONS
+            or message["role"] is None
+            or [*message.values()].count(None) != len(message) - 2  # all but the role and the text
+            or [*choice.values()].count(None) != len(choice) - 3
+        ):
+            return None
         size_bytes = len(text) if text.isascii() else len(text.encode())
-    except UnicodeEncodeError:  # half of a surrogate pair
+    except (LookupError, TypeError, ValueError):  # another form, or half of a surrogate pair
         return None
     return PlainText(text, size_bytes, reason if reason in ("length", "content_filter") else "stop")

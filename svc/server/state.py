@@ -105,7 +105,10 @@ class State(Mapping[str, Any]):
 
 
 class Request(HTTPConnection[State]):
-    """Starlette's request with `state`, `receive` and `context` as attributes: its properties take five times as long."""
+    """Starlette's request with `state`, `receive` and `context` as attributes: its properties take five times as long.
+
+    It has no body: svc/server/bodies.py reads that from `receive`.
+    """
 
     __slots__ = ("context", "receive", "state")
     context: Context
@@ -113,5 +116,5 @@ class Request(HTTPConnection[State]):
     state: State
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
-        super().__init__(scope)
+        self.scope = scope  # all that the constructor of Starlette does
         self.context, self.receive, self.state = scope["svc"], receive, scope["state"]["service"]
