@@ -260,7 +260,7 @@ def groups_in_use(conn: sqlite3.Connection) -> dict[str, int]:
 
 
 def allowance_of(conn: sqlite3.Connection, account_id: str) -> tuple[str, int] | None:
-    """Return the last month with an allowance ("" if there is none) and its micros, or None if the account is deleted."""
+    """Return the last month with an allowance ("" if none) and its micros, or None if the account is deleted."""
     query = "SELECT ifnull(allowance_month, ''), allowance_given_micros FROM accounts WHERE id = ? AND deleting_at IS NULL"
     row: tuple[str, int] | None = conn.execute(query, (account_id,)).fetchone()
     return row

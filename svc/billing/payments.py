@@ -138,7 +138,7 @@ def checkout_of(conn: sqlite3.Connection, account_id: str, checkout_id: str) -> 
 
 
 def _checkout(conn: sqlite3.Connection, condition: str, *values: str | None) -> Checkout | None:
-    query = f"SELECT id, account_id, amount_micros, state, session_id FROM checkouts WHERE {condition} LIMIT 1"  # noqa: S608 - ours
+    query = f"SELECT id, account_id, amount_micros, state, session_id FROM checkouts WHERE {condition} LIMIT 1"
     row = conn.execute(query, values).fetchone()
     return None if row is None else Checkout(**row)
 

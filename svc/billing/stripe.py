@@ -144,7 +144,7 @@ def _text(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Stripe:
-    """Stripe's API at `api` (`https://api.stripe.com`)."""
+    """Stripe's API at `api` (`https://api.stripe.com`). Its methods raise ApiError `upstream_*`."""
 
     client: "httpx.AsyncClient"
     api: str
@@ -152,18 +152,18 @@ class Stripe:
     pause_seconds: float = _PAUSE_SECONDS
 
     async def check(self) -> int:
-        """Return the status of a request that changes nothing: 401 if the key is wrong. Raises ApiError `upstream_*`."""
+        """Return the status of a request that changes nothing: 401 if the key is wrong."""
         return (await self._send("GET", "?limit=1"))[0]
 
     async def is_paid(self, session_id: str) -> bool:
-        """Return whether a Checkout Session is paid. Raises ApiError `upstream_*`."""
+        """Return whether a Checkout Session is paid."""
         status, session = await self._send("GET", f"/{quote(session_id, safe='')}")
         if status != 200:
             raise failed("upstream_error", f" refused with status {status}")
         return session.get("payment_status") == "paid"
 
     async def create_session(self, checkout_id: str, amount_cents: int, success_url: str, cancel_url: str) -> tuple[str, str]:
-        """Make a payment page for a checkout; return the session's id and the page's address. Raises ApiError `upstream_*`."""
+        """Make a payment page for a checkout; return the session's id and the page's address."""
         form = {
             "mode": "payment",
             "client_reference_id": checkout_id,
@@ -209,7 +209,7 @@ class Stripe:
     async def _send(
         self, method: str, path: str, form: dict[str, str] | None = None, idempotency_key: str | None = None
     ) -> tuple[int, dict[str, Any]]:
-        """Return the status of an answer and its JSON object, empty if it has none. Raises ApiError `upstream_*`."""
+        """Return the status of an answer and its JSON object, empty if it has none."""
         import httpx  # late: a service without Stripe never needs it
 
         headers = {"authorization": f"Bearer {self.secret_key}"}

@@ -94,14 +94,13 @@ def usage_page(
 ) -> Page[dict[str, Any]]:
     """Return requests, tokens and cost since `first_day`, per day and `model` or `key`, newest first.
 
-    A page begins after the row with the id `after` and has at most 10,000 rows. The `key_id` of sessions is None.
-
-    Raises ApiError `invalid_value` if `after` is no row of the account.
+    A page begins after the row with the id `after` and has at most 10,000 rows. The `key_id` of sessions is None. Raises ApiError
+    `invalid_value` if `after` is no row of the account.
     """
     column = "key_id" if by == "key" else "model"
     last_day, colon, name = ("9999:" if after is None else after).partition(":")
     place = (account_id, last_day, name)
-    its_row = f"SELECT 1 FROM usage_days WHERE (account_id, day, {column}) = (?, ?, ?)"  # noqa: S608 - our own names
+    its_row = f"SELECT 1 FROM usage_days WHERE (account_id, day, {column}) = (?, ?, ?)"
     if after is not None and not (colon and conn.execute(its_row, place).fetchone()):
         raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
     rows = conn.execute(
@@ -109,7 +108,7 @@ def usage_page(
         SELECT day || ':' || {column} AS id, day, nullif({column}, '') AS {column}, {_SUMS}
         FROM usage_days WHERE account_id = ?1 AND day >= ?4 AND day <= ?2 AND (day < ?2 OR {column} > ?3)
         GROUP BY day, {column} ORDER BY day DESC, {column} LIMIT ?5
-        """,  # noqa: S608 - our own names
+        """,
         (*place, first_day, _MOST_ROWS + 1),
     ).fetchall()
     return Page([dict(row) for row in rows[:_MOST_ROWS]], len(rows) > _MOST_ROWS)
@@ -126,15 +125,15 @@ _USAGE = f"""
         FROM deleted_usage WHERE day BETWEEN ?1 || '-01' AND ?1 || '-31'
     )
     SELECT {{key}} AS key, {_SUMS} FROM calls
-"""  # noqa: S608 - our own names
+"""
 KINDS = {"user": "user", "model": "model", "group": "ifnull(nullif(group_name, ''), '(no group)')", "key": "key", "day": "day"}
 
 
 def of_month(conn: sqlite3.Connection, month: str, by: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the usage of all accounts in a month such as 2026-11 (UTC), by one of KINDS, and its total.
 
-    Up to 10,000 rows of `key`, `requests`, `input_tokens`, `output_tokens` and `cost_micros`, the most expensive first. Deleted
-    accounts count. The cost equals the debits of calls in the ledger.
+    Up to 10,000 rows of `key` and counts, the most expensive first. Deleted accounts count. The cost equals the debits of calls
+    in the ledger.
     """
     order = "key" if by == "day" else "cost_micros DESC, requests DESC, key"
     query = f"{_USAGE.format(key=KINDS[by])} GROUP BY 1 ORDER BY {order} LIMIT {_MOST_ROWS}"

@@ -1,8 +1,7 @@
 """The wallet: holds, settlements, credits and debits, in whole micros of a US dollar.
 
 hold (worst case) -> the paid call -> settle (at most the hold)
-The rules are in schema.sql: triggers keep the balance, and the holds within it. A function with `tx` runs in the caller's
-transaction.
+The rules are in schema.sql: triggers keep the balance, and the holds within it.
 """
 
 import random
@@ -238,7 +237,7 @@ def _per_million(prices: Mapping[str, int]) -> tuple[int, int]:
 
 
 def balances(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
-    """Return the wallet's part of `GET /billing/account`: the balance without holds is available. A deleted account has 0."""
+    """Return the wallet's part of `GET /billing/account`; a deleted account has 0."""
     row = conn.execute(
         """
         SELECT balance_micros, (SELECT ifnull(sum(amount_micros), 0) FROM holds WHERE account_id = ?1)
