@@ -143,7 +143,7 @@ class Models:
         """Ask a provider for the names of its models. Raises ApiError: its own 401, 403 or 429, else one without a reason."""
         began = time.monotonic()
         try:
-            return list(await self._listed(row, anew=True))
+            return list(await self._listed(row))
         except (UpstreamFault, TimeoutError) as fault:
             if isinstance(fault, UpstreamFault) and fault.kind == "status" and fault.status in (401, 403, 429):
                 raise upstream_errors.caller_error(fault, provider=row["name"], byok=True) from fault
@@ -169,8 +169,8 @@ class Models:
             return await self._listed(row, may_ask)
         return {}
 
-    async def _listed(self, row: sqlite3.Row, may_ask: Callable[[], bool] = lambda: True, *, anew: bool = False) -> ListedModels:
-        """Return the models that a provider lists, asked once a minute while `may_ask()`, or `anew`.
+    async def _listed(self, row: sqlite3.Row, may_ask: Callable[[], bool] | None = None) -> ListedModels:
+        """Return the models that a provider lists, asked once a minute while `may_ask()`, and without it always.
 
         Raises ApiError, UpstreamFault and TimeoutError; for 2 s after such a failure the list is empty.
         """
@@ -179,7 +179,7 @@ class Models:
             del self._lists[next(iter(self._lists))]
         try:
             async with asyncio.timeout(_ANSWER_SECONDS), known.asking:
-                if anew or (time.monotonic() >= known.fresh_until and may_ask()):
+                if may_ask is None or (time.monotonic() >= known.fresh_until and may_ask()):
                     listed = await upstream.models(self._guarded, self._provider(row))
                     known.models = dict(islice(listed.items(), providers.MOST_MODELS))
                     known.fresh_until = time.monotonic() + _LIST_SECONDS
