@@ -38,7 +38,7 @@ from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.media_engines import MediaEngines
 from svc.inference.models import Models
 from svc.inference.paid_call import Engines
-from svc.inference.providers import KeyBox, count_sealed, drop_sealed
+from svc.inference.providers import KeyBox
 from svc.log import Log, capture_library_logs
 from svc.metrics import Metrics
 from svc.outbound.client import forget_heads
@@ -81,7 +81,7 @@ from svc.server.head import METHODS
 from svc.server.limits import Limits
 from svc.server.offload import Offload
 from svc.server.outside import Outside, open_outside, read_catalog
-from svc.server.rotation import Rotation
+from svc.server.rotation import Rotation, check_master
 from svc.server.serve import run
 from svc.server.sse import Drain
 from svc.server.state import State
@@ -259,7 +259,7 @@ async def _open_storage(ground: Ground, stack: contextlib.AsyncExitStack) -> tup
 
 def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataFolder) -> str | None:
     """End what a crash left open, in one transaction, because its commit takes most of the time. Return a warning for the log."""
-    warning = secrets.check_master(tx, folder, config.new_secrets, count_sealed, drop_sealed)
+    warning = check_master(tx, folder, config.new_secrets)
     quota.set_limit(tx, config.account_bytes)
     wallet.release_all(tx)  # of requests that ended with the process
     quota.release_all(tx)

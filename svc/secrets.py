@@ -2,7 +2,7 @@
 
 All files are written by `write_private`: a kill leaves either the old file or the new one, and a start can be repeated.
 
-open_folder() -> the database is opened -> check_master() in its first transaction -> keep_master()
+open_folder() -> the database is opened -> check_master() (svc/server/rotation.py) in its first transaction -> keep_master()
 rotation: master.key.new -> set_master() in the transaction that encrypts everything again -> master.key.old, master.key
 """
 
@@ -12,7 +12,7 @@ import hmac
 import os
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -143,8 +143,9 @@ def key_check(conn: sqlite3.Connection) -> bytes | None:
     return check
 
 
-def set_master(tx: sqlite3.Connection, master: bytes) -> None:
-    tx.execute("UPDATE installation SET key_check = ?", (derive(master, "check"),))
+def set_master(tx: sqlite3.Connection, master: bytes, new_id: str | None = None) -> None:
+    """Store that the database is used with this master secret from now on, perhaps under a new id."""
+    tx.execute("UPDATE installation SET key_check = ?, id = ifnull(?, id)", (derive(master, "check"), new_id))
 
 
 def fitting_master(conn: sqlite3.Connection, folder: Path) -> bytes | None:
@@ -163,38 +164,6 @@ def fits(conn: sqlite3.Connection, master: bytes) -> bool:
     """Return whether the database was used with this master secret, or with none yet."""
     known = key_check(conn)
     return known is None or hmac.compare_digest(known, derive(master, "check"))
-
-
-def check_master(
-    tx: sqlite3.Connection,
-    folder: DataFolder,
-    given_up: str | None,
-    count_sealed: Callable[[sqlite3.Connection], int],
-    drop_sealed: Callable[[sqlite3.Connection], None],
-) -> str | None:
-    """Check the folder's master secret against the database. A new one is accepted, with a warning, if nothing is encrypted.
-
-    If a rotation was interrupted, the secret of the file NEW_MASTER may be the one of the database.
-
-    Raises StartError if encrypted values would be lost, unless `given_up` is the id of this installation. The id then changes,
-    so that the same setting cannot accept a later loss.
-    """
-    if not fits(tx, folder.master) and (new := _read(folder.path / NEW_MASTER)) and fits(tx, new):
-        folder.master, folder.rotated = new, True
-    if fits(tx, folder.master):
-        tx.execute("UPDATE installation SET key_check = ? WHERE key_check IS NULL", (derive(folder.master, "check"),))
-        return None
-    sealed, installation = count_sealed(tx), installation_id(tx)
-    if sealed and given_up != installation:
-        wrong = "is not the one" if folder.found else "is missing"
-        raise StartError(
-            f"{folder.path / MASTER} {wrong} with which {sealed} provider keys in the database are encrypted: restore the file "
-            f"from a backup, or set SVC_NEW_SECRETS={installation} to delete these keys"
-        )
-    drop_sealed(tx)
-    new_id = os.urandom(4).hex() if sealed else installation
-    tx.execute("UPDATE installation SET id = ?, key_check = ?", (new_id, derive(folder.master, "check")))
-    return f"master.key is a new one: every session has ended, and {sealed} provider keys were deleted"
 
 
 def is_locked(folder: Path) -> bool:

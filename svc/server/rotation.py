@@ -1,7 +1,7 @@
 """Replace the master secret of the data folder: every session, link and cookie ends, and providers' keys are encrypted again.
 
 master.key.new -> one transaction -> the server's own keys -> master.key.old and master.key. After a crash the next start finds
-out which secret the database needs, and completes the rest (svc/secrets.py).
+out which secret the database needs, and completes the rest.
 """
 
 import asyncio
@@ -17,12 +17,39 @@ from svc.secrets import DataFolder, derive
 from svc.server.state import State
 
 
+def check_master(tx: sqlite3.Connection, folder: DataFolder, given_up: str | None = None) -> str | None:
+    """Check the folder's master secret against the database. A new one is accepted, with a warning, if nothing is encrypted.
+
+    If a rotation was interrupted, the secret of the file NEW_MASTER may be the one of the database.
+
+    Raises StartError if encrypted values would be lost, unless `given_up` is the id of this installation. The id then changes,
+    so that the same setting cannot accept a later loss.
+    """
+    new = folder.path / secrets.NEW_MASTER
+    if not secrets.fits(tx, folder.master) and new.exists() and secrets.fits(tx, new.read_bytes()):
+        folder.master, folder.rotated = new.read_bytes(), True
+    if secrets.fits(tx, folder.master):
+        if secrets.key_check(tx) is None:
+            secrets.set_master(tx, folder.master)
+        return None
+    sealed, installation = count_sealed(tx), secrets.installation_id(tx)
+    if sealed and given_up != installation:
+        wrong = "is not the one" if folder.found else "is missing"
+        raise StartError(
+            f"{folder.path / secrets.MASTER} {wrong} with which {sealed} provider keys in the database are encrypted: restore "
+            f"the file from a backup, or set SVC_NEW_SECRETS={installation} to delete these keys"
+        )
+    drop_sealed(tx)
+    secrets.set_master(tx, folder.master, os.urandom(4).hex() if sealed else None)
+    return f"master.key is a new one: every session has ended, and {sealed} provider keys were deleted"
+
+
 def rotate_stopped(tx: sqlite3.Connection, folder: DataFolder, now_seconds: float) -> int:
     """Rotate in the transaction of a command, which calls `keep_master` after it. Return the number of encrypted keys.
 
     Raises StartError if the folder's master secret is not the one of the database.
     """
-    secrets.check_master(tx, folder, None, count_sealed, drop_sealed)
+    check_master(tx, folder)
     folder.keep_master()
     box, master = KeyBox(folder.master), _new_master(folder)
     box.add(master)

@@ -14,9 +14,10 @@ from svc.auth import accounts, links
 from svc.auth.links import add_link
 from svc.config import Config
 from svc.errors import StartError
-from svc.inference.providers import KeyBox, add_provider, count_sealed, drop_sealed
+from svc.inference.providers import KeyBox, add_provider
 from svc.schema import command_connection, connect
-from svc.secrets import check_master, fits, open_folder
+from svc.secrets import fits, open_folder
+from svc.server.rotation import check_master
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.oauth_browser import rows
 
@@ -207,7 +208,7 @@ def start(folder: Path) -> None:
     opened = open_folder(folder)
     try:
         with command_connection(folder / "service.db") as tx:
-            check_master(tx, opened, None, count_sealed, drop_sealed)
+            check_master(tx, opened)
         opened.keep_master()
     finally:
         opened.close()
