@@ -124,7 +124,9 @@ def values(schema: dict[str, Any], depth: int = 0) -> Iterator[Any]:
             yield from texts(schema, depth)
         elif kind in ("integer", "number"):
             bounds = [schema[bound] for bound in ("minimum", "maximum") if bound in schema]
-            yield from (*bounds, *map(float, bounds), *(bound + step for bound in bounds for step in (-1, 1)), *NUMBERS)
+            yield from (*bounds, *NUMBERS)
+            if not depth:
+                yield from (*map(float, bounds), *(bound + step for bound in bounds for step in (-1, 1)))
         elif kind == "boolean":
             yield from (True, False)
         elif kind == "array":
