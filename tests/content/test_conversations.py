@@ -1,10 +1,8 @@
 """What conversations keep: their order, their titles, and that everything goes with them."""
 
-from typing import Any
-
 import pytest
 
-from tests.conftest import PASSWORD, Service, bearer
+from tests.conftest import Service
 from tests.support.conversations import found, get, make, say
 
 MESSAGE_FIELDS = {
@@ -91,28 +89,3 @@ async def test_deleting_a_conversation_deletes_its_messages_and_words(service: S
         answer = await service.client.request(method, f"/conversations/{made['id']}{path}", json=body, headers=headers)
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
     assert await found(service, headers, "zebra") == await found(service, headers, "lion") == [stays["id"]]
-
-
-async def test_all_rows_are_deleted_with_the_account(service: Service) -> None:
-    """Over all tables of the schema, so that a new one cannot be forgotten."""
-    session = await service.sign_up()
-    headers, account_id = bearer(session["access_token"]), session["user"]["id"]
-    made = await make(service, headers, title="zebra")
-    await say(service, headers, made["id"], "zebra")
-    body = {"goal": "say zebra", "model": "builtin/script"}
-    assert (await service.client.post("/v1/agents/run", json=body, headers=headers)).status_code == 200
-
-    def rows(conn: Any) -> dict[str, int]:
-        tables = conn.execute(
-            "SELECT DISTINCT m.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE c.name = 'account_id'"
-        )
-        names = [row["name"] for row in tables.fetchall()]
-        return {
-            name: conn.execute(f"SELECT count(*) FROM {name} WHERE account_id = ?", (account_id,)).fetchone()[0] for name in names
-        }
-
-    db = service.state["db"]
-    before = await db.read(rows)
-    assert before["messages"] == 3 and before["conversations"] == before["runs"] == 1
-    assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)).status_code == 204
-    assert set((await db.read(rows)).values()) == {0}

@@ -3,10 +3,7 @@
 import sqlite3
 from typing import Any
 
-import pytest
-
-from tests.conftest import PASSWORD, Service, bearer
-from tests.support.cases import each
+from tests.conftest import Service, bearer
 
 
 async def make_project(service: Service, headers: dict[str, str], **fields: Any) -> dict[str, Any]:
@@ -58,28 +55,3 @@ async def test_longest_values_are_accepted(service: Service) -> None:
     name, instructions = "🙂" * 200, "ü" * 100_000
     made = await make_project(service, await service.bearer(), name=name, instructions=instructions, max_planner_steps=1)
     assert (made["name"], made["instructions"]) == (name, instructions)
-
-
-async def test_projects_are_deleted_with_the_account(service: Service) -> None:
-    headers = await service.bearer()
-    await make_project(service, headers)
-    assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)).status_code == 204
-    assert await service.state["db"].read(lambda conn: conn.execute("SELECT count(*) FROM projects").fetchone()[0]) == 0
-
-
-@each(
-    ("change", "rule"),
-    [
-        ("name = ' '", "project_name_form"),
-        ("name = printf('%201s', 'x')", "project_name_form"),
-        ("instructions = printf('%100001s', 'x')", "instructions_length"),
-        ("max_planner_steps = 0", "max_planner_steps_range"),
-        ("max_planner_steps = 21", "max_planner_steps_range"),
-        ("max_planner_steps = 'x'", "INTEGER"),
-        ("account_id = 'user_nobody'", "FOREIGN KEY"),
-    ],
-)
-async def test_schema_refuses_invalid_projects(service: Service, change: str, rule: str) -> None:
-    await make_project(service, await service.bearer())
-    with pytest.raises(sqlite3.IntegrityError, match=rule):
-        await service.state["db"].write(lambda tx: tx.execute(f"UPDATE projects SET {change}"))

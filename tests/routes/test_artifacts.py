@@ -249,14 +249,6 @@ async def test_filter_by_a_run_of_another_account_is_empty(service: Service) -> 
     assert (await service.client.get("/artifacts?run_id=run_x", headers=mine)).json()["data"] == []
 
 
-async def test_key_can_read_and_write_artifacts(service: Service) -> None:
-    headers = await service.bearer()
-    key = bearer((await service.make_key(headers))["key"])
-    made = await make_artifact(service, key)
-    assert (await get_content(service, headers, made["id"])).content == b"text"
-    assert (await service.client.delete(f"/artifacts/{made['id']}", headers=key)).status_code == 204
-
-
 # --- contents
 
 

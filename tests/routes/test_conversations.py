@@ -159,14 +159,6 @@ async def test_any_query_is_answered(service: Service, headers: dict[str, str], 
     assert await found(service, headers, query) == ([made["id"]] if "zebra" in query else [])
 
 
-async def test_key_can_read_and_write_conversations(service: Service, headers: dict[str, str]) -> None:
-    key = bearer((await service.make_key(headers))["key"])
-    made = await make(service, key)
-    message = await say(service, key, made["id"], "hello")
-    assert (await get(service, headers, f"/conversations/{made['id']}/messages"))["data"] == [message]
-    assert (await service.client.delete(f"/conversations/{made['id']}", headers=key)).status_code == 204
-
-
 async def test_export_is_the_whole_conversation_as_markdown(service: Service, headers: dict[str, str]) -> None:
     key = bearer((await service.make_key(headers))["key"])
     made = await make(service, headers, title="Züge & <b>")

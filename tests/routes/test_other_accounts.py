@@ -289,6 +289,27 @@ async def test_own_object_is_found(service: Service, mine: Person) -> None:
         assert answer.status_code not in (400, 404), f"{method} {path}, {place}: {answer.text}"
 
 
+# Only a session can change how a person signs in.
+NOT_BY_KEY = """
+    DELETE /user/me, POST /user/password, GET /user/identities, POST /user/identities/{identity},
+    DELETE /user/identities/{identity}
+"""
+
+
+async def test_key_can_do_all_that_a_session_can_but_change_the_sign_in(service: Service, mine: Person) -> None:
+    key = bearer((await service.make_key(mine.headers))["key"])
+    refused = set()
+    for method, path, _ in ROUTES:
+        if path.startswith(("/checkout", "/auth/")) or (method, path) == ("POST", "/user/verify-email"):
+            continue
+        target = PARAMETER.sub("unknown", path)
+        answer = await service.client.request(method, target, json=BODIES.get((method, path), {}), headers=key)
+        assert answer.status_code != 401, f"{method} {path}"
+        if answer.status_code == 403:
+            refused.add((method, path))
+    assert refused == {tuple(row.split()) for row in NOT_BY_KEY.split(",")}
+
+
 async def test_fields_set_by_the_service_are_ignored(service: Service, mine: Person, theirs: Person) -> None:
     def of_them(rows: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[tuple[Any, ...]]]:
         return {table: [row for row in found if theirs.account_id in row] for table, found in rows.items()}

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from tests.conftest import Service, bearer
+from tests.conftest import Service
 from tests.support.cases import each
 
 FIELDS = {"id", "name", "instructions", "max_planner_steps", "created_at", "updated_at"}
@@ -95,11 +95,3 @@ async def test_page_has_20_items_by_default(service: Service) -> None:
     last = (await service.client.get(f"/projects?after={made[24]['id']}", headers=headers)).json()
     assert (last["data"], last["has_more"]) == ([], False)
     assert len((await service.client.get("/projects?limit=1000", headers=headers)).json()["data"]) == 25
-
-
-async def test_key_can_read_and_write_projects(service: Service) -> None:
-    headers = await service.bearer()
-    key = bearer((await service.make_key(headers))["key"])
-    made = await make_project(service, key)
-    assert (await service.client.get(f"/projects/{made['id']}", headers=headers)).json() == made
-    assert (await service.client.delete(f"/projects/{made['id']}", headers=key)).status_code == 204
