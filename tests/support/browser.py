@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, async_playwright, expect
 
 from svc.billing import wallet
 from svc.schema import command_connection
@@ -45,6 +45,7 @@ LOOKS = [
 WIDTHS = pytest.mark.parametrize("width", [390, pytest.param(1440, marks=pytest.mark.soak)])
 BOTH_WIDTHS = pytest.mark.parametrize("width", [390, 1440])
 PASSWORD = "correct horse battery"
+_REMEMBER = "items => { for (const {name, value} of items) localStorage[name] = value; }"
 _AXE = TESTS / "axe-core" / "axe.min.js"
 
 
@@ -87,6 +88,7 @@ class Visitor:
         return {"authorization": f"Bearer {self.token}"}
 
 
+_unused: dict[tuple[Browser, str], tuple[Page, Watch]] = {}  # by browser and base URL of the server
 _addresses = (f"127.0.{1 + number // 250}.{2 + number % 250}" for number in itertools.count())
 
 
@@ -152,6 +154,10 @@ async def chromium(**env: str) -> AsyncIterator[Browser]:
         await browser.close()
 
 
+def _viewport(width: int) -> ViewportSize:
+    return {"width": width, "height": 844 if width < 800 else 900}
+
+
 @asynccontextmanager
 async def new_context(
     browser: Browser,
@@ -166,12 +172,11 @@ async def new_context(
 
     `allow`: pieces of the console lines that a test provokes on purpose. `options` go to Playwright's new_context.
     """
-    height = 844 if width < 800 else 900
     storage: Any = visitor and visitor.storage
     context = await browser.new_context(
         base_url=server.base_url,
         ignore_https_errors=True,
-        viewport={"width": width, "height": height},
+        viewport=_viewport(width),
         storage_state=storage,
         **options,
     )
@@ -192,19 +197,55 @@ async def signed_in(
     *,
     dollars: int = 0,
     model: str | None = None,
+    visitor: Visitor | None = None,
+    width: int = 1440,
     allow: Sequence[str] = (),
-    **options: Any,
 ) -> AsyncIterator[Page]:
-    """A watched page of a new account, at `address`. `model`: the built-in one that was chosen last."""
-    remembered = {"model": f"builtin/{model}"} if model else {}
-    visitor = await asyncio.to_thread(new_visitor, server, dollars=dollars, **remembered)
-    async with new_context(browser, server, visitor, allow=allow, **options) as context:
-        yield await opened(context, address)
+    """A watched page of `visitor` or of a new account, at `address`. `model`: the built-in one that was chosen last.
+
+    The page has seen earlier tests, and has forgotten them: a new one takes twice the CPU.
+    """
+    if visitor is None:
+        remembered = {"model": f"builtin/{model}"} if model else {}
+        visitor = await asyncio.to_thread(new_visitor, server, dollars=dollars, **remembered)
+    page, watch = _unused.pop((browser, server.base_url), None) or await _new_page(browser, server)
+    watch.allowed, watch.seen = list(allow), []
+    await page.set_viewport_size(_viewport(width))
+    await page.context.add_cookies(visitor.storage["cookies"])
+    await page.goto("/healthz")
+    await page.evaluate(_REMEMBER, visitor.storage["origins"][0]["localStorage"])
+    try:
+        yield await opened(page.context, address, page)
+        await _forget(page)
+    except BaseException:
+        await page.context.close()
+        raise
+    watch.check()
+    _unused[browser, server.base_url] = (page, watch)
 
 
-async def opened(context: BrowserContext, address: str = "/") -> Page:
+async def _new_page(browser: Browser, server: RunningServer) -> tuple[Page, Watch]:
+    context = await browser.new_context(base_url=server.base_url, ignore_https_errors=True)
+    watch = Watch(server.base_url)
+    watch.follow(context)
+    return await context.new_page(), watch
+
+
+async def _forget(page: Page) -> None:
+    """Leave nothing of a test in the page and its context."""
+    for other in page.context.pages:
+        if other is not page:
+            await other.close()
+    await page.unroute_all(behavior="ignoreErrors")
+    await page.context.set_offline(False)
+    await page.goto("/healthz")
+    await page.evaluate("localStorage.clear(); sessionStorage.clear()")
+    await page.context.clear_cookies()
+
+
+async def opened(context: BrowserContext, address: str = "/", page: Page | None = None) -> Page:
     """A page of the account that is signed in in `context`."""
-    page = await context.new_page()
+    page = page or await context.new_page()
     await page.goto(address)
     await page.locator(".shell").wait_for()
     return page

@@ -37,8 +37,7 @@ async def choose(page: Page, title: str, action: str) -> None:
 async def test_pinned_chats_come_first(server: RunningServer, browser: Browser, width: int) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, model="builtin/assistant")
     kept = await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An answer"])
-    async with new_context(browser, server, visitor, width=width) as context:
-        page = await opened(context)
+    async with signed_in(browser, server, visitor=visitor, width=width) as page:
         await say(page, "What is 2 + 2?")
         await answered(page)
         entries = page.locator(".conversation > a")
@@ -61,8 +60,7 @@ async def test_pinned_chats_come_first(server: RunningServer, browser: Browser, 
 async def test_chat_has_its_own_temperature_and_output_limit(server: RunningServer, browser: Browser, width: int) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     kept = await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An answer"])
-    async with new_context(browser, server, visitor, width=width) as context:
-        page = await opened(context)
+    async with signed_in(browser, server, visitor=visitor, width=width) as page:
         for temperature, length in (("0.25", "200"), ("", "")):
             await choose(page, "A kept one", "Chat settings")
             dialog = page.get_by_role("dialog", name="Chat settings")
@@ -81,8 +79,7 @@ async def test_chat_has_its_own_temperature_and_output_limit(server: RunningServ
 async def test_chat_is_saved_as_markdown(server: RunningServer, browser: Browser, width: int) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An **answer**"])
-    async with new_context(browser, server, visitor, width=width) as context:
-        page = await opened(context)
+    async with signed_in(browser, server, visitor=visitor, width=width) as page:
         async with page.expect_download() as waiting:
             await choose(page, "A kept one", "Export as Markdown")
         download = await waiting.value
@@ -151,8 +148,7 @@ async def test_wallet_shows_what_is_left_of_the_allowance(browser: Browser, tmp_
 
 async def test_password_is_changed_in_the_settings(server: RunningServer, browser: Browser, width: int) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
-    async with new_context(browser, server, visitor, width=width, allow=["401", "400"]) as context:
-        page = await opened(context, "/#/settings")
+    async with signed_in(browser, server, "/#/settings", visitor=visitor, width=width, allow=["401", "400"]) as page:
         await expect(page.get_by_text("cannot send email. Ask the operator to change")).to_be_visible()
         await expect(page.get_by_role("button", name="Change email")).to_be_disabled()
         await page.get_by_role("button", name="Change password").click()

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
-from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, findings, new_context, new_visitor, opened, signed_in
+from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, findings, new_visitor, opened, signed_in
 from tests.support.browser_chat import answered, refuse_once, say
 from tests.support.server import RunningServer
 
@@ -185,8 +185,7 @@ async def test_refused_question_stays_as_a_draft_without_a_chat(
     server: RunningServer, browser: Browser, status: int, width: int
 ) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, model="builtin/echo")
-    async with new_context(browser, server, visitor, allow=[str(status)], width=width) as context:
-        page = await opened(context)
+    async with signed_in(browser, server, visitor=visitor, allow=[str(status)], width=width) as page:
         error = {"message": "Not now.", "type": "api_error", "code": "internal_error", "param": None}
         await refuse_once(page, "**/v1/chat/completions", status, error)
         await send(page, "An important question")

@@ -169,8 +169,8 @@ async def test_conversations_can_be_searched_renamed_deleted_and_restored(server
     await asyncio.to_thread(keep_conversation, server, visitor, ["A kind of bread", "It is called rye"])
     long = ["The zebra crossing", "A **zebra** is striped", *(f"message {number}" for number in range(60))]
     await asyncio.to_thread(keep_conversation, server, visitor, long)
-    async with new_context(browser, server, visitor, allow=["404"]) as context:  # a page may find deleted what it deletes again
-        page = await opened(context)
+    # A page may find deleted what it deletes again.
+    async with signed_in(browser, server, visitor=visitor, allow=["404"]) as page:
         await page.get_by_label("Search", exact=True).fill("zeb")
         found = page.locator(".conversation a")
         await expect(found).to_have_count(1)
@@ -201,8 +201,7 @@ async def test_conversations_can_be_searched_renamed_deleted_and_restored(server
 async def test_deletion_interrupted_by_leaving_the_page_is_completed(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     await asyncio.to_thread(keep_conversation, server, visitor, ["A kind of bread", "It is called rye"])
-    async with new_context(browser, server, visitor) as context:
-        page = await opened(context)
+    async with signed_in(browser, server, visitor=visitor) as page:
         await page.route("**/conversations/conv_*", lambda lost: None, times=1)
         await delete(page, "A kept one")
         await page.get_by_role("button", name="Dismiss").click()
@@ -237,8 +236,8 @@ async def test_pasted_image_is_stored_and_sent_to_the_model(server: RunningServe
 async def test_attached_image_is_kept_with_the_draft(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="echo") as page:
         await paste_picture(page)
-        kept = "Object.entries(localStorage).some(([name, text]) => name.startsWith('svc.files') && text.includes('/artifacts/'))"
-        await page.wait_for_function(kept)
+        await page.wait_for_function("""() => Object.entries(localStorage)
+            .some(([name, text]) => name.startsWith('svc.files') && text.includes('/artifacts/'))""")
         await page.reload()
         await expect(page.get_by_role("img", name="dot.png")).to_be_visible()
         await page.get_by_label("Message", exact=True).fill("What is this?")
@@ -295,8 +294,7 @@ async def paste_picture(page: Page) -> None:
 async def test_memory_shows_its_passages(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, model="builtin/echo")
     await asyncio.to_thread(keep_conversation, server, visitor, ["My zebra is called Zora.", "A fine name."])
-    async with new_context(browser, server, visitor) as context:
-        page = await opened(context)
+    async with signed_in(browser, server, visitor=visitor) as page:
         await say(page, "What is the zebra called?")
         await answered(page)
         await page.get_by_text("Used 1 passage").click()
@@ -307,8 +305,7 @@ async def test_answer_names_the_messages_that_did_not_fit(server: RunningServer,
     visitor = await asyncio.to_thread(new_visitor, server, model="builtin/script")
     long = [f"{number} {'word ' * 30_000}" for number in range(4)]
     kept = await asyncio.to_thread(keep_conversation, server, visitor, long)
-    async with new_context(browser, server, visitor) as context:
-        page = await opened(context, f"/#/chat/{kept}")
+    async with signed_in(browser, server, f"/#/chat/{kept}", visitor=visitor) as page:
         await page.locator(".said-assistant").first.wait_for()
         async with page.expect_request("**/v1/chat/completions") as asked:
             await say(page, "say briefly")

@@ -5,7 +5,7 @@ import re
 
 from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.support.browser import WIDTHS, WITH_BROWSER, findings, new_context, new_visitor, opened, signed_in
+from tests.support.browser import WIDTHS, WITH_BROWSER, findings, new_visitor, signed_in
 from tests.support.browser_chat import answered, choose_model, keep_conversation
 from tests.support.server import RunningServer
 
@@ -46,8 +46,7 @@ async def test_estimate_grows_with_the_draft_and_covers_the_cost(server: Running
 async def test_estimate_includes_the_earlier_messages(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, model=f"builtin/{PRICED}", dollars=5)
     kept = await asyncio.to_thread(keep_conversation, server, visitor, ["word " * 10_000, "word " * 10_000])
-    async with new_context(browser, server, visitor) as context:
-        page = await opened(context)
+    async with signed_in(browser, server, visitor=visitor) as page:
         estimates = []
         for address, shown in (("/#/chat", ".greeting"), (f"/#/chat/{kept}", ".said-assistant")):
             await page.goto(address)

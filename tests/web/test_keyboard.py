@@ -14,7 +14,7 @@ from tests.support.browser import (
     new_context,
     new_email,
     new_visitor,
-    opened,
+    signed_in,
 )
 from tests.support.browser_chat import answered, keep_conversation
 from tests.support.server import RunningServer
@@ -99,8 +99,7 @@ async def test_account_chat_run_and_key_are_made_by_keyboard(server: RunningServ
 async def test_conversation_is_found_changed_and_deleted_by_keyboard(server: RunningServer, browser: Browser, width: int) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, model="builtin/assistant")
     kept = await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An answer"])
-    async with new_context(browser, server, visitor, width=width) as context:
-        page = await opened(context)
+    async with signed_in(browser, server, visitor=visitor, width=width) as page:
         await page.locator(".conversation").wait_for(state="attached")
         await press(page, "Control+k")
         await expect(page.get_by_role("searchbox")).to_be_focused()
@@ -120,7 +119,7 @@ async def test_conversation_is_found_changed_and_deleted_by_keyboard(server: Run
             await page.keyboard.type(value)
             await press(page, "Enter")
             await expect(page.get_by_role("dialog")).to_have_count(0)
-            await page.wait_for_function("document.activeElement !== document.body")
+            await page.wait_for_function("() => document.activeElement !== document.body")
         await expect(page.locator(".conversation > a")).to_have_text("Renamed")
         await press(page, "Control+k", "Control+a", "Delete")
         await tab_to(page, "Actions for Renamed")
@@ -134,8 +133,7 @@ async def test_conversation_is_found_changed_and_deleted_by_keyboard(server: Run
 @WIDTHS
 async def test_model_and_menus_are_chosen_by_keyboard(server: RunningServer, browser: Browser, width: int) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
-    async with new_context(browser, server, visitor, width=width) as context:
-        page = await opened(context)
+    async with signed_in(browser, server, visitor=visitor, width=width) as page:
         await page.get_by_role("button", name="Model:").wait_for()
         await tab_to(page, "Model:", back=True)
         await press(page, "Enter")
@@ -161,8 +159,7 @@ async def test_user_is_found_suspended_and_deleted_by_keyboard(server: RunningSe
     visitor, other = await asyncio.to_thread(new_visitor, server), await asyncio.to_thread(new_visitor, server)
     with database(server) as tx:
         tx.execute("UPDATE accounts SET admin = 1 WHERE id = ?", (visitor.id,))
-    async with new_context(browser, server, visitor, width=width) as context:
-        page = await opened(context)
+    async with signed_in(browser, server, visitor=visitor, width=width) as page:
         await page.locator("a[href='#/admin']").wait_for(state="attached")
         await tab_into_navigation(page, "Administration")
         await press(page, "Enter")

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 from playwright.async_api import Browser, expect
 
-from tests.support.browser import PASSWORD, WITH_BROWSER, credit, signed_in, user_of
+from tests.support.browser import PASSWORD, WITH_BROWSER, credit, new_context, new_visitor, opened, signed_in, user_of
 from tests.support.people import command
 from tests.support.server import RunningServer
 
@@ -148,7 +148,9 @@ async def test_account_is_deleted_after_typing_its_email(server: RunningServer, 
 
 
 async def test_operator_answer_appears_without_reload(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server, "/#/support") as page:
+    visitor = await asyncio.to_thread(new_visitor, server)
+    async with new_context(browser, server, visitor) as context:  # its clock cannot be set back
+        page = await opened(context, "/#/support")
         await expect(page.get_by_text("Support is part of Pro")).to_be_visible()
         await credit(server, page, 5)
         await page.clock.install()

@@ -127,8 +127,7 @@ async def test_arrow_keys_move_through_search_results(server: RunningServer, bro
     visitor = await asyncio.to_thread(new_visitor, server)
     for name in ("rye", "wheat"):
         await asyncio.to_thread(keep_conversation, server, visitor, ["A kind of bread", f"It is called {name}"])
-    async with new_context(browser, server, visitor) as context:
-        page = await opened(context)
+    async with signed_in(browser, server, visitor=visitor) as page:
         search, found = page.get_by_label("Search", exact=True), page.locator(".conversation > a")
         await expect(page.locator("#composer")).to_be_focused()  # later it would take the focus from the search
         await search.fill("bread")

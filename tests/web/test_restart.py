@@ -1,14 +1,15 @@
 """The server stops in mid-stream and restarts: the page shows this and continues without a reload."""
 
+import asyncio
 import socket
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Page, expect
 
-from tests.support.browser import WITH_BROWSER, signed_in
+from tests.support.browser import WITH_BROWSER, new_context, new_visitor, opened
 from tests.support.browser_chat import say
-from tests.support.server import running_server
+from tests.support.server import RunningServer, running_server
 
 pytestmark = WITH_BROWSER
 
@@ -23,19 +24,25 @@ def free_port() -> str:
 async def test_restart_in_mid_stream_is_shown_and_the_chat_continues(tmp_path: Path, browser: Browser, end: str) -> None:
     env = {"SVC_PORT": free_port()}
     told = ["ERR_", "503", "502", "404"]
-    async with running_server(tmp_path, env) as server, signed_in(browser, server, model="script", allow=told) as page:
-        await say(page, "say the first half\nwait 60000\nsay never")
-        await expect(page.locator(".live")).to_contain_text("the first half")
-        if end == "killed":
-            server.kill()
-            await expect(page.locator(".live")).to_contain_text("Reconnecting…")
-        else:
-            await server.stop()
-        await expect(page.locator(".said-assistant .md")).to_have_text("the first half")
-        async with running_server(tmp_path, env):
-            await expect(page.locator(".ending")).to_contain_text("This answer was interrupted")
-            await expect(page.locator(".live")).to_have_count(0)
-            await say(page, "say all is well")
-            await expect(page.locator(".said-assistant:not(.live) .md").last).to_have_text("all is well")
-            await page.reload()
-            await expect(page.locator(".said-assistant .md").last).to_have_text("all is well")
+    async with running_server(tmp_path, env) as server:
+        visitor = await asyncio.to_thread(new_visitor, server, model="builtin/script")
+        async with new_context(browser, server, visitor, allow=told) as context:
+            await play(await opened(context), server, tmp_path, env, end)
+
+
+async def play(page: Page, server: RunningServer, folder: Path, env: dict[str, str], end: str) -> None:
+    await say(page, "say the first half\nwait 60000\nsay never")
+    await expect(page.locator(".live")).to_contain_text("the first half")
+    if end == "killed":
+        server.kill()
+        await expect(page.locator(".live")).to_contain_text("Reconnecting…")
+    else:
+        await server.stop()
+    await expect(page.locator(".said-assistant .md")).to_have_text("the first half")
+    async with running_server(folder, env):
+        await expect(page.locator(".ending")).to_contain_text("This answer was interrupted")
+        await expect(page.locator(".live")).to_have_count(0)
+        await say(page, "say all is well")
+        await expect(page.locator(".said-assistant:not(.live) .md").last).to_have_text("all is well")
+        await page.reload()
+        await expect(page.locator(".said-assistant .md").last).to_have_text("all is well")
