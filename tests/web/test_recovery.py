@@ -41,7 +41,10 @@ async def test_file_dropped_on_a_view_without_files_does_not_leave_the_page(serv
 
 
 async def test_view_that_failed_offline_loads_when_online_again(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server, "/#/wallet", allow=["ERR_", "dynamically imported"]) as page:
+    visitor = await asyncio.to_thread(new_visitor, server)
+    # A context of its own has no view in its cache.
+    async with new_context(browser, server, visitor, allow=["ERR_", "dynamically imported"]) as context:
+        page = await opened(context, "/#/wallet")
         await page.get_by_role("heading", name="Wallet").wait_for()
         for view, heading in (("projects", "Projects"), ("keys", "API keys")):
             await page.context.set_offline(True)

@@ -40,7 +40,10 @@ export async function attach(files, attached) {
   await Promise.allSettled(picturesOf(attached.peek()).map(storeEarly));
 }
 
-/** Store an image before its message is sent, so that the draft keeps it. What fails is tried again when it is sent. */
+/**
+ * Store an image before its message is sent, so that the draft keeps it. What fails is tried again when it is
+ * sent.
+ */
 async function storeEarly(item) {
   item.id ??= (await item.store()).id;
   if (item.isRemoved) deleteStored(item);
