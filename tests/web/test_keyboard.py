@@ -141,7 +141,7 @@ async def test_model_and_menus_are_chosen_by_keyboard(server: RunningServer, bro
         await expect(page.get_by_role("option", selected=True)).to_contain_text("echo")
         await press(page, "Enter")
         await expect(page.get_by_role("button", name="Model:")).to_have_accessible_name(re.compile("echo"))
-        await tab_into_navigation(page, visitor.email[:1].upper())
+        await tab_into_navigation(page, visitor.email[:1].upper() + visitor.email)  # the avatar and the address
         await press(page, "Enter")
         while await page.evaluate(FOCUSED) != "Settings":
             await press(page, "ArrowDown")
