@@ -232,7 +232,7 @@ async def _new_page(browser: Browser, server: RunningServer) -> tuple[Page, Watc
 
 
 async def _forget(page: Page) -> None:
-    """Leave nothing of a test in the page and its context."""
+    """Remove what a test has left in the page and in its context."""
     for other in page.context.pages:
         if other is not page:
             await other.close()
