@@ -90,7 +90,8 @@ class _Choice:
         self._most_calls = max(1, MAX_TOOL_CALLS // request.choices)
         self._calls = self.size_bytes = 0
         self._held = ""  # the end of the text, in which a stop sequence may begin
-        self._begun = self.finished = False
+        self._begun = not request.stream  # only a stream has an opening chunk
+        self.finished = False
 
     def chunks(self, part: Part) -> Iterator[dict[str, Any]]:
         """Yield the chunks of a part, and `finished` is set with the last chunk of the choice."""

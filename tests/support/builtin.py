@@ -44,10 +44,10 @@ def assembled(chunks: list[Body]) -> list[Body]:
     for chunk in chunks[:-1]:
         (part,) = chunk["choices"]
         delta, index = part["delta"], part["index"]
-        if delta.get("role"):
-            assert index not in choices
-            choices[index] = {"index": index, "message": {"role": delta["role"], "content": ""}, "finish_reason": None}
-        whole = choices[index]
+        assert not (delta.get("role") and index in choices)
+        whole = choices.setdefault(
+            index, {"index": index, "message": {"role": "assistant", "content": ""}, "finish_reason": None}
+        )
         assert whole["finish_reason"] is None
         whole["message"]["content"] += delta.get("content", "")
         for call in delta.get("tool_calls", []):
