@@ -5,13 +5,11 @@ an order as a JSON line on stdin -> the PDF at the beginning of a file -> the te
 
 import io
 import json
-import os
-import resource
 import sys
 from typing import Any, BinaryIO
 
-_CPU_SECONDS = 30
-_MEMORY_BYTES = 256 * 1024 * 1024
+CPU_SECONDS = 30
+MEMORY_BYTES = 256 * 1024 * 1024
 
 
 def write_text(file: BinaryIO, size: int, most_pages: int, most_bytes: int) -> dict[str, Any]:
@@ -38,22 +36,14 @@ def write_text(file: BinaryIO, size: int, most_pages: int, most_bytes: int) -> d
     return {"truncated": truncated or most_bytes < 0}
 
 
-def main() -> None:
-    os.nice(15)  # the server goes first
-    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    order = json.loads(sys.stdin.buffer.readline())
+def answer(order: dict[str, Any]) -> bytes:
     sys.path += order.pop("path")
     with open(order.pop("file"), "r+b", buffering=0, closefd=False) as file:
         file.seek(0)
         try:
-            answer = write_text(file, **order)
+            found = write_text(file, **order)
         except MemoryError:
-            answer = {"truncated": True}
+            found = {"truncated": True}
         except Exception:  # no PDF, or a broken one
-            answer = {"truncated": False}
-    sys.stdout.write(json.dumps(answer) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+            found = {"truncated": False}
+    return json.dumps(found).encode()

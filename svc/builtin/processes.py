@@ -43,11 +43,11 @@ class _Job:
 
 
 class ProcessPool:
-    """Runs orders in processes of `python -m <module>`, `at_once` of them. The callers limit how many wait."""
+    """Runs orders in processes of a module (see helper.py), `at_once` of them. The callers limit how many wait."""
 
     def __init__(self, module: str, *, at_once: int = 2, seconds: float = 120.0) -> None:
         # Without site-packages and without the variables that change how Python starts.
-        self._command = (sys.executable, "-ESs", "-m", module)
+        self._command = (sys.executable, "-ESs", "-m", "svc.builtin.helper", module)
         self._turns = Turns(at_once, max(at_once - 1, 1))
         # To start a process on the event loop would block it for 10 ms and more.
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix=module)

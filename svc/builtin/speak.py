@@ -1,4 +1,4 @@
-"""The speech process: reads one JSON line from stdin, speaks into an open file, and writes one JSON line to stdout.
+"""Speaks into an open file, in a helper process.
 
 text -> chunks of a few sentences -> eSpeak NG (a program, or the library by ctypes) -> samples, up to the limit
      -> WAV or raw samples | an encoder -> the file
@@ -17,17 +17,15 @@ import json
 import math
 import os
 import re
-import resource
 import struct
 import subprocess
-import sys
 import unicodedata
 import wave
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-_CPU_SECONDS = 120
-_MEMORY_BYTES = 1024 * 1024 * 1024
+CPU_SECONDS = 120
+MEMORY_BYTES = 1024 * 1024 * 1024
 _SAMPLE_BYTES = 2
 _HEADER_BYTES = 44
 _SYNCHRONOUS = 2
@@ -228,7 +226,7 @@ def speak_into(file: BinaryIO, engine: Library | Program, order: dict[str, Any])
     return {"seconds": size_bytes / _SAMPLE_BYTES / engine.rate, "truncated": truncated}
 
 
-def _run(order: dict[str, Any]) -> dict[str, Any]:
+def _answer(order: dict[str, Any]) -> dict[str, Any]:
     where = order["engine"]
     engine = Program(where["program"]) if "program" in where else Library(where["library"], where["data"])
     if order.get("voices"):
@@ -237,18 +235,11 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
         return speak_into(file, engine, order)
 
 
-def main() -> None:
-    os.nice(15)  # the server goes first
-    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+def answer(order: dict[str, Any]) -> bytes:
     try:
-        answer = _run(json.loads(sys.stdin.buffer.readline()))
+        found = _answer(order)
     except OSError as error:
-        answer = {"error": f"{error.strerror}", "errno": error.errno}
+        found = {"error": f"{error.strerror}", "errno": error.errno}
     except (SpeechError, subprocess.CalledProcessError) as error:
-        answer = {"error": str(error)}
-    sys.stdout.write(json.dumps(answer) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+        found = {"error": str(error)}
+    return json.dumps(found).encode()

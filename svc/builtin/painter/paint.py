@@ -1,14 +1,11 @@
-"""The process: reads a JSON line `{prompt, width, height, variation}` from stdin, and writes a line of description and a PNG.
+"""The pictures of the painter. An order is `{prompt, width, height, variation}`.
 
 A scene is painted from far to near: the sky, the layers of land and weather, and the figures.
 """
 
-import json
 import math
-import os
 import re
-import resource
-import sys
+from typing import Any
 
 from svc.builtin.painter import places
 from svc.builtin.painter.canvas import BLACK, WHITE, Canvas, Color, Point, between, color, mix
@@ -16,7 +13,7 @@ from svc.builtin.painter.figures import figures, shapes
 from svc.builtin.painter.scene import COLORS, Scene, rows
 
 _STEPS = 129
-_CPU_SECONDS, _MEMORY_BYTES = 40, 512 * 1024 * 1024
+CPU_SECONDS, MEMORY_BYTES = 40, 512 * 1024 * 1024
 
 
 class Stage:
@@ -169,14 +166,7 @@ def picture(prompt: str, width: int, height: int, variation: int = 0) -> tuple[s
     return scene.description, canvas.png()
 
 
-def main() -> None:
-    os.nice(15)  # the server goes first
-    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    order = json.loads(sys.stdin.buffer.readline())
-    description, png = picture(order["prompt"], order["width"], order["height"], order["variation"])
-    sys.stdout.buffer.write(description.encode() + b"\n" + png)
-
-
-if __name__ == "__main__":
-    main()
+def answer(order: dict[str, Any]) -> bytes:
+    """Return a line of description and the PNG."""
+    description, png = picture(**order)
+    return description.encode() + b"\n" + png

@@ -1,0 +1,41 @@
+"""The start of helper processes: their priority and limits, and how an order becomes an answer."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from svc.builtin import pdf, processes, speak
+from svc.builtin.painter import paint
+from svc.builtin.processes import ProcessPool
+from tests.support.voice import program
+
+ORDER = """
+import json, os, resource
+CPU_SECONDS, MEMORY_BYTES = 30, 1 << 30
+def answer(order):
+    limits = [resource.getrlimit(limit) for limit in (resource.RLIMIT_CPU, resource.RLIMIT_AS)]
+    return json.dumps([order, os.getpriority(os.PRIO_PROCESS, 0), limits]).encode()
+"""
+
+
+async def test_module_answers_an_order_within_its_limits_and_after_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "orders.py").write_text(ORDER)
+    python = program(tmp_path, "python", f'shift; exec {sys.executable} -sS "$@"')
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(processes, "_ENVIRONMENT", (*processes._ENVIRONMENT, "PYTHONPATH"))
+    pool = ProcessPool("orders")
+    order, priority, limits = json.loads(await pool.run({"prompt": "\u00e4"}))
+    await pool.close()
+    assert order == {"prompt": "\u00e4"} and priority == min(os.getpriority(os.PRIO_PROCESS, 0) + 15, 19)
+    assert limits == [[30, 30], [1 << 30, 1 << 30]]
+
+
+def test_every_helper_has_limits() -> None:
+    for module in (pdf, speak, paint):
+        assert 30 <= module.CPU_SECONDS <= 120 and 256 << 20 <= module.MEMORY_BYTES <= 1 << 30
