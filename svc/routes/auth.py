@@ -12,7 +12,7 @@ from svc.auth.emails import EMAIL
 from svc.billing import checkout_cookie
 from svc.errors import ApiError
 from svc.routes.links import TOKEN, delete_keys_and_providers, send_verification, verify_address
-from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER
+from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, TEXTS
 from svc.routes.user import USER
 from svc.server.gate import SUSPENDED
 from svc.server.interface import Answer, Refusal, Section
@@ -121,10 +121,7 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
 
 @describes(
     "Set a new password",
-    "With the one-time token of a link, valid for an hour. The account's other links become invalid. Limit: 10 a minute for an "
-    "IP address. Open sessions end within 8 hours. A mailed link also verifies the address: the first time, all linked "
-    "identities are unlinked. The link in the mail about a changed address also restores the address before, for 72 hours. If "
-    "passwords are disabled, the link signs in instead.",
+    TEXTS / "new_password.md",
     body=_CONFIRMATION,
     answers={
         204: Answer("The password is set."),

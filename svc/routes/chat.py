@@ -91,20 +91,14 @@ _WRONG_RESULT = Refusal(
         parameter(
             "x-service-replaces",
             "header",
-            "With a session and `x-service-conversation`: a message of that conversation. If it is a question, this question "
-            "becomes a new version of it. If it is an answer, the answer becomes a new version of it, and the question is not "
-            "stored again. The conversation then shows the new version instead of the message and all later ones. "
-            "`PATCH /conversations/{conversation_id}` shows them again. A conversation can have 1,000 replaced messages.",
+            TEXTS / "replaces.md",
             string,
             "msg_01m3250v3vn4qvxnatpwzmywwn",
         ),
         parameter(
             _CONTINUE,
             "header",
-            "With a session and `stream: true`: whether the answer continues when the client disconnects. It is paid in full. "
-            "`GET /conversations/{id}/stream` follows it and `POST /conversations/{id}/stop` ends it. An account can have 4 such "
-            "answers at once. Only the text, the reasoning and the tool calls of one choice are sent. Parts of the text may "
-            "arrive in one chunk, and tool calls arrive at the end.",
+            TEXTS / "continue.md",
             _BOOLEAN,
         ),
     ],

@@ -25,7 +25,7 @@ from svc.inference.formats.answer import AnswerWriter
 from svc.routes.completion import stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.chat import FOLLOWED_ANSWER
-from svc.routes.schemas.common import COUNT, NO_ROOM, PROJECT_NOT_FOUND, TIMES, TIMESTAMP, id_of
+from svc.routes.schemas.common import COUNT, NO_ROOM, PROJECT_NOT_FOUND, TEXTS, TIMES, TIMESTAMP, id_of
 from svc.server.error_schemas import ERROR_DETAIL
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Refusal, Section, header, paged, parameter
@@ -201,9 +201,7 @@ async def stop_answer(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Follow the answer in progress",
-    "Chunks of a chat completion: the first has the text so far, up to 64 KiB of it. The last one has the "
-    "finish reason, and `status` if the answer was stopped or interrupted. A failed answer ends with an error. Then "
-    "`data: [DONE]` follows. Reading it changes nothing.",
+    TEXTS / "follow_answer.md",
     answers={200: FOLLOWED_ANSWER},
     errors=[_NO_ANSWER],
 )
@@ -219,9 +217,7 @@ async def follow_answer(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Export a conversation as Markdown",
-    "The title, then each message of the current branch with its role, model and time, oldest first. All other messages follow "
-    "under the heading `# Other versions`. Headings of replaced messages and of their new versions say, for example, "
-    "`version 1 of 2`.",
+    TEXTS / "export_conversation.md",
     answers={
         200: Answer(
             "The Markdown text.",

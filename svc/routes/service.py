@@ -22,6 +22,7 @@ from svc.version import VERSION
 _INFO = {
     "title": "svc",
     "summary": "A self-hosted AI platform in one process.",
+    "description": TEXTS / "document.md",
     "license": {"name": "MIT", "identifier": "MIT"},
 }
 # The path parameters that are ids of objects, each with the noun of the object and the prefix of the id.
@@ -117,6 +118,5 @@ async def get_openapi(request: Request) -> Response:
 
 
 def document(routes: Iterable[Row], base_url: str) -> dict[str, Any]:
-    info = {**_INFO, "description": (TEXTS / "document.md").read_text().strip(), "version": VERSION}
     tags = dict(re.findall(r"^## (.+)\n\n(.+)$", (TEXTS / "sections.md").read_text(), re.MULTILINE))
-    return openapi_document(routes, info, tags, _IDS, base_url)
+    return openapi_document(routes, {**_INFO, "version": VERSION}, tags, _IDS, base_url)

@@ -14,7 +14,7 @@ from svc.db import Database
 from svc.deletion.account import delete_account
 from svc.errors import ApiError
 from svc.routes.links import send_change
-from svc.routes.schemas.common import COUNT, NO_ROOM, OWN_PROVIDERS_DISABLED, TIMESTAMP, id_of
+from svc.routes.schemas.common import COUNT, NO_ROOM, OWN_PROVIDERS_DISABLED, TEXTS, TIMESTAMP, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request, State
@@ -162,9 +162,7 @@ async def get_me(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Change the name or the email address",
-    "Only the owner can change the address, in a session and with the password. A link is mailed to the new address; opening it "
-    "changes the account's address. The answer is the same if another account has the address. Limit: 3 changes of address an "
-    "hour.",
+    TEXTS / "update_me.md",
     body=_USER_CHANGES,
     examples={
         "name": ("The name", {"name": "Ada Lovelace"}),

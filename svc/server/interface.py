@@ -45,7 +45,9 @@ def event_of(name: str, text: str, *contents: Shape[Any]) -> Shape[dict[str, Any
     return shapes.json_object(name, "One event: a line `data: …` and an empty line.", data=data)
 
 
-def parameter(name: str, where: str, text: str, shape: Shape[Any], example: Any = None, *, required: bool = False) -> Schema:
+def parameter(
+    name: str, where: str, text: str | Path, shape: Shape[Any], example: Any = None, *, required: bool = False
+) -> Schema:
     """Return a parameter in `path`, `query` or `header`."""
     return {"name": name, "in": where, **header(text, shape, example, required=required)}
 
@@ -55,7 +57,7 @@ def path_id(name: str, text: str, example: str) -> Schema:
     return parameter(name, "path", text, shapes.string, example, required=True)
 
 
-def header(text: str, shape: Shape[Any], example: Any = None, *, required: bool = True) -> Schema:
+def header(text: str | Path, shape: Shape[Any], example: Any = None, *, required: bool = True) -> Schema:
     """Return a header of an answer. If it is not `required`, `text` says when it is sent."""
     example = shape.example if example is None else example
     rest = {**({"required": True} if required else {}), **({} if example is None else {"example": example})}

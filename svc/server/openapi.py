@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -115,7 +116,7 @@ def document(
             components.referred(scheme)
     return {
         "openapi": "3.1.0",
-        "info": info,
+        "info": components.referred(info),
         "servers": [{"url": base_url}],
         "tags": [{"name": name, "description": text} for name, text in tags.items()],
         "paths": components.name_shared_responses(components.referred(paths)),
@@ -132,7 +133,7 @@ class Components:
         self._responses: Counter[str] = Counter()
 
     def referred(self, value: Any) -> Any:
-        """Return `value` with a JSON schema for each shape, and a reference for each named part."""
+        """Return `value` with a JSON schema for each shape, a reference for each named part, and the text of each file."""
         if isinstance(value, Shape):
             return self.referred(value.schema)
         if isinstance(value, Component):
@@ -141,6 +142,8 @@ class Components:
             if isinstance(value.get("$ref"), Component):  # a named part with further keywords
                 return {**self.referred({**value, "$ref": ""}), **self._reference(value["$ref"])}
             return {name: self.referred(part) for name, part in value.items()}
+        if isinstance(value, Path):
+            return value.read_text().strip()
         if isinstance(value, list | tuple):
             return [self.referred(part) for part in value]
         return value
@@ -204,7 +207,7 @@ def _operation(operation: Operation, path: str) -> dict[str, Any]:
         "tags": [operation.tag],
         "operationId": operation.id,
         "summary": operation.summary,
-        "description": operation.text if isinstance(operation.text, str) else operation.text.read_text().strip(),
+        "description": operation.text,
         "security": [{scheme.name: []} if scheme else {} for scheme in _schemes(operation)],
         "parameters": parameters,
         "requestBody": operation.body and _body(operation.body),
