@@ -30,7 +30,7 @@ from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Refusal, Section, paged, parameter
 from svc.server.state import Request, State
 from svc.server.status import now
-from svc.server.web import listing, no_content, page_after, page_limit, reply
+from svc.server.web import listing, no_content, page_after, page_limit, read_page, reply
 from svc.shapes import boolean, given, json_object, list_of, mapping, matching, nullable, one_of, string, text
 from svc.spreadsheet import csv_text
 
@@ -198,8 +198,7 @@ async def get_user(request: Request, caller: Caller) -> Response:
 )
 async def update_user(request: Request, caller: Caller, body: AdminChanges) -> Response:
     state, account_id = request.state, request.path_params["account_id"]
-    groups = state.models.catalog.groups
-    await state.db.write(users.change_user, caller.id, account_id, given(body), groups, state.clock())
+    await state.db.write(users.change_user, caller.id, account_id, given(body), state.models.catalog.groups, state.clock())
     if body.status == "suspended":
         state.drain.end_all_of(account_id, "account_suspended")
     return await _user(request, account_id)
@@ -239,8 +238,7 @@ async def delete_user(request: Request, caller: Caller) -> Response:
     answers=paged("A page of keys.", "ApiKeyList", API_KEY),
 )
 async def list_user_api_keys(request: Request, caller: Caller) -> Response:
-    limit, after = page_limit(request), page_after(request)
-    return listing(await request.state.db.read(users.key_page, request.path_params["account_id"], limit, after), dict)
+    return listing(await read_page(request, request.path_params["account_id"], users.key_page), dict)
 
 
 @describes("Delete all API keys of an account", answers={204: Answer("The keys are deleted.")})

@@ -8,17 +8,15 @@ from starlette.responses import Response
 
 from svc.agents import loop, runs
 from svc.agents.run import AgentRun, RunOrder
-from svc.agents.tools import TOOLS, AgentTool, Need, tools_for
+from svc.agents.tools import TOOLS, Need, tools_for
 from svc.content import projects
-from svc.inference.blocks import error_event
-from svc.routes.completion import payer_of
+from svc.routes.completion import payer_of, stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_WITH_EVENTS
 from svc.routes.schemas.common import NO_FUNDS, NO_MODEL, NO_ROOM, PROJECT_NOT_FOUND, TEXTS
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, paged, parameter
-from svc.server.sse import EventStream
 from svc.server.state import Request, State
 from svc.server.web import add_log_fields, listing, read_page, reply, reply_written
 from svc.shapes import integer, list_of, nullable, one_of, record, string, text
@@ -63,24 +61,17 @@ NEW_RUN = record(
 async def run_agent(request: Request, caller: Caller, body: NewRun) -> Response:
     state = request.state
     order = await _order(state, caller, body)
-    payer = payer_of(request, caller)
-    agent_run = AgentRun(state, payer, order, partial(add_log_fields, request))
-    return EventStream(
-        agent_run.blocks(),
-        drain=state.drain,
-        owner=caller.id,
-        interrupt=agent_run.interrupt,
-        closing=lambda error: error_event(error.error),
-        on_fault=agent_run.note_fault,
-        headers={"x-service-run": agent_run.id},
-    )
+    agent_run = AgentRun(state, payer_of(request, caller), order, partial(add_log_fields, request))
+    return stream_of(request, caller, agent_run.blocks(), agent_run.interrupt, {"x-service-run": agent_run.id})
 
 
 async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
     session = caller.auth == "session"
     image, speech = [await state.models.first(caller.id, kind, caller.group) for kind in ("image", "speech")]
     needs: dict[Need, object] = {"session": session, "fetch": state.config.agent_fetch, "image": image, "speech": speech}
-    tools = _tools(body.tools, tools_for([need for need, found in needs.items() if found]))
+    offered = tools_for([need for need, found in needs.items() if found])
+    names = offered if body.tools is None else list_of(one_of(*offered)).check(body.tools, "tools")
+    tools = {name: tool for name, tool in offered.items() if name in names}
     model = await state.models.chosen(caller.id, caller.default_model, body.model, "chat", caller.group)
     max_steps, project_id, instructions = body.max_steps, body.project_id, loop.INSTRUCTIONS
     if project_id is not None:
@@ -89,11 +80,6 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
         instructions = f"{project.instructions}\n\n{instructions}".strip()
     # A key's requests are stateless: they are not remembered.
     return RunOrder(body.goal, instructions, model, image, speech, tools, max_steps, project_id, remembered=session)
-
-
-def _tools(wanted: list[str] | None, offered: dict[str, AgentTool]) -> dict[str, AgentTool]:
-    names = offered if wanted is None else list_of(one_of(*offered)).check(wanted, "tools")
-    return {name: tool for name, tool in offered.items() if name in names}
 
 
 @describes(

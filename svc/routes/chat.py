@@ -149,7 +149,7 @@ async def _answer_of_session(
         interrupt = Interrupt()
         answer.start(state.drain, state.continued_answers, state.log)
         blocks = answer.follow(interrupt, own=True, usage=usage)
-        return stream_of(request, caller, blocks, interrupt, AnswerWriter(), headers)
+        return stream_of(request, caller, blocks, interrupt, headers, AnswerWriter())
     try:
         return await respond(request, caller, call, _Waking(answer), headers=headers, kept=answer)
     except ApiError:
@@ -205,7 +205,6 @@ async def list_models(request: Request, caller: Caller) -> Response:
     errors=NO_MODEL,
 )
 async def get_model(request: Request, caller: Caller) -> Response:
-    """Return one model by its id, which contains slashes, or by an alias."""
     models, name = request.state.models, request.path_params["model_id"]
     model: Model | None = await models.find(caller.id, name, caller.group)
     if model is None:

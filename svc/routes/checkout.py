@@ -59,8 +59,6 @@ _PAYMENT = Item(
 )
 _FORM_BYTES = 16 * KIB
 _FORM_TYPE = "application/x-www-form-urlencoded"
-
-Handler = Callable[[Request, Account], Awaitable[Response]]
 _TYPED_LENGTH = 20  # of a wrong amount that the form shows again
 
 
@@ -97,7 +95,7 @@ def from_our_page(handler: Endpoint) -> Endpoint:
 
 
 @implies([Refusal("session_expired", when="The form to sign in."), SUSPENDED, STORAGE], security=_COOKIE)
-def recognised(handler: Handler) -> Endpoint:
+def recognised(handler: Callable[[Request, Account], Awaitable[Response]]) -> Endpoint:
     """Pass the cookie's account to the handler. Bearer tokens are ignored."""
 
     async def endpoint(request: Request) -> Response:
@@ -222,7 +220,6 @@ async def get_sandbox_page(request: Request, account: Account) -> Response:
     errors=[_WRONG_FORM],
 )
 async def pay_in_sandbox(request: Request, account: Account) -> Response:
-    """Process the event of a paid checkout as the webhook does, and redirect."""
     state = request.state
     checkout = await _sandbox_checkout(request, account)
     signature, body = state.payments.sandbox_event(checkout, state.clock())

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from starlette.responses import Response
 
 from svc.errors import describe
+from svc.inference.blocks import error_event
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
@@ -21,7 +22,7 @@ from svc.inference.paid_call import PaidCall, Payer
 from svc.server.body_budget import KIB, MIB
 from svc.server.gate import Caller
 from svc.server.session_answer import SessionAnswer
-from svc.server.sse import EventStream, Interrupt, LastBlock, attended
+from svc.server.sse import PING, EventStream, Interrupt, LastBlock, attended
 from svc.server.state import Request
 from svc.server.web import add_log_fields, reply_written
 
@@ -77,7 +78,7 @@ async def respond(
     interrupt = kept.interrupt if kept else Interrupt()
     if call.streams:
         events = _events(request, call, writer, interrupt, kept or call)
-        return stream_of(request, caller, kept.own_stream(events) if kept else events, interrupt, writer, headers)
+        return stream_of(request, caller, kept.own_stream(events) if kept else events, interrupt, headers, writer)
     try:
         async with kept or call:
             with attended(request.context, request.state.drain, caller.id, interrupt):
@@ -103,18 +104,19 @@ def stream_of(
     caller: Caller,
     events: AsyncGenerator[bytes, None],
     interrupt: Interrupt,
-    writer: AnswerWriter,
     headers: dict[str, str],
+    writer: AnswerWriter | None = None,
 ) -> EventStream:
+    """Return a stream. An error ends it with the last events of `writer`, or without one with the error as an event."""
     return EventStream(
         events,
         drain=request.state.drain,
         owner=caller.id,
         interrupt=interrupt,
-        closing=writer.fault,
+        closing=writer.fault if writer else lambda error: error_event(error.error),
         on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
         headers=headers,
-        ping=writer.ping,
+        ping=writer.ping if writer else PING,
     )
 
 

@@ -212,7 +212,7 @@ async def follow_answer(request: Request, caller: Caller) -> Response:
     if answer is None or not answer.in_progress:
         raise _NO_ANSWER.error()
     interrupt = Interrupt()
-    return stream_of(request, caller, answer.follow(interrupt), interrupt, AnswerWriter(), {})
+    return stream_of(request, caller, answer.follow(interrupt), interrupt, {}, AnswerWriter())
 
 
 @describes(

@@ -18,20 +18,20 @@ from starlette.types import Receive, Scope, Send
 
 from svc import quota
 from svc.content import artifacts
-from svc.errors import ApiError, ClientGone, describe
+from svc.errors import ApiError, ClientGone
 from svc.ids import new_id
-from svc.inference.blocks import error_event, event
+from svc.inference.blocks import event
 from svc.inference.catalog import Model
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
 from svc.inference.media_engines import Home, storage, store
 from svc.inference.paid_call import PaidCall
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
-from svc.routes.completion import cost_of, payer_of
+from svc.routes.completion import cost_of, payer_of, stream_of
 from svc.routes.schemas import media as schemas
 from svc.routes.schemas.common import MODEL_CALL, NO_ROOM
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, Section
-from svc.server.sse import EventStream, Interrupt, attended
+from svc.server.sse import Interrupt, attended
 from svc.server.state import Request, State
 from svc.server.streamed import Download
 from svc.server.web import add_log_fields
@@ -209,7 +209,7 @@ async def _speech(
             **cost_of(call),
         }
         if format_field == "response_format" and body.get("stream_format") == "sse":
-            return _Holding(_as_events(request, caller, call, file, headers), held.pop_all())
+            return _Holding(stream_of(request, caller, _as_events(call, file), Interrupt(), headers), held.pop_all())
         return from_file(request, caller, file, {"content-type": call.track.content_type, **headers}, held.pop_all())
 
 
@@ -232,23 +232,11 @@ async def _speech_request(
     return SpeechRequest(body["input"], format, voice, float(body.get("speed") or 1), int(tokens), passed_on)
 
 
-def _as_events(request: Request, caller: Caller, call: SpeechCall, file: BinaryIO, headers: dict[str, str]) -> EventStream:
-
-    async def events() -> AsyncGenerator[bytes, None]:
-        async for chunk in _chunks(file):
-            yield event({"type": "speech.audio.delta", "audio": base64.b64encode(chunk).decode()})
-        usage = {"input_tokens": 0, "output_tokens": call.tokens, "total_tokens": call.tokens}
-        yield event({"type": "speech.audio.done", "usage": usage})
-
-    return EventStream(
-        events(),
-        drain=request.state.drain,
-        owner=caller.id,
-        interrupt=Interrupt(),
-        closing=lambda error: error_event(error.error),
-        on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
-        headers=headers,
-    )
+async def _as_events(call: SpeechCall, file: BinaryIO) -> AsyncGenerator[bytes, None]:
+    async for chunk in _chunks(file):
+        yield event({"type": "speech.audio.delta", "audio": base64.b64encode(chunk).decode()})
+    usage = {"input_tokens": 0, "output_tokens": call.tokens, "total_tokens": call.tokens}
+    yield event({"type": "speech.audio.done", "usage": usage})
 
 
 # --- both
