@@ -22,7 +22,7 @@ from svc.content.support import NEW_SUPPORT_MESSAGE, NewSupportMessage
 from svc.deletion.account import delete_account
 from svc.ids import timestamp
 from svc.routes.links import mail_link
-from svc.routes.schemas.common import COUNT, TIMESTAMP, example_id, id_of
+from svc.routes.schemas.common import COUNT, TEXTS, TIMESTAMP, example_id, id_of
 from svc.routes.support import ALREADY_ENDED, FULL, SUPPORT_CONVERSATION, SUPPORT_MESSAGE, SUPPORT_MESSAGES, SUPPORT_STATUS
 from svc.routes.user import API_KEY, PERSON
 from svc.server import gauges
@@ -163,8 +163,7 @@ async def list_users(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Invite a user",
-    "The address counts as verified. A one-time link, valid for 72 hours, sets the password. It is mailed if the server can send "
-    "mail; otherwise the answer shows it as `invite_url`, once.",
+    TEXTS / "create_user.md",
     body=users.INVITATION,
     answers={201: Answer("The new account.", _INVITATION)},
     errors=[Refusal("email_taken", param="email", when="An account has this email address."), _NO_GROUP],
@@ -259,8 +258,7 @@ async def delete_user_api_key(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Show the spending of a month",
-    "Of all accounts, also deleted ones, in UTC. The costs add up to the ledger's debits for calls. The most expensive row comes "
-    "first, but days in their order; at most 10,000 rows. With `Accept: text/csv` the rows are CSV.",
+    TEXTS / "get_usage.md",
     parameters=[
         parameter("month", "query", "The month; by default the current one.", _MONTH, "2026-11"),
         parameter("by", "query", "What a row is; `user` by default.", _BY),

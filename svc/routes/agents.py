@@ -52,7 +52,7 @@ NEW_RUN = record(
 
 @describes(
     "Run an agent",
-    TEXTS / "run.md",
+    TEXTS / "run_agent.md",
     body=NEW_RUN,
     most_bytes=16 * MIB,
     answers={200: RUN_ANSWER},
@@ -93,7 +93,7 @@ async def list_runs(request: Request, caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, runs.TABLE.page, project_id=project_id, status=status), runs.in_a_list)
 
 
-@describes("Show a run", TEXTS / "run_events.md", answers={200: Answer("The run.", RUN_WITH_EVENTS)})
+@describes("Show a run", TEXTS / "get_run.md", answers={200: Answer("The run.", RUN_WITH_EVENTS)})
 async def get_run(request: Request, caller: Caller) -> Response:
     open_run = request.state.open_runs.get(request.path_params["run_id"])
     until_now = open_run and [*open_run.events]  # before the record, which has them once the run has ended

@@ -24,7 +24,7 @@ from svc.errors import ApiError
 from svc.inference.media_engines import storage
 from svc.routes.media import from_file
 from svc.routes.projects import IN_PROJECT, project_filter
-from svc.routes.schemas.common import CONTENT_URL, COUNT, ID, NO_ROOM, PROJECT_ID, PROJECT_NOT_FOUND, SHA256, TIMES, id_of
+from svc.routes.schemas.common import CONTENT_URL, COUNT, ID, NO_ROOM, PROJECT_ID, PROJECT_NOT_FOUND, SHA256, TEXTS, TIMES, id_of
 from svc.server.bodies import read_chunks
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
@@ -328,8 +328,7 @@ async def _chain(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenera
 
 @describes(
     "Show the text",
-    "The file is a PDF, or its type is text, JSON, XML or YAML, or it is in UTF-8 without NUL. The limit is 4 MiB of text. A PDF "
-    "is read up to page 2,000, for at most 30 seconds, with 256 MiB of memory.",
+    TEXTS / "get_artifact_text.md",
     answers={
         200: Answer(
             "The text in UTF-8.",

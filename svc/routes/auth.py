@@ -121,7 +121,7 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
 
 @describes(
     "Set a new password",
-    TEXTS / "new_password.md",
+    TEXTS / "confirm_password_reset.md",
     body=_CONFIRMATION,
     answers={
         204: Answer("The password is set."),

@@ -76,7 +76,7 @@ _WRONG_RESULT = Refusal(
 
 @describes(
     "Answer a conversation",
-    TEXTS / "chat.md",
+    TEXTS / "create_chat_completion.md",
     body=CHAT_REQUEST,
     examples=CHAT_EXAMPLES,
     most_bytes=BODY_BYTES,
@@ -91,14 +91,14 @@ _WRONG_RESULT = Refusal(
         parameter(
             "x-service-replaces",
             "header",
-            TEXTS / "replaces.md",
+            TEXTS / "x-service-replaces.md",
             string,
             "msg_01m3250v3vn4qvxnatpwzmywwn",
         ),
         parameter(
             _CONTINUE,
             "header",
-            TEXTS / "continue.md",
+            TEXTS / "x-service-continue.md",
             _BOOLEAN,
         ),
     ],
@@ -171,10 +171,7 @@ class _Waking(AnswerWriter):
 
 @describes(
     "List the models",
-    "Every model that the caller can use, on one page. An alias of a model is an entry of its own, with "
-    "`alias_of`. A model server without a list of its own in the catalog is asked for its models, at most "
-    "once a minute. A provider of the caller's own is left out if it does not answer within 3 seconds; at most 30 are asked in a "
-    "minute.",
+    TEXTS / "list_models.md",
     answers={200: Answer("All models.", _MODEL_LIST)},
 )
 async def list_models(request: Request, caller: Caller) -> Response:
@@ -214,7 +211,7 @@ async def get_model(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Answer in the Responses format",
-    TEXTS / "responses.md",
+    TEXTS / "create_response.md",
     body=RESPONSE_REQUEST,
     examples=RESPONSE_EXAMPLES,
     most_bytes=BODY_BYTES,
@@ -236,7 +233,7 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
 
 @describes(
     "Answer in the Messages format",
-    TEXTS / "messages.md",
+    TEXTS / "create_messages_answer.md",
     body=MESSAGES_REQUEST,
     examples=MESSAGES_EXAMPLES,
     most_bytes=BODY_BYTES,
@@ -249,7 +246,7 @@ async def create_messages_answer(request: Request, caller: Caller, body: dict[st
 
 @describes(
     "Estimate the tokens of a request",
-    TEXTS / "count_tokens.md",
+    TEXTS / "count_message_tokens.md",
     body=COUNT_REQUEST,
     examples=COUNT_EXAMPLES,
     most_bytes=BODY_BYTES,

@@ -20,6 +20,7 @@ from svc.auth.emails import EMAIL
 from svc.errors import ApiError
 from svc.groups import Groups
 from svc.inference import providers
+from svc.routes.schemas.common import TEXTS
 from svc.server.gate import SUSPENDED, Caller
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request, State
@@ -108,8 +109,7 @@ _VERIFY_EMAIL = record("VerifyEmailRequest", VerifyEmail, example={"token": "9hQ
 
 @describes(
     "Request a password reset",
-    "Limit: 3 an hour by default for an IP address. The answer is the same if there is no such account. If mail is not set up, "
-    "the operator can print a link with `python -m svc user reset-link EMAIL`.",
+    TEXTS / "request_password_reset.md",
     body=_PASSWORD_RESET,
     answers={202: Answer("Accepted.", _PASSWORD_RESET_ACCEPTED)},
 )
@@ -130,8 +130,7 @@ def _add_reset_link(email: str, tx: sqlite3.Connection, now_seconds: float) -> R
 
 @describes(
     "Verify an email address",
-    "With the one-time token of a link, valid for a day. The first verification unlinks all linked identities. A link that "
-    "`PATCH /user/me` has sent changes the account's address; the one before gets a link that undoes this for 72 hours.",
+    TEXTS / "verify_email.md",
     body=_VERIFY_EMAIL,
     answers={204: Answer("The address is verified.")},
     errors=[

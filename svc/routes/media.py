@@ -28,7 +28,7 @@ from svc.inference.paid_call import PaidCall
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
 from svc.routes.completion import cost_of, payer_of, stream_of
 from svc.routes.schemas import media as schemas
-from svc.routes.schemas.common import MODEL_CALL, NO_ROOM
+from svc.routes.schemas.common import MODEL_CALL, NO_ROOM, TEXTS
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, Section
 from svc.server.sse import Interrupt, attended
@@ -163,8 +163,7 @@ def _write_image(file: BinaryIO, content: bytes, revised_prompt: str | None, url
 
 @describes(
     "Generate speech",
-    "The answer is cut at `tts_max_tokens`. It does not count as a chat request. A model with a price is paid for each 1,000 "
-    "audio tokens of the answer.",
+    TEXTS / "generate_audio.md",
     body=schemas.AUDIO,
     examples=schemas.AUDIO_EXAMPLES,
     answers={200: schemas.AUDIO_ANSWER},

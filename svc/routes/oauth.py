@@ -16,7 +16,7 @@ from svc.config import Config
 from svc.db import Page
 from svc.errors import ApiError
 from svc.routes.links import verify_address
-from svc.routes.schemas.common import LOCATION_HEADER, OAUTH_COOKIE_HEADER, TIMESTAMP, id_of
+from svc.routes.schemas.common import LOCATION_HEADER, OAUTH_COOKIE_HEADER, TEXTS, TIMESTAMP, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Item, Refusal, Section, item_id, paged, parameter, path_id
 from svc.server.openapi import REFERRER_POLICY
@@ -82,8 +82,7 @@ async def list_identity_providers(request: Request) -> Response:
 
 @describes(
     "Start a sign-in with an identity provider",
-    "For browsers: authorization code with PKCE, state and nonce. Limit: 300 a minute for an IP address, for all three steps "
-    "together.",
+    TEXTS / "begin_oauth.md",
     parameters=[_PROVIDER],
     answers={302: Answer("To the identity provider, or to the page with `#error=<code>&provider=<name>`.", headers=_REDIRECT)},
 )
@@ -101,8 +100,7 @@ async def begin_oauth(request: Request) -> Response:
 
 @describes(
     "Return from an identity provider",
-    "For browsers, redirected by the identity provider. An identity joins an existing account only if both sides have verified "
-    "the email address.",
+    TEXTS / "finish_oauth.md",
     parameters=[
         _PROVIDER,
         parameter("state", "query", "The state of the sign-in.", string),

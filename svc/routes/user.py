@@ -197,8 +197,7 @@ async def _check_change_of_address(state: State, caller: Caller, password: str |
 
 @describes(
     "Change the password",
-    "In a session only, 5 attempts a minute. An account without a password sets its first one within 10 minutes of a sign-in "
-    "with its identity provider. Sessions and API keys stay valid; links to reset the password or to change the address do not.",
+    TEXTS / "change_password.md",
     body=_CHANGE_PASSWORD,
     answers={204: Answer("The password is changed.")},
     errors=_OWNER_REFUSALS,
@@ -240,8 +239,7 @@ async def _check_owner(state: State, caller: Caller, password: str | None, refus
 
 @describes(
     "Delete the account",
-    "In a session only, 5 attempts a minute. All keys and sessions stop working at once, open streams end, and all personal data "
-    "is deleted.",
+    TEXTS / "delete_me.md",
     body=_DELETE_USER,
     examples={
         "password": ("With the password", {"password": "correct horse battery"}),

@@ -240,7 +240,8 @@ def _responses(operation: Operation, path: str) -> dict[str, Any]:
     """Return the responses by status: the handler's answers, then the refusals of server, guards, body and handler."""
     responses = {str(status): _answer(answer) for status, answer in operation.answers.items()}
     edge = [refusal for refusal in _EDGE if path != "/healthz" or refusal.code != "shutting_down"]
-    layers = [edge, *(guard.errors for guard in operation.guards), [*_of_body(operation), *operation.errors]]
+    stored = [Refusal("storage_unavailable")] if operation.body else []
+    layers = [edge, *(guard.errors for guard in operation.guards), [*_of_body(operation), *operation.errors, *stored]]
     by_status: dict[str, list[tuple[int, Refusal]]] = {}
     for depth, refusals in enumerate(layers):
         for refusal in refusals:
@@ -287,7 +288,7 @@ def _of_body(operation: Operation) -> list[Refusal]:
         coded += ", or not a urlencoded form"
     found.append(Refusal("unsupported_media_type", when=f"{coded}."))
     found += [Refusal(one.code, one.error["message"], one.error["param"]) for one in body.shape.example_refusals()]
-    return [*found, Refusal("PAYLOAD_TOO_LARGE", when=f"{too_large}."), Refusal("overloaded"), Refusal("storage_unavailable")]
+    return [*found, Refusal("PAYLOAD_TOO_LARGE", when=f"{too_large}."), Refusal("overloaded")]
 
 
 def _refused(operation: Operation, path: str, status: str, found: list[tuple[int, Refusal]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from svc.server.interface import Refusal, header, named_header
 from svc.shapes import Shape, nullable, one_of, string, whole
 
-TEXTS = Path(__file__).parent  # of the long descriptions, in Markdown
+TEXTS = Path(__file__).parent.parent / "texts"  # descriptions of more than a line
 ID = string.about(
     "A prefix that names the kind of object, and 26 characters that sort by the time of creation.",
     pattern="^[a-z]+_[0-9a-hjkmnp-tv-z]{26}$",
