@@ -9,15 +9,7 @@ import orjson
 from starlette.responses import Response
 
 from svc.content import answers, conversations, history, search, versions
-from svc.content.conversations import (
-    CONVERSATION_FIELDS,
-    MAX_OUTPUT_TOKENS,
-    NEW_MESSAGE,
-    TEMPERATURE,
-    Conversation,
-    ConversationFields,
-    NewMessage,
-)
+from svc.content.conversations import CONVERSATION_FIELDS, NEW_MESSAGE, Conversation, ConversationFields, NewMessage
 from svc.content.history import STATUSES, Message
 from svc.db import Database, Page
 from svc.ids import timestamp
@@ -42,8 +34,8 @@ _CONVERSATION = json_object(
     title=nullable(string).about(example="Trains"),
     project_id=nullable(string),
     pinned=boolean.about("Whether it comes before all that are not pinned.", False),
-    temperature=TEMPERATURE,
-    max_output_tokens=MAX_OUTPUT_TOKENS,
+    temperature=conversations.TEMPERATURE,
+    max_output_tokens=conversations.MAX_OUTPUT_TOKENS,
     answering=boolean.about("Whether one of its answers is in progress.", False),
     **TIMES,
 )

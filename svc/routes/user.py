@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 from starlette.responses import Response
 
 from svc.auth import accounts, links, tokens
-from svc.auth.accounts import PERSON_NAME, Account
+from svc.auth.accounts import Account
 from svc.auth.emails import EMAIL
 from svc.config import Config
 from svc.db import Database
@@ -24,12 +24,13 @@ from svc.shapes import ABSENT, Absent, boolean, given, json_object, list_of, nul
 
 describes = Section("Account").describes
 describes_api_keys = Section("API keys").describes
+# The fields of an account that its owner and administrators see.
 PERSON = json_object(
     "Person",
     id=id_of("user"),
     email=EMAIL.about(example="ada@example.com"),
     email_verified=boolean.about("Whether the owner has confirmed this address."),
-    name=PERSON_NAME.about(example="Ada"),
+    name=accounts.PERSON_NAME.about(example="Ada"),
     tier=one_of("free", "pro").about("Adding funds makes a free account a pro account for good."),
     group=nullable(string).about("The group that selects the models and the allowance. Null means no group.", "research"),
     status=one_of("active", "suspended"),
