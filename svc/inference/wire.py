@@ -237,7 +237,8 @@ class ChunkWriter:
 
     def _note_usage(self, raw: dict[str, Any]) -> None:
         if isinstance(usage := raw.get("usage"), dict):
-            self._reported |= {name: value for name, value in usage.items() if value is not None}
+            known = {name: value for name, value in usage.items() if value is not None} if None in usage.values() else usage
+            self._reported.update(known)
 
     def _send(self, choice: GrowingChoice, delta: dict[str, Any], reason: str | None = None, *, later: bool = False) -> None:
         """Add the chunk for a delta, with the waiting fields unless it is a `later` part of a long text."""
