@@ -229,7 +229,7 @@ class Ground(NamedTuple):
 
 
 @contextlib.asynccontextmanager
-async def _lifespan(app: Starlette, ground: Ground) -> AsyncIterator[State]:
+async def _lifespan(app: Starlette, ground: Ground) -> AsyncIterator[dict[str, State]]:
     async with contextlib.AsyncExitStack() as stack:
         try:
             folder, db = await _open_storage(ground, stack)
@@ -237,7 +237,7 @@ async def _lifespan(app: Starlette, ground: Ground) -> AsyncIterator[State]:
         except StartError as error:
             app.state.start_error = error
             raise
-        yield await _start_work(app, ground, folder, db, outside, stack)
+        yield {"service": await _start_work(app, ground, folder, db, outside, stack)}
 
 
 async def _open_storage(ground: Ground, stack: contextlib.AsyncExitStack) -> tuple[secrets.DataFolder, Database]:

@@ -6,12 +6,12 @@ signed_in(metered(handler)): bearer -> Caller (401) -> one admission (429) -> ha
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from starlette.responses import Response
 
 from svc.auth import accounts, tokens
 from svc.auth.accounts import Account
-from svc.config import Config
 from svc.content.artifacts import account_of_link
 from svc.db import Database, acting_for
 from svc.errors import ApiError
@@ -177,15 +177,15 @@ def signed_in(handler: Handler) -> Endpoint:
     return endpoint
 
 
-def _requirement(code: str, when: str, is_met: Callable[[Caller], bool]) -> Callable[[Handler], Handler]:
-    """Return a guard that refuses other callers with `code` before the body is read."""
+def _requirement(code: str, when: str, is_met: Callable[..., bool]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a guard that refuses other requests with `code` before the body is read. A guard outside may pass the caller."""
 
     @implies([Refusal(code, when=when)])
-    def guard(handler: Handler) -> Handler:
-        async def guarded(request: Request, caller: Caller) -> Response:
-            if not is_met(caller):
+    def guard(handler: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
+        def guarded(request: Request, *caller: Caller) -> Awaitable[Response]:
+            if not is_met(request, *caller):
                 raise ApiError(code)
-            return await handler(request, caller)
+            return handler(request, *caller)
 
         return guarded
 
@@ -193,38 +193,25 @@ def _requirement(code: str, when: str, is_met: Callable[[Caller], bool]) -> Call
 
 
 session_only = _requirement(
-    "session_required", "The token is an API key. This needs a session.", lambda caller: caller.auth == "session"
+    "session_required", "The token is an API key. This needs a session.", lambda request, caller: caller.auth == "session"
 )
-pro_only = _requirement("pro_required", "The account is not a pro account.", lambda caller: caller.tier == "pro")
-admin_only = _requirement("not_found", "The caller is not an administrator.", lambda caller: caller.admin)
+pro_only = _requirement("pro_required", "The account is not a pro account.", lambda request, caller: caller.tier == "pro")
+admin_only = _requirement("not_found", "The caller is not an administrator.", lambda request, caller: caller.admin)
+open_signup = _requirement(
+    "signup_closed",
+    "Sign-up is closed. Only the operator creates accounts.",
+    lambda request: request.state.config.signup == "open",
+)
+with_passwords = _requirement(
+    "passwords_disabled",
+    "Passwords are disabled. Sign in with an identity provider.",
+    lambda request: request.state.config.passwords,
+)
 
 
 def administered(handler: Handler) -> Endpoint:
     """Require a session of an administrator: 401 without a token, 403 with a key, 404 for other sessions."""
     return signed_in(session_only(admin_only(handler)))
-
-
-def _switch(code: str, when: str, is_on: Callable[[Config], bool]) -> Callable[[Endpoint], Endpoint]:
-    """Return a guard that refuses a request with 403 before its body is read, if the operator has switched this off."""
-
-    @implies([Refusal(code, when=when)])
-    def guard(endpoint: Endpoint) -> Endpoint:
-        async def guarded(request: Request) -> Response:
-            if not is_on(request.state.config):
-                raise ApiError(code)
-            return await endpoint(request)
-
-        return guarded
-
-    return guard
-
-
-open_signup = _switch(
-    "signup_closed", "Sign-up is closed. Only the operator creates accounts.", lambda config: config.signup == "open"
-)
-with_passwords = _switch(
-    "passwords_disabled", "Passwords are disabled. Sign in with an identity provider.", lambda config: config.passwords
-)
 
 
 @implies(

@@ -1,7 +1,7 @@
 """The state of the application, `request.state` in handlers. The lifespan of app.py makes it."""
 
 import math
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -53,12 +53,11 @@ def long_answer_slots(most: int = 8) -> Slots:
 
 
 @dataclass(frozen=True, eq=False)
-class State(Mapping[str, Any]):
+class State:
     """What handlers share. `Request` has it as its typed `state`, so that a misspelt name fails the type check.
 
-    Starlette expects a mapping from the lifespan: this one holds only itself. `clock` returns Unix seconds. `derived_keys` has a
-    key for each purpose, derived from the master key of the data folder. `interface` returns the interface document in JSON,
-    which is built at the first call.
+    `clock` returns Unix seconds. `derived_keys` has a key for each purpose, derived from the master key of the data folder.
+    `interface` returns the interface document in JSON, which is built at the first call.
     """
 
     config: Config
@@ -92,19 +91,8 @@ class State(Mapping[str, Any]):
     continued_answers: Slots = field(default_factory=lambda: Slots(4, math.inf, _MANY_ANSWERS))  # without a client
     open_texts: Slots = field(default_factory=lambda: Slots(4, 32, _MANY_TEXTS))
 
-    def __getitem__(self, name: str) -> Any:
-        if name == "service":
-            return self
-        raise KeyError(name)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(("service",))
-
-    def __len__(self) -> int:
-        return 1
-
-
-class Request(HTTPConnection[State]):
+class Request(HTTPConnection[Any]):
     """Starlette's request with `state`, `receive` and `context` as attributes: its properties take five times as long.
 
     It has no body: svc/server/bodies.py reads that from `receive`.

@@ -8,16 +8,15 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 HANDLER = """
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.auth import accounts
 from svc.server.gate import Caller
-from svc.server.state import State
+from svc.server.state import Request
 from svc.server.web import no_content
 
 
-async def handler(request: Request[State], caller: Caller) -> Response:
+async def handler(request: Request, caller: Caller) -> Response:
     state = request.state
     account = await caller.account(state.db)
     {line}
