@@ -160,10 +160,10 @@ async def test_funds_for_7_pay_7_of_40_concurrent_requests(
     balance = (await lab.account())["wallet_balance_micros"]
     await db.write(wallet.book, lab.account_id, -(balance - affordable * worst - worst // 2), description="", now_seconds=1.0)
     # No process starts before everybody has asked for a hold.
-    async with contextlib.AsyncExitStack() as turns:
+    with contextlib.ExitStack() as turns:
         for pool in (media.voice._pool, media.painter):
             for other in ("user_1", "user_2"):
-                await turns.enter_async_context(pool._slots.slot(other))
+                turns.callback(await pool._turns.take(other))
         asked = [asyncio.create_task(lab.post(path, **body)) for _ in range(40)]
         async with asyncio.timeout(10):
             while sum(task.done() for task in asked) < 40 - affordable:
