@@ -97,7 +97,6 @@ class Cycle:
             channel.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.waiting_for_100_continue = False
         if not self.disconnected and not self.response_complete:
-            channel.resume_reading()
             if not self.news:
                 self._reader = channel.loop.create_future()
                 await self._reader
@@ -105,6 +104,7 @@ class Cycle:
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
         body, self.body = bytes(self.body), bytearray()
+        channel.resume_reading()  # also after the whole body: while reading is paused, no disconnect is noticed
         return {"type": "http.request", "body": body, "more_body": self.more_body}
 
     async def send(self, message: Message) -> None:

@@ -242,8 +242,9 @@ class Protocol(asyncio.Protocol):
             self._running = cycle
             cycle.start(self._app)
         else:
-            self._channel.pause_reading()
             self._waiting.append(cycle)
+            if len(self._waiting) >= _PIPELINED_REQUESTS // 2:  # fewer may wait while the end of the connection is noticed
+                self._channel.pause_reading()
 
     def on_body(self, body: bytes) -> None:
         self._unparsed_bytes = 0

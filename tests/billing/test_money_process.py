@@ -257,6 +257,25 @@ async def test_disconnected_client_pays_for_output_so_far(server: RunningServer,
             group.create_task(leave(server, models, kind, phase, way, who))
 
 
+@pytest.mark.parametrize("padding", [0, 100_000])
+async def test_disconnect_is_noticed_after_a_large_body_and_a_pipelined_request(
+    server: RunningServer, models: ModelServer, padding: int
+) -> None:
+    who = person(server)
+    body = orjson.dumps({"model": "lab/silent", "messages": [{"role": "user", "content": who.email}]}) + b" " * padding
+    lines = [f"POST {COMPLETIONS} HTTP/1.1", f"host: {server.host}", f"authorization: Bearer {who.key}"]
+    lines += ["content-type: application/json", f"content-length: {len(body)}", "", ""]
+    _, writer = await server.raw()
+    writer.write("\r\n".join(lines).encode())
+    await asyncio.sleep(0.1)  # so that the handler waits when the whole body comes in one read
+    writer.write(body)
+    await until(lambda: asked(models, who))
+    writer.write(f"GET /healthz HTTP/1.1\r\nhost: {server.host}\r\n\r\n".encode())
+    await asyncio.sleep(0.1)
+    writer.close()
+    await asyncio.wait_for(asked(models, who)[0].gone.wait(), 2)
+
+
 async def test_stopped_run_pays_for_output_so_far(server: RunningServer, models: ModelServer) -> None:
     who = person(server)
     stream = await send(server, who, "run", "lab/drip-100ms")
