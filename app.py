@@ -305,7 +305,7 @@ async def _start_work(
         guarded=outside.guarded,
         passwords=passwords,
         clock=config.clock,
-        derived_keys={purpose: folder.derive(purpose) for purpose in ("session", "checkout", "oauth", "content")},
+        derived_keys={purpose: secrets.derive(folder.master, purpose) for purpose in ("session", "checkout", "oauth", "content")},
         key_uses=key_uses,
         identity_providers=outside.identity_providers,
         mail=outside.mail,

@@ -30,7 +30,7 @@ _OURS = ("lock", "master.key*", "status", _BACKUP_NOTE, "service.db*", "tls", "t
 
 @dataclass
 class DataFolder:
-    """The locked data folder; `master` is the secret of this installation, from which `derive` makes one key per purpose.
+    """The locked data folder; `master` is the secret of this installation, from which `derive` makes one key for each purpose.
 
     `found` is False for a new secret beside an existing database: it is not on disk until `keep_master`. `rotated`: the database
     needs `master`, and its file still has the name NEW_MASTER.
@@ -41,9 +41,6 @@ class DataFolder:
     found: bool
     _lock: int = field(repr=False)
     rotated: bool = False
-
-    def derive(self, purpose: str) -> bytes:
-        return derive(self.master, purpose)
 
     def keep_master(self) -> None:
         """Give the master secret its file, if it has none yet, and complete a rotation. Raises StartError."""

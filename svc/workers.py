@@ -62,12 +62,11 @@ class JobQueue:
                 self._first.append(job)
                 return
             queues = self._alone if job.mode == "alone" else self._queued
-            if job.account_id in queues:
-                queues[job.account_id].append(job)
-                return
-            queues[job.account_id] = deque((job,))
-            if self._served in queues:  # its job may still run, and the next turn is for one that has waited
-                queues.move_to_end(self._served)
+            if job.account_id not in queues:
+                queues[job.account_id] = deque()
+                if self._served in queues:  # its job may still run, and the next turn is for one that has waited
+                    queues.move_to_end(self._served)
+            queues[job.account_id].append(job)
 
     def take(self, most: int) -> list[Job]:
         """Remove and return the next batch, up to `most` jobs; an empty list if no job waits."""
@@ -215,10 +214,10 @@ class Pool:
         for job, (result, error) in zip(jobs, outcomes, strict=False):
             if job.future.done():  # its caller was cancelled
                 continue
-            if error is not None:
+            if error is None:
+                job.future.set_result(result)
+            else:
                 job.future.set_exception(error)
-                continue
-            job.future.set_result(result)
         jobs.clear()  # the thread still refers to this list and would otherwise have to free whole requests
 
     def _ended(self, worker: _Worker, more: bool) -> None:

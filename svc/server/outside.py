@@ -18,7 +18,7 @@ from svc.metrics import Metrics
 from svc.outbound.addresses import check_address, public_address, public_or_private_address
 from svc.outbound.client import Outbound
 from svc.outbound.resolver import Resolver
-from svc.secrets import DataFolder
+from svc.secrets import DataFolder, derive
 
 
 class Outside(NamedTuple):
@@ -58,7 +58,7 @@ async def open_outside(
 async def _payments(config: Config, folder: DataFolder, stack: contextlib.AsyncExitStack) -> Payments:
     mode = config.payment_mode
     if mode != "stripe":
-        return Payments(mode, config.base_url, folder.derive("sandbox-payments") if mode == "sandbox" else None)
+        return Payments(mode, config.base_url, derive(folder.master, "sandbox-payments") if mode == "sandbox" else None)
     from svc.outbound.transport import httpx_client  # late, as below
 
     client = await stack.enter_async_context(httpx_client(Outbound()))

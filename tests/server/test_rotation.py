@@ -16,7 +16,7 @@ from svc.config import Config
 from svc.errors import StartError
 from svc.inference.providers import KeyBox, add_provider
 from svc.schema import command_connection, connect
-from svc.secrets import fits, open_folder
+from svc.secrets import derive, fits, open_folder
 from svc.server.rotation import check_master
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.oauth_browser import rows
@@ -173,7 +173,7 @@ def fill(folder: Path) -> None:
     made = open_folder(folder)
     with command_connection(folder / "service.db") as tx:
         account = accounts.add_account(tx, "ada@example.com", None, None, 1.0)
-        tx.execute("UPDATE installation SET key_check = ?", (made.derive("check"),))
+        tx.execute("UPDATE installation SET key_check = ?", (derive(made.master, "check"),))
         for number in range(3):
             fields: dict[str, Any] = {"name": f"p{number}", "base_url": "http://a.example", "api_key": KEY, "models": None}
             add_provider(tx, account.id, fields, KeyBox(made.master), 1.0)
