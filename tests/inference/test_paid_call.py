@@ -185,12 +185,13 @@ HELLO_HOLD = HELLO_TOKENS + len("lab/ok") + 2 * 100  # of `lab/ok` with `max_tok
 # --- before anything is sent
 
 
-@pytest.mark.parametrize("empty", [True, False])
-@pytest.mark.parametrize("model", ["lab/ok", "builtin/assistant-paid"])
-@pytest.mark.parametrize("kind", KINDS)
+@each("empty", [True, False])
+@each("model", ["lab/ok", "builtin/assistant-paid"])
+@each("kind", KINDS)
 async def test_wallet_one_micro_short_is_402_with_balance_and_missing_amount(
     lab: Lab, kind: str, model: str, empty: bool
 ) -> None:
+    lab.upstream.requests.clear()
     size = (RUN_TOKENS if kind == "run" else HELLO_TOKENS) + len(model)
     needed = size + 2 * 16 if model == "lab/ok" else math.ceil(Fraction(size + 3 * 16, 2))
     balance = 0 if empty else needed - 1
@@ -656,9 +657,10 @@ async def test_retry_is_one_hold_and_one_debit(lab: Lab, kind: str) -> None:
     assert len(lab.holds(person)) == 1 and await lab.balance(person) == 100_000 - 17
 
 
-@pytest.mark.parametrize(("to", "cost"), [("cheap", math.ceil(17 / 10)), ("free", 0), ("dear", None)])
-@pytest.mark.parametrize("kind", KINDS)
+@each(("to", "cost"), [("cheap", math.ceil(17 / 10)), ("free", 0), ("dear", None)])
+@each("kind", KINDS)
 async def test_fallback_is_charged_at_its_own_lower_price(lab: Lab, to: str, cost: int | None, kind: str) -> None:
+    lab.upstream.requests.clear()
     person = await lab.person(100_000)
     answer = await lab.ask(kind, person, f"lab/status-503+to-{to}")
     used = (await lab.get(person, "/billing/usage"))["data"]

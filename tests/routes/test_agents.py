@@ -8,6 +8,7 @@ import pytest
 
 from svc.billing import wallet
 from tests.conftest import JSON, Service, bearer
+from tests.support.cases import each
 
 RUN = "/v1/agents/run"
 GOAL = "Compute 12 * (3 + 4) and save a note with the result"
@@ -151,7 +152,7 @@ async def test_projects_lower_step_limit_and_instructions_apply(service: Service
     assert record["project_id"] is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "status", "param"),
     [
         ({}, 400, "goal"),
@@ -178,6 +179,7 @@ async def test_projects_lower_step_limit_and_instructions_apply(service: Service
 async def test_error_before_the_stream_is_a_status_and_stores_no_run(
     service: Service, headers: dict[str, str], body: dict[str, Any], status: int, param: str
 ) -> None:
+    service.clocks.advance(60)
     answer = await service.client.post(RUN, json=body, headers=headers)
     assert (answer.status_code, answer.json()["error"]["param"]) == (status, param), answer.text
     assert answer.headers["content-type"] == "application/json" and answer.headers["x-ratelimit-remaining-requests"] == "19"
