@@ -597,7 +597,8 @@ async def test_every_acknowledgement_leaves_after_its_sync(tmp_path: Path, model
         for word in ("[DONE]", "x-service-cost-micros", '\\"type\\":\\"final\\"', '\\"credited\\":true'):
             if word in line:
                 acknowledged.append((word, state))
-    assert [state for _, state in acknowledged] == ["synced"] * 4 and len({word for word, _ in acknowledged}) == 4
+    # A word is seen twice if a busy system took its write in two parts.
+    assert {state for _, state in acknowledged} == {"synced"} and len({word for word, _ in acknowledged}) == 4
 
 
 # --- the operator beside it
