@@ -29,7 +29,7 @@ from svc.server.bodies import read_chunks
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
 from svc.server.interface import Answer, Body, Content, Refusal, Section, header, paged, parameter
-from svc.server.sse import Interrupt, attended
+from svc.server.sse import Interrupt
 from svc.server.state import Request, State
 from svc.server.streamed import Download
 from svc.server.web import listing, no_content, read_page, reply
@@ -343,7 +343,7 @@ async def get_artifact_text(request: Request, caller: Caller) -> Response:
     with ExitStack() as held:
         held.enter_context(state.open_texts.taken(caller.id))
         file = held.enter_context(state.media.spool())
-        with storage(), attended(request.context, state.drain, caller.id, Interrupt()):
+        with storage(), Interrupt().over(request.context, state.drain, caller.id):
             truncated = await _write_text(request, caller, file)
         headers = {"content-type": "text/plain; charset=utf-8", "x-text-truncated": str(truncated).lower()}
         return from_file(request, caller, file, headers, held.pop_all())

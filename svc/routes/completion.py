@@ -22,7 +22,7 @@ from svc.inference.paid_call import PaidCall, Payer
 from svc.server.body_budget import KIB, MIB
 from svc.server.gate import Caller
 from svc.server.session_answer import SessionAnswer
-from svc.server.sse import PING, EventStream, Interrupt, LastBlock, attended
+from svc.server.sse import PING, EventStream, Interrupt, LastBlock
 from svc.server.state import Request
 from svc.server.web import add_log_fields, reply_written
 
@@ -81,7 +81,7 @@ async def respond(
         return stream_of(request, caller, kept.own_stream(events) if kept else events, interrupt, headers, writer)
     try:
         async with kept or call:
-            with attended(request.context, request.state.drain, caller.id, interrupt):
+            with interrupt.over(request.context, request.state.drain, caller.id):
                 completion, written = await call.complete()
         if call.text_bytes <= writer.long_bytes:
             written = writer.answer(completion, written)

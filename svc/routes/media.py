@@ -31,7 +31,7 @@ from svc.routes.schemas import media as schemas
 from svc.routes.schemas.common import MODEL_CALL, NO_ROOM, TEXTS
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, Section
-from svc.server.sse import Interrupt, attended
+from svc.server.sse import Interrupt
 from svc.server.state import Request, State
 from svc.server.streamed import Download
 from svc.server.web import add_log_fields
@@ -247,7 +247,7 @@ async def _made(request: Request, caller: Caller, call: PaidCall) -> AsyncIterat
     interrupt = Interrupt()
     try:
         async with call:
-            with attended(request.context, request.state.drain, caller.id, interrupt):
+            with interrupt.over(request.context, request.state.drain, caller.id):
                 yield
     finally:
         add_log_fields(request, **call.log_fields)

@@ -26,7 +26,7 @@ from svc.inference.normalize import split_text
 from svc.log import Log
 from svc.retry import retry_write
 from svc.server.context import Context
-from svc.server.sse import Drain, Interrupt, LastBlock, attended
+from svc.server.sse import Drain, Interrupt, LastBlock
 
 _SAVE_SECONDS = 1.5
 _STOPPED = ("stopped", "interrupted")
@@ -168,7 +168,7 @@ class SessionAnswer:
     async def _generate(self, drain: Drain, slots: Slots, log: Log) -> None:
         owner, bug = self._exchange.account_id, None
         try:
-            with slots.taken(owner), attended(Context({}), drain, owner, self.interrupt, 0):
+            with slots.taken(owner), self.interrupt.over(Context({}), drain, owner, 0):
                 async with self, contextlib.aclosing(self._call.stream()) as chunks:
                     async for _ in chunks:
                         self.wake()

@@ -1,6 +1,6 @@
 """Open answers: event streams, and answers that end when the client disconnects or the server shuts down.
 
-handler -> EventStream(events) -> attended(): a disconnect, the drain, deletion and suspension interrupt it
+handler -> EventStream(events) -> Interrupt.over(): a disconnect, the drain, deletion and suspension interrupt it
         -> each block is sent as it comes, a ping after 15 s of silence
         -> an interrupt cancels the generator's await (or is thrown in at its yield), which may still yield its last event
 """
@@ -9,8 +9,9 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Self
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -31,38 +32,17 @@ _SLICE_SECONDS = 0.005
 _JSON_GRACE_SECONDS = 5.0
 
 
-@dataclass(slots=True, eq=False)
-class Interrupt:
-    """Ends one open answer. `reason`: `client_disconnected`, `shutdown` or another word of the caller; the first one counts."""
-
-    reason: str | None = None
-    task: asyncio.Task[object] | None = None  # the one to cancel
-
-    def __call__(self, reason: str) -> None:
-        if self.reason is not None:
-            return
-        self.reason = reason
-        if self.task is not None:
-            self.task.cancel()
-
-    def error(self) -> Exception:
-        """Return the exception to raise in place of the cancellation."""
-        if self.reason == "client_disconnected":
-            return ClientGone()
-        return ApiError(_CODES.get(self.reason or "", "shutting_down"))
-
-
 class Drain:
     """The open answers of the process. At shutdown it interrupts them all."""
 
     def __init__(self) -> None:
         self.draining = False
-        self._open: dict[attended, None] = {}
+        self.open: dict[Interrupt, None] = {}
         self._turn = 0
         self._counting = False
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self.open)
 
     def begin(self) -> None:
         """Interrupt every open answer: streams at once, JSON answers after a grace period."""
@@ -70,25 +50,16 @@ class Drain:
             return
         self.draining = True
         loop = asyncio.get_running_loop()
-        for answer in list(self._open):
-            loop.call_later(answer.grace_seconds, answer.interrupt, "shutdown")
+        for answer in list(self.open):
+            loop.call_later(answer.grace_seconds, answer, "shutdown")
 
     def owners(self) -> set[str]:
-        return {answer.owner for answer in self._open}
+        return {answer.owner for answer in self.open}
 
     def end_all_of(self, account_id: str, reason: str) -> None:
-        for answer in list(self._open):
+        for answer in list(self.open):
             if answer.owner == account_id:
-                answer.interrupt(reason)
-
-    def add(self, answer: "attended") -> None:
-        """Register an open answer. Raises ApiError `shutting_down` during the drain."""
-        if self.draining:
-            raise ApiError("shutting_down")
-        self._open[answer] = None
-
-    def remove(self, answer: "attended") -> None:
-        del self._open[answer]
+                answer(reason)
 
     def turn(self) -> int:
         """Return a number that changes with each turn of the event loop."""
@@ -103,35 +74,57 @@ class Drain:
 
 
 @dataclass(slots=True, eq=False)
-class attended:  # noqa: N801 - a context manager
-    """Cancel the block if the client disconnects, the server drains, or the account `owner` is deleted or suspended.
+class Interrupt:
+    """Ends one open answer. `reason`: `client_disconnected`, `shutdown` or another word of the caller; the first one counts.
 
-    Raises ClientGone or the ApiError of the reason in place of that cancellation.
+    `with interrupt.over(context, drain, owner)` cancels the block if the client disconnects, the server drains, or the account
+    `owner` is deleted or suspended. Raises ClientGone or the ApiError of the reason in place of that cancellation.
     """
 
-    _context: Context
-    _drain: Drain
-    owner: str
-    interrupt: Interrupt
-    grace_seconds: float = _JSON_GRACE_SECONDS
+    reason: str | None = None
+    owner: str = field(init=False)
+    grace_seconds: float = field(init=False)
+    _context: Context = field(init=False)
+    _drain: Drain = field(init=False)
+    _task: asyncio.Task[object] | None = None  # the one to cancel
 
-    def __enter__(self) -> Interrupt:
-        self._drain.add(self)
-        self.interrupt.task = asyncio.current_task()
-        self._context.interrupt = self.interrupt
+    def __call__(self, reason: str) -> None:
+        if self.reason is not None:
+            return
+        self.reason = reason
+        if self._task is not None:
+            self._task.cancel()
+
+    def error(self) -> Exception:
+        """Return the exception to raise in place of the cancellation."""
+        if self.reason == "client_disconnected":
+            return ClientGone()
+        return ApiError(_CODES.get(self.reason or "", "shutting_down"))
+
+    def over(self, context: Context, drain: Drain, owner: str, grace_seconds: float = _JSON_GRACE_SECONDS) -> Self:
+        self._context, self._drain, self.owner, self.grace_seconds = context, drain, owner, grace_seconds
+        return self
+
+    def __enter__(self) -> Self:
+        """Register the open answer. Raises ApiError `shutting_down` during the drain."""
+        if self._drain.draining:
+            raise ApiError("shutting_down")
+        self._drain.open[self] = None
+        self._task = asyncio.current_task()
+        self._context.interrupt = self
         if self._context.disconnected:
-            self.interrupt("client_disconnected")
-        return self.interrupt
+            self("client_disconnected")
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._drain.remove(self)
-        task, self.interrupt.task, self._context.interrupt = self.interrupt.task, None, None
-        if self.interrupt.reason is None:
+        del self._drain.open[self]
+        task, self._task, self._context.interrupt = self._task, None, None
+        if self.reason is None:
             return
         if task is not None:
             task.uncancel()
         if isinstance(error, asyncio.CancelledError):
-            raise self.interrupt.error() from None
+            raise self.error() from None
 
 
 class LastBlock(bytes):
@@ -185,7 +178,7 @@ class EventStream(Response):
         last = b""
         try:
             async with contextlib.aclosing(self._events):
-                with attended(scope["svc"], self._drain, self._owner, self._interrupt, 0):
+                with self._interrupt.over(scope["svc"], self._drain, self._owner, 0):
                     await self._pump()
         except ClientGone:
             return

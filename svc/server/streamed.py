@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from svc.errors import ClientGone
-from svc.server.sse import Interrupt, attended
+from svc.server.sse import Interrupt
 from svc.server.state import Request, State
 
 _SHORT_BYTES = 256 * 1024
@@ -66,7 +66,7 @@ class Streamed(Response):
                 await self._begin(send, begun, more_body=True)
                 del begun
                 try:
-                    with attended(scope["svc"], self._state.drain, self._owner, Interrupt()):
+                    with Interrupt().over(scope["svc"], self._state.drain, self._owner):
                         async for chunk in self._chunks:
                             await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 except ClientGone:
@@ -98,5 +98,5 @@ class Download(StreamingResponse):
         self._owner = owner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with suppress(ClientGone), attended(scope["svc"], self._drain, self._owner, Interrupt()):
+        with suppress(ClientGone), Interrupt().over(scope["svc"], self._drain, self._owner):
             await self.stream_response(send)

@@ -18,7 +18,7 @@ from svc.deletion import account as deletion
 from svc.errors import ApiError
 from svc.schema import connect
 from svc.server.context import Context
-from svc.server.sse import Interrupt, attended
+from svc.server.sse import Interrupt
 from tests.bench_delete import GOING
 from tests.bench_delete import fill as fill_database
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
@@ -172,7 +172,7 @@ async def test_deleting_an_account_interrupts_its_open_answers_at_once(service: 
     interrupt, other = Interrupt(), Interrupt()
 
     async def answer(owner: str, interrupt: Interrupt) -> None:
-        with attended(Context({}), service.state["drain"], owner, interrupt):
+        with interrupt.over(Context({}), service.state["drain"], owner):
             await asyncio.Future()
 
     tasks = [

@@ -15,7 +15,7 @@ from svc.config import Config
 from svc.deletion.account import begin_deletion
 from svc.server.context import Context
 from svc.server.head import METHODS
-from svc.server.sse import Interrupt, attended
+from svc.server.sse import Interrupt
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.admins import ask, log_of
 from tests.support.cases import each
@@ -224,7 +224,7 @@ async def test_change_is_logged_once_and_only_if_it_changes_something(service: S
 
 async def test_suspension_and_deletion_end_open_answers_at_once(service: Service, admin: dict[str, str]) -> None:
     async def answer(owner: str, interrupt: Interrupt) -> None:
-        with attended(Context({}), service.state["drain"], owner, interrupt):
+        with interrupt.over(Context({}), service.state["drain"], owner):
             await asyncio.Future()
 
     bob = (await service.sign_up())["user"]["id"]

@@ -10,7 +10,7 @@ import pytest
 
 from svc.errors import ApiError, ClientGone
 from svc.server.context import Context
-from svc.server.sse import PING, Drain, EventStream, Interrupt, LastBlock, attended
+from svc.server.sse import PING, Drain, EventStream, Interrupt, LastBlock
 from tests.support.cases import each
 
 
@@ -293,7 +293,7 @@ async def test_disconnect_cancels_work_for_a_json_answer() -> None:
     caller, drain = Caller(), Drain()
 
     async def answer() -> None:
-        with attended(caller.context, drain, "user_1", Interrupt()):
+        with Interrupt().over(caller.context, drain, "user_1"):
             await asyncio.sleep(60)
 
     task = asyncio.create_task(answer())
@@ -308,7 +308,7 @@ async def test_json_answer_has_a_grace_time_at_shutdown() -> None:
     drain = Drain()
 
     async def answer(seconds: float, grace_seconds: float) -> str:
-        with attended(Context({}), drain, "user_1", Interrupt(), grace_seconds):
+        with Interrupt().over(Context({}), drain, "user_1", grace_seconds):
             await asyncio.sleep(seconds)
         return "done"
 
