@@ -258,7 +258,7 @@ async def test_only_streams_of_the_deleted_account_end() -> None:
 
 async def test_producer_without_waits_does_not_block_the_loop() -> None:
     async def events() -> AsyncGenerator[bytes, None]:
-        for _ in range(100_000):
+        for _ in range(300_000):
             yield b"data: {}\n\n"
 
     lateness = []
