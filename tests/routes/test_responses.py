@@ -4,9 +4,7 @@ import asyncio
 from typing import Any
 
 import httpx
-import openai
 import orjson
-import pydantic
 import pytest
 
 from svc.deletion.account import begin_deletion
@@ -27,7 +25,10 @@ async def headers(service: Service) -> dict[str, str]:
 
 
 @pytest.fixture
-async def client(service: Service, headers: dict[str, str]) -> openai.AsyncOpenAI:
+async def client(service: Service, headers: dict[str, str]) -> Any:
+    """OpenAI's client. To import it takes half a second, which each worker would otherwise spend before the first test."""
+    import openai
+
     key = headers["authorization"].removeprefix("Bearer ")
     return openai.AsyncOpenAI(api_key=key, base_url="https://127.0.0.1:8443/v1", http_client=service.client, max_retries=0)
 
@@ -200,7 +201,9 @@ async def test_shutdown_ends_the_stream_with_a_failed_response(service: Service,
     assert end["type"] == "response.failed" and end["response"]["error"]["code"] == "server_error"
 
 
-async def test_the_sdk_creates_streams_and_parses(client: openai.AsyncOpenAI) -> None:
+async def test_the_sdk_creates_streams_and_parses(client: Any) -> None:
+    import pydantic
+
     made = await client.responses.create(model="builtin/echo", input="Hello")
     assert made.output_text == "Hello" and made.usage is not None and made.usage.output_tokens == 2
     async with client.responses.stream(model="builtin/echo", input="Hello there") as stream:
@@ -215,7 +218,7 @@ async def test_the_sdk_creates_streams_and_parses(client: openai.AsyncOpenAI) ->
 
 
 @each("stream", [False, True])
-async def test_sdk_runs_a_tool_loop(client: openai.AsyncOpenAI, stream: bool) -> None:
+async def test_sdk_runs_a_tool_loop(client: Any, stream: bool) -> None:
     items: list[Any] = [{"role": "user", "content": "Calculate 12 * (3 + 4)"}]
     for _ in range(3):
         options: dict[str, Any] = {"model": "builtin/assistant", "input": items, "tools": [TOOL]}
@@ -235,7 +238,9 @@ async def test_sdk_runs_a_tool_loop(client: openai.AsyncOpenAI, stream: bool) ->
     assert "84" in response.output_text and len(items) == 4
 
 
-async def test_the_sdk_reads_a_failed_stream_and_a_refusal(client: openai.AsyncOpenAI) -> None:
+async def test_the_sdk_reads_a_failed_stream_and_a_refusal(client: Any) -> None:
+    import openai
+
     stream = await client.responses.create(model="builtin/script", input="say one\ndrop", stream=True)
     assert [event.type async for event in stream][-1] == "response.failed"
     with pytest.raises(openai.BadRequestError, match="tool_choice must name"):
