@@ -166,7 +166,7 @@ def test_stream_events_are_sent_at_once_over_http_2(proxy: Proxy, key: str) -> N
         [*command, "-H", f"Authorization: Bearer {key}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout and process.stderr
-        assert any("one" in line for line in process.stdout), "while the answer continues"
+        assert any('"content":"one"' in line for line in process.stdout), "while the answer continues"
         process.terminate()
         head = process.stderr.read()
     assert head.startswith("HTTP/2 200") and "strict-transport-security" in head.lower()
