@@ -28,7 +28,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _ALPHABETS = ((0x3B1, 0x3C9), (0x430, 0x44F), (0x561, 0x586), (0x5D0, 0x5EA))
 _TWO_BYTES = [chr(code) for start, end in _ALPHABETS for code in range(start, end)]
 _SQUARES = [chr(code) for code in range(0x3300, 0x3358)]  # each is several signs when it is folded
-_COMMON = ["".join(random.Random(number).choices(_LETTERS, k=number % 9 + 2)) for number in range(20_000)]
+_CHANCE = random.Random(0)
+_COMMON = ["".join(_CHANCE.choices(_LETTERS, k=number % 9 + 2)) for number in range(20_000)]
 
 
 def _random(letters: str | list[str], low: int, high: int) -> Callable[[random.Random], str]:

@@ -59,6 +59,7 @@ class ExactFirst(Router):
         if route is None:
             if scope.get("path") == "*":  # OPTIONS is the only method of the target `*`
                 return Response(status_code=204, headers={"allow": METHODS})(scope, receive, send)
+            scope.setdefault("app", self)  # else Starlette answers an unknown path or method itself, as plain text
             return super().__call__(scope, receive, send)
         scope["route"] = route
         return route.app(scope, receive, send)  # type: ignore[return-value]  # every ASGI application returns a coroutine

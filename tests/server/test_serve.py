@@ -23,6 +23,7 @@ from svc.errors import StartError
 from svc.secrets import open_folder
 from svc.server import status
 from svc.server.serve import bind, notify, watchdog_seconds
+from tests.support.answers import assert_error
 from tests.support.connections import GET, LAST_GET, TINY, answers, assert_refused, read_head, stalled
 from tests.support.server import APP, ROOT, RunningServer, hang_up, read_to_end, running_server, running_server_sync, start_fails
 
@@ -431,6 +432,15 @@ async def test_application_starts_serves_and_stops(tmp_path: Path) -> None:
     async with running_server(tmp_path, command=(APP,)) as server:
         assert await still_serves(server)
         assert_refused(await server.exchange(b"GET / HTTP/1.1\r\n\r\n"), 400, "invalid_request")
+        for method, path, refusal in (
+            ("GET", "/nowhere", (404, "not_found")),
+            ("POST", "/healthz", (405, "method_not_allowed")),
+            ("POST", "/artifacts/x", (405, "method_not_allowed")),
+        ):
+            async with server.client() as client:
+                assert_error(await client.request(method, path), *refusal)
+                page = await client.request(method, path, headers={"accept": "text/html"})
+                assert (page.status_code, "text/html" in page.headers["content-type"]) == (refusal[0], path == "/nowhere")
         assert await server.stop() == 0
         assert all(line["event"] != "library" for line in server.log_lines())
 
