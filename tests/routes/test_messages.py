@@ -20,6 +20,7 @@ from tests.conftest import JSON, Clocks, Service, bearer, serving
 from tests.inference.formats.test_messages_request import conversations
 from tests.support.answers import assert_error
 from tests.support.cases import each
+from tests.support.late_imports import import_late
 from tests.support.messages import checked_message, checked_stream, events_of
 from tests.support.model_server import ModelServer
 
@@ -420,6 +421,7 @@ async def test_ignored_tool_name_cannot_break_the_header(service: Service, heade
 
 @pytest.fixture
 async def sdk(service: Service, headers: dict[str, str]) -> AsyncIterator["anthropic.AsyncAnthropic"]:
+    import_late("anthropic")
     import anthropic
     import httpx2
 

@@ -13,6 +13,7 @@ from tests.conftest import PASSWORD, Service, bearer
 from tests.inference.test_paid_call import Lab, config, lab, upstream  # noqa: F401 - fixtures
 from tests.server.test_sse import until
 from tests.support.cases import each
+from tests.support.late_imports import import_late
 from tests.support.responses import checked_events, checked_response
 
 RESPONSES, COMPLETIONS = "/v1/responses", "/v1/chat/completions"
@@ -26,7 +27,8 @@ async def headers(service: Service) -> dict[str, str]:
 
 @pytest.fixture
 async def client(service: Service, headers: dict[str, str]) -> Any:
-    """OpenAI's client. To import it takes half a second, which each worker would otherwise spend before the first test."""
+    """OpenAI's client."""
+    import_late("openai")
     import openai
 
     key = headers["authorization"].removeprefix("Bearer ")

@@ -6,6 +6,7 @@ from svc.errors import ERRORS, ApiError, anthropic_error
 from svc.server.error_schemas import error_schema
 from svc.shapes import Component
 from tests.conftest import Service
+from tests.support.late_imports import import_late
 from tests.support.openapi import DOCUMENT, faults, resolved
 
 TYPES = {
@@ -24,6 +25,7 @@ TYPES = {
 
 
 def test_errors_have_types_of_the_anthropic_sdk() -> None:
+    import_late("anthropic")
     from anthropic.types.shared.error_response import ErrorResponse
     from anthropic.types.shared.error_type import ErrorType
 

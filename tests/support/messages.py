@@ -5,6 +5,8 @@ from typing import Any
 
 import orjson
 
+from tests.support.late_imports import import_late
+
 _DELTAS = {
     "text": ("text_delta", "text"),
     "thinking": ("thinking_delta", "thinking"),
@@ -15,7 +17,8 @@ validated = {"messages": 0, "events": 0}  # how many fitted Anthropic's types
 
 @cache
 def _types() -> tuple[Any, Any, Any]:
-    """Return Anthropic's types of a message, an event and an error. Importing them takes a second."""
+    """Return Anthropic's types of a message, an event and an error."""
+    import_late("anthropic")
     from anthropic.types import Message, RawMessageStreamEvent
     from anthropic.types.shared.error_response import ErrorResponse
     from pydantic import TypeAdapter

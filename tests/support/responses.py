@@ -6,6 +6,8 @@ from typing import Any, get_args
 
 import orjson
 
+from tests.support.late_imports import import_late
+
 CREATED, PROGRESS, ADDED, DONE = (
     "response.created",
     "response.in_progress",
@@ -19,7 +21,9 @@ validated: Counter[str] = Counter()
 
 @cache
 def _event_types() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the types of events of OpenAI's SDK and of the specification. Importing them takes most of a second."""
+    """Return the types of events of OpenAI's SDK and of the specification."""
+    import_late("openai.types.responses")
+    import_late("openresponses_types.types")
     from openai.types.responses import ResponseStreamEvent
     from openresponses_types import types as open_responses
 
@@ -33,6 +37,8 @@ def _event_types() -> tuple[dict[str, Any], dict[str, Any]]:
 
 def checked_response(value: dict[str, Any]) -> dict[str, Any]:
     """A response object that fits the types of both."""
+    import_late("openai.types.responses")
+    import_late("openresponses_types.types")
     from openai.types.responses import Response
     from openresponses_types import types as open_responses
 
