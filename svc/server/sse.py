@@ -113,7 +113,8 @@ class Interrupt:
         self._task = asyncio.current_task()
         self._context.interrupt = self
         if self._context.disconnected:
-            self("client_disconnected")
+            # Soon: a block that never waits would leave the cancellation to what follows it, such as the settlement.
+            asyncio.get_running_loop().call_soon(self, "client_disconnected")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -304,6 +304,19 @@ async def test_disconnect_cancels_work_for_a_json_answer() -> None:
     assert len(drain) == 0
 
 
+async def test_early_disconnect_does_not_cancel_what_follows_a_block_that_never_waits() -> None:
+    caller = Caller()
+    caller.leave()
+
+    async def answer() -> str:
+        with Interrupt().over(caller.context, Drain(), "user_1"):
+            pass
+        await asyncio.sleep(0)
+        return "settled"
+
+    assert await asyncio.create_task(answer()) == "settled"
+
+
 async def test_json_answer_has_a_grace_time_at_shutdown() -> None:
     drain = Drain()
 
