@@ -243,7 +243,7 @@ class Protocol(asyncio.Protocol):
             cycle.start(self._app)
         else:
             self._waiting.append(cycle)
-            if len(self._waiting) >= _PIPELINED_REQUESTS // 2:  # fewer may wait while the end of the connection is noticed
+            if len(self._waiting) > 1:  # one may wait: while reading is paused, no disconnect is noticed
                 self._channel.pause_reading()
 
     def on_body(self, body: bytes) -> None:
