@@ -265,7 +265,7 @@ def test_stopped_service_is_an_error_in_our_shape(front: Any, tmp_path: Path) ->
 
 @pytest.mark.parametrize("front", [caddy, nginx])
 def test_slow_model_is_an_error_in_our_shape(front: Any, server: RunningServer, key: str, tmp_path: Path) -> None:
-    with front(tmp_path, server.port, timeout="1s") as proxy, proxy.client(headers={"authorization": f"Bearer {key}"}) as client:
+    with front(tmp_path, server.port, timeout="3s") as proxy, proxy.client(headers={"authorization": f"Bearer {key}"}) as client:
         assert_unavailable(client.post("/v1/chat/completions", json=chat("wait 30000\nsay late")), 504)
 
 

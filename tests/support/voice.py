@@ -40,12 +40,13 @@ def program(folder: Path, name: str, text: str) -> Path:
 
 
 def children() -> set[int]:
-    """The helper processes of this one, zombies left out."""
+    """The helper processes of this one, zombies left out. It may also have servers and browsers."""
     found = set()
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[1]) == os.getpid() and fields[0] != "Z":
+            is_helper = b"svc.builtin.helper" in (entry / "cmdline").read_bytes()
+            if is_helper and int(fields[1]) == os.getpid() and fields[0] != "Z":
                 found.add(int(entry.name))
     return found
 
