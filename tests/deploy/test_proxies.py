@@ -21,7 +21,7 @@ import pytest
 from svc.certificates import tls_files
 from tests.support.answers import assert_error
 from tests.support.people import PASSWORD
-from tests.support.server import ROOT, RunningServer, running_server_sync
+from tests.support.server import ROOT, RunningServer, free_port, running_server_sync
 
 NAME = "ai.example"
 pytestmark = pytest.mark.needs("caddy", "nginx")
@@ -51,12 +51,6 @@ class Proxy:
         """The command that asks for `path`, over HTTP/2 where the proxy has it."""
         resolve = ["--resolve", f"{NAME}:{self.port}:127.0.0.1", "--cacert", str(self.ca)]
         return ["curl", "-sSN", "--http2", *resolve, f"https://{NAME}:{self.port}{path}", *arguments]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 def replaced(text: str, changes: dict[str, str]) -> str:

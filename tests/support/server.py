@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -117,6 +119,14 @@ class RunningServer:
         """Ends the process as a power cut would."""
         self.process.kill()
         self.process.wait()
+
+
+def free_port() -> int:
+    """Return a free port below those that the system gives to the servers of other tests."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 @contextlib.contextmanager

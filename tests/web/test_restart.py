@@ -1,7 +1,6 @@
 """The server stops in mid-stream and restarts: the page shows this and continues without a reload."""
 
 import asyncio
-import socket
 from pathlib import Path
 
 import pytest
@@ -9,20 +8,14 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.support.browser import WITH_BROWSER, new_context, new_visitor, opened
 from tests.support.browser_chat import say
-from tests.support.server import RunningServer, running_server
+from tests.support.server import RunningServer, free_port, running_server
 
 pytestmark = WITH_BROWSER
 
 
-def free_port() -> str:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return str(taken.getsockname()[1])
-
-
 @pytest.mark.parametrize("end", ["terminated", pytest.param("killed", marks=pytest.mark.soak)])
 async def test_restart_in_mid_stream_is_shown_and_the_chat_continues(tmp_path: Path, browser: Browser, end: str) -> None:
-    env = {"SVC_PORT": free_port()}
+    env = {"SVC_PORT": str(free_port())}
     told = ["ERR_", "503", "502", "404"]
     async with running_server(tmp_path, env) as server:
         visitor = await asyncio.to_thread(new_visitor, server, model="builtin/script")
