@@ -127,7 +127,7 @@ def test_the_key_of_the_provider_is_redacted() -> None:
 
 
 def test_decoding_a_large_picture_does_not_block_threads() -> None:
-    content = BYTES[:3] + bytes(range(256)) * (64 * 1024)  # 16 MiB
+    content = BYTES[:3] + bytes(range(256)) * (80 * 1024)  # 20 MiB
     answer = b'{"data":[{"b64_json":"%b"}]}' % base64.urlsafe_b64encode(content)
     ((found, _),), _ = waited_for_less_than_50_ms(lambda: read_answer(answer))
     assert found == content
