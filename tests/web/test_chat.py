@@ -218,22 +218,7 @@ async def delete(page: Page, title: str) -> None:
     await expect(page.get_by_role("link", name=title)).to_have_count(0)
 
 
-async def test_pasted_image_is_stored_and_sent_to_the_model(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server, model="echo") as page:
-        await paste_picture(page)
-        await expect(page.get_by_role("img", name="dot.png")).to_be_visible()
-        await page.get_by_label("Message", exact=True).fill("What is this?")
-        async with page.expect_request("**/v1/chat/completions") as asked:
-            await page.get_by_role("button", name="Send").click()
-        content = (await asked.value).post_data_json["messages"][-1]["content"]
-        assert [part["type"] for part in content] == ["text", "image_url"]
-        assert content[1]["image_url"]["url"].startswith("data:image/png;base64,")
-        await answered(page)
-        await page.reload()
-        await expect(page.locator(".said-user img")).to_be_visible()
-
-
-async def test_attached_image_is_kept_with_the_draft(server: RunningServer, browser: Browser) -> None:
+async def test_pasted_image_is_kept_with_the_draft_and_sent_to_the_model(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="echo") as page:
         await paste_picture(page)
         await page.wait_for_function("""() => Object.entries(localStorage)
@@ -245,6 +230,7 @@ async def test_attached_image_is_kept_with_the_draft(server: RunningServer, brow
             await page.get_by_role("button", name="Send").click()
         content = (await asked.value).post_data_json["messages"][-1]["content"]
         assert [part["type"] for part in content] == ["text", "image_url"]
+        assert content[1]["image_url"]["url"].startswith("data:image/png;base64,")
         await answered(page)
         await page.reload()
         await expect(page.locator(".said-user img")).to_be_visible()
