@@ -168,7 +168,11 @@ ROUTES = [
     ("POST", "/billing/webhook", billing.receive_payment_event),
     ("GET", "/checkout", in_html(recognised(checkout.get_checkout_page))),
     ("POST", "/checkout", in_html(from_our_page(recognised(checkout.begin_checkout)))),
-    ("POST", "/checkout/sign-in", in_html(from_our_page(per_ip("login")(with_passwords(checkout.sign_in_to_checkout))))),
+    (
+        "POST",
+        "/checkout/sign-in",
+        in_html(from_our_page(per_ip("login")(with_passwords(checkout.sign_in_to_checkout)))),
+    ),
     ("GET", "/checkout/return", in_html(checkout.get_checkout_return_page)),
     ("GET", "/checkout/sandbox/{session_id}", in_html(recognised(checkout.get_sandbox_page))),
     ("POST", "/checkout/sandbox/{session_id}", in_html(from_our_page(recognised(checkout.pay_in_sandbox)))),
@@ -208,7 +212,8 @@ def create_app(config: Config) -> Starlette:
     ground = Ground(config, Log(config.log_fd), Metrics(), Drain(), BodyBudget())
     app = Starlette()
     app.router = ExactFirst(_COMPILED, lifespan=partial(_lifespan, ground=ground))
-    # In place of Starlette's own layers, which take as long as a short answer. The server calls it without `app` itself.
+    # In place of Starlette's own layers, which take as long as a short answer. The server calls it without `app`
+    # itself.
     app.middleware_stack = app.state.answer = Edge(
         app.router, config, ground.log, ground.metrics, ground.bodies, ground.drain, pages.not_found
     )
@@ -244,7 +249,9 @@ async def _open_storage(ground: Ground, stack: contextlib.AsyncExitStack) -> tup
     """Return the locked data folder and the database, after what a crash left open was ended. Raises StartError."""
     config = ground.config
     folder = stack.enter_context(contextlib.closing(secrets.open_folder(config.data_dir)))
-    db = await open_database(folder.path / secrets.DATABASE, between=fulltext.index_some, committed=ground.metrics.count_commit)
+    db = await open_database(
+        folder.path / secrets.DATABASE, between=fulltext.index_some, committed=ground.metrics.count_commit
+    )
     stack.push_async_callback(db.close)
     stack.callback(asyncio.create_task(fulltext.purge_in_time(db)).cancel)
     try:
@@ -258,7 +265,9 @@ async def _open_storage(ground: Ground, stack: contextlib.AsyncExitStack) -> tup
 
 
 def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataFolder) -> str | None:
-    """End what a crash left open, in one transaction, because its commit takes most of the time. Return a warning for the log."""
+    """End what a crash left open, in one transaction, because its commit takes most of the time. Return a warning for
+    the log.
+    """
     warning = check_master(tx, folder, config.new_secrets)
     quota.set_limit(tx, config.account_bytes)
     wallet.release_all(tx)  # of requests that ended with the process
@@ -270,7 +279,12 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataF
 
 
 async def _start_work(
-    app: Starlette, ground: Ground, folder: secrets.DataFolder, db: Database, outside: Outside, stack: contextlib.AsyncExitStack
+    app: Starlette,
+    ground: Ground,
+    folder: secrets.DataFolder,
+    db: Database,
+    outside: Outside,
+    stack: contextlib.AsyncExitStack,
 ) -> State:
     config = ground.config
     usage = UsageCounter(db)
@@ -305,7 +319,9 @@ async def _start_work(
         guarded=outside.guarded,
         passwords=passwords,
         clock=config.clock,
-        derived_keys={purpose: secrets.derive(folder.master, purpose) for purpose in ("session", "checkout", "oauth", "content")},
+        derived_keys={
+            purpose: secrets.derive(folder.master, purpose) for purpose in ("session", "checkout", "oauth", "content")
+        },
         key_uses=key_uses,
         identity_providers=outside.identity_providers,
         mail=outside.mail,
@@ -324,7 +340,9 @@ async def _start_work(
     return state
 
 
-async def _answer_commands(app: Starlette, state: State, folder: secrets.DataFolder, stack: contextlib.AsyncExitStack) -> None:
+async def _answer_commands(
+    app: Starlette, state: State, folder: secrets.DataFolder, stack: contextlib.AsyncExitStack
+) -> None:
     try:
         answers: dict[str, Callable[[], Any]] = {
             "status": lambda: now(state),

@@ -27,7 +27,9 @@ class _Pair(NamedTuple):
 
 
 def make_certificate(tls: Path, names: set[str | IPv4Address | IPv6Address], now: float, until: float) -> None:
-    """Write cert.pem and key.pem for `names` into the folder `tls`, and another CA if the present one expires before `until`."""
+    """Write cert.pem and key.pem for `names` into the folder `tls`, and another CA if the present one expires before
+    `until`.
+    """
     today = datetime.fromtimestamp(now, UTC)
     ca = _read_ca(tls / "ca.pem", tls / "ca-key.pem", datetime.fromtimestamp(until, UTC))
     if ca is None:
@@ -36,12 +38,19 @@ def make_certificate(tls: Path, names: set[str | IPv4Address | IPv6Address], now
         ca = _issue(None, name, today, today + _CA_LIFE, ("key_cert_sign", "crl_sign"))
         _write_key(tls / "ca-key.pem", ca.key)
         write_private(tls / "ca.pem", ca.cert.public_bytes(serialization.Encoding.PEM))
-    general: list[x509.GeneralName] = [x509.DNSName(name) if isinstance(name, str) else x509.IPAddress(name) for name in names]
-    extensions = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), x509.SubjectAlternativeName(sorted(general, key=str))
+    general: list[x509.GeneralName] = [
+        x509.DNSName(name) if isinstance(name, str) else x509.IPAddress(name) for name in names
+    ]
+    extensions = (
+        x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]),
+        x509.SubjectAlternativeName(sorted(general, key=str)),
+    )
     end = min(today + _SERVER_LIFE, ca.cert.not_valid_after_utc)
     server = _issue(ca, "svc server", today, end, ("digital_signature",), *extensions)
     _write_key(tls / "key.pem", server.key)
-    write_private(tls / "cert.pem", b"".join(pair.cert.public_bytes(serialization.Encoding.PEM) for pair in (server, ca)))
+    write_private(
+        tls / "cert.pem", b"".join(pair.cert.public_bytes(serialization.Encoding.PEM) for pair in (server, ca))
+    )
 
 
 def _read_ca(path: Path, key_path: Path, until: datetime) -> _Pair | None:
@@ -59,7 +68,12 @@ def _read_ca(path: Path, key_path: Path, until: datetime) -> _Pair | None:
 
 
 def _issue(
-    ca: _Pair | None, common_name: str, today: datetime, end: datetime, usages: tuple[str, ...], *extensions: x509.ExtensionType
+    ca: _Pair | None,
+    common_name: str,
+    today: datetime,
+    end: datetime,
+    usages: tuple[str, ...],
+    *extensions: x509.ExtensionType,
 ) -> _Pair:
     """Make a key and its certificate, issued by `ca`, or a CA that issues its own."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])

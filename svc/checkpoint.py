@@ -3,8 +3,8 @@
 SQLite's automatic checkpoint runs inside a commit, which then takes 1.6 ms for each MB of the log. A backup holds back
 checkpoints while it copies. Afterwards one commit took 0.4 s for every 250 MB that had been written during the copy.
 
-committed() on the writer's thread, after every 400 functions -> _run() here -> the last few pages, between two transactions of
-the writer: SQLite restarts the log only if the writer has nothing more to add
+committed() on the writer's thread, after every 400 functions -> _run() here -> the last few pages, between two
+transactions of the writer: SQLite restarts the log only if the writer has nothing more to add
 """
 
 import asyncio
@@ -24,7 +24,9 @@ _PASSES = 4
 class Checkpointer:
     """Checkpoints the database at `path`. `between_transactions(fn)` runs `fn(conn)` on the writer's thread."""
 
-    def __init__(self, path: Path, between_transactions: Callable[[Callable[[sqlite3.Connection], object]], None]) -> None:
+    def __init__(
+        self, path: Path, between_transactions: Callable[[Callable[[sqlite3.Connection], object]], None]
+    ) -> None:
         self._path = path
         self._between_transactions = between_transactions
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
@@ -73,6 +75,8 @@ class Checkpointer:
 
 
 def checkpoint(conn: sqlite3.Connection) -> tuple[int, int]:
-    """Copy as many pages into the file as is possible without waiting. Return the pages in the log, and those still to copy."""
+    """Copy as many pages into the file as is possible without waiting. Return the pages in the log, and those still to
+    copy.
+    """
     _, pages, copied = conn.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     return pages, pages - copied

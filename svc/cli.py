@@ -60,4 +60,6 @@ def _serve(config: Config, options: argparse.Namespace) -> None:
 
 def _openapi(config: Config, options: argparse.Namespace) -> None:
     routes = runpy.run_path(_APP)["ROUTES"]
-    sys.stdout.write(orjson.dumps(service.document(routes, config.base_url), option=orjson.OPT_INDENT_2).decode() + "\n")
+    sys.stdout.write(
+        orjson.dumps(service.document(routes, config.base_url), option=orjson.OPT_INDENT_2).decode() + "\n"
+    )

@@ -76,7 +76,8 @@ class Config:
     stripe_api: Annotated[str, parsers.api] = "https://api.stripe.com"
     smtp_url: Annotated[MailServer | None, parsers.mail_server] = field(default=None, repr=False)
 
-    # The whole environment, with secrets in place of their files: the catalog's `api_key_env` names one of its variables.
+    # The whole environment, with secrets in place of their files: the catalog's `api_key_env` names one of its
+    # variables.
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     identity_providers: tuple[IdentityProvider, ...] = ()  # from `SVC_OAUTH_*`
     clock: Callable[[], float] = time.time  # seconds
@@ -96,7 +97,10 @@ class Config:
         """Whether only this machine can reach the service. Then conveniences are on by default."""
         base_host = urlsplit(self.base_url).hostname or ""
         return (
-            parsers.is_loopback(self.host) and self.tls != "proxy" and not self.trusted_proxies and parsers.is_loopback(base_host)
+            parsers.is_loopback(self.host)
+            and self.tls != "proxy"
+            and not self.trusted_proxies
+            and parsers.is_loopback(base_host)
         )
 
     @property
@@ -132,7 +136,9 @@ class Config:
 
 
 def from_environ(environ: Mapping[str, str]) -> Config:
-    """Return the configuration of the `SVC_*` variables. Raises StartError with one line that names an invalid or unknown one."""
+    """Return the configuration of the `SVC_*` variables. Raises StartError with one line that names an invalid or
+    unknown one.
+    """
     values: dict[str, object] = {}
     parts: dict[str, dict[str, Any]] = {}
     settings = with_secret_files(environ)
@@ -196,7 +202,9 @@ def _secret_in_file(setting: str, path: str) -> str:
     except OSError as error:
         raise StartError(f"{setting}: the file cannot be read: {str(error.strerror).lower()}") from None
     if len(content) > SECRET_FILE_BYTES:
-        raise StartError(f"{setting}: the file has more than {SECRET_FILE_BYTES} bytes, too many for a secret of one line")
+        raise StartError(
+            f"{setting}: the file has more than {SECRET_FILE_BYTES} bytes, too many for a secret of one line"
+        )
     try:
         text = content.decode().strip()
     except UnicodeDecodeError:
@@ -210,7 +218,11 @@ def _identity_providers(parts: Mapping[str, Mapping[str, Any]]) -> tuple[Identit
     found = []
     for name, given in parts.items():
         values = {"issuer": GITHUB, **given} if name == "github" else given
-        missing = [f"SVC_OAUTH_{name}_{part}".upper() for part in ("issuer", "client_id", "client_secret") if part not in values]
+        missing = [
+            f"SVC_OAUTH_{name}_{part}".upper()
+            for part in ("issuer", "client_id", "client_secret")
+            if part not in values
+        ]
         if missing:
             raise StartError(f"set {' and '.join(missing)} too: SVC_OAUTH_{name.upper()}_* is incomplete")
         found.append(IdentityProvider(name, **values))
@@ -225,15 +237,23 @@ def _check_together(config: Config) -> None:
     if config.tls == "proxy" and not config.trusted_proxies:
         raise StartError("SVC_TLS=proxy needs SVC_TRUSTED_PROXIES, the addresses of the proxy")
     if not config.passwords and not config.identity_providers:
-        raise StartError("SVC_PASSWORDS=0 needs an identity provider (SVC_OAUTH_<NAME>_*): without one nobody can sign in")
+        raise StartError(
+            "SVC_PASSWORDS=0 needs an identity provider (SVC_OAUTH_<NAME>_*): without one nobody can sign in"
+        )
     stripe_secrets = [config.stripe_secret_key, config.stripe_webhook_secret]
     if config.payments == "stripe" and not all(stripe_secrets):
         raise StartError("SVC_PAYMENTS=stripe needs SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET")
     if config.payments is None and any(stripe_secrets):
         raise StartError("SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET are only for SVC_PAYMENTS=stripe")
-    for name, path in (("SVC_TLS_CERT", config.tls_cert), ("SVC_TLS_KEY", config.tls_key), ("SVC_CATALOG", config.catalog)):
+    for name, path in (
+        ("SVC_TLS_CERT", config.tls_cert),
+        ("SVC_TLS_KEY", config.tls_key),
+        ("SVC_CATALOG", config.catalog),
+    ):
         if path and not os.path.isfile(path):  # noqa: PTH113 - False, too, for a long name and in a folder without access
-            raise StartError(f"{name} must name a file" + ("" if name == "SVC_TLS_KEY" else f", and {str(path)[:100]} is none"))
+            raise StartError(
+                f"{name} must name a file" + ("" if name == "SVC_TLS_KEY" else f", and {str(path)[:100]} is none")
+            )
 
 
 def _url_host(host: str) -> str:

@@ -1,6 +1,7 @@
 """SQLite under asyncio: plain functions run on threads with a connection each, and writers share commits.
 
-write(fn) -> queue -> the writer's thread: BEGIN, one function after the other for up to 20 ms, one COMMIT (one fsync). If one
+write(fn) -> queue -> the writer's thread: BEGIN, one function after the other for up to 20 ms, one COMMIT (one fsync).
+If one
              fails after it has written, the batch runs again with each function in a SAVEPOINT.
 read(fn)  -> queue -> one of two read-only workers: one snapshot, up to 250 ms of CPU time
 heavy_read(fn) -> the same on a separate worker, for searches and exports: up to 1 s of CPU time
@@ -86,7 +87,9 @@ class Database:
 
     async def open(self) -> None:
         """Open the connections. Raises StartError, and then leaves none open."""
-        self._stack.push_async_callback(self._checkpointer.close)  # SQLite makes the last checkpoint with the last connection
+        self._stack.push_async_callback(
+            self._checkpointer.close
+        )  # SQLite makes the last checkpoint with the last connection
         try:
             with start_errors(self._path):
                 for pool in (self._writer, self._readers, self._heavy):
@@ -113,10 +116,11 @@ class Database:
     ) -> "asyncio.Future[T]":
         """Run `fn` as `write` does, but with another order or durability.
 
-        `first`: before everything that waits, for what takes microseconds and settles money. A cancelled caller continues to
-        wait, and the cancellation is raised after the outcome. `unsynced`: as `first`, but it may return before it is on disk:
-        for data that a power failure makes meaningless. Every reader sees it, it survives the end of this process, and no later
-        write is on disk without it. `alone`: in a separate transaction, for what takes milliseconds or writes megabytes.
+        `first`: before everything that waits, for what takes microseconds and settles money. A cancelled caller
+        continues to wait, and the cancellation is raised after the outcome. `unsynced`: as `first`, but it may return
+        before it is on disk: for data that a power failure makes meaningless. Every reader sees it, it survives the end
+        of this process, and no later write is on disk without it. `alone`: in a separate transaction, for what takes
+        milliseconds or writes megabytes.
         """
         return self._writer.submit(acting_for.get() if mode == "alone" else "", fn, args, kwargs, mode)
 
@@ -128,7 +132,9 @@ class Database:
         """
         return await self._readers.submit(acting_for.get(), fn, args, kwargs)
 
-    async def heavy_read(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def heavy_read(
+        self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """Run `fn` as `read` does, on a separate worker and with 1 s of CPU time: for what can take over 20 ms.
 
         See svc/budget.py for partial results.
@@ -136,7 +142,8 @@ class Database:
         return await self._heavy.submit(acting_for.get(), fn, args, kwargs)
 
     def look_up(self, fn: Callable[[sqlite3.Connection, *Ts], T], *args: *Ts) -> T:
-        """Run `fn` as `read` does, on the event loop: for a row or two by key, which takes less time than a switch of threads.
+        """Run `fn` as `read` does, on the event loop: for a row or two by key, which takes less time than a switch of
+        threads.
 
         Raises ApiError `storage_unavailable`.
         """
@@ -189,15 +196,24 @@ def _begin_and_run(conn: sqlite3.Connection, fn: Callable[..., T], cpu_seconds: 
 
 @dataclass
 class _Disk:
-    """Whether the last transaction failed. Then the next one is synced, so that no work begins that cannot be stored."""
+    """Whether the last transaction failed. Then the next one is synced, so that no work begins that
+    cannot be stored.
+    """
 
     failed: bool = False
 
 
 def _run_transaction(
-    between: Between | None, committed: Committed, disk: _Disk, conn: sqlite3.Connection, queue: JobQueue, finish: Finish
+    between: Between | None,
+    committed: Committed,
+    disk: _Disk,
+    conn: sqlite3.Connection,
+    queue: JobQueue,
+    finish: Finish,
 ) -> bool:
-    """Run jobs for 20 ms, at least one, then background work up to the half of that. Return whether more of it is left."""
+    """Run jobs for 20 ms, at least one, then background work up to the half of that.
+    Return whether more of it is left.
+    """
     began = time.monotonic()
     more = False
     jobs = queue.take(_BATCH)
@@ -230,7 +246,9 @@ def _run_transaction(
     return more
 
 
-def _run_writes(conn: sqlite3.Connection, jobs: list[Job], ends: float, run: Callable[..., Outcome]) -> list[Outcome] | None:
+def _run_writes(
+    conn: sqlite3.Connection, jobs: list[Job], ends: float, run: Callable[..., Outcome]
+) -> list[Outcome] | None:
     """Return the outcomes of the jobs for which there was time, or None if one has failed after it had written."""
     outcomes: list[Outcome] = []
     for job in jobs:
@@ -311,10 +329,10 @@ def page(
 ) -> Page[sqlite3.Row]:
     """Return up to `limit` of the account's rows in `table` after the one with the id `after`, in descending `order`.
 
-    The default is the order of insertion, which does not depend on the clock. `narrowed` keeps the rows whose column equals the
-    text or is in the list; None does not narrow. None as `account_id` lists the rows of all accounts. A page of long rows has
-    fewer than `limit` rows, so that it fits in memory, and at least one. All names must be constants. Raises ApiError
-    `invalid_value` if `after` is not in the list.
+    The default is the order of insertion, which does not depend on the clock. `narrowed` keeps the rows whose column
+    equals the text or is in the list; None does not narrow. None as `account_id` lists the rows of all accounts. A page
+    of long rows has fewer than `limit` rows, so that it fits in memory, and at least one. All names must be constants.
+    Raises ApiError `invalid_value` if `after` is not in the list.
     """
     values: dict[str, Any] = {"account_id": account_id, "after": after, "most": limit + 1}
     own = f"FROM {table} WHERE {'true' if account_id is None else 'account_id = :account_id'}"
@@ -349,9 +367,10 @@ async def open_database(
 ) -> Database:
     """Open the database at `path`. It is created if there is none, and migrated if it is older.
 
-    The writer calls `between(conn)` in its transactions when there is time. It does some milliseconds of background work and
-    returns whether more is left. `committed(jobs, seconds)` is called on the writer's thread after each commit, with its number
-    of functions and the time of the disk. Raises StartError if the database is damaged, foreign or newer, and does not change it.
+    The writer calls `between(conn)` in its transactions when there is time. It does some milliseconds of background
+    work and returns whether more is left. `committed(jobs, seconds)` is called on the writer's thread after each
+    commit, with its number of functions and the time of the disk. Raises StartError if the database is damaged, foreign
+    or newer, and does not change it.
     """
     script, migrations = newest_schema() if schema is None else (schema, [])
     db = Database(path, partial(connect_prepared, path, script, migrations), between, committed)

@@ -77,7 +77,8 @@ _STATUSES_AND_MESSAGES = {
 }
 # code: (status, type, message)
 ERRORS = {
-    code: (status, _TYPES.get(status, _OTHER_TYPES)[0], message) for code, (status, message) in _STATUSES_AND_MESSAGES.items()
+    code: (status, _TYPES.get(status, _OTHER_TYPES)[0], message)
+    for code, (status, message) in _STATUSES_AND_MESSAGES.items()
 }
 
 # A retry cannot succeed. The common SDKs read this header.
@@ -87,8 +88,8 @@ NO_RETRY = {"x-should-retry": "false"}
 class ApiError(Exception):
     """An error for the caller: a code of `ERRORS`, and optionally a more exact message, the field's name and headers.
 
-    `retry_after_seconds` becomes the header `Retry-After` and, on 429, `error.retry_after`. `status` and `error` replace those of
-    the table when a model server's own error is passed on.
+    `retry_after_seconds` becomes the header `Retry-After` and, on 429, `error.retry_after`. `status` and `error`
+    replace those of the table when a model server's own error is passed on.
     """
 
     def __init__(
@@ -137,9 +138,9 @@ def anthropic_error(error: ApiError, request_id: str) -> dict[str, Any]:
 class UpstreamFault(Exception):
     """A failure of a model server, which the service turns into an ApiError.
 
-    `kind` is `unreachable` (no connection), `timeout`, `status` (an HTTP error), `invalid` (an invalid answer) or `cut` (an
-    incomplete answer). With `status` come the HTTP status and the error object, if there is one. `retry_after_seconds` is from
-    `Retry-After`.
+    `kind` is `unreachable` (no connection), `timeout`, `status` (an HTTP error), `invalid` (an invalid answer) or `cut`
+    (an incomplete answer). With `status` come the HTTP status and the error object, if there is one.
+    `retry_after_seconds` is from `Retry-After`.
     """
 
     def __init__(

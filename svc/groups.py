@@ -1,4 +1,5 @@
-"""Groups of accounts, from the catalog file: the models that they may use, their monthly allowance and their limit of chats.
+"""Groups of accounts, from the catalog file: the models that they may use, their monthly allowance and their limit of
+chats.
 
 [access], for accounts without a group, and [[groups]] -> parse() -> Groups.of(account's group) -> Group
 """
@@ -35,7 +36,8 @@ _GROUPS = list_of(mapping, most=_MOST)
 class Group:
     """What the accounts of a group may do; `name` is "" for those without a group.
 
-    `allows(model_id)` is about the operator's models. `has(address)` is whether a verified address, in lower case, joins.
+    `allows(model_id)` is about the operator's models. `has(address)` is whether a verified address, in lower case,
+    joins.
     """
 
     name: str
@@ -81,7 +83,9 @@ def _group(name: str, table: dict[str, Any], place: str, known: tuple[str, ...])
             raise ValueError(f"{place}: {key!r} is not known; known are {', '.join(known)}")
     found = _TABLE.check(table, place)
     emails = _any_of([pattern.lower() for pattern in found.emails])
-    return Group(name, _any_of(found.models), emails, found.allowance_micros, found.own_providers, found.chats_per_minute)
+    return Group(
+        name, _any_of(found.models), emails, found.allowance_micros, found.own_providers, found.chats_per_minute
+    )
 
 
 def _any_of(patterns: Sequence[str]) -> Callable[[str], bool]:

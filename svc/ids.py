@@ -16,7 +16,8 @@ _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 _CROCKFORD_PAIRS = [first + second for first in _CROCKFORD for second in _CROCKFORD]
 # 256 is a multiple of 32, so each character is equally likely.
 _CROCKFORD_OF_BYTE = (_CROCKFORD * 8).encode()
-# 248 of the 256 byte values map to a character, four to each. The other 8 are dropped to keep all characters equally likely.
+# 248 of the 256 byte values map to a character, four to each. The other 8 are dropped to keep all characters equally
+# likely.
 _BASE62_OF_BYTE = (BASE62 * 4).encode() + bytes(8)
 _DROPPED = bytes(range(248, 256))
 
@@ -32,11 +33,13 @@ def new_id(prefix: str, now_seconds: float | None = None, random_bytes: Callable
     """Return `<prefix>_` and 26 characters: 60 bits of time, then 70 random bits.
 
     Ids sort by time. Those of one process sort in the order in which they were made, even if the clock goes back.
-    The random bits come from the system: the page after a payment identifies its checkout by the id alone. Ids of holds and of
-    the ledger grant nothing and use the faster `random.randbytes`.
+    The random bits come from the system: the page after a payment identifies its checkout by the id alone. Ids of holds
+    and of the ledger grant nothing and use the faster `random.randbytes`.
     """
     with _Newest.lock:
-        _Newest.time = newest = max(_millis(time.time() if now_seconds is None else now_seconds) << 12, _Newest.time + 1)
+        _Newest.time = newest = max(
+            _millis(time.time() if now_seconds is None else now_seconds) << 12, _Newest.time + 1
+        )
     end = _CROCKFORD_PAIRS[newest >> 10 & 1023] + _CROCKFORD_PAIRS[newest & 1023]
     return f"{prefix}_{_quarter_second(newest >> 20)}{end}{random_bytes(14).translate(_CROCKFORD_OF_BYTE).decode()}"
 
@@ -72,7 +75,10 @@ def timestamp(seconds: float) -> str:
 def fields_as_json(record: Mapping[str, Any], names: str) -> dict[str, Any]:
     """Return the named fields of a record in the form of the API, with a time for each name that ends with `_at`."""
     values = {name: record[name] for name in names.split()}
-    return {name: timestamp(value) if name.endswith("_at") and value is not None else value for name, value in values.items()}
+    return {
+        name: timestamp(value) if name.endswith("_at") and value is not None else value
+        for name, value in values.items()
+    }
 
 
 @functools.lru_cache(64)

@@ -1,7 +1,7 @@
 """JSON from outside, parsed in bounded time without blocking other threads for long; integers have any size.
 
-A parser in C blocks all threads: 80 ms for a string of 16 MiB, 150 ms for 250,000 keys. So the values are counted first, and long
-strings are taken out, parsed in slices, and put back.
+A parser in C blocks all threads: 80 ms for a string of 16 MiB, 150 ms for 250,000 keys. So the values are counted
+first, and long strings are taken out, parsed in slices, and put back.
 """
 
 import json
@@ -33,7 +33,9 @@ _SECOND_HALF = re.compile(rb"\\u[dD][c-fC-F]")  # of a character in two escapes
 
 
 def parse_json(body: bytes) -> Any:
-    """Parse `body`. Raises ApiError `invalid_json`, also for NaN, lone surrogates and over 100 levels, or `PAYLOAD_TOO_LARGE`."""
+    """Parse `body`. Raises ApiError `invalid_json`, also for NaN, lone surrogates and over 100 levels, or
+    `PAYLOAD_TOO_LARGE`.
+    """
     if has_more_values(body):
         raise ApiError("PAYLOAD_TOO_LARGE", f"The JSON body holds more than {MOST_JSON_VALUES} values. Send less.")
     texts: dict[str, str] = {}
@@ -155,7 +157,9 @@ def _long_texts(body: bytes, long_bytes: int) -> Iterator[tuple[int, int]]:
 
 
 def _split_at_quotes(body: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the position of each slice of `body`, and its parts between the quotes of strings. Escapes are overwritten."""
+    """Yield the position of each slice of `body`, and its parts between the quotes of strings.
+    Escapes are overwritten.
+    """
     position = 0
     while position < len(body):
         part = body[position : position + _SLICE_BYTES]
@@ -203,7 +207,9 @@ def _put_back(value: Any, texts: dict[str, str]) -> Any:
 
 
 def has_more_values(body: bytes, most: int = MOST_JSON_VALUES) -> bool:
-    """Return whether the JSON `body` may hold more than `most` values: it has as many commas and brackets outside of strings."""
+    """Return whether the JSON `body` may hold more than `most` values: it has as many commas and brackets outside of
+    strings.
+    """
     if len(body) <= most or _marks(body) <= most:
         return False
     values, inside = 0, False

@@ -14,8 +14,8 @@ import orjson
 from svc.errors import describe
 from svc.ids import timestamp
 
-# Secrets and email addresses, which no log line may contain. Each alternative must take linear time: a slow search blocks the
-# event loop from any thread.
+# Secrets and email addresses, which no log line may contain. Each alternative must take linear time: a slow search
+# blocks the event loop from any thread.
 _SECRET = re.compile(
     r"""
     svc-v1-[0-9A-Za-z]+                         # our keys
@@ -27,8 +27,8 @@ _SECRET = re.compile(
     """,
     re.VERBOSE,
 )
-# Every secret contains one of these marks, in lower case with `-` for `_` and `k` for `c`. A line without them needs no search
-# by _SECRET: that saves 15 of the 300 microseconds of CPU of a free chat (165,000 instructions).
+# Every secret contains one of these marks, in lower case with `-` for `_` and `k` for `c`. A line without them needs no
+# search by _SECRET: that saves 15 of the 300 microseconds of CPU of a free chat (165,000 instructions).
 _MARKS = (b"k-", b"@", b"eyj", b"bearer")
 _AS_MARKS = bytes(range(256)).lower().translate(bytes.maketrans(b"_c", b"-k"))
 _QUEUE_LINES = 10_000
@@ -42,7 +42,9 @@ def redact(text: str) -> str:
 
 
 class Log:
-    """Writes events as JSON lines to descriptor `fd` in a `with` block. Its end waits up to a second for queued lines."""
+    """Writes events as JSON lines to descriptor `fd` in a `with` block.
+    Its end waits up to a second for queued lines.
+    """
 
     def __init__(self, fd: int = 2) -> None:
         self._fd = fd
@@ -64,7 +66,9 @@ class Log:
         self.add({"time": time.time(), "level": level, "event": event, **fields})
 
     def add(self, record: dict[str, Any]) -> None:
-        """Log a line with `time` (Unix seconds), `level`, `event` and fields. The caller must not use `record` afterwards."""
+        """Log a line with `time` (Unix seconds), `level`, `event` and fields. The caller must not use `record`
+        afterwards.
+        """
         if len(self._waiting) < _QUEUE_LINES:
             self._waiting.append(record)
 

@@ -1,7 +1,8 @@
 """Metrics in Prometheus' text format (version 0.0.4): counters and histograms since the start, and gauges.
 
-To count is a dictionary access and an addition, without a lock, because one thread writes each series. A reader may find the sum
-of a histogram one observation ahead of its buckets. No label holds a caller's text, or the series would grow without limit.
+To count is a dictionary access and an addition, without a lock, because one thread writes each series. A reader may
+find the sum of a histogram one observation ahead of its buckets. No label holds a caller's text, or the series would
+grow without limit.
 """
 
 from bisect import bisect_left
@@ -24,9 +25,13 @@ _HELP = {
     "svc_runs_total": "Agent runs that have ended, by status; reason: why a run was stopped.",
     "svc_writer_batch_jobs": "Transactions of callers in each commit of the database writer.",
     "svc_writer_commit_duration_seconds": "Time until a commit of the database writer is on disk.",
-    "svc_upstream_duration_seconds": "Time from a request to a model server to the end of its answer, for each attempt.",
+    "svc_upstream_duration_seconds": (
+        "Time from a request to a model server to the end of its answer, for each attempt."
+    ),
     "svc_upstream_first_answer_seconds": "Time from a request to a model server to the first part of its answer.",
-    "svc_upstream_faults_total": "Failed attempts to call a model server, by kind: unreachable, timeout, status, invalid, cut.",
+    "svc_upstream_faults_total": (
+        "Failed attempts to call a model server, by kind: unreachable, timeout, status, invalid, cut."
+    ),
     "svc_tokens_total": "Tokens of finished calls.",
     "svc_cost_micros_total": "Amount that callers paid for calls, in millionths of a US dollar.",
     "svc_overruns_total": "Paid calls that cost more than their hold.",
@@ -63,7 +68,9 @@ Reading = tuple[str, Mapping[str, str], float]
 
 
 class Tally:
-    """A counter for each combination of its labels. Those in `begin` begin at 0, so that their first increase is visible."""
+    """A counter for each combination of its labels. Those in `begin` begin at 0, so that their first increase is
+    visible.
+    """
 
     def __init__(self, name: str, *labels: str, begin: Iterable[tuple[str, ...]] = ()) -> None:
         self._name = name
@@ -133,7 +140,9 @@ class Metrics:
         self.mails = Tally("svc_mails_total", "outcome", begin=[("sent",), ("refused",), ("failed",)])
         self._byok_errors = Tally("svc_byok_errors_total")
 
-    def count(self, method: str, route: str, status: int, seconds: float, code: object = None, byok: object = None) -> None:
+    def count(
+        self, method: str, route: str, status: int, seconds: float, code: object = None, byok: object = None
+    ) -> None:
         """Count a request. `route` is the pattern, `code` that of an error; `byok`: an own provider caused it."""
         self._requests.observe(seconds, (method, route, status))
         if code is not None:
@@ -175,6 +184,8 @@ def _head(name: str, kind: str, about: str) -> tuple[str, str]:
 
 
 def _label_set(labels: Iterable[tuple[str, str | int]]) -> str:
-    escaped = ((name, str(value).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")) for name, value in labels)
+    escaped = (
+        (name, str(value).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")) for name, value in labels
+    )
     text = ",".join(f'{name}="{value}"' for name, value in escaped)
     return f"{{{text}}}" if text else ""

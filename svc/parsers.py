@@ -84,7 +84,9 @@ def host(text: str) -> str:
 
 
 def _origin(text: str, default_ports: Mapping[str, int]) -> str:
-    """Return `text` as a browser writes an origin: scheme://host[:port] in lower case, without the scheme's default port."""
+    """Return `text` as a browser writes an origin: scheme://host[:port] in lower case, without the scheme's default
+    port.
+    """
     parts = urlsplit(text)
     host, port = parts.hostname or "", parts.port
     if parts.scheme not in default_ports or port == 0 or parts.path.strip("/") or any(mark in text for mark in "@?#"):
@@ -149,7 +151,9 @@ def issuer(text: str) -> str:
 
 
 def mail_server(text: str) -> MailServer:
-    form = ValueError("must have the form smtp://USER:PASSWORD@HOST:PORT or smtps://..., with ?from=ADDRESS or ?starttls=off")
+    form = ValueError(
+        "must have the form smtp://USER:PASSWORD@HOST:PORT or smtps://..., with ?from=ADDRESS or ?starttls=off"
+    )
     try:
         parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
@@ -160,7 +164,14 @@ def mail_server(text: str) -> MailServer:
     options = {name: values[-1] for name, values in query.items()}
     known = set(options) <= {"from", "starttls"} and options.get("starttls", "off") == "off"
     named = _HOST_NAME.fullmatch(host) or ":" in host
-    if parts.scheme not in ("smtp", "smtps") or not named or port == 0 or parts.path.strip("/") or parts.fragment or not known:
+    if (
+        parts.scheme not in ("smtp", "smtps")
+        or not named
+        or port == 0
+        or parts.path.strip("/")
+        or parts.fragment
+        or not known
+    ):
         raise form
     if (user is None) != (password is None) or not f"{user}{password}".isascii():
         raise ValueError("must have both a user and a password, in ASCII, or neither")

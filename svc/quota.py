@@ -1,7 +1,8 @@
 """How much each account stores, how much it may store, and the room that is reserved for calls under way.
 
-The triggers of schema.sql count what is stored. A call reserves room before the model is asked; what it stores afterwards is
-never refused. Reservations are rows, not a counter in memory: every check of room sees them in its own transaction.
+The triggers of schema.sql count what is stored. A call reserves room before the model is asked; what it stores
+afterwards is never refused. Reservations are rows, not a counter in memory: every check of room sees them in its own
+transaction.
 """
 
 import asyncio
@@ -41,7 +42,9 @@ def stored(conn: sqlite3.Connection, account_id: str) -> Stored:
 
 
 def check_room(conn: sqlite3.Connection, account_id: str, more_bytes: int, artifacts: int = 0) -> None:
-    """Raise ApiError `quota_exceeded`, or `PAYLOAD_TOO_LARGE` for artifacts, if the account may not store so much more."""
+    """Raise ApiError `quota_exceeded`, or `PAYLOAD_TOO_LARGE` for artifacts, if the account may not
+    store so much more.
+    """
     now = stored(conn, account_id)
     reserved_bytes, reserved_artifacts = conn.execute(
         "SELECT ifnull(sum(bytes), 0), ifnull(sum(artifacts), 0) FROM reserved_room WHERE account_id = ?", (account_id,)
@@ -49,8 +52,8 @@ def check_room(conn: sqlite3.Connection, account_id: str, more_bytes: int, artif
     if more_bytes > 0 and now.stored_bytes + reserved_bytes + more_bytes > now.limit_bytes:
         under_way = f", and {reserved_bytes} more are reserved for requests under way" if reserved_bytes else ""
         message = (
-            f"This needs {more_bytes} bytes of storage. The account stores {now.stored_bytes} of the {now.limit_bytes} bytes "
-            f"that it may{under_way}. Delete something first."
+            f"This needs {more_bytes} bytes of storage. The account stores {now.stored_bytes} of the "
+            f"{now.limit_bytes} bytes that it may{under_way}. Delete something first."
         )
         raise ApiError("quota_exceeded", message)
     if artifacts:
@@ -60,14 +63,18 @@ def check_room(conn: sqlite3.Connection, account_id: str, more_bytes: int, artif
 
 
 def too_many_artifacts() -> ApiError:
-    return ApiError("PAYLOAD_TOO_LARGE", "This account holds 10,000 artifacts, the most there can be. Delete some first.")
+    return ApiError(
+        "PAYLOAD_TOO_LARGE", "This account holds 10,000 artifacts, the most there can be. Delete some first."
+    )
 
 
 # --- reservations
 
 
 def reserve(tx: sqlite3.Connection, account_id: str, reservation_id: str, size_bytes: int, artifacts: int = 0) -> None:
-    """Reserve room for what a call will store. Raises what `check_room` does, `invalid_api_key` if the account is gone."""
+    """Reserve room for what a call will store. Raises what `check_room` does, `invalid_api_key` if the
+    account is gone.
+    """
     check_room(tx, account_id, size_bytes, artifacts)
     with refusals():
         tx.execute("INSERT INTO reserved_room VALUES (?, ?, ?, ?)", (account_id, reservation_id, size_bytes, artifacts))

@@ -23,9 +23,9 @@ async def retry_write(
 ) -> T:
     """Return the result of `write()`. If this task is cancelled, the cancellation is raised afterwards.
 
-    A write that fails with an ApiError is tried `tries` times. Then `failed(error)` may change what is written, and the error is
-    raised. The write is retried in the background until it succeeds or the process ends. The next start repairs the rest.
-    `write` must be harmless to repeat. Other exceptions are raised at once.
+    A write that fails with an ApiError is tried `tries` times. Then `failed(error)` may change what is written, and the
+    error is raised. The write is retried in the background until it succeeds or the process ends. The next start
+    repairs the rest. `write` must be harmless to repeat. Other exceptions are raised at once.
     """
     cancelled: asyncio.CancelledError | None = None
     while True:

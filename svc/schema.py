@@ -25,7 +25,9 @@ _log = logging.getLogger(__name__)
 
 
 def newest_schema() -> tuple[str, list[str]]:
-    """Return schema.sql, and the scripts that migrate an older database to it, one for each version after FIRST_VERSION."""
+    """Return schema.sql, and the scripts that migrate an older database to it, one for each version after
+    FIRST_VERSION.
+    """
     paths = sorted(_MIGRATIONS.glob("*.sql"), key=lambda path: int(path.stem))
     return SCHEMA.read_text(), [path.read_text() for path in paths]
 
@@ -35,7 +37,9 @@ def newest_version(migrations: Sequence[str]) -> int:
 
 
 def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
-    """Return a connection without implicit transactions, and without automatic checkpoints: svc/checkpoint.py makes them."""
+    """Return a connection without implicit transactions, and without automatic checkpoints: svc/checkpoint.py makes
+    them.
+    """
     conn = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256)
     try:
         conn.row_factory = sqlite3.Row
@@ -65,7 +69,8 @@ def existing(path: Path) -> Path:
 
 @contextlib.contextmanager
 def read_only(path: Path) -> Iterator[sqlite3.Connection]:
-    """Yield a connection that sees one snapshot of the database at `path`, of any version, and changes no file in its folder.
+    """Yield a connection that sees one snapshot of the database at `path`, of any version, and changes no file in its
+    folder.
 
     Raises StartError if it is not our database, or if a server begins to write to it during the block.
     """
@@ -93,17 +98,22 @@ def check_version(conn: sqlite3.Connection, path: Path) -> None:
     if version != newest and is_locked(path.parent):
         raise _older(path)
     if version != newest:
-        raise StartError(f"the database {path} has version {version}, not {newest}: start the service, which migrates it")
+        raise StartError(
+            f"the database {path} has version {version}, not {newest}: start the service, which migrates it"
+        )
 
 
 @contextlib.contextmanager
 def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
     """Yield a connection in one transaction for an operator's command, also beside a running server.
 
-    Raises StartError as `open_database` does, and sqlite3.OperationalError if another process writes for over 5 seconds.
+    Raises StartError as `open_database` does, and sqlite3.OperationalError if another process writes for over 5
+    seconds.
     """
     try:
-        with contextlib.closing(connect_prepared(path, *newest_schema(), may_upgrade=not is_locked(path.parent))) as conn:
+        with contextlib.closing(
+            connect_prepared(path, *newest_schema(), may_upgrade=not is_locked(path.parent))
+        ) as conn:
             conn.execute("BEGIN IMMEDIATE")
             yield conn
             conn.execute("COMMIT")
@@ -111,11 +121,13 @@ def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
         give_to_owner(path.parent)
 
 
-def connect_prepared(path: Path, schema: str, migrations: Sequence[str], *, may_upgrade: bool = True) -> sqlite3.Connection:
+def connect_prepared(
+    path: Path, schema: str, migrations: Sequence[str], *, may_upgrade: bool = True
+) -> sqlite3.Connection:
     """Return a connection that writes to the file at `path`, after it was created or migrated in one transaction.
 
-    An older database is first copied to `kept_path`. Raises StartError as `open_database` does. Without `may_upgrade` an older
-    database is refused, because an older server is using it.
+    An older database is first copied to `kept_path`. Raises StartError as `open_database` does. Without `may_upgrade`
+    an older database is refused, because an older server is using it.
     """
     # One process after another prepares the file: SQLite's switch to WAL does not wait.
     with start_errors(path), locked(path.parent), contextlib.ExitStack() as stack:
@@ -151,7 +163,9 @@ def _migrate(conn: sqlite3.Connection, path: Path, schema: str, migrations: Sequ
     conn.execute(f"PRAGMA user_version = {newest}")
     if version:
         kept = kept_path(path, version)
-        _log.warning("migrated the database from schema version %d to %d; a copy of the old one is %s", version, newest, kept)
+        _log.warning(
+            "migrated the database from schema version %d to %d; a copy of the old one is %s", version, newest, kept
+        )
 
 
 def kept_path(path: Path, version: int) -> Path:
@@ -167,7 +181,10 @@ def _keep(path: Path, version: int) -> None:
         fresh.unlink(missing_ok=True)
         fresh.touch(mode=0o600)
         # The migrating connection is in a transaction, so another one is copied, which sees the state before it.
-        with contextlib.closing(connect(path, query_only=True)) as source, contextlib.closing(sqlite3.connect(fresh)) as copy:
+        with (
+            contextlib.closing(connect(path, query_only=True)) as source,
+            contextlib.closing(sqlite3.connect(fresh)) as copy,
+        ):
             source.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")  # one file
             verdict = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -177,7 +194,9 @@ def _keep(path: Path, version: int) -> None:
             os.fsync(file.fileno())
         fresh.rename(kept)
     except (OSError, sqlite3.Error) as error:
-        raise StartError(f"the database {path} is not migrated, because it cannot be copied to {kept}: {error}") from error
+        raise StartError(
+            f"the database {path} is not migrated, because it cannot be copied to {kept}: {error}"
+        ) from error
     finally:
         fresh.unlink(missing_ok=True)
 
@@ -191,7 +210,9 @@ def start_errors(path: Path) -> Iterator[None]:
 
 
 def _is_blank(path: Path) -> bool:
-    """Whether there is no data: no file, no bytes, or one page that SQLite rolls back with the journal of a killed process."""
+    """Whether there is no data: no file, no bytes, or one page that SQLite rolls back with the journal of a killed
+    process.
+    """
     if not path.exists():
         return True
     size = path.stat().st_size
@@ -203,7 +224,9 @@ def _refuse_foreign(path: Path) -> None:
     with path.open("rb") as file:
         page = file.read(_PAGE_BYTES)
     if not page.startswith(b"SQLite format 3\0"):
-        raise StartError(f"{path} is damaged or not a database; restore a backup, or set SVC_DATA_DIR to another folder")
+        raise StartError(
+            f"{path} is damaged or not a database; restore a backup, or set SVC_DATA_DIR to another folder"
+        )
     application_id, tables = page[68:72], page[103:105]
     if application_id != APPLICATION_ID.to_bytes(4, "big") and (any(application_id) or any(tables)):
         raise _foreign(path)
@@ -216,8 +239,8 @@ def _foreign(path: Path) -> StartError:
 def _refuse_damaged(path: Path, newest: int) -> None:
     """Check the file through a read-only connection, so that a refused file does not change.
 
-    A small file is read completely. For a large one that takes many seconds, so only its length and the first and last rows of
-    each table are checked, to find a truncated file. `svc check` reads everything.
+    A small file is read completely. For a large one that takes many seconds, so only its length and the first and last
+    rows of each table are checked, to find a truncated file. `svc check` reads everything.
     """
     uri = f"{path.absolute().as_uri()}?mode=ro"
     with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as conn:
@@ -231,13 +254,17 @@ def _refuse_damaged(path: Path, newest: int) -> None:
             if verdict != "ok":
                 raise StartError(f"the database {path} is damaged ({' '.join(verdict.split())}); restore a backup")
             return
-        for (table,) in conn.execute("SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main'").fetchall():
+        for (table,) in conn.execute(
+            "SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main'"
+        ).fetchall():
             for direction in ("ASC", "DESC"):
                 conn.execute(f"SELECT * FROM {table} ORDER BY 1 {direction} LIMIT 20").fetchall()  # noqa: S608 - our own names
 
 
 def _version(conn: sqlite3.Connection, path: Path, newest: int) -> int:
-    """Return the schema version, 0 for an empty database without an application id. Raises StartError if it is not ours."""
+    """Return the schema version, 0 for an empty database without an application id. Raises StartError if it is not
+    ours.
+    """
     application_id = conn.execute("PRAGMA application_id").fetchone()[0]
     version = int(conn.execute("PRAGMA user_version").fetchone()[0])
     tables = conn.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
@@ -248,7 +275,11 @@ def _version(conn: sqlite3.Connection, path: Path, newest: int) -> int:
     if version > newest:
         copies = (kept_path(path, older) for older in range(newest, FIRST_VERSION - 1, -1))
         kept = next((copy for copy in copies if copy.exists()), None)
-        advice = f"run 'svc restore {kept}', which makes a new folder of the older one" if kept else "restore an older backup"
+        advice = (
+            f"run 'svc restore {kept}', which makes a new folder of the older one"
+            if kept
+            else "restore an older backup"
+        )
         raise StartError(
             f"the database {path} has a newer version ({version}, known here up to {newest}): "
             f"install the newer service again, or {advice}"
@@ -268,7 +299,9 @@ def _older(path: Path) -> StartError:
 
 
 def shape(conn: sqlite3.Connection) -> dict[tuple[str, str], str]:
-    """Return the SQL of the schema by kind and name, without comments: the same for a new and for a migrated database."""
+    """Return the SQL of the schema by kind and name, without comments: the same for a new and for a
+    migrated database.
+    """
     rows = conn.execute("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
     return {(kind, name): _bare(sql) for kind, name, sql in rows}
 

@@ -2,8 +2,9 @@
 
 All files are written by `write_private`: a kill leaves either the old file or the new one, and a start can be repeated.
 
-open_folder() -> the database is opened -> check_master() (svc/server/rotation.py) in its first transaction -> keep_master()
-rotation: master.key.new -> set_master() in the transaction that encrypts everything again -> master.key.old, master.key
+open_folder() -> the database is opened -> check_master() (svc/server/rotation.py) in its first transaction ->
+keep_master() rotation: master.key.new -> set_master() in the transaction that encrypts everything again ->
+master.key.old, master.key
 """
 
 import contextlib
@@ -30,10 +31,11 @@ _OURS = ("lock", "master.key*", "status", _BACKUP_NOTE, "service.db*", "tls", "t
 
 @dataclass
 class DataFolder:
-    """The locked data folder; `master` is the secret of this installation, from which `derive` makes one key for each purpose.
+    """The locked data folder; `master` is the secret of this installation, from which `derive` makes one key for each
+    purpose.
 
-    `found` is False for a new secret beside an existing database: it is not on disk until `keep_master`. `rotated`: the database
-    needs `master`, and its file still has the name NEW_MASTER.
+    `found` is False for a new secret beside an existing database: it is not on disk until `keep_master`. `rotated`: the
+    database needs `master`, and its file still has the name NEW_MASTER.
     """
 
     path: Path
@@ -65,7 +67,9 @@ class DataFolder:
 
 
 def open_folder(path: Path) -> DataFolder:
-    """Make (0700) and lock the data folder, and read or make its master secret. Raises StartError, and then changes nothing."""
+    """Make (0700) and lock the data folder, and read or make its master secret. Raises StartError, and then changes
+    nothing.
+    """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _close_to_others(path)
@@ -73,7 +77,9 @@ def open_folder(path: Path) -> DataFolder:
         try:
             complete_restore(path)
             if (path / RESTORING).exists():
-                raise StartError(f"a restore into {path} was interrupted: run 'svc restore' again, or delete {path / RESTORING}")
+                raise StartError(
+                    f"a restore into {path} was interrupted: run 'svc restore' again, or delete {path / RESTORING}"
+                )
             master = _read(path / MASTER)
             if master is not None and len(master) != MASTER_BYTES:
                 damage = f"it has {len(master)} bytes, not {MASTER_BYTES}"
@@ -148,7 +154,8 @@ def set_master(tx: sqlite3.Connection, master: bytes, new_id: str | None = None)
 def fitting_master(conn: sqlite3.Connection, folder: Path) -> bytes | None:
     """Return the master secret in `folder` with which the database of `conn` was used, or None.
 
-    It is also found while a server rotates its secrets: this reads the files in the order in which they get the next name.
+    It is also found while a server rotates its secrets: this reads the files in the order in which they get the next
+    name.
     """
     for name in (NEW_MASTER, MASTER, OLD_MASTER):
         master = _read(folder / name)
@@ -205,7 +212,9 @@ def derive(master: bytes, purpose: str) -> bytes:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replace the file at `path` atomically, readable only by the owner (0600); it is on disk on return. Raises OSError."""
+    """Replace the file at `path` atomically, readable only by the owner (0600); it is on disk on return. Raises
+    OSError.
+    """
     with private_file(path) as file:
         file.write(data)
 

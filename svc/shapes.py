@@ -28,7 +28,9 @@ _INVISIBLE = re.compile(
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]*"
 )
 # The rules of `label` as an ECMA-262 pattern, as far as possible.
-_LABEL_PATTERN = "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$"
+_LABEL_PATTERN = (
+    "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$"
+)
 
 
 class Absent(enum.Enum):
@@ -41,7 +43,9 @@ ABSENT = Absent.ABSENT
 
 
 class Component(dict[str, Any]):
-    """A part of the interface document that is written once, by its name under `components`, and referenced elsewhere."""
+    """A part of the interface document that is written once, by its name under `components`, and
+    referenced elsewhere.
+    """
 
     def __init__(self, kind: str, name: str, value: Schema) -> None:
         super().__init__(value)
@@ -55,10 +59,11 @@ class Component(dict[str, Any]):
 
 @dataclass(slots=True, eq=False)
 class Shape(Generic[T]):
-    """A rule for a value. `check(value, param)` returns the typed value or raises ApiError `missing_field` or `invalid_value`.
+    """A rule for a value. `check(value, param)` returns the typed value or raises ApiError `missing_field` or
+    `invalid_value`.
 
-    `param` is the path of the value (`messages[0].role`), and `expected` completes "param must be ...". `schema` is the JSON
-    schema of the rule, `fields` are those of a record, and `example` is a valid value. A field of an answer that
+    `param` is the path of the value (`messages[0].role`), and `expected` completes "param must be ...". `schema` is the
+    JSON schema of the rule, `fields` are those of a record, and `example` is a valid value. A field of an answer that
     `is_optional` may be missing.
     """
 
@@ -88,10 +93,14 @@ class Shape(Generic[T]):
     def with_others(self) -> "Shape[T]":
         """Return the same named object, which may have further fields."""
         assert isinstance(self.schema, Component)
-        return replace(self, schema=Component("schemas", self.schema.name, {**self.schema, "additionalProperties": True}))
+        return replace(
+            self, schema=Component("schemas", self.schema.name, {**self.schema, "additionalProperties": True})
+        )
 
     def example_refusals(self) -> Iterator[ApiError]:
-        """Yield a record's errors for its first non-nullable field if it is null, and for its first field if it is wrong."""
+        """Yield a record's errors for its first non-nullable field if it is null, and for its first field if it is
+        wrong.
+        """
         never_null = [field for field in self.fields if field.default in (..., ABSENT)]
         for fields, value in ((never_null, None), (self.fields, object())):
             for field in fields:
@@ -139,7 +148,9 @@ def _shape(
     accepts: Callable[[Any], bool] | None = None,
     convert: type | None = None,
 ) -> Shape[Any]:
-    """A value of the Python type `kind` that `accepts` accepts, and returned as `convert` makes it. A bool is no number."""
+    """A value of the Python type `kind` that `accepts` accepts, and returned as `convert` makes it. A bool is no
+    number.
+    """
     kinds = frozenset(kind if isinstance(kind, tuple) else (kind,))
 
     def check(value: Any, param: str) -> Any:
@@ -262,7 +273,11 @@ def list_of(shape: Shape[T], *, least: int = 0, most: int | None = None) -> Shap
         return [check_item(item, f"{param}[{position}]") for position, item in enumerate(value)]
 
     bounds = {"minItems": least or None, "maxItems": most}
-    schema = {"type": "array", "items": shape.schema, **{name: bound for name, bound in bounds.items() if bound is not None}}
+    schema = {
+        "type": "array",
+        "items": shape.schema,
+        **{name: bound for name, bound in bounds.items() if bound is not None},
+    }
     return Shape(check, expected, schema, example=[] if shape.example is None else [shape.example])
 
 
@@ -279,7 +294,9 @@ def by_type(expected: str, shapes: Mapping[type, Shape[Any]]) -> Shape[Any]:
 
 
 def tagged(tag: str, shapes: Mapping[str, Shape[Any]], other: Shape[Any] | None = None) -> Shape[Any]:
-    """An object whose field `tag` chooses its shape. `other` is the shape for all other strings; without it they are wrong."""
+    """An object whose field `tag` chooses its shape. `other` is the shape for all other strings; without it they are
+    wrong.
+    """
     tag_shape = one_of(*shapes) if other is None else string
 
     def check(value: Any, param: str) -> Any:
@@ -293,7 +310,9 @@ def tagged(tag: str, shapes: Mapping[str, Shape[Any]], other: Shape[Any] | None 
     variants = [*dict.fromkeys(shapes.values()), *([other] if other else [])]
     if other is not None or any(not isinstance(shape.schema, Component) for shape in variants):
         return Shape(check, "an object", {"anyOf": [shape.schema for shape in variants]})
-    references = {value: shape.schema.reference for value, shape in shapes.items() if isinstance(shape.schema, Component)}
+    references = {
+        value: shape.schema.reference for value, shape in shapes.items() if isinstance(shape.schema, Component)
+    }
     discriminator = {"propertyName": tag, "mapping": references}
     return Shape(check, "an object", {"oneOf": [shape.schema for shape in variants], "discriminator": discriminator})
 
@@ -302,10 +321,11 @@ def tagged(tag: str, shapes: Mapping[str, Shape[Any]], other: Shape[Any] | None 
 
 
 def record(name: str, kind: type[R], description: str = "", *, example: Any = None, **keywords: Any) -> Shape[R]:
-    """An object of a request as the NamedTuple `kind`, each of its fields annotated with a shape. Other fields are ignored.
+    """An object of a request as the NamedTuple `kind`, each of its fields annotated with a shape. Other fields are
+    ignored.
 
-    A field without a default is required. With the default ABSENT it may be missing, and null is a value; with every other
-    default null counts as missing. `keywords` are added to the JSON schema, which is named `name`.
+    A field without a default is required. With the default ABSENT it may be missing, and null is a value; with every
+    other default null counts as missing. `keywords` are added to the JSON schema, which is named `name`.
     """
     found = tuple(_fields(kind))
 
@@ -326,7 +346,9 @@ def _object(required: Collection[str], properties: Schema, description: str, key
 def _fields(kind: type[R]) -> Iterator[Field]:
     defaults: Mapping[str, Any] = getattr(kind, "_field_defaults", {})
     for name, hint in get_type_hints(kind, include_extras=True).items():
-        shapes = [part for part in get_args(hint)[1:] if isinstance(part, Shape)] if get_origin(hint) is Annotated else []
+        shapes = (
+            [part for part in get_args(hint)[1:] if isinstance(part, Shape)] if get_origin(hint) is Annotated else []
+        )
         if len(shapes) != 1:
             raise TypeError(f"{kind.__name__}.{name} must be annotated with one shape")
         yield Field(name, shapes[0], defaults.get(name, ...))
@@ -347,7 +369,9 @@ def _field(holder: Mapping[str, Any], field: Field, within: str) -> Any:
     return field.default if value is ABSENT or value is None else field.shape.check(value, within + field.name)
 
 
-def passed_on(fields: Fields, description: str = "", *, required: Collection[str] = (), **keywords: Any) -> Shape[dict[str, Any]]:
+def passed_on(
+    fields: Fields, description: str = "", *, required: Collection[str] = (), **keywords: Any
+) -> Shape[dict[str, Any]]:
     """An object of a request that is passed on as it was sent: the listed fields are checked, and others are accepted.
 
     A field that is not `required` may be missing or null.
@@ -366,7 +390,9 @@ def passed_on(fields: Fields, description: str = "", *, required: Collection[str
                 checks[field](sent, within + field)
         return value
 
-    properties = {field: shape.schema if field in required else or_null(shape.schema) for field, shape in fields.items()}
+    properties = {
+        field: shape.schema if field in required else or_null(shape.schema) for field, shape in fields.items()
+    }
     found = tuple(Field(field, shape, ... if field in required else None) for field, shape in fields.items())
     schema = _object(required, properties, description, {**keywords, "additionalProperties": True})
     return Shape(check, "an object", schema, found)
@@ -375,7 +401,9 @@ def passed_on(fields: Fields, description: str = "", *, required: Collection[str
 def json_object(
     name: str, description: str = "", base: Shape[dict[str, Any]] | None = None, /, **fields: Shape[Any]
 ) -> Shape[dict[str, Any]]:
-    """An object of an answer, with the fields of `base` first. Its example consists of the examples of its required fields."""
+    """An object of an answer, with the fields of `base` first. Its example consists of the examples of its required
+    fields.
+    """
     first: Schema = base.schema if base else {"required": [], "properties": {}}
     always = {field: shape.example for field, shape in fields.items() if not shape.is_optional}
     properties = {**first["properties"], **{field: shape.schema for field, shape in fields.items()}}

@@ -42,10 +42,14 @@ def run_some(tx: sqlite3.Connection, statement: str, account_id: str, *more: str
     return False
 
 
-def delete_row(tx: sqlite3.Connection, statement: str, account_id: str, rowid: int, *, table: str, texts: Sequence[str]) -> bool:
-    """Delete a row of the account by `statement`, or overwrite the next MB of its `texts`. Return whether it is deleted.
+def delete_row(
+    tx: sqlite3.Connection, statement: str, account_id: str, rowid: int, *, table: str, texts: Sequence[str]
+) -> bool:
+    """Delete a row of the account by `statement`, or overwrite the next MB of its `texts`. Return whether it is
+    deleted.
 
-    SQLite overwrites what it deletes, 8 ms for each MB in one transaction. So texts of more than a MB are overwritten before.
+    SQLite overwrites what it deletes, 8 ms for each MB in one transaction. So texts of more than a MB are overwritten
+    before.
     """
     columns = ", ".join(f"ifnull(length(CAST({text} AS BLOB)), 0)" for text in texts)
     sizes = tx.execute(f"SELECT {columns} FROM {table} WHERE rowid = ?", (rowid,)).fetchone()  # noqa: S608 - our own names

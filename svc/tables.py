@@ -1,4 +1,6 @@
-"""Tables whose rows belong to accounts: a row by its id, a page of a list, deletions in slices, and errors for broken rules."""
+"""Tables whose rows belong to accounts: a row by its id, a page of a list, deletions in slices, and errors for broken
+rules.
+"""
 
 import contextlib
 import sqlite3
@@ -17,8 +19,8 @@ R = TypeVar("R")
 class Table(Generic[R]):
     """A table with the columns `id` and `account_id`. The module that owns it declares it, after the type of its rows.
 
-    `noun` names a row in error messages. Lists have the columns `listed` in descending `order`; the default is the order of
-    insertion. A statement changes at most `at_once` rows: 1 for rows that can have 100 KB.
+    `noun` names a row in error messages. Lists have the columns `listed` in descending `order`; the default is the
+    order of insertion. A statement changes at most `at_once` rows: 1 for rows that can have 100 KB.
     """
 
     name: str
@@ -37,10 +39,18 @@ class Table(Generic[R]):
         return self.make(row)
 
     def page(
-        self, conn: sqlite3.Connection, account_id: str, limit: int, after: str | None, /, **narrowed: str | list[int] | None
+        self,
+        conn: sqlite3.Connection,
+        account_id: str,
+        limit: int,
+        after: str | None,
+        /,
+        **narrowed: str | list[int] | None,
     ) -> Page[R]:
         """Return a page of the account's rows, as `page` in svc/db.py."""
-        return page(conn, self.name, account_id, limit, after, order=self.order, columns=self.listed, **narrowed).of(self.make)
+        return page(conn, self.name, account_id, limit, after, order=self.order, columns=self.listed, **narrowed).of(
+            self.make
+        )
 
     def delete(self, tx: sqlite3.Connection, account_id: str, row_id: str) -> None:
         """Delete a row of the account. Raises ApiError `not_found`."""
@@ -62,7 +72,8 @@ class Table(Generic[R]):
 
 @contextlib.contextmanager
 def refusals(project_id: str | None = None, **limits: ApiError) -> Iterator[None]:
-    """Raise ApiError if schema.sql refuses what the block writes: one of `limits`, by the name of the rule that is broken.
+    """Raise ApiError if schema.sql refuses what the block writes: one of `limits`, by the name of the rule that is
+    broken.
 
     If a row refers to a missing one, that is its project, or without a project its account.
     """

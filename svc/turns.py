@@ -6,7 +6,8 @@ from weakref import WeakValueDictionary
 
 
 class Turns:
-    """At most `most` places at once, and `most_of_one` for each account. Only these wait for a place, so accounts take turns.
+    """At most `most` places at once, and `most_of_one` for each account. Only these wait for a place, so accounts take
+    turns.
 
     The account "" is the operator's. It has no share.
     """

@@ -38,7 +38,8 @@ Queues = OrderedDict[str, deque[Job]]  # of each account, in the order in which 
 
 
 class JobQueue:
-    """Waiting jobs: `first` and `unsynced` ones, then one of each account in turn. Every second batch is a single `alone` job.
+    """Waiting jobs: `first` and `unsynced` ones, then one of each account in turn. Every second batch is a single
+    `alone` job.
 
     Any thread may call its methods.
     """
@@ -104,13 +105,15 @@ class JobQueue:
 
 
 Finish = Callable[[list[Job], list[Outcome]], None]
-# Runs on a worker's thread: takes jobs from the queue and passes their outcomes to Finish. Returns whether work is left that is
-# not in the queue.
+# Runs on a worker's thread: takes jobs from the queue and passes their outcomes to Finish. Returns whether work is left
+# that is not in the queue.
 Run = Callable[[sqlite3.Connection, JobQueue, Finish], bool]
 
 
 class _Worker(aiosqlite.Connection):
-    """A connection and its thread. aiosqlite cannot run a function on it publicly; tests/test_db.py checks its private names."""
+    """A connection and its thread. aiosqlite cannot run a function on it publicly; tests/test_db.py checks its private
+    names.
+    """
 
     async def open(self) -> None:
         """Open the connection on its thread. Raises what `connect` raises."""
@@ -150,12 +153,19 @@ class Pool:
         return len(self._queue)
 
     def submit(
-        self, account_id: str, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], mode: Mode = "queued"
+        self,
+        account_id: str,
+        fn: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        mode: Mode = "queued",
     ) -> "asyncio.Future[T]":
         """Run `fn(conn, *args)` on a worker, in the turn of `account_id` or as `mode` says."""
         # These jobs settle money, so cancelling the caller must not lose their result.
         uncancellable = mode == "first" or mode == "unsynced"
-        future: asyncio.Future[T] = UncancellableFuture(loop=self._loop) if uncancellable else self._loop.create_future()
+        future: asyncio.Future[T] = (
+            UncancellableFuture(loop=self._loop) if uncancellable else self._loop.create_future()
+        )
         if self._closed:
             future.set_exception(ApiError("shutting_down"))
             return future
@@ -223,7 +233,8 @@ class Pool:
     def _ended(self, worker: _Worker, more: bool) -> None:
         self._busy.discard(worker)
         self._more = more and not self._closed
-        # Not at once: a caller that was just answered may come again, and then shares the next commit with those who wait.
+        # Not at once: a caller that was just answered may come again, and then shares the next commit with those who
+        # wait.
         self._start_soon()
 
     async def close(self) -> None:

@@ -1,9 +1,10 @@
 """What the hot path costs, beside bare pass-throughs in the same rounds: `python -m tests.bench [--help]`.
 
-CPU is that of all threads of the server process, on open connections. Other programs on the machine hardly change it. Each server
-has one core. A second core saves the single-threaded servers nothing, and ours pays for passing Python's lock between cores. The
-rounds of a row are interleaved: each server runs once, then each again. The cost of an event depends on how many events one read
-returns. Therefore the model server sends the next burst only when the last one has arrived.
+CPU is that of all threads of the server process, on open connections. Other programs on the machine hardly change it.
+Each server has one core. A second core saves the single-threaded servers nothing, and ours pays for passing Python's
+lock between cores. The rounds of a row are interleaved: each server runs once, then each again. The cost of an event
+depends on how many events one read returns. Therefore the model server sends the next burst only when the last one has
+arrived.
 """
 
 import argparse
@@ -97,8 +98,11 @@ async def pass_through(kind: str, url: str) -> AsyncIterator[Target]:
 
 
 @contextlib.asynccontextmanager
-async def service(root: Path, folder: Path, port: int, over: str, rows: int = 0) -> AsyncIterator[tuple[RunningServer, Target]]:
-    """The service of the checkout `root`, its model server at `port`, with accounts and `rows` rows in each large table.
+async def service(
+    root: Path, folder: Path, port: int, over: str, rows: int = 0
+) -> AsyncIterator[tuple[RunningServer, Target]]:
+    """The service of the checkout `root`, its model server at `port`, with accounts and `rows` rows in each large
+    table.
 
     It is started twice: the first start makes the certificate and the bytecode.
     """
@@ -108,9 +112,14 @@ async def service(root: Path, folder: Path, port: int, over: str, rows: int = 0)
     if over == "plain":
         env |= {"SVC_TLS": "proxy", "SVC_TRUSTED_PROXIES": "127.0.0.1"}
     async with running_server(folder, env, command=(root / "app.py",), cwd=root) as server:
-        script, arguments = root / "tests/support/bench_fill.py", (str(server.data_dir / "service.db"), str(ACCOUNTS), str(rows))
+        script, arguments = (
+            root / "tests/support/bench_fill.py",
+            (str(server.data_dir / "service.db"), str(ACCOUNTS), str(rows)),
+        )
         filling = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", script, *arguments), env={**os.environ, "PYTHONPATH": str(root)}, stdout=subprocess.PIPE
+            *(sys.executable, "-P", script, *arguments),
+            env={**os.environ, "PYTHONPATH": str(root)},
+            stdout=subprocess.PIPE,
         )
         keys = (await filling.communicate())[0].decode().split()
         assert filling.returncode == 0
@@ -122,7 +131,9 @@ async def service(root: Path, folder: Path, port: int, over: str, rows: int = 0)
 # --- the table
 
 
-async def compared(row: Row, model: BenchModel, targets: Iterable[Target], rounds: int, share: float) -> dict[str, list[Figures]]:
+async def compared(
+    row: Row, model: BenchModel, targets: Iterable[Target], rounds: int, share: float
+) -> dict[str, list[Figures]]:
     """Return the figures of each server by round, without the first round."""
     found: dict[str, list[Figures]] = {}
     model.burst = row.burst
@@ -151,8 +162,8 @@ def show(title: str, found: dict[str, list[Figures]], yardstick: str = "aiohttp"
 async def measure_rows(
     names: list[str], roots: list[Path], folder: Path, rows: int, rounds: int, share: float
 ) -> dict[str, float]:
-    """Run the rows, with `rows` also on a service with as many rows in each large table. Return the first root's figures by
-    row."""
+    """Run the rows, with `rows` also on a service with as many rows in each large table. Return the first root's
+    figures by row."""
     model, took = BenchModel(), {}
     await model.start()
     url = f"http://127.0.0.1:{model.port}/v1/chat/completions"
@@ -192,7 +203,10 @@ async def measure_latency(roots: list[Path], folder: Path, rounds: int, share: f
     direct = [one.p50_millis for one in found.pop("direct")]
     for name, figures in found.items():
         added = [one.p50_millis - other for one, other in zip(figures, direct, strict=True)]
-        print(f"{row.title:28} {name} adds {statistics.median(added):.2f} ms to the median of {statistics.median(direct):.2f} ms")
+        print(
+            f"{row.title:28} {name} adds {statistics.median(added):.2f} ms to the median of "
+            f"{statistics.median(direct):.2f} ms"
+        )
     await model.stop()
 
 
@@ -252,11 +266,19 @@ async def measure_start(roots: list[Path], folder: Path, rounds: int) -> float:
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", action="append", choices=[*ROWS, *OTHERS], help="this row alone; may be given several times")
-    parser.add_argument("--root", action="append", type=Path, default=[], help="another checkout to measure beside this one")
-    parser.add_argument("--rows", type=int, default=0, help="measure beside it one with so many rows in each large table")
+    parser.add_argument(
+        "--only", action="append", choices=[*ROWS, *OTHERS], help="this row alone; may be given several times"
+    )
+    parser.add_argument(
+        "--root", action="append", type=Path, default=[], help="another checkout to measure beside this one"
+    )
+    parser.add_argument(
+        "--rows", type=int, default=0, help="measure beside it one with so many rows in each large table"
+    )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--share", type=float, default=1.0, help="of the requests of a round: less is quicker and less exact")
+    parser.add_argument(
+        "--share", type=float, default=1.0, help="of the requests of a round: less is quicker and less exact"
+    )
     parser.add_argument("--streams", type=int, default=1000, help="how many are open when memory is looked at")
     asked = parser.parse_args()
     names = asked.only or [*ROWS, *OTHERS]

@@ -1,9 +1,9 @@
 """What group commit yields on this machine's disk, beside a bare sqlite3 loop: `python -m tests.bench_db`.
 
-Print writes per second at synchronous FULL with 1, 16 and 64 callers, and point reads per second with 1 and 64, on asyncio and on
-uvloop. Each figure has its CPU (all threads) and its ratio to a bare loop that ran in the second before. The bare loop writes as
-many rows in each commit, or reads one row after the other, on one thread without an event loop. A disk that is busy with
-something else slows both.
+Print writes per second at synchronous FULL with 1, 16 and 64 callers, and point reads per second with 1 and 64, on
+asyncio and on uvloop. Each figure has its CPU (all threads) and its ratio to a bare loop that ran in the second before.
+The bare loop writes as many rows in each commit, or reads one row after the other, on one thread without an event loop.
+A disk that is busy with something else slows both.
 """
 
 import asyncio
@@ -88,7 +88,9 @@ async def main(name: str, folder: Path) -> None:
     try:
         for callers in (1, 16, 64):
             yardstick = bare_writes(bare, callers)
-            show(f"{name}, write, {callers} waiting", await waiting(callers, lambda _: db.write(insert, TEXT)), yardstick)
+            show(
+                f"{name}, write, {callers} waiting", await waiting(callers, lambda _: db.write(insert, TEXT)), yardstick
+            )
         for callers in (1, 64):
             yardstick = bare_reads(bare)
             rate = await waiting(callers, lambda number: db.read(point_read, number % ROWS + 1))

@@ -1,8 +1,9 @@
-"""Whether others write while a large account is deleted: `python -m tests.bench_delete [--rows 2000000] [--by-command]`.
+"""Whether others write while a large account is deleted: `python -m tests.bench_delete [--rows 2000000]
+[--by-command]`.
 
-Fill a database with rows of one account, and delete the account through the API while another account writes in a loop. Print how
-long both took, and the wall clock and CPU of the writer's transactions. On a shared machine only the CPU figure is reliable. Each
-write of over 50 ms is printed with the transactions that it waited for.
+Fill a database with rows of one account, and delete the account through the API while another account writes in a loop.
+Print how long both took, and the wall clock and CPU of the writer's transactions. On a shared machine only the CPU
+figure is reliable. Each write of over 50 ms is printed with the transactions that it waited for.
 """
 
 import argparse
@@ -45,7 +46,8 @@ _TABLES = (
         0.25,
         """
         INSERT INTO ledger
-            (id, account_id, kind, amount_micros, balance_after_micros, description, reference, model, request_id, created_at)
+            (id, account_id, kind, amount_micros, balance_after_micros, description, reference, model, request_id,
+                created_at)
         SELECT 'led_bench' || n, :account_id, 'debit', -1, :micros - n, 'a call', 'hold_bench' || n, 'm', 'req_' || n, 1
         FROM numbers
         """,
@@ -55,7 +57,8 @@ _TABLES = (
         0.1,
         """
         INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at)
-        SELECT 'key_bench' || n, :account_id, CAST(printf('%032d', n) AS BLOB), 'svc-v1-aaa', 'a key of mine', 1 FROM numbers
+        SELECT 'key_bench' || n, :account_id, CAST(printf('%032d', n) AS BLOB), 'svc-v1-aaa', 'a key of mine', 1
+        FROM numbers
         """,
     ),
     (
@@ -68,15 +71,16 @@ _TABLES = (
     (
         0.15,
         """
-        INSERT INTO answers (message_id, account_id, input_tokens, output_tokens, cost_micros, duration_ms, reasoning, memory)
+        INSERT INTO answers (message_id, account_id, input_tokens, output_tokens, cost_micros, duration_ms, reasoning,
+            memory)
         SELECT id, :account_id, 1, 1, 1, 1, 'because', '[]' FROM messages LIMIT :rows
         """,
     ),
 )
 _TEXTS_SHARE = 0.15  # of messages, and as many of conversations
 _PROJECTS = _ARTIFACTS = 1_000
-# The server itself; each transaction of its writer, and what runs between them, is noted: when it began and ended, its CPU, how
-# long its commit took, and whose functions it ran. They are written to the file TRANSACTIONS_FILE at the end.
+# The server itself; each transaction of its writer, and what runs between them, is noted: when it began and ended, its
+# CPU, how long its commit took, and whose functions it ran. They are written to the file TRANSACTIONS_FILE at the end.
 _COMMAND = (
     "-c",
     """
@@ -147,7 +151,9 @@ def _add_texts(tx: Connection, account_id: str, text: str) -> None:
 
 
 def _add_files(tx: Connection, account_id: str, big: int) -> None:
-    project = "INSERT INTO projects (id, account_id, name, instructions, created_at, updated_at) VALUES (?, ?, 'p', '', 1, 1)"
+    project = (
+        "INSERT INTO projects (id, account_id, name, instructions, created_at, updated_at) VALUES (?, ?, 'p', '', 1, 1)"
+    )
     tx.executemany(project, ((f"proj_bench{number}", account_id) for number in range(_PROJECTS)))
     for number in range(_ARTIFACTS):
         size = 30 * _MIB if number < big else 20_000
@@ -180,13 +186,15 @@ class Transaction:
     name: str
 
     def __str__(self) -> str:
-        wall, cpu, commit = (seconds * 1000 for seconds in (self.ended - self.began, self.cpu_seconds, self.commit_seconds))
+        wall, cpu, commit = (
+            seconds * 1000 for seconds in (self.ended - self.began, self.cpu_seconds, self.commit_seconds)
+        )
         return f"{self.name[:60]}: {wall:.0f} ms, of CPU {cpu:.1f}, commit {commit:.1f}"
 
 
 def delete(server: RunningServer, *, by_command: bool) -> tuple[float, float, list[tuple[float, float]]]:
-    """Delete the account, as its owner or `by_command`. Return when that began and ended, and the same for each write of the
-    other account."""
+    """Delete the account, as its owner or `by_command`. Return when that began and ended, and the same for each write
+    of the other account."""
     with _signed_in(server, GOING) as going, _signed_in(server, STAYING) as staying:
         ends: list[float] = []
 
@@ -224,7 +232,9 @@ def rows_of(path: Path) -> int:
         return sum(conn.execute(f"SELECT count(account_id) FROM {table}").fetchone()[0] for table in tables)
 
 
-def report(began: float, ended: float, writes: list[tuple[float, float]], transactions: list[Transaction]) -> Iterator[str]:
+def report(
+    began: float, ended: float, writes: list[tuple[float, float]], transactions: list[Transaction]
+) -> Iterator[str]:
     """The lines that tell what was found."""
     waits = sorted((end - begin) * 1000 for begin, end in writes)
     slow = [write for write in writes if (write[1] - write[0]) * 1000 > MOST_MS]
@@ -255,7 +265,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000, help="about how many the account has")
     parser.add_argument("--folder", type=Path, help="where the database lies: a disk, or memory such as /dev/shm")
-    parser.add_argument("--by-command", action="store_true", help="by `svc user delete` beside the server, not through the API")
+    parser.add_argument(
+        "--by-command", action="store_true", help="by `svc user delete` beside the server, not through the API"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-delete-", dir=arguments.folder) as made:
         folder, data = Path(made), Path(made) / "data"

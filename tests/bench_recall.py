@@ -1,9 +1,11 @@
-"""Measure what memory recalls, and whether it is silent where nothing was said: `python -m tests.bench_recall [MESSAGES] [-v]`.
+"""Measure what memory recalls, and whether it is silent where nothing was said: `python -m tests.bench_recall
+[MESSAGES] [-v]`.
 
-tests/content/recall has one file for each language. `holdout` has files that were written separately, to check what was tuned on
-the first ones. Each file has facts (`+`) and questions in equal words (`=`), in other forms (`~`), misspelt (`?`), and about
-names that are stop words of a language (`!`). It also has unrelated questions (`-`) and chatter (`.`), of which `{one|other}`
-makes a history of any length. Each language has its own history, and one more history holds all languages.
+tests/content/recall has one file for each language. `holdout` has files that were written separately, to check what was
+tuned on the first ones. Each file has facts (`+`) and questions in equal words (`=`), in other forms (`~`), misspelt
+(`?`), and about names that are stop words of a language (`!`). It also has unrelated questions (`-`) and chatter (`.`),
+of which `{one|other}` makes a history of any length. Each language has its own history, and one more history holds all
+languages.
 """
 
 import random
@@ -68,7 +70,9 @@ def read_half(folder: Path) -> dict[str, Questions]:
 
 
 def new_account(questions: Questions, messages: int) -> tuple[sqlite3.Connection, str]:
-    """Return a database in memory with one account, whose history has the facts among `messages` messages of chatter."""
+    """Return a database in memory with one account, whose history has the facts among `messages`
+    messages of chatter.
+    """
     conn = sqlite3.connect(":memory:", isolation_level=None)
     conn.row_factory = sqlite3.Row
     conn.executescript(SCHEMA.read_text())

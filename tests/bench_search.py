@@ -1,4 +1,5 @@
-"""The search over a million messages of one account, and beside it that of an account whose words are common in the other's.
+"""The search over a million messages of one account, and beside it that of an account whose words are common in the
+other's.
 
 python -m tests.bench_search [MESSAGES]
 """
@@ -28,14 +29,18 @@ WORDS = [f"word{number}" for number in range(20_000)]
 
 
 def fill(conn: sqlite3.Connection, account_id: str, count: int, rare: str) -> None:
-    """`count` messages of 20 words, all with "the", every (count / 1,000)th with `rare`; commits 100 at a time, as under load."""
+    """`count` messages of 20 words, all with "the", every (count / 1,000)th with `rare`; commits 100 at a time, as
+    under load.
+    """
     conn.execute("BEGIN")
     for number in range(count):
         if number % CONVERSATION_MESSAGES == 0:
             conversation_id = conversations.add_conversation(conn, account_id, NOW, title=f"talk {number}").id
         words = [*random.choices(WORDS, k=18), "the", rare if number % max(count // MATCHES, 1) == 0 else "other"]
         text = " ".join(words)
-        history.add_message(conn, account_id, role="user", content=text, now_seconds=NOW, conversation_id=conversation_id)
+        history.add_message(
+            conn, account_id, role="user", content=text, now_seconds=NOW, conversation_id=conversation_id
+        )
         if number % 100 == 99:
             while index_some(conn):
                 pass
@@ -73,7 +78,9 @@ def main(count: int) -> None:
         prepare(path, *newest_schema())
         with closing(connect(path)) as conn:
             conn.execute("PRAGMA synchronous = OFF")
-            ids = [str(accounts.add_account(conn, f"{name}@example.com", None, None, NOW).id) for name in ("big", "small")]
+            ids = [
+                str(accounts.add_account(conn, f"{name}@example.com", None, None, NOW).id) for name in ("big", "small")
+            ]
             began = time.perf_counter()
             fill(conn, ids[0], count, "zebra")
             fill(conn, ids[1], MATCHES, "lion")

@@ -65,8 +65,8 @@ async def measure(db: Database, ids: list[str], seconds: float) -> None:
     median, late = took_seconds[count // 2] * 1e6, took_seconds[count * 99 // 100] * 1e6
     accounts_text = f"{len(set(ids))} account{'s' if len(set(ids)) > 1 else ''}"
     print(
-        f"concurrency {len(ids):>3}, {accounts_text:<11}: {count / elapsed:>7.0f} requests/s, adds {median:>6.0f} µs (median), "
-        f"{late:>6.0f} µs (p99), {cpu / count * 1e6:>4.0f} µs of CPU"
+        f"concurrency {len(ids):>3}, {accounts_text:<11}: {count / elapsed:>7.0f} requests/s, adds {median:>6.0f} µs "
+        f"(median), {late:>6.0f} µs (p99), {cpu / count * 1e6:>4.0f} µs of CPU"
     )
 
 

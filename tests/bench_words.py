@@ -1,8 +1,10 @@
-"""Measure what the index of words costs for ordinary and for hostile texts: `python -m tests.bench_words [--megabytes 1]`.
+"""Measure what the index of words costs for ordinary and for hostile texts: `python -m tests.bench_words [--megabytes
+1]`.
 
-For each kind of words, an account stores a text in messages of 100,000 characters, each in a conversation, and 1,000 short
-messages. It deletes all conversations at once, stores the text again, and is deleted. Printed: the growth of the database file
-against what the account's quota counts, CPU seconds for each MB of text, and the longest transaction, all of the writer's thread.
+For each kind of words, an account stores a text in messages of 100,000 characters, each in a conversation, and 1,000
+short messages. It deletes all conversations at once, stores the text again, and is deleted. Printed: the growth of the
+database file against what the account's quota counts, CPU seconds for each MB of text, and the longest transaction, all
+of the writer's thread.
 """
 
 import argparse
@@ -86,7 +88,8 @@ class Measured:
         longest = ", ".join(f"{name} {ms:.1f}" for name, ms in self.longest_ms.items())
         return (
             f"{self.kind:<20} counted {self.counted_bytes / 1e6:5.2f} MB, grown {self.grown_bytes / 1e6:5.2f} MB "
-            f"({self.growth:.1f}x); CPU s/MB: indexing {self.indexing_seconds:.2f}, deletion {self.deleting_seconds:.2f}; "
+            f"({self.growth:.1f}x); CPU s/MB: indexing {self.indexing_seconds:.2f}, deletion "
+            f"{self.deleting_seconds:.2f}; "
             f"longest ms: {longest}"
         )
 

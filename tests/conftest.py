@@ -36,9 +36,13 @@ settings.load_profile("short")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--runs", type=int, default=60, help="how many random agent runs tests/agents/test_endings.py plays")
+    parser.addoption(
+        "--runs", type=int, default=60, help="how many random agent runs tests/agents/test_endings.py plays"
+    )
     parser.addoption("--seed", type=int, default=0, help="which ones")
-    parser.addoption("--kills", type=int, default=8, help="how often tests/billing/test_money_process.py kills the server")
+    parser.addoption(
+        "--kills", type=int, default=8, help="how often tests/billing/test_money_process.py kills the server"
+    )
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -48,8 +52,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Mark tests that start their own server as slow, so that a plain run stays short. Skip tests of programs that this machine
-    does not have; .ci/run installs them all."""
+    """Mark tests that start their own server as slow, so that a plain run stays short. Skip tests of programs that this
+    machine does not have; .ci/run installs them all."""
     for item in items:
         missing = [tool for mark in item.iter_markers("needs") for tool in mark.args if not shutil.which(tool)]
         if missing:
@@ -62,8 +66,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
 
 def _balanced(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
-    """Return the tests in an order whose parts, one for each worker, begin with an equal share of the slow modules. xdist moves
-    tests from the end of a part to a worker that is idle: quick ones balance the load, and no worker ends with a slow one."""
+    """Return the tests in an order whose parts, one for each worker, begin with an equal share of the slow modules.
+    xdist moves tests from the end of a part to a worker that is idle: quick ones balance the load, and no worker ends
+    with a slow one.
+    """
     modules = [list(group) for _, group in itertools.groupby(items, key=lambda item: item.path)]
     quick = (item for module in modules if not _slow_tests(module) for item in module)
     parts: list[list[pytest.Item]] = [[] for _ in range(workers)]
@@ -183,8 +189,8 @@ def _new_database() -> bytes:
 
 @contextlib.asynccontextmanager
 async def serving(config: Config, clocks: Clocks, catalog: str | None = None) -> AsyncIterator[Service]:
-    """The application for `config`, with its lifespan. A new folder gets a copy of a new database: to make one takes longer than
-    most tests. `catalog` is the text of a catalog file."""
+    """The application for `config`, with its lifespan. A new folder gets a copy of a new database: to make one takes
+    longer than most tests. `catalog` is the text of a catalog file."""
     if catalog is not None:
         path = config.data_dir.parent / "catalog.toml"
         path.write_text(catalog)

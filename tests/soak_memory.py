@@ -1,9 +1,9 @@
 """Memory does not grow: mixed load on a server process, and the slope of its memory in use at rest.
 
-`python -m tests.soak_memory [--minutes 30]` prints a line for each sample. At the end it prints the slope in MB per hour of load,
-without the first third, in which caches and pools fill. The figure is the memory that the allocator has given out, which is
-exact. Freed memory that it keeps and the pages in SQLite's caches do not count: they vary more than a leak of hours. These two
-have a bound each.
+`python -m tests.soak_memory [--minutes 30]` prints a line for each sample. At the end it prints the slope in MB per
+hour of load, without the first third, in which caches and pools fill. The figure is the memory that the allocator has
+given out, which is exact. Freed memory that it keeps and the pages in SQLite's caches do not count: they vary more than
+a leak of hours. These two have a bound each.
 """
 
 import argparse
@@ -33,8 +33,9 @@ _PAUSE_SECONDS = 1.0  # of each of them between two requests: 120 a minute are t
 _SAMPLE_SECONDS = 20.0
 _REST_SECONDS = 0.5
 _MIB = 2**20
-# The server itself; at SIGUSR1 it writes into the file MEMORY_FILE how many bytes it has in use, how many of them are SQLite's,
-# and how many objects of each type there are. Python's own allocator, which would hide them in arenas, is off.
+# The server itself; at SIGUSR1 it writes into the file MEMORY_FILE how many bytes it has in use, how many of them are
+# SQLite's, and how many objects of each type there are. Python's own allocator, which would hide them in arenas, is
+# off.
 _ENV = {"PYTHONMALLOC": "malloc"}
 _COMMAND = (
     "-c",
@@ -67,8 +68,8 @@ sys.exit(app.main())
 
 @dataclass(frozen=True)
 class Sample:
-    """The memory so many seconds after the start: in use without SQLite, of SQLite, and resident. `objects` counts the objects of
-    each type."""
+    """The memory so many seconds after the start: in use without SQLite, of SQLite, and resident. `objects` counts the
+    objects of each type."""
 
     seconds: float
     used_mb: float
@@ -107,14 +108,20 @@ async def _chat(load: Load, client: httpx.AsyncClient) -> None:
 
 
 async def _leave(load: Load, client: httpx.AsyncClient) -> None:
-    body = {"model": "builtin/script", "messages": [{"role": "user", "content": "repeat 100 say x\nwait 5000"}], "stream": True}
+    body = {
+        "model": "builtin/script",
+        "messages": [{"role": "user", "content": "repeat 100 say x\nwait 5000"}],
+        "stream": True,
+    }
     async with client.stream("POST", "/v1/chat/completions", json=body) as answer:
         load.statuses[answer.status_code] += 1
         await anext(answer.aiter_bytes())
 
 
 async def _run(load: Load, client: httpx.AsyncClient) -> None:
-    await load.ask(client, "POST", "/v1/agents/run", json={"goal": "Compute 12 * (3 + 4)", "model": "builtin/assistant"})
+    await load.ask(
+        client, "POST", "/v1/agents/run", json={"goal": "Compute 12 * (3 + 4)", "model": "builtin/assistant"}
+    )
     await load.ask(client, "GET", "/v1/agents/runs?limit=5")
 
 
@@ -146,7 +153,15 @@ async def _wrong(load: Load, client: httpx.AsyncClient) -> None:
     await load.ask(client, "GET", f"/artifacts/art_{load.rnd.getrandbits(64)}")
 
 
-KINDS: tuple[Callable[[Load, httpx.AsyncClient], Awaitable[None]], ...] = (_chat, _leave, _run, _files, _talk, _key, _wrong)
+KINDS: tuple[Callable[[Load, httpx.AsyncClient], Awaitable[None]], ...] = (
+    _chat,
+    _leave,
+    _run,
+    _files,
+    _talk,
+    _key,
+    _wrong,
+)
 
 
 async def measure(folder: Path, seconds: float, tell: Callable[[str], None] = print) -> tuple[list[Sample], Load]:

@@ -1,5 +1,5 @@
-"""Every attack in its short form: other clients notice nothing. `python -m tests.attacks` plays the long forms and prints
-figures."""
+"""Every attack in its short form: other clients notice nothing. `python -m tests.attacks` plays the long forms and
+prints figures."""
 
 from collections.abc import AsyncIterator
 
@@ -11,10 +11,12 @@ from tests.attacks.lab import Laboratory, Outcome, laboratory, load
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 ATTACKS = load()
 MOST_STALL_MS = 50
-# A write of another account waits for the open transaction and one more, each of some milliseconds: for less than 100 ms.
+# A write of another account waits for the open transaction and one more, each of some milliseconds: for less than 100
+# ms.
 MOST_TRANSACTION_MS = 50
 MOST_MEMORY_MB = 400
-# The attack, its client and the probe share this machine's cores with the server: a write takes so much longer than without them.
+# The attack, its client and the probe share this machine's cores with the server: a write takes so much longer than
+# without them.
 MOST_WRITE_MS, MOST_WRITE_TIMES = 500, 20
 TRIES = 3  # what an attack does comes back each time, what other programs on the machine do does not
 

@@ -106,15 +106,22 @@ def test_restored_folder_has_keys_certificates_and_balances(tmp_path: Path, stop
     assert (tmp_path / "data" / "tls" / "ca.pem").read_bytes() == server.ca.read_bytes()
     assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "data").rglob("*") if path.is_file()} == {0o600}
-    with running_server_sync(tmp_path) as again, httpx.Client(base_url=again.base_url, verify=again.tls or False) as client:
+    with (
+        running_server_sync(tmp_path) as again,
+        httpx.Client(base_url=again.base_url, verify=again.tls or False) as client,
+    ):
         me = client.get("/billing/account", headers=account.headers).json()
-    assert me["wallet_balance_micros"] == rows(server.data_dir / "service.db", "SELECT balance_micros FROM wallets")[0][0]
+    assert (
+        me["wallet_balance_micros"] == rows(server.data_dir / "service.db", "SELECT balance_micros FROM wallets")[0][0]
+    )
 
 
 def test_backup_works_through_a_pipe(tmp_path: Path, stopped: Stopped) -> None:
     server, _, _ = stopped
     env = {**os.environ, "SVC_DATA_DIR": str(server.data_dir)}
-    made = subprocess.run([sys.executable, "-m", "svc", "backup", "-"], cwd=ROOT, env=env, capture_output=True, timeout=60)
+    made = subprocess.run(
+        [sys.executable, "-m", "svc", "backup", "-"], cwd=ROOT, env=env, capture_output=True, timeout=60
+    )
     assert made.returncode == 0, made.stderr
     assert restored("-", tmp_path / "data", stdin=made.stdout).returncode == 0
     assert_exact(tmp_path / "data" / "service.db")
@@ -146,7 +153,9 @@ def test_a_changed_byte_is_refused(place: float, tmp_path: Path, stopped: Stoppe
 
 
 @each("name", ["../evil", "/tmp/evil", "tls/../../evil", "service.db-wal", "evil"])
-def test_archive_with_an_unknown_member_is_refused(name: str, tmp_path: Path, stopped: Stopped, refused: Refused) -> None:
+def test_archive_with_an_unknown_member_is_refused(
+    name: str, tmp_path: Path, stopped: Stopped, refused: Refused
+) -> None:
     _, _, archive = stopped
     with tarfile.open(fileobj=io.BytesIO(archive)) as source, tarfile.open(tmp_path / "a.tar", "w") as target:
         for member in source:
@@ -195,7 +204,9 @@ def test_killed_backup_or_full_disk_leaves_no_archive(tmp_path: Path, stopped: S
             target.unlink()
     limited = ["bash", "-c", 'ulimit -f 100; exec "$@"', "-", *arguments]
     answer = subprocess.run(limited, cwd=ROOT, env=env, capture_output=True, timeout=60)
-    assert answer.returncode == 1 and answer.stderr.startswith(b"svc: cannot back up to") and not target.exists(), answer
+    assert answer.returncode == 1 and answer.stderr.startswith(b"svc: cannot back up to") and not target.exists(), (
+        answer
+    )
     assert_exact(server.data_dir / "service.db")
 
 

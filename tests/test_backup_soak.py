@@ -90,6 +90,11 @@ async def test_killed_backup_under_paid_load_leaves_a_complete_archive_or_none(r
     assert_exact(server.data_dir / "service.db")
     last = rows(server.data_dir / "service.db", LEDGER)
     assert all(list(ledger) == list(last[: len(ledger)]) for ledger in ledgers), "an older ledger, to the micro"
-    assert kills and ledgers and len(last) > len(ledgers[0]), "backups were killed, others whole, and money was spent meanwhile"
+    assert kills and ledgers and len(last) > len(ledgers[0]), (
+        "backups were killed, others whole, and money was spent meanwhile"
+    )
     slow = took[len(took) * 99 // 100]
-    print(f"{rounds} rounds, {kills} killed, {len(ledgers)} whole, {len(took)} paid calls, 99 % of them within {slow:.3f} s")
+    print(
+        f"{rounds} rounds, {kills} killed, {len(ledgers)} whole, {len(took)} paid calls, 99 % of them within "
+        f"{slow:.3f} s"
+    )

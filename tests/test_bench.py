@@ -11,10 +11,13 @@ NAMES = ["free", "run"]
 
 
 @pytest.mark.slow
-async def test_benchmark_prints_the_cost_of_a_request_and_an_event(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_benchmark_prints_the_cost_of_a_request_and_an_event(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     took = await bench.measure_rows(NAMES, [ROOT], tmp_path, rows=10, rounds=1, share=0.02)
     assert list(took) == NAMES
-    # Microseconds, wide enough for any machine: a server that answers without working, or works without end, is outside.
+    # Microseconds, wide enough for any machine: a server that answers without working, or works without end, is
+    # outside.
     assert 30 < took["free"] < 20_000 and 1 < took["run"] < 5_000
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == len(NAMES) and all("µs" in line for line in printed)

@@ -88,7 +88,9 @@ def test_client_without_the_ca_rejects_the_certificate(files: TlsFiles) -> None:
 def test_curl_accepts_the_certificate(files: TlsFiles) -> None:
     with serving(files) as port:
         done = subprocess.run(
-            ["curl", "-sS", "--noproxy", "*", "--cacert", files.ca, f"https://localhost:{port}/"], capture_output=True, timeout=20
+            ["curl", "-sS", "--noproxy", "*", "--cacert", files.ca, f"https://localhost:{port}/"],
+            capture_output=True,
+            timeout=20,
         )
     assert (done.stdout, done.stderr) == (b"ok", b"")
 
@@ -153,7 +155,9 @@ def test_ca_that_expires_within_30_days_is_replaced(files: TlsFiles, tmp_path: P
 
 def rsa_key() -> bytes:
     key = rsa.generate_private_key(65537, 2048)
-    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
@@ -222,7 +226,9 @@ def test_certificate_of_another_ca_is_replaced(files: TlsFiles, tmp_path: Path) 
 def test_expiry_of_the_served_certificate_is_reported(files: TlsFiles, tmp_path: Path, tls: str) -> None:
     config = Config(data_dir=tmp_path, tls=tls, tls_cert=files.cert, tls_key=files.key)  # type: ignore[arg-type]
     assert certificate_end(config) == cert_of(files.cert).not_valid_after_utc.timestamp()
-    files.cert.write_bytes(files.cert.read_bytes().partition(b"-----END CERTIFICATE-----\n")[0] + b"-----END CERTIFICATE-----\n")
+    files.cert.write_bytes(
+        files.cert.read_bytes().partition(b"-----END CERTIFICATE-----\n")[0] + b"-----END CERTIFICATE-----\n"
+    )
     assert certificate_end(config) == cert_of(files.cert).not_valid_after_utc.timestamp(), "also without its CA"
     files.key.write_bytes(rsa_key())
     assert certificate_end(config) is None
@@ -284,7 +290,9 @@ def test_first_start_killed_at_any_moment_is_completed_by_the_next(tmp_path: Pat
     assert whole < 8, "every start was faster than its kill"
 
 
-def test_first_start_stopped_at_any_write_is_completed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_start_stopped_at_any_write_is_completed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class PowerCut(BaseException):
         pass
 

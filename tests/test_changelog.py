@@ -49,7 +49,9 @@ def test_every_release_has_its_interface_and_its_schema() -> None:
 
 
 def test_changed_operation_is_named_in_the_changelog() -> None:
-    """Fails when an operation differs from the last release and no path under [Unreleased] names it. `/v1/*` names several."""
+    """Fails when an operation differs from the last release and no path under [Unreleased] names it. `/v1/*` names
+    several.
+    """
     lines = (ROOT / "tests" / "releases" / f"{versions()[0]}.txt").read_text().splitlines()
     released = {operation: digest for digest, _, operation in (line.partition(" ") for line in lines)}
     changed = {operation for operation, _ in released.items() ^ digests().items()}

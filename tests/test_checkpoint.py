@@ -69,7 +69,9 @@ async def test_empty_log_works_during_a_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     db = await open_database(path, SCHEMA)
     for _ in range(3):
-        await db.write(lambda tx: tx.execute("INSERT INTO notes VALUES (?)", (TEXT * 2_000,)))  # folding takes some 50 ms
+        await db.write(
+            lambda tx: tx.execute("INSERT INTO notes VALUES (?)", (TEXT * 2_000,))
+        )  # folding takes some 50 ms
         assert Path(f"{path}-wal").stat().st_size > 20_000_000
         db._checkpointer.committed(400)
         assert await db.empty_log() and Path(f"{path}-wal").stat().st_size == 0

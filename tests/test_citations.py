@@ -1,4 +1,6 @@
-"""Follows every citation in comments, docstrings, the schema and the pages of the repository: what is named can be read."""
+"""Follows every citation in comments, docstrings, the schema and the pages of the repository: what is named can be
+read.
+"""
 
 import re
 import subprocess
@@ -36,17 +38,23 @@ def names() -> frozenset[str]:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
     )
-    found = listed.stdout.splitlines() or [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file()]
+    found = listed.stdout.splitlines() or [
+        path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file()
+    ]
     return frozenset(name for name in found if (ROOT / name).is_file())
 
 
 FILES = sorted(
-    name for name in names() if name.endswith(SUFFIXES) and not any(part in f"/{name}" or part in name for part in NOT_OURS)
+    name
+    for name in names()
+    if name.endswith(SUFFIXES) and not any(part in f"/{name}" or part in name for part in NOT_OURS)
 )
 
 
 def comments_and_docstrings(code: str) -> Iterator[tuple[int, str]]:
-    """(line, text) of a Python module's. A docstring is a string on separate lines after a colon, or at the very beginning."""
+    """(line, text) of a Python module's. A docstring is a string on separate lines after a colon, or at the very
+    beginning.
+    """
     line, end, opens = 1, 0, True
     for found in STRING_OR_COMMENT.finditer(code):
         between = code[end : found.start()].rstrip("rR")  # what a string begins with
@@ -76,7 +84,9 @@ def words(name: str) -> Iterator[tuple[int, str]]:
             if comment:
                 yield number, comment[1]
     else:
-        fenced = re.sub(r"^ *```.*?^ *```$", lambda code: "\n" * code[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL)
+        fenced = re.sub(
+            r"^ *```.*?^ *```$", lambda code: "\n" * code[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL
+        )
         yield from enumerate(fenced.splitlines(), 1)
 
 
@@ -87,8 +97,8 @@ def all_words() -> tuple[tuple[str, int, str], ...]:
 
 
 def exists(path: str, name: str) -> bool:
-    """Whether `path`, as it is written in the file `name`, is a file or folder: from the root, from svc/, from beside it, or by
-    its name alone."""
+    """Whether `path`, as it is written in the file `name`, is a file or folder: from the root, from svc/, from beside
+    it, or by its name alone."""
     path = path.removeprefix("./").rstrip("/.")
     if PLACEHOLDER.search(path):
         return True

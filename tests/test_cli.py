@@ -30,7 +30,9 @@ def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str])
     assert ended.value.code == 0 and f"svc {command}" in capsys.readouterr().out
 
 
-def test_wrong_setting_is_one_line_and_status_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_setting_is_one_line_and_status_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("SVC_PORT", "no port")
     assert cli.main(["user", "list"]) == 1
     captured = capsys.readouterr()

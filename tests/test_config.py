@@ -152,7 +152,11 @@ def test_each_setting_has_a_wrong_value_in_this_test() -> None:
     assert set(WRONG) == set(SETTINGS)
 
 
-OAUTH = {"SVC_OAUTH_LAB_ISSUER": "https://id.example/", "SVC_OAUTH_LAB_CLIENT_ID": "svc", "SVC_OAUTH_LAB_CLIENT_SECRET": SECRET}
+OAUTH = {
+    "SVC_OAUTH_LAB_ISSUER": "https://id.example/",
+    "SVC_OAUTH_LAB_CLIENT_ID": "svc",
+    "SVC_OAUTH_LAB_CLIENT_SECRET": SECRET,
+}
 
 
 @each(
@@ -191,7 +195,8 @@ def test_identity_provider_name_is_lower_case_and_github_needs_no_issuer() -> No
 
 
 @given(
-    st.sampled_from(sorted(SETTINGS)), st.text(st.characters(exclude_characters="\0")).filter(lambda text: text.strip() != "~")
+    st.sampled_from(sorted(SETTINGS)),
+    st.text(st.characters(exclude_characters="\0")).filter(lambda text: text.strip() != "~"),
 )
 def test_any_text_is_a_value_or_one_line(name: str, text: str) -> None:
     if name == "SVC_HOST":

@@ -1,4 +1,6 @@
-"""svc/db.py: what a write promises, what a read sees, which storage faults are survived, and which files a start takes."""
+"""svc/db.py: what a write promises, what a read sees, which storage faults are survived, and which
+files a start takes.
+"""
 
 import asyncio
 import contextlib
@@ -313,7 +315,9 @@ async def test_commit_is_synced_unless_all_its_writes_are_unsynced(db: Database)
     full, normal = 2, 1
     assert await db.write_as("unsynced", synchronous) == normal
     assert await db.write(synchronous) == full
-    assert await asyncio.gather(db.write_as("unsynced", synchronous), db.write_as("unsynced", synchronous)) == [normal] * 2
+    assert (
+        await asyncio.gather(db.write_as("unsynced", synchronous), db.write_as("unsynced", synchronous)) == [normal] * 2
+    )
     assert await asyncio.gather(db.write_as("unsynced", synchronous), db.write_as("first", synchronous)) == [full] * 2
     await db.write_as("unsynced", insert, "seen at once")
     assert await db.read(texts) == {"seen at once"}
@@ -544,7 +548,9 @@ async def test_full_disk_fails_the_batch_and_recovers(db: Database, tmp_path: Pa
     await db.write(insert, "before")
     for _ in range(3):
         with other_connection(tmp_path / "a.db") as conn:
-            conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # that device reads as zeros: nothing may be left to read there
+            conn.execute(
+                "PRAGMA wal_checkpoint(TRUNCATE)"
+            )  # that device reads as zeros: nothing may be left to read there
         with descriptor_replaced(tmp_path / "a.db-wal", "/dev/full"):
             codes = await failures(*(db.write(insert, f"lost {number}") for number in range(5)))
         assert codes == ["storage_unavailable"] * 5
@@ -629,7 +635,9 @@ async def test_locked_database_refuses_writes_and_serves_reads(db: Database, tmp
 async def test_damaged_page_fails_only_its_readers(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     db = await open_database(path, SCHEMA)
-    await db.write(lambda tx: tx.executemany("INSERT INTO notes (text) VALUES (?)", [(f"{n:500}",) for n in range(500)]))
+    await db.write(
+        lambda tx: tx.executemany("INSERT INTO notes (text) VALUES (?)", [(f"{n:500}",) for n in range(500)])
+    )
     await db.close()
     db = await open_database(path, SCHEMA)
     with path.open("r+b") as file:
@@ -690,7 +698,10 @@ async def test_used_private_parts_of_aiosqlite_exist() -> None:
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def work() -> None:
-            answer = connection._conn.execute("SELECT 1").fetchone()[0], threading.current_thread() is not threading.main_thread()
+            answer = (
+                connection._conn.execute("SELECT 1").fetchone()[0],
+                threading.current_thread() is not threading.main_thread(),
+            )
             done.get_loop().call_soon_threadsafe(done.set_result, answer)
 
         connection._tx.put_nowait((None, work))
@@ -737,7 +748,9 @@ def test_kill_9_at_any_moment_keeps_acknowledged_writes(tmp_path: Path) -> None:
         found = texts(conn)
     assert len(acknowledged) > 100
     assert {f"{text} done" for text in acknowledged} <= found
-    assert len([text for text in found if text.endswith("done")]) == len([text for text in found if text.endswith("begun")])
+    assert len([text for text in found if text.endswith("done")]) == len(
+        [text for text in found if text.endswith("begun")]
+    )
 
 
 # --- a command beside a running server
@@ -864,7 +877,9 @@ async def test_database_in_another_journal_mode_returns_to_wal(tmp_path: Path) -
 
 
 def cut_first_starts(tmp_path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
-    """What a kill can leave of a first start, by the order in which SQLite writes: journal, page 1, WAL, checkpoint, removal."""
+    """What a kill can leave of a first start, by the order in which SQLite writes: journal, page 1, WAL, checkpoint,
+    removal.
+    """
     whole = tmp_path / "whole.db"
     with other_connection(whole) as conn:
         conn.execute("PRAGMA journal_mode = WAL")
@@ -912,7 +927,8 @@ def test_concurrent_starts_create_one_database(tmp_path: Path) -> None:
 
 MIGRATIONS = (
     """
-    CREATE TABLE tags (note INTEGER NOT NULL REFERENCES notes (id) ON DELETE CASCADE, tag TEXT NOT NULL) STRICT; -- one; comment
+    CREATE TABLE tags (note INTEGER NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
+        tag TEXT NOT NULL) STRICT; -- one; comment
     CREATE TRIGGER tags_not_blank BEFORE INSERT ON tags WHEN NEW.tag = '' BEGIN
         SELECT RAISE(ABORT, 'blank; refused');
     END;
@@ -937,7 +953,9 @@ def test_older_database_is_migrated_with_its_rows(tmp_path: Path) -> None:
     prepare(path, "not used", MIGRATIONS)
     with other_connection(path) as conn:
         assert conn.execute("PRAGMA user_version").fetchone()[0] == FIRST_VERSION + 2
-        assert conn.execute("SELECT count(*) FROM tags").fetchone()[0] == 2, "replacing a table does not delete what refers to it"
+        assert conn.execute("SELECT count(*) FROM tags").fetchone()[0] == 2, (
+            "replacing a table does not delete what refers to it"
+        )
         assert {row["text"][-1] for row in conn.execute("SELECT text FROM notes")} == {"!"}
 
 
@@ -996,7 +1014,9 @@ def test_a_database_from_before_the_first_release_is_refused(tmp_path: Path, ver
     assert "before 1.0.0" in refused(tmp_path / "a.db", MIGRATIONS)
 
 
-@pytest.mark.parametrize("setup", ["", "PRAGMA journal_mode = WAL;", "PRAGMA application_id = 7;", "PRAGMA user_version = 1;"])
+@pytest.mark.parametrize(
+    "setup", ["", "PRAGMA journal_mode = WAL;", "PRAGMA application_id = 7;", "PRAGMA user_version = 1;"]
+)
 def test_database_of_another_program_is_refused_without_new_files(tmp_path: Path, setup: str) -> None:
     path = tmp_path / "a.db"
     with other_connection(path) as conn:
@@ -1009,7 +1029,14 @@ def test_database_of_another_program_is_refused_without_new_files(tmp_path: Path
 
 @each(
     "content",
-    [b"x", b"hello\n" * 1000, bytes(8192), b"SQLite format 3\0" + b"\xff" * 8176, b"SQLite format 3\0", bytes(range(256)) * 20],
+    [
+        b"x",
+        b"hello\n" * 1000,
+        bytes(8192),
+        b"SQLite format 3\0" + b"\xff" * 8176,
+        b"SQLite format 3\0",
+        bytes(range(256)) * 20,
+    ],
 )
 def test_other_file_is_refused_as_a_database(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.db"

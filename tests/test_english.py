@@ -1,4 +1,6 @@
-"""Pages, docstrings and the web application's texts are short sentences in standard words; commit subjects are short."""
+"""Pages, docstrings and the web application's texts are short sentences in standard words; commit
+subjects are short.
+"""
 
 import ast
 import re
@@ -18,7 +20,9 @@ SENTENCE = re.compile(r"(?<=[.!?])[\"')*]*\s+(?=\S)")
 DIALECT = [
     (re.compile(rf"\b(?:{phrase})(?!\w)", re.IGNORECASE), better)
     for phrase, _, better in (
-        line.partition(" -> ") for line in (ROOT / "tests" / "dialect.txt").read_text().splitlines() if not line.startswith("#")
+        line.partition(" -> ")
+        for line in (ROOT / "tests" / "dialect.txt").read_text().splitlines()
+        if not line.startswith("#")
     )
 ]
 
@@ -27,7 +31,9 @@ def files() -> list[str]:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
     )
-    found = listed.stdout.splitlines() or [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file()]
+    found = listed.stdout.splitlines() or [
+        path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file()
+    ]
     return [name for name in found if not any(part in name for part in NOT_OURS) and (ROOT / name).is_file()]
 
 
@@ -93,11 +99,17 @@ def test_sentences_are_short_and_words_are_standard() -> None:
 def test_commit_subjects_are_short() -> None:
     if subprocess.run(["git", "cat-file", "-e", SINCE], cwd=ROOT, capture_output=True).returncode:
         pytest.skip("this is no clone with history")
-    log = subprocess.run(["git", "log", "--format=%s", f"{SINCE}.."], cwd=ROOT, capture_output=True, text=True, check=True)
+    log = subprocess.run(
+        ["git", "log", "--format=%s", f"{SINCE}.."], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert [subject for subject in log.stdout.splitlines() if len(subject) > MOST_SUBJECT] == []
 
 
 def test_the_rules_find_what_they_are_for() -> None:
-    assert sentences("Return `a. b`. It is 1.5 MB! See [this page](x.md).") == ["Return Code.", "It is 1.5 MB!", "See this page."]
+    assert sentences("Return `a. b`. It is 1.5 MB! See [this page](x.md).") == [
+        "Return Code.",
+        "It is 1.5 MB!",
+        "See this page.",
+    ]
     assert [*page_texts("| a | b; c |\n|---|---|\n\nOne.\n- two\n- three")][1:4] == [" a ", " b", "c "]
     assert any(phrase.search("What came is told anew") for phrase, _ in DIALECT)

@@ -30,7 +30,9 @@ def test_each_error_has_a_status_a_type_and_advice(code: str) -> None:
 @each("code", ERRORS)
 def test_errors_have_one_shape(code: str) -> None:
     error = ApiError(code, param="field")
-    assert error.body() == {"error": {"message": ERRORS[code][2], "type": ERRORS[code][1], "code": code, "param": "field"}}
+    assert error.body() == {
+        "error": {"message": ERRORS[code][2], "type": ERRORS[code][1], "code": code, "param": "field"}
+    }
     assert str(error) == ERRORS[code][2] and error.status == ERRORS[code][0]
 
 

@@ -91,7 +91,9 @@ async def test_group_without_own_providers_refuses_to_make_and_to_use_one(servic
         await service.client.post("/user/providers", json={**body, "name": "other"}, headers=headers),
         await service.client.post(f"/user/providers/{made.json()['id']}/test", headers=headers),
         await service.client.post(
-            "/v1/chat/completions", json={"model": "mine/m", "messages": [{"role": "user", "content": "x"}]}, headers=headers
+            "/v1/chat/completions",
+            json={"model": "mine/m", "messages": [{"role": "user", "content": "x"}]},
+            headers=headers,
         ),
         await service.client.get("/v1/models/mine/m", headers=headers),
         await service.client.patch("/user/settings", json={"default_model": "mine/m"}, headers=headers),

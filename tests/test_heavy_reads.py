@@ -1,4 +1,6 @@
-"""One account's searches, recalled chats and agents' memory: each takes a bounded CPU time, and other accounts do not wait."""
+"""One account's searches, recalled chats and agents' memory: each takes a bounded CPU time, and other accounts do not
+wait.
+"""
 
 import asyncio
 import itertools
@@ -23,7 +25,8 @@ FIRST = itertools.cycle("bcdefghijklmnopqrstuvwx")
 COMMON = [f"common{number}" for number in range(40)]
 QUERY = " ".join(COMMON[:32])
 IN_FLIGHT = 6
-# What one request may take of the worker's CPU time: its budgets, and a share for a machine that is slower or measured coarsely.
+# What one request may take of the worker's CPU time: its budgets, and a share for a machine that is slower or measured
+# coarsely.
 LEAST_CPU_SECONDS, MOST_CPU_SECONDS = 0.002, 0.7
 PATIENCE_SECONDS = 30.0
 
@@ -35,7 +38,9 @@ async def fill(service: Service, account_id: str) -> None:
     def add(tx: sqlite3.Connection, contents: list[str]) -> None:
         made = conversations.add_conversation(tx, account_id, service.clocks.now)
         for content in contents:
-            conversations.add_message(tx, account_id, made.id, role="user", content=content, now_seconds=service.clocks.now)
+            conversations.add_message(
+                tx, account_id, made.id, role="user", content=content, now_seconds=service.clocks.now
+            )
 
     await db.write_as("alone", add, [LOOK_ALIKES])
     for _ in range(15):
@@ -88,7 +93,9 @@ async def test_heavy_read_has_a_cpu_limit(service: Service, attacker: dict[str, 
 
 
 @HEAVY
-async def test_other_accounts_do_not_wait_for_heavy_reads(service: Service, attacker: dict[str, str], heavy: Heavy) -> None:
+async def test_other_accounts_do_not_wait_for_heavy_reads(
+    service: Service, attacker: dict[str, str], heavy: Heavy
+) -> None:
     other, client = await service.bearer(), service.client
     under_way = [asyncio.create_task(heavy(service, attacker)) for _ in range(IN_FLIGHT)]
     await asyncio.sleep(0.05)

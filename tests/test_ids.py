@@ -59,7 +59,9 @@ def test_a_timestamp_shows_the_millisecond(millis: int) -> None:
 
 
 def test_timestamps_from_floats_keep_milliseconds() -> None:
-    for millis in range(2_150_000_000_000, 2_150_000_005_000):  # of a quarter of 2038's milliseconds the float is a little less
+    for millis in range(
+        2_150_000_000_000, 2_150_000_005_000
+    ):  # of a quarter of 2038's milliseconds the float is a little less
         assert timestamp(millis / 1000)[-4:-1] == f"{millis % 1000:03}"
 
 

@@ -130,7 +130,17 @@ def test_integer_of_1000_digits_is_unchanged(digits: int, sign: str) -> None:
 @each(
     "text",
     [
-        *("[NaN, LONG]", "[Infinity, LONG]", '"\\ud800LONG"', "0LONG", "-LONG-", "1eLONG", "HUGE.5", "[LONG", '"\xffLONG"'),
+        *(
+            "[NaN, LONG]",
+            "[Infinity, LONG]",
+            '"\\ud800LONG"',
+            "0LONG",
+            "-LONG-",
+            "1eLONG",
+            "HUGE.5",
+            "[LONG",
+            '"\xffLONG"',
+        ),
         *("[" * 1000 + "LONG" + "]" * 1000, "\u00ef\u00bb\u00bfLONG", "LONG LONG"),
     ],
 )
@@ -163,7 +173,10 @@ def test_serializing_a_long_string_does_not_block_threads(text: str) -> None:
 
 def test_parsing_many_short_strings_does_not_block_threads() -> None:
     texts = [b"\\n" * 60 + b"%d" % number for number in range(40_000)]
-    body = b'{"list":["%b"],%b,"end":1}' % (b'","'.join(texts), b",".join(b'"%b":%d' % (b"k" * 70, n) for n in range(2)))
+    body = b'{"list":["%b"],%b,"end":1}' % (
+        b'","'.join(texts),
+        b",".join(b'"%b":%d' % (b"k" * 70, n) for n in range(2)),
+    )
     value = waited_for_less_than_50_ms(lambda: parse_json(body))
     assert value == orjson.loads(body) and list(value) == ["list", "k" * 70, "end"]
 

@@ -30,7 +30,18 @@ SECRETS = {
     "an e-mail": "ada.lovelace+notes@mail.example.com",
     "an e-mail of another script": "jürgen@müller.example",
 }
-AROUND = ["{}", "token={}", '"{}"', "({})", "a {} b", "x,{};y", "<{}>", "https://a.example/?k={}", "\n{}\t", "{'key': '{}'}"]
+AROUND = [
+    "{}",
+    "token={}",
+    '"{}"',
+    "({})",
+    "a {} b",
+    "x,{};y",
+    "<{}>",
+    "https://a.example/?k={}",
+    "\n{}\t",
+    "{'key': '{}'}",
+]
 
 
 class Lines:
@@ -89,7 +100,14 @@ def test_credentials_in_a_url_are_redacted(url: str) -> None:
 
 @each(
     "text",
-    ["POST /v1/chat", "req_01m3250v", "ollama/llama3.2:8b", "db.py:12 < app.py:3", "2026-10-02T12:00:00Z", "task-force-of-five"],
+    [
+        "POST /v1/chat",
+        "req_01m3250v",
+        "ollama/llama3.2:8b",
+        "db.py:12 < app.py:3",
+        "2026-10-02T12:00:00Z",
+        "task-force-of-five",
+    ],
 )
 def test_other_text_is_not_redacted(text: str) -> None:
     assert redact(text) == text
@@ -105,7 +123,14 @@ def test_redaction_is_fast_for_any_text(text: str) -> None:
 def test_line_is_one_json_object_with_time_level_and_event(lines: Lines) -> None:
     line = logged(lines, level="error", route="/v1/models", status=200, duration_ms=1.5, streamed=True, absent=None)
     assert line.pop("time").endswith("Z")
-    assert line == {"level": "error", "event": "test", "route": "/v1/models", "status": 200, "duration_ms": 1.5, "streamed": True}
+    assert line == {
+        "level": "error",
+        "event": "test",
+        "route": "/v1/models",
+        "status": 200,
+        "duration_ms": 1.5,
+        "streamed": True,
+    }
 
 
 def test_fields_are_redacted_and_truncated(lines: Lines) -> None:
@@ -232,7 +257,11 @@ def test_library_exception_is_logged_without_its_text(library_log: Log, lines: L
 
 async def test_unretrieved_task_exception_is_logged_without_its_text(library_log: Log, lines: Lines) -> None:
     asyncio.get_running_loop().call_exception_handler(
-        {"message": "Task exception was never retrieved", "exception": ValueError("hunter2"), "future": "repr with hunter2"}
+        {
+            "message": "Task exception was never retrieved",
+            "exception": ValueError("hunter2"),
+            "future": "repr with hunter2",
+        }
     )
     (line,) = read_after(library_log, lines)
     assert line["message"] == "Task exception was never retrieved"
@@ -241,7 +270,9 @@ async def test_unretrieved_task_exception_is_logged_without_its_text(library_log
 
 def test_library_message_is_redacted_and_a_malformed_one_is_logged(library_log: Log, lines: Lines) -> None:
     logging.getLogger("somebody").warning("for %s", SECRETS["an e-mail"])
-    LogHandler(library_log).handle(logging.LogRecord("somebody", logging.WARNING, "", 1, "two %s %s", ("but one",), None))
+    LogHandler(library_log).handle(
+        logging.LogRecord("somebody", logging.WARNING, "", 1, "two %s %s", ("but one",), None)
+    )
     first, second = read_after(library_log, lines)
     assert first["message"] == "for [redacted]"
     assert second["message"] == "two %s %s"

@@ -77,7 +77,9 @@ def test_metrics_are_prometheus_text_with_one_help_and_type_each() -> None:
 @pytest.mark.needs("promtool")
 def test_promtool_accepts_the_metrics() -> None:
     for text in (full(), Metrics().text([])):
-        checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=30)
+        checked = subprocess.run(
+            ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=30
+        )
         assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
 
 

@@ -71,7 +71,9 @@ async def test_calls_runs_faults_and_commits_are_counted(used: RunningServer) ->
     assert values['svc_upstream_faults_total{provider="byok",kind="unreachable"}'] == "1"
     assert values['svc_upstream_duration_seconds_count{provider="byok"}'] == "1"
     assert (
-        values['svc_runs_total{status="final",reason=""}'] == values['svc_runs_total{status="stopped",reason="max_steps"}'] == "1"
+        values['svc_runs_total{status="final",reason=""}']
+        == values['svc_runs_total{status="stopped",reason="max_steps"}']
+        == "1"
     )
     assert int(values['svc_tokens_total{provider="builtin",direction="output"}']) > 0
     assert int(values['svc_cost_micros_total{provider="builtin"}']) > 0
@@ -80,8 +82,12 @@ async def test_calls_runs_faults_and_commits_are_counted(used: RunningServer) ->
     assert 'svc_refusals_total{route="/v1/chat/completions",code="upstream_unreachable"}' in values
     assert 'svc_upstream_first_answer_seconds_count{provider="byok"}' not in values
     assert time.time() - float(values["svc_last_backup_timestamp_seconds"]) < 60
-    assert (float(values["svc_certificate_expiry_timestamp_seconds"]) - time.time()) / 86400 == pytest.approx(397, abs=1)
-    checked = subprocess.run(["promtool", "check", "metrics"], input="\n".join(lines) + "\n", capture_output=True, text=True)
+    assert (float(values["svc_certificate_expiry_timestamp_seconds"]) - time.time()) / 86400 == pytest.approx(
+        397, abs=1
+    )
+    checked = subprocess.run(
+        ["promtool", "check", "metrics"], input="\n".join(lines) + "\n", capture_output=True, text=True
+    )
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
 
 

@@ -68,7 +68,8 @@ def rows(path: Path) -> Rows:
         for (table,) in tables.fetchall():
             columns = [row[0] for row in conn.execute("SELECT name FROM pragma_table_info(?)", (table,))]
             found[table] = {
-                column: [row[0] for row in conn.execute(f"SELECT {column} FROM {table} ORDER BY {column}")] for column in columns
+                column: [row[0] for row in conn.execute(f"SELECT {column} FROM {table} ORDER BY {column}")]
+                for column in columns
             }
     return found
 
@@ -153,7 +154,8 @@ def test_migration_without_space_for_the_copy_is_refused(old: Path) -> None:
 
 def test_full_disk_stops_the_migration(old: Path) -> None:
     program = (
-        "from svc.schema import newest_schema; from tests.support.databases import prepare; from pathlib import Path; import sys;"
+        "from svc.schema import newest_schema; from tests.support.databases import prepare; from pathlib import Path; "
+        "import sys;"
         "script, migrations = newest_schema();"
         "prepare(Path(sys.argv[1]), script, [*migrations, sys.argv[2]])"
     )
@@ -185,7 +187,10 @@ def test_every_released_schema_is_migrated_to_the_newest(released: Path, tmp_pat
     prepare(tmp_path / "old.db", released.read_text(), migrated)
     prepare(tmp_path / "old.db", SCRIPT, MIGRATIONS)
     prepare(tmp_path / "new.db", SCRIPT, MIGRATIONS)
-    with contextlib.closing(connect(tmp_path / "old.db")) as old, contextlib.closing(connect(tmp_path / "new.db")) as new:
+    with (
+        contextlib.closing(connect(tmp_path / "old.db")) as old,
+        contextlib.closing(connect(tmp_path / "new.db")) as new,
+    ):
         assert shape(old) == shape(new)
 
 
@@ -194,20 +199,25 @@ def test_usage_of_accounts_deleted_before_the_upgrade_is_taken_from_the_ledger(t
     prepare(path, (ROOT / "tests" / "schemas" / "5.sql").read_text(), [])
     with contextlib.closing(connect(path)) as conn:
         conn.executescript("""
-            INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'a@x', 'a@x', 1), ('b', 'b@x', 'b@x', 1);
-            INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micros, description, reference, model,
+            INSERT INTO accounts (id, email, email_key, created_at)
+            VALUES ('a', 'a@x', 'a@x', 1), ('b', 'b@x', 'b@x', 1);
+            INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micros, description, reference,
+                model,
                 input_tokens, output_tokens, created_at)
             VALUES (1, '1', 'a', 'credit', 100, 100, '', NULL, NULL, NULL, NULL, 1790000000),
                 (2, '2', 'b', 'credit', 100, 100, '', NULL, NULL, NULL, NULL, 1790000000),
                 (3, '3', 'a', 'debit', -7, 93, '', 'h1', 'm', 1, 2, 1790034559.9999),
                 (4, '4', 'a', 'debit', -5, 88, '', 'h2', 'm', 1, 2, 1790000000),
                 (5, '5', 'b', 'debit', -3, 97, '', 'h3', 'm', 1, 2, 1790000000);
-            INSERT INTO usage_days VALUES ('b', '2026-09-21', 'm', '', 2, 2, 4, 3), ('b', '2026-09-21', 'own/m', '', 1, 1, 1, 0);
+            INSERT INTO usage_days
+            VALUES ('b', '2026-09-21', 'm', '', 2, 2, 4, 3), ('b', '2026-09-21', 'own/m', '', 1, 1, 1, 0);
             UPDATE accounts SET deleting_at = 2, email = NULL, email_key = NULL WHERE id = 'a';
             DELETE FROM accounts WHERE id = 'a';
         """)
     prepare(path, *newest_schema())
     with contextlib.closing(connect(path)) as conn:
         assert usage.verify(conn) == []
-        assert [tuple(row) for row in conn.execute("SELECT * FROM deleted_usage")] == [("2026-09-21", "m", "", 2, 2, 4, 12)]
+        assert [tuple(row) for row in conn.execute("SELECT * FROM deleted_usage")] == [
+            ("2026-09-21", "m", "", 2, 2, 4, 12)
+        ]
         assert usage.of_month(conn, "2026-09", "user")[1]["cost_micros"] == 15

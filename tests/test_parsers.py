@@ -1,4 +1,6 @@
-"""Parsers of settings: the rules that svc/config.py combines. Each setting's wrong values are in tests/test_config.py."""
+"""Parsers of settings: the rules that svc/config.py combines.
+Each setting's wrong values are in tests/test_config.py.
+"""
 
 import pytest
 
@@ -19,4 +21,6 @@ def test_integer_is_refused_with_its_rule() -> None:
 
 def test_password_of_the_mail_server_is_not_shown() -> None:
     server = mail_server("smtp://ada:secret-word@mail.example?from=svc@mail.example")
-    assert (server.password, server.port, server.tls) == ("secret-word", 587, "starttls") and "secret-word" not in repr(server)
+    assert (server.password, server.port, server.tls) == ("secret-word", 587, "starttls") and "secret-word" not in repr(
+        server
+    )

@@ -1,4 +1,6 @@
-"""How much an account stores is counted by the schema; what a caller sends, and what a call will store, must fit beside it."""
+"""How much an account stores is counted by the schema; what a caller sends, and what a call will store, must fit beside
+it.
+"""
 
 import asyncio
 import dataclasses
@@ -51,7 +53,9 @@ def test_data_over_the_quota_is_refused_with_both_numbers(conn: sqlite3.Connecti
     with pytest.raises(ApiError) as refusal:
         quota.check_room(conn, ada, 101)
     assert (refusal.value.code, refusal.value.status) == ("quota_exceeded", 413)
-    assert f"{stored_bytes} of the {stored_bytes + 100} bytes" in str(refusal.value) and "needs 101 bytes" in str(refusal.value)
+    assert f"{stored_bytes} of the {stored_bytes + 100} bytes" in str(refusal.value) and "needs 101 bytes" in str(
+        refusal.value
+    )
 
 
 def test_data_over_a_lowered_limit_stays_and_may_shrink(conn: sqlite3.Connection, ada: str) -> None:  # noqa: F811
@@ -147,7 +151,9 @@ async def lab(config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[L
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("goes_on", [False, True])
-async def test_chat_is_refused_before_the_model_call_or_charged_and_stored(lab: Lab, stream: bool, goes_on: bool) -> None:
+async def test_chat_is_refused_before_the_model_call_or_charged_and_stored(
+    lab: Lab, stream: bool, goes_on: bool
+) -> None:
     conversation = (await lab.ask()).headers[HEADER] if goes_on else None
     count = before = int(goes_on)
     for free_bytes in (0, 57, 255, 256, 512, 1_000, 20_000, SHARE, SHARE + ROWS):
@@ -160,7 +166,9 @@ async def test_chat_is_refused_before_the_model_call_or_charged_and_stored(lab: 
             assert (answer.status_code, error["code"]) == (413, "quota_exceeded") and free_bytes < SHARE + ROWS
             needed = re.search(r"needs (\d+) bytes", error["message"])
             recalled = int(needed[1] if needed else 0) - (SHARE + 1_344 + len("hello?") + len("[]"))
-            assert 0 <= recalled <= goes_on * 1_000, "an answer of before may be recalled, and is stored with the answer"
+            assert 0 <= recalled <= goes_on * 1_000, (
+                "an answer of before may be recalled, and is stored with the answer"
+            )
             assert HEADER not in answer.headers and len((await lab.get("/conversations"))["data"]) == before
             continue
         said = (await lab.get(f"/conversations/{answer.headers[HEADER]}/messages"))["data"]
@@ -271,7 +279,9 @@ async def test_model_list_of_a_provider_counts_on_create_and_change(lab: Lab) ->
     body = {**body, "name": "other", "models": [f"model-{number}" for number in range(500)]}
     refused = [
         await lab.service.client.post("/user/providers", json=body, headers=lab.headers),
-        await lab.service.client.patch(f"/user/providers/{made['id']}", json={"models": body["models"]}, headers=lab.headers),
+        await lab.service.client.patch(
+            f"/user/providers/{made['id']}", json={"models": body["models"]}, headers=lab.headers
+        ),
     ]
     assert [answer.json()["error"]["code"] for answer in refused] == ["quota_exceeded"] * 2
     shorter = await lab.service.client.patch(f"/user/providers/{made['id']}", json={"models": []}, headers=lab.headers)

@@ -1,5 +1,7 @@
-"""What a replica by Litestream needs of the database. Litestream holds a lock that prevents a reset of the write-ahead log,
-copies the log, and runs the checkpoints. The rules are Litestream's ("How it works", "Tips & caveats"); it is played here."""
+"""What a replica by Litestream needs of the database. Litestream holds a lock that prevents a reset of the write-ahead
+log, copies the log, and runs the checkpoints. The rules are Litestream's ("How it works", "Tips & caveats"); it is
+played here.
+"""
 
 import asyncio
 import contextlib
@@ -19,7 +21,9 @@ from tests.support.money import assert_exact
 
 @contextlib.contextmanager
 def replicating(database: Path) -> Iterator[sqlite3.Connection]:
-    """A connection as Litestream keeps one: its own tables, no checkpoints but its own, and always a read transaction."""
+    """A connection as Litestream keeps one: its own tables, no checkpoints but its own, and always a
+    read transaction.
+    """
     with contextlib.closing(sqlite3.connect(database, isolation_level=None, timeout=5)) as conn:
         conn.execute("PRAGMA wal_autocheckpoint = 0")
         conn.execute("CREATE TABLE IF NOT EXISTS _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)")
@@ -49,7 +53,8 @@ def test_every_connection_keeps_a_log_syncs_it_and_waits_for_a_lock(tmp_path: Pa
     for query_only in (False, True):
         with contextlib.closing(connect(tmp_path / "service.db", query_only)) as conn:
             told = {
-                name: conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous", "busy_timeout")
+                name: conn.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("journal_mode", "synchronous", "busy_timeout")
             }
             assert told == {"journal_mode": "wal", "synchronous": 2, "busy_timeout": 5000}
 
@@ -61,7 +66,9 @@ async def test_replica_loses_no_write_and_delays_no_writer(service: Service, tmp
     with replicating(database):
         before = salt(database)
         for _ in range(150):  # over the 1,000 pages at which SQLite folds in the log by itself
-            await db.write(lambda tx: [wallet.book(tx, user, 1, description="x" * 4000, now_seconds=1.0) for _ in range(10)])
+            await db.write(
+                lambda tx: [wallet.book(tx, user, 1, description="x" * 4000, now_seconds=1.0) for _ in range(10)]
+            )
         size = database.with_name("service.db-wal").stat().st_size
         assert size > 1_000 * 4096
         async with asyncio.timeout(20):

@@ -1,4 +1,6 @@
-"""A write that must happen: cancelled as often as one likes, refused by a full storage, and tried again until it is done."""
+"""A write that must happen: cancelled as often as one likes, refused by a full storage, and tried again until it is
+done.
+"""
 
 import asyncio
 

@@ -26,14 +26,16 @@ INSERT INTO artifact_contents VALUES ('a', 'cf'), ('b', 'cg'), ('b', 'ch');
 INSERT INTO artifacts VALUES ('f', 'a', 'p', 'r', 'notes.txt', 'text/plain', 1, zeroblob(32), 'cf', 1, 1, NULL),
     ('g', 'b', NULL, NULL, 'notes.txt', 'text/plain', 1, zeroblob(32), 'cg', 1, 1, 'a pine');
 INSERT INTO artifact_chunks VALUES ('a', 'cf', 0, zeroblob(1)), ('b', 'cg', 0, zeroblob(1));
-INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at) VALUES ('r', 'a', 'g', 'm', 6, 'p', 1),
+INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at)
+VALUES ('r', 'a', 'g', 'm', 6, 'p', 1),
     ('s', 'b', 'g', 'm', 6, NULL, 1);
 INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at, status, output, finished_at)
     VALUES ('t', 'a', 'g', 'm', 6, 'p', 1, 'final', '42', 2);
 INSERT INTO identities VALUES ('n', 'a', 'https://issuer', '1', NULL, 1), ('o', 'b', 'https://issuer', '2', NULL, 1);
 INSERT INTO oauth_flows VALUES (zeroblob(32), zeroblob(32), 'issuer', 'a', 2),
     (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'issuer', 'b', 2);
-INSERT INTO oauth_codes VALUES (zeroblob(32), zeroblob(32), 'a', 2), (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'b', 2);
+INSERT INTO oauth_codes
+VALUES (zeroblob(32), zeroblob(32), 'a', 2), (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'b', 2);
 INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 0, 0, 0.5, 100, 1, 1, 0),
     (2, 'z', 'b', NULL, NULL, 0, 1, NULL, NULL, 1, 1, 0);
 INSERT INTO messages VALUES (1, 'm1', 'a', 'y', NULL, 'user', 'hello', NULL, 1, 0, 'complete', NULL),
@@ -47,7 +49,8 @@ INSERT INTO word_blocks VALUES (1, 'hi 0000000100', x'00'), (2, 'hello 000000008
 INSERT INTO word_purges VALUES (1, 'a', 1, 0, NULL), (2, 'b', 1, 0, 1);
 INSERT INTO unindexed VALUES (1, 4), (2, 4);
 INSERT INTO answers VALUES ('m1', 'a', 1, 2, 3, 4, 'stop', NULL, '[]');
-INSERT INTO support_conversations VALUES ('u', 'a', 'active', 'help', 1, 1, NULL), ('x', 'b', 'active', NULL, 1, 1, NULL),
+INSERT INTO support_conversations
+VALUES ('u', 'a', 'active', 'help', 1, 1, NULL), ('x', 'b', 'active', NULL, 1, 1, NULL),
     ('w', 'b', 'closed', NULL, 1, 1, 2);
 INSERT INTO support_messages VALUES (1, 's1', 'a', 'u', 'user', 'help', 1), (2, 's2', 'b', 'x', 'operator', 'yes?', 1);
 INSERT INTO providers VALUES ('v', 'a', 'lab', 'http://lab/v1', NULL, NULL, NULL, 1),
@@ -62,7 +65,8 @@ INSERT INTO holds VALUES ('i', 'a', 100, 1);
 INSERT INTO reserved_room VALUES ('a', 'room_1', 1000, 1), ('b', 'room_2', 1000, 0);
 UPDATE checkouts SET state = 'paid', paid_at = 2 WHERE id = 'c';
 INSERT INTO payment_events VALUES ('evt_1', 'paid', 'cs_1', 'c', 1, NULL, 2, 5000000, 'usd', 'pi_1');
-INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', '', 1, 2, 3, 4), ('b', '2026-10-02', 'm', 'k', 'lab', 1, 2, 3, 4);
+INSERT INTO usage_days
+VALUES ('a', '2026-10-02', 'm', '', '', 1, 2, 3, 4), ('b', '2026-10-02', 'm', 'k', 'lab', 1, 2, 3, 4);
 INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 1, 2, 3, 4);
 UPDATE accounts SET allowance_month = '2026-10', allowance_given_micros = 5 WHERE id = 'a';
 INSERT INTO overruns VALUES ('2026-10-02', 'm', 1, 2);
@@ -85,7 +89,10 @@ ARTIFACTS_BOUNDED = re.findall(r"CREATE TRIGGER artifacts_bounded\b.*?END;", SCH
 # (table, rule): statements that break it. A rule is the name of a CHECK or of a trigger, or the columns of a UNIQUE.
 # Of several statements in one tuple the last is refused.
 BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
-    ("accounts", "email_length"): ["UPDATE accounts SET email = 'ab'", "UPDATE accounts SET email = printf('%255d', 1)"],
+    ("accounts", "email_length"): [
+        "UPDATE accounts SET email = 'ab'",
+        "UPDATE accounts SET email = printf('%255d', 1)",
+    ],
     ("accounts", "email_until_deletion"): ["UPDATE accounts SET email = NULL", "UPDATE accounts SET email_key = NULL"],
     ("accounts", "nothing_personal_after"): [
         *(
@@ -103,7 +110,9 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("accounts", "account_instructions_length"): ["UPDATE accounts SET instructions = printf('%8001d', 1)"],
     ("accounts", "memory_enabled_bool"): ["UPDATE accounts SET memory_enabled = 2"],
     ("accounts", "admin_bool"): ["UPDATE accounts SET admin = 2"],
-    ("accounts", "group_name_length"): [f"UPDATE accounts SET group_name = {text}" for text in ("''", "printf('%64d', 1)")],
+    ("accounts", "group_name_length"): [
+        f"UPDATE accounts SET group_name = {text}" for text in ("''", "printf('%64d', 1)")
+    ],
     ("accounts", "group_chosen_bool"): ["UPDATE accounts SET group_chosen = 2"],
     ("accounts", "allowance_month_form"): ["UPDATE accounts SET allowance_month = '2026-9' WHERE id = 'b'"],
     ("accounts", "allowance_given_range"): [
@@ -119,7 +128,9 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ],
     ("accounts", "accounts_stay_pro"): ["UPDATE accounts SET tier = 'free' WHERE id = 'a'"],
     ("accounts", "id"): ["INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'x@x', 'x@x', 1)"],
-    ("accounts", "email_key"): ["INSERT INTO accounts (id, email, email_key, created_at) VALUES ('x', 'A@x', 'a@x', 1)"],
+    ("accounts", "email_key"): [
+        "INSERT INTO accounts (id, email, email_key, created_at) VALUES ('x', 'A@x', 'a@x', 1)"
+    ],
     ("links", "token_hash_sha256"): ["UPDATE links SET token_hash = zeroblob(31)"],
     ("links", "purpose_known"): ["UPDATE links SET purpose = 'session'"],
     ("links", "by_mail_bool"): ["UPDATE links SET by_mail = 2"],
@@ -142,13 +153,24 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("api_keys", "name_not_blank"): ["UPDATE api_keys SET name = ''", "UPDATE api_keys SET name = '   '"],
     ("api_keys", "id"): ["UPDATE api_keys SET id = 'k'"],
     ("api_keys", "token_hash"): ["UPDATE api_keys SET token_hash = zeroblob(32)"],
-    ("projects", "project_name_form"): ["UPDATE projects SET name = ' '", "UPDATE projects SET name = printf('%201d', 1)"],
+    ("projects", "project_name_form"): [
+        "UPDATE projects SET name = ' '",
+        "UPDATE projects SET name = printf('%201d', 1)",
+    ],
     ("projects", "instructions_length"): ["UPDATE projects SET instructions = printf('%100001d', 1)"],
-    ("projects", "max_planner_steps_range"): [f"UPDATE projects SET max_planner_steps = {steps}" for steps in (0, 21, -1)],
+    ("projects", "max_planner_steps_range"): [
+        f"UPDATE projects SET max_planner_steps = {steps}" for steps in (0, 21, -1)
+    ],
     ("projects", "id"): ["INSERT INTO projects VALUES ('p', 'b', 'x', '', 6, 1, 1)"],
-    ("artifacts", "artifact_name_form"): ["UPDATE artifacts SET name = ' '", "UPDATE artifacts SET name = printf('%201d', 1)"],
+    ("artifacts", "artifact_name_form"): [
+        "UPDATE artifacts SET name = ' '",
+        "UPDATE artifacts SET name = printf('%201d', 1)",
+    ],
     ("artifacts", "content_type_form"): [
-        *(f"UPDATE artifacts SET content_type = '{text}'" for text in ("text", "/plain", "text/", "text/ä", "text/x\r\ny")),
+        *(
+            f"UPDATE artifacts SET content_type = '{text}'"
+            for text in ("text", "/plain", "text/", "text/ä", "text/x\r\ny")
+        ),
         "UPDATE artifacts SET content_type = 'text/' || printf('%200d', 1)",
     ],
     ("artifacts", "artifact_size_range"): ["UPDATE artifacts SET size = -1", "UPDATE artifacts SET size = 33554433"],
@@ -158,7 +180,8 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "INSERT INTO artifacts SELECT id, 'b', NULL, NULL, name, 'a/b', 1, sha256, 'ch', 1, 1, NULL FROM artifacts"
     ],
     ("artifacts", "account_id, content_id"): [
-        "INSERT INTO artifacts SELECT 'x', 'b', NULL, NULL, name, 'a/b', 1, sha256, 'cg', 1, 1, '' FROM artifacts WHERE id = 'g'"
+        "INSERT INTO artifacts SELECT 'x', 'b', NULL, NULL, name, 'a/b', 1, sha256, 'cg', 1, 1, '' FROM artifacts "
+        "WHERE id = 'g'"
     ],
     # The 10,000th is taken; those before it come without the trigger, which counts at each row.
     ("artifacts", "artifacts_bounded"): [
@@ -182,13 +205,20 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "UPDATE artifact_chunks SET number = -1",
         "UPDATE artifact_chunks SET number = 128",
     ],
-    ("artifact_chunks", "chunk_length"): [f"UPDATE artifact_chunks SET content = zeroblob({size})" for size in (0, 262145)],
-    ("artifact_chunks", "account_id, content_id, number"): ["INSERT INTO artifact_chunks VALUES ('a', 'cf', 0, zeroblob(2))"],
+    ("artifact_chunks", "chunk_length"): [
+        f"UPDATE artifact_chunks SET content = zeroblob({size})" for size in (0, 262145)
+    ],
+    ("artifact_chunks", "account_id, content_id, number"): [
+        "INSERT INTO artifact_chunks VALUES ('a', 'cf', 0, zeroblob(2))"
+    ],
     ("runs", "status_known"): ["UPDATE runs SET status = 'done' WHERE id = 'r'"],
     ("runs", "goal_not_blank"): ["UPDATE runs SET goal = '  '"],
     ("runs", "max_steps_range"): ["UPDATE runs SET max_steps = 0", "UPDATE runs SET max_steps = 21"],
     ("runs", "steps_range"): ["UPDATE runs SET steps = 7", "UPDATE runs SET steps = -1"],
-    ("runs", "output_of_final"): ["UPDATE runs SET output = 'x' WHERE id = 'r'", "UPDATE runs SET output = NULL WHERE id = 't'"],
+    ("runs", "output_of_final"): [
+        "UPDATE runs SET output = 'x' WHERE id = 'r'",
+        "UPDATE runs SET output = NULL WHERE id = 't'",
+    ],
     ("runs", "error_of_error"): [
         "UPDATE runs SET error = 'x'",
         "UPDATE runs SET status = 'error', finished_at = 1 WHERE id = 'r'",
@@ -211,11 +241,18 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("providers", "provider_name_slug"): [
         f"UPDATE providers SET name = '{text}'" for text in ("", "A", "a b", "ä", "a/b", "a" * 64)
     ],
-    ("providers", "base_url_scheme"): [f"UPDATE providers SET base_url = '{text}'" for text in ("", "ftp://x", "http://", "x")],
-    ("providers", "hint_with_key"): ["UPDATE providers SET api_key_hint = 'x'", "UPDATE providers SET sealed_key = NULL"],
+    ("providers", "base_url_scheme"): [
+        f"UPDATE providers SET base_url = '{text}'" for text in ("", "ftp://x", "http://", "x")
+    ],
+    ("providers", "hint_with_key"): [
+        "UPDATE providers SET api_key_hint = 'x'",
+        "UPDATE providers SET sealed_key = NULL",
+    ],
     ("providers", "models_list"): ["UPDATE providers SET models = '{}'", "UPDATE providers SET models = ''"],
     ("providers", "id"): ["UPDATE providers SET id = 'v'"],
-    ("providers", "account_id, name"): ["INSERT INTO providers VALUES ('x', 'a', 'lab', 'http://x', NULL, NULL, NULL, 1)"],
+    ("providers", "account_id, name"): [
+        "INSERT INTO providers VALUES ('x', 'a', 'lab', 'http://x', NULL, NULL, NULL, 1)"
+    ],
     ("providers", "providers_bounded"): [
         """
         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 100)
@@ -239,7 +276,9 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "UPDATE conversations SET title = printf('%201d', 1)",
     ],
     ("conversations", "pinned_bool"): ["UPDATE conversations SET pinned = 2"],
-    ("conversations", "temperature_range"): [f"UPDATE conversations SET temperature = {value}" for value in (-0.1, 2.1)],
+    ("conversations", "temperature_range"): [
+        f"UPDATE conversations SET temperature = {value}" for value in (-0.1, 2.1)
+    ],
     ("conversations", "max_output_tokens_range"): [
         f"UPDATE conversations SET max_output_tokens = {value}" for value in (0, 2147483648)
     ],
@@ -274,7 +313,10 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("word_purges", "deleted_bytes_not_negative"): ["UPDATE word_purges SET deleted_bytes = -1"],
     ("word_purges", "account_id WHERE last_run IS NULL"): ["INSERT INTO word_purges VALUES (3, 'a', 1, 0, NULL)"],
     ("conversations", "title_version_range"): ["UPDATE conversations SET title_version = 128"],
-    ("unindexed", "next_chunk_range"): ["UPDATE unindexed SET next_chunk = 128", "UPDATE unindexed SET next_chunk = -1"],
+    ("unindexed", "next_chunk_range"): [
+        "UPDATE unindexed SET next_chunk = 128",
+        "UPDATE unindexed SET next_chunk = -1",
+    ],
     ("stored", "stored_not_negative"): ["UPDATE stored SET bytes = -1"],
     ("stored", "account_id"): ["INSERT INTO stored VALUES ('a', 0)"],
     ("installation", "one_installation"): ["UPDATE installation SET one = 2"],
@@ -295,7 +337,10 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("answers", "reasoning_length"): ["UPDATE answers SET reasoning = printf('%200001d', 1)"],
     ("answers", "memory_form"): ["UPDATE answers SET memory = '{}'"],
     ("messages", "message_branch_range"): [f"UPDATE messages SET branch = {number}" for number in (-1, 1001)],
-    ("branches", "branch_range"): ["UPDATE branches SET branch = -1", "UPDATE branches SET branch = 1001 WHERE branch = 1"],
+    ("branches", "branch_range"): [
+        "UPDATE branches SET branch = -1",
+        "UPDATE branches SET branch = 1001 WHERE branch = 1",
+    ],
     ("branches", "parent_before"): ["UPDATE branches SET parent = 1 WHERE branch = 1"],
     ("branches", "version_of_another"): ["UPDATE branches SET replaces_id = first_id WHERE branch = 1"],
     ("branches", "last_not_negative"): ["UPDATE branches SET last = -1"],
@@ -308,7 +353,9 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "INSERT INTO branches VALUES ('a', 'y', 0, NULL, NULL, NULL, 1, 0)",
     ],
     ("messages", "id"): ["UPDATE messages SET id = 'm1'"],
-    ("support_conversations", "support_status_known"): ["UPDATE support_conversations SET status = 'open' WHERE id = 'u'"],
+    ("support_conversations", "support_status_known"): [
+        "UPDATE support_conversations SET status = 'open' WHERE id = 'u'"
+    ],
     ("support_conversations", "subject_form"): [
         "UPDATE support_conversations SET subject = ' '",
         "UPDATE support_conversations SET subject = printf('%201d', 1)",
@@ -317,7 +364,9 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "UPDATE support_conversations SET closed_at = 1 WHERE id = 'u'",
         "UPDATE support_conversations SET status = 'closed' WHERE id = 'u'",
     ],
-    ("support_conversations", "id"): ["INSERT INTO support_conversations VALUES ('u', 'c', 'active', NULL, 1, 1, NULL)"],
+    ("support_conversations", "id"): [
+        "INSERT INTO support_conversations VALUES ('u', 'c', 'active', NULL, 1, 1, NULL)"
+    ],
     ("support_conversations", "account_id WHERE status = 'active'"): [
         "INSERT INTO support_conversations VALUES ('v', 'a', 'active', NULL, 1, 1, NULL)"
     ],
@@ -338,13 +387,17 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         """
     ],
     ("support_messages", "support_ends"): ["INSERT INTO support_messages VALUES (9, 's9', 'b', 'w', 'user', 'x', 1)"],
-    ("usage_days", "day_form"): [f"UPDATE usage_days SET day = '{text}'" for text in ("2026-10-2", "2026/10/02", "", "today")],
+    ("usage_days", "day_form"): [
+        f"UPDATE usage_days SET day = '{text}'" for text in ("2026-10-2", "2026/10/02", "", "today")
+    ],
     ("usage_days", "requests_positive"): ["UPDATE usage_days SET requests = 0"],
     ("usage_days", "input_tokens_not_negative"): ["UPDATE usage_days SET input_tokens = -1"],
     ("usage_days", "output_tokens_not_negative"): ["UPDATE usage_days SET output_tokens = -1"],
     ("usage_days", "cost_not_negative"): ["UPDATE usage_days SET cost_micros = -1"],
     **{
-        ("audit", rule): [f"INSERT INTO audit (id, at, actor, action, subject, details, person) VALUES ('x', 1, {values})"]
+        ("audit", rule): [
+            f"INSERT INTO audit (id, at, actor, action, subject, details, person) VALUES ('x', 1, {values})"
+        ]
         for rule, values in {
             "actor_length": "'', 'user.add', NULL, '{}', NULL",
             "action_form": "'a', 'User', NULL, '{}', NULL",
@@ -385,7 +438,9 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("deleted_usage", "deleted_input_not_negative"): ["UPDATE deleted_usage SET input_tokens = -1"],
     ("deleted_usage", "deleted_output_not_negative"): ["UPDATE deleted_usage SET output_tokens = -1"],
     ("deleted_usage", "deleted_cost_positive"): ["UPDATE deleted_usage SET cost_micros = 0"],
-    ("deleted_usage", "day, model, group_name"): ["INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 1, 1, 1, 1)"],
+    ("deleted_usage", "day, model, group_name"): [
+        "INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 1, 1, 1, 1)"
+    ],
 }
 
 
@@ -423,21 +478,27 @@ def uniques(conn: sqlite3.Connection, table: str) -> list[list[str]]:
     """The columns of each UNIQUE and primary key, without those that another one implies."""
     indexes = conn.execute("SELECT name FROM pragma_index_list(?) WHERE [unique] AND NOT partial", (table,)).fetchall()
     found = [
-        [row["name"] for row in conn.execute("SELECT name FROM pragma_index_info(?)", (index["name"],))] for index in indexes
+        [row["name"] for row in conn.execute("SELECT name FROM pragma_index_info(?)", (index["name"],))]
+        for index in indexes
     ]
     return [columns for columns in found if not any(set(other) < set(columns) for other in found)]
 
 
 def rules(conn: sqlite3.Connection, table: str) -> dict[str, list[str]]:
     """Each rule of the table, and the messages that breaking it may give."""
-    found = {name: [f"CHECK constraint failed: {name}"] for name in re.findall(r"CONSTRAINT (\w+)\s+CHECK", sql_of(conn, table))}
+    found = {
+        name: [f"CHECK constraint failed: {name}"]
+        for name in re.findall(r"CONSTRAINT (\w+)\s+CHECK", sql_of(conn, table))
+    }
     for columns in uniques(conn, table):
         message = "UNIQUE constraint failed: " + ", ".join(f"{table}.{column}" for column in columns)
         found[", ".join(columns)] = [message]
     for index in conn.execute("SELECT name FROM pragma_index_list(?) WHERE [unique] AND partial", (table,)):
         column, condition = re.findall(r"\((\w+)\) WHERE (.*)", sql_of(conn, index["name"]))[0]
         found[f"{column} WHERE {condition}"] = [f"UNIQUE constraint failed: {table}.{column}"]
-    for trigger in conn.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?", (table,)):
+    for trigger in conn.execute(
+        "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?", (table,)
+    ):
         if messages := re.findall(r"RAISE\(ABORT, '([^']*)'\)", trigger["sql"]):
             found[trigger["name"]] = messages
     return found
@@ -556,7 +617,9 @@ def test_deleting_an_account_deletes_all_its_rows_only(conn: sqlite3.Connection)
 
 def test_deleting_an_account_scans_no_table(conn: sqlite3.Connection) -> None:
     for table in tables(conn):
-        keys = conn.execute("SELECT [from] FROM pragma_foreign_key_list(?) WHERE [table] = 'accounts'", (table,)).fetchall()
+        keys = conn.execute(
+            "SELECT [from] FROM pragma_foreign_key_list(?) WHERE [table] = 'accounts'", (table,)
+        ).fetchall()
         for key in keys:
             (plan,) = conn.execute(f"EXPLAIN QUERY PLAN SELECT 1 FROM {table} WHERE {key['from']} = 'a'").fetchall()
             assert plan["detail"].startswith("SEARCH"), plan["detail"]
@@ -590,7 +653,8 @@ COUNTED = {
 def counted(conn: sqlite3.Connection, account_id: str) -> int:
     """Return the bytes that the account stores, summed again."""
     sums = [
-        f"SELECT sum(256 + length(CAST({text} AS BLOB))) FROM {table} WHERE account_id = ?1" for table, text in COUNTED.items()
+        f"SELECT sum(256 + length(CAST({text} AS BLOB))) FROM {table} WHERE account_id = ?1"
+        for table, text in COUNTED.items()
     ]
     sums.append("SELECT length(CAST(instructions AS BLOB)) FROM accounts WHERE id = ?1")
     sums.append("SELECT sum(size) FROM artifacts WHERE account_id = ?1")
@@ -667,7 +731,9 @@ def test_every_text_of_an_account_is_counted_or_excluded(conn: sqlite3.Connectio
 
 
 def owners() -> dict[str, str]:
-    """Each table and the file that the comment above it names; what stands without a blank line between belongs together."""
+    """Each table and the file that the comment above it names; what stands without a blank line between belongs
+    together.
+    """
     found = {}
     for block in SCHEMA.read_text().split("\n\n"):
         if owner := re.search(r"^-- owner: (\S+)$", block, re.MULTILINE):
@@ -681,7 +747,9 @@ def test_each_table_has_an_owner_module() -> None:
         assert (ROOT / owner).is_file(), owner
 
 
-WRITES = re.compile(r"\b(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|REPLACE\s+INTO|UPDATE(?:\s+OR\s+\w+)?|DELETE\s+FROM)(?:\s+(\w+)|\s*$)")
+WRITES = re.compile(
+    r"\b(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|REPLACE\s+INTO|UPDATE(?:\s+OR\s+\w+)?|DELETE\s+FROM)(?:\s+(\w+)|\s*$)"
+)
 
 
 def written_tables(path: Path) -> list[tuple[int, str | None]]:
@@ -708,7 +776,9 @@ def test_tables_are_written_only_by_their_owner() -> None:
         for line, table in written_tables(path):
             written.add(table)
             if table is None:
-                assert name in (*owner_of.values(), "svc/tables.py"), f"line {line} of {name} writes a table that cannot be seen"
+                assert name in (*owner_of.values(), "svc/tables.py"), (
+                    f"line {line} of {name} writes a table that cannot be seen"
+                )
             else:
                 assert owner_of.get(table) == name, f"line {line} of {name} writes {table}"
     assert len(owner_of.keys() & written) > len(owner_of) / 2, "else nothing above could fail"
@@ -717,7 +787,8 @@ def test_tables_are_written_only_by_their_owner() -> None:
 # --- rows of an account
 
 
-# Where all accounts are meant: commands, the start, background work, the processor's events, and what finds the account.
+# Where all accounts are meant: commands, the start, background work, the processor's events, and what finds the
+# account.
 ACROSS_ACCOUNTS = """
     svc/agents/runs.py:end_interrupted_runs svc/auth/identities.py:account_of svc/auth/links.py:find_link
     svc/auth/tokens.py:holder_of svc/billing/matching.py:book_refund

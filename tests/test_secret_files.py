@@ -19,7 +19,12 @@ def read(environ: dict[str, str]) -> dict[str, str]:
 @each("content", [SECRET, f"{SECRET}\n", f"{SECRET}\r\n", SECRET + " " * (SECRET_FILE_BYTES - len(SECRET))])
 def test_content_is_the_setting_without_the_newline(tmp_path: Path, content: str) -> None:
     (tmp_path / "token").write_bytes(content.encode())
-    environ = {"SVC_METRICS_TOKEN_FILE": f" {tmp_path / 'token'} ", "SVC_METRICS_TOKEN": " ", "SVC_PORT_FILE": "x", "HOME": "/"}
+    environ = {
+        "SVC_METRICS_TOKEN_FILE": f" {tmp_path / 'token'} ",
+        "SVC_METRICS_TOKEN": " ",
+        "SVC_PORT_FILE": "x",
+        "HOME": "/",
+    }
     assert read(environ) == {"SVC_METRICS_TOKEN": SECRET, "SVC_PORT_FILE": "x", "HOME": "/"}
 
 

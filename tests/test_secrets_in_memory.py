@@ -1,4 +1,6 @@
-"""After a request, nothing in the process refers to the secrets that came with it: not a cache, not an idle connection."""
+"""After a request, nothing in the process refers to the secrets that came with it: not a cache, not an
+idle connection.
+"""
 
 import asyncio
 import json
@@ -17,8 +19,8 @@ pytestmark = pytest.mark.slow
 
 PASSWORD = "a password that nobody else has 4711"
 PROVIDER_KEY = "sk-provider-0123456789-abcdefghijklmnopqrstuvwxyz"
-# The server itself. At SIGUSR1 it follows all references from every object that the garbage collector knows, and writes which
-# of the secrets in the file FOLDER/secrets it has found in which objects.
+# The server itself. At SIGUSR1 it follows all references from every object that the garbage collector knows, and writes
+# which of the secrets in the file FOLDER/secrets it has found in which objects.
 COMMAND = """
 import gc, json, os, signal, sys
 import app
@@ -86,7 +88,11 @@ async def ok(answer: httpx.Response) -> Any:
 
 async def test_no_secret_stays_in_memory_after_its_request(tmp_path: Path) -> None:
     env = {"FOLDER": str(tmp_path), "SVC_BYOK_PRIVATE": "1"}
-    async with ModelServer() as models, running_server(tmp_path, env, ("-c", COMMAND)) as server, server.client() as client:
+    async with (
+        ModelServer() as models,
+        running_server(tmp_path, env, ("-c", COMMAND)) as server,
+        server.client() as client,
+    ):
         sign_up = {"email": "a@example.com", "password": PASSWORD}
         session = (await ok(await client.post("/auth/signup", json=sign_up)))["access_token"]
         await ok(await client.post("/auth/login", json=sign_up))
@@ -98,10 +104,14 @@ async def test_no_secret_stays_in_memory_after_its_request(tmp_path: Path) -> No
         for token in (session, key):
             await ok(await client.get("/v1/models", headers=bearer(token)))
             for stream in (False, True):
-                await ok(await client.post("/v1/chat/completions", json={**chat, "stream": stream}, headers=bearer(token)))
+                await ok(
+                    await client.post("/v1/chat/completions", json={**chat, "stream": stream}, headers=bearer(token))
+                )
             async with client.stream("POST", "/v1/agents/run", json={"goal": "hello"}, headers=bearer(token)) as run:
                 assert run.status_code == 200 and (await run.aread())
-        artifact = await ok(await client.post("/artifacts", json={"name": "a", "content": "b"}, headers=bearer(session)))
+        artifact = await ok(
+            await client.post("/artifacts", json={"name": "a", "content": "b"}, headers=bearer(session))
+        )
         signature = artifact["content_url"].rpartition("signature=")[2]
         await ok(await client.get(artifact["content_url"]))
         secrets = [session, key, PROVIDER_KEY, PASSWORD, signature]

@@ -102,7 +102,18 @@ def test_error_names_the_path_of_a_list_item() -> None:
 
 # --- the JSON schema
 
-SHAPES = [string, text(3, least=2), label(3), slug, one_of("a", "b"), one_of("a"), integer(1, 20), number(0, 2), boolean, mapping]
+SHAPES = [
+    string,
+    text(3, least=2),
+    label(3),
+    slug,
+    one_of("a", "b"),
+    one_of("a"),
+    integer(1, 20),
+    number(0, 2),
+    boolean,
+    mapping,
+]
 SHAPES += [list_of(string, least=1, most=2), nullable(integer(1, 20)), nullable(one_of("a", "b"))]
 VALUES = [
     "",

@@ -28,8 +28,8 @@ class Clock:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        # The certificate of the start is good for 397 days less an hour, and renewed 30 days before its end: at 17 o'clock of
-        # day 366. All of it lies in the past, so that this machine's own clock takes both certificates.
+        # The certificate of the start is good for 397 days less an hour, and renewed 30 days before its end: at 17
+        # o'clock of day 366. All of it lies in the past, so that this machine's own clock takes both certificates.
         self.began = (time.time() - 369 * DAY) // DAY * DAY + 18 * HOUR
         self.set(0)
 
@@ -75,14 +75,18 @@ async def test_service_works_for_a_simulated_day(tmp_path: Path) -> None:
         morning = 366.5 * DAY  # six o'clock in UTC
         clock.set(morning)
         ada = await log_in(client, "ada")
-        artifact = await client.post("/artifacts", json={"name": "n", "content_type": "text/plain", "content": "x"}, headers=ada)
+        artifact = await client.post(
+            "/artifacts", json={"name": "n", "content_type": "text/plain", "content": "x"}, headers=ada
+        )
         link = artifact.json()["content_url"]
         by_day: Counter[bool] = Counter()
         renewed_in: list[int] = []
         descriptors: list[int] = []
         for hour in range(HOURS):
             clock.set(morning + hour * HOUR + 1)
-            assert (await client.get("/user/me", headers=ada)).status_code == (200 if hour < 8 else 401), "a session has 8 hours"
+            assert (await client.get("/user/me", headers=ada)).status_code == (200 if hour < 8 else 401), (
+                "a session has 8 hours"
+            )
             assert (await client.get(link)).status_code == (200 if hour < 1 else 401), "a link to a content has one"
             today, bob = await log_in(client, "ada"), await log_in(client, "bob")
             asked = 21 if hour % 6 == 0 else 1

@@ -80,9 +80,7 @@ def test_deleted_text_leaves_no_bytes_in_the_file(conn: sqlite3.Connection, path
 
 
 def test_deletion_slice_ends_at_its_time_limit(conn: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = (
-        "INSERT INTO notes (account_id) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200) SELECT ?"
-    )
+    rows = "INSERT INTO notes (account_id) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200) SELECT ?"
     for account_id in ("ada", "bob"):
         conn.execute(f"{rows} FROM n", (account_id,))
     own = "DELETE FROM notes WHERE number IN (SELECT number FROM notes WHERE account_id = ?1 LIMIT ?2)"

@@ -1,4 +1,6 @@
-"""Tables of accounts: a row of another account looks like a missing one, and deletions touch only the rows of the account."""
+"""Tables of accounts: a row of another account looks like a missing one, and deletions touch only the rows of the
+account.
+"""
 
 import contextlib
 import sqlite3

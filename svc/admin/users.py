@@ -34,7 +34,9 @@ _SELECT = f"""
 """  # noqa: S608 - our own words
 
 
-_GROUP = nullable(text(63)).about("A group of the catalog. Null: none. `auto`: the one that the verified address joins.")
+_GROUP = nullable(text(63)).about(
+    "A group of the catalog. Null: none. `auto`: the one that the verified address joins."
+)
 
 
 class Invitation(NamedTuple):
@@ -47,11 +49,15 @@ class AdminChanges(NamedTuple):
     name: Annotated[str | Absent | None, accounts.PERSON_NAME] = ABSENT
     admin: Annotated[bool | Absent, boolean] = ABSENT
     group: Annotated[str | Absent | None, _GROUP] = ABSENT
-    status: Annotated[str | Absent, STATUS.about("A suspended account is refused everywhere. Nothing is deleted.")] = ABSENT
+    status: Annotated[str | Absent, STATUS.about("A suspended account is refused everywhere. Nothing is deleted.")] = (
+        ABSENT
+    )
 
 
 INVITATION = record("CreateUserRequest", Invitation, example={"email": "ada@example.com", "name": "Ada"})
-ADMIN_CHANGES = record("ChangeUserRequest", AdminChanges, "Missing fields do not change.", example={"status": "suspended"})
+ADMIN_CHANGES = record(
+    "ChangeUserRequest", AdminChanges, "Missing fields do not change.", example={"status": "suspended"}
+)
 
 
 def user_page(
@@ -59,8 +65,8 @@ def user_page(
 ) -> Page[dict[str, Any]]:
     """Return up to `limit` accounts after the id `after`, newest first, with what they spent in this month (UTC).
 
-    `only` has `q`, a part of the address, the name or the id, `group`, "" for accounts without one, and `status`; None: any.
-    Raises ApiError `invalid_value` if `after` is no account.
+    `only` has `q`, a part of the address, the name or the id, `group`, "" for accounts without one, and `status`; None:
+    any. Raises ApiError `invalid_value` if `after` is no account.
     """
     place = conn.execute("SELECT rowid FROM accounts WHERE id = ? AND deleting_at IS NULL", (after,)).fetchone()
     if after is not None and place is None:
@@ -80,7 +86,9 @@ def user_page(
 
 def user(conn: sqlite3.Connection, account_id: str, now_seconds: float) -> dict[str, Any]:
     """Return an account with what it spent in this month (UTC). Raises ApiError `not_found`."""
-    row = conn.execute(f"{_SELECT} AND accounts.id = :id", {"id": account_id, "month": day_of(now_seconds)[:7]}).fetchone()
+    row = conn.execute(
+        f"{_SELECT} AND accounts.id = :id", {"id": account_id, "month": day_of(now_seconds)[:7]}
+    ).fetchone()
     if row is None:
         raise accounts.no_account()
     return _as_json(row)

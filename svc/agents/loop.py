@@ -1,10 +1,11 @@
 """The agent: a loop that plans with a model through function calling, runs tools and yields events.
 
-    ask(messages) -> the model's turn as a stream -> its tool calls, one by one -> their results are sent -> the next step,
-    until the model answers without a call (final) or the steps are used up (stopped)
+    ask(messages) -> the model's turn as a stream -> its tool calls, one by one -> their results are sent -> the next
+    step, until the model answers without a call (final) or the steps are used up (stopped)
 
-Events that follow at once are yielded together: a tool's result and the next call or step, the texts of a read of the network.
-No HTTP and no SQL: the caller passes the model and the tools. run.py and run_stream.py make a stream of the events.
+Events that follow at once are yielded together: a tool's result and the next call or step, the texts of a read of the
+network. No HTTP and no SQL: the caller passes the model and the tools. run.py and run_stream.py make a stream of the
+events.
 """
 
 import asyncio
@@ -118,7 +119,9 @@ async def run(
             return  # this call is settled with the end of the run
         await model_call.end()
         if len(calls) > _CALLS_PER_STEP:
-            raise ApiError("upstream_invalid_response", f"The model made more than {_CALLS_PER_STEP} tool calls in a step.")
+            raise ApiError(
+                "upstream_invalid_response", f"The model made more than {_CALLS_PER_STEP} tool calls in a step."
+            )
         read = [_read_call(call) for call in calls]
         messages.append(_turn(message, calls, read))
         ready = []
@@ -128,7 +131,9 @@ async def run(
             ok, result = (False, problem) if problem else await _result(call_tool, name, arguments, ends)
             ready = [{"type": "tool_result", "id": call["id"], "name": name, "ok": ok, "result": result}]
             content = result if isinstance(result, str) else orjson.dumps(result).decode()
-            messages.append({"role": "tool", "tool_call_id": call["id"], "content": content if ok else f"Error: {content}"})
+            messages.append(
+                {"role": "tool", "tool_call_id": call["id"], "content": content if ok else f"Error: {content}"}
+            )
     yield ready
 
 

@@ -1,7 +1,8 @@
 """One agent run: joins the loop to the tools, the record and the wallet, and makes a stream of its events.
 
-blocks() -> one transaction: the record and the first hold (402, 404) -> the loop's events; each step is settled together with
-the progress of the run -> their end (answer, fault, interrupt, bug), stored with the last settlement before it is sent
+blocks() -> one transaction: the record and the first hold (402, 404) -> the loop's events; each step is settled
+together with the progress of the run -> their end (answer, fault, interrupt, bug), stored with the last settlement
+before it is sent
 
 If the end cannot be stored, the run has failed: the caller sees an error, and the record shows it once there is room.
 """
@@ -118,7 +119,12 @@ class AgentRun:
             call_tool=self._context().call,
             progress=self._progress,
             interrupt=self.interrupt,
-            opening={"type": "started", "model": order.model.id, "max_steps": order.max_steps, "tools": list(order.tools)},
+            opening={
+                "type": "started",
+                "model": order.model.id,
+                "max_steps": order.max_steps,
+                "tools": list(order.tools),
+            },
         )
 
     def _stopped(self, reason: str) -> RunOutcome:
@@ -227,13 +233,17 @@ class AgentRun:
     def _store_in(self, tx: sqlite3.Connection) -> RunOutcome:
         account_id, now_seconds = self._payer.account_id, self._state.clock()
         quota.release(tx, account_id, self.id)
-        self._progress.artifacts = [file_fields(artifact) for artifact in artifacts.artifacts_of_run(tx, account_id, self.id)]
+        self._progress.artifacts = [
+            file_fields(artifact) for artifact in artifacts.artifacts_of_run(tx, account_id, self.id)
+        ]
         outcome = self._outcome(self._end)
         ended = runs.update_run(tx, account_id, self.id, outcome, now_seconds, self._kept_events())
         if ended and self._order.remembered:
             for role, text in (("user", self._order.goal), ("assistant", outcome.output or "")):
                 if text.strip():
-                    history.add_message(tx, account_id, run_id=self.id, role=role, content=text, now_seconds=now_seconds)
+                    history.add_message(
+                        tx, account_id, run_id=self.id, role=role, content=text, now_seconds=now_seconds
+                    )
         return outcome
 
     def _update_in(self, tx: sqlite3.Connection) -> None:
@@ -247,14 +257,23 @@ class AgentRun:
 
     def _outcome(self, end: RunOutcome) -> RunOutcome:
         used = [call.usage for call in self._calls]
-        usage = {name: sum([one[name] for one in used]) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
-        cost_micros = sum([call.cost_micros for call in [*self._calls, *self._media_calls]])  # calls that were cut short count
+        usage = {
+            name: sum([one[name] for one in used]) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
+        }
+        cost_micros = sum(
+            [call.cost_micros for call in [*self._calls, *self._media_calls]]
+        )  # calls that were cut short count
         return end._replace(steps=self._progress.steps, usage=usage, cost_micros=cost_micros)
 
     def _error(self, error: ApiError) -> dict[str, Any]:
         """Return the error object for the caller, with a hint if the model may have no function calling."""
         about = f"{error} {error.error.get('param')}"
-        if self._progress.steps > 1 or not self._order.tools or error.code != "upstream_error" or not _TOOLS.search(about):
+        if (
+            self._progress.steps > 1
+            or not self._order.tools
+            or error.code != "upstream_error"
+            or not _TOOLS.search(about)
+        ):
             return error.error
         hint = "Choose a model with function calling, or send 'tools': []."
         return {**error.error, "message": f"The model refused the tools of this run: {error} {hint}"}

@@ -44,8 +44,8 @@ Need = Literal["session", "fetch", "image", "speech"]
 class RunContext:
     """The run that calls `tools`, with a model for each kind of media. `guarded` reaches public addresses only.
 
-    `media_calls` grows. `also` is written with each of their settlements. `on_fault` receives the exception of a bug in a tool;
-    the model sees only its class.
+    `media_calls` grows. `also` is written with each of their settlements. `on_fault` receives the exception of a bug in
+    a tool; the model sees only its class.
     """
 
     tools: "Mapping[str, AgentTool]"
@@ -62,7 +62,9 @@ class RunContext:
     on_fault: Callable[[BaseException], None]
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Return the result of the tool `name`, a value for JSON. Raises ToolFailure with a reason that the model can use."""
+        """Return the result of the tool `name`, a value for JSON. Raises ToolFailure with a reason that the model can
+        use.
+        """
         tool = self.tools.get(name)
         if tool is None:
             raise ToolFailure(f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.")
@@ -86,8 +88,8 @@ def file_fields(artifact: Artifact) -> dict[str, Any]:
 class AgentTool:
     """A tool: its description for the model, the shapes of its arguments by name, and its function.
 
-    `function(run, **arguments)` returns a value for JSON. It raises ToolFailure, ApiError or ValueError with a reason that the
-    model can use. Every argument is required, so that models omit none.
+    `function(run, **arguments)` returns a value for JSON. It raises ToolFailure, ApiError or ValueError with a reason
+    that the model can use. Every argument is required, so that models omit none.
     """
 
     name: str
@@ -106,7 +108,10 @@ class AgentTool:
             "required": names,
             "additionalProperties": False,
         }
-        return {"type": "function", "function": {"name": self.name, "description": self.description, "parameters": parameters}}
+        return {
+            "type": "function",
+            "function": {"name": self.name, "description": self.description, "parameters": parameters},
+        }
 
     def checked(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the typed arguments. Raises ToolFailure for an unknown one, ApiError for a wrong one."""
@@ -134,7 +139,9 @@ def tool(description: str, needs: Need | None = None) -> Callable[[Function], Fu
 
 
 @tool("Computes an arithmetic expression exactly: + - * / // % ** ().")
-async def calculate(run: RunContext, expression: Annotated[str, text(1_000, least=1).about("for instance 12 * (3 + 4)")]) -> str:
+async def calculate(
+    run: RunContext, expression: Annotated[str, text(1_000, least=1).about("for instance 12 * (3 + 4)")]
+) -> str:
     long = len(expression) > _SHORT_EXPRESSION
     return await asyncio.to_thread(arithmetic.calculate, expression) if long else arithmetic.calculate(expression)
 
@@ -233,12 +240,16 @@ async def search_memory(run: RunContext, query: Annotated[str, text(1_000, least
 
 
 @tool("Reads a public web page or text file, 64 KiB.", "fetch")
-async def fetch_url(run: RunContext, url: Annotated[str, text(2_000, least=8).about("http:// or https://")]) -> dict[str, Any]:
+async def fetch_url(
+    run: RunContext, url: Annotated[str, text(2_000, least=8).about("http:// or https://")]
+) -> dict[str, Any]:
     headers = ((b"accept", b"text/*, application/json"), (b"user-agent", b"svc"))
     content = b""
     try:
         async with asyncio.timeout(_FETCH_SECONDS):
-            reply = await run.guarded.send("GET", url, headers, timeout_seconds=_FETCH_SECONDS, account_id=run.home.account_id)
+            reply = await run.guarded.send(
+                "GET", url, headers, timeout_seconds=_FETCH_SECONDS, account_id=run.home.account_id
+            )
             async with contextlib.aclosing(reply):
                 async for chunk in reply:
                     content += chunk
@@ -250,7 +261,11 @@ async def fetch_url(run: RunContext, url: Annotated[str, text(2_000, least=8).ab
     content_type = (reply.header(b"content-type") or "")[:200]
     if b"\0" in content:
         raise ToolFailure(f"The content of this address is not text ({content_type}).")
-    return {"status": reply.status, "content_type": content_type, "text": content[:_READ_BYTES].decode("utf-8", "replace")}
+    return {
+        "status": reply.status,
+        "content_type": content_type,
+        "text": content[:_READ_BYTES].decode("utf-8", "replace"),
+    }
 
 
 def tools_for(available: Collection[Need]) -> dict[str, AgentTool]:

@@ -33,7 +33,8 @@ PERSON_NAME = (
 
 # The fields of Account, in order.
 _SELECT = """
-    SELECT id, email, name, tier, default_model, created_at, email_verified_at, memory_enabled, instructions, password_hash,
+    SELECT id, email, name, tier, default_model, created_at, email_verified_at, memory_enabled, instructions,
+        password_hash,
         admin, suspended_at, last_seen_at, group_name, group_chosen
     FROM accounts WHERE deleting_at IS NULL
 """
@@ -79,11 +80,21 @@ class Account(NamedTuple):
 
 
 def _account(row: sqlite3.Row | None) -> Account | None:
-    return None if row is None else Account._make((*row[:7], bool(row[7]), row[8], row[9] is not None, bool(row[10]), *row[11:]))
+    return (
+        None
+        if row is None
+        else Account._make((*row[:7], bool(row[7]), row[8], row[9] is not None, bool(row[10]), *row[11:]))
+    )
 
 
 def add_account(
-    tx: sqlite3.Connection, email: str, name: str | None, password_hash: str | None, now_seconds: float, *, local: bool = False
+    tx: sqlite3.Connection,
+    email: str,
+    name: str | None,
+    password_hash: str | None,
+    now_seconds: float,
+    *,
+    local: bool = False,
 ) -> Account:
     """Store a new account. In local posture the first one is an administrator. Raises ApiError `email_taken`."""
     account_id = new_id("user", now_seconds)
@@ -168,14 +179,18 @@ def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, A
 
 
 def _set(tx: sqlite3.Connection, account_id: str, columns: dict[str, Any], only_if: str = "true", **more: Any) -> bool:
-    """Set columns of an account. Return False if it is deleted, or if the SQL `only_if`, which may use `more`, is not true."""
+    """Set columns of an account. Return False if it is deleted, or if the SQL `only_if`, which may use `more`, is not
+    true.
+    """
     assigned = ", ".join(f"{column} = :{column}" for column in columns)
     statement = f"UPDATE accounts SET {assigned} WHERE id = :id AND deleting_at IS NULL AND {only_if}"  # noqa: S608 - our names
     return tx.execute(statement, {**columns, **more, "id": account_id}).rowcount == 1
 
 
 def check_admin_remains(tx: sqlite3.Connection, account_id: str, *, or_nobody: bool = False) -> None:
-    """Raise ApiError `last_admin` for the only active administrator; with `or_nobody`, only if there are other accounts."""
+    """Raise ApiError `last_admin` for the only active administrator; with `or_nobody`, only if there are other
+    accounts.
+    """
     active = "admin AND suspended_at IS NULL AND deleting_at IS NULL"
     query = f"""
         SELECT 1 FROM accounts WHERE id = ?1 AND {active}
@@ -188,7 +203,13 @@ def check_admin_remains(tx: sqlite3.Connection, account_id: str, *, or_nobody: b
 
 def mark_seen(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> None:
     """Store when the account was last used, once in an hour."""
-    _set(tx, account_id, {"last_seen_at": now_seconds}, "ifnull(last_seen_at, 0) <= :before", before=now_seconds - SEEN_SECONDS)
+    _set(
+        tx,
+        account_id,
+        {"last_seen_at": now_seconds},
+        "ifnull(last_seen_at, 0) <= :before",
+        before=now_seconds - SEEN_SECONDS,
+    )
 
 
 def replace_password(tx: sqlite3.Connection, account_id: str, before: str | None, password_hash: str) -> bool:
@@ -196,7 +217,9 @@ def replace_password(tx: sqlite3.Connection, account_id: str, before: str | None
     return _set(tx, account_id, {"password_hash": password_hash}, "password_hash IS :before", before=before)
 
 
-def set_email(tx: sqlite3.Connection, account_id: str, email: str, verified_at: float | None, now_seconds: float) -> None:
+def set_email(
+    tx: sqlite3.Connection, account_id: str, email: str, verified_at: float | None, now_seconds: float
+) -> None:
     """Give the account another address. Raises ApiError `email_taken`."""
     try:
         if _is_reserved(tx, email, account_id, now_seconds):
@@ -216,7 +239,8 @@ def is_taken(conn: sqlite3.Connection, email: str, account_id: str, now_seconds:
 def _is_reserved(conn: sqlite3.Connection, email: str, account_id: str, now_seconds: float) -> bool:
     """Return whether another account could get this address back, by a link of svc/auth/links.py."""
     query = """
-        SELECT EXISTS (SELECT 1 FROM links WHERE email_key = ? AND purpose = 'undo' AND expires_at > ? AND account_id <> ?)
+        SELECT EXISTS (SELECT 1 FROM links WHERE email_key = ? AND purpose = 'undo' AND expires_at > ?
+            AND account_id <> ?)
     """
     return bool(conn.execute(query, (lookalike_key(email), now_seconds, account_id)).fetchone()[0])
 
@@ -227,7 +251,8 @@ def verify_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) ->
 
 
 def set_group(tx: sqlite3.Connection, account_id: str, choice: str | None, groups: Groups | None) -> None:
-    """Set the account's group to `choice`: a name, None for no group, or AUTO for the one that its verified address joins.
+    """Set the account's group to `choice`: a name, None for no group, or AUTO for the one that its verified address
+    joins.
 
     Raises ApiError `invalid_value` if there is no such group.
     """
@@ -261,7 +286,9 @@ def groups_in_use(conn: sqlite3.Connection) -> dict[str, int]:
 
 def allowance_of(conn: sqlite3.Connection, account_id: str) -> tuple[str, int] | None:
     """Return the last month with an allowance ("" if none) and its micros, or None if the account is deleted."""
-    query = "SELECT ifnull(allowance_month, ''), allowance_given_micros FROM accounts WHERE id = ? AND deleting_at IS NULL"
+    query = (
+        "SELECT ifnull(allowance_month, ''), allowance_given_micros FROM accounts WHERE id = ? AND deleting_at IS NULL"
+    )
     row: tuple[str, int] | None = conn.execute(query, (account_id,)).fetchone()
     return row
 

@@ -7,18 +7,23 @@ from typing import Any
 from svc.shapes import Shape, refusal
 
 LONGEST = 254  # RFC 5321 allows no longer path
-# Not accepted: characters with a meaning in mail headers, address literals in brackets, an empty part between dots (RFC 5322),
-# labels that begin or end with a hyphen (RFC 1123), controls, invisible characters, other forms of @.
+# Not accepted: characters with a meaning in mail headers, address literals in brackets, an empty part between dots (RFC
+# 5322), labels that begin or end with a hyphen (RFC 1123), controls, invisible characters, other forms of @.
 # U+3002 separates labels as well (RFC 3490, 3.1).
-_HIDDEN = "\\u0000-\\u0020\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufe6b\\ufeff\\uff20"
+_HIDDEN = (
+    "\\u0000-\\u0020\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f"
+    "\\u2028-\\u202e\\u2060-\\u2069\\ufe6b\\ufeff\\uff20"
+)
 _ATOM = f'[^\\s@<>()\\[\\]\\\\,;:".{_HIDDEN}]+'
 _WORD = _ATOM.replace("[^", "[^\\-\\u3002")
 _LABEL = f"{_WORD}(?:-+{_WORD})*"
 _FORM = re.compile(f"^{_ATOM}(?:\\.{_ATOM})*@{_LABEL}(?:[.\\u3002]{_LABEL})*$")
-# Invisible characters, and those that change the direction of the text: Unicode's formats, separators, unassigned code points,
-# and what is blank by default (Default_Ignorable_Code_Point, and the empty Braille pattern).
+# Invisible characters, and those that change the direction of the text: Unicode's formats, separators, unassigned code
+# points, and what is blank by default (Default_Ignorable_Code_Point, and the empty Braille pattern).
 _UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
-_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 _EXPECTED = "an address such as ada@example.com"
 
 
@@ -46,8 +51,8 @@ EMAIL = Shape(
     _EXPECTED,
     {
         "type": "string",
-        "description": "One account per email address, whatever its case. Invisible characters, characters that change the "
-        "direction of the text, a second @ in compatibility form, and address literals are refused.",
+        "description": "One account per email address, whatever its case. Invisible characters, characters that "
+        "change the direction of the text, a second @ in compatibility form, and address literals are refused.",
         "minLength": 3,
         "maxLength": LONGEST,
         "pattern": _FORM.pattern,

@@ -1,4 +1,6 @@
-"""One-time links that set a new password, or verify, change or restore an email address. Only a hash of the secret is stored."""
+"""One-time links that set a new password, or verify, change or restore an email address. Only a hash of the secret is
+stored.
+"""
 
 import sqlite3
 from collections.abc import Collection
@@ -24,7 +26,8 @@ _VERIFIED, _UNVERIFIED = "p", "u"
 class Link(NamedTuple):
     """`by_mail`: the link was mailed to the account's address, so its use verifies that address.
 
-    `email` is the address that the account gets, for `change` and `undo`. Links of an account are numbered as they were made.
+    `email` is the address that the account gets, for `change` and `undo`. Links of an account are numbered as they were
+    made.
     """
 
     account_id: str

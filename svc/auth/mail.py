@@ -85,7 +85,9 @@ class Mail:
         except Exception as fault:  # no code awaits this task
             error = fault
         if error:  # without its text: servers quote the address
-            self._count("refused" if isinstance(error, smtplib.SMTPRecipientsRefused) and _is_final(error) else "failed")
+            self._count(
+                "refused" if isinstance(error, smtplib.SMTPRecipientsRefused) and _is_final(error) else "failed"
+            )
             self._log("mail", level="error", message="not sent", error=describe(error), smtp_code=_code(error))
 
     async def _send_with_retries(self, message: EmailMessage) -> Exception | None:
@@ -130,7 +132,9 @@ class Mail:
     def _signed_in(self) -> Iterator[smtplib.SMTP]:
         server, tls = self._server, ssl.create_default_context()
         if server.tls == "implicit":
-            smtp: smtplib.SMTP = smtplib.SMTP_SSL(server.host, server.port, self._domain, timeout=_STEP_SECONDS, context=tls)
+            smtp: smtplib.SMTP = smtplib.SMTP_SSL(
+                server.host, server.port, self._domain, timeout=_STEP_SECONDS, context=tls
+            )
         else:
             smtp = smtplib.SMTP(server.host, server.port, self._domain, timeout=_STEP_SECONDS)
         with smtp:

@@ -102,7 +102,9 @@ async def ask(
 
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
-            response = await client.request(method, url, data=form, headers={"accept": "application/json", **(headers or {})})
+            response = await client.request(
+                method, url, data=form, headers={"accept": "application/json", **(headers or {})}
+            )
     except (TimeoutError, httpx.TimeoutException):
         raise ApiError("upstream_timeout", "The identity provider did not answer in time. Try again.") from None
     except (httpx.RemoteProtocolError, TooLarge):

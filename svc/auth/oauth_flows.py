@@ -1,6 +1,7 @@
 """Unfinished sign-ins at identity providers: bound to a browser by a cookie, each step taken once.
 
-begin -> the state goes to the provider -> end: the flow is over, whatever the answer -> add_code -> the page -> use_code
+begin -> the state goes to the provider -> end: the flow is over, whatever the answer -> add_code -> the page ->
+use_code
 """
 
 import re
@@ -48,7 +49,9 @@ def new_token() -> str:
     return random_base62(_TOKEN_LENGTH)
 
 
-def begin(tx: sqlite3.Connection, state: str, browser: str, provider: str, account_id: str | None, now_seconds: float) -> None:
+def begin(
+    tx: sqlite3.Connection, state: str, browser: str, provider: str, account_id: str | None, now_seconds: float
+) -> None:
     """Store a flow for 10 minutes; `account_id` is the account to link to, or None for a sign-in.
 
     Raises ApiError `invalid_api_key` if that account is deleted.
@@ -56,7 +59,8 @@ def begin(tx: sqlite3.Connection, state: str, browser: str, provider: str, accou
     _delete_old(tx, "oauth_flows", now_seconds)
     with refusals():
         tx.execute(
-            "INSERT INTO oauth_flows (state_hash, browser_hash, provider, account_id, expires_at) VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO oauth_flows (state_hash, browser_hash, provider, account_id, expires_at) VALUES (?, ?, ?, ?, "
+            "?)",
             (token_hash(state), token_hash(browser), provider, account_id, now_seconds + FLOW_SECONDS),
         )
 

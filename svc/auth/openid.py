@@ -39,7 +39,11 @@ class OpenID:
     """One OpenID Connect issuer. `clock` gives Unix seconds, `monotonic` the seconds by which its documents expire."""
 
     def __init__(
-        self, settings: IdentityProvider, client: "httpx.AsyncClient", clock: Callable[[], float], monotonic: Callable[[], float]
+        self,
+        settings: IdentityProvider,
+        client: "httpx.AsyncClient",
+        clock: Callable[[], float],
+        monotonic: Callable[[], float],
     ) -> None:
         self.name = settings.name
         self.issuer = settings.issuer

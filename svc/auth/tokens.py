@@ -36,7 +36,11 @@ def _check_key_name(value: Any, param: str) -> str:
 KEY_NAME = Shape(
     _check_key_name,
     "a string of 1 to 1000 characters that is not blank",
-    {**_KEY_NAME.schema, "description": "A label.", "pattern": "^[^\\u0000]*[^\\s\\u0000\\u001c-\\u001f\\u0085][^\\u0000]*$"},
+    {
+        **_KEY_NAME.schema,
+        "description": "A label.",
+        "pattern": "^[^\\u0000]*[^\\s\\u0000\\u001c-\\u001f\\u0085][^\\u0000]*$",
+    },
 )
 _CHECKSUM_LENGTH = 6
 _PAIRS = [first + second for first in BASE62 for second in BASE62]
@@ -75,7 +79,9 @@ async def load_jwt() -> None:
 
 
 def issue_session(secret: bytes, account_id: str, now_seconds: float, *, by_identity: bool = False) -> str:
-    """Return a JWT for `account_id` that is valid for 8 hours. The prefix of its id says whether an identity signed in."""
+    """Return a JWT for `account_id` that is valid for 8 hours.
+    The prefix of its id says whether an identity signed in.
+    """
     return _session(secret, account_id, int(now_seconds), new_id(_BY_IDENTITY if by_identity else "ses", now_seconds))
 
 
@@ -89,8 +95,8 @@ def _session(secret: bytes, account_id: str, issued_at: int, session_id: str) ->
 def read_session(secret: bytes, token: str, now_seconds: float) -> Session | None:
     """Return the session of a token, or None if the token is not valid.
 
-    A valid token is what is issued for its claims. That verifies signature, algorithm, header, claims, lifetime and base64.
-    Raises ApiError `session_expired` after 8 hours.
+    A valid token is what is issued for its claims. That verifies signature, algorithm, header, claims, lifetime and
+    base64. Raises ApiError `session_expired` after 8 hours.
     """
     try:
         claims = orjson.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
@@ -157,8 +163,8 @@ def keys_after(conn: sqlite3.Connection, account_id: str, after: str | None, lim
     return [ApiKey(**row) for row in rows]
 
 
-# The account's id, tier (None: it is suspended) and default model, the key's id, its last use (Unix seconds of a minute; 0:
-# never), and the group.
+# The account's id, tier (None: it is suspended) and default model, the key's id, its last use (Unix seconds of a
+# minute; 0: never), and the group.
 KeyHolder = tuple[str, str | None, str | None, str, float, str | None]
 
 
@@ -167,7 +173,8 @@ def holder_of(conn: sqlite3.Connection, hashed: bytes) -> KeyHolder | None:
     # Only what every request needs: each column takes a microsecond.
     row: KeyHolder | None = conn.execute(
         """
-        SELECT accounts.id, iif(suspended_at IS NULL, tier, NULL), default_model, api_keys.id, ifnull(last_used_at, 0), group_name
+        SELECT accounts.id, iif(suspended_at IS NULL, tier, NULL), default_model, api_keys.id, ifnull(last_used_at, 0),
+            group_name
         FROM api_keys JOIN accounts ON accounts.id = api_keys.account_id
         WHERE token_hash = ? AND deleting_at IS NULL
         """,
@@ -177,7 +184,9 @@ def holder_of(conn: sqlite3.Connection, hashed: bytes) -> KeyHolder | None:
 
 
 def mark_keys_used(tx: sqlite3.Connection, uses: list[tuple[tuple[str, str], float]]) -> None:
-    """Store when keys and accounts were last used: by account id and key id ('' for a session), a minute in Unix seconds."""
+    """Store when keys and accounts were last used: by account id and key id ('' for a session), a minute in Unix
+    seconds.
+    """
     tx.executemany(
         "UPDATE api_keys SET last_used_at = ?3 WHERE account_id = ?1 AND id = ?2 AND ifnull(last_used_at, 0) < ?3",
         ((*key, minute_seconds) for key, minute_seconds in uses),

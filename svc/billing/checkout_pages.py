@@ -33,7 +33,8 @@ def amounts(email: str, balance: str, chats_per_minute: Mapping[str, int], typed
 def sign_in(email: str | None, providers: Sequence[str]) -> str:
     """Return the ways to sign in. `email` is a wrong address to show again, or None without passwords."""
     links = "\n".join(
-        f'<p><a class="button wide" href="/auth/oauth/{escape(name)}">Continue with {escape(name)}</a></p>' for name in providers
+        f'<p><a class="button wide" href="/auth/oauth/{escape(name)}">Continue with {escape(name)}</a></p>'
+        for name in providers
     )
     then = '<p class="quiet">After the sign-in, open this page again.</p>' if providers else ""
     form = "" if email is None else _filled("sign-in", email=email)
@@ -50,7 +51,9 @@ def returned(state: str | None, amount: str) -> str:
         "paid": f"<p>{escape(amount)} was added to your wallet.</p>",
         "failed": "<p>The payment failed. Nothing was added to your wallet.</p>",
         "expired": "<p>The payment expired. Nothing was added to your wallet.</p>",
-        "open": '<p>We are waiting for the confirmation of your payment. <a href="">Reload</a> this page in a moment.</p>',
+        "open": (
+            '<p>We are waiting for the confirmation of your payment. <a href="">Reload</a> this page in a moment.</p>'
+        ),
     }
     known = texts.get(state or "", "<p>We add the funds to your wallet when the payment is confirmed.</p>")
     return f'{known}\n<p><a href="/checkout">Add funds</a></p>\n{_BACK}'

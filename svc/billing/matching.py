@@ -1,7 +1,7 @@
 """Compare the processor's events with the checkouts and the ledger, and book what the operator decides.
 
-A refund's ledger row has the reference `refund:PAYMENT:NUMBER`, a payment that was credited by hand `payment:EVENT`. The view
-`refunds` in schema.sql adds them up, and triggers there refuse to book the same money twice.
+A refund's ledger row has the reference `refund:PAYMENT:NUMBER`, a payment that was credited by hand `payment:EVENT`.
+The view `refunds` in schema.sql adds them up, and triggers there refuse to book the same money twice.
 """
 
 import shlex
@@ -24,7 +24,9 @@ _PAYS = f"NOT credited AND type LIKE 'checkout.session.%' AND reason NOT IN {NOT
 # --- bookings by the operator
 
 
-def book_refund(tx: sqlite3.Connection, account_id: str, micros: int, payment_id: str, note: str, now_seconds: float) -> None:
+def book_refund(
+    tx: sqlite3.Connection, account_id: str, micros: int, payment_id: str, note: str, now_seconds: float
+) -> None:
     """Debit a refund or a dispute of a checkout, or of an event that names no checkout of ours.
 
     Raises StartError if this would book more than was paid or the same refund again, ApiError `insufficient_funds`.
@@ -40,7 +42,9 @@ def book_refund(tx: sqlite3.Connection, account_id: str, micros: int, payment_id
         raise StartError(_why_refused(tx, account_id, payment_id)) from None
 
 
-def book_payment(tx: sqlite3.Connection, account_id: str, micros: int, event_id: str, note: str, now_seconds: float) -> None:
+def book_payment(
+    tx: sqlite3.Connection, account_id: str, micros: int, event_id: str, note: str, now_seconds: float
+) -> None:
     """Credit a payment that could not be credited automatically, once. Raises StartError, ApiError `invalid_value`."""
     try:
         wallet.book(tx, account_id, micros, description=note, reference=f"payment:{event_id}", now_seconds=now_seconds)
@@ -63,7 +67,8 @@ def _why_refused(conn: sqlite3.Connection, account_id: str, payment_id: str) -> 
         return f"{payment_id} is a payment of another account, {found['account_id']}"
     paid, returned, booked = (dollars(found[f"{name}_micros"]) for name in ("paid", "returned", "booked"))
     return (
-        f"of {payment_id} {paid} was credited and {returned} was returned by the processor; {booked} of that is booked. "
+        f"of {payment_id} {paid} was credited and {returned} was returned by the processor; {booked} of that is "
+        f"booked. "
         "A further refund can be booked when the processor has reported it"
     )
 
@@ -72,7 +77,9 @@ def _why_refused(conn: sqlite3.Connection, account_id: str, payment_id: str) -> 
 
 
 def todo(conn: sqlite3.Connection, event_id: str) -> str | None:
-    """Return the command that books a refund or a dispute, or why it cannot be booked; None for others and booked ones."""
+    """Return the command that books a refund or a dispute, or why it cannot be booked; None for others
+    and booked ones.
+    """
     found = conn.execute(
         f"""
         SELECT payment_id, account_id, refunds.checkout_id, min(amount_micros, {_DUE}) AS due
@@ -95,7 +102,9 @@ def _credit(account_id: str | None, due_micros: int, event_id: str) -> str:
 
 def _debit(conn: sqlite3.Connection, account_id: str | None, due_micros: int, payment_id: str) -> str:
     """Return the command for `due_micros`, or for what the wallet has."""
-    micros = due_micros if account_id is None else min(due_micros, wallet.balances(conn, account_id)["available_micros"])
+    micros = (
+        due_micros if account_id is None else min(due_micros, wallet.balances(conn, account_id)["available_micros"])
+    )
     if not micros:
         return "The wallet is empty. Book it when there is money in the wallet again"
     return f"svc debit {account_id or 'EMAIL'} {_amount(micros)} --refund-of {shlex.quote(payment_id)}"
@@ -135,7 +144,8 @@ _MISMATCHES = (
             WHERE returns AND currency IS event.currency
                 AND (checkout_id = event.checkout_id OR (checkout_id IS NULL AND payment_intent = event.payment_intent))
         ) AS due_micros
-        FROM (SELECT * FROM payment_events WHERE {_PAYS}) AS event LEFT JOIN checkouts ON checkouts.id = event.checkout_id
+        FROM (SELECT * FROM payment_events WHERE {_PAYS}) AS event LEFT
+        JOIN checkouts ON checkouts.id = event.checkout_id
         WHERE NOT EXISTS (SELECT 1 FROM ledger WHERE reference = 'payment:' || event.id)
             AND NOT EXISTS (SELECT 1 FROM payment_events WHERE checkout_id = event.checkout_id AND credited)
     ) WHERE due_micros > 0 OR amount_micros IS NULL ORDER BY received_at
@@ -162,7 +172,8 @@ _MISMATCHES = (
     """,
     # Those of payments that are unknown, or were credited by hand.
     f"""
-    SELECT 'not booked: ' || event.type || ' of an unknown payment (' || ifnull(event.payment_intent, 'no id') || ')' AS text,
+    SELECT 'not booked: ' || event.type || ' of an unknown payment (' || ifnull(event.payment_intent, 'no id') || ')'
+        AS text,
         NULL AS checkout_id, event.session_id, ledger.account_id, event.amount_micros - booked_micros AS micros,
         event.received_at AS since, event.id AS payment_id, event.amount_micros - booked_micros AS debit_micros
     FROM payment_events AS event JOIN refunds ON payment_id = event.id
@@ -172,7 +183,8 @@ _MISMATCHES = (
     """,
     # Checkouts without an event. Stripe ends an unpaid session after a day, and sends an event then.
     """
-    SELECT 'the processor has sent no event' AS text, 'Check that its webhook comes here, and whether it was paid' AS todo,
+    SELECT 'the processor has sent no event' AS text, 'Check that its webhook comes here, and whether it was paid'
+        AS todo,
         id AS checkout_id, session_id, account_id, amount_micros AS micros, created_at AS since, 1 AS unheard
     FROM checkouts
     WHERE state = 'open' AND session_id NOT NULL AND session_id NOT LIKE 'sandbox\\_%' ESCAPE '\\'
@@ -200,7 +212,8 @@ def mismatches(conn: sqlite3.Connection, now_seconds: float) -> list[Mismatch]:
 def returned_to_deleted(conn: sqlite3.Connection) -> tuple[int, int]:
     """Return how many payments of deleted accounts were refunded after the deletion, and their sum in micros."""
     query = f"""
-        SELECT count(*), ifnull(sum({_DUE}), 0) FROM refunds WHERE {_RETURNED} AND checkout_id NOT NULL AND account_id IS NULL
+        SELECT count(*), ifnull(sum({_DUE}), 0) FROM refunds WHERE {_RETURNED} AND checkout_id NOT NULL
+            AND account_id IS NULL
     """
     number, micros = conn.execute(query).fetchone()
     return number, micros
@@ -235,7 +248,8 @@ _RULES = {
             FROM ledger WHERE reference GLOB 'refund:*'
         ) AS booked
         WHERE NOT EXISTS (
-            SELECT 1 FROM refunds WHERE payment_id = payment AND (account_id IS NULL OR account_id IS booked.account_id))
+            SELECT 1 FROM refunds WHERE payment_id = payment AND (account_id IS NULL
+                OR account_id IS booked.account_id))
     """,
     "ledger {0} credits {1}, which is no payment of the processor": """
         SELECT ledger.id, reference FROM ledger LEFT JOIN payment_events ON payment_events.id = substr(reference, 9)

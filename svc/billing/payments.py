@@ -1,7 +1,8 @@
 """Payments: a checkout, its session at the processor, and the event that credits the wallet exactly once.
 
-POST /checkout -> add_checkout (on disk) -> open_session -> set_session -> 303 to the processor's page, where the person pays
-the processor -> POST /billing/webhook -> deliver: signature -> receive: credit, checkout and event in one transaction
+POST /checkout -> add_checkout (on disk) -> open_session -> set_session -> 303 to the processor's page, where the person
+pays the processor -> POST /billing/webhook -> deliver: signature -> receive: credit, checkout and event in one
+transaction
 """
 
 import sqlite3
@@ -26,7 +27,8 @@ _RETURNS = ("charge.refunded", "charge.dispute.created")  # as in schema.sql
 
 
 class Checkout(NamedTuple):
-    """A payment that a person began; `account_id` is None if the account is deleted, `session_id` until the processor answers.
+    """A payment that a person began; `account_id` is None if the account is deleted, `session_id` until the processor
+    answers.
 
     `state` is `open`, `paid`, `failed` or `expired`.
     """
@@ -59,7 +61,9 @@ class Receipt(NamedTuple):
 
 @dataclass
 class Payments:
-    """The processor in use. `mode` is `stripe`, `sandbox` (a page of this service) or `none`; `secret` signs its events."""
+    """The processor in use. `mode` is `stripe`, `sandbox` (a page of this service) or `none`; `secret` signs its
+    events.
+    """
 
     mode: str
     base_url: str
@@ -78,7 +82,8 @@ class Payments:
     async def deliver(self, db: Database, signatures: Sequence[str], body: bytes, now_seconds: float) -> Receipt:
         """Receive an event; when this returns, it is on disk with its credit.
 
-        Raises ApiError `invalid_value` for a wrong signature, `invalid_json`, and `storage_unavailable`: the processor retries.
+        Raises ApiError `invalid_value` for a wrong signature, `invalid_json`, and `storage_unavailable`: the processor
+        retries.
         """
         check_signature(self.secret, signatures, body, now_seconds)
         return await db.write(receive, read_event(body), now_seconds, test_money=self.mode == "sandbox")
@@ -98,7 +103,9 @@ def check_amount(text: str | None) -> int:
     return micros
 
 
-def add_checkout(tx: sqlite3.Connection, account_id: str, checkout_id: str, amount_micros: int, now_seconds: float) -> None:
+def add_checkout(
+    tx: sqlite3.Connection, account_id: str, checkout_id: str, amount_micros: int, now_seconds: float
+) -> None:
     """Store a checkout. Raises ApiError `invalid_api_key` if the account is deleted."""
     with refusals():
         tx.execute(
@@ -112,7 +119,8 @@ def add_checkout(tx: sqlite3.Connection, account_id: str, checkout_id: str, amou
             SELECT id FROM checkouts
             WHERE state <> 'paid' AND created_at <= (SELECT max(created_at) FROM checkouts) - 2592000
                 AND NOT EXISTS (
-                    SELECT 1 FROM payment_events WHERE checkout_id = checkouts.id AND type <> 'checkout.session.expired')
+                    SELECT 1 FROM payment_events WHERE checkout_id = checkouts.id
+                        AND type <> 'checkout.session.expired')
             ORDER BY created_at LIMIT ?)
         """,
         (_DELETED_AT_ONCE,),
@@ -125,9 +133,13 @@ def detach_checkouts(tx: sqlite3.Connection, account_id: str) -> None:
 
 
 def set_session(tx: sqlite3.Connection, account_id: str, checkout_id: str, session_id: str) -> None:
-    """Store the processor's session of a checkout. Raises ApiError `upstream_invalid_response` if another checkout has it."""
+    """Store the processor's session of a checkout. Raises ApiError `upstream_invalid_response` if another checkout has
+    it.
+    """
     try:
-        tx.execute("UPDATE checkouts SET session_id = ? WHERE account_id = ? AND id = ?", (session_id, account_id, checkout_id))
+        tx.execute(
+            "UPDATE checkouts SET session_id = ? WHERE account_id = ? AND id = ?", (session_id, account_id, checkout_id)
+        )
     except sqlite3.IntegrityError:
         raise failed("upstream_invalid_response", "'s answer is not valid") from None
 
@@ -155,7 +167,9 @@ def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, 
     if reason is None and checkout is not None:
         reason = _pay(tx, checkout, event, now_seconds, test_money)
     if checkout is not None and (reason is None or event.session_id == checkout.session_id):
-        ended = {"checkout.session.expired": "expired", "checkout.session.async_payment_failed": "failed"}.get(event.type)
+        ended = {"checkout.session.expired": "expired", "checkout.session.async_payment_failed": "failed"}.get(
+            event.type
+        )
         if ended:
             tx.execute("UPDATE checkouts SET state = ? WHERE id = ? AND state = 'open'", (ended, checkout.id))
         statement = "UPDATE checkouts SET payment_intent = ? WHERE id = ? AND payment_intent IS NULL AND ?1 NOT NULL"
@@ -165,7 +179,8 @@ def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, 
         """
         INSERT INTO payment_events
             (id, type, session_id, checkout_id, credited, reason, received_at, amount_micros, currency, payment_intent)
-        VALUES (:id, :type, :session_id, :checkout_id, :credited, :reason, :now, :amount_micros, :currency, :payment_intent)
+        VALUES (:id, :type, :session_id, :checkout_id, :credited, :reason, :now, :amount_micros, :currency,
+            :payment_intent)
         """,
         {
             **event._asdict(),
@@ -180,7 +195,8 @@ def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, 
 
 
 def _checkout_for(conn: sqlite3.Connection, event: PaymentEvent) -> Checkout | None:
-    """Return the checkout of an event: by its session, else by the id that it names if that checkout has no session yet.
+    """Return the checkout of an event: by its session, else by the id that it names if that checkout has no session
+    yet.
 
     For a refund or a dispute: by its payment, else by the id that it names.
     """
@@ -211,7 +227,9 @@ def _objection(event: PaymentEvent, checkout: Checkout | None) -> str | None:
     return None
 
 
-def _pay(tx: sqlite3.Connection, checkout: Checkout, event: PaymentEvent, now_seconds: float, test_money: bool) -> str | None:
+def _pay(
+    tx: sqlite3.Connection, checkout: Checkout, event: PaymentEvent, now_seconds: float, test_money: bool
+) -> str | None:
     """Credit a checkout and mark it as paid; return the objection if the wallet would be over its bound."""
     assert checkout.account_id is not None  # or there was an objection
     account_id, amount_micros = checkout.account_id, checkout.amount_micros

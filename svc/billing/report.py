@@ -26,7 +26,9 @@ class Line:
 
 
 def month_bounds(text: str) -> tuple[float, float]:
-    """Return the begin of the month `text` (2026-09, in UTC) and of the next one, in Unix seconds. Raises StartError."""
+    """Return the begin of the month `text` (2026-09, in UTC) and of the next one, in Unix seconds.
+    Raises StartError.
+    """
     match = re.fullmatch(r"(20[0-9]{2})-(0[1-9]|1[0-2])", text)
     if match is None:
         raise StartError("--month takes a month such as 2026-09")
@@ -45,9 +47,11 @@ _SPENT = """
 _PARTS = {
     # A sandbox's sessions have a prefix, so they are known after the account is deleted, too.
     "income": """
-        SELECT CASE WHEN reference GLOB 'refund:*' THEN 'refunds and disputes' WHEN reference GLOB 'allowance:*' THEN 'allowances'
+        SELECT CASE WHEN reference GLOB 'refund:*' THEN 'refunds and disputes'
+            WHEN reference GLOB 'allowance:*' THEN 'allowances'
                 WHEN checkouts.id IS NULL THEN iif(ledger.amount_micros > 0, 'booked by hand', 'taken back by hand')
-                WHEN session_id LIKE 'sandbox\\_%' ESCAPE '\\' THEN 'checkouts (test money)' ELSE 'checkouts' END AS name,
+                WHEN session_id LIKE 'sandbox\\_%' ESCAPE '\\' THEN 'checkouts (test money)'
+                    ELSE 'checkouts' END AS name,
             count(*) AS count, sum(ledger.amount_micros) AS micros
         FROM ledger LEFT JOIN checkouts ON checkouts.id = reference
         WHERE model IS NULL AND ledger.created_at >= :begins AND ledger.created_at < :ends GROUP BY name ORDER BY name
@@ -56,9 +60,11 @@ _PARTS = {
         SELECT iif(account_id IS NULL, 'of deleted accounts', 'not booked') AS name, count(*) AS count,
             sum(booked_micros - min(returned_micros, paid_micros)) AS micros
         FROM refunds JOIN (
-            SELECT checkout_id AS returned, max(received_at) AS since FROM payment_events WHERE returns GROUP BY checkout_id
+            SELECT checkout_id AS returned, max(received_at) AS since FROM payment_events WHERE returns
+            GROUP BY checkout_id
         ) ON payment_id = returned
-        WHERE min(returned_micros, paid_micros) > booked_micros AND since >= :begins AND since < :ends GROUP BY name ORDER BY name
+        WHERE min(returned_micros, paid_micros) > booked_micros AND since >= :begins AND since < :ends GROUP BY name
+        ORDER BY name
     """,
     "spent, by model": _SPENT.format(name="model", group="model"),
     "spent, by account": _SPENT.format(name="ifnull(email, '(deleted accounts)')", group="account_id"),
@@ -72,7 +78,8 @@ _PARTS = {
     """,
     "without an account": """
         SELECT 'left by deleted accounts' AS name, count(*) AS count, sum(amount_micros) AS micros
-        FROM ledger WHERE created_at < :ends AND ifnull(account_id, '') NOT IN (SELECT account_id FROM wallets) HAVING count(*)
+        FROM ledger WHERE created_at < :ends AND ifnull(account_id, '') NOT IN (SELECT account_id
+        FROM wallets) HAVING count(*)
     """,
 }
 
@@ -88,5 +95,6 @@ def usage_lines(conn: sqlite3.Connection, month: str, by: str) -> list[Line]:
     rows, _ = usage.of_month(conn, month, by)
     part = f"usage, by {by}"
     return [
-        Line(part, *(row[name] for name in ("key", "requests", "cost_micros", "input_tokens", "output_tokens"))) for row in rows
+        Line(part, *(row[name] for name in ("key", "requests", "cost_micros", "input_tokens", "output_tokens")))
+        for row in rows
     ]

@@ -30,7 +30,8 @@ _TRANSIENT = {409, 429, 500, 502, 503, 504}
 
 
 class PaymentEvent(NamedTuple):
-    """The part of an event that is used here. `session_id` is the id of its object: a Checkout Session, a charge or a dispute.
+    """The part of an event that is used here. `session_id` is the id of its object: a Checkout Session, a charge or a
+    dispute.
 
     `amount_cents` is the amount of a session, `returned_cents` that of a refund or a dispute.
     """
@@ -58,8 +59,12 @@ def sign(secret: bytes, body: bytes, at_seconds: int) -> str:
 
 
 def check_signature(secret: bytes | None, headers: Sequence[str], body: bytes, now_seconds: float) -> None:
-    """Raise ApiError `invalid_value` unless there is exactly one `Stripe-Signature` header, and it signs these bytes, now."""
-    refused = ApiError("invalid_value", "Send one valid Stripe-Signature header for this body.", param="stripe-signature")
+    """Raise ApiError `invalid_value` unless there is exactly one `Stripe-Signature` header, and it signs these bytes,
+    now.
+    """
+    refused = ApiError(
+        "invalid_value", "Send one valid Stripe-Signature header for this body.", param="stripe-signature"
+    )
     if secret is None or len(headers) != 1 or len(headers[0]) > _HEADER_LENGTH:
         raise refused
     parts = [part.partition("=") for part in headers[0].split(",")]
@@ -104,10 +109,16 @@ def read_event(body: bytes) -> PaymentEvent:
 
 
 def _returned_cents(data: dict[str, Any], before: dict[str, Any]) -> int | None:
-    """Return the amount of a refund or a dispute; for a charge, whose refunds Stripe adds up, what the last one added."""
+    """Return the amount of a refund or a dispute; for a charge, whose refunds Stripe adds up, what the
+    last one added.
+    """
     if data.get("object") == "charge":
         refunded, known = data.get("amount_refunded"), before.get("amount_refunded", 0)
-        return refunded - known if type(refunded) is int and type(known) is int and 0 < refunded - known <= _MOST_CENTS else None
+        return (
+            refunded - known
+            if type(refunded) is int and type(known) is int and 0 < refunded - known <= _MOST_CENTS
+            else None
+        )
     amount = data.get("amount") if data.get("object") in ("refund", "dispute") else None
     return amount if type(amount) is int and 0 < amount <= _MOST_CENTS else None
 
@@ -162,7 +173,9 @@ class Stripe:
             raise failed("upstream_error", f" refused with status {status}")
         return session.get("payment_status") == "paid"
 
-    async def create_session(self, checkout_id: str, amount_cents: int, success_url: str, cancel_url: str) -> tuple[str, str]:
+    async def create_session(
+        self, checkout_id: str, amount_cents: int, success_url: str, cancel_url: str
+    ) -> tuple[str, str]:
         """Make a payment page for a checkout; return the session's id and the page's address."""
         form = {
             "mode": "payment",
@@ -189,7 +202,9 @@ class Stripe:
             parts, api = urlsplit(url), urlsplit(self.api)
         except ValueError:
             return False
-        return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme, parts.netloc) == (api.scheme, api.netloc))
+        return bool(parts.hostname) and (
+            parts.scheme == "https" or (parts.scheme, parts.netloc) == (api.scheme, api.netloc)
+        )
 
     async def _post(self, form: dict[str, str], idempotency_key: str) -> dict[str, Any]:
         """Send a form, and once more after a transient failure."""

@@ -20,7 +20,8 @@ _MOST_OVERRUN_MICROS = 10**15
 _MOST_TOKENS = 10**12  # a larger count is wrong, and could overflow a sum
 
 
-# The account's id, the key's id (None for a session), the model, the day in UTC (2026-09-21), and the account's group or "".
+# The account's id, the key's id (None for a session), the model, the day in UTC (2026-09-21), and the account's group
+# or "".
 Row = tuple[str, str | None, str, str, str]
 
 
@@ -71,14 +72,17 @@ def add_overrun(tx: sqlite3.Connection, day: str, model: str, micros: int) -> No
     tx.execute(
         """
         INSERT INTO overruns (day, model, calls, micros) VALUES (?, ?, 1, ?)
-        ON CONFLICT (day, model) DO UPDATE SET calls = calls + 1, micros = min(micros + excluded.micros, 1000000000000000000)
+        ON CONFLICT (day, model) DO UPDATE
+        SET calls = calls + 1, micros = min(micros + excluded.micros, 1000000000000000000)
         """,
         (day, model, min(micros, _MOST_OVERRUN_MICROS)),
     )
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Delete usage of an account for 5 ms; return whether there is more. A trigger keeps what was paid in `deleted_usage`."""
+    """Delete usage of an account for 5 ms; return whether there is more. A trigger keeps what was paid in
+    `deleted_usage`.
+    """
     return run_some(
         tx,
         """
@@ -94,8 +98,8 @@ def usage_page(
 ) -> Page[dict[str, Any]]:
     """Return requests, tokens and cost since `first_day`, per day and `model` or `key`, newest first.
 
-    A page begins after the row with the id `after` and has at most 10,000 rows. The `key_id` of sessions is None. Raises ApiError
-    `invalid_value` if `after` is no row of the account.
+    A page begins after the row with the id `after` and has at most 10,000 rows. The `key_id` of sessions is None.
+    Raises ApiError `invalid_value` if `after` is no row of the account.
     """
     column = "key_id" if by == "key" else "model"
     last_day, colon, name = ("9999:" if after is None else after).partition(":")
@@ -126,14 +130,20 @@ _USAGE = f"""
     )
     SELECT {{key}} AS key, {_SUMS} FROM calls
 """
-KINDS = {"user": "user", "model": "model", "group": "ifnull(nullif(group_name, ''), '(no group)')", "key": "key", "day": "day"}
+KINDS = {
+    "user": "user",
+    "model": "model",
+    "group": "ifnull(nullif(group_name, ''), '(no group)')",
+    "key": "key",
+    "day": "day",
+}
 
 
 def of_month(conn: sqlite3.Connection, month: str, by: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the usage of all accounts in a month such as 2026-11 (UTC), by one of KINDS, and its total.
 
-    Up to 10,000 rows of `key` and counts, the most expensive first. Deleted accounts count. The cost equals the debits of calls
-    in the ledger.
+    Up to 10,000 rows of `key` and counts, the most expensive first. Deleted accounts count. The cost equals the debits
+    of calls in the ledger.
     """
     order = "key" if by == "day" else "cost_micros DESC, requests DESC, key"
     query = f"{_USAGE.format(key=KINDS[by])} GROUP BY 1 ORDER BY {order} LIMIT {_MOST_ROWS}"
@@ -176,7 +186,9 @@ def verify(conn: sqlite3.Connection) -> list[str]:
 
 
 class UsageCounter(WriteBuffer[Row, list[int]]):
-    """The free calls that are not written yet: requests, input tokens and output tokens by row. No money depends on them."""
+    """The free calls that are not written yet: requests, input tokens and output tokens by row. No money depends on
+    them.
+    """
 
     def __init__(self, db: Database) -> None:
         super().__init__(db, _add_counts)

@@ -70,7 +70,8 @@ def settle(
     charged_micros = min(max(cost_micros, 0), MOST_MICROS)
     # Nearly every call costs at most its hold. RETURNING takes SQLite over half as long again.
     ended = tx.execute(
-        "DELETE FROM holds WHERE account_id = ? AND id = ? AND amount_micros >= ?", (account_id, hold_id, charged_micros)
+        "DELETE FROM holds WHERE account_id = ? AND id = ? AND amount_micros >= ?",
+        (account_id, hold_id, charged_micros),
     ).rowcount
     if not ended:
         row = tx.execute(
@@ -107,9 +108,9 @@ def book(
 ) -> None:
     """Add `amount_micros`, or subtract them if they are negative. A `reference` is booked once.
 
-    A credit of 5 dollars or more makes the account pro. `call` is the model, input tokens, output tokens, request id and key id.
-    Raises ApiError `invalid_value` if the wallet would be over its bound, `insufficient_funds` if less is available, and
-    sqlite3.IntegrityError for a reference that was booked before or a deleted account.
+    A credit of 5 dollars or more makes the account pro. `call` is the model, input tokens, output tokens, request id
+    and key id. Raises ApiError `invalid_value` if the wallet would be over its bound, `insufficient_funds` if less is
+    available, and sqlite3.IntegrityError for a reference that was booked before or a deleted account.
     """
     kind = "credit" if amount_micros > 0 else "debit"
     led_id = new_id("led", now_seconds, random.randbytes)
@@ -138,7 +139,8 @@ def _insufficient(conn: sqlite3.Connection, account_id: str, needed_micros: int)
     return ApiError(
         "insufficient_funds",
         f"This needs {dollars(needed_micros)} ({needed_micros} micros). The wallet has {dollars(balance_micros)} "
-        f"({balance_micros} micros), of which {dollars(held_micros)} ({held_micros} micros) is reserved for running requests. "
+        f"({balance_micros} micros), of which {dollars(held_micros)} ({held_micros} micros) is reserved for running "
+        f"requests. "
         "Add funds in the browser, at /checkout.",
     )
 
@@ -146,7 +148,9 @@ def _insufficient(conn: sqlite3.Connection, account_id: str, needed_micros: int)
 # --- allowances
 
 
-def allowance_due(conn: sqlite3.Connection, account_id: str, allowance_micros: int, now_seconds: float) -> tuple[str, int] | None:
+def allowance_due(
+    conn: sqlite3.Connection, account_id: str, allowance_micros: int, now_seconds: float
+) -> tuple[str, int] | None:
     """Return the month and the micros that the next hold credits, which may be 0, or None if it has nothing to note.
 
     The first hold of a month fills the wallet up to the allowance. After a raise, a later one adds the difference.
@@ -200,7 +204,9 @@ def close(tx: sqlite3.Connection, account_id: str) -> None:
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Remove the person from ledger rows of such an account, the oldest first, for 5 ms; return whether there are more."""
+    """Remove the person from ledger rows of such an account, the oldest first, for 5 ms; return whether
+    there are more.
+    """
     return run_some(
         tx,
         """
@@ -342,10 +348,12 @@ def verify(conn: sqlite3.Connection) -> list[str]:
 
 
 def _broken_chains(conn: sqlite3.Connection) -> Iterator[str]:
-    """Find rows of deleted accounts that continue no balance. Their account is unknown, but the first row of an account begins
-    at 0, and each further one where an earlier one ended."""
+    """Find rows of deleted accounts that continue no balance. Their account is unknown, but the first row of an account
+    begins at 0, and each further one where an earlier one ended."""
     ends: Counter[int] = Counter()
-    rows = conn.execute("SELECT id, amount_micros, balance_after_micros FROM ledger WHERE account_id IS NULL ORDER BY seq")
+    rows = conn.execute(
+        "SELECT id, amount_micros, balance_after_micros FROM ledger WHERE account_id IS NULL ORDER BY seq"
+    )
     for row_id, amount_micros, after_micros in rows:
         before_micros = after_micros - amount_micros
         if before_micros and not ends[before_micros]:

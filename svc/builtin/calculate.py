@@ -50,9 +50,9 @@ _EXPRESSION = r"(?<![\w.,)])(?:[-(] ?){0,60}(?:\d|\.\d)[\d .+*/%^()-]*"
 def calculate(expression: str) -> str:
     """Return the value of `expression`: exact if it has at most 1,000 decimal places, else with 28 digits.
 
-    It may have integers, decimals (`1.5`, `2e-3`), `+ - * / // % ** ^ ( )` and signs, as in Python. `^` is a power, and `//` and
-    `%` round towards minus infinity. Thousands separators are refused, because `1,234` is ambiguous. Raises ValueError with a
-    message for users. The bounds are 1,000 characters, 50 levels and numbers of 1,000 digits.
+    It may have integers, decimals (`1.5`, `2e-3`), `+ - * / // % ** ^ ( )` and signs, as in Python. `^` is a power, and
+    `//` and `%` round towards minus infinity. Thousands separators are refused, because `1,234` is ambiguous. Raises
+    ValueError with a message for users. The bounds are 1,000 characters, 50 levels and numbers of 1,000 digits.
     """
     if len(expression) > MAX_LENGTH:
         raise ValueError(f"The expression has more than {MAX_LENGTH:,} characters.")
@@ -79,7 +79,9 @@ def _tokens(text: str) -> list[str]:
 
 
 def _value(rest: list[str], lowest: int, depth: int) -> Fraction:
-    """Evaluate the operators of at least the precedence `lowest` and remove them from the end of `rest` (precedence climbing)."""
+    """Evaluate the operators of at least the precedence `lowest` and remove them from the end of `rest` (precedence
+    climbing).
+    """
     if depth > MAX_DEPTH:
         raise ValueError(f"The expression is nested more than {MAX_DEPTH} levels deep.")
     value = _operand(rest, depth)

@@ -21,7 +21,9 @@ async def replace_by_text(pool: ProcessPool, file: BinaryIO, account_id: str) ->
     Raises ApiError `unsupported_media_type` without the extra, `no_text`, and `overloaded`.
     """
     if find_spec("pypdf") is None:
-        message = "This server cannot read PDFs. Its operator can install the extra 'documents': pip install '.[documents]'."
+        message = (
+            "This server cannot read PDFs. Its operator can install the extra 'documents': pip install '.[documents]'."
+        )
         raise ApiError("unsupported_media_type", message)
     size = os.fstat(file.fileno()).st_size
     order = {"size": size, "most_pages": _MOST_PAGES, "most_bytes": TEXT_BYTES, "path": sys.path}

@@ -13,9 +13,10 @@ URL = re.compile(r"https?://[^\s<>\"'`]{1,2000}[^\s<>\"'`.,;:!?)\]}]")
 FILE_NAME = re.compile(r"(?<![\w/.@-])[\w-][\w.-]{0,80}\.[A-Za-z][A-Za-z0-9]{0,5}\b(?![/@])")
 
 _STOP_WORDS = """
-a about am an and any are as ask at be can could current did do does find for from function get give given had has have how i if
-in is it its know let make me my need now of on one or our please remember return say said should so tell text that the their them
-then there this to told tool up us use user using want was we were what when where which who will with would you your
+a about am an and any are as ask at be can could current did do does find for from function get give given had has
+have how i if in is it its know let make me my need now of on one or our please remember return say said should so
+tell text that the their them then there this to told tool up us use user using want was we were what when where
+which who will with would you your
 """
 _NO_MEANING = frozenset(_STOP_WORDS.split())
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ies|ed|es|e|(?<!s)s|(?<![aeiou])y)$")
@@ -31,7 +32,8 @@ _POLITE = re.compile(
 _LAST_WORDS = re.compile(r" (?:please|right now|now|today|for me|currently)$", re.I)
 _SUBJECT = re.compile(r"\b(?:in|at|for|of|about|to|from|on|named|called|with)\s+(?:the\s+)?(.+)", re.I | re.S)
 _FIRST_WORDS = re.compile(
-    r"(?:(?:what|who|where|when|which|how)(?:'s|\s{1,9}(?:is|are|was|were))?|\w+)\s{1,9}(?:(?:the|a|an|me|my|up)\s{1,9})*", re.I
+    r"(?:(?:what|who|where|when|which|how)(?:'s|\s{1,9}(?:is|are|was|were))?|\w+)\s{1,9}(?:(?:the|a|an|me|my|up)\s{1,9})*",
+    re.I,
 )
 
 
@@ -46,11 +48,15 @@ def first_sentence(text: str) -> str:
 def words(text: str) -> frozenset[str]:
     """Return the words that carry meaning, in lower case and roughly without their endings."""
     found = re.findall(r"[^\W_]+", text.lower())
-    return frozenset(_ENDING.sub("", word) for word in found if word not in _NO_MEANING and (word[1:] or word.isdigit()))
+    return frozenset(
+        _ENDING.sub("", word) for word in found if word not in _NO_MEANING and (word[1:] or word.isdigit())
+    )
 
 
 def clauses(text: str) -> list[tuple[str, str]]:
-    """Split `text` at commas, full stops, `and` and `then` outside quotations into pairs of a separator and a clause."""
+    """Split `text` at commas, full stops, `and` and `then` outside quotations into pairs of a separator
+    and a clause.
+    """
     unquoted = _QUOTED.sub(lambda match: "_" * len(match[0]), text)
     cuts = [(0, 0), *(match.span() for match in _CLAUSE_END.finditer(unquoted)), (len(text), 0)]
     pairs = [(text[start:end], text[end:following]) for (start, end), (following, _) in pairwise(cuts)]

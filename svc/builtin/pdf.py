@@ -1,6 +1,7 @@
 """The text of a PDF, read by pypdf. It is a separate process, because files of users may be hostile (see documents.py).
 
-an order as a JSON line on stdin -> the PDF at the beginning of a file -> the text of its pages behind it -> JSON on stdout
+an order as a JSON line on stdin -> the PDF at the beginning of a file -> the text of its pages behind it -> JSON on
+stdout
 """
 
 import io

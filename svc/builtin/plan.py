@@ -36,17 +36,41 @@ SKILLS = {
     "fetch": ("fetch|browse|download|_url", "url", URL.pattern),
     "list": (f"list_{_FILE}s", "", _asked("list|show|what|which", f"{_FILE}s")),
     "audio": ("audio|speech|speak|voice", "content", _asked(f"say|read|record|{_MAKE}|an?", _SOUNDS, "speak|narrate")),
-    "image": ("image|picture|draw|paint", "content", _asked(f"{_MAKE}|an?", "image|picture|drawing|photo", "draw|paint|sketch")),
-    "read": (f"(?:read|open|get)_{_FILE}", "", _asked("read|open|show|what(?:'s| is) in", rf"{_FILE}|\w+\.[a-z]{{2,5}}")),
+    "image": (
+        "image|picture|draw|paint",
+        "content",
+        _asked(f"{_MAKE}|an?", "image|picture|drawing|photo", "draw|paint|sketch"),
+    ),
+    "read": (
+        f"(?:read|open|get)_{_FILE}",
+        "",
+        _asked("read|open|show|what(?:'s| is) in", rf"{_FILE}|\w+\.[a-z]{{2,5}}"),
+    ),
     "write": (f"(?:write|save|create)_{_FILE}", "content", _asked(f"{_MAKE}|put", f"{_FILE}|report", _SAVE)),
-    "search": ("memory|memories", "query", _asked("search|look|find|check", "memory|memories|conversations?|history", _ABOUT_ME)),
+    "search": (
+        "memory|memories",
+        "query",
+        _asked("search|look|find|check", "memory|memories|conversations?|history", _ABOUT_ME),
+    ),
     "time": ("^(?:get_|current_)*(?:date|time|datetime)$", "", _TIME),
     "calculate": ("calc|math|compute", "expression", r"^(?:add|subtract|multiply|divide)\b.*\d"),
 }
 # By role, the names of its parameter, the likeliest first.
 PARAMETERS = {
     "expression": ["expression", "expr", "formula", "equation", "calculation", "input", "query", "text"],
-    "content": ["content", "contents", "prompt", "input", "text", "body", "message", "description", "script", "note", "subject"],
+    "content": [
+        "content",
+        "contents",
+        "prompt",
+        "input",
+        "text",
+        "body",
+        "message",
+        "description",
+        "script",
+        "note",
+        "subject",
+    ],
     "name": ["name", "filename", "file_name", "title", "path", "file", "artifact"],
     "id": ["id", "artifact_id", "file_id", "note_id"],
     "query": ["query", "q", "search", "text", "topic", "keywords", "input"],
@@ -61,7 +85,9 @@ _SAYING = re.compile(r"(?::|\b(?:saying|that says|containing|with the (?:text|wo
 _ABOUT = re.compile(r"(?::|\b(?:about|on|of|showing|with|depicting|saying|for|from))\s+(.+)", re.I | re.S)
 _SAVED = re.compile(r"\w+(?: down)? (.+?) (?:to|in|into|as|under) (?:(?:a|an|the|my) )?[\w.-]+\W*$", re.I | re.S)
 _SOUND = r"(?:aloud|out loud|(?:in|as)\s+(?:an?\s+)?(?:audio|speech))"
-_MADE = re.compile(rf"(?:draw|paint|sketch|speak|narrate|say|read)\s+(?:(?:me|aloud)\s+)?(.+?)(?:\s+{_SOUND})?$", re.I | re.S)
+_MADE = re.compile(
+    rf"(?:draw|paint|sketch|speak|narrate|say|read)\s+(?:(?:me|aloud)\s+)?(.+?)(?:\s+{_SOUND})?$", re.I | re.S
+)
 _AND_SAVE = re.compile(r"[,;.]?\s(?:and |then )*(?:save|store|write|put) (?:it|this|that|them)\b", re.I)
 _LIST_END = re.compile(r",\s{1,9}(?:and\s{1,9})?|\s(?:and|or)\s{1,9}", re.I)
 # `Use the tool` adds nothing to a goal.
@@ -156,7 +182,11 @@ def _steps(skill: str, tool: Tool | None, text: str, offered: Mapping[str, Tool]
         else:
             match = _MADE.match(trimmed(text)) or _ABOUT.search(text)
         about = quoted[0] if quoted else trimmed(match[1]) if match else subject(wanted)
-        if later and not quoted and ((len(about.split()) <= 3 and _RESULT.search(about)) or (skill == "write" and not match)):
+        if (
+            later
+            and not quoted
+            and ((len(about.split()) <= 3 and _RESULT.search(about)) or (skill == "write" and not match))
+        ):
             yield Step(skill, tool, text, values, needs=role)
         else:
             yield Step(skill, tool, text, {**values, role: about})
@@ -167,7 +197,9 @@ def _steps(skill: str, tool: Tool | None, text: str, offered: Mapping[str, Tool]
         yield Step(skill, tool, text, {"name": name or subject(text)}, needs)
     elif skill == "other" and tool and tool.properties and parameter(tool, "place"):
         for part in _LIST_END.split(english.first_sentence(subject(text))):
-            yield Step(skill, tool, text, {"place": trimmed(re.sub(r"^\s*(?:in|at|for|of|the)\s+", "", part, flags=re.I))})
+            yield Step(
+                skill, tool, text, {"place": trimmed(re.sub(r"^\s*(?:in|at|for|of|the)\s+", "", part, flags=re.I))}
+            )
     else:
         yield Step(skill, tool, text, {role: subject(text)} if skill == "search" else {})
 
@@ -175,7 +207,9 @@ def _steps(skill: str, tool: Tool | None, text: str, offered: Mapping[str, Tool]
 def parameter(tool: Tool, role: str) -> str | None:
     """Return the parameter of `tool` for a value of this role. A tool without a schema has the role's first."""
     names = PARAMETERS[role]
-    return next((name for name in names if takes_text(tool.properties.get(name))), None) if tool.properties else names[0]
+    return (
+        next((name for name in names if takes_text(tool.properties.get(name))), None) if tool.properties else names[0]
+    )
 
 
 def arguments(tool: Tool, values: Mapping[str, str], clause: str) -> dict[str, Any]:

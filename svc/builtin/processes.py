@@ -58,8 +58,8 @@ class ProcessPool:
     async def run(self, order: Mapping[str, Any], file: BinaryIO | None = None, *, account_id: str = "") -> bytes:
         """Return the stdout of the process. It inherits `file`, whose descriptor is added to the order as `file`.
 
-        `account_id` is the account that pays, or "" for the service. Raises ApiError `overloaded` and `shutting_down`, and
-        UpstreamFault: `cut` when the process dies, `timeout`.
+        `account_id` is the account that pays, or "" for the service. Raises ApiError `overloaded` and `shutting_down`,
+        and UpstreamFault: `cut` when the process dies, `timeout`.
         """
         release = await self._turns.take(account_id)
         try:

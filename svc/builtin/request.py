@@ -1,6 +1,7 @@
 """Reads a chat-completions body for the built-in models.
 
-svc/inference/chat_shape.py has checked the types of its fields. Bounds and unsupported values are refused here, with status 400.
+svc/inference/chat_shape.py has checked the types of its fields. Bounds and unsupported values are refused here, with
+status 400.
 """
 
 import contextlib
@@ -64,8 +65,9 @@ class Tool(NamedTuple):
 class BuiltinRequest(NamedTuple):
     """A request whose `goal` is the text of the last user message, empty if there is none.
 
-    `earlier` are the texts of users and operators before it. `calls` and `turns` are the tool calls and the number of assistant
-    messages after it. `tools` are those that may be called: none with `tool_choice: none`, one if it names a function.
+    `earlier` are the texts of users and operators before it. `calls` and `turns` are the tool calls and the number of
+    assistant messages after it. `tools` are those that may be called: none with `tool_choice: none`, one if it names a
+    function.
     """
 
     goal: str
@@ -111,9 +113,13 @@ def is_big(body: Mapping[str, Any]) -> bool:
 def read_request(body: Mapping[str, Any]) -> BuiltinRequest:
     """Return a checked `body` as a BuiltinRequest; a null field counts as absent. Raises UpstreamFault (status 400)."""
     messages = _messages(body["messages"])
-    prompt_bytes = sum(text_bytes(one.text) + sum(text_bytes(c.name + c.arguments) for c in one.calls) for one in messages)
+    prompt_bytes = sum(
+        text_bytes(one.text) + sum(text_bytes(c.name + c.arguments) for c in one.calls) for one in messages
+    )
     if prompt_bytes > MAX_TEXT_BYTES:
-        message = f"The messages hold {prompt_bytes:,} bytes of text; the built-in models read at most {MAX_TEXT_BYTES:,}."
+        message = (
+            f"The messages hold {prompt_bytes:,} bytes of text; the built-in models read at most {MAX_TEXT_BYTES:,}."
+        )
         raise refusal(message, "messages", "context_length_exceeded")
     tools = _tools(body.get("tools") or [])
     prompt_bytes += _json_size(body["tools"], "tools", MAX_TOOLS_BYTES) if tools else 0
@@ -151,7 +157,9 @@ def _messages(messages: Sequence[dict[str, Any]]) -> list[_Message]:
         text = _without_reminders(text) if role == "user" else text
         if role == "user" and read and read[-1].role in ("tool", "attachment") and re.fullmatch(_NAMES_ALONE, text):
             role = "attachment"
-        calls = [call for call in message.get("tool_calls") or [] if call.get("function")] if role == "assistant" else []
+        calls = (
+            [call for call in message.get("tool_calls") or [] if call.get("function")] if role == "assistant" else []
+        )
         read.append(_Message(role, text, list(map(_call, calls)), message["tool_call_id"] if role == "tool" else ""))
     return read
 
@@ -204,7 +212,9 @@ def _choice(choice: Any, tools: tuple[Tool, ...]) -> tuple[tuple[Tool, ...], boo
 def _stops(value: str | list[str]) -> tuple[str, ...]:
     stops = [value] if isinstance(value, str) else value
     if len(stops) > MAX_STOPS or any(len(stop) > MAX_STOP_CHARACTERS for stop in stops):
-        raise refusal(f"'stop' may have at most {MAX_STOPS} strings of at most {MAX_STOP_CHARACTERS} characters.", "stop")
+        raise refusal(
+            f"'stop' may have at most {MAX_STOPS} strings of at most {MAX_STOP_CHARACTERS} characters.", "stop"
+        )
     return tuple(filter(None, dict.fromkeys(stops)))
 
 

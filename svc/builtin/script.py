@@ -9,8 +9,8 @@
     repeat N LINE         plays LINE N times; LINE may itself be a `repeat`
     ---                   ends a section: each model call of an agent run plays the next one
 
-`tools`, `tool_choice` and `response_format` change nothing. The section is the number of assistant messages after the last user
-message. After the last section the answer is empty, so a tool loop ends. Empty lines are skipped.
+`tools`, `tool_choice` and `response_format` change nothing. The section is the number of assistant messages after the
+last user message. After the last section the answer is empty, so a tool loop ends. Empty lines are skipped.
 """
 
 import asyncio
@@ -32,7 +32,9 @@ MAX_LINES = 10_000
 MAX_NESTED_REPEATS = 20
 MAX_REPEATS = 20_000
 
-DIRECTIVES = "say TEXT, tool NAME JSON, wait MS, fail STATUS MESSAGE, drop, length, repeat N LINE, and --- between sections"
+DIRECTIVES = (
+    "say TEXT, tool NAME JSON, wait MS, fail STATUS MESSAGE, drop, length, repeat N LINE, and --- between sections"
+)
 _REPEATS = re.compile(rf"(?:repeat\s+[0-9]{{1,18}}\s+(?=\S)){{0,{MAX_NESTED_REPEATS}}}")
 
 
@@ -85,7 +87,8 @@ def _repeated(line: str, number: int) -> tuple[int, Action]:
     assert repeats is not None  # it also matches nothing
     action = _action(line[repeats.end() :])
     if action is None:
-        message = f"Line {number} of the script, '{line[:60].rstrip()}', is not a directive. The directives are: {DIRECTIVES}."
+        found = f"Line {number} of the script, '{line[:60].rstrip()}',"
+        message = f"{found} is not a directive. The directives are: {DIRECTIVES}."
         raise refusal(message, "messages")
     return min(math.prod(map(int, re.findall("[0-9]+", repeats[0]))), MAX_DIRECTIVES + 1), action
 
@@ -120,4 +123,6 @@ def _said(text: str) -> str:
 
 def _failure(status: int, message: str) -> UpstreamFault:
     kind = "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "api_error"
-    return UpstreamFault("status", message, status=status, error={"message": message, "type": kind, "param": None, "code": None})
+    return UpstreamFault(
+        "status", message, status=status, error={"message": message, "type": kind, "param": None, "code": None}
+    )

@@ -5,8 +5,8 @@ text -> chunks of a few sentences -> eSpeak NG (a program, or the library by cty
 The limit cuts after a whole word: the chunk beyond it is spoken again with as many of its words as fit.
 
 Order: `{engine: {program} | {library, data}}` with `voices: true`, which lists the languages, or with `input, voice,
-words_per_minute, gap, pitch, seconds, format, encoder, file` (a descriptor). Answer: `{languages}`, `{seconds, truncated}`,
-or `{error}` with the system's `errno` if there is one.
+words_per_minute, gap, pitch, seconds, format, encoder, file` (a descriptor). Answer: `{languages}`, `{seconds,
+truncated}`, or `{error}` with the system's `errno` if there is one.
 """
 
 import array
@@ -73,7 +73,10 @@ class Library:
         voices = self._espeak.espeak_ListVoices(None)
         every = [voice.contents for voice in itertools.takewhile(bool, (voices[index] for index in itertools.count()))]
         # Its languages are pairs of a priority byte and a string; the first is the voice's own.
-        return {voice.languages[1:].decode("ascii", "replace"): voice.identifier.decode("utf-8", "replace") for voice in every}
+        return {
+            voice.languages[1:].decode("ascii", "replace"): voice.identifier.decode("utf-8", "replace")
+            for voice in every
+        }
 
     def voice(self, name: str, words_per_minute: int, gap: int, pitch: int) -> Speak:
         if self._espeak.espeak_SetVoiceByName(name.encode()) != 0:
@@ -109,7 +112,10 @@ class Program:
 
     def _speak(self, command: list[str], text: str, most_bytes: int) -> bytes:
         text = text.replace("[[", "[ [")  # [[ begins phonemes
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:  # noqa: S603
+        process = subprocess.Popen(  # noqa: S603
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        with process:
             assert process.stdin and process.stdout
             process.stdin.write(text.encode("utf-8", "replace"))
             process.stdin.close()
@@ -168,7 +174,9 @@ def resampled(sounds: Iterator[bytes], rate: int) -> Iterator[bytes]:
         for number in range(made):  # the same position of all blocks at once
             at, part = divmod(number * taken, made)
             pairs = zip(samples[at:end:taken], samples[at + 1 : end + 1 : taken], strict=True)
-            block[number::made] = array.array("h", [before + (after - before) * part // made for before, after in pairs])
+            block[number::made] = array.array(
+                "h", [before + (after - before) * part // made for before, after in pairs]
+            )
         rest = samples[end:]
         yield block.tobytes()
 
@@ -189,7 +197,9 @@ def encode(file: BinaryIO, command: list[str], rate: int, sounds: Iterator[bytes
 
 
 def write_flac_length(file: BinaryIO, samples: int) -> None:
-    """Write the number of samples into the file's STREAMINFO block (RFC 9639, 8.2): an encoder that writes to a pipe cannot."""
+    """Write the number of samples into the file's STREAMINFO block (RFC 9639, 8.2): an encoder that writes to a pipe
+    cannot.
+    """
     file.seek(0)
     header = file.read(26)
     if header[:4] != b"fLaC" or header[4] & 0x7F != 0:

@@ -1,7 +1,8 @@
 """Values for JSON schemas: answers for `response_format`, and arguments for the tools of clients.
 
-A value is a small instance of its schema, with the text of the answer where the schema has a place for one. The keywords in
-`_KEYWORDS`, `allOf`, and `$ref` within the schema are supported. Others, such as `pattern` and `not`, are ignored.
+A value is a small instance of its schema, with the text of the answer where the schema has a place for one. The
+keywords in `_KEYWORDS`, `allOf`, and `$ref` within the schema are supported. Others, such as `pattern` and `not`, are
+ignored.
 """
 
 import json
@@ -23,7 +24,9 @@ CHARACTERS_PER_COST = 100
 MAX_ARGUMENT_COST = 200
 MAX_CHOICES = 1_000
 
-ANSWER_NAMES = frozenset({"answer", "content", "message", "output", "reply", "response", "result", "summary", "text", "value"})
+ANSWER_NAMES = frozenset(
+    {"answer", "content", "message", "output", "reply", "response", "result", "summary", "text", "value"}
+)
 _FORMATS = {
     "date-time": "1970-01-01T00:00:00Z",
     "date": "1970-01-01",
@@ -38,7 +41,13 @@ _FORMATS = {
 }
 # The keywords that imply a type, in this order.
 _IMPLIED = {"properties": "object", "required": "object", "additionalProperties": "object", "items": "array"}
-_IMPLIED |= {"prefixItems": "array", "minItems": "array", "minimum": "number", "maximum": "number", "exclusiveMinimum": "number"}
+_IMPLIED |= {
+    "prefixItems": "array",
+    "minItems": "array",
+    "minimum": "number",
+    "maximum": "number",
+    "exclusiveMinimum": "number",
+}
 _IMPLIED |= {"exclusiveMaximum": "number", "multipleOf": "number"}
 _KEYWORDS = _IMPLIED.keys() | {"type", "enum", "const", "minLength", "maxLength", "format", "anyOf", "oneOf"}
 
@@ -48,14 +57,18 @@ class _TooLargeError(ValueError):
 
 
 def in_format(text: str, schema: dict[str, Any] | None) -> str:
-    """Return `text` itself without a schema, else JSON that satisfies it. Raises UpstreamFault (400) if no instance is found."""
+    """Return `text` itself without a schema, else JSON that satisfies it. Raises UpstreamFault (400) if no instance is
+    found.
+    """
     any_object = schema == {"type": "object"}
     if schema is None or (any_object and json_object(text) is not None):
         return text
     try:
         value = {"answer": text} if any_object else _Builder(schema, text, MAX_COST).build(schema, 0, "")
     except ValueError as error:
-        raise refusal(f"The built-in models cannot make an instance of this JSON schema: {error}", "response_format") from None
+        raise refusal(
+            f"The built-in models cannot make an instance of this JSON schema: {error}", "response_format"
+        ) from None
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -66,7 +79,8 @@ def takes_text(schema: Any) -> bool:
 
 
 def argument(root: dict[str, Any], schema: Any, name: str, clause: str, numbers: Iterator[str]) -> Any:
-    """Return a value for a tool's parameter: the choice that `clause` mentions, one of its `numbers`, or a small instance.
+    """Return a value for a tool's parameter: the choice that `clause` mentions, one of its `numbers`, or a small
+    instance.
 
     Raises ValueError if there is no small instance.
     """
@@ -98,8 +112,8 @@ def json_object(text: str) -> dict[str, Any] | None:
 class _Builder:
     """Builds small instances of schemas, depth first. Their $refs point into `root`.
 
-    The first string named like an answer is `text`. Everything whose size the schema decides is charged against `max_cost`, about
-    one for each value.
+    The first string named like an answer is `text`. Everything whose size the schema decides is charged against
+    `max_cost`, about one for each value.
     """
 
     def __init__(self, root: dict[str, Any], text: str, max_cost: int) -> None:
@@ -140,7 +154,9 @@ class _Builder:
                 return self._string(schema, name)
             case "integer" | "number":
                 answer = re.search(r"= (-?[0-9]{1,18}(?:\.[0-9]{1,18})?)$", self._text[-50:])
-                return _number(schema, kind == "integer", Fraction(answer[1] if answer and name.lower() in ANSWER_NAMES else 0))
+                return _number(
+                    schema, kind == "integer", Fraction(answer[1] if answer and name.lower() in ANSWER_NAMES else 0)
+                )
             case "boolean" | "null":
                 return False if kind == "boolean" else None
         raise ValueError(f"'{kind[:40]}' is not a type.")

@@ -1,4 +1,6 @@
-"""The built-in voice: eSpeak NG in a helper process (svc/builtin/speak.py), because the library is GPL and not thread-safe."""
+"""The built-in voice: eSpeak NG in a helper process (svc/builtin/speak.py), because the library is GPL and not
+thread-safe.
+"""
 
 import asyncio
 import os
@@ -22,12 +24,33 @@ _SLOWEST = 80  # for eSpeak; slower speech has longer pauses between words
 # OpenAI's names, each with a language, a variant of the voice, and a pitch from 0 to 99.
 VOICES = {
     "alloy": ("en-us", "", 50), "ash": ("en-us", "m3", 42), "ballad": ("en-gb", "m5", 48), "cedar": ("en-us", "m1", 38),
-    "coral": ("en-us", "f2", 56), "echo": ("en-us", "m4", 46), "fable": ("en-gb", "m2", 52), "marin": ("en-us", "f1", 52),
-    "nova": ("en-us", "f3", 58), "onyx": ("en-us", "m7", 30), "sage": ("en-gb", "f4", 50), "shimmer": ("en-us", "f5", 62),
+    "coral": ("en-us", "f2", 56), "echo": ("en-us", "m4", 46), "fable": ("en-gb", "m2", 52),
+    "marin": ("en-us", "f1", 52),
+    "nova": ("en-us", "f3", 58), "onyx": ("en-us", "m7", 30), "sage": ("en-gb", "f4", 50),
+    "shimmer": ("en-us", "f5", 62),
     "verse": ("en-gb", "m6", 46),
 }  # fmt: skip
 # Some of the languages that eSpeak NG speaks, by the codes that people use.
-LANGUAGES = ("en", "en-GB", "de", "fr", "fr-FR", "es", "it", "pt", "pt-BR", "nl", "pl", "ru", "tr", "zh", "ja", "ko", "hi", "ar")
+LANGUAGES = (
+    "en",
+    "en-GB",
+    "de",
+    "fr",
+    "fr-FR",
+    "es",
+    "it",
+    "pt",
+    "pt-BR",
+    "nl",
+    "pl",
+    "ru",
+    "tr",
+    "zh",
+    "ja",
+    "ko",
+    "hi",
+    "ar",
+)
 # A voice of OpenAI speaks the language of the script of most letters.
 _SCRIPTS = {
     "CJK": "cmn", "HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "CYRILLIC": "ru", "GREEK": "el", "ARABIC": "ar",
@@ -46,7 +69,8 @@ _ENCODERS = {
     "mp3": ("lame -r -s {khz} --bitwidth 16 -m m -b 64 --quiet - -", f"{_FFMPEG} -b:a 64k -f mp3 pipe:1"),
     "opus": ("opusenc --quiet --raw --raw-rate {rate} --raw-chan 1 - -", f"{_FFMPEG} -c:a libopus -f ogg pipe:1"),
     "flac": (
-        "flac --silent --force-raw-format --endian=little --sign=signed --channels=1 --bps=16 --sample-rate={rate} --stdout -",
+        "flac --silent --force-raw-format --endian=little --sign=signed --channels=1 --bps=16 --sample-rate={rate} "
+        "--stdout -",
         f"{_FFMPEG} -f flac pipe:1",
     ),
     "aac": (f"{_FFMPEG} -f adts pipe:1",),
@@ -65,7 +89,9 @@ class Voice:
 
     def __init__(self, pool: ProcessPool) -> None:
         self._pool = pool
-        self._languages: dict[str, tuple[str, str]] = {}  # a language and eSpeak's voice for it, by its name in lower case
+        self._languages: dict[
+            str, tuple[str, str]
+        ] = {}  # a language and eSpeak's voice for it, by its name in lower case
         self._asking = asyncio.Lock()
 
     @cached_property  # too slow for the start
@@ -79,7 +105,8 @@ class Voice:
         return list(self._encoders)
 
     async def named(self, name: str) -> str:
-        """Return the voice with this name in any case: one of VOICES, or a language such as `de`, `fr-FR` or `en-gb+f2`.
+        """Return the voice with this name in any case: one of VOICES, or a language such as `de`, `fr-FR` or
+        `en-gb+f2`.
 
         Raises ApiError `invalid_value` (param `voice`) for an unknown one.
         """
@@ -120,7 +147,15 @@ class Voice:
         return voice, format if format in self._encoders else "wav"
 
     async def speak(
-        self, text: str, file: BinaryIO, *, voice: str, speed: float, format: str, most_seconds: float, account_id: str = ""
+        self,
+        text: str,
+        file: BinaryIO,
+        *,
+        voice: str,
+        speed: float,
+        format: str,
+        most_seconds: float,
+        account_id: str = "",
     ) -> Spoken:
         """Speak into the empty `file` with a `voice` of `named` in a `format` of `formats`, for at most `most_seconds`.
 
@@ -147,7 +182,9 @@ class Voice:
 
     async def _ask(self, order: dict[str, Any], file: BinaryIO | None = None, account_id: str = "") -> Any:
         if (found := engine()) is None:
-            raise ApiError("model_not_found", "There is no voice: install espeak-ng, or the extra 'voice' of this service.")
+            raise ApiError(
+                "model_not_found", "There is no voice: install espeak-ng, or the extra 'voice' of this service."
+            )
         answer = orjson.loads(await self._pool.run({**order, "engine": found}, file, account_id=account_id))
         if "errno" in answer:
             raise ApiError("storage_unavailable") from OSError(answer["errno"], answer["error"])
@@ -180,7 +217,11 @@ def _installed(command: str) -> list[str] | None:
 
 
 def _language_of(text: str) -> str | None:
-    scripts = [unicodedata.name(character, "").split(" ")[0] for character in text[:_SCRIPT_SAMPLE_LENGTH] if character.isalpha()]
+    scripts = [
+        unicodedata.name(character, "").split(" ")[0]
+        for character in text[:_SCRIPT_SAMPLE_LENGTH]
+        if character.isalpha()
+    ]
     foreign = [_SCRIPTS[script] for script in scripts if script in _SCRIPTS]
     if len(foreign) * 2 <= len(scripts):
         return None

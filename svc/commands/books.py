@@ -110,14 +110,21 @@ def _report(config: Config, options: argparse.Namespace) -> None:
         lines = report.usage_lines(conn, month, options.by) if options.by else report.lines(conn, *bounds)
     if options.csv:
         _write_csv([("month", "part", "name", "count", "input_tokens", "output_tokens", "micros")])
-        _write_csv((month, one.part, one.name, one.count, one.input_tokens, one.output_tokens, one.micros) for one in lines)
+        _write_csv(
+            (month, one.part, one.name, one.count, one.input_tokens, one.output_tokens, one.micros) for one in lines
+        )
         return
     print(f"{month}, in UTC")
     for part in dict.fromkeys(line.part for line in lines):
         own = [line for line in lines if line.part == part]
-        print(f"\n{part:44}{'count':>10}{'tokens in':>14}{'tokens out':>14}{dollars(sum(line.micros for line in own)):>18}")
+        micros = sum(line.micros for line in own)
+        print(f"\n{part:44}{'count':>10}{'tokens in':>14}{'tokens out':>14}{dollars(micros):>18}")
         for line in own[:_SHOWN]:
-            tokens = f"{line.input_tokens:>14}{line.output_tokens:>14}" if line.input_tokens or line.output_tokens else " " * 28
+            tokens = (
+                f"{line.input_tokens:>14}{line.output_tokens:>14}"
+                if line.input_tokens or line.output_tokens
+                else " " * 28
+            )
             print(f"  {printable(line.name):42}{line.count:>10}{tokens}{dollars(line.micros):>18}")
         if len(own) > _SHOWN:
             print(f"  and {len(own) - _SHOWN} more, see --csv")
@@ -131,7 +138,9 @@ def _payments(config: Config, options: argparse.Namespace) -> int:
         found = asyncio.run(_with_states(config, found))
     if options.csv:
         _write_csv([("checkout", "session", "account", "amount_micros", "since", "what", "todo")])
-        _write_csv((m.checkout_id, m.session_id, m.account_id, m.micros, timestamp(m.since), m.text, m.todo) for m in found)
+        _write_csv(
+            (m.checkout_id, m.session_id, m.account_id, m.micros, timestamp(m.since), m.text, m.todo) for m in found
+        )
         return 1 if found else 0
     for one in found:
         subject = one.checkout_id or one.session_id or "-"

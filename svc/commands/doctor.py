@@ -1,6 +1,7 @@
 """`svc doctor`: check the settings, this machine, and every configured service. Nothing is changed.
 
-settings of the running server, or of this command -> all checks at once, each with a deadline -> a line for each finding
+settings of the running server, or of this command -> all checks at once, each with a deadline -> a line for each
+finding
 
 A check returns (grade, text). An error that a start would raise is a finding of grade `wrong`.
 Texts of other servers and secrets are not printed: only status codes, and names from the settings.
@@ -23,7 +24,19 @@ from typing import Any
 
 import httpx
 
-from svc.admin.health import FINE, LOOK, NTP, SKEW_SECONDS, WRONG, Finding, Result, certificate, existing, files, options
+from svc.admin.health import (
+    FINE,
+    LOOK,
+    NTP,
+    SKEW_SECONDS,
+    WRONG,
+    Finding,
+    Result,
+    certificate,
+    existing,
+    files,
+    options,
+)
 from svc.auth import accounts
 from svc.auth.github import GitHub
 from svc.auth.mail import Mail
@@ -84,7 +97,9 @@ def _settings(here: Config) -> tuple[list[Finding], Config]:
         return [Finding(WRONG if isinstance(error, StartError) else LOOK, about, text)], here
     found = [Finding(FINE, about, "those of the running server are examined")]
     mine, theirs = status.settings(here)["environ"], used.environ
-    differ = [name for name in sorted(mine) if name in SETTINGS and name != "SVC_DATA_DIR" and mine[name] != theirs.get(name)]
+    differ = [
+        name for name in sorted(mine) if name in SETTINGS and name != "SVC_DATA_DIR" and mine[name] != theirs.get(name)
+    ]
     if differ:
         text = f"{', '.join(differ)} of this command differ from the running server's"
         found.append(Finding(LOOK, about, text))
@@ -100,7 +115,10 @@ async def examine(config: Config) -> list[Finding]:
             ("database", asyncio.to_thread(_database, config)),
             ("port", asyncio.to_thread(_port, config)),
             ("certificate", asyncio.to_thread(certificate, config)),
-            *((f"identity provider {one.name}", _identity_provider(config, one, client)) for one in config.identity_providers),
+            *(
+                (f"identity provider {one.name}", _identity_provider(config, one, client))
+                for one in config.identity_providers
+            ),
         ]
         if config.smtp_url is not None:
             checks.append(("mail", _mail(config, config.smtp_url)))
@@ -187,7 +205,10 @@ def _port(config: Config) -> Result:
     with contextlib.suppress(OSError, ValueError):  # a server that does not answer holds the port all the same
         answer = status.ask(config.data_dir)
         if answer is not None:
-            return FINE, f"process {answer['pid']} (svc {answer['version']}) serves {answer['base_url']} from this folder"
+            return (
+                FINE,
+                f"process {answer['pid']} (svc {answer['version']}) serves {answer['base_url']} from this folder",
+            )
     bind(config.host, config.port).close()
     return FINE, f"{config.host} port {config.port} is free"
 
@@ -198,7 +219,9 @@ def _clock(ahead_seconds: list[float]) -> Finding:
         return Finding(FINE, "clock", f"it is {now} UTC; no other service has answered with a date")
     seconds = min(ahead_seconds, key=abs)
     if abs(seconds) > SKEW_SECONDS:
-        return Finding(WRONG, "clock", f"it is {abs(seconds):.0f} seconds {'ahead' if seconds > 0 else 'behind'}. {NTP}")
+        return Finding(
+            WRONG, "clock", f"it is {abs(seconds):.0f} seconds {'ahead' if seconds > 0 else 'behind'}. {NTP}"
+        )
     return Finding(FINE, "clock", f"within {max(abs(seconds), 1):.0f} seconds of the other services")
 
 
@@ -230,7 +253,9 @@ def _groups(config: Config, catalog: Catalog) -> list[Finding]:
     if groups and default:
         text = f"it may not use {default.id}, so requests without a model fail"
         every = (groups.access, *groups.by_name.values())
-        notes += [Finding(LOOK, f"group {group.name or '[access]'}", text) for group in every if not group.allows(default.id)]
+        notes += [
+            Finding(LOOK, f"group {group.name or '[access]'}", text) for group in every if not group.allows(default.id)
+        ]
     return notes
 
 

@@ -54,7 +54,11 @@ def _restore(config: Config, options: argparse.Namespace) -> None:
         return
     print(f"{config.data_dir}: {sized} out of a database of schema {manifest['schema_version']}, verified")
     if not manifest["with_secrets"]:
-        todo = f", or set SVC_NEW_SECRETS={installation} to delete {sealed} provider keys that it encrypts" if sealed else ""
+        todo = (
+            f", or set SVC_NEW_SECRETS={installation} to delete {sealed} provider keys that it encrypts"
+            if sealed
+            else ""
+        )
         print(f"there was no master.key beside it: copy the old one into the folder{todo}. A new one ends all sessions")
 
 
@@ -71,8 +75,9 @@ def _opened(archive: str) -> BufferedReader:
 def restore(archive: BufferedReader, folder: Path, beside: Path | None) -> dict[str, Any]:
     """Restore a backup, or a database file with the secrets in the folder `beside`; return the manifest.
 
-    `folder` must be new or empty; it may be a mount point with `lost+found`, or a link to a folder. All files are verified in a
-    subfolder first. After a kill, the next restore or start completes or removes it. Raises StartError with one line.
+    `folder` must be new or empty; it may be a mount point with `lost+found`, or a link to a folder. All files are
+    verified in a subfolder first. After a kill, the next restore or start completes or removes it. Raises StartError
+    with one line.
     """
     folder = folder.resolve()
     with one_line(f"restore into {folder}"), _to_fill(folder) as work:
@@ -83,7 +88,9 @@ def restore(archive: BufferedReader, folder: Path, beside: Path | None) -> dict[
         if manifest["schema_version"] > newest:
             raise StartError(f"the backup is of a newer version ({version}); install that version first")
         if manifest["schema_version"] < FIRST_VERSION:
-            raise StartError(f"the backup was made by a version before 1.0.0 ({version}), whose databases cannot be migrated")
+            raise StartError(
+                f"the backup was made by a version before 1.0.0 ({version}), whose databases cannot be migrated"
+            )
         verify(work / DATABASE)
         if manifest["schema_version"] == newest:  # an older one has perhaps no audit log
             with contextlib.closing(connect(work / DATABASE)) as tx:
@@ -102,7 +109,9 @@ def _to_fill(folder: Path) -> Iterator[Path]:
         if secrets.complete_restore(folder):
             raise StartError(f"an interrupted restore into {folder} has been completed; nothing is left to do")
         if {path.name for path in folder.iterdir()} - _NO_CONTENT:
-            raise StartError(f"{folder} is not empty; a backup is restored into a new or empty folder (set SVC_DATA_DIR)")
+            raise StartError(
+                f"{folder} is not empty; a backup is restored into a new or empty folder (set SVC_DATA_DIR)"
+            )
         shutil.rmtree(work, ignore_errors=True)  # a restore that was killed left it
         work.mkdir(mode=0o700)
         yield work
@@ -127,7 +136,9 @@ def _take_database(file: BufferedReader, folder: Path, beside: Path | None) -> d
     path = folder / DATABASE
     _write(path, file)
     with contextlib.closing(sqlite3.connect(path)) as conn:
-        application_id, version = (conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+        application_id, version = (
+            conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+        )
         if application_id != APPLICATION_ID:
             raise StartError("the file is not a database of this service")
         conn.execute("PRAGMA journal_mode = DELETE")

@@ -1,4 +1,6 @@
-"""The commands that ask the running server on its socket in the data folder: `svc status`, `svc reload`, `svc rotate-secrets`."""
+"""The commands that ask the running server on its socket in the data folder: `svc status`, `svc reload`, `svc
+rotate-secrets`.
+"""
 
 import argparse
 import contextlib
@@ -32,7 +34,10 @@ _TITLES = {
 
 def add_parsers(commands: Any) -> None:
     commands.add_parser("status", help="print the state of the running server").set_defaults(run=_status)
-    text = "read the certificate and the catalog again, as SIGHUP does; exit status 1 if one of them is wrong and stays as it was"
+    text = (
+        "read the certificate and the catalog again, as SIGHUP does; "
+        "exit status 1 if one of them is wrong and stays as it was"
+    )
     commands.add_parser("reload", help=text).set_defaults(run=_reload)
     text = "make a new master.key: every session, link and cookie ends"
     commands.add_parser("rotate-secrets", help=text).set_defaults(run=_rotate)
@@ -86,5 +91,8 @@ def _rotate(config: Config, options: argparse.Namespace) -> None:
             give_to_owner(config.data_dir)
     if "error" in answer:
         raise StartError(f"the server reports: {answer['error']}")
-    print(f"master.key is new, and {answer['provider_keys']} provider keys are encrypted with it. Every session has ended.")
+    print(
+        f"master.key is new, and {answer['provider_keys']} provider keys are encrypted with it. Every session has "
+        f"ended."
+    )
     print(f"{config.data_dir / OLD_MASTER} is the old one. The next 'svc backup' deletes it.")

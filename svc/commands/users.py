@@ -28,7 +28,11 @@ from svc.server import status
 _LINK_SECONDS = 3600
 
 _SWITCHES = (
-    ("admin", {"on": {"admin": True}, "off": {"admin": False}}, "make an account an administrator, or an ordinary one again"),
+    (
+        "admin",
+        {"on": {"admin": True}, "off": {"admin": False}},
+        "make an account an administrator, or an ordinary one again",
+    ),
     (
         "suspend",
         {"on": {"status": "suspended"}, "off": {"status": "active"}},
@@ -39,12 +43,16 @@ _SWITCHES = (
 
 def add_parsers(commands: Any) -> None:
     user = commands.add_parser("user", help="accounts").add_subparsers(required=True, metavar="ACTION")
-    add = user.add_parser("add", help="create an account; the password is read from the terminal or from standard input")
+    add = user.add_parser(
+        "add", help="create an account; the password is read from the terminal or from standard input"
+    )
     add.add_argument("email")
     add.add_argument("--name", help="the person's name")
     add.set_defaults(run=_add)
     user.add_parser("list", help="list the accounts").set_defaults(run=_list)
-    delete = user.add_parser("delete", help="delete an account with everything personal; its open streams end within 2 seconds")
+    delete = user.add_parser(
+        "delete", help="delete an account with everything personal; its open streams end within 2 seconds"
+    )
     delete.add_argument("email", help="the email address or the id")
     delete.set_defaults(run=_delete)
     for name, change, text in _SWITCHES:
@@ -88,7 +96,11 @@ def _list(config: Config, options: argparse.Namespace) -> None:
     with reading(config) as conn:
         found = accounts.all_accounts(conn)
     for account in found:
-        marks = [account.status, *(["administrator"] if account.admin else []), *([account.group] if account.group else [])]
+        marks = [
+            account.status,
+            *(["administrator"] if account.admin else []),
+            *([account.group] if account.group else []),
+        ]
         print(account.id, account.email, account.tier, timestamp(account.created_at), " ".join(marks), sep="\t")
 
 
@@ -111,7 +123,9 @@ def _reset_link(config: Config, options: argparse.Namespace) -> None:
     with command_connection(database(config)) as tx:
         account = account_named(tx, options.email)
         token = links.new_link_token(verified=account.email_verified)
-        users.add_reset_link(tx, audit.OPERATOR, account.id, token, by_mail=False, now_seconds=time.time(), seconds=_LINK_SECONDS)
+        users.add_reset_link(
+            tx, audit.OPERATOR, account.id, token, by_mail=False, now_seconds=time.time(), seconds=_LINK_SECONDS
+        )
     print(f"{_served(config).base_url}/password-reset#{token}")
 
 

@@ -10,7 +10,9 @@ _REASONING_LENGTH = 200_000
 
 
 class AnswerDetails(NamedTuple):
-    """The details of an answer. `finish_reason` is None if it was cut off; `memory` holds the passages recalled for it."""
+    """The details of an answer. `finish_reason` is None if it was cut off; `memory` holds the passages
+    recalled for it.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -25,18 +27,22 @@ class AnswerDetails(NamedTuple):
 
 
 def store(tx: sqlite3.Connection, account_id: str, message_id: str, answer: AnswerDetails) -> None:
-    """Store the details of a message, or replace all but its `memory`. Raises sqlite3.IntegrityError without such a message."""
+    """Store the details of a message, or replace all but its `memory`. Raises sqlite3.IntegrityError without such a
+    message.
+    """
     reasoning = answer.reasoning
     if reasoning is not None:
         reasoning = reasoning[:_REASONING_LENGTH].encode("utf-8", "replace").decode()
     tx.execute(
         """
         INSERT INTO answers
-            (message_id, account_id, input_tokens, output_tokens, cost_micros, duration_ms, finish_reason, reasoning, memory)
+            (message_id, account_id, input_tokens, output_tokens, cost_micros, duration_ms, finish_reason, reasoning,
+                memory)
         VALUES (:message_id, :account_id, :input_tokens, :output_tokens, :cost_micros, :duration_ms,
             :finish_reason, :reasoning, :memory)
         ON CONFLICT DO UPDATE SET input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
-            cost_micros = excluded.cost_micros, duration_ms = excluded.duration_ms, finish_reason = excluded.finish_reason,
+            cost_micros = excluded.cost_micros, duration_ms = excluded.duration_ms,
+                finish_reason = excluded.finish_reason,
             reasoning = excluded.reasoning
         """,
         {

@@ -33,7 +33,9 @@ def content_url(key: bytes, base_url: str, account_id: str, artifact_id: str, no
 
 
 def account_of_link(key: bytes, query: Mapping[str, str], artifact_id: str, now_seconds: float) -> str | None:
-    """Return the id of the account whose artifact a request with this query may read, or None if the link is not valid."""
+    """Return the id of the account whose artifact a request with this query may read, or None if the
+    link is not valid.
+    """
     account_id, expires = query.get("account", ""), query.get("expires", "")
     signature = _signature(key, account_id, artifact_id, expires)
     if not hmac.compare_digest(signature.encode(), query.get("signature", "").encode()):
@@ -72,7 +74,9 @@ TABLE = Table("artifacts", lambda row: Artifact(**row), "artifact", at_once=1)
 _NAME = label(NAME_LENGTH).about("A file name; not blank, without control characters.")
 # It is sent as a header, so only a media type of RFC 9110 is valid.
 _TYPE = matching(
-    _CONTENT_TYPE, f"a media type such as text/markdown, of at most {CONTENT_TYPE_LENGTH} characters", CONTENT_TYPE_LENGTH
+    _CONTENT_TYPE,
+    f"a media type such as text/markdown, of at most {CONTENT_TYPE_LENGTH} characters",
+    CONTENT_TYPE_LENGTH,
 ).about("A media type.")
 
 
@@ -103,10 +107,15 @@ NEW_ARTIFACT = record(
     "The content is text or base64, at most 32 MiB.",
     anyOf=[
         {"required": ["content"], "properties": {"content": {"type": "string"}, "content_base64": {"type": "null"}}},
-        {"required": ["content_base64"], "properties": {"content_base64": {"type": "string"}, "content": {"type": "null"}}},
+        {
+            "required": ["content_base64"],
+            "properties": {"content_base64": {"type": "string"}, "content": {"type": "null"}},
+        },
     ],
 )
-ARTIFACT_CHANGES = record("UpdateArtifactRequest", ArtifactChanges, "Missing fields do not change.", example={"name": "notes.md"})
+ARTIFACT_CHANGES = record(
+    "UpdateArtifactRequest", ArtifactChanges, "Missing fields do not change.", example={"name": "notes.md"}
+)
 
 
 async def add_artifact(
@@ -125,9 +134,9 @@ async def add_artifact(
 ) -> Artifact:
     """Store a new artifact and return it. It is visible once its whole content is stored.
 
-    `room_reserved`: the call that made the artifact has reserved its room. `prompt` is that of an image; a long one is cut.
-    Raises ApiError `missing_field` or `invalid_value` for the name or type, `PAYLOAD_TOO_LARGE`, `quota_exceeded`, and
-    `not_found` (param `project_id`) for the project.
+    `room_reserved`: the call that made the artifact has reserved its room. `prompt` is that of an image; a long one is
+    cut. Raises ApiError `missing_field` or `invalid_value` for the name or type, `PAYLOAD_TOO_LARGE`, `quota_exceeded`,
+    and `not_found` (param `project_id`) for the project.
     """
     values: dict[str, Any] = {
         "name": _NAME.check(name, "name"),
@@ -162,7 +171,9 @@ async def add_artifact(
 
 def artifacts_of_run(conn: sqlite3.Connection, account_id: str, run_id: str) -> list[Artifact]:
     """Return the stored artifacts of an agent run, the oldest first."""
-    rows = conn.execute("SELECT * FROM artifacts WHERE account_id = ? AND run_id = ? ORDER BY rowid", (account_id, run_id))
+    rows = conn.execute(
+        "SELECT * FROM artifacts WHERE account_id = ? AND run_id = ? ORDER BY rowid", (account_id, run_id)
+    )
     return [Artifact(**row) for row in rows]
 
 
@@ -189,16 +200,25 @@ def change_artifact(
 
 
 def check_replacing(conn: sqlite3.Connection, account_id: str, artifact_id: str, content_type: str | None) -> Artifact:
-    """Return the artifact whose content a request replaces. Raises ApiError `not_found`, or `invalid_value` for the type."""
+    """Return the artifact whose content a request replaces. Raises ApiError `not_found`, or `invalid_value` for the
+    type.
+    """
     if content_type is not None:
         _TYPE.check(content_type, "content_type")
     return TABLE.by_id(conn, account_id, artifact_id)
 
 
 async def replace_content(
-    db: Database, account_id: str, artifact_id: str, chunks: list[bytes], *, content_type: str | None, now_seconds: float
+    db: Database,
+    account_id: str,
+    artifact_id: str,
+    chunks: list[bytes],
+    *,
+    content_type: str | None,
+    now_seconds: float,
 ) -> Artifact:
-    """Replace the content with `chunks`, a list that is emptied, and return the artifact. No `content_type` keeps the old one.
+    """Replace the content with `chunks`, a list that is emptied, and return the artifact. No `content_type` keeps the
+    old one.
 
     Raises ApiError `not_found`, `invalid_value` for the type, `PAYLOAD_TOO_LARGE` and `quota_exceeded`.
     """
@@ -212,7 +232,8 @@ async def replace_content(
             row = tx.execute(
                 """
                 UPDATE artifacts
-                SET content_type = ifnull(?, content_type), size = ?, sha256 = ?, content_id = ?, updated_at = ?, prompt = NULL
+                SET content_type = ifnull(?, content_type), size = ?, sha256 = ?, content_id = ?, updated_at = ?,
+                    prompt = NULL
                 WHERE account_id = ? AND id = ? RETURNING *
                 """,
                 (content_type, content.size, content.sha256, content.id, now_seconds, account_id, artifact_id),
@@ -229,7 +250,9 @@ def delete_artifact(tx: sqlite3.Connection, account_id: str, artifact_id: str) -
 
 
 def delete_old(tx: sqlite3.Connection, changed_before: float) -> bool:
-    """Delete artifacts of all accounts that were last changed before (Unix seconds), for 5 ms; return whether there are more."""
+    """Delete artifacts of all accounts that were last changed before (Unix seconds), for 5 ms; return whether there are
+    more.
+    """
     query = "SELECT account_id, id FROM artifacts WHERE updated_at < ? ORDER BY updated_at LIMIT 1"
     return delete_found(tx, query, changed_before, delete_artifact)
 

@@ -1,7 +1,7 @@
 """Contents of artifacts, stored with a transaction for each MiB, so that a large one does not delay other writes.
 
-add -> the caller's checks -> chunks of a content without an artifact, a MiB at a time -> the last transaction calls `finish`,
-which makes it an artifact's content. An unfinished content is deleted; after a crash, by the next start.
+add -> the caller's checks -> chunks of a content without an artifact, a MiB at a time -> the last transaction calls
+`finish`, which makes it an artifact's content. An unfinished content is deleted; after a crash, by the next start.
 """
 
 import asyncio
@@ -44,14 +44,18 @@ async def add_content(
     check: Callable[[sqlite3.Connection], object],
     finish: Callable[[sqlite3.Connection, ArtifactContent], T],
 ) -> T:
-    """Store `parts` and return the result of `finish(tx, content)`, which makes them an artifact's in the last transaction.
+    """Store `parts` and return the result of `finish(tx, content)`, which makes them an artifact's in the last
+    transaction.
 
-    `check(tx)` is called in the first and the last transaction and may raise an error. The content is visible only when it is
-    whole. The list is emptied. Raises ApiError `PAYLOAD_TOO_LARGE`, and `invalid_api_key` if the account was deleted.
+    `check(tx)` is called in the first and the last transaction and may raise an error. The content is visible only when
+    it is whole. The list is emptied. Raises ApiError `PAYLOAD_TOO_LARGE`, and `invalid_api_key` if the account was
+    deleted.
     """
     size = sum(map(len, parts))
     if size > CONTENT_BYTES:
-        raise ApiError("PAYLOAD_TOO_LARGE", f"A content may have at most {CONTENT_BYTES} bytes. Send less.", param="content")
+        raise ApiError(
+            "PAYLOAD_TOO_LARGE", f"A content may have at most {CONTENT_BYTES} bytes. Send less.", param="content"
+        )
     chunks, sha256 = await asyncio.to_thread(_cut, parts) if size > CHUNK_BYTES else _cut(parts)
     parts.clear()  # else it would be in memory twice
     content = ArtifactContent(new_id("content"), size, sha256)
@@ -129,6 +133,7 @@ def delete_unfinished(tx: sqlite3.Connection) -> None:
         tx.execute(
             """
             DELETE FROM artifact_contents WHERE NOT EXISTS (
-                SELECT 1 FROM artifacts WHERE account_id = artifact_contents.account_id AND content_id = artifact_contents.id)
+                SELECT 1 FROM artifacts WHERE account_id = artifact_contents.account_id
+                    AND content_id = artifact_contents.id)
             """
         )

@@ -9,7 +9,20 @@ from svc.content import history, versions
 from svc.content.word_runs import CHUNKS, TITLES
 from svc.content.words import indexed_words
 from svc.ids import fields_as_json, new_id
-from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, boolean, integer, label, nullable, number, one_of, record, string, text
+from svc.shapes import (
+    ABSENT,
+    CONTROL_CHARACTERS,
+    Absent,
+    boolean,
+    integer,
+    label,
+    nullable,
+    number,
+    one_of,
+    record,
+    string,
+    text,
+)
 from svc.slices import delete_found
 from svc.tables import Table, refusals
 
@@ -21,16 +34,19 @@ MAX_OUTPUT_TOKENS = nullable(integer(1, 2**31 - 1)).about(
     "The limit of session chats whose request has none. Null: the model's own."
 )
 _CURRENT = string.about(
-    "A message of the conversation. Its branch is shown, up to the newest message that follows it. Ignored in a new conversation."
+    "A message of the conversation. Its branch is shown, up to the newest message that follows it. Ignored in a new "
+    "conversation."
 )
-_TITLE = nullable(label(TITLE_LENGTH)).about("Not blank, without control characters. Null: taken from the first message.")
+_TITLE = nullable(label(TITLE_LENGTH)).about(
+    "Not blank, without control characters. Null: taken from the first message."
+)
 
 
 class ConversationFields(NamedTuple):
     title: Annotated[str | Absent | None, _TITLE] = ABSENT
-    project_id: Annotated[str | Absent | None, nullable(string).about("The project that it belongs to; null means none.")] = (
-        ABSENT
-    )
+    project_id: Annotated[
+        str | Absent | None, nullable(string).about("The project that it belongs to; null means none.")
+    ] = ABSENT
     pinned: Annotated[bool | Absent, boolean.about("Whether it comes before all that are not pinned.")] = ABSENT
     temperature: Annotated[float | Absent | None, TEMPERATURE] = ABSENT
     max_output_tokens: Annotated[int | Absent | None, MAX_OUTPUT_TOKENS] = ABSENT
@@ -43,13 +59,18 @@ class NewMessage(NamedTuple):
 
 
 CONVERSATION_FIELDS = record(
-    "ConversationRequest", ConversationFields, "Missing fields are null or false, or do not change.", example={"title": "Trains"}
+    "ConversationRequest",
+    ConversationFields,
+    "Missing fields are null or false, or do not change.",
+    example={"title": "Trains"},
 )
 NEW_MESSAGE = record("CreateMessageRequest", NewMessage, example={"role": "user", "content": "When does it leave?"})
 
 
 class Conversation(NamedTuple):
-    """A row of `conversations`; `number` and `title_version` are the title's place in the index. Times are Unix seconds."""
+    """A row of `conversations`; `number` and `title_version` are the title's place in the index. Times are Unix
+    seconds.
+    """
 
     number: int
     id: str
@@ -75,7 +96,9 @@ class Conversation(NamedTuple):
 
 
 # Pinned ones, then the last used first.
-TABLE = Table("conversations", lambda row: Conversation(**row), "conversation", order=("pinned", "updated_at", "number"))
+TABLE = Table(
+    "conversations", lambda row: Conversation(**row), "conversation", order=("pinned", "updated_at", "number")
+)
 
 
 def title_of(said: str) -> str | None:
@@ -101,8 +124,8 @@ def add_conversation(
 ) -> Conversation:
     """Store a conversation out of checked fields and return it.
 
-    `room_reserved`: the caller has reserved the room for it. Raises ApiError `not_found` (param `project_id`) for the project,
-    `quota_exceeded`, and `invalid_api_key` if the account was deleted.
+    `room_reserved`: the caller has reserved the room for it. Raises ApiError `not_found` (param `project_id`) for the
+    project, `quota_exceeded`, and `invalid_api_key` if the account was deleted.
     """
     if not room_reserved:
         quota.check_room(tx, account_id, quota.ROW_BYTES + len((title or "").encode()))
@@ -133,7 +156,9 @@ def change_conversation(
     if not changes:
         return before
     if "current_message_id" in changes:
-        current = history.message_by_id(tx, account_id, conversation_id, changes["current_message_id"], "current_message_id")
+        current = history.message_by_id(
+            tx, account_id, conversation_id, changes["current_message_id"], "current_message_id"
+        )
         if before.answering:
             raise history.already_answering()
         versions.show(tx, account_id, conversation_id, current.number, current.branch)
@@ -171,7 +196,9 @@ def add_message(
     )
 
 
-def note_use(tx: sqlite3.Connection, account_id: str, conversation_id: str, said: str, now_seconds: float) -> str | None:
+def note_use(
+    tx: sqlite3.Connection, account_id: str, conversation_id: str, said: str, now_seconds: float
+) -> str | None:
     """Store the time of the last use, and a title out of `said` if there is none; return a new title."""
     conversation = TABLE.by_id(tx, account_id, conversation_id)
     title = title_of(said) if conversation.title is None else None
@@ -185,7 +212,8 @@ def note_use(tx: sqlite3.Connection, account_id: str, conversation_id: str, said
 
 
 def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
-    """Delete messages of a conversation for 8 ms, and after the last one the conversation; return whether there is more to do.
+    """Delete messages of a conversation for 8 ms, and after the last one the conversation; return whether there is more
+    to do.
 
     Raises ApiError `not_found`.
     """
@@ -198,8 +226,12 @@ def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id
 
 
 def delete_old(tx: sqlite3.Connection, used_before: float) -> bool:
-    """Delete conversations of all accounts that were last used before (Unix seconds), for 5 ms; return whether there are more."""
-    query = "SELECT account_id, id FROM conversations WHERE updated_at < ? AND NOT answering ORDER BY updated_at LIMIT 1"
+    """Delete conversations of all accounts that were last used before (Unix seconds), for 5 ms; return whether there
+    are more.
+    """
+    query = (
+        "SELECT account_id, id FROM conversations WHERE updated_at < ? AND NOT answering ORDER BY updated_at LIMIT 1"
+    )
     return delete_found(tx, query, used_before, delete_conversation)
 
 

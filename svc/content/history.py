@@ -22,7 +22,9 @@ STATUSES = ("complete", IN_PROGRESS, "stopped", "interrupted", "failed")
 
 
 class Message(NamedTuple):
-    """A row of `messages`; `number` is its order and its place in the index of words. `created_at` is in Unix seconds."""
+    """A row of `messages`; `number` is its order and its place in the index of words.
+    `created_at` is in Unix seconds.
+    """
 
     number: int
     id: str
@@ -39,7 +41,10 @@ class Message(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         error = None if self.error is None else orjson.loads(self.error)
-        return {**fields_as_json(self._asdict(), "id conversation_id role content model created_at status"), "error": error}
+        return {
+            **fields_as_json(self._asdict(), "id conversation_id role content model created_at status"),
+            "error": error,
+        }
 
 
 def add_message(
@@ -57,9 +62,9 @@ def add_message(
 ) -> Message:
     """Store a message of a conversation or an agent run, its first million characters, and return it.
 
-    It follows the newest message of the conversation's current branch, or is a new version of the message with the id `replaces`.
-    Raises ApiError `quota_exceeded` for too many versions, `already_active` for a second answer in progress, and
-    `invalid_api_key` if the conversation or the account was deleted.
+    It follows the newest message of the conversation's current branch, or is a new version of the message with the id
+    `replaces`. Raises ApiError `quota_exceeded` for too many versions, `already_active` for a second answer in
+    progress, and `invalid_api_key` if the conversation or the account was deleted.
     """
     content = _storable(content)
     branch, message_id = 0, new_id("msg", now_seconds)
@@ -71,7 +76,8 @@ def add_message(
     with refusals(one_answer_at_a_time=already_answering()):
         added = tx.execute(
             """
-            INSERT INTO messages (id, account_id, conversation_id, run_id, role, content, model, created_at, branch, status)
+            INSERT INTO messages (id, account_id, conversation_id, run_id, role, content, model, created_at, branch,
+                status)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             row,
@@ -83,7 +89,9 @@ def add_message(
 
 
 def already_answering() -> ApiError:
-    return ApiError("already_active", "This conversation is being answered. Wait for the end of the answer, or stop it.")
+    return ApiError(
+        "already_active", "This conversation is being answered. Wait for the end of the answer, or stop it."
+    )
 
 
 def update_answer(
@@ -93,7 +101,8 @@ def update_answer(
     content = _storable(content)
     changed = tx.execute(
         """
-        UPDATE messages SET content = ?, status = ?, error = ? WHERE account_id = ? AND number = ? AND status = 'in_progress'
+        UPDATE messages SET content = ?, status = ?, error = ? WHERE account_id = ? AND number = ?
+            AND status = 'in_progress'
         """,
         (content, status, None if error is None else orjson.dumps(error).decode(), account_id, number),
     )
@@ -104,7 +113,9 @@ def update_answer(
 
 def end_interrupted_answers(tx: sqlite3.Connection) -> None:
     """End the answers that a crash left in progress. The index of words reads them later."""
-    ended = tx.execute("UPDATE messages SET status = 'interrupted' WHERE status = 'in_progress' RETURNING number").fetchall()
+    ended = tx.execute(
+        "UPDATE messages SET status = 'interrupted' WHERE status = 'in_progress' RETURNING number"
+    ).fetchall()
     fulltext.index_later(tx, [row[0] for row in ended])
 
 
@@ -149,7 +160,8 @@ def messages_after(
     found, characters = [], 0
     statement = """
         SELECT * FROM messages WHERE account_id = ?1 AND conversation_id = ?2 AND number > ?3
-            AND EXISTS (SELECT 1 FROM current_messages WHERE account_id = ?1 AND number = messages.number) = ?4 ORDER BY number
+            AND EXISTS (SELECT 1 FROM current_messages WHERE account_id = ?1 AND number = messages.number) = ?4
+            ORDER BY number
         """
     for row in conn.execute(statement, (account_id, conversation_id, number, current)):
         found.append(Message(**row))
@@ -159,7 +171,9 @@ def messages_after(
     return found
 
 
-def message_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: str, message_id: str, param: str) -> Message:
+def message_by_id(
+    conn: sqlite3.Connection, account_id: str, conversation_id: str, message_id: str, param: str
+) -> Message:
     """Return a message of a conversation. Raises ApiError `not_found`; `param` is the field that held the id."""
     row = conn.execute(
         "SELECT * FROM messages WHERE account_id = ? AND conversation_id = ? AND id = ?",
@@ -171,7 +185,9 @@ def message_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: st
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str, **of: str) -> bool:
-    """Delete messages of an account, or `of` its `conversation_id` or `run_id`, for 8 ms; return whether there are more."""
+    """Delete messages of an account, or `of` its `conversation_id` or `run_id`, for 8 ms; return whether there are
+    more.
+    """
     ends = time.monotonic() + _SLICE_SECONDS
     narrowed = "".join(f" AND {column} = ?" for column in of)
     query = f"SELECT number FROM messages WHERE account_id = ?{narrowed} ORDER BY number LIMIT {_SLICE_ROWS}"  # noqa: S608 - ours

@@ -1,8 +1,8 @@
 """The language of a text, guessed from its most common words: its stop words, weak words, stems, and variants of words.
 
-Each language has a paragraph in `stop_words.txt`, `weak_words.txt` and `own_words.txt`. A weak word, such as `year`, matters only
-if a text has no others. Own words mean `I` or `my`. English is last: its stop words are often names in other languages ("Will",
-"May"), so another language wins if both are as likely.
+Each language has a paragraph in `stop_words.txt`, `weak_words.txt` and `own_words.txt`. A weak word, such as `year`,
+matters only if a text has no others. Own words mean `I` or `my`. English is last: its stop words are often names in
+other languages ("Will", "May"), so another language wins if both are as likely.
 """
 
 import sqlite3

@@ -1,6 +1,7 @@
 """Memory of a session's chats: earlier passages are added to a request, and the exchange is stored.
 
-begin() -> the conversation (404), its project's and the account's instructions, up to 5 passages -> the messages for the model
+begin() -> the conversation (404), its project's and the account's instructions, up to 5 passages -> the messages for
+the model
 ask()   -> the last user message and an empty answer, before the model is asked (409), in `room_bytes`
 save()  -> the text of the answer so far, every other second, and its end, with the settlement
 """
@@ -67,8 +68,8 @@ def begin(
 ) -> Exchange:
     """Begin an exchange in a conversation or in a new one: a heavy read, as there may be tens of thousands of messages.
 
-    `replaces` is the id of the message of the conversation of which the exchange adds a version. Raises ApiError `not_found` for
-    a conversation or message that is not the account's.
+    `replaces` is the id of the message of the conversation of which the exchange adds a version. Raises ApiError
+    `not_found` for a conversation or message that is not the account's.
     """
     texts = [_text(message.get("content")) for message in messages]
     asked = max((position for position, message in enumerate(messages) if message["role"] == "user"), default=None)
@@ -113,8 +114,9 @@ def _text(content: Any) -> str:
 def ask(tx: sqlite3.Connection, exchange: Exchange, model: str) -> history.Message:
     """Store the question and an empty answer in progress, and return the answer.
 
-    Of a question whose answer is replaced, no second copy is stored. Raises ApiError `already_active` if the conversation is
-    being answered, `not_found` if it was deleted, `quota_exceeded`, and `invalid_api_key` if the account was deleted.
+    Of a question whose answer is replaced, no second copy is stored. Raises ApiError `already_active` if the
+    conversation is being answered, `not_found` if it was deleted, `quota_exceeded`, and `invalid_api_key` if the
+    account was deleted.
     """
     account_id, conversation_id, now_seconds = exchange.account_id, exchange.conversation_id, exchange.asked_at_seconds
     if exchange.is_new:
@@ -137,7 +139,9 @@ def ask(tx: sqlite3.Connection, exchange: Exchange, model: str) -> history.Messa
 
 
 class End(NamedTuple):
-    """How an answer ended, if it has: a status of history.STATUSES, and for `failed` the error object that the caller gets."""
+    """How an answer ended, if it has: a status of history.STATUSES, and for `failed` the error object that the caller
+    gets.
+    """
 
     status: str
     error: dict[str, Any] | None = None
@@ -157,7 +161,9 @@ class End(NamedTuple):
 def save(
     tx: sqlite3.Connection, answer: history.Message, text: str, details: AnswerDetails, ended: End, now_seconds: float
 ) -> None:
-    """Store the text and the details of an answer so far, or its end. Nothing is stored if it has ended or was deleted."""
+    """Store the text and the details of an answer so far, or its end.
+    Nothing is stored if it has ended or was deleted.
+    """
     account_id = answer.account_id
     if history.update_answer(tx, account_id, answer.number, text, ended.status, ended.stored_error):
         if ended.status != history.IN_PROGRESS:

@@ -73,7 +73,9 @@ def add_project(tx: sqlite3.Connection, account_id: str, new: NewProject, now_se
     return Project(**row)
 
 
-def change_project(tx: sqlite3.Connection, account_id: str, project_id: str, sent: ProjectChanges, now_seconds: float) -> Project:
+def change_project(
+    tx: sqlite3.Connection, account_id: str, project_id: str, sent: ProjectChanges, now_seconds: float
+) -> Project:
     """Set the fields that were sent and return the project. Raises ApiError `not_found`."""
     project = TABLE.by_id(tx, account_id, project_id)
     changes = given(sent)
@@ -83,7 +85,8 @@ def change_project(tx: sqlite3.Connection, account_id: str, project_id: str, sen
     quota.check_room(tx, account_id, len(changes["instructions"].encode()) - len(project.instructions.encode()))
     row = tx.execute(
         """
-        UPDATE projects SET name = :name, instructions = :instructions, max_planner_steps = :max_planner_steps, updated_at = :now
+        UPDATE projects SET name = :name, instructions = :instructions, max_planner_steps = :max_planner_steps,
+            updated_at = :now
         WHERE account_id = :account_id AND id = :id RETURNING *
         """,
         {**project._asdict(), **changes, "now": now_seconds},

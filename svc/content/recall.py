@@ -1,7 +1,8 @@
 """Find passages of an account's earlier messages that help to answer its question.
 
 significant words of the question -> their forms in the account's messages, or the words that they misspell
--> the chunks of messages with these words -> those that share a rare word and enough of the question -> up to 5 passages
+-> the chunks of messages with these words -> those that share a rare word and enough of the question -> up to 5
+passages
 """
 
 import math
@@ -68,8 +69,8 @@ def matching_passages(
 ) -> list[Passage]:
     """Return up to 5 passages of the account that help to answer `question`, best first, at most 2,000 characters.
 
-    Messages whose text is in `known` are left out, `replaced` with what follows it, and answers that only repeat a recalled
-    passage.
+    Messages whose text is in `known` are left out, `replaced` with what follows it, and answers that only repeat a
+    recalled passage.
     """
     asked = _asked(question[:_QUERY_CHARACTERS])
     words: list[_Word] = []
@@ -94,7 +95,9 @@ def matching_passages(
             if room < min(_LEAST_CHARACTERS, len(text)):
                 break
             source = message["conversation_id"] or message["run_id"]
-            passages.append(Passage(message["id"], message["role"], _cut(text, forms, room), source, message["created_at"]))
+            passages.append(
+                Passage(message["id"], message["role"], _cut(text, forms, room), source, message["created_at"])
+            )
             left -= len(passages[-1].line())
             if len(passages) == MOST_PASSAGES:
                 break
@@ -131,7 +134,9 @@ def _asked(question: str) -> _Asked:
 
 
 def _names(question: str) -> set[str]:
-    """Return the folded words that have a capital inside a sentence, such as "May" or "Will", unless most words have one."""
+    """Return the folded words that have a capital inside a sentence, such as "May" or "Will", unless most words have
+    one.
+    """
     names = {folded(word) for word in _INNER_WORD.findall(question) if word.istitle()}
     return names if 2 * len(names) < len(question.split()) else set()
 
@@ -201,7 +206,9 @@ def _sharing(
         if spent():
             return
         number, chunk = divmod(place, CHUNKS)
-        message = conn.execute("SELECT * FROM messages WHERE account_id = ? AND number = ?", (account_id, number)).fetchone()
+        message = conn.execute(
+            "SELECT * FROM messages WHERE account_id = ? AND number = ?", (account_id, number)
+        ).fetchone()
         if message is None or message["role"] == "system":
             continue
         if replaced and message["conversation_id"] == replaced.conversation_id and number >= replaced.number:
@@ -219,7 +226,8 @@ def _sharing(
 def _is_enough(asked: _Asked, significant: list[_Word], shared: list[_Word], text: str) -> bool:
     """Whether a passage that shares words with the question helps to answer it.
 
-    One word is enough if it is long and not only related, or is most of the question, or the question is about the user.
+    One word is enough if it is long and not only related, or is most of the question, or the question is about the
+    user.
     """
     if not any(word.is_rare for word in shared):
         return False

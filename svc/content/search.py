@@ -38,7 +38,8 @@ class _LookedUp(NamedTuple):
 def search(
     conn: sqlite3.Connection, account_id: str, query: str, limit: int, after: str | None, project_id: str | None
 ) -> SearchResult:
-    """Return a page of the account's conversations with all words of `query`, in the order of the list; none without a word.
+    """Return a page of the account's conversations with all words of `query`, in the order of the list; none without a
+    word.
 
     Raises ApiError `invalid_value` if `after` is not one of them.
     """
@@ -55,7 +56,10 @@ def search(
                 break
             by_word.append(found)
         incomplete = spent()
-    rare = sorted((found for found in by_word if len(found.places) < _HITS), key=lambda found: len(found.places)) or by_word[:1]
+    rare = (
+        sorted((found for found in by_word if len(found.places) < _HITS), key=lambda found: len(found.places))
+        or by_word[:1]
+    )
     newest: list[dict[int, int | None]] = []
     with best_effort(_STEP_SECONDS):
         conversation_of: dict[int, int] = {}
@@ -89,7 +93,8 @@ def _newest_by_conversation(
         SELECT messages.number, conversations.number
         -- In this order: else it reads every message.
         FROM json_each(?) CROSS JOIN messages ON messages.number = json_each.value
-            JOIN conversations ON conversations.account_id = messages.account_id AND conversations.id = messages.conversation_id
+            JOIN conversations ON conversations.account_id = messages.account_id
+                AND conversations.id = messages.conversation_id
         WHERE messages.account_id = ?
         """,
         (str(sorted(unknown)), account_id),
@@ -113,7 +118,8 @@ def _snippets(
     if place is not None:
         number, chunk = divmod(place, CHUNKS)
         row = conn.execute(
-            "SELECT id, substr(CAST(content AS BLOB), 1, ?) AS content FROM messages WHERE account_id = ? AND number = ?",
+            "SELECT id, substr(CAST(content AS BLOB), 1, ?) AS content FROM messages WHERE account_id = ? AND number "
+            "= ?",
             (INDEXED_BYTES, conversation.account_id, number),
         ).fetchone()
         text = chunks_of(row["content"].decode(errors="ignore"))[chunk]

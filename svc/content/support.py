@@ -21,8 +21,12 @@ class NewSupportMessage(NamedTuple):
     content: Annotated[str, CONTENT.about("Not blank.")]
 
 
-NEW_SUPPORT = record("CreateSupportRequest", NewSupport, example={"subject": "My invoice", "message": "Where is my invoice?"})
-NEW_SUPPORT_MESSAGE = record("CreateSupportMessageRequest", NewSupportMessage, example={"content": "Where is my invoice?"})
+NEW_SUPPORT = record(
+    "CreateSupportRequest", NewSupport, example={"subject": "My invoice", "message": "Where is my invoice?"}
+)
+NEW_SUPPORT_MESSAGE = record(
+    "CreateSupportMessageRequest", NewSupportMessage, example={"content": "Where is my invoice?"}
+)
 
 
 class SupportConversation(NamedTuple):
@@ -78,7 +82,8 @@ def add_support(tx: sqlite3.Connection, account_id: str, new: NewSupport, now_se
     active = ApiError("already_active", "A support conversation is already active. Continue there, or close it first.")
     with refusals(UNIQUE=active):
         tx.execute(
-            "INSERT INTO support_conversations (id, account_id, subject, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO support_conversations (id, account_id, subject, created_at, updated_at) VALUES (?, ?, ?, ?, "
+            "?)",
             (support_id, account_id, subject, now_seconds, now_seconds),
         )
     if content is not None:
@@ -109,7 +114,8 @@ def add_message(
             (new_id("msg", now_seconds), account_id, support_id, role, content, now_seconds),
         ).fetchone()
     tx.execute(
-        "UPDATE support_conversations SET updated_at = ? WHERE account_id = ? AND id = ?", (now_seconds, account_id, support_id)
+        "UPDATE support_conversations SET updated_at = ? WHERE account_id = ? AND id = ?",
+        (now_seconds, account_id, support_id),
     )
     return SupportMessage(**row)
 
@@ -119,7 +125,8 @@ def close(tx: sqlite3.Connection, account_id: str, support_id: str, now_seconds:
     if TABLE.by_id(tx, account_id, support_id).status == "closed":
         raise ApiError("already_ended", "This support conversation is already closed.")
     tx.execute(
-        "UPDATE support_conversations SET status = 'closed', closed_at = ?1, updated_at = ?1 WHERE account_id = ?2 AND id = ?3",
+        "UPDATE support_conversations SET status = 'closed', closed_at = ?1, updated_at = ?1 WHERE account_id = ?2 "
+        "AND id = ?3",
         (now_seconds, account_id, support_id),
     )
     return support_with_messages(tx, account_id, support_id)

@@ -1,7 +1,8 @@
 """Versions of replaced messages. They make a conversation a tree, of which lists, memory and search show one path.
 
-A new version of a message begins a branch, the first message branch 0. A branch is shown up to `shown_to`: whole, or up to the
-message that the next branch of the path replaces, or not at all. So another path is shown by changing branches, not messages.
+A new version of a message begins a branch, the first message branch 0. A branch is shown up to `shown_to`: whole, or up
+to the message that the next branch of the path replaces, or not at all. So another path is shown by changing branches,
+not messages.
 """
 
 import sqlite3
@@ -24,7 +25,8 @@ def current(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> 
 def begin(tx: sqlite3.Connection, account_id: str, conversation_id: str, replaced_id: str, version_id: str) -> int:
     """Begin and show a branch with a new version of a message, and return it.
 
-    The caller adds the version in the same transaction. Raises ApiError `not_found`, and `quota_exceeded` after 1,000 versions.
+    The caller adds the version in the same transaction. Raises ApiError `not_found`, and `quota_exceeded` after 1,000
+    versions.
     """
     values = {"account_id": account_id, "conversation_id": conversation_id, "whole": _WHOLE}
     tx.execute(
@@ -41,7 +43,8 @@ def begin(tx: sqlite3.Connection, account_id: str, conversation_id: str, replace
             """
             INSERT INTO branches (account_id, conversation_id, branch, parent, first_id, replaces_id, shown_to)
             SELECT account_id, conversation_id,
-                (SELECT max(branch) + 1 FROM branches WHERE account_id = :account_id AND conversation_id = :conversation_id),
+                (SELECT max(branch) + 1 FROM branches WHERE account_id = :account_id
+                    AND conversation_id = :conversation_id),
                 iif(first_id IS id, parent, branch), :version_id, iif(first_id IS id, replaces_id, id), 0
             FROM messages JOIN branches USING (account_id, conversation_id, branch)
             WHERE account_id = :account_id AND conversation_id = :conversation_id AND id = :replaced_id
@@ -76,7 +79,8 @@ def show(tx: sqlite3.Connection, account_id: str, conversation_id: str, number: 
 def _show(tx: sqlite3.Connection, account_id: str, conversation_id: str, branch: int) -> None:
     values = {"account_id": account_id, "conversation_id": conversation_id, "branch": branch, "whole": _WHOLE}
     tx.execute(
-        "UPDATE branches SET shown_to = 0 WHERE account_id = :account_id AND conversation_id = :conversation_id AND shown_to > 0",
+        "UPDATE branches SET shown_to = 0 WHERE account_id = :account_id AND conversation_id = :conversation_id AND "
+        "shown_to > 0",
         values,
     )
     tx.execute(
@@ -97,7 +101,8 @@ def versions_of(conn: sqlite3.Connection, account_id: str, conversation_id: str)
     """Return the ids of all versions, oldest first, of each message of the conversation that has several."""
     versions: dict[str, list[str]] = {}
     for first_id, replaces_id in conn.execute(
-        "SELECT first_id, replaces_id FROM branches WHERE account_id = ? AND conversation_id = ? AND branch > 0 ORDER BY branch",
+        "SELECT first_id, replaces_id FROM branches WHERE account_id = ? AND conversation_id = ? AND branch > 0 ORDER "
+        "BY branch",
         (account_id, conversation_id),
     ):
         versions.setdefault(replaces_id, [replaces_id]).append(first_id)

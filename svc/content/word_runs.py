@@ -4,10 +4,11 @@ A line is a word and a place: "zebra 00000004d2". Each account has its own lines
 
 add -> `fresh_words`, a row for each place -> beyond 64 places or 6,000 words a run: sorted lines, in compressed blocks
 tidy_some -> eight runs of one level become one of the next level, a few blocks at a time
-remove -> fresh rows are deleted at once, other lines of a deleted text when the account's runs are rewritten (`word_purges`)
+remove -> fresh rows are deleted at once, other lines of a deleted text when the account's runs are rewritten
+(`word_purges`)
 
-A step of a merge moves the first lines of its runs to the end of the new run, so each line is always in a run. A block is deleted
-when all its lines have moved. Until then some of them are in two runs, which changes no search.
+A step of a merge moves the first lines of its runs to the end of the new run, so each line is always in a run. A block
+is deleted when all its lines have moved. Until then some of them are in two runs, which changes no search.
 """
 
 import json
@@ -42,7 +43,8 @@ _MESSAGE = "SELECT 1 FROM messages WHERE account_id = ?1 AND number = value / ?2
 class Index(NamedTuple):
     """The words of titles or of messages, which the `mark` before each word separates.
 
-    A place is in the index while its text is `stored`. Searches find messages on the current branch of their conversation.
+    A place is in the index while its text is `stored`. Searches find messages on the current branch of their
+    conversation.
     """
 
     mark: str
@@ -56,16 +58,18 @@ class Index(NamedTuple):
         text = "\n".join(sorted(self.mark + word for word in words))
         row = (account_id, _key(self.mark, place), len(words), f"\n{text}\n")
         tx.execute("INSERT INTO fresh_words (account_id, place, lines, words) VALUES (?, ?, ?, ?)", row)
-        rows, lines = tx.execute("SELECT count(*), sum(lines) FROM fresh_words WHERE account_id = ?", (account_id,)).fetchone()
+        rows, lines = tx.execute(
+            "SELECT count(*), sum(lines) FROM fresh_words WHERE account_id = ?", (account_id,)
+        ).fetchone()
         if rows > _FRESH_ROWS or lines > _FRESH_LINES:
             _make_run(tx, account_id)
 
     def remove(self, tx: sqlite3.Connection, account_id: str, first: int, end: int, size_bytes: int) -> None:
         """Remove the places from `first` to below `end` of one text of `size_bytes` that the same transaction deletes.
 
-        They are added in order and leave `fresh_words` together: if the first is fresh, all are. Otherwise the account's runs
-        must be rewritten, which takes 0.5 s of CPU for each MB of texts. This begins when a quarter of them was deleted, else
-        after a time that grows with them.
+        They are added in order and leave `fresh_words` together: if the first is fresh, all are. Otherwise the
+        account's runs must be rewritten, which takes 0.5 s of CPU for each MB of texts. This begins when a quarter of
+        them was deleted, else after a time that grows with them.
         """
         rows = tx.execute(
             "DELETE FROM fresh_words WHERE account_id = ? AND place >= ? AND place < ? RETURNING place",
@@ -95,13 +99,17 @@ class Index(NamedTuple):
     def newest(
         self, conn: sqlite3.Connection, account_id: str, words: Iterable[str], most: int, *, beginning: bool = False
     ) -> list[int]:
-        """Return the `most` newest places of any of the folded `words`, or with `beginning` of words that begin so, newest first.
+        """Return the `most` newest places of any of the folded `words`, or with `beginning` of words that begin so,
+        newest first.
 
         The result is incomplete if the budget of the read is spent.
         """
         # A single sign of a script without spaces is the beginning of a pair, see `indexed_words`.
         asked = sorted((self.mark + word, beginning or (len(word) == 1 and is_unspaced(word))) for word in words)
-        unlike = "SELECT 1 FROM word_purges WHERE account_id = ?1 UNION ALL SELECT 1 FROM branches WHERE account_id = ?1 LIMIT 1"
+        unlike = (
+            "SELECT 1 FROM word_purges WHERE account_id = ?1 "
+            "UNION ALL SELECT 1 FROM branches WHERE account_id = ?1 LIMIT 1"
+        )
         all_live = conn.execute(unlike, (account_id,)).fetchone() is None
         read = most
         while True:
@@ -179,7 +187,8 @@ def _key(mark: str, place: int) -> str:
 
 
 def _blocks_at(conn: sqlite3.Connection, account_id: str, line: str) -> list[tuple[int, str, str]]:
-    """Return each run of the account with the first line and the text of the block where `line` belongs; "" before all blocks.
+    """Return each run of the account with the first line and the text of the block where `line` belongs; "" before all
+    blocks.
 
     One query for all runs takes a third of the time of a query for each.
     """
@@ -194,7 +203,9 @@ def _blocks_at(conn: sqlite3.Connection, account_id: str, line: str) -> list[tup
     return [(run, first, _unpacked(packed) if packed else "\n") for run, first, packed in rows]
 
 
-def _lines_from(conn: sqlite3.Connection, run: int, first: str, text: str, beginning: str) -> Iterator[tuple[list[str], bool]]:
+def _lines_from(
+    conn: sqlite3.Connection, run: int, first: str, text: str, beginning: str
+) -> Iterator[tuple[list[str], bool]]:
     """Yield the lines of a run that begin so, block by block from `text` on, until the budget of the read is spent.
 
     The flag is True if one word fills a block. Of the other blocks with only this word, the last one is yielded.
@@ -220,15 +231,20 @@ def _lines_from(conn: sqlite3.Connection, run: int, first: str, text: str, begin
 
 
 def _places_of(conn: sqlite3.Connection, account_id: str, word: str, most: int) -> list[str]:
-    """Return the `most` newest places of a word in the account's runs, in order. It reads only the last blocks of a word."""
+    """Return the `most` newest places of a word in the account's runs, in order. It reads only the last blocks of a
+    word.
+    """
     beginning = word + " "
     ends = [(_places(text, beginning), run, first) for run, first, text in _blocks_at(conn, account_id, word + "!")]
     newest: list[str] = []
-    for places, run, first in sorted(ends, key=lambda end: end[0][-1:], reverse=True):  # mostly, all its places are newer
+    for places, run, first in sorted(
+        ends, key=lambda end: end[0][-1:], reverse=True
+    ):  # mostly, all its places are newer
         oldest = newest[0] if len(newest) == most else ""
         while first > beginning and len(places) < most and places[0] > oldest and not spent():
             row = conn.execute(
-                "SELECT first, lines FROM word_blocks WHERE run = ? AND first < ? ORDER BY first DESC LIMIT 1", (run, first)
+                "SELECT first, lines FROM word_blocks WHERE run = ? AND first < ? ORDER BY first DESC LIMIT 1",
+                (run, first),
             ).fetchone()
             if row is None:
                 break
@@ -305,7 +321,9 @@ def _merge_level(tx: sqlite3.Connection, account_id: str, level: int) -> None:
 
 def _begin_merge(tx: sqlite3.Connection, account_id: str, runs: list[int], level: int) -> None:
     into = _new_run(tx, account_id, level)
-    tx.executemany("UPDATE word_runs SET into_run = ? WHERE account_id = ? AND id = ?", ((into, account_id, run) for run in runs))
+    tx.executemany(
+        "UPDATE word_runs SET into_run = ? WHERE account_id = ? AND id = ?", ((into, account_id, run) for run in runs)
+    )
 
 
 def _write(tx: sqlite3.Connection, run: int, lines: list[str]) -> None:
@@ -321,7 +339,10 @@ def _write(tx: sqlite3.Connection, run: int, lines: list[str]) -> None:
 
 def _merge_some(tx: sqlite3.Connection, account_id: str, into: int) -> None:
     """Move the first lines of the runs that become the run `into`."""
-    runs = [row[0] for row in tx.execute("SELECT id FROM word_runs WHERE account_id = ? AND into_run = ?", (account_id, into))]
+    runs = [
+        row[0]
+        for row in tx.execute("SELECT id FROM word_runs WHERE account_id = ? AND into_run = ?", (account_id, into))
+    ]
     row = tx.execute("SELECT lines FROM word_blocks WHERE run = ? ORDER BY first DESC LIMIT 1", (into,)).fetchone()
     moved_to = "" if row is None else _decompressed(row[0])[1:-1].rsplit("\n", 1)[-1]
     most = max(2, _STEP_BLOCKS // (len(runs) + 1))
@@ -329,7 +350,9 @@ def _merge_some(tx: sqlite3.Connection, account_id: str, into: int) -> None:
     ends: list[str] = []
     read: list[tuple[int, str]] = []
     for run in runs:
-        rows = tx.execute("SELECT rowid, lines FROM word_blocks WHERE run = ? ORDER BY first LIMIT ?", (run, most)).fetchall()
+        rows = tx.execute(
+            "SELECT rowid, lines FROM word_blocks WHERE run = ? ORDER BY first LIMIT ?", (run, most)
+        ).fetchall()
         blocks = [_decompressed(packed)[1:-1].split("\n") for _, packed in rows]
         read += [(row[0], block[-1]) for row, block in zip(rows, blocks, strict=True)]
         parts.append(list(chain.from_iterable(blocks)))
@@ -347,16 +370,24 @@ def _merge_some(tx: sqlite3.Connection, account_id: str, into: int) -> None:
     if not lines and not moved_to:
         tx.execute("DELETE FROM word_runs WHERE account_id = ? AND id = ?", (account_id, into))
     else:
-        level = tx.execute("SELECT level FROM word_runs WHERE account_id = ? AND id = ?", (account_id, into)).fetchone()[0]
+        level = tx.execute(
+            "SELECT level FROM word_runs WHERE account_id = ? AND id = ?", (account_id, into)
+        ).fetchone()[0]
         _merge_level(tx, account_id, level)
 
 
 def _purge_some(tx: sqlite3.Connection, purge_id: int, account_id: str, last_run: int | None) -> None:
     """Begin to rewrite the next run without the lines of deleted texts."""
     if last_run is None:
-        last_run = tx.execute("SELECT ifnull(max(id), 0) FROM word_runs WHERE account_id = ?", (account_id,)).fetchone()[0]
-        tx.execute("UPDATE word_purges SET last_run = ? WHERE account_id = ? AND id = ?", (last_run, account_id, purge_id))
-    row = tx.execute("SELECT id, level FROM word_runs WHERE account_id = ? ORDER BY id LIMIT 1", (account_id,)).fetchone()
+        last_run = tx.execute(
+            "SELECT ifnull(max(id), 0) FROM word_runs WHERE account_id = ?", (account_id,)
+        ).fetchone()[0]
+        tx.execute(
+            "UPDATE word_purges SET last_run = ? WHERE account_id = ? AND id = ?", (last_run, account_id, purge_id)
+        )
+    row = tx.execute(
+        "SELECT id, level FROM word_runs WHERE account_id = ? ORDER BY id LIMIT 1", (account_id,)
+    ).fetchone()
     if row is not None and row["id"] <= last_run:
         _begin_merge(tx, account_id, [row["id"]], row["level"])
     else:
@@ -368,7 +399,9 @@ def _live_lines(tx: sqlite3.Connection, account_id: str, lines: list[str]) -> li
     live: list[str] = []
     for index, part in ((MESSAGES, lines[: titles.start]), (TITLES, lines[titles]), (MESSAGES, lines[titles.stop :])):
         places = {line[-_DIGITS:] for line in part}
-        found = {_key("", place) for place in _existing(tx, index.stored, account_id, (int(place, 16) for place in places))}
+        found = {
+            _key("", place) for place in _existing(tx, index.stored, account_id, (int(place, 16) for place in places))
+        }
         live += [line for line in part if line[-_DIGITS:] in found]
     return live
 

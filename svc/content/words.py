@@ -7,12 +7,16 @@ from functools import cache
 from operator import add
 
 WORD_LENGTH = 64
-# Chinese, Japanese, Korean, Thai, Khmer and similar scripts have no spaces between words: each two neighbours are a word.
+# Chinese, Japanese, Korean, Thai, Khmer and similar scripts have no spaces between words: each two neighbours are a
+# word.
 _UNSPACED = "\u0e00-\u109f\u1780-\u17ff\u3040-\u30fa\u30fc-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 # The breve of Russian \u0439 stays: stemmers need it to recognise the endings of adjectives.
 _ACCENT = re.compile("[\u0300-\u036f](?<![\u0418\u0438]\u0306)")
 # No script has more than a few marks on a letter; sorting a long run of them takes quadratic time.
-_MARK = "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+_MARK = (
+    "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+)
 _PILE = re.compile(f"({_MARK}{{4}}){_MARK}+")
 _SIGN = f"[{_UNSPACED}]"
 _RUN = rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+"
@@ -46,8 +50,8 @@ def words_of(text: str) -> Iterator[str]:
 def indexed_words(text: str) -> set[str]:
     """Return the words of `text` for the index.
 
-    In a script without spaces these are all pairs of neighbours, and each last sign with a blank. The index finds other single
-    signs as the beginning of a pair.
+    In a script without spaces these are all pairs of neighbours, and each last sign with a blank. The index finds other
+    single signs as the beginning of a pair.
     """
     found: set[str] = set()
     for run in _compiled(_RUN).findall(folded(text)):
@@ -60,7 +64,9 @@ def indexed_words(text: str) -> set[str]:
 
 
 def places_of(text: str, wanted: Collection[str], beginning: str | None = None) -> list[tuple[int, int]]:
-    """Return the start and end of each of the folded words `wanted` in `text`, and of words that begin with `beginning`."""
+    """Return the start and end of each of the folded words `wanted` in `text`, and of words that begin with
+    `beginning`.
+    """
     found: list[tuple[int, int]] = []
     for match in _compiled(_RAW_RUN).finditer(text):
         run = folded(match[0])

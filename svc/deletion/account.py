@@ -1,7 +1,8 @@
 """Delete an account: it is gone at once for its owner, and its rows are deleted in slices, between which others write.
 
-begin_deletion -> no sign-in, key, link, wallet or checkout belongs to the account -> continue_deletion until nothing is left
--> the deleted rows are overwritten in the log. The next start continues a deletion that a process has left unfinished.
+begin_deletion -> no sign-in, key, link, wallet or checkout belongs to the account -> continue_deletion until nothing is
+left -> the deleted rows are overwritten in the log. The next start continues a deletion that a process has left
+unfinished.
 """
 
 import asyncio
@@ -61,7 +62,9 @@ def continue_deletion(tx: sqlite3.Connection, account_id: str) -> bool:
     return False
 
 
-async def delete_account(db: Database, drain: Drain, account_id: str, now_seconds: float, *, actor: str | None = None) -> None:
+async def delete_account(
+    db: Database, drain: Drain, account_id: str, now_seconds: float, *, actor: str | None = None
+) -> None:
     """Delete an account and end its open answers. `actor` is the id of an administrator, None for the owner.
 
     Raises ApiError `not_found`, `last_admin`, `storage_unavailable`. After the last one, the next start continues.
@@ -101,7 +104,9 @@ async def finish_deletions(db: Database) -> None:
 
 
 async def end_answers(db: Database, drain: Drain, memory: ItemMemory) -> None:
-    """End the open answers of accounts that a command deletes or suspends, until cancelled; of deleted ones, empty `memory`."""
+    """End the open answers of accounts that a command deletes or suspends, until cancelled; of deleted ones, empty
+    `memory`.
+    """
     while True:
         await asyncio.sleep(_POLL_SECONDS)
         if owners := drain.owners() | memory.owners():

@@ -1,4 +1,6 @@
-"""Delete what was not used for longer than the operator keeps it: at start and every hour, in slices between other writes."""
+"""Delete what was not used for longer than the operator keeps it: at start and every hour, in slices between other
+writes.
+"""
 
 import asyncio
 import contextlib

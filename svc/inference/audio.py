@@ -24,7 +24,9 @@ _MP3_RATES = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_0
 _AAC_RATES = (96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350)
 # Where a frame may begin: the sync word with a version, layer and rate that exist.
 _MP3_START = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]|ID3|(?:\xff.?|ID?)\Z", re.DOTALL)
-_AAC_START = re.compile(rb"\xff[\xf0\xf1\xf8\xf9][\x00-\x33\x40-\x73\x80-\xb3\xc0-\xf3]|ID3|(?:\xff.?|ID?)\Z", re.DOTALL)
+_AAC_START = re.compile(
+    rb"\xff[\xf0\xf1\xf8\xf9][\x00-\x33\x40-\x73\x80-\xb3\xc0-\xf3]|ID3|(?:\xff.?|ID?)\Z", re.DOTALL
+)
 START_BYTES = 26  # the first fields of a FLAC file
 _LONGEST_FLAC_SECONDS = 86_400
 _CONTENT_TYPE = re.compile(r"audio/[a-z0-9.+-]{1,60}")
@@ -55,8 +57,8 @@ class Track:
 def track(start: bytes, format: str, content_type: str, most_seconds: float, guess_seconds: float) -> Track:
     """Return the track for a file that begins with `start`: at least `START_BYTES`, unless the file is shorter.
 
-    `format` is the requested one and `content_type` the server's. The bytes decide before both. `guess_seconds` is the length of
-    a file that only a decoder could measure.
+    `format` is the requested one and `content_type` the server's. The bytes decide before both. `guess_seconds` is the
+    length of a file that only a decoder could measure.
     """
     if start.startswith(b"RIFF") and start[8:12] == b"WAVE":
         return Samples("audio/wav", most_seconds)
@@ -79,7 +81,9 @@ class Samples(Track):
 
     def __init__(self, content_type: str, most_seconds: float) -> None:
         super().__init__(content_type, most_seconds)
-        self._header: bytes | None = b"" if content_type == "audio/wav" else None  # what is left to read of it, None after it
+        self._header: bytes | None = (
+            b"" if content_type == "audio/wav" else None
+        )  # what is left to read of it, None after it
         self._place = 12  # of the next chunk of the header; it may be beyond `_header`
         self._left = sys.maxsize  # bytes of samples, if the file says how many
         self._head = b""  # of the new file
@@ -99,7 +103,9 @@ class Samples(Track):
             name = self._header[place : place + 4]
             (size,) = struct.unpack_from("<I", self._header, place + 4)
             if name == b"data":
-                if 0 < size < 0x7FFFF000:  # a server that streams does not know the length, and writes 0 or the largest number
+                if (
+                    0 < size < 0x7FFFF000
+                ):  # a server that streams does not know the length, and writes 0 or the largest number
                     self._left = size
                 samples, self._header = self._header[place + 8 :], None
                 self._head = self._head or _wav_head(struct.pack("<HHIIHH", 1, 1, _PCM_RATE, _PCM_RATE * 2, 2, 16))
@@ -265,7 +271,9 @@ class Pages(Track):
 
 
 def _flac_seconds(start: bytes) -> float | None:
-    """Return the length of a FLAC file (RFC 9639, 8.2), or None if it does not say it: its server made it as a stream."""
+    """Return the length of a FLAC file (RFC 9639, 8.2), or None if it does not say it: its server made
+    it as a stream.
+    """
     if len(start) < START_BYTES:
         return None
     (packed,) = struct.unpack_from(">Q", start, 18)

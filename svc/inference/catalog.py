@@ -76,8 +76,9 @@ CONTEXT_LENGTH = integer(1, 10**9)
 class Provider:
     """A model server. `timeout_seconds` is to the first byte and between bytes.
 
-    `byok` means that it belongs to the user `account_id`. `configured` is False for a local server that is only looked for.
-    `listed_prices` are micros per million tokens of input and output, for the chat models that the server lists itself.
+    `byok` means that it belongs to the user `account_id`. `configured` is False for a local server that is only looked
+    for. `listed_prices` are micros per million tokens of input and output, for the chat models that the server lists
+    itself.
     """
 
     name: str
@@ -99,8 +100,8 @@ class Provider:
 class Model:
     """A model. `id` is `<provider>/<name>`, `provider` is None for a built-in one, `prices` are micros as in `PRICES`.
 
-    `aliases` are further names of the model, without a slash: some clients refuse an id that has one. `context_length` is in
-    tokens, None if it is unknown. `capabilities` are those that are known.
+    `aliases` are further names of the model, without a slash: some clients refuse an id that has one. `context_length`
+    is in tokens, None if it is unknown. `capabilities` are those that are known.
     """
 
     id: str
@@ -118,7 +119,9 @@ class Model:
     def __post_init__(self) -> None:
         provider = self.provider
         object.__setattr__(self, "paid", any(self.prices.values()))
-        object.__setattr__(self, "counted_as", BUILTIN if provider is None else "byok" if provider.byok else provider.name)
+        object.__setattr__(
+            self, "counted_as", BUILTIN if provider is None else "byok" if provider.byok else provider.name
+        )
 
     def as_json(self, created: int, alias: str | None = None) -> dict[str, Any]:
         """Return the model as an entry of GET /v1/models, under its id or under one of its aliases."""
@@ -219,7 +222,9 @@ class Catalog:
         return name in self._names
 
     def first(self, kind: str, group: Group | None = None) -> Model | None:
-        """Return the model for `kind` if a request names none: the operator's first, else the first built-in, else None."""
+        """Return the model for `kind` if a request names none: the operator's first, else the first built-in, else
+        None.
+        """
         of_kind = (model for model in self._models if model.kind == kind and (group is None or group.allows(model.id)))
         return min(of_kind, key=lambda model: model.provider is None, default=None)
 
@@ -228,10 +233,14 @@ class Catalog:
         return [*self._models, *(model for listed in self._listed.values() for model in listed.models.values())]
 
     def providers(self) -> dict[str, tuple[int, bool | None]]:
-        """Return for each provider the number of its models, and whether it answered the last time. None: it is not asked."""
+        """Return for each provider the number of its models, and whether it answered the last time. None: it is not
+        asked.
+        """
         counts = Counter(model.provider.name for model in self._models if model.provider)
         found: dict[str, tuple[int, bool | None]] = {name: (number, None) for name, number in counts.items()}
-        return found | {name: (len(one.models), one.answered) for name, one in self._listed.items() if one.provider.configured}
+        return found | {
+            name: (len(one.models), one.answered) for name, one in self._listed.items() if one.provider.configured
+        }
 
     def configured(self, model_id: str) -> Model | None:
         """Return the built-in or catalog model with this id or alias, or None."""

@@ -87,8 +87,12 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
     api_key = _optional(table, "api_key", catalog.API_KEY, None, name)
     given = [price for price in PRICES["chat"] if price in table]
     if "models" in table and given:
-        raise ValueError(f"{name}: {given[0]} is for a provider without models; here each [[providers.models]] has its own")
-    if "models" not in table and api_key and not given:  # a server with a key is usually paid, so never free by accident
+        raise ValueError(
+            f"{name}: {given[0]} is for a provider without models; here each [[providers.models]] has its own"
+        )
+    if (
+        "models" not in table and api_key and not given
+    ):  # a server with a key is usually paid, so never free by accident
         raise ValueError(
             f"{name}: with an API key and without [[providers.models]] set the prices of the models that it lists: "
             f"{' and '.join(PRICES['chat'])} (0 if they are free)"
@@ -112,7 +116,15 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     context_length = _optional(table, "context_length", catalog.CONTEXT_LENGTH, None, place)
     capabilities = _optional(table, "capabilities", list_of(one_of(*catalog.CAPABILITIES)), [], place)
     return Model(
-        place, name, provider, kind, prices, fallback, tuple(aliases), context_length, tuple(dict.fromkeys(capabilities))
+        place,
+        name,
+        provider,
+        kind,
+        prices,
+        fallback,
+        tuple(aliases),
+        context_length,
+        tuple(dict.fromkeys(capabilities)),
     )
 
 

@@ -1,7 +1,8 @@
 """One chat call, paid or free. svc/inference/paid_call.py holds and settles its cost.
 
 reserve() -> a hold in the wallet, with the output limited to what it can pay (402)
-stream() | complete() -> attempts until the first byte -> engine (built-in | HTTP) -> svc/inference/wire.py repairs the answer
+stream() | complete() -> attempts until the first byte -> engine (built-in | HTTP) -> svc/inference/wire.py repairs the
+answer
 """
 
 import asyncio
@@ -62,13 +63,24 @@ EngineAnswer = raw_answer.RawAnswer | _BuiltinAnswer
 class ChatCall(PaidCall):
     """One chat-completions request to `model`, with a checked `body`.
 
-    `added` names the fields that this service has added: they are left out for a model server that refuses them. `ours` names
-    fields of the body without anything of the caller's. The constructor walks the whole body. If the body is `heavy`, with many
-    values or long texts, it must run off the event loop.
+    `added` names the fields that this service has added: they are left out for a model server that refuses them. `ours`
+    names fields of the body without anything of the caller's. The constructor walks the whole body. If the body is
+    `heavy`, with many values or long texts, it must run off the event loop.
     """
 
     __slots__ = (
-        *("_added", "_answer", "_body", "_heavy", "_input_tokens", "_left_out", "_limits", "_lowered", "_reached", "_refused"),
+        *(
+            "_added",
+            "_answer",
+            "_body",
+            "_heavy",
+            "_input_tokens",
+            "_left_out",
+            "_limits",
+            "_lowered",
+            "_reached",
+            "_refused",
+        ),
         *("_streamed", "_writer", "answered", "begun"),
     )
 
@@ -148,7 +160,9 @@ class ChatCall(PaidCall):
 
     @property
     def usage(self) -> Mapping[str, int]:
-        """The tokens of the call, with the details of the model server. Zero if it ended without output and with a client."""
+        """The tokens of the call, with the details of the model server. Zero if it ended without output and with a
+        client.
+        """
         if self.answered and (self._streamed or not self._failed):
             return self._writer.usage
         if not (self._streamed and self._writer.text_bytes) and not (self._left and self._reached):
@@ -193,7 +207,9 @@ class ChatCall(PaidCall):
     # --- the answer
 
     async def stream(self) -> AsyncGenerator[list[Chunk | Texts], None]:
-        """Yield the chunks of the answer, those of one read together. Raises ApiError for a fault of the model server."""
+        """Yield the chunks of the answer, those of one read together.
+        Raises ApiError for a fault of the model server.
+        """
         self._streamed = True
         try:
             answer, raws = await self.tried(self._begin)
@@ -245,7 +261,9 @@ class ChatCall(PaidCall):
                 await asyncio.wait([reading], timeout=_COUNT_SECONDS)
             finally:
                 reading.cancel()
-                reading.add_done_callback(lambda task: task.cancelled() or task.exception())  # no warning about its exception
+                reading.add_done_callback(
+                    lambda task: task.cancelled() or task.exception()
+                )  # no warning about its exception
                 await asyncio.wait([reading])  # the answer is closed next
 
     async def _read_on(self, answer: EngineAnswer) -> None:
@@ -283,7 +301,10 @@ class ChatCall(PaidCall):
 
     def _note_end(self) -> None:
         usage = self.usage
-        self.log_fields["input_tokens"], self.log_fields["output_tokens"] = usage["prompt_tokens"], usage["completion_tokens"]
+        self.log_fields["input_tokens"], self.log_fields["output_tokens"] = (
+            usage["prompt_tokens"],
+            usage["completion_tokens"],
+        )
         self.ended()
 
     # --- the engine
@@ -331,8 +352,8 @@ class ChatCall(PaidCall):
         if model.provider is None:
             return False
         if fields := field_support.refused_fields(fault, self._added) - self._left_out:
-            # The words of the error may be the caller's if the request contains the name of a field, or an address that the model
-            # server reads.
+            # The words of the error may be the caller's if the request contains the name of a field, or an address that
+            # the model server reads.
             callers = field_support.without({**self._body, "model": ""}, fields)  # the model's name is the operator's
             text = (await upstream.dump(callers, self._heavy)).lower()
             learnable = {field: field.encode() not in text and b'_url"' not in text for field in fields}

@@ -50,8 +50,8 @@ def _bare(name: str) -> str:
 
 # --- fields that would make a proxy route the request elsewhere
 
-# Destinations and credentials of LiteLLM and similar proxies, from the list that LiteLLM refuses in a request's body. Without
-# case, `_` and `-`: proxies in Go ignore case, and those in Node use `apiKey`.
+# Destinations and credentials of LiteLLM and similar proxies, from the list that LiteLLM refuses in a request's body.
+# Without case, `_` and `-`: proxies in Go ignore case, and those in Node use `apiKey`.
 _ROUTING = _words(
     """
     apibase apikey apitype apiversion baseurl authorization xapikey extraheaders defaultheaders extraquery
@@ -66,9 +66,12 @@ _ROUTING_PREFIX = re.compile(
     "|helicone|dd)[_-]",
     re.IGNORECASE,
 )
-# Common words, which route only at the top level, where a proxy reads its own parameters. With OpenRouter's `models`, `provider`
-# and `route`, callers could use another model at the operator's expense. `model` may be in another spelling or in `extra_body`.
-_ROUTING_AT_TOP = _words("headers proxy proxies organization project fallbacks models provider route client httpclient model")
+# Common words, which route only at the top level, where a proxy reads its own parameters. With OpenRouter's `models`,
+# `provider` and `route`, callers could use another model at the operator's expense. `model` may be in another spelling
+# or in `extra_body`.
+_ROUTING_AT_TOP = _words(
+    "headers proxy proxies organization project fallbacks models provider route client httpclient model"
+)
 _SPREAD_AT_TOP = frozenset({"extra_body"})
 # In these values such a word is a name of the caller's: a property of a JSON schema, or an argument of a tool call.
 _OPAQUE: Mapping[str, frozenset[str]] = {
@@ -86,8 +89,8 @@ _OPAQUE_FIELDS = frozenset({"guided_json", "json_schema"})
 def drop_routing_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dict[str, Any]:
     """Return `body` without the fields, at any depth, with which a proxy would use another destination or key.
 
-    Texts, JSON schemas and the arguments of tool calls are kept. `metadata` is not: proxies read destinations from it. The fields
-    `ours`, which contain no input of the caller, are kept.
+    Texts, JSON schemas and the arguments of tool calls are kept. `metadata` is not: proxies read destinations from it.
+    The fields `ours`, which contain no input of the caller, are kept.
     """
     return {
         key: value

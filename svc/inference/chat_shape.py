@@ -1,8 +1,10 @@
-"""The shape of a chat request in OpenAI's format: what is checked before the 200, and how the interface document shows it.
+"""The shape of a chat request in OpenAI's format: what is checked before the 200, and how the interface document shows
+it.
 
-A request is passed on as it was sent. Every field except `messages` may be null, and unknown fields are accepted. Some values
-are only understood by model servers: `reasoning_effort`, kinds of `tool_choice` and `response_format`, `max_tokens: -1`. Only the
-type of these is checked. The built-in models refuse what OpenAI would refuse, and the document shows that.
+A request is passed on as it was sent. Every field except `messages` may be null, and unknown fields are accepted. Some
+values are only understood by model servers: `reasoning_effort`, kinds of `tool_choice` and `response_format`,
+`max_tokens: -1`. Only the type of these is checked. The built-in models refuse what OpenAI would refuse, and the
+document shows that.
 """
 
 from collections.abc import Mapping
@@ -53,7 +55,8 @@ _IMAGE_PART = passed_on(
 _OTHER_PART = passed_on(
     {
         "type": string.about(
-            "`input_audio`, `file` or another type that the model server knows.", **{"not": {"enum": ["text", "image_url"]}}
+            "`input_audio`, `file` or another type that the model server knows.",
+            **{"not": {"enum": ["text", "image_url"]}},
         )
     },
     "A part that is passed on as it was sent.",
@@ -82,7 +85,9 @@ def _message(name: str, role: str, description: str, *required: str, **fields: S
 _MESSAGE = tagged(
     "role",
     {
-        "developer": _message("DeveloperMessage", "developer", "Instructions for the model, under their newer name.", "content"),
+        "developer": _message(
+            "DeveloperMessage", "developer", "Instructions for the model, under their newer name.", "content"
+        ),
         "system": _message("SystemMessage", "system", "Instructions for the model.", "content"),
         "user": _message("UserMessage", "user", "A message of the user.", "content"),
         # Some clients (litellm) send an assistant message without `content`.
@@ -144,9 +149,9 @@ _TOOL_CHOICE = (
 _FUNCTION_CALL = by_type(
     "none, auto or an object that names a function", {str: one_of("none", "auto"), dict: _FUNCTION_NAME}
 ).about("The older form of `tool_choice`.", deprecated=True)
-_PLAIN_FORMAT = passed_on({"type": one_of("text", "json_object")}, "Text, or any JSON object.", required=("type",)).named(
-    "PlainFormat"
-)
+_PLAIN_FORMAT = passed_on(
+    {"type": one_of("text", "json_object")}, "Text, or any JSON object.", required=("type",)
+).named("PlainFormat")
 _NAMED_SCHEMA = passed_on(
     {
         "name": filled,
@@ -157,7 +162,9 @@ _NAMED_SCHEMA = passed_on(
     required=("name",),
 ).named("NamedSchema")
 _SCHEMA_FORMAT = passed_on(
-    {"type": one_of("json_schema"), "json_schema": _NAMED_SCHEMA}, "JSON that follows a schema.", required=("type", "json_schema")
+    {"type": one_of("json_schema"), "json_schema": _NAMED_SCHEMA},
+    "JSON that follows a schema.",
+    required=("type", "json_schema"),
 ).named("JsonSchemaFormat")
 _RESPONSE_FORMAT = (
     tagged("type", {"text": _PLAIN_FORMAT, "json_object": _PLAIN_FORMAT, "json_schema": _SCHEMA_FORMAT})
@@ -165,7 +172,10 @@ _RESPONSE_FORMAT = (
     .named("ResponseFormat")
 )
 _STREAM_OPTIONS = passed_on(
-    {"include_usage": boolean.about("Send one more chunk with the usage, before `[DONE]`."), "include_obfuscation": boolean}
+    {
+        "include_usage": boolean.about("Send one more chunk with the usage, before `[DONE]`."),
+        "include_obfuscation": boolean,
+    }
 ).named("StreamOptions")
 
 # --- the request
@@ -192,22 +202,28 @@ _FIELDS: dict[str, Shape[Any]] = {
     "tool_choice": by_type("a string or an object", {str: string, dict: mapping}),
     "parallel_tool_calls": boolean.about("Whether one answer may hold several calls."),
     "response_format": mapping,
-    "reasoning_effort": string.about("`none`, `minimal`, `low`, `medium`, `high` or another value that the model knows."),
+    "reasoning_effort": string.about(
+        "`none`, `minimal`, `low`, `medium`, `high` or another value that the model knows."
+    ),
     "top_logprobs": integer(0, 20),
     "user": string.about(deprecated=True),
     "modalities": list_of(string),
     **dict.fromkeys(("logprobs", "store"), boolean),
-    **dict.fromkeys(("safety_identifier", "service_tier", "verbosity", "prompt_cache_key", "prompt_cache_retention"), string),
-    **dict.fromkeys(("logit_bias", "metadata", "prompt_cache_options", "prediction", "audio", "web_search_options"), mapping),
+    **dict.fromkeys(
+        ("safety_identifier", "service_tier", "verbosity", "prompt_cache_key", "prompt_cache_retention"), string
+    ),
+    **dict.fromkeys(
+        ("logit_bias", "metadata", "prompt_cache_options", "prediction", "audio", "web_search_options"), mapping
+    ),
     "functions": list_of(_FUNCTION).about("The older form of `tools`.", deprecated=True),
     "function_call": _FUNCTION_CALL,
 }
 _BUILTIN_FIELDS: dict[str, Shape[Any]] = {
     "max_completion_tokens": _TOKENS.about("The most tokens of output."),
     "max_tokens": _TOKENS.about("The same, by its older name.", deprecated=True),
-    "stop": by_type("a string or a list of 1 to 4 strings", {str: string, list: list_of(string, least=1, most=4)}).about(
-        "One text, or up to 4, at which the answer ends."
-    ),
+    "stop": by_type(
+        "a string or a list of 1 to 4 strings", {str: string, list: list_of(string, least=1, most=4)}
+    ).about("One text, or up to 4, at which the answer ends."),
     "seed": integer(-_INT64_MAX - 1, _INT64_MAX).about(format="int64"),
     "tool_choice": _TOOL_CHOICE,
     "response_format": _RESPONSE_FORMAT,
@@ -216,14 +232,17 @@ DOCUMENTED_FIELDS = frozenset(_FIELDS)
 _ANY_CHAT = passed_on(_FIELDS, required=("messages",))
 _SHOWN = passed_on(
     {**_FIELDS, **_BUILTIN_FIELDS},
-    "OpenAI's request. Every field except `messages` may be missing or null. Unlisted fields are passed on as they were sent.",
+    "OpenAI's request. Every field except `messages` may be missing or null. Unlisted fields are passed on as they "
+    "were sent.",
     required=("messages",),
 ).named("ChatCompletionRequest")
 CHAT_REQUEST = Shape(_ANY_CHAT.check, _ANY_CHAT.expected, _SHOWN.schema, _ANY_CHAT.fields[1:])
 
 
 def check_for_builtin(body: dict[str, Any], names: Mapping[str, str] | None = None) -> None:
-    """Raise ApiError for values of a checked `body` that OpenAI would refuse, too. `names` has the caller's names of fields."""
+    """Raise ApiError for values of a checked `body` that OpenAI would refuse, too. `names` has the caller's names of
+    fields.
+    """
     for field, shape in _BUILTIN_FIELDS.items():
         if body.get(field) is not None:
             shape.check(body[field], (names or {}).get(field, field))

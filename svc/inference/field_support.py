@@ -1,7 +1,7 @@
 """Fields that this service adds to a request: which of them a model server refuses, and the request without them.
 
-Model servers quote the caller's values in their errors. So a refusal counts only if the error's `param` or a known sentence names
-the field. It is remembered for a limited time, once the request without the field has succeeded.
+Model servers quote the caller's values in their errors. So a refusal counts only if the error's `param` or a known
+sentence names the field. It is remembered for a limited time, once the request without the field has succeeded.
 """
 
 import re
@@ -12,8 +12,9 @@ from svc.errors import UpstreamFault
 from svc.inference.catalog import Model
 
 REMEMBERED_SECONDS = 3600.0
-# Fields beyond OpenAI's that some model servers need back in an assistant's message or its tool calls: DeepSeek, OpenRouter
-# (https://openrouter.ai/docs/use-cases/reasoning-tokens), Gemini (https://ai.google.dev/gemini-api/docs/thought-signatures).
+# Fields beyond OpenAI's that some model servers need back in an assistant's message or its tool calls: DeepSeek,
+# OpenRouter (https://openrouter.ai/docs/use-cases/reasoning-tokens), Gemini
+# (https://ai.google.dev/gemini-api/docs/thought-signatures).
 RETURNED = ("reasoning_content", "reasoning_details", "extra_content")
 _MOST_MODELS = 1_000
 

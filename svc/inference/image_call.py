@@ -1,6 +1,7 @@
 """The paid call for pictures, from the built-in painter or a provider.
 
-hold -> the painter, picture by picture | a provider's whole answer, decoded and checked -> a charge for the pictures that arrived
+hold -> the painter, picture by picture | a provider's whole answer, decoded and checked -> a charge for the pictures
+that arrived
 """
 
 import asyncio
@@ -82,7 +83,9 @@ class ImageCall(PaidCall):
         self.details = {"output_format": "png", "size": f"{width}x{height}"}
         for number in range(self._request.count):
             order = {"prompt": self._request.prompt, "width": width, "height": height, "variation": number}
-            description, _, png = (await self._media.painter.run(order, account_id=self._payer.account_id)).partition(b"\n")
+            description, _, png = (await self._media.painter.run(order, account_id=self._payer.account_id)).partition(
+                b"\n"
+            )
             yield await asyncio.to_thread(add_picture, file, png, description.decode())
 
     def _size(self) -> tuple[int, int]:
@@ -98,7 +101,9 @@ class ImageCall(PaidCall):
         with self._media.spool() as answer:
             await self._write_answer(provider, body, answer)
             async with self._media.limits(self._model).parsing:
-                pictures, self.details = await asyncio.to_thread(pictures_in, answer, provider, self._request.count, file)
+                pictures, self.details = await asyncio.to_thread(
+                    pictures_in, answer, provider, self._request.count, file
+                )
         for picture in pictures:
             if picture.url is not None:
                 content = await self._fetch(picture.url, provider)
@@ -133,7 +138,9 @@ class ImageCall(PaidCall):
         headers, account_id = ((b"accept", b"image/*"), (b"user-agent", b"svc")), self._payer.account_id
         deadline = time.monotonic() + provider.timeout_seconds
         try:
-            reply = await client.send("GET", url, headers, timeout_seconds=provider.timeout_seconds, account_id=account_id)
+            reply = await client.send(
+                "GET", url, headers, timeout_seconds=provider.timeout_seconds, account_id=account_id
+            )
             async with contextlib.aclosing(reply):
                 content = await reply.read(_ANSWER_BYTES, deadline - time.monotonic())
         except CLIENT_FAULTS:

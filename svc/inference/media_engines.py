@@ -1,4 +1,5 @@
-"""What the media calls of a process share: limits of open requests, files for large answers, and artifacts of the results.
+"""What the media calls of a process share: limits of open requests, files for large answers, and artifacts of the
+results.
 
 Answers of model servers are written to a file as they arrive: they may be long, and there may be many at the same time.
 """
@@ -71,7 +72,9 @@ class MediaLimits:
 
 
 class _Spool(io.FileIO):
-    """An unbuffered file that is closed in a thread: deleting takes 4 ms for each 100 MB, and many may be closed at once."""
+    """An unbuffered file that is closed in a thread: deleting takes 4 ms for each 100 MB, and many may be closed at
+    once.
+    """
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "r+b", closefd=False)
@@ -150,7 +153,9 @@ async def store(
     number: int = 1,
     artifact_id: str | None = None,
 ) -> Artifact:
-    """Store the `number`th picture of the prompt `text` as an artifact, or speech of that content type. Raises ApiError."""
+    """Store the `number`th picture of the prompt `text` as an artifact, or speech of that content type. Raises
+    ApiError.
+    """
     content_type = spoken_as or picture_type(content) or "application/octet-stream"
     ending = f"{'' if number == 1 else f'-{number}'}.{_ENDINGS.get(content_type, 'bin')}"
     return await artifacts.add_artifact(

@@ -90,11 +90,15 @@ class GrowingCall:
 
     def closing_part(self) -> str:
         """Return what is missing at the end: the arguments are `{}` if the provider sent none."""
-        return self.arguments.rest() or ("" if self.arguments.parts or self.kind == "custom" else self.arguments.take("{}"))
+        return self.arguments.rest() or (
+            "" if self.arguments.parts or self.kind == "custom" else self.arguments.take("{}")
+        )
 
     def as_json(self) -> dict[str, Any]:
         body = {"name": self.name, self._key: str(self.arguments)}
-        return body if self.kind == "function_call" else {"id": self.id, "type": self.kind, self.kind: body, **self.extra}
+        return (
+            body if self.kind == "function_call" else {"id": self.id, "type": self.kind, self.kind: body, **self.extra}
+        )
 
     def is_another(self, raw_id: str | None, name: str, part: str) -> bool:
         """Return whether a delta with this name begins another call, instead of repeating the name of this one."""
@@ -239,7 +243,9 @@ def text_size_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
-def normalized_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int], completion_estimate: int) -> dict[str, Any]:
+def normalized_usage(
+    reported: dict[str, Any], prompt_estimate: Callable[[], int], completion_estimate: int
+) -> dict[str, Any]:
     """Return `usage` with three integers that add up, from what a provider reported.
 
     An explicit 0 is 0. Missing and impossible counts are estimated. Unknown fields are kept.

@@ -1,6 +1,7 @@
 """The parts that all calls of a model share.
 
-reserve() -> a hold of the highest possible cost (402) -> the engine, with retries and a fallback before the first answer
+reserve() -> a hold of the highest possible cost (402) -> the engine, with retries and a fallback before the first
+answer
 end() -> the debit, at most the hold, exactly once: after success, a fault, an interrupt or a disconnect
 """
 
@@ -38,8 +39,8 @@ _RETRY_SECONDS = 0.2
 class Engines:
     """The parts of the process that calls need.
 
-    `outbound` reaches the operator's model servers, `guarded` those of users. `clock` returns Unix seconds. `field_support`
-    remembers which fields the model servers refuse.
+    `outbound` reaches the operator's model servers, `guarded` those of users. `clock` returns Unix seconds.
+    `field_support` remembers which fields the model servers refuse.
     """
 
     catalog: Catalog
@@ -87,7 +88,18 @@ class PaidCall:
 
     # Without them, CPython gives each object with so many attributes a dictionary: 5 % of a chat.
     __slots__ = (
-        *("_asked", "_asked_at", "_began_at", "_bill", "_engines", "_failed", "_held_micros", "_hold_id", "_left", "_model"),
+        *(
+            "_asked",
+            "_asked_at",
+            "_began_at",
+            "_bill",
+            "_engines",
+            "_failed",
+            "_held_micros",
+            "_hold_id",
+            "_left",
+            "_model",
+        ),
         *("_payer", "_reserved", "also", "cost_micros", "log_fields", "paid", "settled"),
     )
 
@@ -136,7 +148,9 @@ class PaidCall:
         return self.end(error)
 
     async def reserve(self) -> None:
-        """Hold the highest possible cost of a paid call. Raises ApiError `insufficient_funds`, `storage_unavailable`."""
+        """Hold the highest possible cost of a paid call. Raises ApiError `insufficient_funds`,
+        `storage_unavailable`.
+        """
         if not self.paid or self._reserved:
             return
         self._reserved = True  # even if this task is cancelled
@@ -145,8 +159,8 @@ class PaidCall:
             if payer.group is not None:
                 allowance_micros, now_seconds = payer.group.allowance_micros, self._engines.clock()
                 due = db.look_up(wallet.allowance_due, payer.account_id, allowance_micros, now_seconds)
-            # Unsynced: a power failure can only take a hold whose call has ended with it, and which the next start would release.
-            # The settlement, which is synced, cannot be on disk without it.
+            # Unsynced: a power failure can only take a hold whose call has ended with it, and which the next start
+            # would release. The settlement, which is synced, cannot be on disk without it.
             await (db.write_as("first", self.reserve_in) if due else db.write_as("unsynced", self.hold_in))
         except ApiError:
             self._reserved = False
@@ -167,8 +181,8 @@ class PaidCall:
     async def end(self, error: BaseException | None = None) -> None:
         """Charge the cost so far and release the rest of the hold; cancellations wait. A second call does nothing.
 
-        `error` is the exception that ended the call early. Raises ApiError `storage_unavailable`. Then the cost is charged once
-        there is room, or the hold is released by the next start.
+        `error` is the exception that ended the call early. Raises ApiError `storage_unavailable`. Then the cost is
+        charged once there is room, or the hold is released by the next start.
         """
         if isinstance(error, asyncio.CancelledError | GeneratorExit | ClientGone):
             self._left = True
@@ -181,7 +195,8 @@ class PaidCall:
         self._note_settled()
 
     async def end_with(self, record: Callable[[sqlite3.Connection], T], *, left: bool, failed: bool = False) -> T:
-        """End the call in one transaction with `record`, which replaces `also`, and return its result. It may be repeated.
+        """End the call in one transaction with `record`, which replaces `also`, and return its result. It may be
+        repeated.
 
         `left` is whether the client has disconnected, `failed` whether it gets an error. Raises ApiError.
         """
@@ -258,7 +273,9 @@ class PaidCall:
             self._asked_at = asked_at
             try:
                 answer = await ask(self._model)
-                self._engines.metrics.first_answer_seconds.observe(time.monotonic() - asked_at, (self._model.counted_as,))
+                self._engines.metrics.first_answer_seconds.observe(
+                    time.monotonic() - asked_at, (self._model.counted_as,)
+                )
                 return answer
             except UpstreamFault as fault:
                 self.ended(fault)
@@ -269,7 +286,9 @@ class PaidCall:
             asked_at = time.monotonic()
 
     async def with_retries(self, ask: Callable[[Model], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
-        """Yield the engine's answers, the first one as from `tried`. Raises ApiError for a fault of the model server."""
+        """Yield the engine's answers, the first one as from `tried`.
+        Raises ApiError for a fault of the model server.
+        """
         async with contextlib.AsyncExitStack() as stack:
 
             async def first(model: Model) -> tuple[T | None, AsyncGenerator[T, None]]:
@@ -287,7 +306,9 @@ class PaidCall:
                 self.ended()
 
     def ended(self, fault: UpstreamFault | None = None) -> None:
-        """Count the current attempt, if there is one, and note for the log which model answered and how long it took."""
+        """Count the current attempt, if there is one, and note for the log which model answered and how
+        long it took.
+        """
         if self._asked_at is None:
             return
         ended_at, metrics = time.monotonic(), self._engines.metrics

@@ -1,6 +1,7 @@
 """Pictures in a file, and a provider's answer to an image request: parsed, decoded and checked.
 
-JSON of any depth -> base64 in any usual form, a data URL, or a URL to fetch -> bytes, and the checked details beside them
+JSON of any depth -> base64 in any usual form, a data URL, or a URL to fetch -> bytes, and the checked details beside
+them
 """
 
 import base64
@@ -57,8 +58,11 @@ def picture_type(content: bytes) -> str | None:
     return next((name for name, start in _STARTS.items() if re.match(start, content, re.DOTALL)), None)
 
 
-def pictures_in(answer: BinaryIO, provider: Provider, most: int, file: BinaryIO) -> tuple[list[Picture], dict[str, Any]]:
-    """Write at most `most` pictures of a provider's answer to `file`; return them and what the answer says, in OpenAI's names.
+def pictures_in(
+    answer: BinaryIO, provider: Provider, most: int, file: BinaryIO
+) -> tuple[list[Picture], dict[str, Any]]:
+    """Write at most `most` pictures of a provider's answer to `file`; return them and what the answer says, in OpenAI's
+    names.
 
     Raises UpstreamFault.
     """
@@ -70,8 +74,12 @@ def pictures_in(answer: BinaryIO, provider: Provider, most: int, file: BinaryIO)
     entries = document.get("data") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries:
         raise UpstreamFault("invalid", "The answer holds no pictures.")
-    details = {name: _text(document.get(name), _TEXT_LENGTH) for name in _TEXTS} | {"usage": _usage(document.get("usage"))}
-    return [_picture(entry, file) for entry in entries[:most]], {name: value for name, value in details.items() if value}
+    details = {name: _text(document.get(name), _TEXT_LENGTH) for name in _TEXTS} | {
+        "usage": _usage(document.get("usage"))
+    }
+    return [_picture(entry, file) for entry in entries[:most]], {
+        name: value for name, value in details.items() if value
+    }
 
 
 def _picture(entry: Any, file: BinaryIO) -> Picture:

@@ -42,7 +42,9 @@ class KeyBox:
 
         @cache  # so that no attribute holds the secret
         def aead() -> "AESGCM":
-            from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # late: the import delays a start, and takes 8 MB
+            from cryptography.hazmat.primitives.ciphers.aead import (
+                AESGCM,
+            )  # late: the import delays a start, and takes 8 MB
 
             return AESGCM(secret)
 
@@ -74,11 +76,13 @@ def _kinds(models: list[Any]) -> dict[str, str | None]:
     return dict((model["id"], model["kind"]) if isinstance(model, dict) else (model, None) for model in models)
 
 
-_NAME = PROVIDER_NAME.about("The prefix of its models' ids. Unique for the caller, and not a name that the operator uses.")
+_NAME = PROVIDER_NAME.about(
+    "The prefix of its models' ids. Unique for the caller, and not a name that the operator uses."
+)
 _BASE_URL = BASE_URL.about(
     "The base URL of its OpenAI-compatible API: http or https, without user name, query and fragment. All addresses of "
-    "its host must be allowed, at creation and at each use. A new scheme, host or port deletes the stored key unless a new one "
-    "is sent."
+    "its host must be allowed, at creation and at each use. A new scheme, host or port deletes the stored key unless "
+    "a new one is sent."
 )
 _API_KEY = API_KEY.about(
     "Sent as `Authorization: Bearer <key>`. It is stored encrypted and never returned. Printable ASCII without spaces; "
@@ -135,7 +139,8 @@ def add_provider(
 ) -> sqlite3.Row:
     """Store a provider with checked `fields` and return its row.
 
-    Raises ApiError `name_taken`, `quota_exceeded`, `invalid_value` for one too many, `invalid_api_key` for a deleted account.
+    Raises ApiError `name_taken`, `quota_exceeded`, `invalid_value` for one too many, `invalid_api_key` for a deleted
+    account.
     """
     quota.check_room(tx, account_id, quota.ROW_BYTES)
     row = _written(

@@ -32,11 +32,15 @@ class Repeat:
     def raws(self) -> list[dict[str, Any]]:
         """Return the raw chunks one by one."""
         (choice,) = self.like["choices"]
-        return [{**self.like, "choices": [{**choice, "delta": {**choice["delta"], "content": text}}]} for text in self.texts]
+        return [
+            {**self.like, "choices": [{**choice, "delta": {**choice["delta"], "content": text}}]} for text in self.texts
+        ]
 
 
 class Repeats:
-    """Keeps the last event of a stream with a text, and finds the events that repeat it, except texts with the `secret`."""
+    """Keeps the last event of a stream with a text, and finds the events that repeat it, except texts with the
+    `secret`.
+    """
 
     def __init__(self, secret: str | None) -> None:
         self._secret = secret
@@ -89,14 +93,20 @@ class Repeats:
             text = "".join(texts)
         except (orjson.JSONDecodeError, TypeError):  # no JSON, or a value that is no string
             return None
-        if not texts or not all(texts) or len(texts) != len(tokens) or (self._secret is not None and self._secret in text):
+        if (
+            not texts
+            or not all(texts)
+            or len(texts) != len(tokens)
+            or (self._secret is not None and self._secret in text)
+        ):
             return None
         self._misses = 0
         return Repeat(self._like, texts, text, tokens), len(data) - len(rest)
 
 
 def _is_text(lines: bytes, end: int, text: str) -> bool:
-    """Return whether the string that ends at `end` in an event is the content of the chunk's only choice, which is `text`.
+    """Return whether the string that ends at `end` in an event is the content of the chunk's only choice, which is
+    `text`.
 
     The same text may occur elsewhere. So one character is added to the string, and the content must then have it.
     """

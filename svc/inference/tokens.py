@@ -1,4 +1,6 @@
-"""The tokens of a chat request: the worst case for the hold, and an estimate if the model server does not count them."""
+"""The tokens of a chat request: the worst case for the hold, and an estimate if the model server does
+not count them.
+"""
 
 import re
 from typing import Any
@@ -82,7 +84,9 @@ def _data_bytes(value: Any, name: str = "") -> int:
 
 
 def estimated_input_tokens(request: dict[str, Any]) -> int:
-    """Estimate the tokens of a checked `request`, from the strings of its messages and the JSON of its tools and formats."""
+    """Estimate the tokens of a checked `request`, from the strings of its messages and the JSON of its tools and
+    formats.
+    """
     size_bytes = sum(_text_bytes(message) for message in request["messages"])
     size_bytes += sum(_json_bytes(value) for name, value in request.items() if value and name in _PROMPT_FIELDS)
     return estimated_tokens(size_bytes)

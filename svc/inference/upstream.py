@@ -32,12 +32,16 @@ _ERROR_BYTES = 64 * 1024
 
 
 async def chat(
-    client: Outbound, provider: Provider, body: dict[str, Any], on_sent: Callable[[], None] = lambda: None, heavy: bool = False
+    client: Outbound,
+    provider: Provider,
+    body: dict[str, Any],
+    on_sent: Callable[[], None] = lambda: None,
+    heavy: bool = False,
 ) -> RawAnswer:
     """Send the chat request `body` and return the answer once its head is there.
 
-    `on_sent` is called when the server may have the request. A `heavy` body is serialized in a thread. Raises UpstreamFault, and
-    ApiError `address_not_allowed`.
+    `on_sent` is called when the server may have the request. A `heavy` body is serialized in a thread. Raises
+    UpstreamFault, and ApiError `address_not_allowed`.
     """
     stream = bool(body.get("stream"))
     accept = b"text/event-stream" if stream else b"application/json"

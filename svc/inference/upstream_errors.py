@@ -1,6 +1,7 @@
 """The errors of model servers, in any shape, and what the caller and the operator's log see of them.
 
-error body -> error_object(): message, type, param, code without secrets -> UpstreamFault -> caller_error() | log_fields()
+error body -> error_object(): message, type, param, code without secrets -> UpstreamFault -> caller_error() |
+log_fields()
 """
 
 import math
@@ -25,10 +26,22 @@ _LONGEST_RETRY_SECONDS = 59  # some SDKs do not wait longer
 _NOT_THE_CALLERS = frozenset({401, 402, 403, 405, 407, 408, 411, 421, 425, 426, 429, 431})
 _OWNERS_TO_SEE = frozenset({401, 402, 403, 429})
 _OPERATORS_TO_FIX = frozenset({401, 402, 403, 405, 407})
-_OUT_OF_QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"})
+_OUT_OF_QUOTA = frozenset(
+    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
+)
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 # Fields with an error's message, in lower case: OpenAI's, FastAPI's, AWS's, OAuth's, RFC 9457's and proxies'.
-_MESSAGE_FIELDS = ("message", "msg", "detail", "error", "errors", "error_description", "error_message", "reason", "title")
+_MESSAGE_FIELDS = (
+    "message",
+    "msg",
+    "detail",
+    "error",
+    "errors",
+    "error_description",
+    "error_message",
+    "reason",
+    "title",
+)
 
 
 def fault_of(error: Exception, *, before_the_answer: bool = False) -> UpstreamFault | ApiError:
@@ -47,7 +60,8 @@ def fault_of(error: Exception, *, before_the_answer: bool = False) -> UpstreamFa
 
 
 def error_object(document: Any, key: str | None) -> dict[str, Any] | None:
-    """Return `message`, `type`, `param` and `code` of an error body of any shape, without secrets, or None without a message.
+    """Return `message`, `type`, `param` and `code` of an error body of any shape, without secrets, or None without a
+    message.
 
     `key` is the key of the request, which some servers quote.
     """
@@ -97,7 +111,9 @@ def _message_in(value: Any, depth: int = 0) -> tuple[str, dict[str, Any]]:
         return "", {}
     fields = {name.lower(): item for name, item in value.items()}
     # An inner error comes first: the fields beside it are mostly a heading.
-    for name in dict.fromkeys(("error", *_MESSAGE_FIELDS)) if isinstance(fields.get("error"), dict) else _MESSAGE_FIELDS:
+    for name in (
+        dict.fromkeys(("error", *_MESSAGE_FIELDS)) if isinstance(fields.get("error"), dict) else _MESSAGE_FIELDS
+    ):
         text, holder = _message_in(fields.get(name), depth + 1)
         if text:
             return _with_cause(text, fields), holder or value
@@ -156,7 +172,10 @@ def log_fields(fault: UpstreamFault, *, byok: bool) -> dict[str, Any]:
 def caller_error(fault: UpstreamFault, *, provider: str, byok: bool) -> ApiError:
     """Return the caller's error for a fault of `provider`, which is the caller's own (`byok`) or the operator's."""
     errors = {
-        "unreachable": ("upstream_unreachable", f"The model server of {provider!r} cannot be reached. Try again later."),
+        "unreachable": (
+            "upstream_unreachable",
+            f"The model server of {provider!r} cannot be reached. Try again later.",
+        ),
         "timeout": ("upstream_timeout", f"The model server of {provider!r} did not answer in time. Try again later."),
         "cut": ("upstream_error", f"The answer of {provider!r} was cut off before its end. Send the request again."),
         "invalid": ("upstream_invalid_response", f"The answer of {provider!r} is not valid. {fault}"),

@@ -62,11 +62,11 @@ class _LastText:
 class ChunkWriter:
     """Rewrites one answer of a provider, chunk by chunk.
 
-    `request` is the caller's, from which the usage is estimated if the provider reports none. The finish chunks wait for
-    `finish()`, so that a stream that is cut off after them never looks finished.
-    `text_bytes` is the size of all text so far, with reasoning and arguments. A choice whose text exceeds `choice_bytes` (set
-    before the first `feed`) ends with `length` and sets `cut`. If `whole` is set, `feed` returns no chunks, and `answer()`
-    returns everything at the end.
+    `request` is the caller's, from which the usage is estimated if the provider reports none. The finish chunks wait
+    for `finish()`, so that a stream that is cut off after them never looks finished.
+    `text_bytes` is the size of all text so far, with reasoning and arguments. A choice whose text exceeds
+    `choice_bytes` (set before the first `feed`) ends with `length` and sets `cut`. If `whole` is set, `feed` returns no
+    chunks, and `answer()` returns everything at the end.
     """
 
     def __init__(self, id: str, created: int, model: str, include_usage: bool, request: dict[str, Any]) -> None:
@@ -109,8 +109,8 @@ class ChunkWriter:
     def feed(self, raw: dict[str, Any] | Repeat) -> Sequence[Chunk | Texts]:
         """Return the chunks to send for a raw chunk, for several that repeat one, or for a raw `chat.completion`.
 
-        Raises UpstreamFault: `status` for an error object, `cut` for a choice that broke off, `invalid` for an answer that is
-        too long or not valid JSON.
+        Raises UpstreamFault: `status` for an error object, `cut` for a choice that broke off, `invalid` for an answer
+        that is too long or not valid JSON.
         """
         chunks = self._read_repeat(raw) if isinstance(raw, Repeat) else self._read(raw, raw)
         if self.text_bytes + self._kept_bytes > ANSWER_LIMIT_BYTES:
@@ -120,7 +120,12 @@ class ChunkWriter:
     def _read_repeat(self, repeat: Repeat) -> Sequence[Chunk | Texts]:
         last, text = self._last, repeat.text
         size_bytes = len(text) if text.isascii() else text_size_bytes(text)
-        if last is None or last.raw is not repeat.like or size_bytes > CHUNK_CHARACTERS or size_bytes > last.choice.left_bytes:
+        if (
+            last is None
+            or last.raw is not repeat.like
+            or size_bytes > CHUNK_CHARACTERS
+            or size_bytes > last.choice.left_bytes
+        ):
             return [chunk for raw in repeat.raws() for chunk in self._read(repeat.like, raw)]
         last.text.parts.append(text)
         last.choice.left_bytes -= size_bytes
@@ -204,7 +209,9 @@ class ChunkWriter:
         self._closed, self.text_bytes = True, plain.size_bytes
         self._read_chunk(raw)  # the fields beside the choice
         message = {"role": "assistant", "content": plain.text, "refusal": None}
-        return self._completion([{"index": 0, "message": message, "logprobs": None, "finish_reason": plain.finish_reason}])
+        return self._completion(
+            [{"index": 0, "message": message, "logprobs": None, "finish_reason": plain.finish_reason}]
+        )
 
     def _completion(self, choices: list[dict[str, Any]], apart: bool = False) -> tuple[dict[str, Any], bytes]:
         answer = {**self.head, "object": "chat.completion", **self._waiting, "choices": choices, "usage": self.usage}
@@ -237,10 +244,14 @@ class ChunkWriter:
 
     def _note_usage(self, raw: dict[str, Any]) -> None:
         if isinstance(usage := raw.get("usage"), dict):
-            known = {name: value for name, value in usage.items() if value is not None} if None in usage.values() else usage
+            known = (
+                {name: value for name, value in usage.items() if value is not None} if None in usage.values() else usage
+            )
             self._reported.update(known)
 
-    def _send(self, choice: GrowingChoice, delta: dict[str, Any], reason: str | None = None, *, later: bool = False) -> None:
+    def _send(
+        self, choice: GrowingChoice, delta: dict[str, Any], reason: str | None = None, *, later: bool = False
+    ) -> None:
         """Add the chunk for a delta, with the waiting fields unless it is a `later` part of a long text."""
         if self.whole:
             return

@@ -1,8 +1,8 @@
 """From a URL to a connection: the URL is checked, the host resolved once, every address checked, and one connected to.
 
-`ipaddress.is_global` does not suit: it allows multicast and 6to4, and differs between versions of Python. For IPv4 a list has the
-refused networks. For IPv6 it has the allowed ones, global unicast, so that every form with an IPv4 address inside (mapped,
-compatible, NAT64, 6to4, Teredo) is refused.
+`ipaddress.is_global` does not suit: it allows multicast and 6to4, and differs between versions of Python. For IPv4 a
+list has the refused networks. For IPv6 it has the allowed ones, global unicast, so that every form with an IPv4 address
+inside (mapped, compatible, NAT64, 6to4, Teredo) is refused.
 """
 
 import asyncio
@@ -64,12 +64,14 @@ _NOT_PUBLIC: tuple[Network, ...] = tuple(
 )
 
 _PRIVATE: tuple[Network, ...] = tuple(
-    ip_network(network) for network in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "::1/128", "fc00::/7")
+    ip_network(network)
+    for network in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "::1/128", "fc00::/7")
 )
 
 # Cloud metadata outside of the link-local range: Azure, then AWS, Google, Oracle and Scaleway over IPv6.
 _METADATA: frozenset[Address] = frozenset(
-    ip_address(address) for address in ("168.63.129.16", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42")
+    ip_address(address)
+    for address in ("168.63.129.16", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42")
 )
 
 
@@ -107,8 +109,8 @@ def public_or_private_address(address: Address) -> bool:
 def checked_url(text: str) -> URL:
     """Return the URL in its normal form. Raises `InvalidURL`.
 
-    It needs http or https, a host and a port from 1 to 65535, without user information and fragment, not even empty ones. IPv4 in
-    any spelling (`127.1`, `0x7f000001`, `0177.0.0.1`) becomes the address that it means, as in browsers.
+    It needs http or https, a host and a port from 1 to 65535, without user information and fragment, not even empty
+    ones. IPv4 in any spelling (`127.1`, `0x7f000001`, `0177.0.0.1`) becomes the address that it means, as in browsers.
     """
     parts = _URL.fullmatch(text) if len(text) <= _URL_LENGTH else None
     if parts is None:
@@ -187,8 +189,8 @@ async def connect(
 ) -> P:
     """Connect a `protocol()` to the first address of the host that answers.
 
-    All addresses are checked before one is connected to. Raises `AddressNotAllowed`, `ConnectError`, and `ConnectTimeout` if
-    resolving, connecting and TLS together took `timeout_seconds`.
+    All addresses are checked before one is connected to. Raises `AddressNotAllowed`, `ConnectError`, and
+    `ConnectTimeout` if resolving, connecting and TLS together took `timeout_seconds`.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_seconds
@@ -206,7 +208,12 @@ async def connect(
             # Each address has its share of the time. It is numeric, so nothing is resolved again after the check.
             async with asyncio.timeout((deadline - loop.time()) / (len(addresses) - index)):
                 transport, made = await loop.create_connection(
-                    protocol, str(address), origin.port, ssl=tls, server_hostname=name, ssl_shutdown_timeout=shutdown_seconds
+                    protocol,
+                    str(address),
+                    origin.port,
+                    ssl=tls,
+                    server_hostname=name,
+                    ssl_shutdown_timeout=shutdown_seconds,
                 )
                 release_tls_buffer(transport)
                 return made
@@ -232,7 +239,9 @@ async def check_address(
             await _allowed(origin, account_id, allow, resolve)
 
 
-async def _allowed(origin: Origin, account_id: str, allow: Callable[[Address], bool] | None, resolve: Resolve) -> list[Address]:
+async def _allowed(
+    origin: Origin, account_id: str, allow: Callable[[Address], bool] | None, resolve: Resolve
+) -> list[Address]:
     found = await resolve(origin.host, origin.port, account_id)
     addresses = [ip_address(text) for text in dict.fromkeys(found)]
     # One refused address is enough: the others may be bait (rebinding, mixed records).

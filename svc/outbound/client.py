@@ -20,7 +20,8 @@ _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _NOT_IN_A_VALUE = re.compile(rb"[\r\n\0]")
 # Set by the client itself: framing, the connection, the host, and no compression.
 _OUR_HEADERS = frozenset(
-    b"host accept-encoding content-length transfer-encoding te trailer connection keep-alive proxy-connection upgrade expect"
+    b"host accept-encoding content-length transfer-encoding te trailer connection keep-alive proxy-connection upgrade "
+    b"expect"
     .split()
 )  # fmt: skip
 
@@ -54,9 +55,9 @@ def forget_heads() -> None:
 class Outbound:
     """A pool of connections with one rule for addresses. Kinds of traffic that must not mix have an instance each.
 
-    `allow` checks every address of a host at each new connection; None allows all, for hosts that the operator configured.
-    `resolve(host, port, account_id)` returns the addresses of a host. At most `max_idle` connections are kept, each for
-    `idle_seconds`. Proxy variables, `.netrc`, cookies and redirects are ignored.
+    `allow` checks every address of a host at each new connection; None allows all, for hosts that the operator
+    configured. `resolve(host, port, account_id)` returns the addresses of a host. At most `max_idle` connections are
+    kept, each for `idle_seconds`. Proxy variables, `.netrc`, cookies and redirects are ignored.
     """
 
     connect_timeout_seconds = 5.0
@@ -85,15 +86,17 @@ class Outbound:
         """Send a request and return when the head of its answer is there, whatever its status.
 
         `timeout_seconds` is the limit for the head, and then for each next byte of the body. The caller's `host`,
-        `accept-encoding` and framing headers are dropped. A request is sent again only if a reused connection ended before the
-        first byte of an answer. `account_id` is the account that named the host, "" for the operator.
+        `accept-encoding` and framing headers are dropped. A request is sent again only if a reused connection ended
+        before the first byte of an answer. `account_id` is the account that named the host, "" for the operator.
         `cached`: the head stays in memory for the next request. A URL or header with a user's secret must not.
 
-        Raises OutboundError: `InvalidRequest` (nothing was sent), `AddressNotAllowed`, `ConnectError`, `ReadTimeout`, `Cut`,
-        `ProtocolError`.
+        Raises OutboundError: `InvalidRequest` (nothing was sent), `AddressNotAllowed`, `ConnectError`, `ReadTimeout`,
+        `Cut`, `ProtocolError`.
         """
         origin, start = (_cached_head if cached else _head)(method, url, headers)
-        head = start + (b"content-length: %d\r\n\r\n" % len(body) if body or method in ("POST", "PUT", "PATCH") else b"\r\n")
+        head = start + (
+            b"content-length: %d\r\n\r\n" % len(body) if body or method in ("POST", "PUT", "PATCH") else b"\r\n"
+        )
         if (connection := self._take_idle(origin)) is not None:
             on_sent()
             try:

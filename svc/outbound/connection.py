@@ -23,20 +23,33 @@ _UNDER_WAY = (_HEAD, _BODY)
 class Connection(asyncio.Protocol):
     """One connection and its current exchange: framing, deadlines and back-pressure.
 
-    Faults are in `error`, not in the future of a waiting task, so that none stays unretrieved. One timer serves all deadlines.
-    It is set again only if it fires early, or for an earlier deadline.
+    Faults are in `error`, not in the future of a waiting task, so that none stays unretrieved. One timer serves all
+    deadlines. It is set again only if it fires early, or for an earlier deadline.
     """
 
-    # All attributes: CPython gives each object a dictionary if many exist before an attribute is first set, a tenth of an event.
+    # All attributes: CPython gives each object a dictionary if many exist before an attribute is first set, a tenth of
+    # an event.
     __slots__ = (
         *("_buffered_bytes", "_deadline", "_keep", "_lines", "_lost", "_parser", "_paused", "_reusable"),
-        *("_silent_bytes", "_timeout_seconds", "_timer", "_timer_at", "_waiter", "chunks", "ends_at", "error", "headers"),
+        *(
+            "_silent_bytes",
+            "_timeout_seconds",
+            "_timer",
+            "_timer_at",
+            "_waiter",
+            "chunks",
+            "ends_at",
+            "error",
+            "headers",
+        ),
         *("loop", "origin", "phase", "status", "transport", "framed", "__weakref__"),
     )
     transport: asyncio.Transport
     headers: list[tuple[bytes, bytes]]
 
-    def __init__(self, origin: Origin, keep: Callable[["Connection"], bool], lost: Callable[["Connection"], None]) -> None:
+    def __init__(
+        self, origin: Origin, keep: Callable[["Connection"], bool], lost: Callable[["Connection"], None]
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self.origin = origin
         self._keep = keep
@@ -197,7 +210,9 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def _is_framed(self, headers: list[tuple[bytes, bytes]]) -> bool:
-        """Return whether the head has the length of the body. Raises ProtocolError for two lengths, and for compression."""
+        """Return whether the head has the length of the body. Raises ProtocolError for two lengths, and for
+        compression.
+        """
         framings = 0
         for name, value in headers:
             if name == b"content-length":
@@ -235,7 +250,8 @@ class Reply:
     """An answer after its head. Iterate over it once for the bytes of its body, then `aclose` it.
 
     `status` is 200 to 599, `raw_headers` has lower-case names, `framed` is whether they have the length of the body.
-    Reading raises `ReadTimeout` after `timeout_seconds` without a byte, `Cut` if the connection ends first, else `ProtocolError`.
+    Reading raises `ReadTimeout` after `timeout_seconds` without a byte, `Cut` if the connection ends first, else
+    `ProtocolError`.
     """
 
     __slots__ = ("_connection", "_left_bytes", "framed", "raw_headers", "status")

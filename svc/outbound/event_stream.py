@@ -9,8 +9,8 @@ ServerSentEvent = tuple[bytes, bytes]
 class EventReader:
     """Splits the bytes of a stream into events. The caller reads all events of one `feed` before the next one.
 
-    `text` from `place` on is what has not been read yet. An event over `limit_bytes` is TooLarge. The work for each byte does not
-    depend on the length of its event. A byte order mark is left to the caller.
+    `text` from `place` on is what has not been read yet. An event over `limit_bytes` is TooLarge. The work for each
+    byte does not depend on the length of its event. A byte order mark is left to the caller.
     """
 
     def __init__(self, limit_bytes: int) -> None:

@@ -1,7 +1,7 @@
 """The helper process of svc/outbound/resolver.py: resolves host names, each in a child process that ends in time.
 
-stdin: a line `NUMBER HOST` for each name. stdout: a line `NUMBER ADDRESS ...` for each, without an address if there is none.
-It imports as little as possible, because each child starts as a copy of it.
+stdin: a line `NUMBER HOST` for each name. stdout: a line `NUMBER ADDRESS ...` for each, without an address if there is
+none. It imports as little as possible, because each child starts as a copy of it.
 """
 
 import os

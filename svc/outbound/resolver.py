@@ -26,7 +26,8 @@ _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LOCALDOMAIN", "RES_OPTIONS")  # other 
 
 
 class Resolver:
-    """Resolves through the system. Each account has a share of the lookups, so that its silent DNS servers delay no other.
+    """Resolves through the system. Each account has a share of the lookups, so that its silent DNS servers delay no
+    other.
 
     `seconds` is the timeout of a lookup. By default it ends when glibc would ask a second time.
     """

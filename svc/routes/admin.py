@@ -1,7 +1,8 @@
 """Administration: accounts, spending, state, the audit log, and the support inbox.
 
 Administrators cannot read conversations, files or keys of others.
-POST /admin/users -> a link to set a password: by mail to the new address, or else in the answer -> /password-reset#TOKEN
+POST /admin/users -> a link to set a password: by mail to the new address, or else in the answer ->
+/password-reset#TOKEN
 """
 
 import asyncio
@@ -23,7 +24,14 @@ from svc.deletion.account import delete_account
 from svc.ids import timestamp
 from svc.routes.links import mail_link
 from svc.routes.schemas.common import COUNT, TEXTS, TIMESTAMP, example_id, id_of
-from svc.routes.support import ALREADY_ENDED, FULL, SUPPORT_CONVERSATION, SUPPORT_MESSAGE, SUPPORT_MESSAGES, SUPPORT_STATUS
+from svc.routes.support import (
+    ALREADY_ENDED,
+    FULL,
+    SUPPORT_CONVERSATION,
+    SUPPORT_MESSAGE,
+    SUPPORT_MESSAGES,
+    SUPPORT_STATUS,
+)
 from svc.routes.user import API_KEY, PERSON
 from svc.server import gauges
 from svc.server.gate import Caller
@@ -197,7 +205,9 @@ async def get_user(request: Request, caller: Caller) -> Response:
 )
 async def update_user(request: Request, caller: Caller, body: AdminChanges) -> Response:
     state, account_id = request.state, request.path_params["account_id"]
-    await state.db.write(users.change_user, caller.id, account_id, given(body), state.models.catalog.groups, state.clock())
+    await state.db.write(
+        users.change_user, caller.id, account_id, given(body), state.models.catalog.groups, state.clock()
+    )
     if body.status == "suspended":
         state.drain.end_all_of(account_id, "account_suspended")
     return await _user(request, account_id)
@@ -205,7 +215,8 @@ async def update_user(request: Request, caller: Caller, body: AdminChanges) -> R
 
 @describes(
     "Send a link to set a password",
-    "A one-time link, valid for 72 hours: by mail, or else in the answer. Earlier links to reset the password become invalid.",
+    "A one-time link, valid for 72 hours: by mail, or else in the answer. Earlier links to reset the password become "
+    "invalid.",
     answers={201: Answer("The account.", _INVITATION)},
     errors=[Refusal("rate_limit_exceeded", "This account has too many valid links.", when="It has 20 valid links.")],
 )
@@ -213,7 +224,9 @@ async def create_reset_link(request: Request, caller: Caller) -> Response:
     state = request.state
     account = await state.db.read(accounts.existing_account, request.path_params["account_id"])
     token = links.new_link_token(verified=account.email_verified)
-    add = partial(users.add_reset_link, by_mail=state.mail is not None, now_seconds=state.clock(), seconds=users.LINK_SECONDS)
+    add = partial(
+        users.add_reset_link, by_mail=state.mail is not None, now_seconds=state.clock(), seconds=users.LINK_SECONDS
+    )
     await state.db.write(add, caller.id, account.id, token)
     return await _user(request, account.id, 201, invite_url=_send(state, account.email, token))
 
@@ -263,7 +276,9 @@ async def delete_user_api_key(request: Request, caller: Caller) -> Response:
         parameter("month", "query", "The month; by default the current one.", _MONTH, "2026-11"),
         parameter("by", "query", "What a row is; `user` by default.", _BY),
     ],
-    answers={200: Answer("The spending.", contents={"application/json": Content(_USAGE), "text/csv": Content(_USAGE_CSV)})},
+    answers={
+        200: Answer("The spending.", contents={"application/json": Content(_USAGE), "text/csv": Content(_USAGE_CSV)})
+    },
     errors=[_WRONG_PARAMETER],
 )
 async def get_usage(request: Request, caller: Caller) -> Response:
@@ -305,7 +320,8 @@ async def get_status(request: Request, caller: Caller) -> Response:
 
 @describes(
     "List the audit log",
-    "What administrators and the operator changed. Rows are kept when an account is deleted, without the person's names.",
+    "What administrators and the operator changed. Rows are kept when an account is deleted, without the person's "
+    "names.",
     answers=paged("A page of the log.", "AuditList", _AUDIT_ENTRY),
 )
 async def list_audit(request: Request, caller: Caller) -> Response:
@@ -321,11 +337,14 @@ async def list_audit(request: Request, caller: Caller) -> Response:
 )
 async def list_inbox(request: Request, caller: Caller) -> Response:
     status = nullable(SUPPORT_STATUS).check(request.query_params.get("status"), "status")
-    return listing(await request.state.db.read(support.inbox_page, status, page_limit(request), page_after(request)), dict)
+    return listing(
+        await request.state.db.read(support.inbox_page, status, page_limit(request), page_after(request)), dict
+    )
 
 
 @describes(
-    "Show a support conversation of a user", answers={200: Answer("The conversation with its messages.", _INBOX_CONVERSATION)}
+    "Show a support conversation of a user",
+    answers={200: Answer("The conversation with its messages.", _INBOX_CONVERSATION)},
 )
 async def get_inbox_conversation(request: Request, caller: Caller) -> Response:
     return reply(await request.state.db.read(support.conversation, request.path_params["support_id"]))

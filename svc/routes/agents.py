@@ -23,7 +23,9 @@ from svc.shapes import integer, list_of, nullable, one_of, record, string, text
 
 describes = Section("Agents").describes
 _STATUS = one_of(*runs.STATUSES)
-_ENDED = Refusal("already_ended", "This run has ended, or is about to.", when="The run has ended, or its end is decided.")
+_ENDED = Refusal(
+    "already_ended", "This run has ended, or is about to.", when="The run has ended, or its end is decided."
+)
 _LONG_CHARACTERS = 1_000_000
 
 
@@ -37,8 +39,8 @@ class NewRun(NamedTuple):
     tools: Annotated[
         list[str] | None,
         list_of(one_of(*TOOLS)).about(
-            "The tools that the run may call; by default all available ones. `search_memory` needs a session, `fetch_url` the "
-            "operator's permission, and the tools for images and speech a model of that kind."
+            "The tools that the run may call; by default all available ones. `search_memory` needs a session, "
+            "`fetch_url` the operator's permission, and the tools for images and speech a model of that kind."
         ),
     ] = None
 
@@ -68,7 +70,12 @@ async def run_agent(request: Request, caller: Caller, body: NewRun) -> Response:
 async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
     session = caller.auth == "session"
     image, speech = [await state.models.first(caller.id, kind, caller.group) for kind in ("image", "speech")]
-    needs: dict[Need, object] = {"session": session, "fetch": state.config.agent_fetch, "image": image, "speech": speech}
+    needs: dict[Need, object] = {
+        "session": session,
+        "fetch": state.config.agent_fetch,
+        "image": image,
+        "speech": speech,
+    }
     offered = tools_for([need for need, found in needs.items() if found])
     names = offered if body.tools is None else list_of(one_of(*offered)).check(body.tools, "tools")
     tools = {name: tool for name, tool in offered.items() if name in names}
@@ -90,7 +97,9 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
 async def list_runs(request: Request, caller: Caller) -> Response:
     status = nullable(_STATUS).check(request.query_params.get("status"), "status")
     project_id = await project_filter(request, caller)
-    return listing(await read_page(request, caller.id, runs.TABLE.page, project_id=project_id, status=status), runs.in_a_list)
+    return listing(
+        await read_page(request, caller.id, runs.TABLE.page, project_id=project_id, status=status), runs.in_a_list
+    )
 
 
 @describes("Show a run", TEXTS / "get_run.md", answers={200: Answer("The run.", RUN_WITH_EVENTS)})
@@ -107,7 +116,9 @@ async def get_run(request: Request, caller: Caller) -> Response:
     "Stop a run",
     "Its stream ends with `stopped`, reason `requested`.",
     answers={
-        202: Answer("The run is being stopped.", RUN, {**RUN.example, "status": "running", "output": None, "finished_at": None})
+        202: Answer(
+            "The run is being stopped.", RUN, {**RUN.example, "status": "running", "output": None, "finished_at": None}
+        )
     },
     errors=[_ENDED],
 )

@@ -24,7 +24,18 @@ from svc.errors import ApiError
 from svc.inference.media_engines import storage
 from svc.routes.media import from_file
 from svc.routes.projects import IN_PROJECT, project_filter
-from svc.routes.schemas.common import CONTENT_URL, COUNT, ID, NO_ROOM, PROJECT_ID, PROJECT_NOT_FOUND, SHA256, TEXTS, TIMES, id_of
+from svc.routes.schemas.common import (
+    CONTENT_URL,
+    COUNT,
+    ID,
+    NO_ROOM,
+    PROJECT_ID,
+    PROJECT_NOT_FOUND,
+    SHA256,
+    TEXTS,
+    TIMES,
+    id_of,
+)
 from svc.server.bodies import read_chunks
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
@@ -46,8 +57,12 @@ _ARTIFACT = json_object(
     sha256=string.about("The hash of the content, in hexadecimal.", SHA256, pattern="^[0-9a-f]{64}$"),
     project_id=PROJECT_ID,
     run_id=nullable(ID).about("The agent run that wrote it."),
-    prompt=nullable(string).about(f"Of a generated image, its first {PROMPT_LENGTH:,} characters.", maxLength=PROMPT_LENGTH),
-    content_url=string.about("A link to the content that works for an hour without a token.", CONTENT_URL, format="uri"),
+    prompt=nullable(string).about(
+        f"Of a generated image, its first {PROMPT_LENGTH:,} characters.", maxLength=PROMPT_LENGTH
+    ),
+    content_url=string.about(
+        "A link to the content that works for an hour without a token.", CONTENT_URL, format="uri"
+    ),
     **TIMES,
 )
 _NO_CONTENT = Refusal("missing_field", "content (text) or content_base64 is required.", "content")
@@ -111,7 +126,10 @@ async def create_artifact(request: Request, caller: Caller, body: NewArtifact) -
 
 def _as_json(state: State, artifact: Artifact) -> dict[str, Any]:
     key, base_url = state.derived_keys["content"], state.config.base_url
-    return {**artifact.as_json(), "content_url": content_url(key, base_url, artifact.account_id, artifact.id, state.clock())}
+    return {
+        **artifact.as_json(),
+        "content_url": content_url(key, base_url, artifact.account_id, artifact.id, state.clock()),
+    }
 
 
 def _content_field(body: NewArtifact) -> tuple[str, Callable[[str], bytes], str]:
@@ -127,11 +145,15 @@ def _content_field(body: NewArtifact) -> tuple[str, Callable[[str], bytes], str]
 
 def _decoded(text: str) -> bytes:
     # In chunks, because binascii holds the GIL. Padding is allowed only at the end.
-    wrong = ApiError("invalid_value", "content_base64 must be standard base64 with its padding.", param="content_base64")
+    wrong = ApiError(
+        "invalid_value", "content_base64 must be standard base64 with its padding.", param="content_base64"
+    )
     if len(text) % 4 or 0 <= text.find("=") < len(text) - 2:
         raise wrong
     try:
-        return b"".join(binascii.a2b_base64(text[start : start + MIB], strict_mode=True) for start in range(0, len(text), MIB))
+        return b"".join(
+            binascii.a2b_base64(text[start : start + MIB], strict_mode=True) for start in range(0, len(text), MIB)
+        )
     except ValueError:
         raise wrong from None
 
@@ -286,7 +308,8 @@ def _file_name(name: str) -> str:
 
 
 def _range(request: Request, etag: str, size: int) -> tuple[int, int] | None:
-    """Return start and end (exclusive) of the requested range. Raises ApiError with status 416 after the end of the content.
+    """Return start and end (exclusive) of the requested range. Raises ApiError with status 416 after the end of the
+    content.
 
     Return None for the whole content: without a range, for several ranges, another unit, or another content (If-Range).
     """
@@ -361,7 +384,11 @@ async def _write_text(request: Request, caller: Caller, file: BinaryIO) -> bool:
         is_text, truncated = bool(_TEXT.match(media_type)), artifact.size > TEXT_BYTES
         decoder = codecs.getincrementaldecoder(encoding)(errors)
         try:
-            first = await db.read(contents.content_chunk, caller.id, artifact_id, artifact.sha256, 0) if artifact.size else b""
+            first = (
+                await db.read(contents.content_chunk, caller.id, artifact_id, artifact.sha256, 0)
+                if artifact.size
+                else b""
+            )
             if media_type == "application/pdf" or (first.startswith(b"%PDF-") and not is_text):
                 async for chunk in content_chunks(db, artifact, 0, artifact.size):
                     file.write(chunk)

@@ -47,7 +47,9 @@ class LogIn(NamedTuple):
 
 class PasswordResetConfirmation(NamedTuple):
     token: Annotated[str, TOKEN]
-    password: Annotated[str | None, accounts.PASSWORD.about("The new password. Required, unless passwords are disabled.")] = None
+    password: Annotated[
+        str | None, accounts.PASSWORD.about("The new password. Required, unless passwords are disabled.")
+    ] = None
     delete_keys: Annotated[
         bool, boolean.about("Also delete all API keys and own model providers, which someone else may have created.")
     ] = False
@@ -68,7 +70,9 @@ _CONFIRMATION = record(
     example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtB", "password": "an even better one"},
 )
 _TO_NEW_PASSWORD = ("reset", "undo")
-_SESSION_CODE = record("SessionCodeRequest", SessionCode, example={"code": "fZ3kQ9vTq0aXw7LmB2cYs8RdJ5hNu1PgEo6WiKt4xVy"})
+_SESSION_CODE = record(
+    "SessionCodeRequest", SessionCode, example={"code": "fZ3kQ9vTq0aXw7LmB2cYs8RdJ5hNu1PgEo6WiKt4xVy"}
+)
 
 
 @describes(
@@ -82,7 +86,11 @@ async def sign_up(request: Request, body: SignUp) -> Response:
     state = request.state
     password_hash = await state.passwords.hash(body.password)
     account = await state.db.write(
-        partial(accounts.add_account, local=state.config.local_posture), body.email, body.name, password_hash, state.clock()
+        partial(accounts.add_account, local=state.config.local_posture),
+        body.email,
+        body.name,
+        password_hash,
+        state.clock(),
     )
     send_verification(state, account.id)
     return await _session(request, account, 201)
@@ -94,7 +102,10 @@ async def sign_up(request: Request, body: SignUp) -> Response:
     body=_LOG_IN,
     answers={200: Answer("The session.", _SESSION, headers=_COOKIE)},
     errors=[
-        Refusal("invalid_credentials", when="The email address or the password is wrong. Both have the same answer and time."),
+        Refusal(
+            "invalid_credentials",
+            when="The email address or the password is wrong. Both have the same answer and time.",
+        ),
         SUSPENDED,
     ],
 )
@@ -103,7 +114,8 @@ async def log_in(request: Request, body: LogIn) -> Response:
 
 
 async def checked_login(request: Request, email: str, password: str) -> Account:
-    """Return the account. Raises ApiError `invalid_credentials`, `account_suspended` after the right password, `overloaded`.
+    """Return the account. Raises ApiError `invalid_credentials`, `account_suspended` after the right password,
+    `overloaded`.
 
     The log line of a failed sign-in has the client's address, so that the operator can block it.
     """

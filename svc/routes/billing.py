@@ -25,7 +25,9 @@ _BILLING_ACCOUNT = json_object(
     allowance_micros=COUNT.about("The monthly allowance of the account's group. 0 means none.", 20000000),
     allowance_due_micros=COUNT.about("What the next paid request adds of the allowance."),
     allowance_renews_at=nullable(TIMESTAMP).about("When the next month begins, in UTC. Null means no allowance."),
-    stored_bytes=COUNT.about("The size of the account's texts, names and files, and 256 bytes for each of them.", 48211),
+    stored_bytes=COUNT.about(
+        "The size of the account's texts, names and files, and 256 bytes for each of them.", 48211
+    ),
     limit_bytes=COUNT.about("The most that the account may store. Above it: 413 `quota_exceeded`.", 1073741824),
     tier=one_of("free", "pro").about(example="pro"),
     currency=one_of("usd"),
@@ -55,7 +57,9 @@ _DAY = json_object(
     output_tokens=COUNT.about(example=5),
     cost_micros=MICROS.about(example=11),
 )
-_USAGE_DAY = json_object("UsageDay", "The use of one model on one day.", _DAY, model=string.about(example="builtin/echo"))
+_USAGE_DAY = json_object(
+    "UsageDay", "The use of one model on one day.", _DAY, model=string.about(example="builtin/echo")
+)
 _USAGE_DAY_OF_KEY = json_object(
     "UsageDayOfKey",
     "The use of one API key on one day.",
@@ -73,7 +77,9 @@ _USAGE = json_object(
     has_more=boolean.about("Whether there are more rows.", False),
 )
 _WEBHOOK_RECEIPT = json_object(
-    "WebhookReceipt", received=boolean.about(const=True), credited=boolean.about("Whether this delivery credited a wallet.")
+    "WebhookReceipt",
+    received=boolean.about(const=True),
+    credited=boolean.about("Whether this delivery credited a wallet."),
 )
 _PAYMENT_EVENT = json_object(
     "PaymentEvent", "An event of Stripe.", id=string.optional(), type=string.optional(), data=mapping.optional()
@@ -126,7 +132,9 @@ async def list_usage(request: Request, caller: Caller) -> Response:
     by = _BY.check(request.query_params.get("by", "model"), "by")
     first_day = usage.day_of(request.state.clock() - (days - 1) * _DAY_SECONDS)
     await request.state.engines.usage.flush()
-    return listing(await request.state.db.heavy_read(usage.usage_page, caller.id, first_day, page_after(request), by=by), dict)
+    return listing(
+        await request.state.db.heavy_read(usage.usage_page, caller.id, first_day, page_after(request), by=by), dict
+    )
 
 
 @describes(

@@ -45,15 +45,20 @@ _FREE = {"input_micros_per_million_tokens": 0, "output_micros_per_million_tokens
 _MODEL = json_object(
     "Model",
     id=string.about(
-        "`<provider>/<model>`, which may contain more slashes and colons, or an alias without a slash.", "builtin/assistant"
+        "`<provider>/<model>`, which may contain more slashes and colons, or an alias without a slash.",
+        "builtin/assistant",
     ),
     object=one_of("model"),
     created=SECONDS.about(minimum=0),
     owned_by=string.about("The provider, for clients of OpenAI's format.", "builtin"),
     kind=one_of("chat", "image", "speech").about("What it generates. Only `chat` models can be used for chat."),
     pricing=_PRICING.about(example=_FREE),
-    context_length=nullable(CONTEXT_LENGTH).about("The most tokens of a request and its answer. Null means unknown.", 8192),
-    capabilities=list_of(one_of(*CAPABILITIES)).about("Those that are known: it accepts images, it can call tools.", ["tools"]),
+    context_length=nullable(CONTEXT_LENGTH).about(
+        "The most tokens of a request and its answer. Null means unknown.", 8192
+    ),
+    capabilities=list_of(one_of(*CAPABILITIES)).about(
+        "Those that are known: it accepts images, it can call tools.", ["tools"]
+    ),
     provider=string.about("`builtin`, a model server of the operator, or one of the caller's providers.", "builtin"),
     byok=boolean.about("Whether requests use the caller's own key at a provider.", False),
     alias_of=string.about("For an alias: the id of its model. Answers name this id.").optional(),
@@ -62,7 +67,9 @@ _PAID = {"input_micros_per_million_tokens": 500000, "output_micros_per_million_t
 _MODEL_LIST = json_object(
     "ModelList",
     object=one_of("list"),
-    data=list_of(_MODEL).about(example=[_MODEL.example, {**_MODEL.example, "id": "builtin/assistant-paid", "pricing": _PAID}]),
+    data=list_of(_MODEL).about(
+        example=[_MODEL.example, {**_MODEL.example, "id": "builtin/assistant-paid", "pricing": _PAID}]
+    ),
     has_more=boolean.about("Always false: the list is complete.", False),
 )
 _CONTINUE, _BOOLEAN = "x-service-continue", one_of("true", "false")
@@ -84,7 +91,8 @@ _WRONG_RESULT = Refusal(
         parameter(
             "x-service-conversation",
             "header",
-            "With a session: the conversation to continue. Without it, a new one begins. With an API key it is ignored.",
+            "With a session: the conversation to continue. Without it, a new one begins. With an API key it is "
+            "ignored.",
             string,
             "conv_01m3250v3vn4qvxnatpwzmywwn",
         ),
@@ -125,13 +133,17 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
         continues = asked == "true" and bool(body.get("stream"))
         if continues and (body.get("n") or 1) > 1:
             raise _ONE_CHOICE.error()
-        exchange = await state.db.heavy_read(memory.begin, caller.id, body["messages"], conversation_id, replaces, state.clock())
+        exchange = await state.db.heavy_read(
+            memory.begin, caller.id, body["messages"], conversation_id, replaces, state.clock()
+        )
         limited = body.get("max_completion_tokens") is not None
         said = {name for name, value in body.items() if value is not None} | ({"max_tokens"} if limited else set())
         added = {name: value for name, value in exchange.chat_fields.items() if name not in said}
         body = {**body, **added, "messages": exchange.messages}
     call = await make_off_loop(
-        request, caller, lambda heavy: ChatCall(model, body, state.engines, payer_of(request, caller), added=added, heavy=heavy)
+        request,
+        caller,
+        lambda heavy: ChatCall(model, body, state.engines, payer_of(request, caller), added=added, heavy=heavy),
     )
     if exchange is None:
         return await respond(request, caller, call, AnswerWriter(), headers={})
@@ -196,7 +208,9 @@ async def list_models(request: Request, caller: Caller) -> Response:
 @describes(
     "Show one model",
     parameters=[
-        path_id("model_id", "The model's id or alias. Slashes may be sent as they are, or as `%2F`.", "builtin/assistant")
+        path_id(
+            "model_id", "The model's id or alias. Slashes may be sent as they are, or as `%2F`.", "builtin/assistant"
+        )
     ],
     answers={200: Answer("The model.", _MODEL)},
     errors=NO_MODEL,
@@ -221,7 +235,10 @@ async def get_model(request: Request, caller: Caller) -> Response:
         Refusal("unsupported_value", None, "background", "The request needs what this service does not have."),
         Refusal("previous_response_not_found", None, "previous_response_id", "Responses are not stored."),
         Refusal(
-            "not_found", "There is no item with the id 'msg_1'.", "input[0].id", "An `item_reference` names an unknown item."
+            "not_found",
+            "There is no item with the id 'msg_1'.",
+            "input[0].id",
+            "An `item_reference` names an unknown item.",
         ),
     ],
 )
@@ -255,4 +272,6 @@ async def create_messages_answer(request: Request, caller: Caller, body: dict[st
 )
 async def count_message_tokens(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
-    return reply({"input_tokens": await make_off_loop(request, caller, lambda heavy: messages_request.counted_tokens(body))})
+    return reply(
+        {"input_tokens": await make_off_loop(request, caller, lambda heavy: messages_request.counted_tokens(body))}
+    )

@@ -1,7 +1,7 @@
 """The checkout pages, the only way to add funds.
 
-in_html(from_our_page(recognised(handler))): errors as pages -> Origin (403) -> the cookie's account (401, which asks to sign in)
--> handler(request, account)
+in_html(from_our_page(recognised(handler))): errors as pages -> Origin (403) -> the cookie's account (401, which asks to
+sign in) -> handler(request, account)
 """
 
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,9 @@ from svc.shapes import Component, json_object, string
 describes = Section("Checkout").describes
 _CHECKOUT_FORM = json_object("CheckoutForm", amount=string.about(f"{AMOUNT_RULE}.", "25.00"))
 _CHECKOUT_SIGN_IN_FORM = json_object(
-    "CheckoutSignInForm", email=string.about(example="ada@example.com"), password=string.about(example="correct horse battery")
+    "CheckoutSignInForm",
+    email=string.about(example="ada@example.com"),
+    password=string.about(example="correct horse battery"),
 )
 _WRONG_FORM = Refusal("invalid_value", when="The amount or the form is wrong.")
 _COOKIE = Component(
@@ -252,7 +254,9 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 def _see_other(url: str) -> Response:
-    return Response(status_code=303, headers={"location": url, "cache-control": "no-store", "referrer-policy": "same-origin"})
+    return Response(
+        status_code=303, headers={"location": url, "cache-control": "no-store", "referrer-policy": "same-origin"}
+    )
 
 
 def _refused(request: Request, error: ApiError, body: str) -> Response:

@@ -36,7 +36,9 @@ _HEADER_CHARACTERS = 1000
 async def answer_in_format(
     request: Request, caller: Caller, body: dict[str, Any], translate: Callable[[dict[str, Any]], Translated]
 ) -> Response:
-    """Answer a request of another format. It is stateless: nothing is kept in conversations and no memory is recalled."""
+    """Answer a request of another format. It is stateless: nothing is kept in conversations and no
+    memory is recalled.
+    """
     state = request.state
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
 

@@ -46,11 +46,14 @@ _MATCH = json_object(
     parts=list_of(_PART).about("The text, split into parts."),
 )
 _FOUND_CONVERSATION = json_object(
-    "FoundConversation", "", _CONVERSATION, matches=list_of(_MATCH).about("With `q`: the texts that matched.").optional()
+    "FoundConversation",
+    "",
+    _CONVERSATION,
+    matches=list_of(_MATCH).about("With `q`: the texts that matched.").optional(),
 )
 _INCOMPLETE = boolean.about(
-    "With `q`: whether the search ran out of time. All returned conversations match the words that were searched by then, "
-    "but others may be missing. Search for fewer words."
+    "With `q`: whether the search ran out of time. All returned conversations match the words that were searched by "
+    "then, but others may be missing. Search for fewer words."
 ).optional()
 _RECALLED_PASSAGE = json_object(
     "RecalledPassage",
@@ -68,10 +71,13 @@ _MESSAGE_ANSWER = json_object(
     cost_micros=COUNT.about("The cost in micros. 0 for free models and own providers."),
     duration_ms=COUNT.about("The time from the request to the end of the answer.", 412),
     finish_reason=nullable(string).about(
-        "Why the answer ended, for example `stop` or `length`. Null means that it was cut off or the client disconnected.",
+        "Why the answer ended, for example `stop` or `length`. Null means that it was cut off or the client "
+        "disconnected.",
         "stop",
     ),
-    reasoning=nullable(string).about("The model's reasoning, if the model server sends it: the first 200,000 characters."),
+    reasoning=nullable(string).about(
+        "The model's reasoning, if the model server sends it: the first 200,000 characters."
+    ),
     memory=list_of(_RECALLED_PASSAGE).about("The passages of earlier messages that the model received.", []),
 )
 _MESSAGE = json_object(
@@ -123,7 +129,8 @@ async def create_conversation(request: Request, caller: Caller, body: Conversati
         parameter(
             "q",
             "query",
-            "Only conversations that contain all of these words in their messages or title. The last word may be a prefix.",
+            "Only conversations that contain all of these words in their messages or title. The last word may be a "
+            "prefix.",
             _WORDS,
         ),
         IN_PROJECT,
@@ -137,8 +144,12 @@ async def list_conversations(request: Request, caller: Caller) -> Response:
         page = await read_page(request, caller.id, conversations.TABLE.page, project_id=project_id)
         return listing(page, Conversation.as_json)
     limit, after = page_limit(request), page_after(request)
-    found = await request.state.db.heavy_read(search.search, caller.id, _WORDS.check(words, "q"), limit, after, project_id)
-    return reply({"object": "list", "data": found.page.items, "has_more": found.page.has_more, "incomplete": found.incomplete})
+    found = await request.state.db.heavy_read(
+        search.search, caller.id, _WORDS.check(words, "q"), limit, after, project_id
+    )
+    return reply(
+        {"object": "list", "data": found.page.items, "has_more": found.page.has_more, "incomplete": found.incomplete}
+    )
 
 
 @describes("Show a conversation", answers={200: Answer("The conversation.", _CONVERSATION)})
@@ -151,7 +162,10 @@ async def get_conversation(request: Request, caller: Caller) -> Response:
 @describes(
     "Change a conversation",
     body=CONVERSATION_FIELDS,
-    examples={"title": {"title": "Trains to Zürich"}, "version": {"current_message_id": "msg_01m3250v3vn4qvxnatpwzmywwn"}},
+    examples={
+        "title": {"title": "Trains to Zürich"},
+        "version": {"current_message_id": "msg_01m3250v3vn4qvxnatpwzmywwn"},
+    },
     answers={200: Answer("The changed conversation.", _CONVERSATION)},
     errors=[
         PROJECT_NOT_FOUND,
@@ -161,7 +175,9 @@ async def get_conversation(request: Request, caller: Caller) -> Response:
 )
 async def update_conversation(request: Request, caller: Caller, body: ConversationFields) -> Response:
     state, conversation_id = request.state, request.path_params["conversation_id"]
-    conversation = await state.db.write(conversations.change_conversation, caller.id, conversation_id, given(body), state.clock())
+    conversation = await state.db.write(
+        conversations.change_conversation, caller.id, conversation_id, given(body), state.clock()
+    )
     return reply(conversation.as_json())
 
 
@@ -215,7 +231,9 @@ async def follow_answer(request: Request, caller: Caller) -> Response:
             "The Markdown text.",
             contents={"text/markdown": Content(string.about("The text.", "# Trains\n"))},
             headers={
-                "content-disposition": header("A download.", string, 'attachment; filename="conv_01m3250v3vn4qvxnatpwzmywwn.md"')
+                "content-disposition": header(
+                    "A download.", string, 'attachment; filename="conv_01m3250v3vn4qvxnatpwzmywwn.md"'
+                )
             },
         )
     },
@@ -241,7 +259,9 @@ async def _markdown(db: Database, conversation: Conversation) -> AsyncGenerator[
             heading = b""
 
 
-def _markdown_after(conn: sqlite3.Connection, conversation: Conversation, number: int, current: bool) -> tuple[bytes, int] | None:
+def _markdown_after(
+    conn: sqlite3.Connection, conversation: Conversation, number: int, current: bool
+) -> tuple[bytes, int] | None:
     """Return the next messages after `number` as Markdown and the number of the last one, or None after the last."""
     several = versions.versions_of(conn, conversation.account_id, conversation.id)
     if not several and not current:
@@ -261,7 +281,9 @@ def _markdown_after(conn: sqlite3.Connection, conversation: Conversation, number
 
 @describes(
     "List the messages",
-    answers=paged("A page of messages. It is shorter if they are long.", "MessageList", _MESSAGE.about(example=_ANSWER_MESSAGE)),
+    answers=paged(
+        "A page of messages. It is shorter if they are long.", "MessageList", _MESSAGE.about(example=_ANSWER_MESSAGE)
+    ),
 )
 async def list_messages(request: Request, caller: Caller) -> Response:
     db, limit, after = request.state.db, page_limit(request), page_after(request)

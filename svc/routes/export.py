@@ -60,13 +60,21 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
     "providers": ("providers", ("id",), providers.as_json),
     "projects": ("projects", ("id",), lambda row: Project(**row).as_json()),
     "conversations": ("conversations", ("id",), lambda row: Conversation(**row).as_json()),
-    "branches": ("branches", ("conversation_id", "branch"), _columns("conversation_id branch parent first_id replaces_id")),
+    "branches": (
+        "branches",
+        ("conversation_id", "branch"),
+        _columns("conversation_id branch parent first_id replaces_id"),
+    ),
     "messages": (
         "messages",
         ("number",),
         _message,
     ),
-    "answers": ("answers", ("message_id",), lambda row: {"message_id": row["message_id"], **answers.of_row(row).as_json()}),
+    "answers": (
+        "answers",
+        ("message_id",),
+        lambda row: {"message_id": row["message_id"], **answers.of_row(row).as_json()},
+    ),
     "runs": ("runs", ("id",), lambda row: orjson.Fragment(runs.with_events(row))),
     "ledger": ("ledger", ("seq",), wallet.ledger_as_json),
     "usage": ("usage_days", ("day", "model"), _columns("day model requests input_tokens output_tokens cost_micros")),
@@ -87,12 +95,16 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
         200: Answer(
             "A zip archive: `account.json`, JSON lines for each kind of object, and the artifacts as files.",
             contents={"application/zip": _ARCHIVE, "*/*": _ARCHIVE},
-            headers={"content-disposition": header("A download.", string, 'attachment; filename="export-2026-09-21.zip"')},
+            headers={
+                "content-disposition": header("A download.", string, 'attachment; filename="export-2026-09-21.zip"')
+            },
         )
     },
 )
 async def export_account(request: Request, caller: Caller) -> Response:
-    """Send the archive. Memory is limited to the largest row. Each object is complete, even if it changes during the export."""
+    """Send the archive. Memory is limited to the largest row. Each object is complete, even if it changes during the
+    export.
+    """
     state = request.state
     headers = {
         "content-type": "application/zip",

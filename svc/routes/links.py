@@ -32,11 +32,13 @@ describes_account = Section("Account").describes
 _PASSWORD_RESET_ACCEPTED = json_object(
     "PasswordResetAccepted",
     message=string.about(
-        "The same text for every address.", "If an account has this email address and mail is set up, a link is on its way."
+        "The same text for every address.",
+        "If an account has this email address and mail is set up, a link is on its way.",
     ),
 )
 _VERIFICATION_ACCEPTED = json_object(
-    "VerificationAccepted", message=string.about("The next step.", "A verification link is on its way to your email address.")
+    "VerificationAccepted",
+    message=string.about("The next step.", "A verification link is on its way to your email address."),
 )
 
 
@@ -46,7 +48,9 @@ _TO_ADDRESS = ("verify", "change")
 TOKEN = text(10_000, least=1).about("The part of the link after `#`.")
 
 
-def mail_link(state: State, letter: str, link: Recipient | Callable[[sqlite3.Connection, float], Recipient | None]) -> None:
+def mail_link(
+    state: State, letter: str, link: Recipient | Callable[[sqlite3.Connection, float], Recipient | None]
+) -> None:
     """Mail the `letter` of that name in the background, if mail is set up. Its first line is the subject.
 
     A function `link` stores the link and returns the recipient, or None.
@@ -71,8 +75,8 @@ def verify_address(
 ) -> None:
     """Mark the address as verified. The first time, delete what another person may have made before.
 
-    That is: identities (except the issuer and subject `by_identity`, which verified the address), unfinished sign-ins, and a
-    default model of an own provider. Checkout cookies made before are not valid any more.
+    That is: identities (except the issuer and subject `by_identity`, which verified the address), unfinished sign-ins,
+    and a default model of an own provider. Checkout cookies made before are not valid any more.
     """
     if not accounts.verify_email(tx, account_id, now_seconds):
         return
@@ -104,7 +108,9 @@ class VerifyEmail(NamedTuple):
 
 
 _PASSWORD_RESET = record("PasswordResetRequest", PasswordReset, example={"email": "ada@example.com"})
-_VERIFY_EMAIL = record("VerifyEmailRequest", VerifyEmail, example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtu"})
+_VERIFY_EMAIL = record(
+    "VerifyEmailRequest", VerifyEmail, example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtu"}
+)
 
 
 @describes(
@@ -202,7 +208,9 @@ def _add_verification_link(account_id: str, tx: sqlite3.Connection, now_seconds:
 
 
 def send_change(state: State, account_id: str, email: str) -> None:
-    """Mail to `email` a link that makes it the account's address. The caller does not learn whether the address is taken."""
+    """Mail to `email` a link that makes it the account's address. The caller does not learn whether the address is
+    taken.
+    """
     mail_link(state, "change", partial(_add_change_link, account_id, email))
 
 

@@ -1,6 +1,7 @@
 """Images and speech, in OpenAI's wire format and as `/v1/audio/generate`.
 
-body -> checks (400, 404, 413) -> storage for artifacts (413) -> hold (402) -> slot (503) -> a file of the answer -> settlement
+body -> checks (400, 404, 413) -> storage for artifacts (413) -> hold (402) -> slot (503) -> a file of the answer ->
+settlement
      -> the answer from the file
 The answer is complete before it is sent: its length, cost and truncation are headers, and a failure is an HTTP error.
 """
@@ -25,7 +26,13 @@ from svc.inference.catalog import Model
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
 from svc.inference.media_engines import Home, storage, store
 from svc.inference.paid_call import PaidCall
-from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
+from svc.inference.speech_call import (
+    DEFAULT_AUDIO_TOKENS,
+    LEAST_AUDIO_TOKENS,
+    MOST_AUDIO_TOKENS,
+    SpeechCall,
+    SpeechRequest,
+)
 from svc.routes.completion import cost_of, payer_of, stream_of
 from svc.routes.schemas import media as schemas
 from svc.routes.schemas.common import MODEL_CALL, NO_ROOM, TEXTS
@@ -62,7 +69,8 @@ _DEFAULT_VOICE = "alloy"
 
 @describes(
     "Generate images",
-    "OpenAI's image generation. It does not count as a chat request. A model with a price is paid for each generated image.",
+    "OpenAI's image generation. It does not count as a chat request. A model with a price is paid for each generated "
+    "image.",
     body=schemas.IMAGE,
     examples=schemas.IMAGE_EXAMPLES,
     answers={200: schemas.IMAGES_ANSWER},
@@ -90,7 +98,9 @@ def _image_request(body: dict[str, Any]) -> ImageRequest:
         raise ApiError("invalid_value", "Images are not streamed here. Leave stream out.", param="stream")
     size = body.get("size") or "auto"
     width, height = map(int, size.split("x")) if size != "auto" else (_DEFAULT_SIDE, _DEFAULT_SIDE)
-    passed_on = {name: value for name, value in body.items() if name not in ("stream", "partial_images", "response_format")}
+    passed_on = {
+        name: value for name, value in body.items() if name not in ("stream", "partial_images", "response_format")
+    }
     return ImageRequest(body["prompt"], int(body.get("n") or 1), width, height, passed_on)
 
 
@@ -106,7 +116,9 @@ def _check_for_painter(body: dict[str, Any], wanted: ImageRequest) -> None:
 
 @contextlib.asynccontextmanager
 async def _kept(state: State, caller: Caller) -> AsyncIterator[list[str]]:
-    """Yield a list for the ids of stored artifacts. If the block fails, they are deleted, because an error costs nothing."""
+    """Yield a list for the ids of stored artifacts. If the block fails, they are deleted, because an error costs
+    nothing.
+    """
     kept: list[str] = []
     try:
         yield kept
@@ -141,7 +153,9 @@ async def _url(state: State, caller: Caller, prompt: str, content: bytes, number
     artifact_id = new_id("art", state.clock())
     kept.append(artifact_id)  # before it is written, because a shutdown does not stop the write
     await store(state.media, Home(caller.id), prompt, content, number=number, artifact_id=artifact_id)
-    return artifacts.content_url(state.derived_keys["content"], state.config.base_url, caller.id, artifact_id, state.clock())
+    return artifacts.content_url(
+        state.derived_keys["content"], state.config.base_url, caller.id, artifact_id, state.clock()
+    )
 
 
 def _write_image(file: BinaryIO, content: bytes, revised_prompt: str | None, url: str | None, number: int) -> None:
@@ -170,7 +184,9 @@ def _write_image(file: BinaryIO, content: bytes, revised_prompt: str | None, url
     errors=_REFUSALS,
 )
 async def generate_audio(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech", caller.group)
+    model = await request.state.models.chosen(
+        caller.id, caller.default_model, body.get("model"), "speech", caller.group
+    )
     if model.provider is not None and model.provider.byok:
         schemas.check_length(body["input"], "input", schemas.SPEECH_LENGTH)
     return await _speech(request, caller, model, body, "format", "wav")
@@ -185,7 +201,9 @@ async def generate_audio(request: Request, caller: Caller, body: dict[str, Any])
     errors=_REFUSALS,
 )
 async def create_speech(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech", caller.group)
+    model = await request.state.models.chosen(
+        caller.id, caller.default_model, body.get("model"), "speech", caller.group
+    )
     # OpenAI's default is mp3. Without an encoder the answer is WAV.
     usual = "mp3" if model.provider is not None or "mp3" in request.state.media.voice.formats else "wav"
     return await _speech(request, caller, model, body, "response_format", usual)
@@ -224,7 +242,11 @@ async def _speech_request(
             message = f"{model.id} cannot make {format} on this machine, only {', '.join(known.formats)}."
             raise ApiError("invalid_value", message, param=format_field)
         voice = await known.named(voice)
-    ours = ("format", "tts_max_tokens", "stream_format") if format_field == "format" else ("tts_max_tokens", "stream_format")
+    ours = (
+        ("format", "tts_max_tokens", "stream_format")
+        if format_field == "format"
+        else ("tts_max_tokens", "stream_format")
+    )
     passed_on = {name: value for name, value in body.items() if name not in ours}
     passed_on["voice"] = voice if body.get("voice") is None else body["voice"]
     tokens = min(max(body.get("tts_max_tokens") or DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS), MOST_AUDIO_TOKENS)
@@ -266,7 +288,9 @@ class _Holding(Response):
             await self._answer(scope, receive, send)
 
 
-def from_file(request: Request, caller: Caller, file: BinaryIO, headers: dict[str, str], held: contextlib.ExitStack) -> Response:
+def from_file(
+    request: Request, caller: Caller, file: BinaryIO, headers: dict[str, str], held: contextlib.ExitStack
+) -> Response:
     size = os.fstat(file.fileno()).st_size
     headers = {**headers, "content-length": str(size), "cache-control": "no-store"}
     return _Holding(Download(request, caller.id, _chunks(file), headers), held)

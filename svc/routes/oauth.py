@@ -1,7 +1,7 @@
 """Sign-in with other providers, and the identities that are linked to an account.
 
-GET /auth/oauth/google -> 302 to Google -> GET .../callback: state and cookie -> code -> identity -> _account_of -> 302 to the
-page with a one-time code or an error in its fragment -> POST /auth/oauth/session (routes/auth.py)
+GET /auth/oauth/google -> 302 to Google -> GET .../callback: state and cookie -> code -> identity -> _account_of -> 302
+to the page with a one-time code or an error in its fragment -> POST /auth/oauth/session (routes/auth.py)
 """
 
 import sqlite3
@@ -70,7 +70,9 @@ class Refused(Exception):
     """
 
 
-@describes("List the identity providers", answers={200: Answer("The configured identity providers.", _IDENTITY_PROVIDER_LIST)})
+@describes(
+    "List the identity providers", answers={200: Answer("The configured identity providers.", _IDENTITY_PROVIDER_LIST)}
+)
 async def list_identity_providers(request: Request) -> Response:
     base_url = request.state.config.base_url
     found = [
@@ -84,7 +86,9 @@ async def list_identity_providers(request: Request) -> Response:
     "Start a sign-in with an identity provider",
     TEXTS / "begin_oauth.md",
     parameters=[_PROVIDER],
-    answers={302: Answer("To the identity provider, or to the page with `#error=<code>&provider=<name>`.", headers=_REDIRECT)},
+    answers={
+        302: Answer("To the identity provider, or to the page with `#error=<code>&provider=<name>`.", headers=_REDIRECT)
+    },
 )
 async def begin_oauth(request: Request) -> Response:
     """Redirect to the provider. The page shows errors, because people open this address by a link."""
@@ -110,7 +114,8 @@ async def begin_oauth(request: Request) -> Response:
     ],
     answers={
         302: Answer(
-            "To the page, with `#code=…` to exchange for a session, `#linked=<name>`, or `#error=<code>&provider=<name>`.",
+            "To the page, with `#code=…` to exchange for a session, `#linked=<name>`, or "
+            "`#error=<code>&provider=<name>`.",
             headers=_REDIRECT,
         )
     },
@@ -139,8 +144,14 @@ async def list_identities(request: Request, caller: Caller) -> Response:
     answers={200: Answer("The address to open.", _LINKING_BEGUN, headers={"set-cookie": OAUTH_COOKIE_HEADER})},
     errors=[
         Refusal("upstream_unreachable", "The identity provider cannot be reached. Try again later."),
-        Refusal("upstream_error", "The identity provider refused with status 500.", when="The identity provider failed."),
-        Refusal("upstream_invalid_response", "The identity provider has no valid configuration.", when="Its answer is invalid."),
+        Refusal(
+            "upstream_error", "The identity provider refused with status 500.", when="The identity provider failed."
+        ),
+        Refusal(
+            "upstream_invalid_response",
+            "The identity provider has no valid configuration.",
+            when="Its answer is invalid.",
+        ),
         Refusal("upstream_timeout", "The identity provider did not answer in time. Try again."),
     ],
 )
@@ -178,7 +189,9 @@ def _flow(request: Request, provider: SignInProvider, state: str) -> Flow:
 
 
 async def _begin(request: Request, provider: SignInProvider, account_id: str | None) -> tuple[str, str]:
-    """Return the provider's address and the browser's token. A browser keeps its token: it may have two sign-ins in progress."""
+    """Return the provider's address and the browser's token. A browser keeps its token: it may have two sign-ins in
+    progress.
+    """
     browser, token = oauth_flows.browser_of(request.headers) or oauth_flows.new_token(), oauth_flows.new_token()
     url = await provider.authorization_url(_flow(request, provider, token))
     now_seconds = request.state.clock()
@@ -248,8 +261,8 @@ def _account_of(
 ) -> str:
     """Return the account of an identity, and store the `code` that signs `browser` in to it (None when linking).
 
-    Raises Refused, and ApiError `email_taken`, `signup_closed`, `account_suspended`, `invalid_token` (the account to link to was
-    deleted).
+    Raises Refused, and ApiError `email_taken`, `signup_closed`, `account_suspended`, `invalid_token` (the account to
+    link to was deleted).
     """
     account_id = identities.account_of(tx, identity.issuer, identity.subject)
     if account_id is not None and link_to not in (None, account_id):
@@ -268,8 +281,8 @@ def _account_of(
 def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, local: bool, now_seconds: float) -> str:
     """Return the account that a new identity joins, or a new account.
 
-    It joins only if both sides have verified the address. Otherwise someone who signed up with a foreign address, here or
-    there, would share the account of its owner.
+    It joins only if both sides have verified the address. Otherwise someone who signed up with a foreign address, here
+    or there, would share the account of its owner.
     """
     if identity.email is None:
         raise Refused("email_missing")
@@ -278,7 +291,9 @@ def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, 
         if not signup_open:
             raise ApiError("signup_closed")
         account = accounts.add_account(tx, identity.email, identity.name, None, now_seconds, local=local)
-    elif not (identity.email_verified and same_email(identity.email, account.email)) or account.email_verified_at is None:
+    elif (
+        not (identity.email_verified and same_email(identity.email, account.email)) or account.email_verified_at is None
+    ):
         raise ApiError("email_taken")
     return account.id
 

@@ -1,7 +1,7 @@
 """One script with the modules of the web application's first view: a browser loads it in one request instead of 35.
 
-Each module becomes a function with its own names, after the modules that it imports. The import map of the page directs the
-modules' addresses to this script, so that modules which are loaded later share them.
+Each module becomes a function with its own names, after the modules that it imports. The import map of the page directs
+the modules' addresses to this script, so that modules which are loaded later share them.
 """
 
 import posixpath
@@ -65,7 +65,9 @@ class FirstView:
 
         text = _EXPORT.sub(give, _IMPORT.sub(take, self._sources[path]))
         text = _LATER.sub(lambda match: f'import("./{_path_of(match[1], path)}")', text)
-        self._functions.append(f"const module{len(self.paths)} = (() => {{\n{text}\nreturn {{{', '.join(given)}}};\n}})();\n")
+        self._functions.append(
+            f"const module{len(self.paths)} = (() => {{\n{text}\nreturn {{{', '.join(given)}}};\n}})();\n"
+        )
         self.paths.append(path)
 
     def _variable(self, specifier: str, importer: str) -> str:

@@ -1,7 +1,7 @@
 """The web application: its pages, and the scripts, style sheets and images of svc/static/.
 
-A page refers to `/static/<release>/…`, where the release is a hash of all files. Browsers may cache such an answer for any time,
-and load the files of a new release at once. The same files under `/static/…` are revalidated.
+A page refers to `/static/<release>/…`, where the release is a hash of all files. Browsers may cache such an answer for
+any time, and load the files of a new release at once. The same files under `/static/…` are revalidated.
 """
 
 import base64
@@ -86,7 +86,9 @@ def page_limits() -> dict[str, Any]:
     """Return the input attributes by form and field, and the limits in the application's texts."""
     return {
         **{name: {field.name: _bounds(field.shape.schema) for field in shape.fields} for name, shape in _FORMS.items()},
-        "provider_name_pattern": next(field.shape.schema["pattern"] for field in NEW_PROVIDER.fields if field.name == "name"),
+        "provider_name_pattern": next(
+            field.shape.schema["pattern"] for field in NEW_PROVIDER.fields if field.name == "name"
+        ),
         "search": {"maxlength": search.QUERY_LENGTH},
         "session_hours": tokens.SESSION_SECONDS // 3600,
         "chats_per_minute": CHAT_PER_MINUTE,
@@ -119,7 +121,9 @@ class File:
 
 @functools.cache
 def files() -> dict[str, File]:
-    """Every file that is served, by its path under svc/static/: nothing else can be asked for, whatever the path looks like."""
+    """Every file that is served, by its path under svc/static/: nothing else can be asked for, whatever the path looks
+    like.
+    """
     found = (path for path in sorted(STATIC.rglob("*")) if path.suffix in _TYPES and path.is_file())
     served = {path.relative_to(STATIC).as_posix(): File(path.read_bytes(), path.suffix) for path in found}
     return served | {page_script.SCRIPT: File(_first_view().script.encode(), ".js")}
@@ -159,7 +163,9 @@ def framed(title: str, body: str) -> str:
 
 def not_found() -> Response:
     """Return the page for a browser at an unknown path."""
-    html = framed("Page not found", '<p>There is no page at this address.</p>\n<p><a href="/">Go to svc</a></p>').encode()
+    html = framed(
+        "Page not found", '<p>There is no page at this address.</p>\n<p><a href="/">Go to svc</a></p>'
+    ).encode()
     headers = {"content-security-policy": policy(html), "referrer-policy": "no-referrer"}
     return Response(html, 404, headers, media_type="text/html; charset=utf-8")
 
@@ -169,9 +175,12 @@ def policy(html: bytes) -> str:
 
     An import map must be inline, so the policy has its hash.
     """
-    maps = "".join(f" 'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'" for text in _IMPORT_MAP.findall(html))
+    maps = "".join(
+        f" 'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'" for text in _IMPORT_MAP.findall(html)
+    )
     return (
-        f"default-src 'none'; script-src 'self'{maps}; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
+        f"default-src 'none'; script-src 'self'{maps}; style-src 'self'; connect-src 'self'; img-src 'self' data: "
+        f"blob:; "
         "media-src 'self' blob:; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
         "require-trusted-types-for 'script'; trusted-types 'none'"
     )
@@ -205,7 +214,9 @@ def _page_answer(request: Request, name: str) -> Response:
 
 @describes(
     "Get a script, style sheet or image",
-    parameters=[path_id("path", "The file's path. With the release in front, the file may be cached for any time.", "style.css")],
+    parameters=[
+        path_id("path", "The file's path. With the release in front, the file may be cached for any time.", "style.css")
+    ],
     answers={
         200: Answer(
             "The file.",

@@ -54,7 +54,9 @@ async def get_project(request: Request, caller: Caller) -> Response:
     return reply(project.as_json())
 
 
-@describes("Change a project", body=PROJECT_CHANGES, answers={200: Answer("The changed project.", _PROJECT)}, errors=[NO_ROOM])
+@describes(
+    "Change a project", body=PROJECT_CHANGES, answers={200: Answer("The changed project.", _PROJECT)}, errors=[NO_ROOM]
+)
 async def update_project(request: Request, caller: Caller, body: ProjectChanges) -> Response:
     state, project_id = request.state, request.path_params["project_id"]
     return reply((await state.db.write(projects.change_project, caller.id, project_id, body, state.clock())).as_json())

@@ -47,11 +47,15 @@ _METRICS_TOKEN = Component(
 )
 _HEALTH = json_object("Health", status=one_of("ok"), version=string.about("The version of the service.", VERSION))
 _READINESS = json_object("Readiness", status=one_of("ready"))
-_SWITCHED_OFF = Refusal("not_found", "The metrics are off. The operator can set SVC_METRICS_TOKEN.", when="The metrics are off.")
+_SWITCHED_OFF = Refusal(
+    "not_found", "The metrics are off. The operator can set SVC_METRICS_TOKEN.", when="The metrics are off."
+)
 
 
 @describes(
-    "Check that the service runs", "It also answers during a shutdown.", answers={200: Answer("The service runs.", _HEALTH)}
+    "Check that the service runs",
+    "It also answers during a shutdown.",
+    answers={200: Answer("The service runs.", _HEALTH)},
 )
 async def get_health(request: Request) -> Response:
     return reply({"status": "ok", "version": VERSION})
@@ -110,7 +114,9 @@ async def get_metrics(request: Request) -> Response:
 
 
 @describes(
-    "Get this document", "`servers` has this server's base URL.", answers={200: Answer("An OpenAPI 3.1 document.", mapping)}
+    "Get this document",
+    "`servers` has this server's base URL.",
+    answers={200: Answer("An OpenAPI 3.1 document.", mapping)},
 )
 async def get_openapi(request: Request) -> Response:
     content = await asyncio.to_thread(request.state.interface)

@@ -49,7 +49,11 @@ FULL = Refusal(
     answers={201: Answer("The conversation.", _SUPPORT_CONVERSATION_WITH_MESSAGES)},
     errors=[
         NO_ROOM,
-        Refusal("already_active", "A support conversation is active. Continue or close it first.", when="One is already active."),
+        Refusal(
+            "already_active",
+            "A support conversation is active. Continue or close it first.",
+            when="One is already active.",
+        ),
     ],
 )
 async def create_support_conversation(request: Request, caller: Caller, body: NewSupport) -> Response:
@@ -70,7 +74,9 @@ async def list_support_conversations(request: Request, caller: Caller) -> Respon
     answers={200: Answer("The conversation with its messages.", _SUPPORT_CONVERSATION_WITH_MESSAGES)},
 )
 async def get_support_conversation(request: Request, caller: Caller) -> Response:
-    return reply(await request.state.db.read(support.support_with_messages, caller.id, request.path_params["support_id"]))
+    return reply(
+        await request.state.db.read(support.support_with_messages, caller.id, request.path_params["support_id"])
+    )
 
 
 @describes(

@@ -32,7 +32,9 @@ PERSON = json_object(
     email_verified=boolean.about("Whether the owner has confirmed this address."),
     name=accounts.PERSON_NAME.about(example="Ada"),
     tier=one_of("free", "pro").about("Adding funds makes a free account a pro account for good."),
-    group=nullable(string).about("The group that selects the models and the allowance. Null means no group.", "research"),
+    group=nullable(string).about(
+        "The group that selects the models and the allowance. Null means no group.", "research"
+    ),
     status=one_of("active", "suspended"),
     created_at=TIMESTAMP,
 )
@@ -41,13 +43,17 @@ USER = json_object(
     "The caller's account.",
     PERSON,
     admin=boolean.about("Whether the caller is an administrator.", False),
-    has_password=boolean.about("Whether the account has a password. Without one it signs in with an identity provider."),
+    has_password=boolean.about(
+        "Whether the account has a password. Without one it signs in with an identity provider."
+    ),
     auth=one_of("session", "api_key").about("The kind of token of this request."),
 )
 _DAYS = nullable(COUNT)
 SETTINGS = json_object(
     "Settings",
-    default_model=nullable(string).about("The model of chat requests without `model`. Null means the operator's default."),
+    default_model=nullable(string).about(
+        "The model of chat requests without `model`. Null means the operator's default."
+    ),
     chat_model=string.about("The model that chat requests without `model` use now.", "builtin/assistant"),
     memory_enabled=boolean.about("Whether chats in a session may recall earlier ones."),
     instructions=nullable(string).about("The caller's own instructions for all chats in a session.", "Be brief."),
@@ -60,8 +66,8 @@ SETTINGS = json_object(
         files_days=_DAYS.about("After so many days without a change an artifact is deleted."),
     ),
     certificate_file=nullable(string).about(
-        "The certificate file that clients must trust: its path on a local installation, else its name. Null means that "
-        "clients trust the service already."
+        "The certificate file that clients must trust: its path on a local installation, else its name. Null means "
+        "that clients trust the service already."
     ),
 )
 API_KEY = json_object(
@@ -93,7 +99,9 @@ _WRONG_PASSWORD = Refusal("invalid_credentials", "The password is wrong.", "curr
 _OWNER_REFUSALS = [
     _WRONG_PASSWORD,
     Refusal("missing_field", "current_password is required: a string.", "current_password"),
-    Refusal("recent_sign_in_required", when="No password, and no sign-in with an identity provider in the last 10 minutes."),
+    Refusal(
+        "recent_sign_in_required", when="No password, and no sign-in with an identity provider in the last 10 minutes."
+    ),
     Refusal("rate_limit_exceeded", when="More than 5 attempts in a minute."),
 ]
 
@@ -112,19 +120,26 @@ class ChangePassword(NamedTuple):
 class DeleteUser(NamedTuple):
     password: Annotated[str | None, string.about("The account's password.")] = None
     confirm: Annotated[
-        str | None, string.about("The account's email address, exactly as shown. Only for an account without a password.")
+        str | None,
+        string.about("The account's email address, exactly as shown. Only for an account without a password."),
     ] = None
 
 
 class SettingsChanges(NamedTuple):
     default_model: Annotated[
         str | Absent | None,
-        nullable(text(accounts.MODEL_ID_LENGTH).about("An id or alias from `GET /v1/models`. Null resets it to the operator's.")),
+        nullable(
+            text(accounts.MODEL_ID_LENGTH).about(
+                "An id or alias from `GET /v1/models`. Null resets it to the operator's."
+            )
+        ),
     ] = ABSENT
     memory_enabled: Annotated[bool | Absent, boolean] = ABSENT
     instructions: Annotated[
         str | Absent | None,
-        nullable(text(8_000).about("A part of the system message of session chats, after the project's. Null removes it.")),
+        nullable(
+            text(8_000).about("A part of the system message of session chats, after the project's. Null removes it.")
+        ),
     ] = ABSENT
 
 
@@ -144,11 +159,16 @@ _DELETE_USER = record(
     anyOf=[{"required": [name], "properties": {name: string}} for name in ("password", "confirm")],
 )
 SETTINGS_CHANGES = record(
-    "UpdateSettingsRequest", SettingsChanges, "Missing fields do not change.", example={"default_model": "builtin/assistant"}
+    "UpdateSettingsRequest",
+    SettingsChanges,
+    "Missing fields do not change.",
+    example={"default_model": "builtin/assistant"},
 )
 _WRONG_EMAIL = Refusal("invalid_value", "confirm must be the email address of this account.", "confirm")
 _WRONG_OLD_PASSWORD = Refusal("invalid_credentials", "The password is wrong.", "password")
-_WRONG_MODEL = Refusal("invalid_value", "default_model must be a chat model of GET /v1/models, or null.", "default_model")
+_WRONG_MODEL = Refusal(
+    "invalid_value", "default_model must be a chat model of GET /v1/models, or null.", "default_model"
+)
 _NO_MODEL = Refusal(
     "model_not_found", param="default_model", when="The catalog has groups, and the account's group has no such model."
 )
@@ -217,11 +237,13 @@ def _change_password(tx: sqlite3.Connection, account_id: str, before: str | None
     return accounts.replace_password(tx, account_id, before, password_hash)
 
 
-async def _check_owner(state: State, caller: Caller, password: str | None, refusal: Refusal = _WRONG_PASSWORD) -> str | None:
+async def _check_owner(
+    state: State, caller: Caller, password: str | None, refusal: Refusal = _WRONG_PASSWORD
+) -> str | None:
     """Check that the account's owner sends this request, and return the stored password hash.
 
-    That is who knows the password, or without one has just signed in with an identity provider. Raises ApiError `missing_field`,
-    `invalid_credentials`, `recent_sign_in_required`, `rate_limit_exceeded`.
+    That is who knows the password, or without one has just signed in with an identity provider. Raises ApiError
+    `missing_field`, `invalid_credentials`, `recent_sign_in_required`, `rate_limit_exceeded`.
     """
     state.limits.take_by_account("owner", caller.id)
     stored = await state.db.read(accounts.password_hash, caller.id)
@@ -304,7 +326,9 @@ def _settings(state: State, account: Account) -> dict[str, Any]:
 
 
 def _certificate_file(config: Config) -> str | None:
-    """Return the file that clients must trust, or None. Only on this machine may they know the path of the data folder."""
+    """Return the file that clients must trust, or None. Only on this machine may they know the path of
+    the data folder.
+    """
     if config.tls != "auto":
         return None
     file = (config.data_dir / "tls" / "ca.pem").absolute()
@@ -313,7 +337,8 @@ def _certificate_file(config: Config) -> str | None:
 
 @describes_api_keys(
     "Create an API key",
-    "A key never expires. It has all rights of its account except to delete it. A session or another key can create it.",
+    "A key never expires. It has all rights of its account except to delete it. A session or another key can create "
+    "it.",
     body=NEW_KEY,
     answers={201: Answer("The key. It is shown only once.", _NEW_API_KEY)},
     errors=[NO_ROOM],
@@ -342,7 +367,9 @@ async def _pages_of_keys(db: Database, account_id: str) -> AsyncGenerator[list[d
         keys = await db.read(tokens.keys_after, account_id, keys[-1].id, _KEYS_AT_ONCE)
 
 
-@describes_api_keys("Delete an API key", "The next request with it fails.", answers={204: Answer("The key is deleted.")})
+@describes_api_keys(
+    "Delete an API key", "The next request with it fails.", answers={204: Answer("The key is deleted.")}
+)
 async def delete_api_key(request: Request, caller: Caller) -> Response:
     await request.state.db.write(tokens.TABLE.delete, caller.id, request.path_params["key_id"])
     return no_content()

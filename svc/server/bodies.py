@@ -24,8 +24,9 @@ async def read_body(request: Request, limit_bytes: int) -> bytes:
 async def read_chunks(request: Request, limit_bytes: int) -> list[bytes]:
     """Return the request's body in chunks: joining many MiB would block the event loop.
 
-    Raises ApiError `PAYLOAD_TOO_LARGE` as soon as the body is known to be over `limit_bytes`, and `unsupported_media_type` for a
-    compressed body. Raises `overloaded` if all bodies, or those of its address or account, take too much memory.
+    Raises ApiError `PAYLOAD_TOO_LARGE` as soon as the body is known to be over `limit_bytes`, and
+    `unsupported_media_type` for a compressed body. Raises `overloaded` if all bodies, or those of its address or
+    account, take too much memory.
     """
     context = request.context
     sent = context.headers

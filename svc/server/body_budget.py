@@ -8,14 +8,17 @@ from svc.server.context import Context
 
 KIB = 1024
 MIB = 1024 * 1024
-# A body of this size is never refused. Each connection also buffers so much of an unread body, so their number is the limit.
+# A body of this size is never refused. Each connection also buffers so much of an unread body, so their number is the
+# limit.
 SMALL_BYTES = 64 * KIB
 _BUDGET_BYTES = 192 * MIB
 _SHARE_BYTES = 64 * MIB  # of one address or account: more than the largest body that any path accepts
 
 
 def network_of(address: str) -> bytes:
-    """Return the key by which a client's address is counted: an IPv4 address (also one mapped into IPv6), or an IPv6 /64."""
+    """Return the key by which a client's address is counted: an IPv4 address (also one mapped into IPv6), or an IPv6
+    /64.
+    """
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -46,7 +49,9 @@ class BodyBudget:
             return
         counted_bytes, holders = context.counted_body or (0, _holders(context))
         more_bytes = size_bytes - counted_bytes
-        if more_bytes > self.free_bytes or any(self._held_bytes[holder] + more_bytes > self._share_bytes for holder in holders):
+        if more_bytes > self.free_bytes or any(
+            self._held_bytes[holder] + more_bytes > self._share_bytes for holder in holders
+        ):
             raise ApiError("overloaded", "The service is reading too many large requests now. Try again in a moment.")
         self.free_bytes -= more_bytes
         for holder in holders:

@@ -1,7 +1,7 @@
 """One request and its answer, in the place of uvicorn's RequestResponseCycle.
 
-That class takes 11 % more instructions for a chat: it writes a head and a body apart, and searches each header twice. It also
-cannot end an answer of unknown length to HTTP/1.0.
+That class takes 11 % more instructions for a chat: it writes a head and a body apart, and searches each header twice.
+It also cannot end an answer of unknown length to HTTP/1.0.
 """
 
 import asyncio
@@ -24,9 +24,13 @@ _CONTROLS = bytes([*range(9), *range(10, 32), 127])
 
 
 class Channel(FlowControl):
-    """What the requests of one connection share: its transport, its flow control, and the call at the end of an answer."""
+    """What the requests of one connection share: its transport, its flow control, and the call at the
+    end of an answer.
+    """
 
-    def __init__(self, transport: asyncio.Transport, server_state: ServerState, on_response: Callable[[], None]) -> None:
+    def __init__(
+        self, transport: asyncio.Transport, server_state: ServerState, on_response: Callable[[], None]
+    ) -> None:
         super().__init__(transport)
         self.loop = asyncio.get_running_loop()
         self.transport = transport
@@ -35,7 +39,9 @@ class Channel(FlowControl):
 
 
 class Cycle:
-    """One request and its answer. The head of an answer waits for the first part of its body: most answers are one write."""
+    """One request and its answer. The head of an answer waits for the first part of its body: most answers are one
+    write.
+    """
 
     # Without them, CPython gives each object a dictionary if many exist before an attribute is first set.
     __slots__ = (
@@ -87,7 +93,9 @@ class Cycle:
             context.disconnect()
 
     def wake(self) -> None:
-        """Resume a waiting `receive`: part of the body has come, the client has disconnected, or the answer is complete."""
+        """Resume a waiting `receive`: part of the body has come, the client has disconnected, or the answer is
+        complete.
+        """
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
 
@@ -167,7 +175,9 @@ class Cycle:
 
     async def _send_500(self) -> None:
         headers, body = error_answer(ApiError("internal_error"))
-        await self.send({"type": "http.response.start", "status": 500, "headers": [*headers, (b"connection", b"close")]})
+        await self.send(
+            {"type": "http.response.start", "status": 500, "headers": [*headers, (b"connection", b"close")]}
+        )
         await self.send({"type": "http.response.body", "body": body, "more_body": False})
 
 

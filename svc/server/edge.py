@@ -190,15 +190,23 @@ class Edge:
         self._log.add(line)
 
     def _admit(self, scope: Scope, sent: Mapping[bytes, bytes]) -> str:
-        """Return the client's address. Raises ApiError for another host, for plain HTTP behind a proxy, and during the drain."""
-        proto, forwarded, peer = sent.get(b"x-forwarded-proto", b""), sent.get(b"x-forwarded-for", b""), scope.get("client")
+        """Return the client's address. Raises ApiError for another host, for plain HTTP behind a proxy, and during the
+        drain.
+        """
+        proto, forwarded, peer = (
+            sent.get(b"x-forwarded-proto", b""),
+            sent.get(b"x-forwarded-for", b""),
+            scope.get("client"),
+        )
         address_of = self._cached_client_of if len(proto) + len(forwarded) <= _CACHED_BYTES else self._client_of
         address = address_of(sent.get(b"host", b""), scope.get("server"), peer[0] if peer else "", proto, forwarded)
         if self._drain.draining and scope["path"] != "/healthz":
             raise ApiError("shutting_down", headers={"connection": "close"})
         return address
 
-    def _client_of(self, host: bytes, server: tuple[str, int | None] | None, peer: str, proto: bytes, forwarded: bytes) -> str:
+    def _client_of(
+        self, host: bytes, server: tuple[str, int | None] | None, peer: str, proto: bytes, forwarded: bytes
+    ) -> str:
         name = _host_name(host)
         if name not in self._names and name != (server or ("",))[0].removeprefix("::ffff:"):
             raise ApiError("misdirected_request")
@@ -216,7 +224,9 @@ class Edge:
 
 
 def _answer_to(error: Exception, path: str, fields: dict[str, Any], *, begun: bool) -> Response | None:
-    """Return the answer to an error, or None if an answer has `begun`. Add the error to the `fields` of the log line."""
+    """Return the answer to an error, or None if an answer has `begun`.
+    Add the error to the `fields` of the log line.
+    """
     if isinstance(error, HTTPException):  # Starlette's own
         code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "invalid_request")
         error = ApiError(code, headers=error.headers)

@@ -31,13 +31,20 @@ _BEARER = Component(
     {
         "type": "http",
         "scheme": "bearer",
-        "description": "A session token (a JWT, valid for 8 hours), or an API key (`svc-v1-…`, valid until it is deleted).",
+        "description": (
+            "A session token (a JWT, valid for 8 hours), or an API key (`svc-v1-…`, valid until it is deleted)."
+        ),
     },
 )
 _API_KEY_HEADER = Component(
     "securitySchemes",
     "apiKeyHeader",
-    {"type": "apiKey", "in": "header", "name": "x-api-key", "description": "The same token, as Anthropic's SDKs send it."},
+    {
+        "type": "apiKey",
+        "in": "header",
+        "name": "x-api-key",
+        "description": "The same token, as Anthropic's SDKs send it.",
+    },
 )
 _LINK = Component(
     "securitySchemes",
@@ -53,7 +60,8 @@ _FREE = CHAT_PER_MINUTE["free"]
 _RATE_LIMIT_HEADERS = {
     "x-ratelimit-limit-requests": named_header(
         "RateLimitLimit",
-        f"The account's limit of chat requests a minute: {_FREE}, or {CHAT_PER_MINUTE['pro']} for a pro account, or that "
+        f"The account's limit of chat requests a minute: {_FREE}, or {CHAT_PER_MINUTE['pro']} for a pro account, or "
+        f"that "
         "of the account's group. On every answer to a counted request.",
         whole,
         _FREE,
@@ -70,7 +78,8 @@ _RATE_LIMIT_HEADERS = {
 
 @dataclass(slots=True, eq=False)
 class Caller:
-    """The account that sent a request, as it is now. `auth` is how: `session`, `api_key` or LINK. `key_id` is the key's.
+    """The account that sent a request, as it is now. `auth` is how: `session`, `api_key` or LINK. `key_id` is the
+    key's.
 
     `identity_at` is when an identity provider began the session (Unix seconds), else 0.
     `group` is None if the catalog has no groups: then every account may use every model.
@@ -177,8 +186,12 @@ def signed_in(handler: Handler) -> Endpoint:
     return endpoint
 
 
-def _requirement(code: str, when: str, is_met: Callable[..., bool]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a guard that refuses other requests with `code` before the body is read. A guard outside may pass the caller."""
+def _requirement(
+    code: str, when: str, is_met: Callable[..., bool]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a guard that refuses other requests with `code` before the body is read. A guard outside may pass the
+    caller.
+    """
 
     @implies([Refusal(code, when=when)])
     def guard(handler: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
@@ -193,9 +206,13 @@ def _requirement(code: str, when: str, is_met: Callable[..., bool]) -> Callable[
 
 
 session_only = _requirement(
-    "session_required", "The token is an API key. This needs a session.", lambda request, caller: caller.auth == "session"
+    "session_required",
+    "The token is an API key. This needs a session.",
+    lambda request, caller: caller.auth == "session",
 )
-pro_only = _requirement("pro_required", "The account is not a pro account.", lambda request, caller: caller.tier == "pro")
+pro_only = _requirement(
+    "pro_required", "The account is not a pro account.", lambda request, caller: caller.tier == "pro"
+)
 admin_only = _requirement("not_found", "The caller is not an administrator.", lambda request, caller: caller.admin)
 open_signup = _requirement(
     "signup_closed",

@@ -34,11 +34,12 @@ def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 def check_head(version: str, url: bytes, headers: Headers, *, received_bytes: int, upgrades: bool) -> None:
     """Check an uncommon head. Raises ApiError if it is not valid.
 
-    `received_bytes` counts the input since the last request, which may be more than the head. `upgrades`: the client asks for
-    another protocol.
+    `received_bytes` counts the input since the last request, which may be more than the head. `upgrades`: the client
+    asks for another protocol.
     """
     if len(headers) > HEAD_LINES or (
-        received_bytes > HEAD_BYTES and len(url) + sum(len(name) + len(value) + 4 for name, value in headers) > HEAD_BYTES
+        received_bytes > HEAD_BYTES
+        and len(url) + sum(len(name) + len(value) + 4 for name, value in headers) > HEAD_BYTES
     ):
         raise ApiError("headers_too_large")
     if version not in ("1.1", "1.0"):

@@ -1,8 +1,9 @@
 """What handlers and guards declare: svc/server/openapi.py makes the interface document from it.
 
 describes = Section("Projects").describes
-@describes("Create a project", body=..., answers={201: Answer("The project.", PROJECT)}) declares a handler: create_project is the
-operation createProject. @implies(errors=[...]) declares a guard. The route table in app.py has path, method and guards.
+@describes("Create a project", body=..., answers={201: Answer("The project.", PROJECT)}) declares a handler:
+create_project is the operation createProject. @implies(errors=[...]) declares a guard. The route table in app.py has
+path, method and guards.
 """
 
 import re
@@ -107,7 +108,9 @@ class Content(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A successful answer: JSON of `shape`, or the `contents` by media type. `is_page`: the shape is a page of a list."""
+    """A successful answer: JSON of `shape`, or the `contents` by media type.
+    `is_page`: the shape is a page of a list.
+    """
 
     text: str
     shape: Shape[Any] | None = None
@@ -189,7 +192,9 @@ class Section(NamedTuple):
         parameters: Sequence[Schema | Item] = ...,
         errors: Sequence[Refusal] = ...,
         headers: Mapping[str, Schema] = ...,
-    ) -> Callable[[Callable[[Request, *Who, B], Awaitable[Response]]], Callable[[Request, *Who], Awaitable[Response]]]: ...
+    ) -> Callable[
+        [Callable[[Request, *Who, B], Awaitable[Response]]], Callable[[Request, *Who], Awaitable[Response]]
+    ]: ...
 
     @overload
     def describes(
@@ -218,10 +223,11 @@ class Section(NamedTuple):
         security: Sequence[Component | None] = (),
         headers: Mapping[str, Schema] = _EMPTY,
     ) -> Callable[..., Any]:
-        """Declare a handler's operation, whose id is the handler's name. Guards, body and ids in the path add their own refusals.
+        """Declare a handler's operation, whose id is the handler's name. Guards, body and ids in the path add their own
+        refusals.
 
-        A `body` that is a Shape is read and checked first, with at most `most_bytes`. The handler gets the typed value as its
-        last argument. A `text` may be a file. `security` is for a handler that checks a token itself;
+        A `body` that is a Shape is read and checked first, with at most `most_bytes`. The handler gets the typed value
+        as its last argument. A `text` may be a file. `security` is for a handler that checks a token itself;
         None in it means that the token is optional. Every response may have the `headers`.
         """
         whole = Body(body, examples, most_bytes) if isinstance(body, Shape) else body

@@ -10,8 +10,8 @@ from svc.errors import ApiError
 from svc.server.body_budget import network_of
 
 CHAT_PER_MINUTE = {"free": 20, "pro": 120}
-# With more callers in one window the oldest are forgotten, which bounds the memory to about 6 MB a rule. An attacker with so
-# many addresses gains nothing: each of them has its own limit.
+# With more callers in one window the oldest are forgotten, which bounds the memory to about 6 MB a rule. An attacker
+# with so many addresses gains nothing: each of them has its own limit.
 _MOST_CALLERS = 30_000
 _BY_ACCOUNT = {  # admissions in so many seconds
     "verify_email": (3, 3600),
@@ -31,7 +31,8 @@ class Window:
     def __init__(self, seconds: int, monotonic: Callable[[], float]) -> None:
         self._seconds = seconds
         self._monotonic = monotonic
-        # The end of each caller's window and its admissions. All windows have the same length, so the first one ends first.
+        # The end of each caller's window and its admissions. All windows have the same length, so the first one ends
+        # first.
         self._callers: OrderedDict[bytes | str, list[Any]] = OrderedDict()
 
     def take(self, caller: bytes | str, limit: int) -> Admission:
@@ -45,7 +46,8 @@ class Window:
         if count >= limit:
             raise ApiError(
                 "rate_limit_exceeded",
-                f"Too many requests: {limit} in {self._seconds} seconds are allowed. Try again in {reset_seconds} seconds.",
+                f"Too many requests: {limit} in {self._seconds} seconds are allowed. Try again in {reset_seconds} "
+                f"seconds.",
                 retry_after_seconds=reset_seconds,
             )
         window[1] = count + 1
@@ -62,7 +64,9 @@ class Window:
 
 
 class Limits:
-    """The service's rate limits. Each method counts one admission, and raises ApiError `rate_limit_exceeded` over the limit."""
+    """The service's rate limits. Each method counts one admission, and raises ApiError `rate_limit_exceeded` over the
+    limit.
+    """
 
     def __init__(self, config: Config) -> None:
         monotonic = config.monotonic

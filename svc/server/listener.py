@@ -150,7 +150,9 @@ class Listener:
             sock.close()
             protocol.lost()
 
-    async def _begin_tls(self, sock: socket.socket, protocol: Protocol, network: bytes, context: ssl.SSLContext) -> None:
+    async def _begin_tls(
+        self, sock: socket.socket, protocol: Protocol, network: bytes, context: ssl.SSLContext
+    ) -> None:
         own = self._handshakes_of.setdefault(network, asyncio.Semaphore(_HANDSHAKES_OF_ADDRESS))
         with contextlib.ExitStack() as slot:
             async with asyncio.timeout(_HANDSHAKE_SECONDS):

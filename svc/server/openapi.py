@@ -1,6 +1,8 @@
-"""The interface document (OpenAPI 3.1), built from the route table, the declarations of handlers and guards, and the error table.
+"""The interface document (OpenAPI 3.1), built from the route table, the declarations of handlers and guards, and the
+error table.
 
-row (method, path, endpoint) -> its Operation -> refusals by status, from outside inwards -> responses -> shared components
+row (method, path, endpoint) -> its Operation -> refusals by status, from outside inwards -> responses -> shared
+components
 """
 
 import re
@@ -34,19 +36,25 @@ from svc.shapes import Component, Shape, one_of, string, whole
 # --- what every operation has
 
 _REQUEST_ID = string.about(example="req_4fGk2mXq9TzLw8RbYc1VdN", pattern="^[\\x21-\\x7e]{1,128}$")
-_ANTHROPIC_REQUEST_ID = named_header("AnthropicRequestId", "The same as `x-request-id`, for Anthropic's SDKs.", _REQUEST_ID)
+_ANTHROPIC_REQUEST_ID = named_header(
+    "AnthropicRequestId", "The same as `x-request-id`, for Anthropic's SDKs.", _REQUEST_ID
+)
 _EVERYWHERE = {
     "x-request-id": named_header(
         "RequestId",
-        "The id of this request, also in the log: the caller's own `x-request-id` if it has 1 to 128 visible ASCII characters, "
-        "else a new one.",
+        "The id of this request, also in the log: the caller's own `x-request-id` if it has 1 to 128 visible ASCII "
+        "characters, else a new one.",
         _REQUEST_ID,
     ),
     "strict-transport-security": named_header("StrictTransportSecurity", "HTTPS only.", string, "max-age=31536000"),
-    "x-content-type-options": named_header("ContentTypeOptions", "Browsers must not guess the type.", one_of("nosniff")),
+    "x-content-type-options": named_header(
+        "ContentTypeOptions", "Browsers must not guess the type.", one_of("nosniff")
+    ),
     "cache-control": named_header("CacheControl", "Whether to cache the answer.", string, "no-store", required=False),
 }
-REFERRER_POLICY = named_header("ReferrerPolicy", "The Referer that browsers send.", string, "no-referrer", required=False)
+REFERRER_POLICY = named_header(
+    "ReferrerPolicy", "The Referer that browsers send.", string, "no-referrer", required=False
+)
 OF_PAGES = {
     "content-security-policy": named_header(
         "ContentSecurityPolicy", "What a page may load and run.", string, "default-src 'none'", required=False
@@ -57,9 +65,14 @@ _OF_STREAMS = {
     "x-accel-buffering": named_header("Buffering", "On streams: proxies must not buffer.", one_of("no"), required=False)
 }
 _RETRY_AFTER = named_header(
-    "RetryAfter", "The seconds to wait: 1 to 59 for a limit per minute, up to 3599 for one per hour.", whole.about(minimum=1), 37
+    "RetryAfter",
+    "The seconds to wait: 1 to 59 for a limit per minute, up to 3599 for one per hour.",
+    whole.about(minimum=1),
+    37,
 )
-_SHOULD_RETRY = named_header("ShouldRetry", "A retry cannot succeed. The common SDKs read this header.", one_of("false"))
+_SHOULD_RETRY = named_header(
+    "ShouldRetry", "A retry cannot succeed. The common SDKs read this header.", one_of("false")
+)
 _MAY_RETRY = header("Sent if only the operator can fix the cause.", one_of("false"), required=False)
 _WWW_AUTHENTICATE = named_header("WwwAuthenticate", "How to sign in.", one_of("Bearer"))
 _ASK_FOR_COOKIE = header("The page asks to sign in.", one_of("Cookie"))
@@ -133,7 +146,9 @@ class Components:
         self._responses: Counter[str] = Counter()
 
     def referred(self, value: Any) -> Any:
-        """Return `value` with a JSON schema for each shape, a reference for each named part, and the text of each file."""
+        """Return `value` with a JSON schema for each shape, a reference for each named part, and the
+        text of each file.
+        """
         if isinstance(value, Shape):
             return self.referred(value.schema)
         if isinstance(value, Component):
@@ -231,7 +246,8 @@ def _content(content: Content) -> dict[str, Any]:
     example = content.shape.example
     examples = content.examples or ({} if example is None else {"example": example})
     named = {
-        name: {"summary": one[0], "value": one[1]} if isinstance(one, tuple) else {"value": one} for name, one in examples.items()
+        name: {"summary": one[0], "value": one[1]} if isinstance(one, tuple) else {"value": one}
+        for name, one in examples.items()
     }
     return {"schema": content.shape, **({"examples": named} if named else {})}
 
@@ -262,7 +278,9 @@ def _responses(operation: Operation, path: str) -> dict[str, Any]:
 def _answer(answer: Answer) -> dict[str, Any]:
     contents = dict(answer.contents)
     if answer.shape is not None:
-        contents["application/json"] = Content(answer.shape, {} if answer.example is None else {"example": answer.example})
+        contents["application/json"] = Content(
+            answer.shape, {} if answer.example is None else {"example": answer.example}
+        )
     content = {kind: _content(content) for kind, content in contents.items()}
     headers = {
         **_EVERYWHERE,
@@ -293,7 +311,9 @@ def _of_body(operation: Operation) -> list[Refusal]:
 
 def _refused(operation: Operation, path: str, status: str, found: list[tuple[int, Refusal]]) -> dict[str, Any]:
     """Return the response with the refusals of one status, from the innermost outwards, as JSON or as a page."""
-    html_from = next((number for number, guard in enumerate(operation.guards, 1) if guard.html), len(operation.guards) + 2)
+    html_from = next(
+        (number for number, guard in enumerate(operation.guards, 1) if guard.html), len(operation.guards) + 2
+    )
     found = sorted(found, key=lambda pair: -pair[0])
     pages = [refusal for depth, refusal in found if depth >= html_from]
     refusals = [refusal for depth, refusal in found if depth < html_from]
@@ -310,8 +330,15 @@ def _refused(operation: Operation, path: str, status: str, found: list[tuple[int
         headers.update(refusal.headers)
     content = {"text/html": _content(HTML)} if pages else {}
     if refusals:
-        content["application/json"] = {"schema": error_schema(path, status), "examples": error_examples(path, status, refusals)}
-    return {"description": _alternatives(_when(refusal) for _, refusal in found), "headers": headers, "content": content}
+        content["application/json"] = {
+            "schema": error_schema(path, status),
+            "examples": error_examples(path, status, refusals),
+        }
+    return {
+        "description": _alternatives(_when(refusal) for _, refusal in found),
+        "headers": headers,
+        "content": content,
+    }
 
 
 def _when(refusal: Refusal) -> str:
@@ -322,4 +349,6 @@ def _when(refusal: Refusal) -> str:
 
 def _alternatives(sentences: Iterable[str]) -> str:
     first, *others = dict.fromkeys(sentences)
-    return " ".join([first, *(re.sub("(?<=^Or )[A-Z](?=[a-z ])", lambda start: start[0].lower(), f"Or {one}") for one in others)])
+    return " ".join(
+        [first, *(re.sub("(?<=^Or )[A-Z](?=[a-z ])", lambda start: start[0].lower(), f"Or {one}") for one in others)]
+    )

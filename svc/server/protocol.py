@@ -93,7 +93,9 @@ class Protocol(asyncio.Protocol):
         self._running: Cycle | None = None
         self._waiting: list[Cycle] = []
         self._refusal: ApiError | None = None
-        self._deadline = 0.0  # for the client's next step: its head, its body, its next request, its end of the connection
+        self._deadline = (
+            0.0  # for the client's next step: its head, its body, its next request, its end of the connection
+        )
         self._in_head = False
         self._unparsed_bytes = 0  # since the last complete head or part of a body
         self._body_bytes = 0  # since the last check
@@ -113,7 +115,11 @@ class Protocol(asyncio.Protocol):
         transport.set_write_buffer_limits(_WRITE_BUFFER_BYTES)
         self._channel = Channel(transport, self._server_state, self._on_response)
         self._socket: socket.socket = transport.get_extra_info("socket")
-        self._addresses = get_local_addr(transport), get_remote_addr(transport), "https" if is_ssl(transport) else "http"
+        self._addresses = (
+            get_local_addr(transport),
+            get_remote_addr(transport),
+            "https" if is_ssl(transport) else "http",
+        )
         self._deadline = self._watch.now + self.head_seconds
         if self.refused is not None:
             self._close(self.refused)
@@ -198,12 +204,17 @@ class Protocol(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name.lower(), value.rstrip(b" \t")))  # RFC 9112, 5.1; the parser strips only what is before it
+        self._headers.append(
+            (name.lower(), value.rstrip(b" \t"))
+        )  # RFC 9112, 5.1; the parser strips only what is before it
 
     def on_headers_complete(self) -> None:
         headers, parser, now = self._headers, self._parser, self._watch.now
         named, version, upgrades = dict(headers), parser.get_http_version(), parser.should_upgrade()
-        http_1_1, small = version == "1.1", len(named) == len(headers) <= HEAD_LINES and self._unparsed_bytes <= HEAD_BYTES
+        http_1_1, small = (
+            version == "1.1",
+            len(named) == len(headers) <= HEAD_LINES and self._unparsed_bytes <= HEAD_BYTES,
+        )
         plain = http_1_1 and small and b"host" in named
         if not plain or b"transfer-encoding" in named or upgrades:
             check_head(version, self._url, headers, received_bytes=self._unparsed_bytes, upgrades=upgrades)
@@ -345,7 +356,8 @@ class Protocol(asyncio.Protocol):
     def outgoing(self) -> tuple[bool, int]:
         """Return whether bytes wait for the client, and a number that changes when it reads some.
 
-        The transport does not know: under TLS it does not count what uvloop has buffered, which is all of a large answer.
+        The transport does not know: under TLS it does not count what uvloop has buffered, which is all of a large
+        answer.
         """
         waiting = self.transport.get_write_buffer_size()
         if sys.platform != "linux":

@@ -1,7 +1,8 @@
-"""Replace the master secret of the data folder: every session, link and cookie ends, and providers' keys are encrypted again.
+"""Replace the master secret of the data folder: every session, link and cookie ends, and providers' keys are encrypted
+again.
 
-master.key.new -> one transaction -> the server's own keys -> master.key.old and master.key. After a crash the next start finds
-out which secret the database needs, and completes the rest.
+master.key.new -> one transaction -> the server's own keys -> master.key.old and master.key. After a crash the next
+start finds out which secret the database needs, and completes the rest.
 """
 
 import asyncio
@@ -18,12 +19,13 @@ from svc.server.state import State
 
 
 def check_master(tx: sqlite3.Connection, folder: DataFolder, given_up: str | None = None) -> str | None:
-    """Check the folder's master secret against the database. A new one is accepted, with a warning, if nothing is encrypted.
+    """Check the folder's master secret against the database. A new one is accepted, with a warning, if nothing is
+    encrypted.
 
     If a rotation was interrupted, the secret of the file NEW_MASTER may be the one of the database.
 
-    Raises StartError if encrypted values would be lost, unless `given_up` is the id of this installation. The id then changes,
-    so that the same setting cannot accept a later loss.
+    Raises StartError if encrypted values would be lost, unless `given_up` is the id of this installation. The id then
+    changes, so that the same setting cannot accept a later loss.
     """
     new = folder.path / secrets.NEW_MASTER
     if not secrets.fits(tx, folder.master) and new.exists() and secrets.fits(tx, new.read_bytes()):
@@ -36,8 +38,8 @@ def check_master(tx: sqlite3.Connection, folder: DataFolder, given_up: str | Non
     if sealed and given_up != installation:
         wrong = "is not the one" if folder.found else "is missing"
         raise StartError(
-            f"{folder.path / secrets.MASTER} {wrong} with which {sealed} provider keys in the database are encrypted: restore "
-            f"the file from a backup, or set SVC_NEW_SECRETS={installation} to delete these keys"
+            f"{folder.path / secrets.MASTER} {wrong} with which {sealed} provider keys in the database are encrypted: "
+            f"restore the file from a backup, or set SVC_NEW_SECRETS={installation} to delete these keys"
         )
     drop_sealed(tx)
     secrets.set_master(tx, folder.master, os.urandom(4).hex() if sealed else None)

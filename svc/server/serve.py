@@ -42,8 +42,8 @@ _BACKLOG = 2048
 _OPEN_FILES = 65536
 _FILES_FOR_OTHERS = 256  # for databases, workers and model servers, not for clients
 _LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
-# Every connection inherits them from the listening socket. A client that vanished is noticed within half a minute. A client that
-# does not read has little buffered in the kernel, so it is noticed and costs no memory.
+# Every connection inherits them from the listening socket. A client that vanished is noticed within half a minute. A
+# client that does not read has little buffered in the kernel, so it is noticed and costs no memory.
 _TCP_OPTIONS = {
     "TCP_NODELAY": 1,
     "TCP_KEEPIDLE": 30,
@@ -85,9 +85,10 @@ def keep_alive(loop: asyncio.AbstractEventLoop, environ: Mapping[str, str]) -> N
 def run(config: Config, create_app: Callable[[Config], Starlette]) -> int:
     """Serve until a signal. Return the exit status: 0 after a signal, 1 with one line on stderr if it cannot start.
 
-    `create_app(config)` gets the configuration with the bound port. The server calls the application's `state.listening()` when
-    it accepts connections, `state.answer(scope, receive, send)` for a request, `state.reload()` at SIGHUP, and
-    `state.drain.begin()` at the first signal to end. A StartError of its lifespan is in `state.start_error`.
+    `create_app(config)` gets the configuration with the bound port. The server calls the application's
+    `state.listening()` when it accepts connections, `state.answer(scope, receive, send)` for a request,
+    `state.reload()` at SIGHUP, and `state.drain.begin()` at the first signal to end. A StartError of its lifespan is in
+    `state.start_error`.
     """
     _open_standard_streams()
     os.umask(0o077)
@@ -119,7 +120,9 @@ def bind(host: str, port: int) -> socket.socket:
         # With protocol 0 asyncio does not set TCP_NODELAY, which costs 45 ms for each answer.
         # As bytes: for text Python imports the encoder of international names.
         name = host.encode() if host.isascii() else host
-        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE)
+        found = socket.getaddrinfo(
+            name, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
+        )
         family, kind, protocol, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
@@ -229,7 +232,8 @@ class Server(uvicorn.Server):
         self.started = True
         self._watch.check()
         self._trim_memory()
-        # The start's objects live as long as the process. Without them in each collection a request takes 10 % less CPU.
+        # The start's objects live as long as the process. Without them in each collection a request takes 10 % less
+        # CPU.
         gc.freeze()
         gc.enable()
         gc.set_threshold(10_000, 20, 20)
@@ -294,14 +298,16 @@ class Server(uvicorn.Server):
         keep_alive(self._loop, self._service.environ)
 
     def _trim_memory(self) -> None:
-        # uvloop allocates 256 KiB for each TLS connection, and glibc keeps what is freed. After 1,000 connections that opened and
-        # closed 16 times it kept 275 MB, and 50 MB with this.
+        # uvloop allocates 256 KiB for each TLS connection, and glibc keeps what is freed. After 1,000 connections that
+        # opened and closed 16 times it kept 275 MB, and 50 MB with this.
         self._loop.call_later(self.trim_seconds, self._trim_memory)
         allocator.trim()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle the service's signals. Afterwards they are ignored, so that the process ends with its own exit status."""
+        """Handle the service's signals. Afterwards they are ignored, so that the process ends with its
+        own exit status.
+        """
         self._loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.handle_exit)
@@ -313,7 +319,9 @@ class Server(uvicorn.Server):
                 signal.signal(number, signal.SIG_IGN)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin the shutdown at the first signal. Another SIGTERM changes nothing, a second SIGINT ends the process at once."""
+        """Begin the shutdown at the first signal. Another SIGTERM changes nothing, a second SIGINT ends the process at
+        once.
+        """
         if sig == signal.SIGINT:
             if self._interrupted:
                 os._exit(1)

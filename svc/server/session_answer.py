@@ -36,8 +36,8 @@ _OPENING = {"role": "assistant", "content": ""}
 class SessionAnswer:
     """The answer of `call` in a conversation. `open_answers` has those in progress, by the id of the conversation.
 
-    As a context manager it stores the question and the end, and it reserves and settles the cost. `ended` is how the answer ends,
-    once that is decided, and `in_progress` whether the question is stored and the end is not.
+    As a context manager it stores the question and the end, and it reserves and settles the cost. `ended` is how the
+    answer ends, once that is decided, and `in_progress` whether the question is stored and the end is not.
     """
 
     def __init__(
@@ -103,11 +103,19 @@ class SessionAnswer:
             await asyncio.sleep(_SAVE_SECONDS)
             if self._message and self._call.text_bytes > saved_bytes:
                 saved_bytes, said = self._call.text_bytes, self._call.message
-                stored = (self._message, _text(said), AnswerDetails(reasoning=_reasoning(said)), self.ended, self._clock())
+                stored = (
+                    self._message,
+                    _text(said),
+                    AnswerDetails(reasoning=_reasoning(said)),
+                    self.ended,
+                    self._clock(),
+                )
                 with contextlib.suppress(ApiError):  # a full disk
                     await self._db.write_as("unsynced", memory.save, *stored)
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._saving is not None:
             self._saving.cancel()
         self.ended = self._end_after(error)
@@ -162,7 +170,9 @@ class SessionAnswer:
             news.set()
 
     def start(self, drain: Drain, slots: Slots, log: Log) -> None:
-        """Generate the answer in a task, whether or not anyone reads it. A slot of the account is taken until its end."""
+        """Generate the answer in a task, whether or not anyone reads it.
+        A slot of the account is taken until its end.
+        """
         self._task = asyncio.create_task(self._generate(drain, slots, log))
 
     async def _generate(self, drain: Drain, slots: Slots, log: Log) -> None:
@@ -203,12 +213,15 @@ class SessionAnswer:
             else:
                 yield LastBlock((b"" if self._call.begun else self._chunk(_OPENING)) + self._last_blocks())
 
-    async def follow(self, interrupt: Interrupt, *, own: bool = False, usage: bool = False) -> AsyncGenerator[bytes, None]:
-        """Yield the text so far in one chunk, then what is added to it, then the end. A slow reader gets fewer, longer chunks.
+    async def follow(
+        self, interrupt: Interrupt, *, own: bool = False, usage: bool = False
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the text so far in one chunk, then what is added to it, then the end. A slow reader gets fewer, longer
+        chunks.
 
-        `interrupt` is the reader's own. A shutdown ends the answer, too, so the reader still gets its end. With `own`, for the
-        client that asked, it waits for the first text, and raises the ApiError of an answer that has none. `usage` adds a chunk
-        with the tokens.
+        `interrupt` is the reader's own. A shutdown ends the answer, too, so the reader still gets its end. With `own`,
+        for the client that asked, it waits for the first text, and raises the ApiError of an answer that has none.
+        `usage` adds a chunk with the tokens.
         """
         sent: dict[str, int] = {}
         news = asyncio.Event()

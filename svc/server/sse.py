@@ -2,7 +2,8 @@
 
 handler -> EventStream(events) -> Interrupt.over(): a disconnect, the drain, deletion and suspension interrupt it
         -> each block is sent as it comes, a ping after 15 s of silence
-        -> an interrupt cancels the generator's await (or is thrown in at its yield), which may still yield its last event
+        -> an interrupt cancels the generator's await (or is thrown in at its yield), which may still yield its last
+        event
 """
 
 import asyncio
@@ -19,7 +20,10 @@ from starlette.types import Receive, Scope, Send
 from svc.errors import ApiError, ClientGone
 from svc.server.context import Context
 
-_CODES = {"account_deleted": "invalid_api_key", "account_suspended": "account_suspended"}  # by the reason of an interrupt
+_CODES = {
+    "account_deleted": "invalid_api_key",
+    "account_suspended": "account_suspended",
+}  # by the reason of an interrupt
 PING = b": ping\n\n"
 PING_SECONDS = 15.0
 _HEADERS = [
@@ -75,10 +79,12 @@ class Drain:
 
 @dataclass(slots=True, eq=False)
 class Interrupt:
-    """Ends one open answer. `reason`: `client_disconnected`, `shutdown` or another word of the caller; the first one counts.
+    """Ends one open answer. `reason`: `client_disconnected`, `shutdown` or another word of the caller; the first one
+    counts.
 
-    `with interrupt.over(context, drain, owner)` cancels the block if the client disconnects, the server drains, or the account
-    `owner` is deleted or suspended. Raises ClientGone or the ApiError of the reason in place of that cancellation.
+    `with interrupt.over(context, drain, owner)` cancels the block if the client disconnects, the server drains, or the
+    account `owner` is deleted or suspended. Raises ClientGone or the ApiError of the reason in place of that
+    cancellation.
     """
 
     reason: str | None = None
@@ -117,7 +123,9 @@ class Interrupt:
             asyncio.get_running_loop().call_soon(self, "client_disconnected")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         del self._drain.open[self]
         task, self._task, self._context.interrupt = self._task, None, None
         if self.reason is None:
@@ -135,9 +143,9 @@ class LastBlock(bytes):
 class EventStream(Response):
     """A `text/event-stream` answer from a generator of bytes, each one or more blocks. The last may be a `LastBlock`.
 
-    An ApiError before the first block becomes an ordinary error answer. After it, the block `closing(error)` ends the stream.
-    `ping` is sent after a silence. On an interrupt the generator gets a CancelledError at its await or yield. It may yield its
-    last event before it returns.
+    An ApiError before the first block becomes an ordinary error answer. After it, the block `closing(error)` ends the
+    stream. `ping` is sent after a silence. On an interrupt the generator gets a CancelledError at its await or yield.
+    It may yield its last event before it returns.
     """
 
     def __init__(
@@ -229,7 +237,9 @@ class EventStream(Response):
                 step = self._events.__anext__()
 
     async def _flush(self, more_body: bool = True) -> None:
-        """Send the unsent bytes. The server's send() waits before it writes, so an interrupted call has sent nothing."""
+        """Send the unsent bytes. The server's send() waits before it writes, so an interrupted call has
+        sent nothing.
+        """
         if not self._started:
             await self._send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             self._started = True

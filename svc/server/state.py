@@ -56,8 +56,8 @@ def long_answer_slots(most: int = 8) -> Slots:
 class State:
     """What handlers share. `Request` has it as its typed `state`, so that a misspelt name fails the type check.
 
-    `clock` returns Unix seconds. `derived_keys` has a key for each purpose, derived from the master key of the data folder.
-    `interface` returns the interface document in JSON, which is built at the first call.
+    `clock` returns Unix seconds. `derived_keys` has a key for each purpose, derived from the master key of the data
+    folder. `interface` returns the interface document in JSON, which is built at the first call.
     """
 
     config: Config

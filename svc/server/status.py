@@ -1,6 +1,7 @@
 """A socket in the data folder, which only its owner can open. Commands query the running server there.
 
-svc status, doctor, reload -> <data folder>/status: one line, `status`, `settings` or `reload` -> one JSON document -> the end
+svc status, doctor, reload -> <data folder>/status: one line, `status`, `settings` or `reload` -> one JSON document ->
+the end
 """
 
 import asyncio
@@ -27,7 +28,9 @@ _ANSWER_BYTES = 1024 * 1024
 
 def now(state: State) -> dict[str, Any]:
     """Return the server's version, process and start, and the gauges of its work by name."""
-    gauges = {name + "".join(f"_{value}" for value in labels.values()): number for name, labels, number in at_work(state)}
+    gauges = {
+        name + "".join(f"_{value}" for value in labels.values()): number for name, labels, number in at_work(state)
+    }
     return {
         "version": VERSION,
         "pid": os.getpid(),
@@ -99,7 +102,9 @@ def ask(folder: Path, line: str = "status", timeout_seconds: float = _TIMEOUT_SE
 
 @contextlib.contextmanager
 def _address(folder: Path) -> Iterator[str]:
-    """Yield the socket's address, which refers to an open descriptor: a path may be longer than the 107 bytes of an address."""
+    """Yield the socket's address, which refers to an open descriptor: a path may be longer than the 107 bytes of an
+    address.
+    """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{descriptor}/{_NAME}" if Path("/proc/self/fd").exists() else str(folder / _NAME)

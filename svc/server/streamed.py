@@ -35,8 +35,8 @@ async def json_array(
 class Streamed(Response):
     """An answer to the account `owner` from `chunks`. It holds at most 256 KiB and one chunk in memory.
 
-    What `chunks` raises within the first 256 KiB becomes an ordinary error answer. A later exception closes the connection.
-    Raises ApiError `rate_limit_exceeded` if the account has too many long answers open.
+    What `chunks` raises within the first 256 KiB becomes an ordinary error answer. A later exception closes the
+    connection. Raises ApiError `rate_limit_exceeded` if the account has too many long answers open.
     """
 
     def __init__(
@@ -91,7 +91,12 @@ class Download(StreamingResponse):
     """A file for the account `owner`, of a length that is known. Its deletion or suspension closes the connection."""
 
     def __init__(
-        self, request: Request, owner: str, chunks: AsyncGenerator[bytes, None], headers: Mapping[str, str], status: int = 200
+        self,
+        request: Request,
+        owner: str,
+        chunks: AsyncGenerator[bytes, None],
+        headers: Mapping[str, str],
+        status: int = 200,
     ) -> None:
         super().__init__(chunks, status, headers)
         self._drain = request.state.drain

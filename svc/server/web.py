@@ -27,7 +27,9 @@ _JSON_HEADERS = ((b"content-type", b"application/json"), (b"cache-control", b"no
 
 
 def routes(table: Iterable[Row]) -> list[Route]:
-    """Return Starlette routes for rows (method, path, endpoint): one for each path, so that `Allow` has all its methods."""
+    """Return Starlette routes for rows (method, path, endpoint): one for each path, so that `Allow` has all its
+    methods.
+    """
     by_path: dict[str, dict[str, Endpoint]] = {}
     for method, path, endpoint in table:
         by_path.setdefault(path, {})[method] = endpoint
@@ -71,7 +73,9 @@ class _JsonResponse(Response):
         self.body = body
         self.raw_headers = [(b"content-length", b"%d" % len(body)), *_JSON_HEADERS]
         if headers:
-            self.raw_headers += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+            self.raw_headers += [
+                (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
+            ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -95,7 +99,9 @@ def listing(page: Page[T], as_json: Callable[[T], Mapping[str, Any]]) -> Respons
 
 
 def page_limit(request: Request) -> int:
-    """Return the query parameter `limit`, at most 100. Raises ApiError `invalid_value` if it is not an integer of 1 or more."""
+    """Return the query parameter `limit`, at most 100. Raises ApiError `invalid_value` if it is not an integer of 1 or
+    more.
+    """
     sent = request.query_params.get("limit", str(DEFAULT_LIMIT))
     found = re.fullmatch(r"0*([1-9][0-9]{0,2})[0-9]*", sent)  # more digits only make it larger
     return PAGE_LIMIT.check(min(int(found[1]), MOST_ITEMS) if found else sent, "limit")
@@ -107,7 +113,9 @@ def page_after(request: Request) -> str | None:
 
 
 async def read_page(request: Request, account_id: str, query: Callable[..., Page[T]], **filters: str | None) -> Page[T]:
-    """Return the page that `?limit=` and `?after=` select, read by `query(conn, account_id, limit, after, **filters)`."""
+    """Return the page that `?limit=` and `?after=` select, read by `query(conn, account_id, limit,
+    after, **filters)`.
+    """
     limit, after = page_limit(request), page_after(request)
     return await request.state.db.read(query, account_id, limit, after, **filters)
 

@@ -1,4 +1,6 @@
-"""What can be checked at once: an error of a check is a finding. The checks themselves: tests/commands/test_doctor_machine.py."""
+"""What can be checked at once: an error of a check is a finding. The checks themselves:
+tests/commands/test_doctor_machine.py.
+"""
 
 import dataclasses
 from pathlib import Path

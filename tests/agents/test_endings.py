@@ -77,7 +77,17 @@ ARGUMENTS = (
         '{"name": "a\\u0000b", "content": "x"}',
         '{"id": "art_x"}',
     ),
-    *("", "no json", "[]", "null", "NaN", '{"a": 1e999}', '"text"', '{"expression": "\\ud800"}', '{"a":' * 300 + "1" + "}" * 300),
+    *(
+        "",
+        "no json",
+        "[]",
+        "null",
+        "NaN",
+        '{"a": 1e999}',
+        '"text"',
+        '{"expression": "\\ud800"}',
+        '{"a":' * 300 + "1" + "}" * 300,
+    ),
 )
 GOALS = (
     "Compute 12 * (3 + 4)",
@@ -86,14 +96,22 @@ GOALS = (
     "What day is it?",
     "hello",
 )
-FAULTS = (("fail", 500, "it broke"), ("fail", 429, "slow down"), ("fail", 400, "no \u2028 tools"), ("fail", 599, ""), ("drop",))
+FAULTS = (
+    ("fail", 500, "it broke"),
+    ("fail", 429, "slow down"),
+    ("fail", 400, "no \u2028 tools"),
+    ("fail", 599, ""),
+    ("drop",),
+)
 
 Directive = tuple[Any, ...]
 
 
 @dataclass
 class Program:
-    """A run to play: what is asked for, how its reader behaves, and its end without interference (None: not predicted)."""
+    """A run to play: what is asked for, how its reader behaves, and its end without interference (None:
+    not predicted).
+    """
 
     number: int
     body: dict[str, Any]
@@ -135,11 +153,15 @@ def program(seed: int, number: int) -> Program:
     lines = [line(one) for part in parts for one in [*part, (1, "---")]][:-1]
     wrong = rnd.random() < 0.03
     if wrong:
-        lines.insert(rnd.randrange(len(lines) + 1), rnd.choice(["sing a song", "wait 99999999", "fail 200 fine", "length x"]))
+        lines.insert(
+            rnd.randrange(len(lines) + 1), rnd.choice(["sing a song", "wait 99999999", "fail 200 fine", "length x"])
+        )
     max_steps = rnd.choice([None, 1, 2, 3, 20])
     made.body = {"model": "builtin/script", "goal": "\n".join(lines) if any(map(str.strip, lines)) else "say hi"}
     made.body |= {"max_steps": max_steps} if max_steps else {}
-    made.body |= {"tools": rnd.choice([[], ["calculate"], ["current_time", "write_artifact"]])} if rnd.random() < 0.2 else {}
+    made.body |= (
+        {"tools": rnd.choice([[], ["calculate"], ["current_time", "write_artifact"]])} if rnd.random() < 0.2 else {}
+    )
     if made.body["goal"] == "say hi":
         parts = [[(1, "say", "hi")]]
     if not any(one[1:] == ("wait", 30_000) for part in parts for one in part):
@@ -175,7 +197,9 @@ def foretold(parts: list[list[Directive]], max_steps: int) -> tuple[str, Any]:
             if kind == "length":
                 break
             calls += count if kind == "tool" else 0
-            texts += rest[0].encode("utf-16", "surrogatepass").decode("utf-16", "replace") * count if kind == "say" else ""
+            texts += (
+                rest[0].encode("utf-16", "surrogatepass").decode("utf-16", "replace") * count if kind == "say" else ""
+            )
         if calls > 16:
             return "error", None
         if calls == 0:
@@ -225,7 +249,9 @@ class Player:
         last = checked(stream)[-1]
         assert agrees(last, record), (last, record)
         assert "".join(e["text"] for e in stream.events if e["type"] == "delta").endswith(record["output"] or "")
-        calls, results = ([e["id"] for e in stream.events if e["type"] == kind] for kind in ("tool_call", "tool_result"))
+        calls, results = (
+            [e["id"] for e in stream.events if e["type"] == kind] for kind in ("tool_call", "tool_result")
+        )
         assert calls[: len(results)] == results and len(calls) - len(results) <= (last["type"] == "stopped")
         self._check_foretold(program, record)
 
@@ -285,7 +311,9 @@ class Player:
                 group.create_task(worker())
 
     async def nothing_is_open(self, accounts: list[Account]) -> None:
-        """Every run is ended, every hold released, every ledger adds up, and each paid run cost what the ledger says."""
+        """Every run is ended, every hold released, every ledger adds up, and each paid run cost what
+        the ledger says.
+        """
         async with asyncio.timeout(10):
             while not re.search(r"^svc_open_answers 0$", (await self.client.get("/metrics")).text, re.MULTILINE):
                 await asyncio.sleep(0.05)

@@ -51,7 +51,9 @@ def asking(*calls: dict[str, Any]) -> PlayedCall:
     return PlayedCall(nothing, {"role": "assistant", "content": None, "tool_calls": list(calls)})
 
 
-async def played(turns: list[PlayedCall], call_tool: Any = None, **limits: Any) -> tuple[list[dict[str, Any]], Progress]:
+async def played(
+    turns: list[PlayedCall], call_tool: Any = None, **limits: Any
+) -> tuple[list[dict[str, Any]], Progress]:
     async def no_tool(name: str, arguments: dict[str, Any]) -> Any:
         raise ToolFailure("There is none.")
 
@@ -66,7 +68,9 @@ async def played(turns: list[PlayedCall], call_tool: Any = None, **limits: Any) 
     }
     found: list[dict[str, Any]] = []
     async for together in loop.run([], **{**settings, **limits}):
-        deltas = [{"type": "delta", "text": text} for text in together.texts] if isinstance(together, Deltas) else together
+        deltas = (
+            [{"type": "delta", "text": text} for text in together.texts] if isinstance(together, Deltas) else together
+        )
         found += deltas
     return found, progress
 
@@ -78,7 +82,13 @@ async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees(monke
         await asyncio.sleep(60)
 
     found, progress = await played([asking(call("slow", "{}")), PlayedCall(nothing)], slow)
-    assert found[3] == {"type": "tool_result", "id": "call_1", "name": "slow", "ok": False, "result": "The tool took too long."}
+    assert found[3] == {
+        "type": "tool_result",
+        "id": "call_1",
+        "name": "slow",
+        "ok": False,
+        "result": "The tool took too long.",
+    }
     assert progress.output == "done"
 
 
@@ -164,7 +174,11 @@ async def test_a_refusal_is_the_output_and_the_finish_reason_is_the_last_steps()
     refused = Chunks(
         nothing,
         {"role": "assistant", "content": None, "refusal": "I cannot do that."},
-        chunks=({"delta": {"refusal": "I cannot "}}, {"delta": {"refusal": "do that."}}, {"finish_reason": "content_filter"}),
+        chunks=(
+            {"delta": {"refusal": "I cannot "}},
+            {"delta": {"refusal": "do that."}},
+            {"finish_reason": "content_filter"},
+        ),
     )
     first = Chunks(
         nothing,

@@ -48,7 +48,9 @@ async def test_steps_usage_and_cost_are_visible_during_a_paid_run(
     ledger = (await service.client.get("/billing/ledger", headers=headers)).json()["data"]
     spent = -sum(row["amount_micros"] for row in ledger if row["kind"] == "debit")
     assert (record["status"], record["steps"], record["cost_micros"]) == ("running", 2, spent) and spent > 0
-    assert record["usage"]["total_tokens"] == record["usage"]["prompt_tokens"] + record["usage"]["completion_tokens"] > 0
+    assert (
+        record["usage"]["total_tokens"] == record["usage"]["prompt_tokens"] + record["usage"]["completion_tokens"] > 0
+    )
     kinds = [event["type"] for event in (await shown(service, headers, record["id"]))["events"]]
     assert kinds == ["started", "step", "tool_call", "tool_result", "step", "tool_call"]
     go_on.set()
@@ -83,7 +85,9 @@ async def test_last_event_lists_artifacts_even_of_a_cancelled_tool(
         raise ToolFailure("The tool took too long.")
 
     monkeypatch.setitem(TOOLS, "write_artifact", replace(TOOLS["write_artifact"], function=cut_short))
-    *_, result, _, _, final = await run(service, headers, 'tool write_artifact {"name": "n.txt", "content": "x"}\n---\nsay ok')
+    *_, result, _, _, final = await run(
+        service, headers, 'tool write_artifact {"name": "n.txt", "content": "x"}\n---\nsay ok'
+    )
     assert (result["type"], result["ok"]) == ("tool_result", False)
     listed = (await service.client.get(f"/artifacts?run_id={final['run_id']}", headers=headers)).json()["data"]
     assert [made["id"] for made in final["artifacts"]] == [made["id"] for made in listed] and len(listed) == 1
@@ -98,9 +102,12 @@ async def shown(service: Service, headers: dict[str, str], run_id: str) -> dict[
 
 
 @pytest.mark.parametrize(
-    ("goal", "last"), [("say 2 \u00e4", "final"), ("fail 400 no", "error"), ("tool current_time {}\n---\nsay 3", "stopped")]
+    ("goal", "last"),
+    [("say 2 \u00e4", "final"), ("fail 400 no", "error"), ("tool current_time {}\n---\nsay 3", "stopped")],
 )
-async def test_record_keeps_all_events_except_texts(service: Service, headers: dict[str, str], goal: str, last: str) -> None:
+async def test_record_keeps_all_events_except_texts(
+    service: Service, headers: dict[str, str], goal: str, last: str
+) -> None:
     found = await run(service, headers, f'say a\ntool calculate {{"expression": "1"}}\n---\n{goal}', max_steps=2)
     record = await shown(service, headers, found[0]["run_id"])
     assert record["events"] == [event for event in found if event["type"] != "delta"]
@@ -147,7 +154,9 @@ async def test_free_run_shows_its_steps(service: Service, headers: dict[str, str
 
 
 @each(("goal", "reason"), [("say ok", "stop"), ("say ok\nlength", "length")])
-async def test_last_event_has_the_finish_reason(service: Service, headers: dict[str, str], goal: str, reason: str) -> None:
+async def test_last_event_has_the_finish_reason(
+    service: Service, headers: dict[str, str], goal: str, reason: str
+) -> None:
     assert (await run(service, headers, goal))[-1]["finish_reason"] == reason
 
 
@@ -164,7 +173,9 @@ async def upstream() -> AsyncIterator[ModelServer]:
 
 
 @pytest.fixture
-async def with_model_server(config: Any, clocks: Clocks, upstream: ModelServer, tmp_path: Path) -> AsyncIterator[Service]:
+async def with_model_server(
+    config: Any, clocks: Clocks, upstream: ModelServer, tmp_path: Path
+) -> AsyncIterator[Service]:
     models = "".join(f'[[providers.models]]\nid = "{name}"\n' for name in MODELS)
     (tmp_path / "catalog.toml").write_text(f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{models}')
     async with serving(replace(config, catalog=tmp_path / "catalog.toml"), clocks) as service:
@@ -178,27 +189,38 @@ async def test_the_finish_reason_is_the_model_servers_own(with_model_server: Ser
 
 
 @pytest.mark.parametrize("model", [name for name in MODELS if name.startswith("strict")])
-async def test_strict_model_server_accepts_every_step(with_model_server: Service, upstream: ModelServer, model: str) -> None:
+async def test_strict_model_server_accepts_every_step(
+    with_model_server: Service, upstream: ModelServer, model: str
+) -> None:
     found = await run(with_model_server, await with_model_server.bearer(), "hello", f"lab/{model}", max_steps=3)
     assert (found[-1]["type"], found[-1].get("reason"), found[-1]["steps"]) == ("stopped", "max_steps", 3), found[-1]
     if "returned" not in model and "reasoning" not in model:
         assert len(upstream.requests) == 3, "nothing was refused"
     turns = [message for message in upstream.requests[-1].body["messages"] if message["role"] == "assistant"]
-    results = [message["tool_call_id"] for message in upstream.requests[-1].body["messages"] if message["role"] == "tool"]
+    results = [
+        message["tool_call_id"] for message in upstream.requests[-1].body["messages"] if message["role"] == "tool"
+    ]
     assert [turn.keys() for turn in turns] == [{"role", "content", "tool_calls"}] * 2
     assert [call["id"] for turn in turns for call in turn["tool_calls"]] == results and len(results) == 4
     if "bad-calls" in model:
         names = [call["function"]["name"] for call in turns[0]["tool_calls"]]
         assert names == [("no_such__tool__" * 9)[:64], "_nknown"]
-        assert [event["name"] for event in found if event["type"] == "tool_call"][:2] == ["no such: tool! " * 9, "\u00fcnknown"]
+        assert [event["name"] for event in found if event["type"] == "tool_call"][:2] == [
+            "no such: tool! " * 9,
+            "\u00fcnknown",
+        ]
 
 
-async def test_fields_that_model_servers_need_are_returned_unchanged(with_model_server: Service, upstream: ModelServer) -> None:
+async def test_fields_that_model_servers_need_are_returned_unchanged(
+    with_model_server: Service, upstream: ModelServer
+) -> None:
     await run(with_model_server, await with_model_server.bearer(), "hello", "lab/tools+returned", max_steps=2)
     (turn,) = [message for message in upstream.requests[-1].body["messages"] if message["role"] == "assistant"]
     assert (turn["reasoning_content"], turn["reasoning_details"]) == ("Hm.", [{"type": "x"}])
     assert turn["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "x"}}
-    assert turn["tool_calls"][0]["function"]["arguments"] == '{"city": "Z\\u00fcrich", "days": 3}', "as the model wrote it"
+    assert turn["tool_calls"][0]["function"]["arguments"] == '{"city": "Z\\u00fcrich", "days": 3}', (
+        "as the model wrote it"
+    )
 
 
 async def test_stopped_run_that_never_began_is_not_found(service: Service, headers: dict[str, str]) -> None:

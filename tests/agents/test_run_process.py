@@ -84,8 +84,8 @@ MODELS = (
 class Answers(Wanted):
     """The answers of a model to an agent.
 
-    `calls-N` and `odd-calls` call tools and then say "Hello, world!". `later-X` calls one tool and does X in the next step.
-    `refuse-tools` refuses tools. `looks-final` sends a text like a run's last event.
+    `calls-N` and `odd-calls` call tools and then say "Hello, world!". `later-X` calls one tool and does X in the next
+    step. `refuse-tools` refuses tools. `looks-final` sends a text like a run's last event.
     """
 
     def __init__(self, request: dict[str, Any], headers: dict[str, str]) -> None:
@@ -99,7 +99,9 @@ class Answers(Wanted):
             text = "tools" if "bare" in self.commands else "registry.ollama.ai/library/gemma:2b does not support tools"
             return (
                 400,
-                json.dumps({"error": text if "bare" in self.commands else {"message": text, "type": "api_error"}}).encode(),
+                json.dumps(
+                    {"error": text if "bare" in self.commands else {"message": text, "type": "api_error"}}
+                ).encode(),
                 b"",
             )
         return super().refusal(asked_before)
@@ -111,7 +113,8 @@ class Answers(Wanted):
         if self.first and count:
             arguments = '{"expression": "6 * 7"}'
             calls = [
-                {"index": n, "id": f"call_{n}", "function": {"name": "calculate", "arguments": arguments}} for n in range(count)
+                {"index": n, "id": f"call_{n}", "function": {"name": "calculate", "arguments": arguments}}
+                for n in range(count)
             ]
             return [{"tool_calls": [call]} for call in calls]
         return super()._pieces()
@@ -203,7 +206,11 @@ async def begun(server: RunningServer, account: Account, goal: str, **fields: An
 async def test_sigterm_ends_100_streams_with_their_final_event(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server:
         people = add_accounts(server, 10, micros=1_000_000)
-        ask = {"messages": [{"role": "user", "content": "say hi\nwait 60000"}], "model": "builtin/script", "stream": True}
+        ask = {
+            "messages": [{"role": "user", "content": "say hi\nwait 60000"}],
+            "model": "builtin/script",
+            "stream": True,
+        }
         scripts = ("say hi\nwait 60000", "tool current_time {}\n---\nwait 60000", "repeat 20000 wait 10", "wait 60000")
         runs = [await begun(server, people[n % 10], scripts[n % 4]) for n in range(50)]
         chats = [await Stream.send(server, CHAT, people[n % 10].key, ask) for n in range(50)]
@@ -271,8 +278,16 @@ async def test_interrupted_run_keeps_its_steps_and_cost(tmp_path: Path) -> None:
         async with asyncio.timeout(30):
             while (record := await record_of(client, account, run_id))["steps"] < 2:
                 await asyncio.sleep(0.02)
-        assert (record["status"], record["cost_micros"]) == ("running", 20_000) and record["usage"]["completion_tokens"] > 0
-        assert [event["type"] for event in record["events"]][:5] == ["started", "step", "tool_call", "tool_result", "step"]
+        assert (record["status"], record["cost_micros"]) == ("running", 20_000) and record["usage"][
+            "completion_tokens"
+        ] > 0
+        assert [event["type"] for event in record["events"]][:5] == [
+            "started",
+            "step",
+            "tool_call",
+            "tool_result",
+            "step",
+        ]
         server.kill()
         await stream.close()
     async with running_server(tmp_path) as server, server.client() as client:
@@ -281,7 +296,9 @@ async def test_interrupted_run_keeps_its_steps_and_cost(tmp_path: Path) -> None:
         kept = ("steps", "usage", "cost_micros")
         assert {name: after[name] for name in kept} == {name: record[name] for name in kept}
         *events, last = after["events"]
-        before = record["events"][: len(events)]  # later ones may have been stored between the two, and unwritten ones are lost
+        before = record["events"][
+            : len(events)
+        ]  # later ones may have been stored between the two, and unwritten ones are lost
         assert len(events) >= 5 and events[: len(before)] == before and last["seq"] == events[-1]["seq"] + 1
         assert last == {**last, "type": "error", "error": after["error"], **{name: after[name] for name in kept}}
         assert await books(client, account) == (980_000, 0, 980_000)
@@ -338,7 +355,9 @@ async def test_deleting_the_account_ends_its_streams_and_its_tokens(server: Runn
     chat = await Stream.send(server, CHAT, person.key, ask)
     await chat.head()
     async with server.client() as client:
-        deleted = await client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=person.session_headers)
+        deleted = await client.request(
+            "DELETE", "/user/me", json={"password": PASSWORD}, headers=person.session_headers
+        )
         assert deleted.status_code == 204, deleted.text
         for headers in (person.headers, person.session_headers):
             assert (await client.get("/v1/agents/runs", headers=headers)).status_code == 401
@@ -358,7 +377,9 @@ def leaver(server: RunningServer) -> Account:
 
 @pytest.mark.parametrize("how", ["close", "fin", "rst", "vanish"])
 @pytest.mark.parametrize("phase", ["head", "body", "sent", "waiting", "streaming", "tools"])
-async def test_disconnect_in_any_phase_stops_the_run(server: RunningServer, leaver: Account, how: str, phase: str) -> None:
+async def test_disconnect_in_any_phase_stops_the_run(
+    server: RunningServer, leaver: Account, how: str, phase: str
+) -> None:
     goals = {"waiting": "say hi\nwait 60000", "tools": "repeat 10 tool current_time {}\n---\n" * 19 + "wait 60000"}
     goal = goals.get(phase, "repeat 20000 say " + "some text that goes on and on " * 20)
     body = {"goal": goal, "model": "builtin/script", "max_steps": 20}
@@ -421,7 +442,10 @@ async def stands_still(server: RunningServer, stall_seconds: float, late_seconds
     await server.exchange(b"GET /healthz HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n")
     before = await server.settled_descriptors(at_first + 1)
     assert before <= at_first + 1
-    streams = [await begun(server, account, "repeat 20000 say " + "some text that goes on and on " * 20) for _ in range(readers)]
+    streams = [
+        await begun(server, account, "repeat 20000 say " + "some text that goes on and on " * 20)
+        for _ in range(readers)
+    ]
     began = time.monotonic()
     async with server.client() as client:
         for stream in streams:
@@ -441,7 +465,9 @@ async def test_paused_reader_misses_no_event_of_a_stopped_run(server: RunningSer
             stream = await begun(server, account, "repeat 3000 say some text that goes on and on and on")
             await asyncio.sleep(0.5)
             if stop:
-                answer = await client.post(f"/v1/agents/runs/{stream.headers['x-service-run']}/stop", headers=account.headers)
+                answer = await client.post(
+                    f"/v1/agents/runs/{stream.headers['x-service-run']}/stop", headers=account.headers
+                )
                 assert answer.status_code == 202
                 # Stored at once, though its last event cannot be sent yet.
                 record = await ended(client, account, stream.headers["x-service-run"], 2)
@@ -496,13 +522,17 @@ async def test_model_without_tools_gives_an_error_with_a_hint(
 ) -> None:
     last = (await lab_run(server, account, model))[-1]
     assert (
-        last["type"] == "error" and "refused the tools" in last["error"]["message"] and "'tools': []" in last["error"]["message"]
+        last["type"] == "error"
+        and "refused the tools" in last["error"]["message"]
+        and "'tools': []" in last["error"]["message"]
     )
     assert last["cost_micros"] == 0
     assert (await lab_run(server, account, model, tools=[]))[-1]["output"] == "Hello, world!"
 
 
-async def test_fault_without_tools_is_passed_on_unchanged(server: RunningServer, account: Account, models: ModelServer) -> None:
+async def test_fault_without_tools_is_passed_on_unchanged(
+    server: RunningServer, account: Account, models: ModelServer
+) -> None:
     assert "refused the tools" not in str((await lab_run(server, account, "cut-after-2-chunks"))[-1])
 
 
@@ -515,16 +545,25 @@ async def test_text_of_a_model_server_never_becomes_an_event(
     assert b"forged" not in orjson.dumps(found)
 
 
-async def test_invalid_calls_are_results_for_the_model(server: RunningServer, account: Account, models: ModelServer) -> None:
+async def test_invalid_calls_are_results_for_the_model(
+    server: RunningServer, account: Account, models: ModelServer
+) -> None:
     found = await lab_run(server, account, "odd-calls")
     assert found[-1]["type"] == "final" and found[-1]["output"] == "Hello, world!"
     calls, results = ([event for event in found if event["type"] == kind] for kind in ("tool_call", "tool_result"))
     assert [call["id"] for call in calls] == [result["id"] for result in results]
     assert len({call["id"] for call in calls}) == len(calls) >= 8
-    assert next(result["result"] for result in results if result["ok"]) == "42" and sum(result["ok"] for result in results) == 2
+    assert (
+        next(result["result"] for result in results if result["ok"]) == "42"
+        and sum(result["ok"] for result in results) == 2
+    )
     sent = models.requests[-1].body["messages"]
     asked = [call["id"] for message in sent if message["role"] == "assistant" for call in message["tool_calls"]]
-    assert asked == [message["tool_call_id"] for message in sent if message["role"] == "tool"] == [call["id"] for call in calls]
+    assert (
+        asked
+        == [message["tool_call_id"] for message in sent if message["role"] == "tool"]
+        == [call["id"] for call in calls]
+    )
 
 
 @pytest.mark.parametrize(("count", "kind"), [(16, "final"), (17, "error"), (1000, "error")])
@@ -562,7 +601,9 @@ async def test_disconnect_cancels_the_model_server_within_a_second(
 # --- the wallet and the disk
 
 
-async def test_empty_wallet_in_mid_run_is_an_error_and_used_tokens_are_paid(server: RunningServer, models: ModelServer) -> None:
+async def test_empty_wallet_in_mid_run_is_an_error_and_used_tokens_are_paid(
+    server: RunningServer, models: ModelServer
+) -> None:
     goal = {"goal": "Call a tool again and again", "model": "lab/tools", "max_steps": 20}
     async with server.client() as client:
         (poor,) = add_accounts(server, 1, micros=1, name="poor")

@@ -380,7 +380,10 @@ async def test_closed_database_ends_the_retries(monkeypatch: pytest.MonkeyPatch)
 
 async def test_invalid_end_is_stored_as_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
-    run, caller = Run(answers, store_faults=[UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")]), Caller()
+    run, caller = (
+        Run(answers, store_faults=[UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")]),
+        Caller(),
+    )
     await run.served(caller)
     last = events_in(caller.body)[-1]
     assert last["error"]["code"] == "internal_error" and run.stored == [RunOutcome("error", error=last["error"])]

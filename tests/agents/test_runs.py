@@ -44,7 +44,9 @@ def test_run_ends_once_with_its_reason(conn: sqlite3.Connection) -> None:
     add(conn, ada)
     assert runs.as_json(runs.TABLE.by_id(conn, ada, "run_1"))["status"] == "running"
     assert runs.update_run(conn, ada, "run_1", RunOutcome("final", 2, USAGE, 7, output="done"), NOW + 1, EVENTS)
-    assert not runs.update_run(conn, ada, "run_1", RunOutcome("stopped", 3, USAGE, 9, reason="requested"), NOW + 2, b"{}")
+    assert not runs.update_run(
+        conn, ada, "run_1", RunOutcome("stopped", 3, USAGE, 9, reason="requested"), NOW + 2, b"{}"
+    )
     shown = runs.as_json(runs.TABLE.by_id(conn, ada, "run_1"))
     assert (shown["status"], shown["output"], shown["steps"], shown["usage"], shown["cost_micros"]) == (
         "final",
@@ -70,7 +72,9 @@ def test_run_left_open_by_a_crash_is_an_interrupted_error(conn: sqlite3.Connecti
         and shown["error"]["code"] == "interrupted"
         and shown["finished_at"] == "2026-09-21T14:13:25.000Z"
     )
-    (last,) = orjson.loads(runs.with_events(runs.TABLE.by_id(conn, ada, "run_1")))["events"]  # also one of an older release
+    (last,) = orjson.loads(runs.with_events(runs.TABLE.by_id(conn, ada, "run_1")))[
+        "events"
+    ]  # also one of an older release
     assert (last["type"], last["seq"], last["error"]) == ("error", 1, shown["error"])
 
 

@@ -33,9 +33,15 @@ def test_every_tool_is_described_with_a_strict_schema_that_its_function_takes() 
     for name, tool in TOOLS.items():
         described = tool.as_function
         schema = described["function"]["parameters"]
-        assert described["type"] == "function" and described["function"]["name"] == name and described["function"]["description"]
+        assert (
+            described["type"] == "function"
+            and described["function"]["name"] == name
+            and described["function"]["description"]
+        )
         assert schema["additionalProperties"] is False and schema["required"] == list(schema["properties"])
-        assert all("maxLength" in rule for rule in schema["properties"].values() if rule["type"] == "string"), "it is bounded"
+        assert all("maxLength" in rule for rule in schema["properties"].values() if rule["type"] == "string"), (
+            "it is bounded"
+        )
         assert set(list(inspect.signature(tool.function).parameters)[1:]) == set(schema["required"])
 
 
@@ -67,7 +73,11 @@ async def test_arguments_of_any_shape_reach_the_function_typed(box: RunContext) 
 
     tool = AgentTool("repeat", "Repeats a word.", {"word": text(5), "times": integer(1, 3)}, repeat)
     one = replace(box, tools={"repeat": tool})
-    assert tool.as_function["function"]["parameters"]["properties"]["times"] == {"type": "integer", "minimum": 1, "maximum": 3}
+    assert tool.as_function["function"]["parameters"]["properties"]["times"] == {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 3,
+    }
     assert await one.call("repeat", {"word": "ab", "times": 2.0}) == "abab"
     assert "times must be an integer from 1 to 3" in await failure(one, "repeat", {"word": "ab", "times": "2"})
 
@@ -94,7 +104,9 @@ async def test_tool_that_the_run_excludes_cannot_be_called(box: RunContext) -> N
         TimeoutError(),
     ],
 )
-async def test_any_exception_is_a_failure_without_secrets(box: RunContext, faults: list[BaseException], error: Exception) -> None:
+async def test_any_exception_is_a_failure_without_secrets(
+    box: RunContext, faults: list[BaseException], error: Exception
+) -> None:
     async def broken(run: RunContext) -> str:
         raise error
 

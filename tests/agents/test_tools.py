@@ -68,12 +68,18 @@ async def test_goal_for_a_picture_and_speech_makes_both(service: Service, person
     *events, final = await run(service, headers, "Draw a lighthouse at night and say good night aloud")
     assert [event["name"] for event in events if event["type"] == "tool_call"] == ["generate_image", "generate_audio"]
     assert [event["ok"] for event in events if event["type"] == "tool_result"] == [True, True]
-    assert final["type"] == "final" and [made["content_type"] for made in final["artifacts"]] == ["image/png", "audio/wav"]
+    assert final["type"] == "final" and [made["content_type"] for made in final["artifacts"]] == [
+        "image/png",
+        "audio/wav",
+    ]
     assert [made["name"] for made in final["artifacts"]] == ["a-lighthouse-at-night.png", "good-night.wav"]
-    (drawn,) = (event["result"] for event in events if event["type"] == "tool_result" and event["name"] == "generate_image")
+    (drawn,) = (
+        event["result"] for event in events if event["type"] == "tool_result" and event["name"] == "generate_image"
+    )
     assert drawn["revised_prompt"].startswith("A lighthouse ") and f"Drew {drawn['revised_prompt']}" in final["output"]
     png, wav = [
-        (await service.client.get(f"/artifacts/{made['id']}/content", headers=headers)).content for made in final["artifacts"]
+        (await service.client.get(f"/artifacts/{made['id']}/content", headers=headers)).content
+        for made in final["artifacts"]
     ]
     assert png.startswith(b"\x89PNG")
     with wave.open(io.BytesIO(wav)) as reader:
@@ -115,7 +121,9 @@ async def test_run_may_exclude_tools(service: Service, person: tuple[dict[str, s
     assert all(event["type"] != "tool_call" for event in events) and final["cost_micros"] == 0
 
 
-async def test_full_account_is_refused_before_media_is_made_or_paid(service: Service, person: tuple[dict[str, str], str]) -> None:
+async def test_full_account_is_refused_before_media_is_made_or_paid(
+    service: Service, person: tuple[dict[str, str], str]
+) -> None:
     headers, account_id = person
 
     def fill(tx: sqlite3.Connection) -> None:
@@ -124,7 +132,8 @@ async def test_full_account_is_refused_before_media_is_made_or_paid(service: Ser
             tx.execute("INSERT INTO artifact_contents VALUES (?, ?)", (account_id, made))
             row = (made, account_id, "file", "text/plain", mebibytes << 20, bytes(32), made, 1.0, 1.0)
             tx.execute(
-                "INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, content_id, created_at, updated_at)"
+                "INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, content_id, created_at, "
+                "updated_at)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 row,
             )
@@ -268,7 +277,9 @@ async def test_memory_search_finds_only_the_accounts_messages(db: Database, guar
     said = {"role": "user", "content": "The zebra is called Ada.", "run_id": "run_1"}
     await db.write(history.add_message, box.home.account_id, now_seconds=NOW, **said)
     (found,) = await box.call("search_memory", {"query": "zebra"})
-    assert found["text"] == "The zebra is called Ada." and found["source"] == "run_1" and found["created_at"].endswith("Z")
+    assert (
+        found["text"] == "The zebra is called Ada." and found["source"] == "run_1" and found["created_at"].endswith("Z")
+    )
     other = await box_of(db, guarded, [], "bob@example.com")
     assert await other.call("search_memory", {"query": "zebra"}) == []
 
@@ -294,7 +305,9 @@ async def web(handler: Handler) -> AsyncIterator[tuple[str, list[bytes]]]:
         server.close()
 
 
-def page(content: bytes, content_type: str = "text/html; charset=utf-8", status: bytes = b"200 OK", more: bytes = b"") -> Handler:
+def page(
+    content: bytes, content_type: str = "text/html; charset=utf-8", status: bytes = b"200 OK", more: bytes = b""
+) -> Handler:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = b"HTTP/1.1 %b\r\ncontent-type: %b\r\ncontent-length: %d\r\n%b\r\n" % (
             status,
@@ -320,7 +333,11 @@ async def test_fetch_sends_no_data_of_the_caller(open_box: RunContext) -> None:
     async with web(page("Grüße".encode())) as (address, heads):
         found = await open_box.call("fetch_url", {"url": f"{address}/a?b=c"})
     assert found == {"status": 200, "content_type": "text/html; charset=utf-8", "text": "Grüße"}
-    assert heads[0].startswith(b"GET /a?b=c HTTP/1.1\r\n") and b"user_" not in heads[0] and b"cookie" not in heads[0].lower()
+    assert (
+        heads[0].startswith(b"GET /a?b=c HTTP/1.1\r\n")
+        and b"user_" not in heads[0]
+        and b"cookie" not in heads[0].lower()
+    )
 
 
 async def test_missing_page_is_a_result_with_its_status(open_box: RunContext) -> None:
@@ -330,7 +347,10 @@ async def test_missing_page_is_a_result_with_its_status(open_box: RunContext) ->
 
 async def test_a_redirect_is_not_followed(open_box: RunContext) -> None:
     async with web(page(b"secret")) as (inner, seen):
-        async with web(page(b"", status=b"302 Found", more=b"location: " + inner.encode() + b"\r\n")) as (address, heads):
+        async with web(page(b"", status=b"302 Found", more=b"location: " + inner.encode() + b"\r\n")) as (
+            address,
+            heads,
+        ):
             assert (await open_box.call("fetch_url", {"url": address}))["status"] == 302
         assert len(heads) == 1 and seen == []
 
@@ -389,22 +409,67 @@ async def test_every_fault_has_one_text_in_bounded_time(
 @each("content", [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\0" * 100_000])
 async def test_binary_page_is_not_fetched(open_box: RunContext, content: bytes) -> None:
     async with web(page(content, "image/png")) as (address, _):
-        assert await failure(open_box, "fetch_url", {"url": address}) == "The content of this address is not text (image/png)."
+        assert (
+            await failure(open_box, "fetch_url", {"url": address})
+            == "The content of this address is not text (image/png)."
+        )
 
 
 @each(
     "host",
     [
-        *("127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0", "0.0.0.0", "localhost", "LOCALHOST", "127.0.0.1."),
-        *("[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]"),
-        *("10.0.0.1", "172.16.0.1", "192.168.0.1", "169.254.169.254", "[fe80::1]", "[fd00::1]", "224.0.0.1", "100.64.0.1"),
-        *("255.255.255.255", "①②⑦.0.0.1", "127。0。0。1", "[fe80::1%25lo]", "%31%32%37.0.0.1", "127.0.0.1%00.example.com"),
+        *(
+            "127.0.0.1",
+            "127.1",
+            "2130706433",
+            "0x7f000001",
+            "0177.0.0.1",
+            "0",
+            "0.0.0.0",
+            "localhost",
+            "LOCALHOST",
+            "127.0.0.1.",
+        ),
+        *(
+            "[::1]",
+            "[::]",
+            "[::ffff:127.0.0.1]",
+            "[::ffff:7f00:1]",
+            "[::127.0.0.1]",
+            "[64:ff9b::7f00:1]",
+            "[2002:7f00:1::]",
+        ),
+        *(
+            "10.0.0.1",
+            "172.16.0.1",
+            "192.168.0.1",
+            "169.254.169.254",
+            "[fe80::1]",
+            "[fd00::1]",
+            "224.0.0.1",
+            "100.64.0.1",
+        ),
+        *(
+            "255.255.255.255",
+            "①②⑦.0.0.1",
+            "127。0。0。1",
+            "[fe80::1%25lo]",
+            "%31%32%37.0.0.1",
+            "127.0.0.1%00.example.com",
+        ),
     ],
 )
-async def test_private_address_is_refused_in_any_spelling(box: RunContext, faults: list[BaseException], host: str) -> None:
+async def test_private_address_is_refused_in_any_spelling(
+    box: RunContext, faults: list[BaseException], host: str
+) -> None:
     async with web(page(b"secret")) as (address, heads):
         port = address.rpartition(":")[2]
-        for url in (f"http://{host}:{port}/", f"https://{host}:{port}/", f"http://example.com@{host}:{port}/", f"http://{host}/"):
+        for url in (
+            f"http://{host}:{port}/",
+            f"https://{host}:{port}/",
+            f"http://example.com@{host}:{port}/",
+            f"http://{host}/",
+        ):
             assert await failure(box, "fetch_url", {"url": url}) == UNREADABLE
     assert heads == [] and faults == []
 
@@ -433,7 +498,9 @@ async def test_private_address_is_refused_in_any_spelling(box: RunContext, fault
         *("http://xn--/", "http://" + "a" * 300 + ".com/", "data:text/plain,hello", "unix:///run/docker.sock"),
     ],
 )
-async def test_invalid_address_is_refused_with_the_same_text(box: RunContext, faults: list[BaseException], url: str) -> None:
+async def test_invalid_address_is_refused_with_the_same_text(
+    box: RunContext, faults: list[BaseException], url: str
+) -> None:
     assert await failure(box, "fetch_url", {"url": url}) == UNREADABLE
     assert faults == []
 

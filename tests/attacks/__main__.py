@@ -12,11 +12,16 @@ from tests.support.server import ROOT
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="the attacks to play, all by default")
-    parser.add_argument("--root", type=Path, default=ROOT, help="the checkout whose server is attacked, this one by default")
+    parser.add_argument(
+        "--root", type=Path, default=ROOT, help="the checkout whose server is attacked, this one by default"
+    )
     parser.add_argument("--short", action="store_true", help="smaller and shorter forms, as the tests play them")
     arguments = parser.parse_args()
     attacks = load()
-    print("| attack | longest stall, transaction (CPU) | longest wait | another's write | memory | failed probes | answers |")
+    print(
+        "| attack | longest stall, transaction (CPU) | longest wait | another's write | memory | failed probes | "
+        "answers |"
+    )
     print("|---|--:|--:|--:|--:|--:|---|")
     for name in arguments.names or sorted(attacks):
         about = attacks[name].about
@@ -32,8 +37,8 @@ def _line(about: str, found: Outcome) -> str:
     answers = ", ".join(f"{status}: {number}" for status, number in sorted(found.statuses.items()))
     answers += ", not over in time" if found.over_time else ""
     return (
-        f"| {about} | {found.stall_ms:.0f}, {found.transaction_ms:.0f} ms | {found.wait_ms:.0f} ms | {found.write_ms:.0f} ms "
-        f"| {found.memory_mb:.0f} MB | {found.failures} | {answers} |"
+        f"| {about} | {found.stall_ms:.0f}, {found.transaction_ms:.0f} ms | {found.wait_ms:.0f} ms | "
+        f"{found.write_ms:.0f} ms | {found.memory_mb:.0f} MB | {found.failures} | {answers} |"
     )
 
 

@@ -21,7 +21,12 @@ async def marks_in_emails(lab: Lab) -> None:
 
 @attack("names, titles and search words of 500,000 combining marks")
 async def marks_in_names(lab: Lab) -> None:
-    for path, field in (("/projects", "name"), ("/conversations", "title"), ("/user/api-keys", "name"), ("/artifacts", "name")):
+    for path, field in (
+        ("/projects", "name"),
+        ("/conversations", "title"),
+        ("/user/api-keys", "name"),
+        ("/artifacts", "name"),
+    ):
         await lab.flood(path, orjson.dumps({field: MARKS, "content": "x"}), 8)
     await lab.request("GET", "/conversations", params={"q": "a" + "\u0300\u0316" * 2_000})
 

@@ -39,7 +39,9 @@ async def marked_names(lab: Lab) -> None:
 
 
 async def _logins_beside(lab: Lab, flood: list["asyncio.Task[Any]"]) -> None:
-    """Another client signs in three times from its own address during the flood. Each sign-in must succeed, and soon."""
+    """Another client signs in three times from its own address during the flood.
+    Each sign-in must succeed, and soon.
+    """
     async with lab.from_elsewhere(1, timeout=20) as client:
         for _ in range(3):
             began = time.monotonic()
@@ -56,7 +58,9 @@ async def _logins_beside(lab: Lab, flood: list["asyncio.Task[Any]"]) -> None:
 async def reset_guesses(lab: Lab) -> None:
     async def guess(number: int) -> None:
         for attempt in range(20):
-            await _anonymous(lab, "/auth/password-reset/confirm", {"token": f"{number} {attempt}", "password": PASSWORD})
+            await _anonymous(
+                lab, "/auth/password-reset/confirm", {"token": f"{number} {attempt}", "password": PASSWORD}
+            )
 
     flood = [asyncio.create_task(guess(number)) for number in range(30 if lab.short else 130)]
     await asyncio.sleep(0.2)

@@ -31,12 +31,16 @@ async def look_alike_words(lab: Lab) -> None:
     assert made is not None
     words = [f"yya{'y' * 50}{end}zzzz" for end in ends]
     await lab.post(f"/conversations/{made.json()['id']}/messages", {"role": "user", "content": " ".join(words)})
-    while not (found := await lab.request("GET", "/conversations", params={"q": words[-1]})) or not found.json()["data"]:
+    while (
+        not (found := await lab.request("GET", "/conversations", params={"q": words[-1]})) or not found.json()["data"]
+    ):
         await asyncio.sleep(0.1)  # it is still being indexed
     under_way = []
     for number in range(2 if lab.short else 4):
         # Different words each time, since what a chat asks is known afterwards.
-        one, other = (" ".join(f"yy{sign}{'y' * 50}{end}xzzz" for end in ends[:8]) for sign in ("bcde"[number], "fghi"[number]))
+        one, other = (
+            " ".join(f"yy{sign}{'y' * 50}{end}xzzz" for end in ends[:8]) for sign in ("bcde"[number], "fghi"[number])
+        )
         goal = f'tool search_memory {{"query": "{other}"}}\n---\nsay ok'
         under_way += [
             asyncio.create_task(lab.chat(messages=[{"role": "user", "content": one}])),

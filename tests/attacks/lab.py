@@ -21,9 +21,9 @@ from tests.support.server import ROOT, RunningServer, hang_up, running_server
 
 PASSWORD = "correct horse battery"
 MOST_SECONDS = 25.0
-# The server itself, whose event loop has a pulse: the CPU time of its thread between two beats is what kept it from all else,
-# however busy the machine is; and that of the writer's thread in a transaction is what others' writes wait for. SIGUSR1 writes
-# the longest of each in milliseconds into the file PULSE_FILE, and starts again.
+# The server itself, whose event loop has a pulse: the CPU time of its thread between two beats is what kept it from all
+# else, however busy the machine is; and that of the writer's thread in a transaction is what others' writes wait for.
+# SIGUSR1 writes the longest of each in milliseconds into the file PULSE_FILE, and starts again.
 _COMMAND = (
     "-c",
     """
@@ -69,7 +69,8 @@ sys.exit(app.main())
 
 @dataclass
 class Lab:
-    """What an attack may use. `headers` are those of the attacker's session; `short`: a smaller or shorter form will do.
+    """What an attack may use. `headers` are those of the attacker's session; `short`: a smaller or shorter form will
+    do.
 
     `network` is the attack's own part of the loopback addresses: it shares no limit per address with others.
     """
@@ -155,7 +156,8 @@ class Lab:
         """The same JSON body as often at the same time, a fourth as often in short."""
         headers = {"content-type": "application/json"}
         await self.at_once(
-            max(number // 4, 1) if self.short else number, lambda: self.request("POST", path, content=body, headers=headers)
+            max(number // 4, 1) if self.short else number,
+            lambda: self.request("POST", path, content=body, headers=headers),
         )
 
     def count(self, outcome: str) -> None:
@@ -195,8 +197,8 @@ def load() -> dict[str, Attack]:
 @dataclass(frozen=True)
 class Outcome:
     """What an attack did. `stall_ms`: the longest CPU time of one step of the event loop. `transaction_ms`: the longest
-    transaction. `wait_ms`: the longest wait for /healthz. `write_ms`: the longest small write of another account over a new
-    connection. `memory_mb`: the largest growth of the server."""
+    transaction. `wait_ms`: the longest wait for /healthz. `write_ms`: the longest small write of another account over a
+    new connection. `memory_mb`: the largest growth of the server."""
 
     stall_ms: float
     transaction_ms: float
@@ -220,8 +222,8 @@ class Pulse:
         return (await self.longest_ms())[0]
 
     async def longest_ms(self) -> tuple[float, float]:
-        """Of the loop and of a transaction, of CPU time, since it was asked for the last time; infinite where the loop does not
-        even come to the signal."""
+        """Of the loop and of a transaction, of CPU time, since it was asked for the last time; infinite where the loop
+        does not even come to the signal."""
         self._file.unlink(missing_ok=True)
         self._server.send_signal(signal.SIGUSR1)
         with contextlib.suppress(TimeoutError):
@@ -296,7 +298,9 @@ class Laboratory:
         found = await self._report()
         grown_mb = _peak_mb(self._server.pid) - self._before_mb
         stall_ms, transaction_ms = await self._pulse.longest_ms()
-        return Outcome(stall_ms, transaction_ms, found["wait_ms"], found["write_ms"], grown_mb, int(found["failures"]), **more)
+        return Outcome(
+            stall_ms, transaction_ms, found["wait_ms"], found["write_ms"], grown_mb, int(found["failures"]), **more
+        )
 
     async def _report(self) -> dict[str, float]:
         """What the probe has found since the last report."""
@@ -315,7 +319,9 @@ async def laboratory(folder: Path, root: Path = ROOT, *, short: bool = False) ->
         token = other["authorization"].removeprefix("Bearer ")
         what = [server.host, str(server.port), str(server.ca), token]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        probe = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.attacks.probe", *what, cwd=ROOT, **pipes)
+        probe = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.attacks.probe", *what, cwd=ROOT, **pipes
+        )
         try:
             yield Laboratory(server, pulse, probe, root, short=short)
         finally:

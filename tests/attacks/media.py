@@ -20,7 +20,9 @@ async def silent_painters(lab: Lab) -> None:
             body = {"prompt": "a cat", "model": "own/x"}
             held += [asyncio.create_task(lab.request("POST", IMAGES, json=body, headers=headers)) for _ in range(40)]
         await asyncio.sleep(1)
-        await lab.post(IMAGES, {"prompt": "a cat", "model": "builtin/paint", "size": "64x64"})  # 402 is an answer, 503 is none
+        await lab.post(
+            IMAGES, {"prompt": "a cat", "model": "builtin/paint", "size": "64x64"}
+        )  # 402 is an answer, 503 is none
         for task in held:
             task.cancel()
         await asyncio.gather(*held, return_exceptions=True)

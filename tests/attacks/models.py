@@ -21,7 +21,10 @@ async def escapes_passed_on(lab: Lab) -> None:
 
 @attack("a tool whose schema has 90,000 enum entries")
 async def enum_entries(lab: Lab) -> None:
-    parameters = {"type": "object", "properties": {"x": {"type": "string", "enum": [f"e{n}(a+)+$" for n in range(90_000)]}}}
+    parameters = {
+        "type": "object",
+        "properties": {"x": {"type": "string", "enum": [f"e{n}(a+)+$" for n in range(90_000)]}},
+    }
     tools = [{"type": "function", "function": {"name": "f", "parameters": parameters}}]
     await lab.flood("/v1/chat/completions", orjson.dumps({**CHAT, "tools": tools}))
 
@@ -35,7 +38,9 @@ async def nested_repeats(lab: Lab) -> None:
 @attack("a goal of 1 MB of digits and operators for the assistant")
 async def arithmetic(lab: Lab) -> None:
     for text in ("9**" * 300_000 + "9", "(" * 500_000 + ")" * 500_000, "1 + " * 250_000 + "1", "\u0300" * 500_000):
-        await lab.flood("/v1/chat/completions", orjson.dumps({**CHAT, "messages": [{"role": "user", "content": text}]}), 4)
+        await lab.flood(
+            "/v1/chat/completions", orjson.dumps({**CHAT, "messages": [{"role": "user", "content": text}]}), 4
+        )
 
 
 @attack("speech of 100,000 dots, 8 times at once")

@@ -1,7 +1,9 @@
-"""What other clients notice of an attack: a separate process that sends requests again and again until its stdin closes.
+"""What other clients notice of an attack: a separate process that sends requests again and again until its stdin
+closes.
 
 python -m tests.attacks.probe HOST PORT CA TOKEN
-a line on stdin -> a line of JSON: the longest waits in milliseconds since the last one, those under way included, and failures
+a line on stdin -> a line of JSON: the longest waits in milliseconds since the last one, those under way included, and
+failures
 """
 
 import json
@@ -27,7 +29,10 @@ class Probe:
         auth = f"host: {host}\r\nauthorization: Bearer {token}\r\n".encode()
         self._health = b"GET /healthz HTTP/1.1\r\n" + auth + b"\r\n"
         self._write = b"PATCH /user/me HTTP/1.1\r\n" + auth
-        self._write += b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+        self._write += b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (
+            len(body),
+            body,
+        )
         self._connection: ssl.SSLSocket | None = None
         self._asking, self._writing = threading.Lock(), threading.Lock()
         self._found = self._nothing()

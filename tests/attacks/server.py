@@ -23,9 +23,7 @@ async def cookies(lab: Lab) -> None:
 
 @attack("193 connections announce 1 MiB each and send nothing")
 async def announced_bodies(lab: Lab) -> None:
-    head = (
-        b"POST /billing/webhook HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1048576\r\n\r\n"
-    )
+    head = b"POST /billing/webhook HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1048576\r\n\r\n"
     async with lab.connections(193, head):
         await asyncio.sleep(lab.seconds)
 

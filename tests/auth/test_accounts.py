@@ -74,7 +74,9 @@ def test_account_being_deleted_has_no_personal_data_and_refuses_changes(conn: sq
         accounts.update_account(conn, account_id, {"name": "Ada", "password_hash": "hash"})
     assert refused.value.code == "invalid_api_key"
     assert not accounts.verify_email(conn, account_id, NOW)
-    stored = conn.execute("SELECT email, email_key, name, password_hash, email_verified_at, deleting_at FROM accounts").fetchone()
+    stored = conn.execute(
+        "SELECT email, email_key, name, password_hash, email_verified_at, deleting_at FROM accounts"
+    ).fetchone()
     assert tuple(stored) == (None, None, None, None, None, NOW)
     assert accounts.accounts_being_deleted(conn) == [account_id] and accounts.all_accounts(conn) == []
 

@@ -17,7 +17,14 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=300)
 @each(
     "address",
     [
-        *("ada@example.com", "a@b", "Ünal@example.com", "ada+tag@例え.jp", "x" * 242 + "@example.com", "o'neil@example.ie"),
+        *(
+            "ada@example.com",
+            "a@b",
+            "Ünal@example.com",
+            "ada+tag@例え.jp",
+            "x" * 242 + "@example.com",
+            "o'neil@example.ie",
+        ),
         *(
             "a.d.a@mail.example.co.uk",
             "-ada-@example.com",
@@ -42,7 +49,14 @@ def test_valid_address_is_returned_unchanged(address: str) -> None:
         "ada@b@example.com",
         "ada\uff20evil.example@example.com",  # a full-width @
         "ada\ufe6bevil.example@example.com",  # a small one
-        *("ada@example..com", "ada@example.com.", "ada@.example.com", "ada@.", "ada@example。。com", "ada@example｡.com"),
+        *(
+            "ada@example..com",
+            "ada@example.com.",
+            "ada@.example.com",
+            "ada@.",
+            "ada@example。。com",
+            "ada@example｡.com",
+        ),
         *(
             ".ada@example.com",
             "ada.@example.com",

@@ -57,7 +57,9 @@ async def test_unverified_email_of_github_joins_no_account(browser: Browser, pro
     assert (await arrive(browser, provider, verified=False, subject="2"))["error"] == "email_taken"
     assert "code" in await arrive(browser, provider, subject="3")
     assert "code" in await arrive(browser, provider, "eve@example.com", False, "4")
-    assert await rows(browser.service, "SELECT email_verified_at FROM accounts WHERE email = 'eve@example.com'") == [(None,)]
+    assert await rows(browser.service, "SELECT email_verified_at FROM accounts WHERE email = 'eve@example.com'") == [
+        (None,)
+    ]
 
 
 async def test_without_a_primary_email_there_is_no_account(browser: Browser, provider: StandIn) -> None:
@@ -85,7 +87,9 @@ async def test_failing_github_gives_one_clear_error(browser: Browser, provider: 
     faults: list[dict[str, Any]] = [
         {path: fault} for path in ("/api/v3/user", "/api/v3/user/emails") for fault in (500, 401, 302)
     ]
-    faults += [{"/login/oauth/access_token": fault} for fault in (500, b"access_token=x", b"{}", b'{"access_token": 5}', b"[]")]
+    faults += [
+        {"/login/oauth/access_token": fault} for fault in (500, b"access_token=x", b"{}", b'{"access_token": 5}', b"[]")
+    ]
     for fault in faults:
         provider.faults = fault
         assert (await arrive(browser, provider))["error"] == "upstream_error", fault
@@ -102,7 +106,9 @@ async def test_code_refused_by_github_does_not_sign_in(browser: Browser, provide
 
 
 @each(("issuer", "taken"), [("", True), ("/login/oauth", True), ("/evil", False), (".evil", False)])
-async def test_an_issuer_in_the_answer_must_be_github(browser: Browser, provider: StandIn, issuer: str, taken: bool) -> None:
+async def test_an_issuer_in_the_answer_must_be_github(
+    browser: Browser, provider: StandIn, issuer: str, taken: bool
+) -> None:
     address = provider.authorize(await browser.begin("github"), person(), iss=f"{provider.url}{issuer}")
     assert ("code" in await browser.come_back(address)) is taken
 

@@ -36,7 +36,8 @@ def test_delete_identities_keeps_one_and_those_of_others(conn: sqlite3.Connectio
     assert [row["subject"] for row in conn.execute("SELECT subject FROM identities ORDER BY subject")] == ["1", "3"]
     identities.delete_identities(conn, ada, but=None)
     assert (
-        identities.account_of(conn, "https://issuer", "1") is None and identities.account_of(conn, "https://issuer", "3") == bob
+        identities.account_of(conn, "https://issuer", "1") is None
+        and identities.account_of(conn, "https://issuer", "3") == bob
     )
 
 

@@ -213,7 +213,9 @@ async def test_smtps_uses_tls_from_the_first_byte(tmp_path: Path, monkeypatch: p
     async with mail_server(tmp_path / "implicit", implicit=True) as box:
         monkeypatch.setenv("SSL_CERT_FILE", str(box.ca))
         user, password = quote(USER, safe=""), quote(PASSWORD, safe="")
-        config = from_environ({"SVC_SMTP_URL": f"smtps://{user}:{password}@127.0.0.1:{box.port}?from=no-reply@svc.example"})
+        config = from_environ(
+            {"SVC_SMTP_URL": f"smtps://{user}:{password}@127.0.0.1:{box.port}?from=no-reply@svc.example"}
+        )
         assert config.smtp_url is not None
         [event] = await deliver(config.smtp_url)
         assert event["message"] == "sent" and box.messages[0][0] == "no-reply@svc.example" and box.logins == [USER]
@@ -234,7 +236,9 @@ async def test_wrong_password_is_not_retried_and_not_shown(box: MailBox) -> None
         (["554 no"], "not sent", 1),
     ],
 )
-async def test_transient_failure_is_retried_twice(box: MailBox, faults: list[str], message: str, connections: int) -> None:
+async def test_transient_failure_is_retried_twice(
+    box: MailBox, faults: list[str], message: str, connections: int
+) -> None:
     box.faults = list(faults)
     [event] = await deliver(server_of(box))
     assert (event["message"], box.connections) == (message, connections)
@@ -368,8 +372,14 @@ def test_sender_comes_from_the_url_or_the_base_url(server: dict[str, str], base_
         ("smtp://localhost", MailServer("localhost", 587, "offered")),
         ("smtp://relay?starttls=off", MailServer("relay", 587, "off")),
         ("smtp://key:a%40b%2Fc@mail.example", MailServer("mail.example", 587, "starttls", "key", "a@b/c")),
-        ("smtp://a%40b.example:c@mail.example", MailServer("mail.example", 587, "starttls", "a@b.example", "c", "a@b.example")),
-        ("smtp://a:c@mail.example?from=x@y.example", MailServer("mail.example", 587, "starttls", "a", "c", "x@y.example")),
+        (
+            "smtp://a%40b.example:c@mail.example",
+            MailServer("mail.example", 587, "starttls", "a@b.example", "c", "a@b.example"),
+        ),
+        (
+            "smtp://a:c@mail.example?from=x@y.example",
+            MailServer("mail.example", 587, "starttls", "a", "c", "x@y.example"),
+        ),
     ],
 )
 def test_the_setting_names_server_protection_user_and_sender(url: str, server: MailServer) -> None:

@@ -87,7 +87,11 @@ def signer(key: str, algorithm: str, **header: Any) -> Callable[[dict[str, Any]]
 
 
 def pem(key: str) -> bytes:
-    return key_named(key).public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return (
+        key_named(key)
+        .public_key()
+        .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    )
 
 
 def by_hand(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"") -> str:
@@ -105,7 +109,8 @@ def hmac_signed(claims: dict[str, Any], secret: bytes, **header: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("key", "algorithm"), [("rsa", "RS256"), ("rsa", "PS512"), ("p256", "ES256"), ("p384", "ES384"), ("ed25519", "EdDSA")]
+    ("key", "algorithm"),
+    [("rsa", "RS256"), ("rsa", "PS512"), ("p256", "ES256"), ("p384", "ES384"), ("ed25519", "EdDSA")],
 )
 async def test_valid_id_token_gives_the_identity(client: Client, provider: StandIn, key: str, algorithm: str) -> None:
     provider.keys, provider.sign = [jwk("rsa-of-others"), jwk(key, alg=algorithm)], signer(key, algorithm)
@@ -226,7 +231,11 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], str]] = {
     "a critical extension": signer("rsa", "RS256", crit=["x"], x=1),
     "an elliptic key's name": signer("p256", "ES256", kid="rsa"),
     "a changed payload": lambda claims: ".".join(
-        [signer("rsa", "RS256")(claims).split(".")[0], signer("rsa", "RS256")({**claims, "sub": "1"}).split(".")[1], "AAAA"]
+        [
+            signer("rsa", "RS256")(claims).split(".")[0],
+            signer("rsa", "RS256")({**claims, "sub": "1"}).split(".")[1],
+            "AAAA",
+        ]
     ),
     "a changed last character": lambda claims: (
         (token := signer("rsa", "RS256")(claims))[:-1] + ("A" if token[-1] != "A" else "Q")
@@ -259,7 +268,13 @@ async def test_forged_token_does_not_sign_in(client: Client, provider: StandIn) 
 
 
 async def test_key_for_another_use_is_ignored(client: Client, provider: StandIn) -> None:
-    changes: list[dict[str, Any]] = [{"use": "enc"}, {"alg": "PS256"}, {"alg": "HS256"}, {"kid": "other"}, {"kty": "oct"}]
+    changes: list[dict[str, Any]] = [
+        {"use": "enc"},
+        {"alg": "PS256"},
+        {"alg": "HS256"},
+        {"kid": "other"},
+        {"kty": "oct"},
+    ]
     changes += [{"n": "AQAB"}, {"e": None}, {"n": "A" * 100_000}, {"kty": "oct", "k": "aGVsbG8", "n": None}]
     for change in changes:
         provider.keys = [jwk("rsa", **change)]
@@ -273,7 +288,9 @@ async def test_key_for_another_use_is_ignored(client: Client, provider: StandIn)
 @given(
     st.dictionaries(
         st.sampled_from(["kty", "n", "e", "d", "crv", "x", "y", "k", "alg", "use", "kid"]),
-        st.sampled_from(["RSA", "EC", "OKP", "oct", "P-256", "Ed25519", "AQAB", "", "ES256", "sig", None, 5, [], {}, "\u00e9"])
+        st.sampled_from(
+            ["RSA", "EC", "OKP", "oct", "P-256", "Ed25519", "AQAB", "", "ES256", "sig", None, 5, [], {}, "\u00e9"]
+        )
         | st.text(max_size=8),
     )
 )
@@ -304,7 +321,9 @@ async def test_a_flood_of_unknown_keys_fetches_the_key_set_once_a_minute(
     provider.sign = signer("rsa-of-eve", "RS256")
     for minute in range(1, 4):
         fetches = provider.requests["/jwks"]
-        outcomes = await asyncio.gather(*(client.sign_in(number=number) for number in range(50)), return_exceptions=True)
+        outcomes = await asyncio.gather(
+            *(client.sign_in(number=number) for number in range(50)), return_exceptions=True
+        )
         assert all(isinstance(outcome, ApiError) for outcome in outcomes)
         assert provider.requests["/jwks"] - fetches == 1, minute
         clocks.advance(59)
@@ -346,7 +365,8 @@ async def test_wrong_discovery_document_is_refused(client: Client, provider: Sta
     ]
     for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
         wrong += [
-            {name: value} for value in (None, "", 5, "javascript:alert(1)", "/token", "https://u:p@x", "https://x/#f", "x\r\ny")
+            {name: value}
+            for value in (None, "", 5, "javascript:alert(1)", "/token", "https://u:p@x", "https://x/#f", "x\r\ny")
         ]
     for metadata in [*wrong, {"userinfo_endpoint": "ftp://x"}]:
         provider.metadata = metadata
@@ -356,14 +376,20 @@ async def test_wrong_discovery_document_is_refused(client: Client, provider: Sta
 
 
 async def test_https_issuer_may_not_name_http_endpoints() -> None:
-    document = {"issuer": "https://a.example", "authorization_endpoint": "https://a.example/a", "jwks_uri": "https://a.example/j"}
+    document = {
+        "issuer": "https://a.example",
+        "authorization_endpoint": "https://a.example/a",
+        "jwks_uri": "https://a.example/j",
+    }
 
     async def answer(request: httpx.Request) -> httpx.Response:
         assert str(request.url) == "https://a.example/.well-known/openid-configuration"
         return streamed({**document, "token_endpoint": "http://a.example/t"})
 
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
-        openid = OpenID(IdentityProvider("a", "https://a.example", CLIENT_ID, CLIENT_SECRET), http, time.time, time.monotonic)
+        openid = OpenID(
+            IdentityProvider("a", "https://a.example", CLIENT_ID, CLIENT_SECRET), http, time.time, time.monotonic
+        )
         with pytest.raises(ApiError, match="an insecure token_endpoint"):
             await openid.authorization_url(Flow("https://svc.example/callback", "s", "n", "v"))
 
@@ -404,7 +430,9 @@ async def test_50_sign_ins_share_one_request_to_a_silent_provider(
     monkeypatch.setattr(oauth, "_ANSWER_SECONDS", 0.3)
     provider.faults = {"/.well-known/openid-configuration": HANG}
     async with asyncio.timeout(10):  # one after the other they would take 15 s
-        outcomes = await asyncio.gather(*(client.sign_in(number=number) for number in range(50)), return_exceptions=True)
+        outcomes = await asyncio.gather(
+            *(client.sign_in(number=number) for number in range(50)), return_exceptions=True
+        )
     assert {str(outcome) for outcome in outcomes} == {"The identity provider did not answer in time. Try again."}
     assert provider.requests["/.well-known/openid-configuration"] == 1
 

@@ -69,7 +69,9 @@ async def test_130_logins_do_not_starve_a_sign_up(slow: Passwords) -> None:
 async def test_cancelled_calls_release_their_turn() -> None:
     passwords = Passwords(8, 1, waiting=50)
     for _ in range(20):
-        tasks = [asyncio.ensure_future(passwords.matches(PASSWORD, None, login=bool(number % 2))) for number in range(12)]
+        tasks = [
+            asyncio.ensure_future(passwords.matches(PASSWORD, None, login=bool(number % 2))) for number in range(12)
+        ]
         await asyncio.sleep(0)
         for task in tasks[::3]:
             task.cancel()

@@ -300,7 +300,8 @@ def conn(tmp_path: Path) -> Iterator[Any]:
     connection = connect(tmp_path / "a.db")
     for account in ("user_a", "user_b"):
         connection.execute(
-            "INSERT INTO accounts (id, email, email_key, created_at) VALUES (?, ?, ?, 1)", (account, f"{account}@x", account)
+            "INSERT INTO accounts (id, email, email_key, created_at) VALUES (?, ?, ?, 1)",
+            (account, f"{account}@x", account),
         )
     yield connection
     connection.close()

@@ -140,7 +140,13 @@ async def test_output_is_limited_to_what_the_allowance_affords(service: Service)
 async def test_raise_adds_the_difference_and_a_cut_takes_nothing(service: Service) -> None:
     who = await member(service)
     expected = []
-    for allowance, added in ((3_000_000, 3_000_000), (4_000_000, 1_000_000), (1, 0), (4_000_000, 0), (4_500_000, 500_000)):
+    for allowance, added in (
+        (3_000_000, 3_000_000),
+        (4_000_000, 1_000_000),
+        (1, 0),
+        (4_000_000, 0),
+        (4_500_000, 500_000),
+    ):
         set_allowance(service, allowance)
         assert (await who.wallet())["allowance_due_micros"] == added
         assert (await who.chat()).status_code == 200
@@ -154,7 +160,9 @@ async def test_wallet_above_the_allowance_gets_nothing_later_in_the_month(servic
     who = await member(service, micros=3_000_100)
     assert (await who.chat()).status_code == 200
     balance = (await who.wallet())["wallet_balance_micros"]
-    await service.state["db"].write(wallet.book, who.account_id, 1_000 - balance, description="", now_seconds=service.clocks.now)
+    await service.state["db"].write(
+        wallet.book, who.account_id, 1_000 - balance, description="", now_seconds=service.clocks.now
+    )
     assert (await who.chat()).status_code == 200
     assert await who.credits() == [("by hand", "", 3_000_100)]
     set_allowance(service, 3_000_005)
@@ -176,7 +184,10 @@ async def test_clock_that_goes_back_gives_no_allowance_twice(service: Service) -
         ("/v1/agents/run", {"model": "builtin/assistant-paid", "goal": "2+2", "tools": []}),
         ("/v1/images/generations", {"model": "builtin/paint", "prompt": "a red circle", "size": "64x64"}),
         ("/v1/responses", {"model": "builtin/assistant-paid", "input": "2+2"}),
-        ("/v1/messages", {"model": "builtin/assistant-paid", "max_tokens": 9, "messages": [{"role": "user", "content": "2+2"}]}),
+        (
+            "/v1/messages",
+            {"model": "builtin/assistant-paid", "max_tokens": 9, "messages": [{"role": "user", "content": "2+2"}]},
+        ),
     ],
 )
 async def test_every_paid_call_can_be_the_first_of_the_month(path: str, body: dict[str, Any], service: Service) -> None:
@@ -203,7 +214,9 @@ async def test_credit_of_an_allowance_is_synced_and_a_plain_hold_is_not(config: 
         path.write_text(catalog(3_000_000, provider + "output_micros_per_million_tokens = 1_000_000\n"))
         async with serving(dataclasses.replace(config, catalog=path), clocks) as service:
             who, db = await member(service), service.state["db"]
-            await db.write(lambda tx: tx.execute("UPDATE accounts SET name = 'x' WHERE id = ?", (who.account_id,)).rowcount)
+            await db.write(
+                lambda tx: tx.execute("UPDATE accounts SET name = 'x' WHERE id = ?", (who.account_id,)).rowcount
+            )
             found = []
             for held in (1, 2):
                 asking = asyncio.create_task(who.chat(model="lab/silent"))
@@ -228,7 +241,9 @@ async def test_usage_counts_the_group_at_the_time_of_the_call_also_of_a_deleted_
     before, total = await db.read(usage.of_month, "2026-09", "group")
     assert {row["key"]: row["requests"] for row in before} == {"(no group)": 2, "team": 2}
     assert len({row["cost_micros"] for row in before}) == 1 and total["cost_micros"] > 0
-    assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)).status_code == 204
+    assert (
+        await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)
+    ).status_code == 204
     after, kept = await db.read(usage.of_month, "2026-09", "group")
     assert {row["key"]: row["requests"] for row in after} == {"(no group)": 1, "team": 1}, "paid calls stay"
     assert kept["cost_micros"] == total["cost_micros"]
@@ -257,7 +272,12 @@ def test_schema_refuses_a_second_credit_for_a_month(reference: str, micros: int)
     wallet.top_up(conn, account_id, 100, now)
     with pytest.raises(sqlite3.IntegrityError, match=r"allowance_not_due|never replaced"):
         wallet.book(
-            conn, account_id, micros, description="", reference=reference.format(id=account_id, other=other), now_seconds=now
+            conn,
+            account_id,
+            micros,
+            description="",
+            reference=reference.format(id=account_id, other=other),
+            now_seconds=now,
         )
     assert findings(conn) == []
 
@@ -375,5 +395,7 @@ async def test_killed_server_gives_each_account_one_allowance(tmp_path: Path) ->
                 await asyncio.gather(*asking, return_exceptions=True)
     database = tmp_path / "data" / "service.db"
     assert_exact(database)
-    query = "SELECT count(*), count(DISTINCT account_id), sum(amount_micros) FROM ledger WHERE reference GLOB 'allowance:*'"
+    query = (
+        "SELECT count(*), count(DISTINCT account_id), sum(amount_micros) FROM ledger WHERE reference GLOB 'allowance:*'"
+    )
     assert rows(database, query) == [(40, 40, 120_000_000)]

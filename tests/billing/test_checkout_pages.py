@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from svc.billing import checkout_pages as pages
 
-TEXT = st.text() | st.sampled_from(['"><script>alert(1)</script>', "' onfocus=alert(1) '", "<!--", "&quot;", "</textarea>"])
+TEXT = st.text() | st.sampled_from(
+    ['"><script>alert(1)</script>', "' onfocus=alert(1) '", "<!--", "&quot;", "</textarea>"]
+)
 
 
 class Tags(HTMLParser):

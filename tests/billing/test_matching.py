@@ -37,7 +37,13 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def receive(database: Path, event_id: str, kind: str, **fields: Any) -> payments.Receipt:
-    given = {"session_id": f"obj_{event_id}", "checkout_id": None, "amount_cents": None, "currency": "usd", "paid": True}
+    given = {
+        "session_id": f"obj_{event_id}",
+        "checkout_id": None,
+        "amount_cents": None,
+        "currency": "usd",
+        "paid": True,
+    }
     with command_connection(database) as tx:
         return payments.receive(tx, PaymentEvent(event_id, kind, **{**given, "payment_intent": "pi_1", **fields}), NOW)
 
@@ -98,7 +104,15 @@ def test_the_command_in_the_log_books_the_same_refund(database: Path) -> None:
 
 def test_documented_commands_are_accepted(database: Path) -> None:
     receive(database, "evt_r", REFUNDED, returned_cents=500)
-    receive(database, "evt_x", COMPLETED, amount_cents=2500, checkout_id="chk_lost", session_id="cs_x", payment_intent="pi_2")
+    receive(
+        database,
+        "evt_x",
+        COMPLETED,
+        amount_cents=2500,
+        checkout_id="chk_lost",
+        session_id="cs_x",
+        payment_intent="pi_2",
+    )
     for pattern in (r"`(svc debit EMAIL \S+ --refund-of chk_\S+)`", r"`(svc credit EMAIL \S+ --payment evt_\S+)`"):
         (command,) = set(re.findall(pattern, REFERENCE))
         line = command.replace("EMAIL", "ada@example.com").replace("chk_...", "chk_1").replace("evt_...", "evt_x")
@@ -190,13 +204,23 @@ def test_payment_of_an_unknown_checkout_is_listed_until_credited_or_refunded(dat
     (command,) = printed_commands()
     assert command == "svc credit EMAIL 25.50 --payment evt_x"
     receive(database, "evt_r", REFUNDED, payment_intent="pi_2", returned_cents=550)
-    assert printed_commands() == ["svc credit EMAIL 20.00 --payment evt_x"], "what went back is not credited, nor booked"
+    assert printed_commands() == ["svc credit EMAIL 20.00 --payment evt_x"], (
+        "what went back is not credited, nor booked"
+    )
     receive(database, "evt_s", REFUNDED, payment_intent="pi_2", returned_cents=2000)
     assert_everything_matches()
 
 
 def test_manually_credited_payment_is_credited_once_and_refundable(database: Path) -> None:
-    receive(database, "evt_x", COMPLETED, session_id="cs_x", checkout_id="chk_lost", payment_intent="pi_2", amount_cents=2550)
+    receive(
+        database,
+        "evt_x",
+        COMPLETED,
+        session_id="cs_x",
+        checkout_id="chk_lost",
+        payment_intent="pi_2",
+        amount_cents=2550,
+    )
     command = printed_commands()[0].replace("EMAIL", "bob@example.com")
     assert run(command).status == 0
     again = run(command)
@@ -238,7 +262,13 @@ def test_other_events_of_a_refund_need_no_booking(database: Path, what: str) -> 
 
 @each(
     ("reference", "micros"),
-    [("refund:chk_1:1", -25_000_001), ("refund:chk_1:1", 1), ("refund:chk_9:1", -1), ("payment:evt_paid", 1), ("payment:e", 1)],
+    [
+        ("refund:chk_1:1", -25_000_001),
+        ("refund:chk_1:1", 1),
+        ("refund:chk_9:1", -1),
+        ("payment:evt_paid", 1),
+        ("payment:e", 1),
+    ],
 )
 def test_raw_sql_cannot_book_too_much_or_unknown_payments(database: Path, reference: str, micros: int) -> None:
     with command_connection(database) as tx:

@@ -112,10 +112,22 @@ async def until(condition: Callable[[], object], seconds: float = 5) -> None:
 
 
 async def send(
-    server: RunningServer, who: Account, kind: str, model: str, *, request_id: str = "", cut: int | None = None, **fields: Any
+    server: RunningServer,
+    who: Account,
+    kind: str,
+    model: str,
+    *,
+    request_id: str = "",
+    cut: int | None = None,
+    **fields: Any,
 ) -> Stream:
     """Send a request, or only `cut` bytes of it."""
-    chat = {"model": model, "messages": [{"role": "user", "content": "hello"}], "stream": kind == "stream", "max_tokens": 200}
+    chat = {
+        "model": model,
+        "messages": [{"role": "user", "content": "hello"}],
+        "stream": kind == "stream",
+        "max_tokens": 200,
+    }
     body = orjson.dumps({**({"model": model, "goal": "hello", "tools": []} if kind == "run" else chat), **fields})
     lines = [f"POST {RUN if kind == 'run' else COMPLETIONS} HTTP/1.1", f"host: {server.host}"]
     lines += [f"authorization: Bearer {who.key}", "content-type: application/json", f"content-length: {len(body)}"]
@@ -172,7 +184,9 @@ async def test_settlement_is_stored_before_the_last_block(
                     break
             else:
                 raise AssertionError("there was no last block")
-        booked = rows(database(server), "SELECT -amount_micros FROM ledger WHERE request_id = ?", stream.headers["x-request-id"])
+        booked = rows(
+            database(server), "SELECT -amount_micros FROM ledger WHERE request_id = ?", stream.headers["x-request-id"]
+        )
         assert len(booked) == 1 and is_idle(server, who)
         assert kind != "json" or stream.headers["x-service-cost-micros"] == str(booked[0][0])
         await stream.close()
@@ -182,11 +196,15 @@ async def test_settlement_is_stored_before_the_last_block(
 async def test_100_concurrent_calls_with_funds_for_k_give_exactly_k(
     server: RunningServer, models: ModelServer, served: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Wanted, "_usage", lambda wanted: {"prompt_tokens": 10**9, "completion_tokens": 0})  # all that is held
+    monkeypatch.setattr(
+        Wanted, "_usage", lambda wanted: {"prompt_tokens": 10**9, "completion_tokens": 0}
+    )  # all that is held
     who = person(server, (served + 1) * RUN_WORST_TOKENS - 1)
     messages = [{"role": "system", "content": loop.INSTRUCTIONS}, {"role": "user", "content": "hello"}]
     fields = {"json": {"messages": messages}, "stream": {"messages": messages}, "run": {}}
-    streams = await asyncio.gather(*(send(server, who, kind, "lab/ok+in", **fields[kind]) for kind in (KINDS * 34)[:100]))
+    streams = await asyncio.gather(
+        *(send(server, who, kind, "lab/ok+in", **fields[kind]) for kind in (KINDS * 34)[:100])
+    )
     answers = await asyncio.gather(*(answer(stream) for stream in streams))
     assert sorted(status for status, _ in answers) == [200] * served + [402] * (100 - served)
     assert debits(server, who) == [RUN_WORST_TOKENS] * served and len(models.requests) == served
@@ -209,7 +227,11 @@ async def leave(server: RunningServer, models: ModelServer, kind: str, phase: st
     elif phase in ("streaming", "endless", "ended"):
         await stream.head()
         async for block in stream.read():
-            if (b'"stop"' in block or b'"final"' in block) if phase == "ended" else b"Hello" in block or b"on and" in block:
+            if (
+                (b'"stop"' in block or b'"final"' in block)
+                if phase == "ended"
+                else b"Hello" in block or b"on and" in block
+            ):
                 break
     elif phase == "anytime":
         await asyncio.sleep(random.random() * 0.06)
@@ -245,12 +267,22 @@ async def leave(server: RunningServer, models: ModelServer, kind: str, phase: st
 
 
 def asked(models: ModelServer, who: Account) -> list[Any]:
-    return [seen for seen in models.requests if any(message["content"] == who.email for message in seen.body["messages"])]
+    return [
+        seen for seen in models.requests if any(message["content"] == who.email for message in seen.body["messages"])
+    ]
 
 
 @each("kind", KINDS)
-async def test_disconnected_client_pays_for_output_so_far(server: RunningServer, models: ModelServer, kind: str) -> None:
-    phases = ["head", "body", "silent", *["anytime"] * 3, *(() if kind == "json" else ("streaming", "endless", "ended"))]
+async def test_disconnected_client_pays_for_output_so_far(
+    server: RunningServer, models: ModelServer, kind: str
+) -> None:
+    phases = [
+        "head",
+        "body",
+        "silent",
+        *["anytime"] * 3,
+        *(() if kind == "json" else ("streaming", "endless", "ended")),
+    ]
     plays = [(phase, way, person(server)) for phase in phases for way in WAYS]
     async with asyncio.TaskGroup() as group:
         for phase, way, who in plays:
@@ -321,7 +353,13 @@ async def test_sigterm_settles_every_open_answer_once(tmp_path: Path, model_port
                 ended.append(told[-1]["error"]["code"] if "error" in told[-1] else "final")
                 text = "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in told if "choices" in chunk)
                 # The whole text may be there before the model server's count of it.
-                counted = {17} if ended[-1] == "final" else {17, 10} if len(text) == 13 else {2 + 2 * math.ceil(len(text) / 4)}
+                counted = (
+                    {17}
+                    if ended[-1] == "final"
+                    else {17, 10}
+                    if len(text) == 13
+                    else {2 + 2 * math.ceil(len(text) / 4)}
+                )
                 assert sum(paid) in (counted if text else {0})
         # On a slow machine some were faster than the signal.
         assert set(ended) <= {"shutting_down", "shutdown", "final"} and ended.count("final") < len(ended)
@@ -332,7 +370,9 @@ async def test_sigterm_settles_every_open_answer_once(tmp_path: Path, model_port
 
 @dataclass
 class Told:
-    """What was acknowledged and must be stored: costs, checkouts, credits, and possible hashes of each artifact's content."""
+    """What was acknowledged and must be stored: costs, checkouts, credits, and possible hashes of each artifact's
+    content.
+    """
 
     costs: dict[str, int] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)  # the requests that make one call of a model
@@ -345,10 +385,15 @@ class Told:
         with reading(path) as conn:
             query = "SELECT request_id, count(*), -sum(amount_micros) FROM ledger WHERE model IS NOT NULL GROUP BY 1"
             booked = {row[0]: (row[1], row[2]) for row in conn.execute(query)}
-            credits = dict(conn.execute("SELECT reference, count(*) FROM ledger WHERE kind = 'credit' GROUP BY 1").fetchall())
-            notes = dict(conn.execute("SELECT description, count(*) FROM ledger WHERE kind = 'credit' GROUP BY 1").fetchall())
+            credits = dict(
+                conn.execute("SELECT reference, count(*) FROM ledger WHERE kind = 'credit' GROUP BY 1").fetchall()
+            )
+            notes = dict(
+                conn.execute("SELECT description, count(*) FROM ledger WHERE kind = 'credit' GROUP BY 1").fetchall()
+            )
             found = {
-                row["id"]: (row["sha256"], content_of(conn, row["content_id"])) for row in conn.execute("SELECT * FROM artifacts")
+                row["id"]: (row["sha256"], content_of(conn, row["content_id"]))
+                for row in conn.execute("SELECT * FROM artifacts")
             }
             contents = conn.execute("SELECT count(*) FROM artifact_contents").fetchone()[0]
         assert {id: booked.get(id, (0, 0))[1] for id in self.costs} == self.costs
@@ -424,7 +469,9 @@ async def fund(server: RunningServer, checkouts: list[tuple[str, str]], told: To
                 await asyncio.sleep(0.01)
 
 
-async def deliver(server: RunningServer, client: httpx.AsyncClient, checkout_id: str, session_id: str) -> httpx.Response:
+async def deliver(
+    server: RunningServer, client: httpx.AsyncClient, checkout_id: str, session_id: str
+) -> httpx.Response:
     """Deliver the event of a payment of 5 dollars."""
     secret = derive((server.data_dir / "master.key").read_bytes(), "sandbox-payments")
     body = session_event(session_id, checkout_id, 500, time.time())
@@ -446,7 +493,9 @@ def open_checkouts(server: RunningServer, people: list[Account], count: int) -> 
 def kill_while_it_starts(folder: Path, env: dict[str, str], after_seconds: float) -> None:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
     env = {**inherited, "SVC_PORT": "0", "SVC_DATA_DIR": str(folder / "data"), **env}
-    process = subprocess.Popen([sys.executable, APP], cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, APP], cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
     try:
         _, complaint = process.communicate(timeout=after_seconds)
     except subprocess.TimeoutExpired:
@@ -504,7 +553,8 @@ async def credit_by_command(server: RunningServer, who: Account, note: str, told
 # --- disks that fail
 
 STRACE = (
-    bool(shutil.which("strace")) and not subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True).returncode
+    bool(shutil.which("strace"))
+    and not subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True).returncode
 )
 needs_strace = pytest.mark.skipif(not STRACE, reason="strace is not here, or may not trace")
 
@@ -548,7 +598,16 @@ async def test_failing_disk_gives_503_and_records_all_paid_work(
     checkout_id, session_id = open_checkouts(server, [people["json"]], 1)[0]
     begun = {kind: await send(server, who, kind, slow[kind]) for kind, who in people.items()}
     await until(lambda: len(models.requests) == 3)
-    fault = ("-o", "/dev/null", "-P", f"{database(server)}-wal", "-e", f"trace={call}", "-e", f"inject={call}:error={error}")
+    fault = (
+        "-o",
+        "/dev/null",
+        "-P",
+        f"{database(server)}-wal",
+        "-e",
+        f"trace={call}",
+        "-e",
+        f"inject={call}:error={error}",
+    )
     async with server.client() as client, traced(server, *fault):
         for kind, stream in begun.items():
             status, said = await answer(stream)
@@ -569,19 +628,32 @@ async def test_failing_disk_gives_503_and_records_all_paid_work(
         for kind, who in people.items():
             assert (await answer(await send(server, who, kind, "lab/ok")))[0] == 200
             assert len(held(server, who)) == 2
-        assert [(await deliver(server, client, checkout_id, session_id)).json()["credited"] for _ in range(2)] == [True, False]
+        assert [(await deliver(server, client, checkout_id, session_id)).json()["credited"] for _ in range(2)] == [
+            True,
+            False,
+        ]
 
 
 @needs_strace
-async def test_every_acknowledgement_leaves_after_its_sync(tmp_path: Path, model_port: int, models: ModelServer) -> None:
+async def test_every_acknowledgement_leaves_after_its_sync(
+    tmp_path: Path, model_port: int, models: ModelServer
+) -> None:
     """Behind a proxy, so that the answers can be read in the system calls."""
-    env = {**settings(tmp_path, model_port), "SVC_TLS": "proxy", "SVC_TRUSTED_PROXIES": "127.0.0.1", "SVC_PAYMENTS": "sandbox"}
+    env = {
+        **settings(tmp_path, model_port),
+        "SVC_TLS": "proxy",
+        "SVC_TRUSTED_PROXIES": "127.0.0.1",
+        "SVC_PAYMENTS": "sandbox",
+    }
     async with running_server(tmp_path, env) as server:
         who, log = person(server), tmp_path / "calls"
         checkout_id, session_id = open_checkouts(server, [who], 1)[0]
         headers = {"x-forwarded-proto": "https", "host": "127.0.0.1", **who.headers}
         calls = "trace=pwrite64,fdatasync,write,writev,sendto,sendmsg"
-        async with server.client(headers=headers) as client, traced(server, "-o", str(log), "-y", "-s", "4096", "-e", calls):
+        async with (
+            server.client(headers=headers) as client,
+            traced(server, "-o", str(log), "-y", "-s", "4096", "-e", calls),
+        ):
             for stream in (True, False):
                 body = {"model": "lab/ok", "messages": [{"role": "user", "content": "hi"}], "stream": stream}
                 assert (await client.post(COMPLETIONS, json=body)).status_code == 200
@@ -604,7 +676,9 @@ async def test_every_acknowledgement_leaves_after_its_sync(tmp_path: Path, model
 # --- the operator beside it
 
 
-async def test_commands_credit_at_once_and_debit_only_available_money(server: RunningServer, models: ModelServer) -> None:
+async def test_commands_credit_at_once_and_debit_only_available_money(
+    server: RunningServer, models: ModelServer
+) -> None:
     who = person(server, 0)
     assert (await answer(await send(server, who, "json", "lab/ok")))[0] == 402
     credited = await asyncio.to_thread(command, server, "credit", who.email, "0.01")
@@ -613,7 +687,10 @@ async def test_commands_credit_at_once_and_debit_only_available_money(server: Ru
     stream = await send(server, who, "stream", "lab/silent")  # len("hello" "user" "lab/silent") + 16 + 2 * 200 micros
     await until(lambda: len(models.requests) == 2)
     refused = await asyncio.to_thread(command, server, "debit", who.email, "0.009549")
-    assert refused.returncode == 1 and "$0.009983 (9983 micros), of which $0.000435 (435 micros) is reserved" in refused.stderr
+    assert (
+        refused.returncode == 1
+        and "$0.009983 (9983 micros), of which $0.000435 (435 micros) is reserved" in refused.stderr
+    )
     taken = await asyncio.to_thread(command, server, "debit", who.email, "0.009548", "--note", "Refund")
     assert taken.returncode == 0 and "balance $0.000435 (435 micros), held $0.000435" in taken.stdout
     assert (await answer(await send(server, who, "json", "lab/ok")))[0] == 402

@@ -22,7 +22,16 @@ from svc.outbound.client import Outbound
 from svc.outbound.transport import httpx_client
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.cases import each
-from tests.support.payment_processor import API_KEY, DROP, HANG, SECRET, Processor, event_body, processor_on_loopback, signed
+from tests.support.payment_processor import (
+    API_KEY,
+    DROP,
+    HANG,
+    SECRET,
+    Processor,
+    event_body,
+    processor_on_loopback,
+    signed,
+)
 
 NOW = 1_790_000_000
 BODY = b'{"id": "evt_1", "type": "x"}'
@@ -64,13 +73,17 @@ class Funding:
         return tier
 
     async def rows(self, query: str) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = await self.service.state["db"].read(lambda conn: [tuple(r) for r in conn.execute(query)])
+        rows: list[tuple[Any, ...]] = await self.service.state["db"].read(
+            lambda conn: [tuple(r) for r in conn.execute(query)]
+        )
         return rows
 
 
 async def open_checkout(service: Service, processor: Processor, dollars: str = "25.00") -> Funding:
     session = await service.sign_up()
-    answer = await service.client.post("/checkout", data={"amount": dollars}, headers={"origin": service.config.base_url})
+    answer = await service.client.post(
+        "/checkout", data={"amount": dollars}, headers={"origin": service.config.base_url}
+    )
     assert answer.status_code == 303, answer.text
     newest = list(processor.sessions.values())[-1]
     assert answer.headers["location"] == newest["url"]
@@ -198,7 +211,9 @@ async def test_paid_session_stores_event_credit_and_tier_in_one_transaction(fund
     assert await funding.rows("SELECT id, state, session_id, paid_at FROM checkouts") == [
         (checkout_id, "paid", funding.session["id"], funding.service.clocks.now)
     ]
-    assert await funding.rows("SELECT kind, amount_micros, reference FROM ledger") == [("credit", 25_000_000, checkout_id)]
+    assert await funding.rows("SELECT kind, amount_micros, reference FROM ledger") == [
+        ("credit", 25_000_000, checkout_id)
+    ]
 
 
 async def test_a_thousand_repeats_50_wide_and_over_restarts_credit_once(
@@ -291,7 +306,9 @@ ODD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "reason"), ODD)
-async def test_mismatching_event_is_stored_and_credits_nothing(funding: Funding, changes: dict[str, Any], reason: str) -> None:
+async def test_mismatching_event_is_stored_and_credits_nothing(
+    funding: Funding, changes: dict[str, Any], reason: str
+) -> None:
     answer = await funding.deliver(event_body(funding.session, **changes))
     assert (answer.status_code, answer.json()) == (200, NOT_CREDITED)
     assert (await funding.balance_micros(), await funding.tier()) == (0, "free")
@@ -431,7 +448,9 @@ async def ask(api: Stripe) -> tuple[str, str]:
 
 @pytest.mark.parametrize("fault", [DROP, HANG, 409, 429, 500, 503])
 @pytest.mark.parametrize("late", [False, True])
-async def test_retry_with_the_same_key_makes_one_session(api: Stripe, processor: Processor, fault: Any, late: bool) -> None:
+async def test_retry_with_the_same_key_makes_one_session(
+    api: Stripe, processor: Processor, fault: Any, late: bool
+) -> None:
     (processor.late_faults if late else processor.faults).append(fault)
     _, url = await ask(api)
     assert [headers["idempotency-key"] for headers, _ in processor.requests] == ["chk_1"] * 2
@@ -502,8 +521,18 @@ def returning(type: str, **fields: Any) -> bytes:
         ("charge.refunded", {"object": "charge", "id": "ch_1", "amount_refunded": 750}, 7_500_000, "7.50"),
         ("charge.dispute.created", {"object": "dispute", "id": "dp_1", "amount": 2500}, 25_000_000, "25.00"),
         ("refund.created", {"object": "refund", "id": "re_1", "amount": 750}, 7_500_000, None),
-        ("charge.dispute.closed", {"object": "dispute", "id": "dp_1", "amount": 2500, "status": "won"}, 25_000_000, None),
-        ("charge.refunded", {"object": "charge", "id": "ch_1", "amount_refunded": 750, "currency": "eur"}, 7_500_000, None),
+        (
+            "charge.dispute.closed",
+            {"object": "dispute", "id": "dp_1", "amount": 2500, "status": "won"},
+            25_000_000,
+            None,
+        ),
+        (
+            "charge.refunded",
+            {"object": "charge", "id": "ch_1", "amount_refunded": 750, "currency": "eur"},
+            7_500_000,
+            None,
+        ),
     ],
 )
 async def test_refund_is_stored_and_logged_with_the_next_command(
@@ -528,7 +557,8 @@ async def test_refund_is_stored_and_logged_with_the_next_command(
 async def test_unbooked_events_are_counted_once_by_kind(funding: Funding) -> None:
     def counted() -> dict[tuple[str, str], int]:
         lines = re.findall(
-            r'svc_unbooked_payment_events_total\{kind="(\w+)",known="(\w+)"\} (\d+)', funding.service.state["metrics"].text([])
+            r'svc_unbooked_payment_events_total\{kind="(\w+)",known="(\w+)"\} (\d+)',
+            funding.service.state["metrics"].text([]),
         )
         return {(kind, known): int(number) for kind, known, number in lines}
 
@@ -578,9 +608,13 @@ async def test_refund_without_a_valid_amount_is_stored_without_one(funding: Fund
     assert await funding.rows("SELECT amount_micros FROM payment_events") == [(None,)]
 
 
-async def test_payment_of_an_abandoned_checkout_is_stored_and_not_credited(service: Service, processor: Processor) -> None:
+async def test_payment_of_an_abandoned_checkout_is_stored_and_not_credited(
+    service: Service, processor: Processor
+) -> None:
     funding = await open_checkout(service, processor)
-    expired = orjson.dumps({"id": "evt_e", "type": "checkout.session.expired", "data": {"object": {"id": funding.session["id"]}}})
+    expired = orjson.dumps(
+        {"id": "evt_e", "type": "checkout.session.expired", "data": {"object": {"id": funding.session["id"]}}}
+    )
     await funding.deliver(expired)
     service.clocks.advance(31 * 24 * 3600)
     await open_checkout(service, processor)

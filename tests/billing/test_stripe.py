@@ -12,10 +12,15 @@ from svc.errors import ApiError
 from tests.support.cases import each
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(max_size=20)
-NAMES = st.sampled_from(["id", "object", "amount", "amount_refunded", "payment_intent", "currency", "metadata", "checkout_id"])
-OBJECTS = st.dictionaries(NAMES, SCALARS | st.sampled_from(["charge", "refund", "dispute"]) | st.dictionaries(NAMES, SCALARS))
+NAMES = st.sampled_from(
+    ["id", "object", "amount", "amount_refunded", "payment_intent", "currency", "metadata", "checkout_id"]
+)
+OBJECTS = st.dictionaries(
+    NAMES, SCALARS | st.sampled_from(["charge", "refund", "dispute"]) | st.dictionaries(NAMES, SCALARS)
+)
 EVENTS = st.fixed_dictionaries(
-    {}, optional={"id": SCALARS, "type": SCALARS, "data": SCALARS | st.fixed_dictionaries({"object": SCALARS | OBJECTS})}
+    {},
+    optional={"id": SCALARS, "type": SCALARS, "data": SCALARS | st.fixed_dictionaries({"object": SCALARS | OBJECTS})},
 )
 
 
@@ -43,4 +48,7 @@ def test_sandbox_event_is_a_payment_with_a_stable_id() -> None:
         2500,
         "usd",
     )
-    assert event.payment_intent == "pi_sandbox_1" and event.id == read_event(session_event("sandbox_1", "chk_1", 2500, 2.0)).id
+    assert (
+        event.payment_intent == "pi_sandbox_1"
+        and event.id == read_event(session_event("sandbox_1", "chk_1", 2500, 2.0)).id
+    )

@@ -1,4 +1,6 @@
-"""Usage is exact: by model, by key, by group and in the ledger, for any calls in any order, also of deleted accounts."""
+"""Usage is exact: by model, by key, by group and in the ledger, for any calls in any order, also of
+deleted accounts.
+"""
 
 import itertools
 from typing import Any
@@ -44,11 +46,15 @@ def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> N
         add_call(conn, (account_id, key_id, model, day_of(at), group), count, count, micros)
         spent[key_id] += micros
     by_model, by_key = (usage.usage_page(conn, account_id, "2026-01-01", by=by).items for by in ("model", "key"))
-    assert sum(row["cost_micros"] for row in by_model) == sum(row["cost_micros"] for row in by_key) == sum(spent.values())
+    assert (
+        sum(row["cost_micros"] for row in by_model) == sum(row["cost_micros"] for row in by_key) == sum(spent.values())
+    )
     assert sum(row["requests"] for row in by_model) == sum(row["requests"] for row in by_key) == len(calls)
     for key_id, micros in spent.items():
         assert sum(row["cost_micros"] for row in by_key if row["key_id"] == key_id) == micros
-    assert {key.id: key.spent_micros for key in tokens.keys_after(conn, account_id, None, 9)} == {key: spent[key] for key in keys}
+    assert {key.id: key.spent_micros for key in tokens.keys_after(conn, account_id, None, 9)} == {
+        key: spent[key] for key in keys
+    }
     for deleted in (False, True):
         assert wallet.verify(conn) == usage.verify(conn) == []
         for month, by in itertools.product(("2026-09", "2026-10"), usage.KINDS):
@@ -57,10 +63,18 @@ def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> N
             for which, model, at, micros, _, group in calls:
                 cost = 0 if model == "free/m" else micros
                 if day_of(at)[:7] == month and (cost or not deleted):
-                    names = {"model": model, "day": day_of(at), "group": group or "(no group)", "user": "ada@example.com"}
+                    names = {
+                        "model": model,
+                        "day": day_of(at),
+                        "group": group or "(no group)",
+                        "user": "ada@example.com",
+                    }
                     names["key"] = "(sessions)" if which is None else keys[which]
                     gone = deleted and by in ("user", "key")
-                    for sums in (due, expected.setdefault("(deleted accounts)" if gone else names[by], dict.fromkeys(due, 0))):
+                    for sums in (
+                        due,
+                        expected.setdefault("(deleted accounts)" if gone else names[by], dict.fromkeys(due, 0)),
+                    ):
                         sums["requests"], sums["cost_micros"] = sums["requests"] + 1, sums["cost_micros"] + cost
             rows, total = usage.of_month(conn, month, by)
             if not deleted:  # else free calls count where a paid one is in the same row

@@ -223,7 +223,8 @@ RAW = [
     "UPDATE ledger SET account_id = 'bob'",
     "INSERT OR REPLACE INTO ledger SELECT * FROM ledger",
     "INSERT INTO ledger SELECT * FROM ledger WHERE true ON CONFLICT (seq) DO UPDATE SET amount_micros = 1",
-    # an amount without its sign, a wrong balance after it, no account, one out of order, a reference twice, below zero and held
+    # an amount without its sign, a wrong balance after it, no account, one out of order, a reference twice, below zero
+    # and held
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', -5, 9999995, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', 0, 10000000, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
@@ -235,12 +236,17 @@ RAW = [
     "INSERT INTO ledger VALUES (3, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
     "INSERT INTO ledger VALUES (0, 'l', 'bob', 'credit', 5, 5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
     "INSERT INTO ledger VALUES (-1, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
-    "INSERT OR REPLACE INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'chk_a', NULL, 1, 1, NULL, NULL, 1)",
-    "INSERT OR REPLACE INTO ledger VALUES (1, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT OR REPLACE INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'chk_a', NULL, 1, 1, NULL, "
+    "NULL, 1)",
+    "INSERT OR REPLACE INTO ledger VALUES (1, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, "
+    "NULL, 1)",
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -10000001, -1, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
-    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -7000000, 3000000, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
-    "INSERT OR IGNORE INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -7000000, 3000000, '', 'r', 'm', 1, 1, 'q', 'k', 1)",
-    "INSERT OR REPLACE INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -7000000, 3000000, '', 'r', 'm', 1, 1, 'q', 'k', 1)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -7000000, 3000000, '', 'r', NULL, NULL, NULL, NULL, NULL, "
+    "1)",
+    "INSERT OR IGNORE INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -7000000, 3000000, '', 'r', 'm', 1, 1, 'q', 'k', "
+    "1)",
+    "INSERT OR REPLACE INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -7000000, 3000000, '', 'r', 'm', 1, 1, 'q', "
+    "'k', 1)",
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 1.5, 10000001.5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'r', 'm', -1, 0, NULL, NULL, 1)",
     "INSERT INTO holds VALUES ('h2', 'ada', 6000001, 1)",
@@ -289,7 +295,9 @@ REFERRING = ["INSERT INTO holds VALUES ('h2', 'nobody', 5, 1)", "UPDATE accounts
 def money(conn: sqlite3.Connection) -> sqlite3.Connection:
     """Ada has 10 dollars from a checkout, 4 of them held, and an open checkout; Bob has nothing."""
     for name in ("ada", "bob"):
-        conn.execute("INSERT INTO accounts (id, email, email_key, created_at) VALUES (?, ?, ?, 1)", (name, name + "@x", name))
+        conn.execute(
+            "INSERT INTO accounts (id, email, email_key, created_at) VALUES (?, ?, ?, 1)", (name, name + "@x", name)
+        )
     for checkout, session in (("chk_a", "cs_a"), ("chk_b", "cs_b")):
         payments.add_checkout(conn, "ada", checkout, 10_000_000, NOW)
         payments.set_session(conn, "ada", checkout, session)
@@ -341,7 +349,9 @@ def test_debit_takes_at_most_the_available_money(money: sqlite3.Connection) -> N
 def test_new_wallet_has_no_holds(money: sqlite3.Connection) -> None:
     money.execute("PRAGMA foreign_keys = OFF")
     money.execute("INSERT INTO holds VALUES ('h2', 'cleo', 5, 1)")
-    assert refuses(money, "INSERT INTO accounts (id, email, email_key, created_at) VALUES ('cleo', 'cleo@x', 'cleo', 1)")
+    assert refuses(
+        money, "INSERT INTO accounts (id, email, email_key, created_at) VALUES ('cleo', 'cleo@x', 'cleo', 1)"
+    )
 
 
 CORRUPTIONS = {
@@ -378,9 +388,12 @@ def test_verify_finds_changes_made_without_triggers(money: sqlite3.Connection, f
 async def test_200_concurrent_holds_with_funds_for_k_give_exactly_k(db: Database, served: int) -> None:
     account_id = await db.write(add_account, micros=served * 700 + 699)
     outcomes = await asyncio.gather(
-        *(db.write(wallet.hold, account_id, f"hold_{number}", 700, NOW) for number in range(200)), return_exceptions=True
+        *(db.write(wallet.hold, account_id, f"hold_{number}", 700, NOW) for number in range(200)),
+        return_exceptions=True,
     )
-    refused = [outcome for outcome in outcomes if isinstance(outcome, ApiError) and outcome.code == "insufficient_funds"]
+    refused = [
+        outcome for outcome in outcomes if isinstance(outcome, ApiError) and outcome.code == "insufficient_funds"
+    ]
     assert (outcomes.count(None), len(refused)) == (served, 200 - served)
     assert await db.read(shown, account_id) == (served * 700 + 699, served * 700)
     assert await db.read(findings) == []
@@ -508,7 +521,12 @@ def test_ledger_rows_stay_without_the_person(conn: sqlite3.Connection) -> None:
 
 def test_usage_is_summed_per_day_and_model_with_bounded_counts(conn: sqlite3.Connection) -> None:
     account_id = add_account(conn)
-    for day, model, tokens in (("2026-09-20", "a", 5), ("2026-09-21", "b", 1), ("2026-09-21", "a", 2), ("2026-09-21", "a", 3)):
+    for day, model, tokens in (
+        ("2026-09-20", "a", 5),
+        ("2026-09-21", "b", 1),
+        ("2026-09-21", "a", 2),
+        ("2026-09-21", "a", 3),
+    ):
         usage.add_call(conn, (account_id, None, model, day, ""), tokens, 2 * tokens, 7)
     for absurd in (2**200, -(2**200)):
         usage.add_call(conn, (account_id, None, "c", "2026-09-19", ""), absurd, absurd, 0)
@@ -525,14 +543,18 @@ def test_usage_is_summed_per_day_and_model_with_bounded_counts(conn: sqlite3.Con
 
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12), st.integers(0, 10**9), st.integers(0, 10**9))
-def test_cost_is_the_sum_of_its_parts_rounded_up_once(price_in: int, price_out: int, tokens_in: int, tokens_out: int) -> None:
+def test_cost_is_the_sum_of_its_parts_rounded_up_once(
+    price_in: int, price_out: int, tokens_in: int, tokens_out: int
+) -> None:
     prices = {"input_micros_per_million_tokens": price_in, "output_micros_per_million_tokens": price_out}
     exact = Fraction(price_in * tokens_in, 10**6) + Fraction(price_out * tokens_out, 10**6)
     assert wallet.cost_micros(prices, tokens_in, tokens_out) == ceil(exact)
 
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12), st.integers(0, 10**6), st.integers(0, wallet.MOST_MICROS))
-def test_the_affordable_output_is_the_most_that_the_wallet_pays(price_in: int, price_out: int, tokens: int, micros: int) -> None:
+def test_the_affordable_output_is_the_most_that_the_wallet_pays(
+    price_in: int, price_out: int, tokens: int, micros: int
+) -> None:
     prices = {"input_micros_per_million_tokens": price_in, "output_micros_per_million_tokens": price_out}
     most = wallet.affordable_output_tokens(prices, tokens, micros)
     assert 0 <= most <= wallet.UNBOUNDED_TOKENS
@@ -555,7 +577,25 @@ def test_dollars_round_trip_exactly(micros: int) -> None:
 
 @each(
     "text",
-    ["", " 5", "5 ", "-5", "+5", "1e3", "1,5", "1_000", ".5", "5.", "NaN", "inf", "0x5", "\u0665", "5.0000001", "1" * 10, "5\n"],
+    [
+        "",
+        " 5",
+        "5 ",
+        "-5",
+        "+5",
+        "1e3",
+        "1,5",
+        "1_000",
+        ".5",
+        "5.",
+        "NaN",
+        "inf",
+        "0x5",
+        "\u0665",
+        "5.0000001",
+        "1" * 10,
+        "5\n",
+    ],
 )
 def test_only_plain_decimals_are_dollars(text: str) -> None:
     assert micros_of(text) is None

@@ -41,7 +41,14 @@ def test_stream_and_json_agree_and_keep_the_limits(message: str, stops: list[str
 
 async def test_stream_is_sent_word_by_word() -> None:
     chunks = await answers("echo", "one two  three", stream=True)
-    assert [chunk["choices"][0]["delta"].get("content") for chunk in chunks[:-1]] == ["", "one ", "two ", " ", "three", None]
+    assert [chunk["choices"][0]["delta"].get("content") for chunk in chunks[:-1]] == [
+        "",
+        "one ",
+        "two ",
+        " ",
+        "three",
+        None,
+    ]
 
 
 async def test_stop_sequence_is_found_across_parts_and_its_prefix_is_kept() -> None:

@@ -63,12 +63,18 @@ async def test_run_ends_without_tool_results() -> None:
 @each(
     ("messages", "recalled"),
     [
-        (said("user: My name is Ada Lovelace. I like trains.", "assistant: ok", "user: What is my name?"), "Ada Lovelace"),
+        (
+            said("user: My name is Ada Lovelace. I like trains.", "assistant: ok", "user: What is my name?"),
+            "Ada Lovelace",
+        ),
         (said("user: I'm Bob", "user: my name is Eve", "assistant: ok", "user: who am I?"), "Eve"),
         (said("user: Call me Eve", "assistant: ok", "user: What's my Name?"), "Your name is Eve."),
         (said("user: My favourite colour is green!", "user: What's my favourite colour?"), "green"),
         (said("user: My dog is called Rex.", "user: What is my dog's name?"), "My dog is called Rex."),
-        (said("system: The launch code is 7421. Be kind.", "user: What is the launch code?"), "The launch code is 7421."),
+        (
+            said("system: The launch code is 7421. Be kind.", "user: What is the launch code?"),
+            "The launch code is 7421.",
+        ),
         (
             said("user: The server room is upstairs.", "user: What did I say about the server room?"),
             "The server room is upstairs.",
@@ -80,7 +86,10 @@ async def test_assistant_recalls_earlier_messages(messages: list[Body], recalled
     assert recalled in await text("assistant-paid", messages)
 
 
-@each("request_text", ["Write a sonnet about the sea", "How do whales sleep?", "", "call 555-1234", "hello", "who are you?"])
+@each(
+    "request_text",
+    ["Write a sonnet about the sea", "How do whales sleep?", "", "call 555-1234", "hello", "who are you?"],
+)
 async def test_assistant_says_that_it_is_not_a_language_model(request_text: str) -> None:
     assert "not a language model" in await text("assistant", request_text)
     if request_text.startswith("W"):

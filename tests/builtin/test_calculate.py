@@ -143,7 +143,9 @@ _PYTHON = {
     "%": operator.mod,
 }
 _NUMBERS = (st.integers(0, 99) | st.decimals(0, 99, places=2)).map(lambda number: (str(number), Fraction(number)))
-_TERMS = st.recursive(_NUMBERS, lambda inner: st.builds(_joined, inner, st.sampled_from(sorted(_PYTHON)), inner), max_leaves=8)
+_TERMS = st.recursive(
+    _NUMBERS, lambda inner: st.builds(_joined, inner, st.sampled_from(sorted(_PYTHON)), inner), max_leaves=8
+)
 
 
 @given(_TERMS)

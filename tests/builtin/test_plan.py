@@ -38,7 +38,9 @@ async def test_requests_become_calls_of_the_agents_tools(goal: str, planned: lis
 
 async def test_artifact_is_looked_up_by_name_where_the_tool_reads_by_id() -> None:
     listing = '[{"id":"art_aa","name":"other.md"},{"id":"art_bb","name":"notes.md"}]'
-    rounds, final = await agent_run("Read notes.md", result=lambda name, _: listing if name == "list_artifacts" else "the notes")
+    rounds, final = await agent_run(
+        "Read notes.md", result=lambda name, _: listing if name == "list_artifacts" else "the notes"
+    )
     assert rounds == [[("list_artifacts", {})], [("read_artifact", {"id": "art_bb"})]]
     assert "the notes" in final
 
@@ -101,7 +103,9 @@ async def test_every_part_of_a_compound_goal_is_done(goal: str, planned: list[An
         ("Tell me a joke", WEATHER, []),
     ],
 )
-async def test_clients_own_tools_are_called_when_the_request_names_them(request_text: str, offered: Body, called: Any) -> None:
+async def test_clients_own_tools_are_called_when_the_request_names_them(
+    request_text: str, offered: Body, called: Any
+) -> None:
     made = calls((await choice("assistant", request_text, tools=[offered]))["message"])
     assert made == called
 
@@ -126,7 +130,9 @@ async def test_place_argument_ends_with_its_sentence(request_text: str, offered:
 
 
 def filled(clause: str, **properties: Any) -> Any:
-    return arguments(Tool("t", "", {"type": "object", "properties": properties, "required": list(properties)}), {}, clause)
+    return arguments(
+        Tool("t", "", {"type": "object", "properties": properties, "required": list(properties)}), {}, clause
+    )
 
 
 @each(

@@ -101,7 +101,8 @@ _JSON = st.recursive(
 
 
 _PHRASES = (
-    "draw|a cat|what is|1/0|2 ** 3|my name|is|Ada|?|and|save|it|note.txt|in 3 days|'x'|art_1|list|say|tool f {}|repeat 3|\n|---"
+    "draw|a cat|what is|1/0|2 ** 3|my name|is|Ada|?|and|save|it|note.txt|in 3 days|'x'|art_1|list|say|tool f "
+    "{}|repeat 3|\n|---"
     "|read|files|http://a.b/c|weather in|Paris|date|(|)|.|,"
 )
 
@@ -116,10 +117,14 @@ _CALLED = st.fixed_dictionaries({"name": st.just("t")}, optional={"arguments": _
 _CALL = st.fixed_dictionaries({"id": st.just("c1") | st.none()}, optional={"function": _CALLED})
 
 
-_PART = st.sampled_from([{"type": "image_url", "image_url": "x"}, {"type": "file", "file": 5}, {"type": "refusal", "refusal": 5}])
+_PART = st.sampled_from(
+    [{"type": "image_url", "image_url": "x"}, {"type": "file", "file": 5}, {"type": "refusal", "refusal": 5}]
+)
 
 
-_CONTENT = _TEXT | st.none() | st.lists(_PART | st.fixed_dictionaries({"type": st.just("text"), "text": _TEXT}), max_size=3)
+_CONTENT = (
+    _TEXT | st.none() | st.lists(_PART | st.fixed_dictionaries({"type": st.just("text"), "text": _TEXT}), max_size=3)
+)
 
 
 _ROLE = st.sampled_from(["user", "assistant", "system", "tool", "developer"])
@@ -157,14 +162,17 @@ _FUNCTION = st.fixed_dictionaries(
 _TOOL = st.fixed_dictionaries({"type": st.just("function"), "function": _FUNCTION}) | st.sampled_from(AGENT_TOOLS)
 
 
-_FORMAT = st.fixed_dictionaries({"type": st.just("json_schema"), "json_schema": st.fixed_dictionaries({"schema": _SCHEMA})})
+_FORMAT = st.fixed_dictionaries(
+    {"type": st.just("json_schema"), "json_schema": st.fixed_dictionaries({"schema": _SCHEMA})}
+)
 
 
 _BODY = st.fixed_dictionaries(
     {"messages": st.lists(_MESSAGE, min_size=1, max_size=5)},
     optional={
         "tools": st.lists(_TOOL, max_size=4),
-        "tool_choice": st.sampled_from(["none", "auto", "required", "any"]) | st.dictionaries(st.text(max_size=8), _JSON),
+        "tool_choice": st.sampled_from(["none", "auto", "required", "any"])
+        | st.dictionaries(st.text(max_size=8), _JSON),
         "parallel_tool_calls": st.booleans(),
         "response_format": _FORMAT | st.just({"type": "json_object"}) | st.dictionaries(st.text(max_size=8), _JSON),
         "stream": st.booleans(),

@@ -1,4 +1,6 @@
-"""How the built-in models read a request: what they count, what they refuse, and which message is the last of the user."""
+"""How the built-in models read a request: what they count, what they refuse, and which message is the
+last of the user.
+"""
 
 import json
 
@@ -27,7 +29,10 @@ async def test_prompt_tokens_count_messages_calls_and_tools() -> None:
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tool_choice": {"type": "function", "function": {"name": "no"}}, "tools": [WEATHER]}, "tool_choice"),
         ({"response_format": {"type": "json_schema", "json_schema": {"schema": {"enum": []}}}}, "response_format"),
-        ({"response_format": {"type": "json_schema", "json_schema": {"schema": {"x": "y" * (1 << 18)}}}}, "response_format"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": {"x": "y" * (1 << 18)}}}},
+            "response_format",
+        ),
         ({"messages": [{"role": "user", "content": "x" * (4 << 20) + "x"}]}, "messages"),
         ({"messages": [{"role": "user"}] * 10_001}, "messages"),
         ({"messages": [{"role": "user", "content": [{"type": "text", "text": ""}] * 10_000}]}, "messages"),
@@ -63,7 +68,15 @@ _RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "done"}
         ([{"role": "user", "content": [{"type": "text", "text": "see"}, _IMAGE]}], "see [image]"),
         ([{"role": "user", "content": [{"type": "input_audio"}, {"type": "file"}]}], "[audio] [file]"),
         ([{"role": "user", "content": [_REMINDER, {"type": "text", "text": "hi"}]}], "hi"),
-        ([*said("user: hi"), _RESULT, {"role": "user", "content": [_IMAGE]}, {"role": "user", "content": [_REMINDER]}], "hi"),
+        (
+            [
+                *said("user: hi"),
+                _RESULT,
+                {"role": "user", "content": [_IMAGE]},
+                {"role": "user", "content": [_REMINDER]},
+            ],
+            "hi",
+        ),
         ([*said("user: hi"), _RESULT, *said("user: then")], "then"),
     ],
 )

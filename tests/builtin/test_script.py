@@ -44,8 +44,16 @@ async def test_each_call_of_a_run_plays_the_next_section() -> None:
 
 
 _CODEX_TOOLS = [
-    {"type": "function", "name": "exec_command", "parameters": {"type": "object", "properties": {"cmd": {"type": "string"}}}},
-    {"type": "custom", "name": "apply_patch", "format": {"type": "grammar", "syntax": "lark", "definition": "start: x"}},
+    {
+        "type": "function",
+        "name": "exec_command",
+        "parameters": {"type": "object", "properties": {"cmd": {"type": "string"}}},
+    },
+    {
+        "type": "custom",
+        "name": "apply_patch",
+        "format": {"type": "grammar", "syntax": "lark", "definition": "start: x"},
+    },
     {"type": "function", "name": "view_image", "parameters": {"type": "object", "properties": {}}},
 ]
 _CODEX_SCRIPT = """say Reading.
@@ -60,7 +68,10 @@ _IMAGE = [{"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGg
 
 async def test_tool_loop_through_responses_plays_each_section(service: Service) -> None:
     headers = bearer((await service.make_key(await service.bearer()))["key"])
-    items: list[Body] = [{"role": "user", "content": "<environment_context>"}, {"role": "user", "content": _CODEX_SCRIPT}]
+    items: list[Body] = [
+        {"role": "user", "content": "<environment_context>"},
+        {"role": "user", "content": _CODEX_SCRIPT},
+    ]
     steps = []
     for _ in range(4):
         body = {"model": "builtin/script", "input": items, "tools": _CODEX_TOOLS, "store": False}
@@ -108,9 +119,7 @@ async def test_faults_follow_the_text_before_them(script: str, kind: str, status
     assert (fault.value.error or {}).get("type") == error_type
 
 
-NO_DIRECTIVES = (
-    "hello|fail 200 ok|fail 600 x|fail|wait|wait -1|wait 60001|wait 1e3|tool|drop it|repeat x say y|repeat 2|repeat 2 ---"
-)
+NO_DIRECTIVES = "hello|fail 200 ok|fail 600 x|fail|wait|wait -1|wait 60001|wait 1e3|tool|drop it|repeat x say y|repeat 2|repeat 2 ---"
 
 
 @each("line", NO_DIRECTIVES.split("|"))

@@ -10,16 +10,29 @@ from svc.errors import UpstreamFault
 from tests.support.builtin import STRING, Body, answers, text
 from tests.support.cases import each
 
-NODE = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}}, "required": ["next"]}
+NODE = {
+    "type": "object",
+    "properties": {"next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}},
+    "required": ["next"],
+}
 
 
 SCHEMAS: list[Body] = [
     {"type": "object", "properties": {"answer": STRING, "count": {"type": "integer"}}, "required": ["answer", "count"]},
-    {"type": "object", "properties": {"list": {"type": "array", "items": {"const": "x"}, "minItems": 3}}, "required": ["list"]},
+    {
+        "type": "object",
+        "properties": {"list": {"type": "array", "items": {"const": "x"}, "minItems": 3}},
+        "required": ["list"],
+    },
     {"$ref": "#/$defs/node", "$defs": {"node": NODE}},
     {"type": "object", "additionalProperties": {"enum": [7, 8]}, "required": ["free"]},
     {"oneOf": [{"type": "array", "prefixItems": [{"type": "null"}], "minItems": 2}]},
-    {"allOf": [{"properties": {"a": STRING}, "required": ["a"]}, {"properties": {"b": {"type": "null"}}, "required": ["b"]}]},
+    {
+        "allOf": [
+            {"properties": {"a": STRING}, "required": ["a"]},
+            {"properties": {"b": {"type": "null"}}, "required": ["b"]},
+        ]
+    },
     {"type": "string", "minLength": 4, "maxLength": 6},
     {"type": ["null", "string"], "format": "date-time"},
     {"type": "number", "minimum": 2.5, "exclusiveMaximum": 2.6},

@@ -15,8 +15,9 @@ from tests.support.cases import each
 from tests.support.voice import TEXT, program, samples, say
 
 PROSE = (
-    "The government announced on Tuesday that the new railway between the two largest cities will open next spring, three years "
-    "later than planned. Passengers welcomed the decision, although several organisations criticised the increase in prices. "
+    "The government announced on Tuesday that the new railway between the two largest cities will open next spring, "
+    "three years later than planned. Passengers welcomed the decision, although several organisations criticised the "
+    "increase in prices. "
 ) * 8
 
 
@@ -44,7 +45,9 @@ async def test_text_speed_and_voice_change_the_sound(voice: Voice) -> None:
 
 
 async def test_every_voice_that_openai_names_sounds_different(voice: Voice) -> None:
-    heard = await asyncio.gather(*(say(voice, "Hello there", name=name) for name in (*VOICES, "en-gb", "de", "fr-fr+f2")))
+    heard = await asyncio.gather(
+        *(say(voice, "Hello there", name=name) for name in (*VOICES, "en-gb", "de", "fr-fr+f2"))
+    )
     assert all(spoken.seconds > 0.4 for spoken, _ in heard) and len({sound for _, sound in heard}) == len(heard)
 
 
@@ -74,7 +77,15 @@ async def test_unknown_voice_is_refused_and_languages_are_voices(voice: Voice) -
 
 
 async def test_voices_have_any_case_and_languages_short_codes(voice: Voice) -> None:
-    meant = {"Alloy": "alloy", "en": "en-us", "EN-gb": "en-gb", "fr": "fr-fr", "fr-FR": "fr-fr", "zh": "cmn", "zh_CN": "cmn"}
+    meant = {
+        "Alloy": "alloy",
+        "en": "en-us",
+        "EN-gb": "en-gb",
+        "fr": "fr-fr",
+        "fr-FR": "fr-fr",
+        "zh": "cmn",
+        "zh_CN": "cmn",
+    }
     meant |= {"zh-HK": "yue", "pt-BR": "pt-br", "de-AT": "de", "En-GB+F2": "en-gb+f2"}
     assert {name: await voice.named(name) for name in meant} == meant
 
@@ -85,7 +96,9 @@ async def test_three_minutes_of_ordinary_english_are_some_400_words(voice: Voice
     assert 115 < len(text.split()) / spoken.seconds * 60 < 145
 
 
-async def test_an_installed_encoder_adds_its_format(tmp_path: Path, pool: ProcessPool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_installed_encoder_adds_its_format(
+    tmp_path: Path, pool: ProcessPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program(tmp_path, "lame", 'printf ID3; exec od -v -An -tx1 -w1 "-N20"')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     voice = Voice(pool)

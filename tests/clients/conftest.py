@@ -1,4 +1,6 @@
-"""The service in front of a scripted model server, for real clients. A call of its models costs 96 micros: 7 tokens in, 5 out."""
+"""The service in front of a scripted model server, for real clients. A call of its models costs 96 micros: 7 tokens in,
+5 out.
+"""
 
 import contextlib
 import time
@@ -35,7 +37,9 @@ class Lab:
     person: Person
 
     async def spent(self) -> int:
-        """Return what the person has spent, after checking that nothing is held and that the ledger has no other rows."""
+        """Return what the person has spent, after checking that nothing is held and that the ledger has
+        no other rows.
+        """
         async with self.server.client(headers=self.person.headers) as client:
             account = (await client.get("/billing/account")).json()
             ledger = (await client.get("/billing/ledger?limit=100")).json()["data"]
@@ -50,7 +54,8 @@ async def served(folder: Path, models: Mapping[str, Sequence[str]]) -> AsyncIter
     """The service in front of a model server with `models`: the aliases of each name."""
     async with ModelServer() as upstream:
         entries = "".join(
-            f'[[providers.models]]\nid = "{name}"\naliases = {list(aliases)}\n{PRICES}' for name, aliases in models.items()
+            f'[[providers.models]]\nid = "{name}"\naliases = {list(aliases)}\n{PRICES}'
+            for name, aliases in models.items()
         )
         provider = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\ntimeout_seconds = 10\n'
         (folder / "catalog.toml").write_text(provider + entries)

@@ -26,7 +26,9 @@ def calculate(expression: str) -> str:
 
 
 def openai_model(model: str) -> ChatOpenAI:
-    return ChatOpenAI(model=model, base_url=os.environ["BASE_URL"] + "/v1", api_key=os.environ["KEY"], use_responses_api=True)
+    return ChatOpenAI(
+        model=model, base_url=os.environ["BASE_URL"] + "/v1", api_key=os.environ["KEY"], use_responses_api=True
+    )
 
 
 def anthropic_model(model: str) -> ChatAnthropic:

@@ -31,7 +31,9 @@ FUNCTIONS = script_for(
     call("exec_command", cmd=f"apply_patch <<'EOF'\n{PATCH}EOF\n"),
 )
 CUSTOM_TOOL = script_for(
-    call("exec_command", cmd="cat hello.txt"), call("exec_command", cmd="echo ran > ran.txt"), call("apply_patch", input=PATCH)
+    call("exec_command", cmd="cat hello.txt"),
+    call("exec_command", cmd="echo ran > ran.txt"),
+    call("apply_patch", input=PATCH),
 )
 JAVASCRIPT = script_for(
     call("exec", input='text(JSON.stringify(await tools.exec_command({cmd: "cat hello.txt"})))'),
@@ -40,7 +42,9 @@ JAVASCRIPT = script_for(
 )
 
 
-async def codex(lab: Lab, tmp_path: Path, model: str, prompt: str, *, status: int = 0, resume: bool = False) -> tuple[str, str]:
+async def codex(
+    lab: Lab, tmp_path: Path, model: str, prompt: str, *, status: int = 0, resume: bool = False
+) -> tuple[str, str]:
     """Run `codex exec` in a folder with hello.txt. Return its last message, and what it shows of the whole run."""
     home, work = tmp_path / "home", tmp_path / "work"
     work.mkdir(parents=True, exist_ok=resume)
@@ -49,7 +53,8 @@ async def codex(lab: Lab, tmp_path: Path, model: str, prompt: str, *, status: in
     env = environment(lab.server, lab.person, home, CODEX_HOME=str(home))
     (home / "config.toml").write_text(
         f'model = "{model}"\nmodel_provider = "svc"\n'
-        f'[model_providers.svc]\nname = "svc"\nbase_url = "{lab.server.base_url}/v1"\nenv_key = "KEY"\nwire_api = "responses"\n'
+        f'[model_providers.svc]\nname = "svc"\nbase_url = "{lab.server.base_url}/v1"\nenv_key = "KEY"\nwire_api = '
+        f'"responses"\n'
         "request_max_retries = 0\nstream_max_retries = 0\n"
     )
     program = needed(npm_packages) / ".bin" / "codex"
@@ -68,7 +73,9 @@ async def codex(lab: Lab, tmp_path: Path, model: str, prompt: str, *, status: in
         ("builtin/script", FUNCTIONS),
     ],
 )
-async def test_codex_reads_a_file_runs_a_command_and_edits_a_file(lab: Lab, tmp_path: Path, model: str, script: str) -> None:
+async def test_codex_reads_a_file_runs_a_command_and_edits_a_file(
+    lab: Lab, tmp_path: Path, model: str, script: str
+) -> None:
     asked_before = len(lab.upstream.requests)
     message, shown = await codex(lab, tmp_path, model, script)
     assert message == "All done." and ("Let me think." in shown) == (model == "lab/script+reasoning")

@@ -1,4 +1,6 @@
-"""Codex and Claude Code behind a model server that misbehaves: they end, nothing stays held, and the ledger is exact."""
+"""Codex and Claude Code behind a model server that misbehaves: they end, nothing stays held, and the
+ledger is exact.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -38,7 +38,12 @@ async def test_anthropic_for_node_creates_streams_counts_and_calls_tools(lab: La
 async def test_vercel_ai_sdk_generates_streams_and_runs_tools_in_both_formats(lab: Lab, tmp_path: Path) -> None:
     result = await played(lab, "vercel_ai.mjs", tmp_path)
     for one in (result["openai"], result["anthropic"]):
-        assert (one["generated"], one["finish"], one["streamed"], one["tokens"]) == ("Hello there", "stop", "Hello, stream", True)
+        assert (one["generated"], one["finish"], one["streamed"], one["tokens"]) == (
+            "Hello there",
+            "stop",
+            "Hello, stream",
+            True,
+        )
         assert (one["expressions"], one["looped"], one["steps"], one["value"]) == (["12 * 7"], "It is 84.", 2, 84)
     assert await lab.spent() == 6 * CALL_MICROS
 
@@ -58,6 +63,10 @@ async def test_langchain_invokes_streams_and_calls_tools_in_both_formats(lab: La
     result = await played(lab, "langchain_clients.py", tmp_path)
     for one in (result["openai"], result["anthropic"]):
         assert (one["invoked"], one["streamed"]) == ("Hello there", "Hello, stream")
-        assert one["call"] == ["calculate", {"expression": "12 * 7"}] and one["answered"] == "It is 84." and one["tokens"] == 12
+        assert (
+            one["call"] == ["calculate", {"expression": "12 * 7"}]
+            and one["answered"] == "It is 84."
+            and one["tokens"] == 12
+        )
         assert one["structured"] == 84
     assert await lab.spent() == 6 * CALL_MICROS

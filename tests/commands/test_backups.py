@@ -36,7 +36,9 @@ def test_a_backup_makes_a_new_data_folder(
     assert (tmp_path / "again" / "master.key").read_bytes() == (data / "master.key").read_bytes()
 
 
-def test_backup_overwrites_no_file_or_data_folder(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_backup_overwrites_no_file_or_data_folder(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     archive = tmp_path / "backup.tar"
     assert cli.main(["backup", str(archive)]) == 0
     assert cli.main(["backup", str(archive)]) == 1 and "exists" in capsys.readouterr().err

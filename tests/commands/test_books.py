@@ -36,7 +36,9 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_credit_and_debit_book_exact_dollars_and_print_the_wallet(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_credit_and_debit_book_exact_dollars_and_print_the_wallet(
+    database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["credit", EMAIL, "4.999999"]) == 0
     assert cli.main(["credit", EMAIL, "5", "--note", "Welcome"]) == 0
     assert cli.main(["debit", EMAIL.upper(), "9.99", "--note", "Refund of chk_1"]) == 0
@@ -77,7 +79,9 @@ def test_debit_refuses_more_than_is_available(database: Path, capsys: pytest.Cap
     assert cli.main(["check"]) == 0
 
 
-def test_a_wallet_over_its_bound_and_an_unknown_account_are_refused(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wallet_over_its_bound_and_an_unknown_account_are_refused(
+    database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["credit", EMAIL, "999999999.999999"]) == 0
     assert cli.main(["credit", EMAIL, "0.000002"]) == 1
     assert "at most $1,000,000,000.00" in capsys.readouterr().err
@@ -132,7 +136,11 @@ def test_long_ledger_is_printed_without_gaps(
         for number in range(8):
             wallet.book(tx, account_id, number + 1, description=str(number), now_seconds=AT)
     assert cli.main(["ledger", EMAIL, "--csv"]) == 0
-    assert [row["amount_micros"] for row in rows(capsys.readouterr().out)] == ["5000000", "-700", *map(str, range(1, 9))]
+    assert [row["amount_micros"] for row in rows(capsys.readouterr().out)] == [
+        "5000000",
+        "-700",
+        *map(str, range(1, 9)),
+    ]
 
 
 def test_report_prints_lines_or_csv(account_id: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,7 +223,8 @@ async def stripe(paid: str | None) -> AsyncIterator[str]:
         assert head.startswith(b"GET /v1/checkout/sessions/cs_chk_unheard HTTP/1.1\r\n") and b"Bearer sk_canary" in head
         body = orjson.dumps({"payment_status": paid} if paid else {"error": {"message": "sk_canary"}})
         writer.write(
-            b"HTTP/1.1 %d X\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % (200 if paid else 404, len(body)) + body
+            b"HTTP/1.1 %d X\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % (200 if paid else 404, len(body))
+            + body
         )
         writer.close()
 
@@ -231,7 +240,12 @@ async def test_stripe_is_asked_about_checkouts_without_an_event(
     mixed: str, paid: str | None, said: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with stripe(paid) as url:
-        settings = {"PAYMENTS": "stripe", "STRIPE_SECRET_KEY": "sk_canary", "STRIPE_WEBHOOK_SECRET": "whsec_x", "STRIPE_API": url}
+        settings = {
+            "PAYMENTS": "stripe",
+            "STRIPE_SECRET_KEY": "sk_canary",
+            "STRIPE_WEBHOOK_SECRET": "whsec_x",
+            "STRIPE_API": url,
+        }
         for name, value in settings.items():
             monkeypatch.setenv(f"SVC_{name}", value)
         assert await asyncio.to_thread(cli.main, ["payments"]) == 1

@@ -82,7 +82,9 @@ def test_check_prints_ok_and_changes_nothing(database: Path, capsys: pytest.Capt
         ("UPDATE ledger SET amount_micros = amount_micros + 1", "it should be"),
     ],
 )
-def test_check_finds_unexplained_money(database: Path, capsys: pytest.CaptureFixture[str], statement: str, finding: str) -> None:
+def test_check_finds_unexplained_money(
+    database: Path, capsys: pytest.CaptureFixture[str], statement: str, finding: str
+) -> None:
     cli.main(["credit", EMAIL, "10"])
     without_triggers(database, statement)
     assert any(finding in line for line in findings(capsys))
@@ -90,7 +92,9 @@ def test_check_finds_unexplained_money(database: Path, capsys: pytest.CaptureFix
 
 def test_check_finds_a_broken_ledger_and_an_orphan(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["credit", EMAIL, "10"])
-    without_triggers(database, "UPDATE wallets SET balance_micros = 11000000", "INSERT INTO wallets VALUES ('nobody', 0)")
+    without_triggers(
+        database, "UPDATE wallets SET balance_micros = 11000000", "INSERT INTO wallets VALUES ('nobody', 0)"
+    )
     orphan, broken = findings(capsys)
     assert "it refers to a missing row" in orphan
     assert "the balance is 11000000 micros, its ledger adds up to 10000000" in broken
@@ -112,10 +116,15 @@ def test_check_finds_a_row_that_breaks_a_constraint(database: Path, capsys: pyte
             "schema: the trigger gift was added",
         ),
         ("ALTER TABLE holds ADD COLUMN note TEXT", "schema: the table holds was changed: with the new column note"),
-        ("ALTER TABLE api_keys DROP COLUMN last_used_at", "schema: the table api_keys was changed: without last_used_at"),
+        (
+            "ALTER TABLE api_keys DROP COLUMN last_used_at",
+            "schema: the table api_keys was changed: without last_used_at",
+        ),
     ],
 )
-def test_check_finds_a_changed_schema(database: Path, capsys: pytest.CaptureFixture[str], change: str, finding: str) -> None:
+def test_check_finds_a_changed_schema(
+    database: Path, capsys: pytest.CaptureFixture[str], change: str, finding: str
+) -> None:
     with closing(sqlite3.connect(database, isolation_level=None)) as conn:
         conn.execute(change)
     assert findings(capsys) == [finding]
@@ -143,7 +152,9 @@ def test_check_finds_usage_without_a_debit(database: Path, capsys: pytest.Captur
 def test_check_finds_a_wrong_sum_of_a_key(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["credit", EMAIL, "10"])
     with command_connection(database) as tx:
-        key_id = tokens.add_key(tx, tx.execute("SELECT id FROM accounts").fetchone()[0], "k", tokens.new_key_token(), NOW).id
+        key_id = tokens.add_key(
+            tx, tx.execute("SELECT id FROM accounts").fetchone()[0], "k", tokens.new_key_token(), NOW
+        ).id
     spend(database, 700, key_id)
     assert cli.main(["check"]) == 0
     without_triggers(database, "UPDATE api_keys SET spent_micros = 1")
@@ -160,7 +171,10 @@ def test_check_finds_a_pro_account_that_never_paid(database: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("change", "finding"),
     [
-        ("amount_micros = amount_micros - 1, balance_after_micros = balance_after_micros - 1 WHERE seq = 2", "no earlier row"),
+        (
+            "amount_micros = amount_micros - 1, balance_after_micros = balance_after_micros - 1 WHERE seq = 2",
+            "no earlier row",
+        ),
         ("balance_after_micros = balance_after_micros + 5 WHERE seq = 1", "no earlier row ended at"),
         ("description = 'for Ada' WHERE seq = 1", "still has data of the person"),
         ("request_id = 'req_1' WHERE seq = 3", "still has data of the person"),

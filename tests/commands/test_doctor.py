@@ -39,7 +39,9 @@ def test_silent_server_costs_one_deadline(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
-        (tmp_path / "catalog.toml").write_text("".join(f'[[providers]]\nname = "a{n}"\nbase_url = "{url}"\n' for n in range(3)))
+        (tmp_path / "catalog.toml").write_text(
+            "".join(f'[[providers]]\nname = "a{n}"\nbase_url = "{url}"\n' for n in range(3))
+        )
         monkeypatch.setenv("SVC_CATALOG", str(tmp_path / "catalog.toml"))
         monkeypatch.setattr(doctor, "_DEADLINE_SECONDS", 0.5)
         assert cli.main(["doctor"]) == 1

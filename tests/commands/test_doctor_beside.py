@@ -11,7 +11,9 @@ from tests.support.server import running_server_sync
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with what the server's settings name by relative paths, a catalog and a certificate, and with a secret file."""
+    """A folder with what the server's settings name by relative paths, a catalog and a certificate, and with a secret
+    file.
+    """
     files = tls_files(tmp_path, ["ai.example", "127.0.0.1", "localhost"], 1_790_000_000.0)
     files.cert.rename(tmp_path / "cert.pem")
     files.key.rename(tmp_path / "key.pem")
@@ -41,7 +43,9 @@ def test_the_settings_of_the_running_server_are_examined(folder: Path) -> None:
         assert lines[0] == "ok    settings: those of the running server are examined"
         assert any(line.startswith("ok    certificate: it is for ai.example, ") for line in lines)
         assert any(line.startswith("wrong provider closed: it cannot be reached") for line in lines)
-        assert any(line.startswith("wrong mail:") for line in lines), "the server has a mail server, this shell has none"
+        assert any(line.startswith("wrong mail:") for line in lines), (
+            "the server has a mail server, this shell has none"
+        )
         assert not any("switched off" in line for line in lines), "the server has a token for its metrics"
         assert "sk-closed" not in told.stdout and "token of" not in told.stdout
         other = command(server, "doctor", SVC_DISCOVER="0", SVC_BASE_URL="https://other.example", SVC_SIGNUP="closed")

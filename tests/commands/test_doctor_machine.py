@@ -47,7 +47,17 @@ def grades(findings: list[Finding]) -> list[str]:
 def test_good_folder_has_no_faults_and_is_not_changed(folder: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     all_of_it = found(folder)
-    found_without_voice = {"data folder", "database", "port", "certificate", "disk", "backup", "mail", "payments", "clock"}
+    found_without_voice = {
+        "data folder",
+        "database",
+        "port",
+        "certificate",
+        "disk",
+        "backup",
+        "mail",
+        "payments",
+        "clock",
+    }
     assert set(all_of_it) - {"speech"} == found_without_voice
     assert {grade for findings in all_of_it.values() for grade in grades(findings)} <= {"ok", "look"}
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before

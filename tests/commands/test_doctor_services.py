@@ -49,7 +49,11 @@ async def answering(status: int, value: Any, *, ahead_seconds: float = 0.0) -> A
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             await reader.readuntil(b"\r\n\r\n")
             date = formatdate(time.time() + ahead_seconds, usegmt=True).encode()
-            head = b"HTTP/1.1 %d X\r\ndate: %b\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % (status, date, len(body))
+            head = b"HTTP/1.1 %d X\r\ndate: %b\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % (
+                status,
+                date,
+                len(body),
+            )
             writer.write(head + body)
         writer.close()
 
@@ -96,11 +100,15 @@ async def test_unreachable_model_server_and_wrong_catalog_are_reported(config: C
         pass
     [finding] = (await asked(cataloged(config, tmp_path, f'name = "a"\nbase_url = "{url}/v1"\n')))["provider a"]
     assert finding.grade == "wrong" and "cannot be reached" in finding.text
-    assert (await asked(cataloged(config, tmp_path, 'name = "a"\nbase_url = "nowhere"\n')))["catalog"][0].grade == "wrong"
+    assert (await asked(cataloged(config, tmp_path, 'name = "a"\nbase_url = "nowhere"\n')))["catalog"][
+        0
+    ].grade == "wrong"
     assert (await asked(dataclasses.replace(config, builtin=False)))["catalog"][0].grade == "wrong"
 
 
-async def test_mail_server_is_checked_without_a_message(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_mail_server_is_checked_without_a_message(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with mail_server(tmp_path / "mail") as box:
         monkeypatch.setenv("SSL_CERT_FILE", str(box.ca))
         for password, grade, text in ((PASSWORD, "ok", "password"), (KEY, "wrong", "refuses")):
@@ -151,7 +159,9 @@ async def test_clock_is_printed_if_no_server_answers(config: Config) -> None:
     assert finding.grade == "ok" and "no other service" in finding.text
 
 
-async def test_group_that_the_catalog_lacks_or_without_the_default_model_is_named(config: Config, tmp_path: Path) -> None:
+async def test_group_that_the_catalog_lacks_or_without_the_default_model_is_named(
+    config: Config, tmp_path: Path
+) -> None:
     path = tmp_path / "catalog.toml"
     config.data_dir.mkdir()
     with command_connection(config.data_dir / "service.db") as tx:

@@ -40,7 +40,9 @@ Tree = dict[str, tuple[int, int, bytes]]
 def tree(folder: Path) -> Tree:
     """Return the identity of each file in `folder`, except SQLite's -shm file, which readers change."""
     files = [path for path in folder.rglob("*") if not path.name.endswith("-shm") and path.name != "last-backup"]
-    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns, path.read_bytes()) for path in files if path.is_file()}
+    return {
+        path.name: (path.stat().st_ino, path.stat().st_mtime_ns, path.read_bytes()) for path in files if path.is_file()
+    }
 
 
 @pytest.fixture

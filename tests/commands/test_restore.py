@@ -30,7 +30,9 @@ def svc(folder: Path, *arguments: str, before: tuple[str, ...] = ()) -> subproce
     """Run a command on the data folder `folder`: in this process, or with words `before` it in another one."""
     if before:
         env = {**os.environ, "SVC_DATA_DIR": str(folder)}
-        return subprocess.run([*before, *SVC, *arguments], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
+        return subprocess.run(
+            [*before, *SVC, *arguments], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60
+        )
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         patch.setenv("SVC_DATA_DIR", str(folder))
@@ -100,7 +102,9 @@ FOLDERS = [new, empty, with_lost_and_found, link_to_an_empty_folder, link_to_not
 
 
 @pytest.mark.parametrize("made", FOLDERS)
-def test_a_backup_is_restored_into_a_folder_without_content(tmp_path: Path, archive: Path, made: Callable[[Path], None]) -> None:
+def test_a_backup_is_restored_into_a_folder_without_content(
+    tmp_path: Path, archive: Path, made: Callable[[Path], None]
+) -> None:
     folder = tmp_path / "data"
     made(folder)
     linked = folder.is_symlink()
@@ -156,7 +160,14 @@ def test_start_refuses_an_interrupted_restore_and_completes_a_verified_one(tmp_p
         open_folder(tmp_path)
 
 
-STAGES = ("lock", ".svc-restoring", ".svc-restoring/master.key", ".svc-restoring/service.db", ".svc-restored", "master.key")
+STAGES = (
+    "lock",
+    ".svc-restoring",
+    ".svc-restoring/master.key",
+    ".svc-restoring/service.db",
+    ".svc-restored",
+    "master.key",
+)
 
 
 def kill_when(folder: Path, appears: str, archive: Path, after_seconds: float) -> None:
@@ -207,10 +218,10 @@ def mounted(tmp_path: Path) -> Iterator[tuple[str, ...]]:
     """The words before a command that sees a file system of 64 MiB at `data` and one of 1 MiB at `small`."""
     for name in ("data", "small"):
         (tmp_path / name).mkdir()
-    script = (
-        f"mount -t tmpfs -o size=64m none {tmp_path}/data && mount -t tmpfs -o size=1m none {tmp_path}/small && echo there && cat"
-    )
-    with subprocess.Popen(["unshare", "--mount", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+    script = f"mount -t tmpfs -o size=64m none {tmp_path}/data && mount -t tmpfs -o size=1m none {tmp_path}/small && echo there && cat"
+    with subprocess.Popen(
+        ["unshare", "--mount", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
         assert holder.stdin and holder.stdout
         if holder.stdout.readline() != b"there\n":
             pytest.skip("no file system can be mounted here")
@@ -236,7 +247,9 @@ def test_backup_without_space_names_the_needed_bytes(tmp_path: Path, archive: Pa
     for target, variables in ((f"{tmp_path}/small/a.tar", ()), ("-", (f"TMPDIR={tmp_path}/small",))):
         refused = svc(folder, "backup", target, before=(*mounted, "env", *variables))
         assert refused.returncode == 1 and refused.stdout == "" and refused.stderr.count("\n") == 1
-        assert f"in {tmp_path}/small, where 1 MiB are free" in refused.stderr or "where 0 MiB are free" in refused.stderr
+        assert (
+            f"in {tmp_path}/small, where 1 MiB are free" in refused.stderr or "where 0 MiB are free" in refused.stderr
+        )
     left = subprocess.run([*mounted, "ls", "-A", f"{tmp_path}/small"], capture_output=True, text=True)
     assert left.stdout == ""
 

@@ -34,14 +34,19 @@ async def test_reload_forgets_the_keys_of_the_old_catalog(
 ) -> None:
     forget_heads()
     monkeypatch.setenv("SVC_DATA_DIR", str(config.data_dir))
-    path, body = config.data_dir.parent / "catalog.toml", {"model": "lab/ok", "messages": [{"role": "user", "content": "hi"}]}
+    path, body = (
+        config.data_dir.parent / "catalog.toml",
+        {"model": "lab/ok", "messages": [{"role": "user", "content": "hi"}]},
+    )
     async with ModelServer() as models:
         provider = f"name = 'lab'\nbase_url = '{models.base_url}'\nmodels = [{{id = 'ok'}}]\napi_key ="
         path.write_text(f"[[providers]]\n{provider} 'old-key'")
         async with serving(dataclasses.replace(config, catalog=path), clocks) as service:
             headers = await service.bearer()
             for key in ("old-key", "new-key"):
-                assert (await service.client.post("/v1/chat/completions", json=body, headers=headers)).status_code == 200
+                assert (
+                    await service.client.post("/v1/chat/completions", json=body, headers=headers)
+                ).status_code == 200
                 assert models.requests[-1].headers["authorization"] == f"Bearer {key}"
                 assert _cached_head.cache_info().currsize == 1
                 path.write_text(f"[[providers]]\n{provider} 'new-key'")

@@ -95,7 +95,9 @@ async def test_first_account_by_command_is_an_administrator_if_the_running_serve
     config: Config, clocks: Clocks, monkeypatch: pytest.MonkeyPatch, base_url: str, admin: bool
 ) -> None:
     settings = {"SVC_BASE_URL": base_url} if base_url else {}
-    async with serving(dataclasses.replace(config, base_url=base_url or config.base_url, environ=settings), clocks) as service:
+    async with serving(
+        dataclasses.replace(config, base_url=base_url or config.base_url, environ=settings), clocks
+    ) as service:
         monkeypatch.setenv("SVC_DATA_DIR", str(service.config.data_dir))
         monkeypatch.setattr("sys.stdin", io.StringIO(PASSWORD + "\n"))
         assert await asyncio.to_thread(cli.main, ["user", "add", EMAIL]) == 0

@@ -53,7 +53,9 @@ async def test_only_an_own_message_of_the_conversation_can_be_replaced(service: 
     theirs = (await ask(service, stranger, "theirs")).headers["x-service-conversation"]
     ids = [(await messages(service, *pair))[0]["id"] for pair in ((headers, other), (stranger, theirs))]
     for message_id in (*ids, "msg_none", "x"):
-        answer = await ask(service, headers, "new", **{"x-service-conversation": mine, "x-service-replaces": message_id})
+        answer = await ask(
+            service, headers, "new", **{"x-service-conversation": mine, "x-service-replaces": message_id}
+        )
         assert (answer.status_code, answer.json()["error"]["param"]) == (404, "x-service-replaces")
     assert (await ask(service, headers, "new", **{"x-service-replaces": ids[0]})).status_code == 404
     assert [said["content"] for said in await messages(service, headers, mine)] == ["mine", "mine"]

@@ -51,7 +51,9 @@ def test_link_names_its_account_for_an_hour() -> None:
 )
 def test_any_change_invalidates_the_link(changes: dict[str, str]) -> None:
     assert account_of_link(KEY, QUERY | changes, ARTIFACT, NOW) is None
-    assert account_of_link(KEY, QUERY, "art_2", NOW) is None and account_of_link(b"x" * 32, QUERY, ARTIFACT, NOW) is None
+    assert (
+        account_of_link(KEY, QUERY, "art_2", NOW) is None and account_of_link(b"x" * 32, QUERY, ARTIFACT, NOW) is None
+    )
     assert account_of_link(KEY, {}, ARTIFACT, NOW) is None
 
 
@@ -68,7 +70,8 @@ async def test_img_on_another_site_needs_no_token(service: Service) -> None:
         assert answer.status_code == 200 and answer.headers["content-type"] == "image/png"
         assert answer.headers["cross-origin-resource-policy"] == "cross-origin"
         assert (
-            answer.headers["content-disposition"].startswith("inline") and answer.headers["x-content-type-options"] == "nosniff"
+            answer.headers["content-disposition"].startswith("inline")
+            and answer.headers["x-content-type-options"] == "nosniff"
         )
     assert (await service.client.put(made["content_url"], content=b"x")).status_code == 401
     assert (await service.client.get(made["content_url"].replace("/content?", "?"))).status_code == 401
@@ -85,7 +88,9 @@ async def test_link_expires_with_its_hour_artifact_and_account(service: Service)
     assert (await service.client.get(second["content_url"])).status_code == 401
     again = (await service.client.get(f"/artifacts/{second['id']}", headers=headers)).json()["content_url"]
     assert (await service.client.get(again)).status_code == 200
-    gone = await service.client.request("DELETE", "/user/me", json={"password": "correct horse battery"}, headers=headers)
+    gone = await service.client.request(
+        "DELETE", "/user/me", json={"password": "correct horse battery"}, headers=headers
+    )
     assert gone.status_code == 204 and (await service.client.get(again)).status_code in (401, 404)
 
 
@@ -98,7 +103,10 @@ async def test_deleting_a_project_keeps_its_artifacts(service: Service) -> None:
     inside = await make_artifact(service, headers, project_id=project["id"])
     elsewhere = await make_artifact(service, headers, project_id=other["id"])
     assert (await service.client.delete(f"/projects/{project['id']}", headers=headers)).status_code == 204
-    assert (await service.client.get(f"/artifacts/{inside['id']}", headers=headers)).json() == {**inside, "project_id": None}
+    assert (await service.client.get(f"/artifacts/{inside['id']}", headers=headers)).json() == {
+        **inside,
+        "project_id": None,
+    }
     assert (await service.client.get(f"/artifacts/{elsewhere['id']}", headers=headers)).json() == elsewhere
     assert (await get_content(service, headers, inside["id"])).content == b"text"
 
@@ -143,7 +151,14 @@ async def test_account_may_have_10000_artifacts(service: Service) -> None:
 
 async def test_artifact_of_an_agent_obeys_the_same_rules(service: Service) -> None:
     session, db = await service.sign_up(), service.state["db"]
-    usual = {"data": b"x", "name": "x", "content_type": "a/b", "project_id": None, "run_id": "run_x", "now_seconds": 1.0}
+    usual = {
+        "data": b"x",
+        "name": "x",
+        "content_type": "a/b",
+        "project_id": None,
+        "run_id": "run_x",
+        "now_seconds": 1.0,
+    }
     row = await artifacts.add_artifact(db, session["user"]["id"], **usual)
     assert (row.run_id, row.sha256) == ("run_x", hashlib.sha256(b"x").digest())
     for wrong, code in (

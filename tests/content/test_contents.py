@@ -1,4 +1,6 @@
-"""svc/content/contents.py: contents are written between others' writes, seen when they are whole, and never left half."""
+"""svc/content/contents.py: contents are written between others' writes, seen when they are whole, and
+never left half.
+"""
 
 import asyncio
 import contextlib
@@ -89,7 +91,9 @@ async def test_chunks_of_any_size_become_one_content(service: Service, sizes: li
     account_id, headers = session["user"]["id"], bearer(session["access_token"])
     made = await make_artifact(service, headers, content="old")
     chunks = [bytes([number + 1]) * size for number, size in enumerate(sizes)]
-    changed = await artifacts.replace_content(db, account_id, made["id"], list(chunks), content_type=None, now_seconds=1.0)
+    changed = await artifacts.replace_content(
+        db, account_id, made["id"], list(chunks), content_type=None, now_seconds=1.0
+    )
     assert (changed.size, changed.sha256) == (sum(sizes), hashlib.sha256(b"".join(chunks)).digest())
     assert (await get_content(service, headers, made["id"])).content == b"".join(chunks)
 

@@ -64,14 +64,18 @@ async def test_page_of_long_messages_is_shorter_without_loss(service: Service, h
     assert seen == list("6543210") and pages == 3
 
 
-async def test_the_first_message_titles_a_conversation_that_has_no_title(service: Service, headers: dict[str, str]) -> None:
+async def test_the_first_message_titles_a_conversation_that_has_no_title(
+    service: Service, headers: dict[str, str]
+) -> None:
     made, titled = await make(service, headers), await make(service, headers, title="kept")
     await say(service, headers, made["id"], "You are brief.", "system")
     assert (await get(service, headers, f"/conversations/{made['id']}"))["title"] is None
     service.clocks.advance(1)
     await say(service, headers, made["id"], "  What\n is\t the\0 " + "long " * 100 + "question?")
     shown = await get(service, headers, f"/conversations/{made['id']}")
-    assert shown["title"].startswith("What is the long long") and len(shown["title"]) <= 80 and shown["title"][-1] == "…"
+    assert (
+        shown["title"].startswith("What is the long long") and len(shown["title"]) <= 80 and shown["title"][-1] == "…"
+    )
     assert shown["updated_at"] > shown["created_at"]
     await say(service, headers, made["id"], "another")
     await say(service, headers, titled["id"], "another")
@@ -79,7 +83,9 @@ async def test_the_first_message_titles_a_conversation_that_has_no_title(service
     assert (await get(service, headers, f"/conversations/{titled['id']}"))["title"] == "kept"
 
 
-async def test_deleting_a_conversation_deletes_its_messages_and_words(service: Service, headers: dict[str, str]) -> None:
+async def test_deleting_a_conversation_deletes_its_messages_and_words(
+    service: Service, headers: dict[str, str]
+) -> None:
     made, stays = await make(service, headers, title="zebra"), await make(service, headers, title="zebra")
     for conversation in (made, stays):
         await say(service, headers, conversation["id"], "a lion")

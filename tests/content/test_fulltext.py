@@ -1,4 +1,6 @@
-"""The words of messages: in chunks, indexed to the end whatever their length, found by their owner alone, and gone with them."""
+"""The words of messages: in chunks, indexed to the end whatever their length, found by their owner alone, and gone with
+them.
+"""
 
 import asyncio
 import sqlite3
@@ -37,7 +39,9 @@ def test_long_text_is_indexed_in_a_limited_number_of_chunks() -> None:
     for text in ("word " * INDEXED_CHARACTERS, "x" * (2 * INDEXED_CHARACTERS)):
         chunks = fulltext.chunks_of(text)
         assert "".join(chunks) == text[:INDEXED_CHARACTERS] and len(chunks) <= CHUNKS
-    assert not any(chunk.rstrip().endswith("wor") for chunk in fulltext.chunks_of("word " * 10_000)), "cut between words"
+    assert not any(chunk.rstrip().endswith("wor") for chunk in fulltext.chunks_of("word " * 10_000)), (
+        "cut between words"
+    )
 
 
 def test_a_long_message_is_indexed_to_its_end_in_steps(conn: sqlite3.Connection, ada: str) -> None:  # noqa: F811
@@ -97,11 +101,15 @@ async def test_any_words_keep_the_file_small_and_transactions_short(
 
 @pytest.mark.soak
 @each("kind", KINDS)
-async def test_any_words_are_cheap_in_a_large_account(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_any_words_are_cheap_in_a_large_account(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await check_costs(kind, 4, 1.0, tmp_path, monkeypatch)
 
 
-async def check_costs(kind: str, megabytes: float, most_seconds: float, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def check_costs(
+    kind: str, megabytes: float, most_seconds: float, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of five tries the best counts: other programs make CPU time longer, never shorter."""
     monkeypatch.setattr(database, "_run_transaction", database._run_transaction)  # it is put back at the end
     noted = note_transactions()

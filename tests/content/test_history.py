@@ -82,7 +82,9 @@ def account(conn: sqlite3.Connection, email: str) -> str:
 
 
 def say(conn: sqlite3.Connection, account_id: str, content: str, **source: Any) -> sqlite3.Row:
-    return history.add_message(conn, account_id, role="user", content=content, now_seconds=NOW, **source or {"run_id": "run_1"})
+    return history.add_message(
+        conn, account_id, role="user", content=content, now_seconds=NOW, **source or {"run_id": "run_1"}
+    )
 
 
 def texts(conn: sqlite3.Connection, account_id: str, query: str, known: tuple[str, ...] = ()) -> list[str]:
@@ -202,7 +204,9 @@ def test_many_messages_are_deleted_in_steps(conn: sqlite3.Connection, ada: str) 
         ("x" * 100_000, "x" * 100),
     ],
 )
-def test_words_of_any_script_case_and_accent_are_found(conn: sqlite3.Connection, ada: str, text: str, query: str) -> None:
+def test_words_of_any_script_case_and_accent_are_found(
+    conn: sqlite3.Connection, ada: str, text: str, query: str
+) -> None:
     conversation_id = conversations.add_conversation(conn, ada, NOW).id
     say(conn, ada, text, conversation_id=conversation_id)
     say(conn, ada, "something else")
@@ -249,7 +253,11 @@ def test_any_text_and_any_query_work(text: str, query: str) -> None:
 def test_ten_thousand_terms_cost_little(conn: sqlite3.Connection, ada: str) -> None:
     for number in range(2_000):
         say(conn, ada, f"zebra {number} lion tiger bear")
-    for query in (" ".join(f"word{number}" for number in range(10_000)), "zebra lion tiger bear " * 5_000, "x" * 16_000_000):
+    for query in (
+        " ".join(f"word{number}" for number in range(10_000)),
+        "zebra lion tiger bear " * 5_000,
+        "x" * 16_000_000,
+    ):
         began = time.thread_time()
         texts(conn, ada, query)
         search.search(conn, ada, query, 20, None, None)

@@ -174,7 +174,9 @@ async def test_question_with_tool_calls_is_stored_once(lab: Lab) -> None:
 
 @pytest.mark.parametrize("model", ["status-500", "status-400", "silent"])
 @pytest.mark.parametrize("stream", [False, True])
-async def test_fault_of_the_model_server_leaves_the_question_and_a_failed_answer(lab: Lab, model: str, stream: bool) -> None:
+async def test_fault_of_the_model_server_leaves_the_question_and_a_failed_answer(
+    lab: Lab, model: str, stream: bool
+) -> None:
     answer = await lab.ask("hello?", model, stream=stream)
     assert answer.status_code >= 400
     said, question = (await lab.get(f"/conversations/{answer.headers[HEADER]}/messages"))["data"]
@@ -206,7 +208,10 @@ async def test_foreign_or_unknown_conversation_is_404_before_the_model_is_called
     await db.write(wallet.book, lab.account_id, 1_000_000, description="", now_seconds=now)
     theirs = (await ask(lab.service, await lab.service.bearer(), "mine")).headers[HEADER]
     lab.upstream.requests.clear()
-    answers = [await lab.ask("x", "ok+paid", conversation=name, stream=stream) for name in (theirs, "conv_unknown", "conv_x; y")]
+    answers = [
+        await lab.ask("x", "ok+paid", conversation=name, stream=stream)
+        for name in (theirs, "conv_unknown", "conv_x; y")
+    ]
     assert [answer.status_code for answer in answers] == [404] * 3
     assert answers[0].json() == answers[1].json() == answers[2].json()
     assert answers[0].json()["error"]["code"] == "not_found" and answers[0].json()["error"]["param"] == HEADER
@@ -278,7 +283,9 @@ async def test_output_before_a_disconnect_or_shutdown_is_stored(tmp_path: Path, 
         assert done == b"[DONE]" and b'"finish_reason":"stop"' in last and b'"status":"interrupted"' in last
         await hang_up(writer)
         found = rows(
-            server.data_dir / "service.db", "SELECT status FROM messages WHERE conversation_id = ? ORDER BY number", stopped
+            server.data_dir / "service.db",
+            "SELECT status FROM messages WHERE conversation_id = ? ORDER BY number",
+            stopped,
         )
         assert found == [("complete",), ("interrupted",)]
 
@@ -379,7 +386,9 @@ async def test_account_instructions_follow_the_projects_in_every_session_chat(la
 
 
 @each("model", ["ok", "ok+paid"])
-async def test_conversations_temperature_and_limit_are_used_unless_the_request_has_its_own(lab: Lab, model: str) -> None:
+async def test_conversations_temperature_and_limit_are_used_unless_the_request_has_its_own(
+    lab: Lab, model: str
+) -> None:
     await lab.service.state["db"].write(wallet.book, lab.account_id, 10**7, description="", now_seconds=1)
     body = {"temperature": 0.5, "max_output_tokens": 100}
     made = (await lab.service.client.post("/conversations", json=body, headers=lab.headers)).json()
@@ -394,7 +403,11 @@ async def test_conversations_temperature_and_limit_are_used_unless_the_request_h
     assert await sent() == await sent(temperature=None, max_tokens=None) == own
     assert await sent(temperature=0, max_tokens=7) == {**own, "temperature": 0, "max_tokens": 7}
     assert await sent(max_completion_tokens=7) == {**own, "max_tokens": None, "max_completion_tokens": 7}
-    models_own = {"temperature": None, "max_tokens": 4096 if model == "ok+paid" else None, "max_completion_tokens": None}
+    models_own = {
+        "temperature": None,
+        "max_tokens": 4096 if model == "ok+paid" else None,
+        "max_completion_tokens": None,
+    }
     assert await sent(conversation=None) == models_own
     await lab.service.client.patch(path, json={"temperature": None, "max_output_tokens": None}, headers=lab.headers)
     assert await sent() == models_own
@@ -457,8 +470,12 @@ async def test_request_with_a_key_ignores_the_header_and_is_not_stored(lab: Lab)
         for stream in (False, True):
             for model in ("ok", "echo", "cut-after-3-chunks"):
                 text = "zebra canary-of-the-key"
-                answer = await ask(lab.service, {**key, HEADER: name}, text, model, stream=stream, user="canary-of-the-key")
-                assert answer.status_code in (200, 502) and HEADER not in answer.headers and MEMORY not in answer.headers
+                answer = await ask(
+                    lab.service, {**key, HEADER: name}, text, model, stream=stream, user="canary-of-the-key"
+                )
+                assert (
+                    answer.status_code in (200, 502) and HEADER not in answer.headers and MEMORY not in answer.headers
+                )
                 assert lab.sent == [{"role": "user", "content": text}]
     assert await lab.said(conversation) == before and len(await lab.conversations()) == 1
     await lab.service.state["engines"].usage.flush()

@@ -53,5 +53,7 @@ async def test_contents_are_detached_from_a_project_in_short_transactions(servic
 
 async def test_longest_values_are_accepted(service: Service) -> None:
     name, instructions = "🙂" * 200, "ü" * 100_000
-    made = await make_project(service, await service.bearer(), name=name, instructions=instructions, max_planner_steps=1)
+    made = await make_project(
+        service, await service.bearer(), name=name, instructions=instructions, max_planner_steps=1
+    )
     assert (made["name"], made["instructions"]) == (name, instructions)

@@ -1,4 +1,6 @@
-"""Memory recalls what helps to answer a question, in other forms and misspelt too, and nothing where nothing was said of it."""
+"""Memory recalls what helps to answer a question, in other forms and misspelt too, and nothing where nothing was said
+of it.
+"""
 
 import random
 import time
@@ -107,7 +109,9 @@ def test_stop_word_of_another_language_is_significant(conn, ada, said: str, aske
 )
 def test_weak_words_recall_nothing(conn, ada, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     say(
-        conn, ada, "how are you doing today, und was kannst du, et toi, the thanks of and 什么 please go on a lot, ein paar Ideen"
+        conn,
+        ada,
+        "how are you doing today, und was kannst du, et toi, the thanks of and 什么 please go on a lot, ein paar Ideen",
     )
     assert texts(conn, ada, asked) == []
 

@@ -1,4 +1,6 @@
-"""The search over conversations: every word somewhere in one or its title, the last as a beginning, and where they stand."""
+"""The search over conversations: every word somewhere in one or its title, the last as a beginning, and where they
+stand.
+"""
 
 import pytest
 

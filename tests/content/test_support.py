@@ -14,7 +14,9 @@ PATH = "/support/conversations"
 
 async def pro(service: Service) -> dict[str, str]:
     session = await service.sign_up()
-    await service.state["db"].write(wallet.book, session["user"]["id"], 5_000_000, description="", now_seconds=service.clocks.now)
+    await service.state["db"].write(
+        wallet.book, session["user"]["id"], 5_000_000, description="", now_seconds=service.clocks.now
+    )
     return bearer(session["access_token"])
 
 

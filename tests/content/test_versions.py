@@ -1,4 +1,6 @@
-"""A replaced message is kept as a version. Lists, search and memory use the current branch, everything else all versions."""
+"""A replaced message is kept as a version. Lists, search and memory use the current branch, everything else all
+versions.
+"""
 
 import asyncio
 import contextlib
@@ -36,8 +38,14 @@ class Talk:
     id: str = ""
     page: int = 100
 
-    async def ask(self, text: str, replaces: str | None = None, model: str = "echo", status: int = 200) -> httpx.Response:
-        headers = {**self.headers, **({CONVERSATION: self.id} if self.id else {}), **({REPLACES: replaces} if replaces else {})}
+    async def ask(
+        self, text: str, replaces: str | None = None, model: str = "echo", status: int = 200
+    ) -> httpx.Response:
+        headers = {
+            **self.headers,
+            **({CONVERSATION: self.id} if self.id else {}),
+            **({REPLACES: replaces} if replaces else {}),
+        }
         body = {"model": f"builtin/{model}", "messages": [{"role": "user", "content": text}]}
         answer = await self.service.client.post("/v1/chat/completions", json=body, headers=headers)
         assert answer.status_code == status, answer.text
@@ -136,7 +144,9 @@ async def test_only_a_message_of_the_conversation_becomes_current(talk: Talk) ->
         answer = await talk.switch(message_id)
         assert (answer.status_code, answer.json()["error"]["param"]) == (404, "current_message_id")
     assert (await talk.switch(None)).status_code == 400
-    made = await talk.service.client.post("/conversations", json={"current_message_id": "msg_none"}, headers=talk.headers)
+    made = await talk.service.client.post(
+        "/conversations", json={"current_message_id": "msg_none"}, headers=talk.headers
+    )
     assert made.status_code == 201
 
 
@@ -217,7 +227,9 @@ async def test_replaced_messages_do_not_displace_others(talk: Talk) -> None:
     await talk.ask("Nothing at all.", (await talk.messages())[8]["id"])
     other = Talk(talk.service, talk.headers)
     await other.ask("What is the zebra called?")
-    assert [passage["text"] for passage in (await other.messages())[-1]["answer"]["memory"]] == ["My zebra is called Zora."]
+    assert [passage["text"] for passage in (await other.messages())[-1]["answer"]["memory"]] == [
+        "My zebra is called Zora."
+    ]
 
 
 async def test_conversation_with_versions_is_deleted_whole(talk: Talk) -> None:
@@ -228,7 +240,10 @@ async def test_conversation_with_versions_is_deleted_whole(talk: Talk) -> None:
     assert await db.read(lambda conn: conn.execute("SELECT bytes FROM stored").fetchone()[0]) > before
     assert (await talk.service.client.delete(f"/conversations/{talk.id}", headers=talk.headers)).status_code == 204
     tables = ("messages", "branches", "conversations", "answers")
-    assert await db.read(lambda conn: [conn.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables]) == [0] * 4
+    assert (
+        await db.read(lambda conn: [conn.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables])
+        == [0] * 4
+    )
     assert await db.read(lambda conn: conn.execute("SELECT bytes FROM stored").fetchone()[0]) == 0
 
 
@@ -236,8 +251,15 @@ async def test_account_export_has_all_versions(talk: Talk) -> None:
     await talk.ask("drei", replaced := (await talk.messages())[4]["id"])
     exported = await talk.service.client.get("/user/export", headers=talk.headers)
     with zipfile.ZipFile(io.BytesIO(exported.content)) as archive:
-        messages, branches = ([json.loads(line) for line in archive.open(f"{kind}.jsonl")] for kind in ("messages", "branches"))
-    assert [(one["content"], one["branch"]) for one in messages[4:]] == [("three", 0), ("three", 0), ("drei", 1), ("drei", 1)]
+        messages, branches = (
+            [json.loads(line) for line in archive.open(f"{kind}.jsonl")] for kind in ("messages", "branches")
+        )
+    assert [(one["content"], one["branch"]) for one in messages[4:]] == [
+        ("three", 0),
+        ("three", 0),
+        ("drei", 1),
+        ("drei", 1),
+    ]
     first = {"conversation_id": talk.id, "branch": 0, "parent": None, "first_id": None, "replaces_id": None}
     new = {"branch": 1, "parent": 0, "first_id": messages[6]["id"], "replaces_id": replaced}
     assert branches == [first, first | new]
@@ -262,7 +284,9 @@ async def test_conversation_of_an_older_version_keeps_its_order(tmp_path: Path) 
     with contextlib.closing(connect(tmp_path / "service.db")) as conn:
         conn.execute("INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'a@x', 'a@x', 1)")
         for name in ("y", "z"):
-            conn.execute("INSERT INTO conversations (id, account_id, created_at, updated_at) VALUES (?, 'a', 1, 1)", (name,))
+            conn.execute(
+                "INSERT INTO conversations (id, account_id, created_at, updated_at) VALUES (?, 'a', 1, 1)", (name,)
+            )
         for number in range(8):
             row = (f"m{number}", "yz"[number % 2], f"text {number}")
             columns = "id, conversation_id, content, account_id, role, created_at"
@@ -314,7 +338,9 @@ class Tree:
         self.leaf = max(other for other in self.nodes if node in other.path())
 
 
-STEPS = st.tuples(st.sampled_from(["ask", "ask", "edit", "regenerate", "switch", "delete", "purge"]), st.integers(0, 999))
+STEPS = st.tuples(
+    st.sampled_from(["ask", "ask", "edit", "regenerate", "switch", "delete", "purge"]), st.integers(0, 999)
+)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

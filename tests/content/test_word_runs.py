@@ -34,7 +34,9 @@ class Texts:
         self.words: dict[int, set[str]] = {}
 
     def add(self, words: set[str]) -> None:
-        statement = "INSERT INTO messages (id, account_id, run_id, role, content, created_at) VALUES (?, ?, 'r', 'user', '', 1)"
+        statement = (
+            "INSERT INTO messages (id, account_id, run_id, role, content, created_at) VALUES (?, ?, 'r', 'user', '', 1)"
+        )
         number = self.conn.execute(statement, (new_id("msg", NOW), self.account_id)).lastrowid or 0
         self.words[number] = words
         MESSAGES.add(self.conn, self.account_id, number * CHUNKS, words)
@@ -68,7 +70,9 @@ class Texts:
 
 
 OPERATIONS = st.lists(
-    st.one_of(st.sets(st.sampled_from(WORDS), min_size=1, max_size=6), st.integers(0, 30), st.just("tidy"), st.just("all")),
+    st.one_of(
+        st.sets(st.sampled_from(WORDS), min_size=1, max_size=6), st.integers(0, 30), st.just("tidy"), st.just("all")
+    ),
     max_size=60,
 )
 
@@ -104,7 +108,9 @@ def test_lines_are_packed_without_loss(words: list[str]) -> None:
 
 def test_lines_of_one_length_are_smaller() -> None:
     chance = random.Random(1)
-    pairs = sorted(f"{chr(chance.randrange(0x4E00, 0x4E80))}{chr(chance.randrange(0x4E00, 0x9FA5))}" for _ in range(800))
+    pairs = sorted(
+        f"{chr(chance.randrange(0x4E00, 0x4E80))}{chr(chance.randrange(0x4E00, 0x9FA5))}" for _ in range(800)
+    )
     lines = [f"{pair} {chance.randrange(128):010x}" for pair in pairs]
     assert len(word_runs._packed(lines)) < 0.7 * len(word_runs._packed([*lines, "𠀀" + lines[-1]]))
 
@@ -140,7 +146,10 @@ def test_words_are_deleted_with_their_account() -> None:
         pass
     assert {account_id for account_id, _, _ in indexed(texts.conn)} == {bob}
     tables = ("fresh_words", "word_runs", "word_purges")
-    left = [texts.conn.execute(f"SELECT 1 FROM {table} WHERE account_id = ?", (texts.account_id,)).fetchone() for table in tables]
+    left = [
+        texts.conn.execute(f"SELECT 1 FROM {table} WHERE account_id = ?", (texts.account_id,)).fetchone()
+        for table in tables
+    ]
     assert left == [None] * 3
     assert MESSAGES.newest(texts.conn, bob, ["lion"], 1) == [49 * CHUNKS]
 

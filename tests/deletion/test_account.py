@@ -28,7 +28,18 @@ NOW = 1_790_000_000.0
 EMAIL = "ada@example.com"
 LINK = links.new_link_token(verified=True)
 OWN = (
-    *("api_keys", "artifacts", "checkouts", "conversations", "holds", "identities", "ledger", "links", "messages", "projects"),
+    *(
+        "api_keys",
+        "artifacts",
+        "checkouts",
+        "conversations",
+        "holds",
+        "identities",
+        "ledger",
+        "links",
+        "messages",
+        "projects",
+    ),
     *("oauth_codes", "oauth_flows"),
     *(
         "reserved_room",
@@ -57,7 +68,8 @@ def fill(tx: sqlite3.Connection, account_id: str, rows: int) -> None:
         wallet.book(tx, account_id, -1, description=f"ada's call {number}", now_seconds=NOW)
         add_call(tx, (account_id, None, f"m{number}", "2026-09-21", ""), 1, 1, 0)
     tx.executemany(
-        "INSERT INTO projects (id, account_id, name, instructions, created_at, updated_at) VALUES (?, ?, 'p', '', 1, 1)",
+        "INSERT INTO projects (id, account_id, name, instructions, created_at, updated_at) VALUES (?, ?, 'p', '', 1, "
+        "1)",
         ((f"proj_{number}", account_id) for number in range(50)),
     )
     conversation = conversations.add_conversation(tx, account_id, NOW)
@@ -67,7 +79,8 @@ def fill(tx: sqlite3.Connection, account_id: str, rows: int) -> None:
 def left(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
     """Return how many rows of each table belong to the account."""
     found = {
-        table: conn.execute(f"SELECT count(*) FROM {table} WHERE account_id = ?", (account_id,)).fetchone()[0] for table in OWN
+        table: conn.execute(f"SELECT count(*) FROM {table} WHERE account_id = ?", (account_id,)).fetchone()[0]
+        for table in OWN
     }
     return {table: count for table, count in found.items() if count}
 
@@ -94,7 +107,9 @@ async def test_account_is_deleted_for_its_owner_before_its_rows(service: Service
     assert_error(login, 401, "invalid_credentials")
     again = await service.sign_up(EMAIL)
     assert again["user"]["id"] != account_id, "its address is free"
-    assert await db.read(accounts.ended_accounts, [account_id]) == [(account_id, "account_deleted")], "its open streams end"
+    assert await db.read(accounts.ended_accounts, [account_id]) == [(account_id, "account_deleted")], (
+        "its open streams end"
+    )
     with pytest.raises(ApiError) as refused:
         await db.write(wallet.hold, account_id, "hold_late", 100, NOW)
     assert refused.value.code == "invalid_api_key"

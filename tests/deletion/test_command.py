@@ -15,7 +15,9 @@ SCRIPT = {"goal": "say begun\ntool current_time {}\n---\nwait 60000", "model": "
 CHAT = {"messages": [{"role": "user", "content": "say begun\nwait 60000"}], "model": "builtin/script", "stream": True}
 
 
-@pytest.mark.parametrize(("words", "reason"), [(("delete",), "account_deleted"), (("suspend", "on"), "account_suspended")])
+@pytest.mark.parametrize(
+    ("words", "reason"), [(("delete",), "account_deleted"), (("suspend", "on"), "account_suspended")]
+)
 async def test_command_ends_the_streams_of_that_account_within_2_seconds(
     tmp_path: Path, words: tuple[str, ...], reason: str
 ) -> None:

@@ -61,7 +61,10 @@ async def test_old_conversations_runs_and_files_are_deleted_and_the_ledger_stays
     service.clocks.advance(1)
     await delete_old(service)
     assert await ids(service, headers, "/artifacts") == []
-    assert (await ids(service, headers, "/v1/agents/runs"), await found(service, headers, "okapi")) == ([old_run], [old["id"]])
+    assert (await ids(service, headers, "/v1/agents/runs"), await found(service, headers, "okapi")) == (
+        [old_run],
+        [old["id"]],
+    )
     service.clocks.advance(20 * DAY)
     await delete_old(service)
     for query in ("okapi", "aardvark", "zebra"):
@@ -91,7 +94,13 @@ async def test_what_is_in_progress_stays(service: Service) -> None:
     def begin(tx: sqlite3.Connection) -> None:
         conversations.add_conversation(tx, account_id, now, title="t", conversation_id="conv_1")
         history.add_message(
-            tx, account_id, conversation_id="conv_1", role="assistant", content="", now_seconds=now, status="in_progress"
+            tx,
+            account_id,
+            conversation_id="conv_1",
+            role="assistant",
+            content="",
+            now_seconds=now,
+            status="in_progress",
         )
         run: dict[str, Any] = {"id": "run_1", "goal": "g", "model": "m", "max_steps": 6, "project_id": None}
         runs.add_run(tx, account_id, run, now)

@@ -1,5 +1,5 @@
-"""svc/deploy/Containerfile: its steps run in separate roots, and the result serves as an unprivileged user in a read-only
-root."""
+"""svc/deploy/Containerfile: its steps run in separate roots, and the result serves as an unprivileged user in a
+read-only root."""
 
 import json
 import os
@@ -64,11 +64,15 @@ def test_image_is_pinned_without_secrets_and_unprivileged() -> None:
             assert not {".", "./", "svc/static/.."} & set(sources), "only what is named is copied"
             if not sources[0].startswith("--from="):
                 assert all((ROOT / source).exists() for source in sources)
-                assert {f"!{source.partition('/')[0]}" for source in sources} <= given, "the builder gets what it copies"
+                assert {f"!{source.partition('/')[0]}" for source in sources} <= given, (
+                    "the builder gets what it copies"
+                )
 
 
 def copy(rest: str, root: str, build: str) -> str:
-    """Return the command for `COPY rest`. It copies the content of a folder, not the folder; `build` is the first stage."""
+    """Return the command for `COPY rest`. It copies the content of a folder, not the folder; `build` is the first
+    stage.
+    """
     *sources, target = rest.split()
     if sources[0] == "--from=build":
         return f"mkdir -p {root}{target} && cp -a {build}{sources[1]}/. {root}{target}"
@@ -80,8 +84,8 @@ def copy(rest: str, root: str, build: str) -> str:
 
 
 def steps(folder: str) -> Iterator[str]:
-    """Return a shell script that runs the steps of the Containerfile. Each stage is a layer over this machine's root, in
-    memory."""
+    """Return a shell script that runs the steps of the Containerfile. Each stage is a layer over this machine's root,
+    in memory."""
     python = Path(sys.base_prefix)
     yield f"mount -t tmpfs none {folder}"
     for number, stage in enumerate(stages()):
@@ -155,7 +159,10 @@ def test_image_serves_from_a_read_only_root(image: Image, tmp_path: Path) -> Non
     health = json.loads(values(final, "HEALTHCHECK")[0].partition("CMD ")[2])
 
     def healthy() -> bool:
-        return subprocess.run(image.inside(*health), env={**os.environ, **env}, capture_output=True, timeout=30).returncode == 0
+        return (
+            subprocess.run(image.inside(*health), env={**os.environ, **env}, capture_output=True, timeout=30).returncode
+            == 0
+        )
 
     assert not healthy()
     program = json.loads(values(final, "CMD")[0])
@@ -182,14 +189,22 @@ def test_backup_is_restored_into_another_volume(image: Image, tmp_path: Path) ->
         with (tmp_path / "backup.tar").open("rb") as stdin:
             command = image.inside("svc", *arguments)
             return subprocess.run(
-                command, env={**os.environ, **env, "TMPDIR": "", **variables}, stdin=stdin, capture_output=True, timeout=60
+                command,
+                env={**os.environ, **env, "TMPDIR": "", **variables},
+                stdin=stdin,
+                capture_output=True,
+                timeout=60,
             )
 
     (tmp_path / "backup.tar").touch()
     with running_server_sync(tmp_path, env, (*BECOME, *image.inside("svc", "serve"))) as server:
         server.ca = image.data / "tls" / "ca.pem"
         refused = svc("backup", "-")
-        assert refused.returncode == 1 and refused.stderr.count(b"\n") == 1 and b"No usable temporary directory" in refused.stderr
+        assert (
+            refused.returncode == 1
+            and refused.stderr.count(b"\n") == 1
+            and b"No usable temporary directory" in refused.stderr
+        )
         made = svc("backup", "-", TMPDIR="/data")
         assert made.returncode == 0, made.stderr
         assert svc("backup", "/data/backup.tar").returncode == 0

@@ -45,7 +45,9 @@ class Proxy:
 
         options.setdefault("headers", {})["host"] = NAME
         base_url = f"https://127.0.0.1:{self.port}"
-        return httpx.Client(base_url=base_url, transport=transport, event_hooks={"request": [name_it]}, timeout=30, **options)
+        return httpx.Client(
+            base_url=base_url, transport=transport, event_hooks={"request": [name_it]}, timeout=30, **options
+        )
 
     def curl(self, path: str, *arguments: str) -> list[str]:
         """The command that asks for `path`, over HTTP/2 where the proxy has it."""
@@ -66,7 +68,10 @@ def caddy(folder: Path, backend: int, timeout: str = "10m") -> Iterator[Proxy]:
     proxy = Proxy(free_port(), free_port(), folder / "pki" / "authorities" / "local" / "root.crt", loses_words=True)
     here = f"admin off\nhttp_port {proxy.http_port}\nhttps_port {proxy.port}\nlocal_certs\nskip_install_trust\n"
     here += f"storage file_system {folder}\n"
-    changes = {"127.0.0.1:8443": f"127.0.0.1:{backend}", "response_header_timeout 10m": f"response_header_timeout {timeout}"}
+    changes = {
+        "127.0.0.1:8443": f"127.0.0.1:{backend}",
+        "response_header_timeout 10m": f"response_header_timeout {timeout}",
+    }
     site = replaced((DEPLOY / "Caddyfile").read_text(), changes)
     (folder / "Caddyfile").write_text(f"{{\n{here}}}\n{site}")
     with running(["caddy", "run", "--config", str(folder / "Caddyfile"), "--adapter", "caddyfile"], folder, proxy):
@@ -88,7 +93,9 @@ def nginx(folder: Path, backend: int, timeout: str = "10m") -> Iterator[Proxy]:
         "/etc/letsencrypt/live/ai.example/privkey.pem": str(files.key),
     }
     (folder / "site").write_text(replaced((DEPLOY / "nginx.conf").read_text(), changes))
-    temporary = "".join(f"{kind}_temp_path {folder};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    temporary = "".join(
+        f"{kind}_temp_path {folder};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
     (folder / "nginx.conf").write_text(
         f"user root;\npid {folder}/pid;\nerror_log {folder}/error.log;\nevents {{}}\n"
         f"http {{\naccess_log off;\n{temporary}include {folder}/site;\n}}\n"
@@ -126,7 +133,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.fixture(scope="module", params=[caddy, nginx], ids=["caddy", "nginx"])
-def proxy(request: pytest.FixtureRequest, server: RunningServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+def proxy(
+    request: pytest.FixtureRequest, server: RunningServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Proxy]:
     with request.param(tmp_path_factory.mktemp(request.param.__name__), server.port) as started:
         yield started
 
@@ -178,10 +187,18 @@ def test_largest_bodies_pass_and_larger_ones_get_our_error(proxy: Proxy, key: st
         kept = client.put(path, content=large[::-1], headers={"content-type": "application/octet-stream"})
         assert (kept.status_code, kept.json()["sha256"]) == (200, hashlib.sha256(large[::-1]).hexdigest())
     body = tmp_path / "body"
-    for method, target, limit_mib in (("PUT", path, 32), ("POST", "/artifacts", 44), ("POST", "/v1/chat/completions", 16)):
+    for method, target, limit_mib in (
+        ("PUT", path, 32),
+        ("POST", "/artifacts", 44),
+        ("POST", "/v1/chat/completions", 16),
+    ):
         body.write_bytes(bytes((limit_mib + 1) * 1024 * 1024))
-        command = proxy.curl(target, "-X", method, "-T", str(body), "-H", "Content-Type: application/json", "-w", "%{http_code}")
-        refused = subprocess.run([*command, "-H", f"Authorization: Bearer {key}"], capture_output=True, text=True, timeout=60)
+        command = proxy.curl(
+            target, "-X", method, "-T", str(body), "-H", "Content-Type: application/json", "-w", "%{http_code}"
+        )
+        refused = subprocess.run(
+            [*command, "-H", f"Authorization: Bearer {key}"], capture_output=True, text=True, timeout=60
+        )
         assert refused.stdout.endswith("413"), refused
         if refused.returncode == 18:  # the answer's body is missing: a race in Caddy, named in the Caddyfile
             assert proxy.loses_words, refused
@@ -202,7 +219,9 @@ def test_limits_use_the_real_client_address(proxy: Proxy) -> None:
 
 
 def test_plain_http_redirects_to_https_and_bypassing_is_refused(proxy: Proxy, server: RunningServer) -> None:
-    sent = httpx.get(f"http://127.0.0.1:{proxy.http_port}/docs?x=1", headers={"host": f"{NAME.upper()}:{proxy.http_port}"})
+    sent = httpx.get(
+        f"http://127.0.0.1:{proxy.http_port}/docs?x=1", headers={"host": f"{NAME.upper()}:{proxy.http_port}"}
+    )
     assert (sent.status_code, sent.headers["location"]) == (308, f"https://{NAME}/docs?x=1")
     past = httpx.get(f"http://127.0.0.1:{server.port}/user/me", headers={"host": NAME})
     assert (past.status_code, past.json()["error"]["code"]) == (403, "https_required")
@@ -211,7 +230,10 @@ def test_plain_http_redirects_to_https_and_bypassing_is_refused(proxy: Proxy, se
 def test_other_host_names_are_refused(proxy: Proxy) -> None:
     answers = [httpx.get(f"http://127.0.0.1:{proxy.http_port}/docs", headers={"host": "evil.example"})]
     with proxy.client() as client:
-        answers += [client.get("/docs", headers={"host": name}) for name in ("evil.example", f"{NAME}.evil.example", "127.0.0.1")]
+        answers += [
+            client.get("/docs", headers={"host": name})
+            for name in ("evil.example", f"{NAME}.evil.example", "127.0.0.1")
+        ]
     for answer in answers:
         assert_error(answer, 421, "misdirected_request")
 
@@ -259,7 +281,10 @@ def test_stopped_service_is_an_error_in_our_shape(front: Any, tmp_path: Path) ->
 
 @pytest.mark.parametrize("front", [caddy, nginx])
 def test_slow_model_is_an_error_in_our_shape(front: Any, server: RunningServer, key: str, tmp_path: Path) -> None:
-    with front(tmp_path, server.port, timeout="3s") as proxy, proxy.client(headers={"authorization": f"Bearer {key}"}) as client:
+    with (
+        front(tmp_path, server.port, timeout="3s") as proxy,
+        proxy.client(headers={"authorization": f"Bearer {key}"}) as client,
+    ):
         assert_unavailable(client.post("/v1/chat/completions", json=chat("wait 30000\nsay late")), 504)
 
 

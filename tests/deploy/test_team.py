@@ -109,7 +109,9 @@ async def test_the_example_of_a_team_works_over_the_end_of_a_month(tmp_path: Pat
             await play(server, issuer, password, file, clock, settings)
 
 
-async def play(server: RunningServer, issuer: str, password: str, file: Path, clock: Path, settings: dict[str, str]) -> None:
+async def play(
+    server: RunningServer, issuer: str, password: str, file: Path, clock: Path, settings: dict[str, str]
+) -> None:
     reload, report, check = EXAMPLES["team-month"].splitlines()
     team = Team(server)
     outsider = await signed_in(server, issuer, "eve@elsewhere.example")

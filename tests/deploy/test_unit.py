@@ -64,7 +64,10 @@ def syscall_groups() -> dict[str, list[str]]:
     """The groups of system calls by name, as systemd lists them."""
     listed = analyze("syscall-filter").stdout
     blocks = re.findall(r"^(@[\w-]+)\n((?:    .*\n?)+)", listed, re.MULTILINE)
-    return {name: [line.strip() for line in block.splitlines() if not line.strip().startswith("#")] for name, block in blocks}
+    return {
+        name: [line.strip() for line in block.splitlines() if not line.strip().startswith("#")]
+        for name, block in blocks
+    }
 
 
 def expanded(names: list[str]) -> Iterator[str]:
@@ -89,7 +92,10 @@ def environment(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "credentials").mkdir()
     for credential in lines("LoadCredential"):
         (tmp_path / "credentials" / credential.partition(":")[0]).write_text(f"{TOKEN}\n")
-    values = [value.replace("%S", str(tmp_path)).replace("%d", str(tmp_path / "credentials")) for value in lines("Environment")]
+    values = [
+        value.replace("%S", str(tmp_path)).replace("%d", str(tmp_path / "credentials"))
+        for value in lines("Environment")
+    ]
     return dict(value.split("=", 1) for value in values)
 
 
@@ -119,7 +125,9 @@ async def test_a_server_works_inside_the_limits_of_the_unit(tmp_path: Path) -> N
                 "/v1/images/generations", json={"model": "builtin/paint", "prompt": "sea", "size": "256x256"}
             )
             speech = await client.post("/v1/audio/generate", json={"model": "builtin/voice", "input": "Hello."})
-            run = await client.post("/v1/agents/run", json={"goal": "Save a note that says 1 + 1", "model": "builtin/assistant"})
+            run = await client.post(
+                "/v1/agents/run", json={"goal": "Save a note that says 1 + 1", "model": "builtin/assistant"}
+            )
             metrics = await client.get("/metrics", headers={"authorization": f"Bearer {TOKEN}"})
         assert [answer.status_code for answer in (chat, image, speech, run, metrics)] == [200] * 5, server.stderr()
         assert '"type":"final"' in run.text
@@ -156,7 +164,9 @@ def test_documented_hook_reloads_a_renewed_certificate(tmp_path: Path) -> None:
 
     def run_hook(pid: int) -> None:
         script = hook.replace("systemctl try-reload-or-restart svc", f"kill -HUP {pid}" if pid else "")
-        subprocess.run(["sh", "-c", script], env={**os.environ, "RENEWED_LINEAGE": str(lineage)}, check=True, timeout=30)
+        subprocess.run(
+            ["sh", "-c", script], env={**os.environ, "RENEWED_LINEAGE": str(lineage)}, check=True, timeout=30
+        )
 
     def served(port: int) -> str:
         return ssl.get_server_certificate(("127.0.0.1", port), timeout=10).split()[2]
@@ -165,7 +175,11 @@ def test_documented_hook_reloads_a_renewed_certificate(tmp_path: Path) -> None:
     first = renew(1)
     run_hook(0)
     assert folder.stat().st_mode & 0o777 == 0o700 and (folder / "privkey.pem").stat().st_mode & 0o777 == 0o600
-    settings = {"SVC_TLS": "files", "SVC_TLS_CERT": str(folder / "fullchain.pem"), "SVC_TLS_KEY": str(folder / "privkey.pem")}
+    settings = {
+        "SVC_TLS": "files",
+        "SVC_TLS_CERT": str(folder / "fullchain.pem"),
+        "SVC_TLS_KEY": str(folder / "privkey.pem"),
+    }
     with running_server_sync(tmp_path, settings) as server:
         assert served(server.port) == first
         second = renew(2)

@@ -28,7 +28,9 @@ BECOME = ("-c", "import os, sys; os.execv(sys.argv[1], sys.argv[1:])")
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, check=True, timeout=60)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, check=True, timeout=60
+    )
     (made,) = folder.glob("*.whl")
     return made
 
@@ -43,12 +45,16 @@ class Installed:
         """Return the output of a program of the environment, started from an empty folder."""
         env = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "PYTHON"))}
         command = [self.folder / "bin" / name, *arguments]
-        return subprocess.run(command, cwd=self.folder, env=env, check=True, capture_output=True, text=True, timeout=30).stdout
+        return subprocess.run(
+            command, cwd=self.folder, env=env, check=True, capture_output=True, text=True, timeout=30
+        ).stdout
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """A new environment with the wheel alone; it sees the dependencies of the tests' environment, which come after its own."""
+    """A new environment with the wheel alone; it sees the dependencies of the tests' environment, which come after its
+    own.
+    """
     folder = tmp_path_factory.mktemp("installed") / "environment"
     venv.create(folder, with_pip=False)
     python = folder / "bin" / "python"
@@ -87,13 +93,19 @@ def server(installed: Installed, tmp_path: Path) -> Iterator[RunningServer]:
         yield running
 
 
-def test_first_steps_of_the_readme_work_with_the_wheel(server: RunningServer, installed: Installed, tmp_path: Path) -> None:
+def test_first_steps_of_the_readme_work_with_the_wheel(
+    server: RunningServer, installed: Installed, tmp_path: Path
+) -> None:
     where = installed.run("python", "-c", "import app, svc; print(app.__file__, svc.__file__)")
     assert where.count(str(installed.folder)) == 2
     script = EXAMPLES["curl"].replace("https://127.0.0.1:8443", server.base_url)
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
-    assert '"id":"builtin/assistant"' in done.stdout and "84" in done.stdout and done.stdout.endswith("data: [DONE]\n\n")
+    assert (
+        '"id":"builtin/assistant"' in done.stdout and "84" in done.stdout and done.stdout.endswith("data: [DONE]\n\n")
+    )
     page = httpx.get(server.base_url, verify=server.tls or False)
     (style,) = re.findall(r'href="(/static/[\w./-]+\.css)"', page.text)[:1]
     assert httpx.get(server.base_url + style, verify=server.tls or False).status_code == 200

@@ -1,4 +1,6 @@
-"""`python -m tests.fuzz [--count N] [--seed S] [--first K]`: rounds of requests, half of them documented, half of them bytes."""
+"""`python -m tests.fuzz [--count N] [--seed S] [--first K]`: rounds of requests, half of them documented, half of them
+bytes.
+"""
 
 import argparse
 import asyncio
@@ -30,7 +32,9 @@ async def main() -> int:
     for number in range(arguments.first, rounds):
         play, name = plays[number % 2]
         with tempfile.TemporaryDirectory() as folder, WATCHDOG.watching():
-            found = await play(Path(folder), f"{arguments.seed} {number}", min(_ROUND, arguments.count - number * _ROUND))
+            found = await play(
+                Path(folder), f"{arguments.seed} {number}", min(_ROUND, arguments.count - number * _ROUND)
+            )
         faults += len(found)
         for line in found:
             print(line, flush=True)

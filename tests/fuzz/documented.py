@@ -27,7 +27,14 @@ from tests.support.watchdog import WATCHDOG
 PATIENCE_SECONDS = 30.0
 _AT_ONCE = 8
 _MADE_ANEW = 8  # operations a round
-_CONTENT_TYPES = ("application/json", "text/plain", "application/x-www-form-urlencoded", "application/octet-stream", "a/b;c", "")
+_CONTENT_TYPES = (
+    "application/json",
+    "text/plain",
+    "application/x-www-form-urlencoded",
+    "application/octet-stream",
+    "a/b;c",
+    "",
+)
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -59,7 +66,9 @@ class Sent:
 
 
 def _as_bytes(body: Any) -> bytes:
-    return body if isinstance(body, bytes) else json.dumps(body).encode()  # it writes lone surrogates, which orjson does not
+    return (
+        body if isinstance(body, bytes) else json.dumps(body).encode()
+    )  # it writes lone surrogates, which orjson does not
 
 
 @cache
@@ -77,7 +86,9 @@ def _cases(operation: Any, rnd: random.Random, each: int) -> list[Sent]:
         body = sent.get("json", sent.get("data"))
         body = body.encode("utf-8", "replace") if isinstance(body, str) and "json" not in sent else body
         body = None if isinstance(body, dict) and "json" not in sent else body  # a form: the bytes of others do for it
-        made.append(Sent(case.method, case.path, dict(case.path_parameters or {}), dict(case.query or {}), headers, body))
+        made.append(
+            Sent(case.method, case.path, dict(case.path_parameters or {}), dict(case.query or {}), headers, body)
+        )
 
     for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
         options: dict[str, Any] = {"database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
@@ -91,7 +102,9 @@ def _cases(operation: Any, rnd: random.Random, each: int) -> list[Sent]:
 
 
 class Corpus:
-    """Right and wrong requests to each operation, kept from round to round: to make one takes ten times as long as to send it."""
+    """Right and wrong requests to each operation, kept from round to round: to make one takes ten times as long as to
+    send it.
+    """
 
     def __init__(self, rnd: random.Random, operations: int = 1_000, each: int = 20) -> None:
         every = _operations()
@@ -128,14 +141,18 @@ async def _people(service: Service) -> People:
     async def made(path: str, body: dict[str, Any]) -> str:
         return str((await service.client.post(path, json=body, headers=headers)).json()["id"])
 
-    run = await service.client.post("/v1/agents/run", json={"goal": "say x", "model": "builtin/script"}, headers=headers)
+    run = await service.client.post(
+        "/v1/agents/run", json={"goal": "say x", "model": "builtin/script"}, headers=headers
+    )
     ids = {
         "key_id": key["id"],
         "run_id": run.headers["x-service-run"],
         "project_id": await made("/projects", {"name": "x"}),
         "artifact_id": await made("/artifacts", {"name": "x", "content": "x" * 1000}),
         "conversation_id": await made("/conversations", {"title": "x"}),
-        "provider_id": await made("/user/providers", {"name": "own", "base_url": "https://own.example/v1", "models": ["x"]}),
+        "provider_id": await made(
+            "/user/providers", {"name": "own", "base_url": "https://own.example/v1", "models": ["x"]}
+        ),
         "model_id": "builtin/echo",
     }
     return People([headers, headers, headers, bearer(key["key"]), other, {}], ids)
@@ -174,7 +191,9 @@ async def play(folder: Path, seed_: str, count: int, corpus: Corpus) -> list[str
     async with _service(folder) as service:
         people = await _people(service)
         for begin in range(0, count, _AT_ONCE):
-            chosen = [fresh[n] if n < len(fresh) else rnd.choice(every).mutated(rnd) for n in range(begin, begin + _AT_ONCE)]
+            chosen = [
+                fresh[n] if n < len(fresh) else rnd.choice(every).mutated(rnd) for n in range(begin, begin + _AT_ONCE)
+            ]
             service.clocks.ticks += 3_600  # no limit of requests is in the way
             await asyncio.gather(*(_send(service, people, sent, rnd, found) for sent in chosen[: count - begin]))
             found += [f"a step of {seconds} s of CPU time: {name}" for name, seconds in WATCHDOG.stalls]
@@ -185,7 +204,9 @@ async def play(folder: Path, seed_: str, count: int, corpus: Corpus) -> list[str
 async def _send(service: Service, people: People, sent: Sent, rnd: random.Random, found: list[str]) -> None:
     # To test a provider takes 3 s, whatever its address: that is for those that do not exist.
     ids = people.ids if rnd.random() < 0.6 and not sent.path.endswith("/test") else {}
-    path = re.sub(r"\{(\w+)\}", lambda match: _in_path(ids.get(match[1], sent.parameters.get(match[1], "x"))), sent.path)
+    path = re.sub(
+        r"\{(\w+)\}", lambda match: _in_path(ids.get(match[1], sent.parameters.get(match[1], "x"))), sent.path
+    )
     headers = {**sent.headers, **rnd.choice(people.headers), "origin": service.config.base_url}
     if rnd.random() < 0.02:
         headers |= sent.headers
@@ -194,7 +215,9 @@ async def _send(service: Service, people: People, sent: Sent, rnd: random.Random
         options["content"] = _as_bytes(sent.body)
     headers.setdefault("content-type", "application/json")
     try:
-        request = service.client.build_request(sent.method, path, headers=headers, **options, extensions={"invented": True})
+        request = service.client.build_request(
+            sent.method, path, headers=headers, **options, extensions={"invented": True}
+        )
     except (httpx.InvalidURL, UnicodeError, ValueError):
         return  # no client sends that
     try:
@@ -218,6 +241,4 @@ def _as_text(value: Any) -> str:
 
 
 def _told(request: httpx.Request) -> str:
-    return (
-        f"{request.method} {request.url.raw_path.decode()[:300]} {request.headers.get('content-type')} {request.content[:600]!r}"
-    )
+    return f"{request.method} {request.url.raw_path.decode()[:300]} {request.headers.get('content-type')} {request.content[:600]!r}"

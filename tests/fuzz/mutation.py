@@ -9,7 +9,19 @@ VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 0.5, 6.0, 1e308, -0.0, 2**31, 2**53 + 1, 2**63, 2**64, 10**400),
     *("", " ", "\0", "a\0b", "\u200b", "\ud800", "\U0001f642", "\u2028", "\r\n", "%00", "'; --"),
     *("data: [DONE]", "../../etc/passwd"),
-    *("null", "1", "NaN", "9" * 400, "x" * 5_000, "\\" * 500, "." * 500, "(" * 500, MARKS, "a@b.c", "https://127.0.0.1:1/v1"),
+    *(
+        "null",
+        "1",
+        "NaN",
+        "9" * 400,
+        "x" * 5_000,
+        "\\" * 500,
+        "." * 500,
+        "(" * 500,
+        MARKS,
+        "a@b.c",
+        "https://127.0.0.1:1/v1",
+    ),
     *("builtin/echo", "builtin/assistant", "builtin/script", "builtin/assistant-paid", "no/such"),
     *("user", "assistant", "tool", "auto"),
     *([], {}, [[]], [None], {"": ""}, [{}] * 50, {"type": "text", "text": "x"}),
@@ -65,7 +77,12 @@ def _any(rnd: random.Random) -> Any:
 TOKENS = (
     *(b"\r\n", b"\n", b"\r", b"\0", b" ", b"\t", b":", b",", b"\xff", b"%", b"%00", b"?", b"#"),
     *(b"//", b"{", b'"', b"\xed\xa0\x80"),
-    *(b"Content-Length: 5\r\n", b"Content-Length: 99999999999999999999\r\n", b"Transfer-Encoding: chunked\r\n", b"0\r\n\r\n"),
+    *(
+        b"Content-Length: 5\r\n",
+        b"Content-Length: 99999999999999999999\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"0\r\n\r\n",
+    ),
     *(
         b"Transfer-Encoding: gzip, chunked\r\n",
         b"Host: a\r\n",
@@ -73,8 +90,19 @@ TOKENS = (
         b"Connection: close\r\n",
         b"HTTP/1.0",
     ),
-    *(b"Upgrade: websocket\r\n", b"Range: bytes=0-\r\n", b"Content-Encoding: gzip\r\n", b"x: " + b"y" * 3_000 + b"\r\n"),
-    *(b"ffffffff\r\n", b"Authorization: Bearer x\r\n", b'Cookie: a=\\\\"\r\n', b"If-None-Match: *\r\n", b"Origin: null\r\n"),
+    *(
+        b"Upgrade: websocket\r\n",
+        b"Range: bytes=0-\r\n",
+        b"Content-Encoding: gzip\r\n",
+        b"x: " + b"y" * 3_000 + b"\r\n",
+    ),
+    *(
+        b"ffffffff\r\n",
+        b"Authorization: Bearer x\r\n",
+        b'Cookie: a=\\\\"\r\n',
+        b"If-None-Match: *\r\n",
+        b"Origin: null\r\n",
+    ),
     b"X-Request-Id: a b\r\n",
 )
 

@@ -16,7 +16,10 @@ MOST_STALL_MS = 50.0
 _AT_ONCE = 16
 _PIPELINED = 2
 _PATIENCE_SECONDS = 30.0
-_PROXY = {"SVC_TLS": "proxy", "SVC_TRUSTED_PROXIES": "127.0.0.1"}  # without TLS, whose handshakes would take most of the time
+_PROXY = {
+    "SVC_TLS": "proxy",
+    "SVC_TRUSTED_PROXIES": "127.0.0.1",
+}  # without TLS, whose handshakes would take most of the time
 _CHAT = {"model": "builtin/echo", "messages": [{"role": "user", "content": "hello"}], "stream": True}
 _REQUESTS = (
     ("GET", "/healthz", b""),

@@ -135,7 +135,10 @@ def test_bytes_decide_the_format() -> None:
     ):
         assert track(data[:26], "pcm", "audio/pcm", 60, 1).content_type == kind
     assert track(b"#!AMR\n" + bytes(9), "mp3", "audio/amr; x=1", 60, 1).content_type == "audio/amr"
-    assert track(b"#!AMR\n" + bytes(9), "mp3", "text/html\r\nset-cookie: a=b", 60, 1).content_type == "application/octet-stream"
+    assert (
+        track(b"#!AMR\n" + bytes(9), "mp3", "text/html\r\nset-cookie: a=b", 60, 1).content_type
+        == "application/octet-stream"
+    )
 
 
 def test_format_without_a_length_counts_by_its_text() -> None:
@@ -157,7 +160,10 @@ def test_a_broken_file_is_refused(data: bytes) -> None:
         through(data, 4096)
 
 
-@each("start", [b"\xff\xfb", b"ID3\x04\0\0\x7f\x7f\x7f\x7f", b"OggS", b"RIFF\xff\xff\xff\xffWAVE", b"\xff\xf1\x50\x80\0\0\0"])
+@each(
+    "start",
+    [b"\xff\xfb", b"ID3\x04\0\0\x7f\x7f\x7f\x7f", b"OggS", b"RIFF\xff\xff\xff\xffWAVE", b"\xff\xf1\x50\x80\0\0\0"],
+)
 def test_garbage_after_a_good_start_ends(start: bytes) -> None:
     data = start + bytes(range(256)) * 400
     for step in (333, 10**6):
@@ -237,7 +243,10 @@ def test_wav_without_samples_takes_no_memory() -> None:
     taken = track(b"RIFF\0\0\0\0WAVE", "wav", "", 60.0, 1.0)
     tracemalloc.start()
     try:
-        for part in (b"RIFF\0\0\0\0WAVE", b"fmt \xff\xff\xff\x7f" + struct.pack("<HHIIHH", 1, 1, 24_000, 48_000, 2, 16)):
+        for part in (
+            b"RIFF\0\0\0\0WAVE",
+            b"fmt \xff\xff\xff\x7f" + struct.pack("<HHIIHH", 1, 1, 24_000, 48_000, 2, 16),
+        ):
             taken.feed(part)
         for _ in range(100):
             taken.feed(bytes(64 * 1024))

@@ -6,7 +6,10 @@ from svc.inference import blocks
 
 
 def test_an_error_event_is_one_block() -> None:
-    assert blocks.error_event({"message": "é\n", "code": None}) == b'data: {"error":{"message":"\\u00e9\\n","code":null}}\n\n'
+    assert (
+        blocks.error_event({"message": "é\n", "code": None})
+        == b'data: {"error":{"message":"\\u00e9\\n","code":null}}\n\n'
+    )
     assert blocks.DONE == b"data: [DONE]\n\n"
 
 
@@ -14,7 +17,9 @@ def test_each_of_several_texts_is_a_block() -> None:
     for texts in (["a", "\n", '"', "\u2028", "\U0001f642", "\\"], ["a", "\n", '"', "\\"]):
         (written,) = blocks.blocks([blocks.Texts(texts, [*map(orjson.dumps, texts)], b'data: {"text":', b"}\n\n")])
         assert written.isascii()
-        assert [orjson.loads(block)["text"] for block in written.removesuffix(b"\n\n")[6:].split(b"\n\ndata: ")] == texts
+        assert [
+            orjson.loads(block)["text"] for block in written.removesuffix(b"\n\n")[6:].split(b"\n\ndata: ")
+        ] == texts
 
 
 def test_long_chunks_are_split_into_parts() -> None:

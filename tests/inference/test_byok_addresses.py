@@ -29,14 +29,34 @@ OPEN = {"byok_private": True}
 # What may be reached under no setting, and what SVC_BYOK_PRIVATE=1 opens.
 NEVER = [
     *("169.254.169.254", "169.254.0.1", "fe80::1", "168.63.129.16", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"),
-    *("0.0.0.0", "::", "224.0.0.1", "255.255.255.255", "240.0.0.1", "ff02::1", "100.64.0.1", "192.0.0.192", "198.18.0.1"),
+    *(
+        "0.0.0.0",
+        "::",
+        "224.0.0.1",
+        "255.255.255.255",
+        "240.0.0.1",
+        "ff02::1",
+        "100.64.0.1",
+        "192.0.0.192",
+        "198.18.0.1",
+    ),
     *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::ffff:8.8.8.8", "::127.0.0.1"),
     *("64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::1", "2001:0:4136:e378:8000:63bf:80ff:fffe", "2001:db8::1"),
 ]
 PRIVATE = ["127.0.0.1", "127.8.8.8", "10.0.0.1", "172.16.0.1", "192.168.1.1", "::1", "fc00::1", "fdff::1"]
 # Other spellings of 127.0.0.1.
 SPELLINGS = [
-    *("127.1", "127.0.1", "2130706433", "0x7f000001", "0x7F.1", "0177.0.0.1", "017700000001", "0177.0.0.01", "127.0.0.1."),
+    *(
+        "127.1",
+        "127.0.1",
+        "2130706433",
+        "0x7f000001",
+        "0x7F.1",
+        "0177.0.0.1",
+        "017700000001",
+        "0177.0.0.01",
+        "127.0.0.1.",
+    ),
     *("0x7f.0x0.0x0.0x1", "LOCALHOST", "localhost.", "bücher.internal", "xn--bcher-kva.internal", "[0:0:0:0:0:0:0:1]"),
 ]
 
@@ -101,7 +121,9 @@ async def uses(service: Service, headers: dict[str, str], provider: dict[str, An
 # --- when it is made
 
 
-async def test_private_and_special_addresses_are_refused_in_any_spelling(service: Service, headers: dict[str, str]) -> None:
+async def test_private_and_special_addresses_are_refused_in_any_spelling(
+    service: Service, headers: dict[str, str]
+) -> None:
     own = await add_provider(service, headers, "https://public.example/v1")
     path = f"{PROVIDERS}/{own['id']}"
     for host in [*NEVER, *PRIVATE, *SPELLINGS]:
@@ -117,8 +139,15 @@ async def test_private_and_special_addresses_are_refused_in_any_spelling(service
     assert (await service.client.get(path, headers=headers)).json() == own, "and nothing has changed, not even the key"
 
 
-async def test_one_private_address_among_many_refuses_the_name(service: Service, headers: dict[str, str], names: Names) -> None:
-    for found in ([PUBLIC, "10.0.0.1"], ["127.0.0.1", PUBLIC], [PUBLIC, "2606:4700::1111", "::1"], ["::ffff:10.0.0.1", PUBLIC]):
+async def test_one_private_address_among_many_refuses_the_name(
+    service: Service, headers: dict[str, str], names: Names
+) -> None:
+    for found in (
+        [PUBLIC, "10.0.0.1"],
+        ["127.0.0.1", PUBLIC],
+        [PUBLIC, "2606:4700::1111", "::1"],
+        ["::ffff:10.0.0.1", PUBLIC],
+    ):
         names.resolve("mixed.example", found)
         assert refused(await create(service, headers, "https://mixed.example/v1"))
     names.resolve("mixed.example", [PUBLIC, "2606:4700::1111"])
@@ -129,12 +158,22 @@ async def test_public_addresses_and_unresolved_names_are_accepted(
     service: Service, headers: dict[str, str], names: Names
 ) -> None:
     names.resolve("empty.example", [])
-    for base_url in (f"http://{PUBLIC}:8080", "https://[2606:4700::1111]/v1", "https://unknown.example", "https://empty.example"):
+    for base_url in (
+        f"http://{PUBLIC}:8080",
+        "https://[2606:4700::1111]/v1",
+        "https://unknown.example",
+        "https://empty.example",
+    ):
         assert (await create(service, headers, base_url)).status_code == 201
 
 
 @settings(
-    {}, {"base_url": "https://svc.example"}, {"host": "0.0.0.0"}, {"byok_private": False}, OPEN, {**OPEN, "host": "0.0.0.0"}
+    {},
+    {"base_url": "https://svc.example"},
+    {"host": "0.0.0.0"},
+    {"byok_private": False},
+    OPEN,
+    {**OPEN, "host": "0.0.0.0"},
 )
 async def test_private_addresses_need_local_posture_or_the_setting(
     service: Service, headers: dict[str, str], request: pytest.FixtureRequest
@@ -188,12 +227,15 @@ async def test_the_fetching_tool_has_the_same_rule(service: Service, headers: di
     async with raw_server(http_answer("200 OK", b"an inner page")) as canary:
         names.resolve("inside.example", ["127.0.0.1"])
         lines = [
-            f'tool fetch_url {{"url": "http://{host}:{canary.port}/"}}' for host in ("inside.example", "127.1", "[::1]", "0x7f.1")
+            f'tool fetch_url {{"url": "http://{host}:{canary.port}/"}}'
+            for host in ("inside.example", "127.1", "[::1]", "0x7f.1")
         ]
         body = {"goal": "\n".join([*lines, "---", "say done"]), "model": "builtin/script"}
         answer = await service.client.post("/v1/agents/run", json=body, headers=headers)
         results = [orjson.loads(block[6:]) for block in answer.text.split("\n\n") if '"tool_result"' in block]
-        assert [result["ok"] for result in results] == [False] * 4 and len({result["result"] for result in results}) == 1
+        assert [result["ok"] for result in results] == [False] * 4 and len(
+            {result["result"] for result in results}
+        ) == 1
         assert canary.connections == 0
 
 
@@ -206,12 +248,16 @@ async def test_kept_connection_is_the_checked_one(service: Service, headers: dic
             body = {"model": f"{provider['name']}/ok", "messages": HELLO}
             answer = await service.client.post("/v1/chat/completions", json=body, headers=headers)
             assert answer.status_code == 200
-        assert upstream.connections_made == 1 and names.asked == ["inside.example"] * 2, "when it was made and when connected"
+        assert upstream.connections_made == 1 and names.asked == ["inside.example"] * 2, (
+            "when it was made and when connected"
+        )
         assert {seen.headers["host"] for seen in upstream.requests} == {f"inside.example:{upstream.port}"}
 
 
 @settings(OPEN)
-async def test_redirects_are_never_followed(service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_redirects_are_never_followed(
+    service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(models, "_ANSWER_SECONDS", 0.1)
     async with raw_server(http_answer("200 OK", b'{"data": [{"id": "inner"}]}')) as canary:
         for status in ("301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"):
@@ -241,7 +287,8 @@ async def test_proxy_variables_and_netrc_are_ignored(
         assert (await service.client.post(f"{PROVIDERS}/{provider['id']}/test", headers=headers)).status_code == 200
         assert len(upstream.requests) == 2 and canary.connections == 0
         assert all(
-            "authorization" not in seen.headers and "proxy-authorization" not in seen.headers for seen in upstream.requests
+            "authorization" not in seen.headers and "proxy-authorization" not in seen.headers
+            for seen in upstream.requests
         )
 
 
@@ -296,7 +343,9 @@ def test_silent_dns_server_delays_only_the_account_that_named_it(tmp_path: Path)
     isolated("tests/support/silent_dns.py", tmp_path, passed=1)
 
 
-async def test_rate_limit_applies_before_a_name_is_resolved(service: Service, headers: dict[str, str], names: Names) -> None:
+async def test_rate_limit_applies_before_a_name_is_resolved(
+    service: Service, headers: dict[str, str], names: Names
+) -> None:
     own = await add_provider(service, headers, "https://public.example/v1")
     names.asked.clear()
     path, changes = f"{PROVIDERS}/{own['id']}", {"base_url": "https://other.example/v1"}

@@ -191,7 +191,8 @@ def test_an_empty_file_is_an_empty_catalog(tmp_path: Path) -> None:
 def test_only_a_provider_without_a_model_list_is_asked(tmp_path: Path) -> None:
     models, listed, *_ = read(
         tmp_path,
-        '[[providers]]\nname = "a"\nbase_url = "http://a"\n[[providers]]\nname = "b"\nbase_url = "http://b"\nmodels = []',
+        '[[providers]]\nname = "a"\nbase_url = "http://a"\n[[providers]]\nname = "b"\nbase_url = "http://b"\nmodels = '
+        "[]",
     )
     assert models == [] and [(provider.name, provider.configured) for provider in listed] == [("a", True)]
 
@@ -275,14 +276,20 @@ def test_a_wrong_or_unknown_entry_stops_the_start_with_one_line(tmp_path: Path, 
 
 
 @given(
-    st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=2)),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=2)
+    ),
     st.data(),
 )
 def test_any_wrong_value_is_one_line(value: Any, data: st.DataObject) -> None:
     document: dict[str, Any] = {
         "default_model": "a/m",
         "providers": [
-            {"name": "a", "base_url": "http://a", "models": [{"id": "m", "kind": "chat", "fallback": "a/n"}, {"id": "n"}]}
+            {
+                "name": "a",
+                "base_url": "http://a",
+                "models": [{"id": "m", "kind": "chat", "fallback": "a/n"}, {"id": "n"}],
+            }
         ],
     }
     place = data.draw(st.sampled_from([document, document["providers"][0], document["providers"][0]["models"][0]]))
@@ -346,7 +353,9 @@ async def test_concurrent_requests_share_one_list() -> None:
     server = Server("m", "org/n")
     catalog = asking(server)
     catalog.start()
-    found = await asyncio.gather(*(catalog.find("lab/m") for _ in range(50)), *(catalog.find("lab/org/n") for _ in range(50)))
+    found = await asyncio.gather(
+        *(catalog.find("lab/m") for _ in range(50)), *(catalog.find("lab/org/n") for _ in range(50))
+    )
     listed = await asyncio.gather(*(catalog.models() for _ in range(50)))
     assert server.asked == 1
     assert {model.id for model in found if model} == {"lab/m", "lab/org/n"} and None not in found
@@ -465,7 +474,8 @@ async def test_local_model_servers_are_tried_on_their_default_ports() -> None:
 
 async def test_configured_provider_replaces_a_local_server_of_its_name(tmp_path: Path) -> None:
     models, listed, *_ = read(
-        tmp_path, EXAMPLE.replace('fallback = "other/model"', "") + '[[providers]]\nname = "vllm"\nbase_url = "http://gpu/v1"'
+        tmp_path,
+        EXAMPLE.replace('fallback = "other/model"', "") + '[[providers]]\nname = "vllm"\nbase_url = "http://gpu/v1"',
     )
     server = Server("llama3.2", "unpriced")
     catalog = Catalog(Offer(models, [*listed, *local_servers()]), server.ask, 0)

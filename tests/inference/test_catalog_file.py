@@ -25,7 +25,10 @@ from tests.support.cases import each
         ("[[groups]]\nname = 'a'\nallowance_micros = 0.5", "group a.allowance_micros must be an integer"),
         ("[[groups]]\nname = 'a'\nchats_per_minute = 0", "group a.chats_per_minute must be an integer from 1"),
         ("[[groups]]\nname = 'a'\nown_providers = 1", "group a.own_providers must be true or false"),
-        ("[[groups]]\nname = 'a'\nemails = ['research.example']", r"group a.emails\[0\] must be a pattern of addresses"),
+        (
+            "[[groups]]\nname = 'a'\nemails = ['research.example']",
+            r"group a.emails\[0\] must be a pattern of addresses",
+        ),
         ("[[groups]]\nname = 'a'\nallowance = 1", "group a: 'allowance' is not known"),
     ],
 )

@@ -1,4 +1,6 @@
-"""A priced chat through a real server: what goes to the model server, what is cut, what leaving costs, and what is retried."""
+"""A priced chat through a real server: what goes to the model server, what is cut, what leaving costs, and what is
+retried.
+"""
 
 import asyncio
 import contextlib
@@ -23,12 +25,34 @@ from tests.support.server import RunningServer, running_server
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 COMPLETIONS = "/v1/chat/completions"
 MODELS = (
-    *("ok", "silent", "silent-after-3-chunks", "endless", "late-usage-800ms", "tools", "reasoning", "mid-line", "mid-bare"),
-    *("refuses-max_tokens", "refuses-reasoning_content+tools+reasoning", "status-401", "status-402", "endless+stream-for-json"),
+    *(
+        "ok",
+        "silent",
+        "silent-after-3-chunks",
+        "endless",
+        "late-usage-800ms",
+        "tools",
+        "reasoning",
+        "mid-line",
+        "mid-bare",
+    ),
+    *(
+        "refuses-max_tokens",
+        "refuses-reasoning_content+tools+reasoning",
+        "status-401",
+        "status-402",
+        "endless+stream-for-json",
+    ),
     *("echo", "echo+json-for-stream"),
     # The server remembers what these refuse, so each of them is for the one test in its name.
     *("refuses-max_tokens+json", "refuses-max_tokens+stream", "small-output+json", "small-output+stream"),
-    *("refuses-stream_options", "refuses-reasoning_effort", "refuses-verbosity", "refuses-max_tokens+responses", "too-large"),
+    *(
+        "refuses-stream_options",
+        "refuses-reasoning_effort",
+        "refuses-verbosity",
+        "refuses-max_tokens+responses",
+        "too-large",
+    ),
     *("refuses-parallel_tool_calls", "refuses-reasoning_content", "refuses-stream_options+responses"),
 )
 ESTIMATED_INPUT = 1  # tokens of "hi", which are a micro each; those of the output are two
@@ -51,8 +75,14 @@ class Lab:
     logged_before: int = 0
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return the log lines of this account since the test began: the last lines of an earlier test may come late."""
-        return [line for line in self.server.log_lines()[self.logged_before :] if line.get("account") in (None, self.person.id)]
+        """Return the log lines of this account since the test began: the last lines of an earlier test
+        may come late.
+        """
+        return [
+            line
+            for line in self.server.log_lines()[self.logged_before :]
+            if line.get("account") in (None, self.person.id)
+        ]
 
     def body(self, model: str, **fields: Any) -> dict[str, Any]:
         return {"model": f"lab/{model}", "messages": [{"role": "user", "content": "hi"}], **fields}
@@ -151,7 +181,12 @@ async def test_json_answer_beyond_its_limit_is_cut(lab: Lab) -> None:
 @each("model", ["echo", "echo+json-for-stream"])
 async def test_long_text_is_sent_in_several_chunks_unchanged(lab: Lab, model: str) -> None:
     said = "éx\U0001f642" * 70_000
-    body = {"model": f"lab/{model}", "messages": [{"role": "user", "content": said}], "stream": True, "max_tokens": 60_000}
+    body = {
+        "model": f"lab/{model}",
+        "messages": [{"role": "user", "content": said}],
+        "stream": True,
+        "max_tokens": 60_000,
+    }
     answer = await lab.client.post(COMPLETIONS, json=body, headers=lab.person.headers)
     texts = [chunk["choices"][0]["delta"].get("content") or "" for chunk in events(answer)]
     assert "".join(texts) == said and max(map(len, texts)) == 65_536
@@ -231,7 +266,12 @@ async def test_refused_field_of_the_caller_is_an_error(lab: Lab) -> None:
 
 
 async def test_reasoning_of_a_step_is_sent_back_only_to_a_model_that_accepts_it(lab: Lab) -> None:
-    body = {"model": "lab/refuses-reasoning_content+tools+reasoning", "goal": "hi", "tools": ["current_time"], "max_steps": 2}
+    body = {
+        "model": "lab/refuses-reasoning_content+tools+reasoning",
+        "goal": "hi",
+        "tools": ["current_time"],
+        "max_steps": 2,
+    }
     answer = await lab.client.post("/v1/agents/run", json=body, headers=lab.person.headers)
     assert '"type":"stopped"' in answer.text, answer.text
     turns = [message for message in lab.upstream.requests[-1].body["messages"] if message["role"] == "assistant"]
@@ -243,7 +283,9 @@ async def test_error_in_mid_stream_keeps_its_message(lab: Lab, model: str) -> No
     answer = await lab.chat(model, stream=True)
     assert "exceeds the context size" in events(answer)[-1]["error"]["message"]
     assert '"finish_reason":"stop"' not in answer.text and answer.text.endswith("data: [DONE]\n\n")
-    run = await lab.client.post("/v1/agents/run", json={"model": f"lab/{model}", "goal": "hi"}, headers=lab.person.headers)
+    run = await lab.client.post(
+        "/v1/agents/run", json={"model": f"lab/{model}", "goal": "hi"}, headers=lab.person.headers
+    )
     assert "exceeds the context size" in events(run)[-1]["error"]["message"]
     await asyncio.sleep(0.2)
     (line,) = [line for line in lab.lines() if line.get("route") == COMPLETIONS]

@@ -1,4 +1,6 @@
-"""svc/inference/chat_request.py: what never travels to an operator's provider, and what a priced request may not hold."""
+"""svc/inference/chat_request.py: what never travels to an operator's provider, and what a priced
+request may not hold.
+"""
 
 import copy
 from typing import Any
@@ -42,7 +44,14 @@ def test_routing_fields_are_dropped_at_any_depth(name: str) -> None:
 
 
 def test_a_model_in_another_spelling_or_in_extra_body_is_dropped() -> None:
-    body = {"model": "m", "Model": "x", "MODEL": "x", "extra_body": {"model": "x"}, "metadata": {"model": "x"}, "messages": []}
+    body = {
+        "model": "m",
+        "Model": "x",
+        "MODEL": "x",
+        "extra_body": {"model": "x"},
+        "metadata": {"model": "x"},
+        "messages": [],
+    }
     assert drop_routing_fields(body) == {"model": "m", "extra_body": {}, "metadata": {"model": "x"}, "messages": []}
 
 
@@ -51,7 +60,12 @@ def test_a_model_in_another_spelling_or_in_extra_body_is_dropped() -> None:
 def test_other_names_of_limits_are_dropped_for_a_model_with_a_price(name: str) -> None:
     options = {"include_usage": True, "include_obfuscation": False}
     spelled = {"Include_Usage": False, "include_u\u017fage": False, "includeUsage": False}
-    body = {"max_tokens": 5, name: 9, "stream_options": {**options, **spelled}, "extra_body": {name: 9, "stream_options": {}}}
+    body = {
+        "max_tokens": 5,
+        name: 9,
+        "stream_options": {**options, **spelled},
+        "extra_body": {name: 9, "stream_options": {}},
+    }
     assert drop_output_limits(body) == {"max_tokens": 5, "stream_options": options, "extra_body": {}}
 
 
@@ -66,7 +80,10 @@ def test_schemas_and_arguments_keep_common_words() -> None:
     body = {
         "messages": [
             {"role": "user", "content": "Set api_key and base_url."},
-            {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": '{"api_key": "x"}'}}]},
+            {
+                "role": "assistant",
+                "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": '{"api_key": "x"}'}}],
+            },
         ],
         "tools": [{"type": "function", "function": {"name": "api_base", "parameters": schema}}],
         "functions": [{"name": "f", "parameters": schema}],

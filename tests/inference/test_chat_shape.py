@@ -57,8 +57,14 @@ def test_requests_of_openai_are_accepted(fields: dict[str, Any]) -> None:
         {"role": "system", "content": "x", "name": "y"},
         {"role": "user", "content": None},
         {"role": "user", "content": []},
-        {"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": "data:"}}]},
-        {"role": "user", "content": [{"type": "input_audio", "input_audio": {}}, {"type": "file", "file": {}}, {"type": "new"}]},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": "data:"}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "input_audio", "input_audio": {}}, {"type": "file", "file": {}}, {"type": "new"}],
+        },
         {"role": "assistant"},
         {"role": "assistant", "content": None, "annotations": [], "provider_specific_fields": {"refusal": None}},
         {"role": "assistant", "tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{"}}]},
@@ -155,7 +161,11 @@ def test_wrong_values_are_refused_with_the_field_named(name: str, values: list[A
         ({"messages": [{"role": "user", "content": 5}]}, "invalid_value", "messages[0].content"),
         ({"messages": [{"role": "user", "content": ["x"]}]}, "invalid_value", "messages[0].content[0]"),
         ({"messages": [{"role": "user", "content": [{"text": "x"}]}]}, "missing_field", "messages[0].content[0].type"),
-        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "missing_field", "messages[0].content[0].text"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
+            "missing_field",
+            "messages[0].content[0].text",
+        ),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
             "missing_field",
@@ -183,7 +193,11 @@ def test_wrong_values_are_refused_with_the_field_named(name: str, values: list[A
         ({"response_format": {}}, "missing_field", "response_format.type"),
         ({"response_format": {"type": "xml"}}, "invalid_value", "response_format.type"),
         ({"response_format": {"type": "json_schema"}}, "missing_field", "response_format.json_schema"),
-        ({"response_format": {"type": "json_schema", "json_schema": {}}}, "missing_field", "response_format.json_schema.name"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {}}},
+            "missing_field",
+            "response_format.json_schema.name",
+        ),
         ({"stream_options": {"include_usage": 1}}, "invalid_value", "stream_options.include_usage"),
     ],
 )
@@ -199,7 +213,10 @@ def test_error_names_the_path_of_the_value(fields: dict[str, Any], code: str, pa
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": 3}]}]},
             "messages[0].content[0].image_url must be a string or an object with a url.",
         ),
-        ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content must be a string, a list of parts or null."),
+        (
+            {"messages": [{"role": "user", "content": 3}]},
+            "messages[0].content must be a string, a list of parts or null.",
+        ),
         ({"tool_choice": 3}, "tool_choice must be a string or an object."),
     ],
 )
@@ -211,7 +228,9 @@ def test_error_names_every_accepted_form(fields: dict[str, Any], expected: str) 
 
 json_values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["role", "type", "function", "x"]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["role", "type", "function", "x"]), inner)
+    ),
     max_leaves=8,
 )
 

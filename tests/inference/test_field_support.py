@@ -16,7 +16,14 @@ from svc.billing import wallet
 from svc.config import Config
 from svc.errors import UpstreamFault
 from svc.inference.catalog import Model, Provider
-from svc.inference.field_support import REMEMBERED_SECONDS, RETURNED, FieldSupport, limit_too_large, refused_fields, without
+from svc.inference.field_support import (
+    REMEMBERED_SECONDS,
+    RETURNED,
+    FieldSupport,
+    limit_too_large,
+    refused_fields,
+    without,
+)
 from svc.server import limits
 from tests.conftest import Service, bearer
 from tests.support.byok import Names, add_provider
@@ -38,14 +45,20 @@ def refusal(message: str, status: int = 400, **fields: Any) -> UpstreamFault:
 GROQ = "'messages.4' : for 'role:assistant' the following must be satisfied[('messages.4' : property 'reasoning_content' is "
 # Sentences of real servers; the name of the field is the second.
 SENTENCES = [
-    ("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", "max_tokens"),
+    (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        "max_tokens",
+    ),
     ("Unknown parameter: 'stream_options'.", "stream_options"),
     ("Unrecognized request argument supplied: stream_options", "stream_options"),
     ("body.stream_options: Extra inputs are not permitted", "stream_options"),
     ("stream_options: Extra inputs are not permitted", "stream_options"),
     ("body -> stream_options\n  Extra inputs are not permitted (type=extra_forbidden)", "stream_options"),
     ("Extra inputs are not permitted, field: 'stream_options'", "stream_options"),
-    ("Extra inputs are not permitted, field: 'messages[8].reasoning_content', value: 'Now; I\nneed 'it'.'", "reasoning_content"),
+    (
+        "Extra inputs are not permitted, field: 'messages[8].reasoning_content', value: 'Now; I\nneed 'it'.'",
+        "reasoning_content",
+    ),
     ("body.messages.5.assistant.reasoning_content: Extra inputs are not permitted", "reasoning_content"),
     ("messages.1.tool_calls.0.extra_content: Extra inputs are not permitted", "extra_content"),
     (
@@ -75,7 +88,9 @@ SENTENCES = [
 @each(("message", "field"), SENTENCES)
 def test_refusals_of_real_servers_name_their_field(message: str, field: str) -> None:
     assert refused_fields(refusal(message, 422), ADDED) == {field}
-    assert refused_fields(refusal(message), {*ADDED} - {field}) == set(), "a field of the caller is not ours to leave out"
+    assert refused_fields(refusal(message), {*ADDED} - {field}) == set(), (
+        "a field of the caller is not ours to leave out"
+    )
 
 
 @each("field", ["stream_options", "max_tokens", "messages.2.reasoning_content", "body.messages[1].extra_content"])
@@ -87,7 +102,10 @@ def test_param_of_an_error_names_its_field(field: str) -> None:
 
 
 def test_refusal_may_name_several_fields_but_nothing_else() -> None:
-    problems = ["body.stream_options: Extra inputs are not permitted", "body.max_tokens: Extra inputs are not permitted"]
+    problems = [
+        "body.stream_options: Extra inputs are not permitted",
+        "body.max_tokens: Extra inputs are not permitted",
+    ]
     assert refused_fields(refusal("; ".join(problems)), ADDED) == {"stream_options", "max_tokens"}
     assert refused_fields(refusal("; ".join([*problems, "body.user: Input should be a string"])), ADDED) == set()
 
@@ -95,16 +113,22 @@ def test_refusal_may_name_several_fields_but_nothing_else() -> None:
 @each(
     "fault",
     [
-        refusal("max_tokens is too large: 5000. This model supports at most 4096 completion tokens.", param="max_tokens"),
+        refusal(
+            "max_tokens is too large: 5000. This model supports at most 4096 completion tokens.", param="max_tokens"
+        ),
         refusal("This model does not support max_tokens above 4096, which is the maximum value.", param="max_tokens"),
-        refusal("stream_options is not supported when n is over 1.", param="stream_options", code="unsupported_parameter"),
+        refusal(
+            "stream_options is not supported when n is over 1.", param="stream_options", code="unsupported_parameter"
+        ),
         refusal("Invalid 'max_tokens': integer above maximum value. Expected a value <= 4096, but got 5000 instead."),
         refusal("Unsupported parameter: 'temperature' is not supported with this model."),
         refusal("body.metadata.stream_options: Extra inputs are not permitted"),
         refusal("messages.0.stream_options: Extra inputs are not permitted"),
         refusal("Unsupported value", param="metadata.stream_options", code="unsupported_parameter"),
         refusal("Unknown parameter: 'stream_options'.", 500),
-        refusal("'stream_options' is not supported with this model"),  # it may be a value, of `reasoning_effort` for instance
+        refusal(
+            "'stream_options' is not supported with this model"
+        ),  # it may be a value, of `reasoning_effort` for instance
         refusal("reasoning_effort: stream_options is not supported"),
         refusal(f"{GROQ}unsupported)]".replace("reasoning_content", "stream_options")),
         UpstreamFault("status", status=400),
@@ -119,7 +143,9 @@ SAID = st.sampled_from([message for message, _ in SENTENCES]) | st.sampled_from(
 
 
 @given(
-    st.text(max_size=12) | st.sampled_from(["'", '"', "x; ", "x\n"]), SAID, st.text(max_size=12) | st.sampled_from(["'", "; x"])
+    st.text(max_size=12) | st.sampled_from(["'", '"', "x; ", "x\n"]),
+    SAID,
+    st.text(max_size=12) | st.sampled_from(["'", "; x"]),
 )
 def test_quoted_text_after_other_text_refuses_no_field(before: str, said: str, after: str) -> None:
     assert refused_fields(refusal(f"Invalid value: {before}{said}{after}"), ADDED) == set()
@@ -155,7 +181,12 @@ def test_a_thousand_models_are_remembered() -> None:
 def test_only_an_added_field_is_left_out() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     turn = {"role": "assistant", "content": None, "tool_calls": [call]}
-    full = {**turn, "reasoning_content": "hm", "reasoning_details": [], "tool_calls": [{**call, "extra_content": {"a": 1}}]}
+    full = {
+        **turn,
+        "reasoning_content": "hm",
+        "reasoning_details": [],
+        "tool_calls": [{**call, "extra_content": {"a": 1}}],
+    }
     body = {"stream_options": {"include_usage": True}, "messages": [{"role": "user", "content": "hi"}, full]}
     assert without(body, ["stream_options", *RETURNED]) == {"messages": [{"role": "user", "content": "hi"}, turn]}
     assert without(body, ["reasoning_content"])["messages"][1] == {
@@ -205,7 +236,9 @@ class Lab:
         key = await self.service.make_key(bearer(signed_up["access_token"]))
         return bearer(key["key"])
 
-    async def chat(self, headers: dict[str, str], model: str, **fields: Any) -> tuple[httpx.Response, list[dict[str, Any]]]:
+    async def chat(
+        self, headers: dict[str, str], model: str, **fields: Any
+    ) -> tuple[httpx.Response, list[dict[str, Any]]]:
         """The answer to a streamed chat, and the bodies of the requests that the model server got for it."""
         before = len(self.upstream.requests)
         body = {"model": model, "messages": [{"role": "user", "content": "hi"}], "stream": True, **fields}
@@ -303,7 +336,10 @@ def hidden(said: str) -> str:
 
 # Where a caller's words can stand in a request.
 PLACES: list[Callable[[str], dict[str, Any]]] = [
-    *(lambda said, name=name: {name: said} for name in ("user", "reasoning_effort", "service_tier", "verbosity", "x_unknown")),
+    *(
+        lambda said, name=name: {name: said}
+        for name in ("user", "reasoning_effort", "service_tier", "verbosity", "x_unknown")
+    ),
     lambda said: {said: 1},
     lambda said: {"metadata": {"a": said}},
     lambda said: {"metadata": {said: "a"}},
@@ -312,7 +348,9 @@ PLACES: list[Callable[[str], dict[str, Any]]] = [
     lambda said: {"messages": [{"role": "user", "content": said}]},
     lambda said: {"messages": [{"role": "user", "content": "hi", "name": said}]},
     lambda said: {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": said}}]}]},
-    lambda said: {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": hidden(said)}}]}]},
+    lambda said: {
+        "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": hidden(said)}}]}]
+    },
     lambda said: {"messages": [{"role": "assistant", "content": "x", said: "y"}]},
     lambda said: tool(name=said),
     lambda said: tool(description=said),
@@ -330,7 +368,9 @@ BARE = ("stream_options is not supported", "stream_options")
 @example(lambda said: {"reasoning_effort": said}, BARE, "")
 @example(lambda said: {"reasoning_effort": said}, BARE, "field")
 @example(
-    lambda said: {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": hidden(said)}]}]}, SENTENCES[1], ""
+    lambda said: {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": hidden(said)}]}]},
+    SENTENCES[1],
+    "",
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 async def test_errors_that_quote_the_caller_are_not_remembered(

@@ -28,16 +28,25 @@ async def test_the_built_in_painter_answers_in_openais_shape(lab: Lab) -> None:
     answer = await lab.post(IMAGES, prompt="a lighthouse", model="builtin/paint", size="96x64")
     body = answer.json()
     assert body["created"] == int(lab.service.clocks.now) and set(body["data"][0]) == {"b64_json", "revised_prompt"}
-    assert (body["size"], body["output_format"]) == ("96x64", "png") and answer.headers["content-type"] == "application/json"
+    assert (body["size"], body["output_format"]) == ("96x64", "png") and answer.headers[
+        "content-type"
+    ] == "application/json"
     (png,) = pictures(answer)
     assert png[:8] == b"\x89PNG\r\n\x1a\n" and png[16:24] == (96).to_bytes(4, "big") + (64).to_bytes(4, "big")
     assert answer.headers["x-service-cost-micros"] == str(PRICE) and await lab.spent() == PRICE
-    again = await lab.post(IMAGES, prompt="a lighthouse", model="builtin/paint", size="96x64", quality="hd", style=None, user="x")
+    again = await lab.post(
+        IMAGES, prompt="a lighthouse", model="builtin/paint", size="96x64", quality="hd", style=None, user="x"
+    )
     assert pictures(again) == [png]
 
 
 async def test_painter_describes_its_picture(lab: Lab) -> None:
-    asked = {"prompt": "no cats, two red foxes in the forest at night", "model": "builtin/paint", "size": "64x64", "n": 2}
+    asked = {
+        "prompt": "no cats, two red foxes in the forest at night",
+        "model": "builtin/paint",
+        "size": "64x64",
+        "n": 2,
+    }
     for response_format in ("b64_json", "url"):
         answer = await lab.post(IMAGES, **asked, response_format=response_format)
         said = [entry["revised_prompt"] for entry in answer.json()["data"]]
@@ -45,12 +54,16 @@ async def test_painter_describes_its_picture(lab: Lab) -> None:
     assert await lab.spent() == 4 * PRICE
 
 
-# One size each: a large picture takes half a second. The refusal below names all sizes, from the table that accepts them.
+# One size each: a large picture takes half a second. The refusal below names all sizes, from the table that accepts
+# them.
 @each(("model", "size"), [("builtin/paint", "1024x1792"), ("lab/status-504", "1536x1024")])
 async def test_painter_and_fallback_paint_large_sizes_of_openai(lab: Lab, model: str, size: str) -> None:
     answer = await lab.post(IMAGES, prompt="a house", model=model, size=size)
     width, height = map(int, size.split("x"))
-    assert pictures(answer)[0][16:24] == width.to_bytes(4, "big") + height.to_bytes(4, "big") and answer.json()["size"] == size
+    assert (
+        pictures(answer)[0][16:24] == width.to_bytes(4, "big") + height.to_bytes(4, "big")
+        and answer.json()["size"] == size
+    )
 
 
 async def test_refused_size_names_the_accepted_sizes(lab: Lab) -> None:
@@ -70,7 +83,9 @@ async def test_n_pictures_differ_and_are_charged_each(lab: Lab) -> None:
 
 
 async def test_url_of_a_picture_needs_no_token_for_an_hour(lab: Lab) -> None:
-    answer = await lab.post(IMAGES, prompt="A café, at night!", model="builtin/paint", size="64x64", n=2, response_format="url")
+    answer = await lab.post(
+        IMAGES, prompt="A café, at night!", model="builtin/paint", size="64x64", n=2, response_format="url"
+    )
     urls = [entry["url"] for entry in answer.json()["data"]]
     assert len(set(urls)) == 2 and all(url.startswith(f"{lab.service.config.base_url}/artifacts/art_") for url in urls)
     listed = (await lab.service.client.get("/artifacts", headers=lab.headers)).json()["data"]
@@ -81,7 +96,9 @@ async def test_url_of_a_picture_needs_no_token_for_an_hour(lab: Lab) -> None:
         lab.service.clocks.advance(seconds_later)
         content = await lab.service.client.get(urls[1])
         assert content.status_code == status
-        assert status == 401 or (content.headers["content-type"] == "image/png" and content.content.startswith(b"\x89PNG"))
+        assert status == 401 or (
+            content.headers["content-type"] == "image/png" and content.content.startswith(b"\x89PNG")
+        )
 
 
 async def test_prompt_is_stored_cut_until_the_content_is_replaced(lab: Lab) -> None:
@@ -96,7 +113,9 @@ async def test_prompt_is_stored_cut_until_the_content_is_replaced(lab: Lab) -> N
     assert await stored() - before == 256 + len(image["name"].encode()) + image["size"] + 8_000
     path = f"/artifacts/{image['id']}"
     changed = await lab.service.client.put(f"{path}/content", content=b"x", headers=lab.headers)
-    assert changed.json()["prompt"] is (await lab.service.client.get(path, headers=lab.headers)).json()["prompt"] is None
+    assert (
+        changed.json()["prompt"] is (await lab.service.client.get(path, headers=lab.headers)).json()["prompt"] is None
+    )
     assert await stored() - before == 256 + len(image["name"].encode()) + 1
 
 
@@ -120,7 +139,9 @@ async def test_failed_pictures_are_free(lab: Lab, monkeypatch: pytest.MonkeyPatc
 async def test_failed_fetch_of_the_last_picture_stores_and_charges_nothing(lab: Lab) -> None:
     answer = await lab.post(IMAGES, prompt="a cat", model="lab/own-url+last-lost", n=3, response_format="url")
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_invalid_response")
-    assert [seen.path for seen in lab.upstream.requests][1:] == ["/v1/generated/picture.png"] * 2 + ["/v1/generated/lost.png"]
+    assert [seen.path for seen in lab.upstream.requests][1:] == ["/v1/generated/picture.png"] * 2 + [
+        "/v1/generated/lost.png"
+    ]
     assert await lab.spent() == 0 and await kept(lab) == []
 
 
@@ -143,7 +164,14 @@ async def kept(lab: Lab) -> list[str]:
 @pytest.mark.parametrize(
     ("model", "count"),
     [
-        *(("fewer", 1), ("too-many", 3), ("data-url", 3), ("no-response-format", 3), ("fail-once", 3), ("slow-300ms", 3)),
+        *(
+            ("fewer", 1),
+            ("too-many", 3),
+            ("data-url", 3),
+            ("no-response-format", 3),
+            ("fail-once", 3),
+            ("slow-300ms", 3),
+        ),
         *(("in-lines", 3), ("half-emoji", 3), ("deep", 3), ("own-url", 3)),
     ],
 )
@@ -155,7 +183,10 @@ async def test_a_provider_is_paid_for_the_pictures_that_arrive(lab: Lab, model: 
 async def test_invalid_picture_becomes_no_artifact(lab: Lab) -> None:
     answer = await lab.post(IMAGES, prompt="a cat", model="lab/bad-picture", response_format="url")
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_invalid_response")
-    assert await lab.spent() == 0 and (await lab.service.client.get("/artifacts", headers=lab.headers)).json()["data"] == []
+    assert (
+        await lab.spent() == 0
+        and (await lab.service.client.get("/artifacts", headers=lab.headers)).json()["data"] == []
+    )
 
 
 async def test_the_fallback_answers_at_its_own_price_and_may_be_built_in(lab: Lab) -> None:
@@ -170,7 +201,9 @@ async def test_the_fallback_answers_at_its_own_price_and_may_be_built_in(lab: La
 
 @each("model", ["bad-picture", "other-file"])
 @each("response_format", ["b64_json", "url"])
-async def test_other_files_than_pictures_are_neither_sent_nor_charged(lab: Lab, model: str, response_format: str) -> None:
+async def test_other_files_than_pictures_are_neither_sent_nor_charged(
+    lab: Lab, model: str, response_format: str
+) -> None:
     answer = await lab.post(IMAGES, prompt="a cat", model=f"lab/{model}", response_format=response_format)
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_invalid_response")
     assert "@@@" not in answer.text and await lab.spent() == 0
@@ -194,7 +227,12 @@ async def test_full_account_is_refused_before_the_model_is_asked(lab: Lab) -> No
 
 async def test_room_is_reserved_once(lab: Lab) -> None:
     await fill(lab, 31)
-    body = {"prompt": "a cat", "model": "lab/slow-300ms", "response_format": "url", "n": 5}  # 20 MiB at most, of 32 that are left
+    body = {
+        "prompt": "a cat",
+        "model": "lab/slow-300ms",
+        "response_format": "url",
+        "n": 5,
+    }  # 20 MiB at most, of 32 that are left
     answers = await asyncio.gather(*(lab.post(IMAGES, **body) for _ in range(3)))
     assert sorted(answer.status_code for answer in answers) == [200, 413, 413] and await lab.spent() == 5_000
 
@@ -254,7 +292,8 @@ async def fill(lab: Lab, files: int, size_bytes: int = 32 << 20) -> None:
             tx.execute("INSERT INTO artifact_contents VALUES (?, ?)", (lab.account_id, made))
             row = (made, lab.account_id, "file", "text/plain", size_bytes, bytes(32), made, 1.0, 1.0)
             tx.execute(
-                "INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, content_id, created_at, updated_at)"
+                "INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, content_id, created_at, "
+                "updated_at)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 row,
             )

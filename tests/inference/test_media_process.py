@@ -1,4 +1,6 @@
-"""Images and speech on the real server: its event loop stays free, and what is left, killed or stopped leaves nothing behind."""
+"""Images and speech on the real server: its event loop stays free, and what is left, killed or stopped leaves nothing
+behind.
+"""
 
 import asyncio
 import contextlib
@@ -136,7 +138,9 @@ async def test_server_answers_while_4_pictures_and_4_speeches_are_made(lab: Lab)
         assert (await lab.post(path, **body)).status_code == 200  # warm
     before = lab.server.counts()
     arguments = [sys.executable, "-c", PROBE, lab.server.host, str(lab.server.port), str(lab.server.ca)]
-    probe = await asyncio.create_subprocess_exec(*arguments, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE)
+    probe = await asyncio.create_subprocess_exec(
+        *arguments, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
     most_rss = 0
 
     async def watch_memory() -> None:
@@ -147,7 +151,10 @@ async def test_server_answers_while_4_pictures_and_4_speeches_are_made(lab: Lab)
 
     watching = asyncio.create_task(watch_memory())
     answers = await asyncio.gather(
-        *(lab.post(IMAGES, **{**PICTURE, "n": 1, "size": "512x512", "prompt": f"a city {number}"}) for number in range(4)),
+        *(
+            lab.post(IMAGES, **{**PICTURE, "n": 1, "size": "512x512", "prompt": f"a city {number}"})
+            for number in range(4)
+        ),
         *(lab.post(GENERATE, **speech) for _ in range(4)),
     )
     watching.cancel()
@@ -157,7 +164,9 @@ async def test_server_answers_while_4_pictures_and_4_speeches_are_made(lab: Lab)
     # Under 0.1 s each where the tests do not take the same two cores.
     assert len(took) > 50 and took[int(len(took) * 0.99) - 1] < 0.1 and took[-1] < 0.5
     assert most_rss < 120 * 1024 * 1024 and most_rss < before.rss_bytes + 24 * 1024 * 1024
-    assert await lab.server.settled_descriptors(before.descriptors + 16) <= before.descriptors + 16  # connections kept alive
+    assert (
+        await lab.server.settled_descriptors(before.descriptors + 16) <= before.descriptors + 16
+    )  # connections kept alive
     await lab.until_workers(0)
 
 

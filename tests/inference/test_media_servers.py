@@ -88,7 +88,9 @@ async def test_pictures_are_requested_as_base64_and_repaired(lab: Lab) -> None:
         ("The prompt 'Unknown parameter: response_format' breaks our rules.", 1),
     ],
 )
-async def test_image_request_is_repeated_only_if_response_format_is_refused(lab: Lab, message: str, requests: int) -> None:
+async def test_image_request_is_repeated_only_if_response_format_is_refused(
+    lab: Lab, message: str, requests: int
+) -> None:
     async with answering(lab, orjson.dumps({"error": {"message": message}}), "application/json", 400) as heads:
         assert (await lab.post(IMAGES, prompt="x", model="own/x")).status_code == 400
     assert len(heads) == requests
@@ -218,7 +220,9 @@ async def test_error_labelled_audio_is_no_audio(
     if isinstance(told, float):
         assert float(answer.headers["x-audio-seconds"]) == pytest.approx(told, abs=0.01) and answer.content == content
     else:
-        assert answer.status_code == 502 and told in answer.json()["error"]["message"] and "0123456789" not in answer.text
+        assert (
+            answer.status_code == 502 and told in answer.json()["error"]["message"] and "0123456789" not in answer.text
+        )
 
 
 async def test_slow_error_body_is_not_read_to_its_end(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,9 +21,38 @@ from tests.support.server import RunningServer, running_server
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 COMPLETIONS = "/v1/chat/completions"
 MODELS = (
-    *("ok", "echo", "unicode", "tools-bare", "no-usage", "no-done", "status-400", "status-401", "status-404", "status-500"),
-    *("fail-once", "refuse-429", "retry-after-1", "retry-after-30", "silent", "silent-after-2-chunks", "cut-after-2-chunks"),
-    *("error-mid-stream", "endless", "quote-key", "broken-json", "html-200", "slow-300ms", "drip-100ms", "redirect", "gzip"),
+    *(
+        "ok",
+        "echo",
+        "unicode",
+        "tools-bare",
+        "no-usage",
+        "no-done",
+        "status-400",
+        "status-401",
+        "status-404",
+        "status-500",
+    ),
+    *(
+        "fail-once",
+        "refuse-429",
+        "retry-after-1",
+        "retry-after-30",
+        "silent",
+        "silent-after-2-chunks",
+        "cut-after-2-chunks",
+    ),
+    *(
+        "error-mid-stream",
+        "endless",
+        "quote-key",
+        "broken-json",
+        "html-200",
+        "slow-300ms",
+        "drip-100ms",
+        "redirect",
+        "gzip",
+    ),
 )
 
 
@@ -55,7 +84,9 @@ class Lab:
         assert answer.status_code == 200, answer.text
         blocks = answer.text.split("\n\n")[:-1]
         return [
-            block[6:] if block == "data: [DONE]" else orjson.loads(block[6:]) for block in blocks if not block.startswith(":")
+            block[6:] if block == "data: [DONE]" else orjson.loads(block[6:])
+            for block in blocks
+            if not block.startswith(":")
         ]
 
 
@@ -129,14 +160,18 @@ async def test_messages_are_passed_unchanged(lab: Lab) -> None:
 
 
 async def test_no_caller_headers_reach_the_model_server(lab: Lab) -> None:
-    answer = await lab.chat("ok", temperature=0.5, x_unknown={"kept": 1}, api_base="http://evil", metadata={"api_key": "kept"})
+    answer = await lab.chat(
+        "ok", temperature=0.5, x_unknown={"kept": 1}, api_base="http://evil", metadata={"api_key": "kept"}
+    )
     assert await text_of(answer) == "Hello, world!" and answer.json()["model"] == "lab/ok"
     assert answer.json()["usage"] == {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
     seen = lab.upstream.requests[-1]
     assert seen.path == "/v1/chat/completions" and seen.body["model"] == "ok"
     assert seen.body["temperature"] == 0.5 and seen.body["x_unknown"] == {"kept": 1} and "api_base" not in seen.body
     assert seen.headers["authorization"] == "Bearer sk-the-operators-secret"
-    assert lab.person.key not in str(seen.headers) and "cookie" not in seen.headers and "x-request-id" not in seen.headers
+    assert (
+        lab.person.key not in str(seen.headers) and "cookie" not in seen.headers and "x-request-id" not in seen.headers
+    )
 
     *chunks, done = lab.events(await lab.chat("ok", stream=True))
     assert done == "[DONE]" and all("usage" not in chunk and chunk["choices"] for chunk in chunks)
@@ -194,11 +229,18 @@ async def test_retry_after_is_honoured_up_to_5_seconds(own_lab: Lab) -> None:
     assert 0.9 < time.monotonic() - began < 4
     assert len(own_lab.upstream.requests) == 2
     answer = await own_lab.chat("retry-after-30")
-    assert answer.status_code == 503 and len(own_lab.upstream.requests) == 3 and 1 <= int(answer.headers["retry-after"]) <= 59
+    assert (
+        answer.status_code == 503
+        and len(own_lab.upstream.requests) == 3
+        and 1 <= int(answer.headers["retry-after"]) <= 59
+    )
 
 
 async def test_fallback_answers_under_the_requested_name(own_lab: Lab) -> None:
-    for model, tried in (("status-503", ["status-503", "status-503", "ok"]), ("retry-after-60", ["retry-after-60", "ok"])):
+    for model, tried in (
+        ("status-503", ["status-503", "status-503", "ok"]),
+        ("retry-after-60", ["retry-after-60", "ok"]),
+    ):
         own_lab.upstream.requests.clear()
         answer = await own_lab.chat(model)
         assert await text_of(answer) == "Hello, world!" and answer.json()["model"] == f"lab/{model}"
@@ -220,7 +262,8 @@ async def test_model_server_is_used_within_2_seconds_of_its_return(own_lab: Lab)
 
 
 @pytest.mark.parametrize(
-    ("model", "stream"), [("silent", False), ("silent", True), ("drip-100ms", True), ("endless", True), ("slow-300ms", False)]
+    ("model", "stream"),
+    [("silent", False), ("silent", True), ("drip-100ms", True), ("endless", True), ("slow-300ms", False)],
 )
 async def test_disconnected_client_cancels_the_model_server_within_a_second(lab: Lab, model: str, stream: bool) -> None:
     body = orjson.dumps({"model": f"lab/{model}", "messages": [{"role": "user", "content": "hi"}], "stream": stream})
@@ -262,7 +305,9 @@ async def test_providers_own_list_is_offered_without_one_in_the_catalog(tmp_path
         (tmp_path / "catalog.toml").write_text(
             f'default_model = "lab/org/chat:7b"\n[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n'
         )
-        async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml"), "SVC_BUILTIN": "0"}) as server:
+        async with running_server(
+            tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml"), "SVC_BUILTIN": "0"}
+        ) as server:
             person = await another_person(server)
             async with server.client() as client:
                 listed = (await client.get("/v1/models", headers=person.headers)).json()["data"]
@@ -280,7 +325,9 @@ async def test_log_has_model_tokens_and_times_without_content(own_lab: Lab) -> N
     await own_lab.chat("echo", messages=[{"role": "user", "content": "a private matter"}])
     await asyncio.sleep(0.1)
     (line,) = [line for line in own_lab.server.log_lines() if line.get("route") == COMPLETIONS]
-    assert line["status"] == 200 and line["model"] == "lab/echo" and line["input_tokens"] > 0 and line["upstream_ms"] > 0
+    assert (
+        line["status"] == 200 and line["model"] == "lab/echo" and line["input_tokens"] > 0 and line["upstream_ms"] > 0
+    )
     log = own_lab.server.stderr()
     for secret in ("private matter", own_lab.person.key, own_lab.person.session, own_lab.person.email, "correct horse"):
         assert secret not in log

@@ -17,7 +17,8 @@ async def test_list_of_50_000_models_does_not_block_the_event_loop(service: Serv
     def add(tx: object) -> None:
         for number in range(PROVIDERS):
             tx.execute(  # type: ignore[attr-defined]
-                "INSERT INTO providers (id, account_id, name, base_url, models, created_at) VALUES (?, ?, ?, 'http://h', ?, 1)",
+                "INSERT INTO providers (id, account_id, name, base_url, models, created_at) VALUES (?, ?, ?, "
+                "'http://h', ?, 1)",
                 (new_id("prov", number), account_id, f"own-{number}", names),
             )
 

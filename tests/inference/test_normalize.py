@@ -8,7 +8,17 @@ import pytest
 
 from svc.errors import UpstreamFault
 from tests.support.cases import each
-from tests.support.wire_grammar import answer, assembled, calls, delta, message_answer, reasons, streamed, text_of, writer
+from tests.support.wire_grammar import (
+    answer,
+    assembled,
+    calls,
+    delta,
+    message_answer,
+    reasons,
+    streamed,
+    text_of,
+    writer,
+)
 
 
 def test_half_an_emoji_alone_becomes_the_replacement_character() -> None:
@@ -21,7 +31,9 @@ def test_half_an_emoji_alone_becomes_the_replacement_character() -> None:
 
 
 def test_a_whole_call_is_split_into_opening_and_arguments() -> None:
-    chunks = streamed(calls({"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}))
+    chunks = streamed(
+        calls({"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}})
+    )
     assert [chunk["choices"][0]["delta"] for chunk in chunks] == [
         {"role": "assistant", "content": None},
         {"tool_calls": [{"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}]},
@@ -46,13 +58,17 @@ CALL_B = {"name": "look_up", "arguments": '{"b": 2}'}
     "raws",
     [
         pytest.param([calls({"function": CALL_A}, {"function": CALL_B})], id="no index, id or type, in one delta"),
-        pytest.param([calls({"function": CALL_A}), calls({"function": CALL_B})], id="no index, id or type, in two deltas"),
+        pytest.param(
+            [calls({"function": CALL_A}), calls({"function": CALL_B})], id="no index, id or type, in two deltas"
+        ),
         pytest.param([calls(CALL_A, CALL_B)], id="flat"),
         pytest.param(
             [calls({"index": 0, "id": "x", "function": CALL_A}), calls({"index": 0, "id": "y", "function": CALL_B})],
             id="one index, two ids",
         ),
-        pytest.param([calls({"index": 0, "function": CALL_A}), calls({"index": 0, "function": CALL_B})], id="one index, no ids"),
+        pytest.param(
+            [calls({"index": 0, "function": CALL_A}), calls({"index": 0, "function": CALL_B})], id="one index, no ids"
+        ),
         pytest.param(
             [calls({"index": 1, "id": "x", "function": CALL_A}), calls({"index": 2, "id": "y", "function": CALL_B})],
             id="indices from 1",
@@ -61,15 +77,21 @@ CALL_B = {"name": "look_up", "arguments": '{"b": 2}'}
             [calls({"index": 0, "id": "x", "function": CALL_A}, {"index": 1, "id": "x", "function": CALL_B})],
             id="one id, two indices",
         ),
-        pytest.param([calls({"id": "x", "function": CALL_A}), calls({"id": "x", "function": CALL_B})], id="one id, no index"),
-        pytest.param([calls({"id": 1, "function": CALL_A}), calls({"id": 2, "function": CALL_B})], id="ids that are numbers"),
+        pytest.param(
+            [calls({"id": "x", "function": CALL_A}), calls({"id": "x", "function": CALL_B})], id="one id, no index"
+        ),
+        pytest.param(
+            [calls({"id": 1, "function": CALL_A}), calls({"id": 2, "function": CALL_B})], id="ids that are numbers"
+        ),
         pytest.param(
             [
                 calls(
                     {"index": 0, "id": "x", "function": {"name": "look_up"}},
                     {"index": 1, "id": "y", "function": {"name": "look_up"}},
                 ),
-                calls({"index": 1, "function": {"arguments": '{"b"'}}, {"index": 0, "function": {"arguments": '{"a": 1}'}}),
+                calls(
+                    {"index": 1, "function": {"arguments": '{"b"'}}, {"index": 0, "function": {"arguments": '{"a": 1}'}}
+                ),
                 calls({"index": 1, "id": "", "function": {"name": "", "arguments": ": 2}"}}),
             ],
             id="mixed pieces",
@@ -110,14 +132,18 @@ def test_two_calls_without_index_id_or_type_stay_separate(raws: list[dict[str, A
 
 
 def test_a_call_without_a_name_is_dropped() -> None:
-    chunks = streamed(calls({"index": 0, "id": "c", "function": {"arguments": "{}"}}), delta(finish_reason="tool_calls"))
+    chunks = streamed(
+        calls({"index": 0, "id": "c", "function": {"arguments": "{}"}}), delta(finish_reason="tool_calls")
+    )
     assert assembled(chunks)["calls"] == []
     assert reasons(chunks) == ["stop"]
 
 
 def test_a_call_without_arguments_gets_an_empty_object() -> None:
     assert assembled(streamed(calls({"function": {"name": "now"}})))["calls"][0]["arguments"] == "{}"
-    whole = message_answer({"content": None, "tool_calls": [{"id": "c", "function": {"name": "now", "arguments": None}}]})
+    whole = message_answer(
+        {"content": None, "tool_calls": [{"id": "c", "function": {"name": "now", "arguments": None}}]}
+    )
     assert whole["choices"][0]["message"]["tool_calls"][0]["function"] == {"name": "now", "arguments": "{}"}
 
 

@@ -43,12 +43,34 @@ PRICES = {
     "cheap": (100_000, 200_000),
 }
 BEHAVIOURS = (
-    *("echo", "no-usage", "tools", "status-400", "status-500", "refuse-429", "silent", "cut-head", "html-200", "error-200"),
+    *(
+        "echo",
+        "no-usage",
+        "tools",
+        "status-400",
+        "status-500",
+        "refuse-429",
+        "silent",
+        "cut-head",
+        "html-200",
+        "error-200",
+    ),
     *("error-mid-stream", "broken-json", "cut-after-1-chunks", "cut-after-2-chunks", "reset-after-3-chunks"),
     "silent-after-7-chunks",
-    *("silent-after-3-chunks", "fail-once", "endless", "usage-always+cut-after-3-chunks", "slow-300ms", "no-done+until-close"),
+    *(
+        "silent-after-3-chunks",
+        "fail-once",
+        "endless",
+        "usage-always+cut-after-3-chunks",
+        "slow-300ms",
+        "no-done+until-close",
+    ),
 )
-FALLBACKS = {"status-503+to-cheap": "lab/ok+cheap", "status-503+to-free": "lab/ok+free", "status-503+to-dear": "lab/ok+dear"}
+FALLBACKS = {
+    "status-503+to-cheap": "lab/ok+cheap",
+    "status-503+to-free": "lab/ok+free",
+    "status-503+to-dear": "lab/ok+dear",
+}
 
 
 def catalog(base_url: str) -> str:
@@ -93,7 +115,9 @@ class Lab:
 
     async def book(self, person: Person, micros: int) -> None:
         now_seconds = self.service.clocks.now
-        await self.service.state["db"].write(wallet.book, person.account_id, micros, description="", now_seconds=now_seconds)
+        await self.service.state["db"].write(
+            wallet.book, person.account_id, micros, description="", now_seconds=now_seconds
+        )
 
     async def chat(self, person: Person, model: str, stream: bool = False, **fields: Any) -> httpx.Response:
         body = {"model": model, "messages": [{"role": "user", "content": "hello"}], "stream": stream, **fields}
@@ -169,7 +193,11 @@ async def lab(service: Service, upstream: ModelServer, monkeypatch: pytest.Monke
 def events(answer: httpx.Response) -> list[Any]:
     assert answer.status_code == 200, answer.text
     blocks = answer.text.split("\n\n")[:-1]
-    return [block[6:] if block == "data: [DONE]" else orjson.loads(block[6:]) for block in blocks if not block.startswith(":")]
+    return [
+        block[6:] if block == "data: [DONE]" else orjson.loads(block[6:])
+        for block in blocks
+        if not block.startswith(":")
+    ]
 
 
 KINDS = ("json", "stream", "run")
@@ -202,12 +230,15 @@ async def test_wallet_one_micro_short_is_402_with_balance_and_missing_amount(
     assert f"({needed} micros)" in error["message"] and f"({balance} micros)" in error["message"]
     assert answer.headers["x-should-retry"] == "false" and "x-service-cost-micros" not in answer.headers
     assert lab.upstream.requests == [] and lab.holds(person) == [] and await lab.debits(person) == []
-    assert (await lab.get(person, "/billing/usage"))["data"] == [] and (await lab.get(person, "/v1/agents/runs"))["data"] == []
+    assert (await lab.get(person, "/billing/usage"))["data"] == [] and (await lab.get(person, "/v1/agents/runs"))[
+        "data"
+    ] == []
     await lab.book(person, needed - balance)
     assert (await lab.ask(kind, person, model)).status_code == 200 and lab.holds(person) == [needed]
 
 
-# wallet in micros (2 of them for a token), what the caller asks for -> what the model server is asked for, or None for 402
+# wallet in micros (2 of them for a token), what the caller asks for -> what the model server is asked for, or None for
+# 402
 LIMITS: list[tuple[int, dict[str, Any], dict[str, Any] | None]] = [
     (10**9, {}, {"max_tokens": 4096}),
     (10**9, {"max_tokens": None, "max_completion_tokens": None}, {"max_tokens": 4096, "max_completion_tokens": None}),
@@ -272,7 +303,10 @@ TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type
     [
         ({}, HELLO_TOKENS),
         ({"messages": [{"role": "user", "content": "héllo 🙂"}]}, 16 + 4 + 11),
-        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "what?"}, IMAGE]}]}, 20 + 16 + 9 + 16 + 9 + 8192),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "text", "text": "what?"}, IMAGE]}]},
+            20 + 16 + 9 + 16 + 9 + 8192,
+        ),
         ({"messages": [{"role": "user", "content": ""}]}, 20),
         ({"tools": [TOOL]}, HELLO_TOKENS + 16 + len("function" + "look_up" + "object")),
     ],
@@ -313,7 +347,11 @@ async def test_a_debit_names_model_tokens_request_and_key(lab: Lab, stream: bool
     }
     await asyncio.sleep(0.05)
     (line,) = lab.log_lines(COMPLETIONS)
-    assert (line["cost_micros"], line["input_tokens"], line["output_tokens"]) == (17, 7, 5) and "overrun_micros" not in line
+    assert (line["cost_micros"], line["input_tokens"], line["output_tokens"]) == (
+        17,
+        7,
+        5,
+    ) and "overrun_micros" not in line
 
 
 async def test_request_id_of_the_caller_may_repeat_in_the_ledger(lab: Lab) -> None:
@@ -332,9 +370,15 @@ async def test_run_pays_for_each_step_and_returns_the_sum(lab: Lab) -> None:
     last = events(answer)[-1]
     debits = await lab.debits(person)
     assert last["type"] == "final" and last["steps"] == len(debits) == len(lab.holds(person)) > 1
-    assert last["cost_micros"] == -sum(debit["amount_micros"] for debit in debits) == 10_000_000 - await lab.balance(person)
+    assert (
+        last["cost_micros"]
+        == -sum(debit["amount_micros"] for debit in debits)
+        == 10_000_000 - await lab.balance(person)
+    )
     assert last["usage"]["prompt_tokens"] == sum(debit["input_tokens"] for debit in debits)
-    assert {(debit["request_id"], debit["key_id"]) for debit in debits} == {(answer.headers["x-request-id"], person.key_id)}
+    assert {(debit["request_id"], debit["key_id"]) for debit in debits} == {
+        (answer.headers["x-request-id"], person.key_id)
+    }
     (record,) = (await lab.get(person, "/v1/agents/runs"))["data"]
     assert record["cost_micros"] == last["cost_micros"] and record["usage"] == last["usage"]
 
@@ -344,7 +388,10 @@ async def test_run_with_an_empty_wallet_ends_with_insufficient_funds(lab: Lab) -
     lab.chunks = [
         {
             "choices": [
-                {"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"name": "calculate", "arguments": "{}"}}]}}
+                {
+                    "index": 0,
+                    "delta": {"tool_calls": [{"index": 0, "function": {"name": "calculate", "arguments": "{}"}}]},
+                }
             ]
         },
         {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
@@ -354,7 +401,10 @@ async def test_run_with_an_empty_wallet_ends_with_insufficient_funds(lab: Lab) -
     error = found[-1]
     assert error["type"] == "error" and error["error"]["code"] == "insufficient_funds"
     debits = await lab.debits(person)
-    assert error["cost_micros"] == -sum(debit["amount_micros"] for debit in debits) > 0 and error["steps"] == len(debits) + 1
+    assert (
+        error["cost_micros"] == -sum(debit["amount_micros"] for debit in debits) > 0
+        and error["steps"] == len(debits) + 1
+    )
     assert len(lab.upstream.requests) == len(debits) and await lab.balance(person) >= 0
     (used,) = (await lab.get(person, "/billing/usage"))["data"]
     assert used["requests"] == len(debits)
@@ -488,7 +538,9 @@ def part_tokens(part: dict[str, Any]) -> int:
     return 16 + len(part["type"]) + (8192 if part == IMAGE else len(part["text"].encode()))
 
 
-def due_hold(model: str, prices: tuple[int, int], messages: list[Any], limit: int, n: int, micros: int) -> tuple[int, int] | None:
+def due_hold(
+    model: str, prices: tuple[int, int], messages: list[Any], limit: int, n: int, micros: int
+) -> tuple[int, int] | None:
     """The hold in micros and the limit sent upstream; None for 402."""
     tokens = len(model) + sum(16 + len(message["role"]) for message in messages)
     for content in (message["content"] for message in messages):
@@ -528,7 +580,11 @@ async def test_hold_and_debit_follow_their_formulas(
     person = await lab.person(micros)
     messages = [{"role": "user", "content": content} for content in contents]
     fields = {key: value for key, value in (("max_tokens", limit), ("n", n)) if value is not None}
-    usage = {key: count for key, count in zip(("prompt_tokens", "completion_tokens"), counts, strict=True) if count is not None}
+    usage = {
+        key: count
+        for key, count in zip(("prompt_tokens", "completion_tokens"), counts, strict=True)
+        if count is not None
+    }
     lab.completion, lab.chunks = spoken(usage)
     asked_before = len(lab.upstream.requests)
     answer = await lab.chat(person, f"lab/ok+{name}", stream, messages=messages, **fields)
@@ -539,10 +595,15 @@ async def test_hold_and_debit_follow_their_formulas(
     assert answer.status_code == 200, answer.text
     assert lab.holds(person) == ([due[0]] if due[0] else []) and lab.upstream.requests[-1].body["max_tokens"] == due[1]
     text = sum(
-        len(content.encode()) if isinstance(content, str) else sum(len(part.get("text", "").encode()) for part in content)
+        len(content.encode())
+        if isinstance(content, str)
+        else sum(len(part.get("text", "").encode()) for part in content)
         for content in contents
     )
-    tokens = (math.ceil(text / 4) if counts[0] is None else counts[0], math.ceil(13 / 4) if counts[1] is None else counts[1])
+    tokens = (
+        math.ceil(text / 4) if counts[0] is None else counts[0],
+        math.ceil(13 / 4) if counts[1] is None else counts[1],
+    )
     cost = math.ceil(Fraction(sum(count * price for count, price in zip(tokens, PRICES[name], strict=True)), 10**6))
     assert micros - await lab.balance(person) == min(due[0], cost)
 
@@ -573,7 +634,9 @@ async def test_funds_for_k_pay_exactly_k_of_200_concurrent_built_in_calls(lab: L
     rich = await lab.person(1_000)
     assert (await lab.chat(rich, "builtin/assistant-paid", **fields)).status_code == 200
     (hold,), cost = lab.holds(rich), 1_000 - await lab.balance(rich)
-    assert served * (hold - cost) < hold  # what is left of k holds is no further one: together or one by one, k are served
+    assert (
+        served * (hold - cost) < hold
+    )  # what is left of k holds is no further one: together or one by one, k are served
     person = await lab.person(served * hold)
     answers = await asyncio.gather(
         *(lab.chat(person, "builtin/assistant-paid", number % 2 == 0, **fields) for number in range(200))
@@ -588,8 +651,17 @@ async def test_funds_for_k_pay_exactly_k_of_200_concurrent_built_in_calls(lab: L
 
 async def test_concurrent_calls_never_overdraw_the_wallet(lab: Lab) -> None:
     person = await lab.person(30_000)
-    models = ("lab/ok", "builtin/assistant-paid", "lab/no-usage", "lab/tools", "lab/cut-after-2-chunks", "lab/fail-once")
-    await asyncio.gather(*(lab.ask(KINDS[number % 3], person, models[number % 6 - number % 2]) for number in range(200)))
+    models = (
+        "lab/ok",
+        "builtin/assistant-paid",
+        "lab/no-usage",
+        "lab/tools",
+        "lab/cut-after-2-chunks",
+        "lab/fail-once",
+    )
+    await asyncio.gather(
+        *(lab.ask(KINDS[number % 3], person, models[number % 6 - number % 2]) for number in range(200))
+    )
     spent = -sum(debit["amount_micros"] for debit in await lab.debits(person))
     assert 0 < spent == 30_000 - await lab.balance(person) <= 30_000
 
@@ -598,7 +670,10 @@ async def test_concurrent_calls_never_overdraw_the_wallet(lab: Lab) -> None:
 
 
 @each("kind", KINDS)
-@each("model", ["status-400", "status-500", "refuse-429", "silent", "cut-head", "html-200", "error-200", "cut-after-1-chunks"])
+@each(
+    "model",
+    ["status-400", "status-500", "refuse-429", "silent", "cut-head", "html-200", "error-200", "cut-after-1-chunks"],
+)
 async def test_error_without_output_costs_nothing(lab: Lab, model: str, kind: str) -> None:
     person = await lab.person(100_000)
     answer = await lab.ask(kind, person, f"lab/{model}")
@@ -640,10 +715,18 @@ async def test_answer_without_usage_is_charged_by_estimate(lab: Lab, model: str,
     assert await lab.balance(person) == 100_000 + debit["amount_micros"]
 
 
-@each(("counts", "charged"), [((7, 5), 7 + 10), ((0, 0), 2 + 2 * 3), ((7, 0), 7 + 2 * 3), ((7, 1), 7 + 2 * 3), (None, 2 + 2 * 3)])
-async def test_usage_before_the_end_is_at_least_the_estimate(lab: Lab, counts: tuple[int, int] | None, charged: int) -> None:
+@each(
+    ("counts", "charged"),
+    [((7, 5), 7 + 10), ((0, 0), 2 + 2 * 3), ((7, 0), 7 + 2 * 3), ((7, 1), 7 + 2 * 3), (None, 2 + 2 * 3)],
+)
+async def test_usage_before_the_end_is_at_least_the_estimate(
+    lab: Lab, counts: tuple[int, int] | None, charged: int
+) -> None:
     person = await lab.person(1_000)
-    deltas = [{"choices": [{"index": 0, "delta": {"content": text}}], "usage": _counted(counts)} for text in ("Hello, ", "wor")]
+    deltas = [
+        {"choices": [{"index": 0, "delta": {"content": text}}], "usage": _counted(counts)}
+        for text in ("Hello, ", "wor")
+    ]
     lab.chunks = [*deltas, {"error": {"message": "fell over"}}]
     assert "error" in events(await lab.chat(person, "lab/ok", stream=True))[-2]
     assert await lab.balance(person) == 1_000 - charged
@@ -739,7 +822,9 @@ async def test_disconnected_client_pays_for_the_input_only_if_it_was_sent(lab: L
         provider = dataclasses.replace(model.provider, base_url=f"{scheme}://127.0.0.1:{port}/v1", timeout_seconds=30)
         payer = Payer(person.account_id, "req_1", None, None)
         body = {"model": "lab/ok", "messages": [USER]}
-        call = chat_call.ChatCall(dataclasses.replace(model, provider=provider), body, lab.service.state["engines"], payer)
+        call = chat_call.ChatCall(
+            dataclasses.replace(model, provider=provider), body, lab.service.state["engines"], payer
+        )
 
         async def ask() -> None:
             async with call:
@@ -786,7 +871,11 @@ async def test_settlement_on_a_full_disk_is_an_error_and_written_later(
         held = (await lab.get(person, "/billing/account"))["held_micros"]
     finally:
         await on_the_writer(lab, "PRAGMA query_only = 0")
-    assert (refused.status_code, refused.json()["error"]["code"], len(lab.upstream.requests)) == (503, "storage_unavailable", 1)
+    assert (refused.status_code, refused.json()["error"]["code"], len(lab.upstream.requests)) == (
+        503,
+        "storage_unavailable",
+        1,
+    )
     assert held == lab.holds(person)[0]
     if kind == "json":
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "storage_unavailable")
@@ -808,7 +897,9 @@ async def test_account_deleted_during_a_call_loses_its_hold(lab: Lab) -> None:
     async with asyncio.timeout(5):
         while not lab.upstream.requests:
             await asyncio.sleep(0.01)
-    await lab.service.state["db"].write(lambda tx: tx.execute("DELETE FROM accounts WHERE id = ?", (person.account_id,)))
+    await lab.service.state["db"].write(
+        lambda tx: tx.execute("DELETE FROM accounts WHERE id = ?", (person.account_id,))
+    )
     assert (await asking).headers["x-service-cost-micros"] == "0"
     assert rows(lab.database, "SELECT count(*) FROM holds") == [(0,)]
     assert rows(lab.database, "SELECT amount_micros FROM ledger ORDER BY seq") == [(100_000,)]

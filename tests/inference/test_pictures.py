@@ -50,7 +50,9 @@ def contents(entry: Any) -> list[bytes]:
 )
 def test_base64_in_any_usual_form_is_read(encoded: str) -> None:
     assert contents({"b64_json": encoded}) == [BYTES]
-    escaped = b'{"data": [{"b64_json": "%b"}]}' % encoded.replace("/", "\\/").replace("\r", "").replace("\n", "\\n").encode()
+    escaped = (
+        b'{"data": [{"b64_json": "%b"}]}' % encoded.replace("/", "\\/").replace("\r", "").replace("\n", "\\n").encode()
+    )
     assert [content for content, _ in read_answer(escaped)[0]] == [BYTES]
 
 
@@ -113,7 +115,14 @@ def test_additional_pictures_are_not_read() -> None:
         ({"usage": [1]}, {}),
         (
             {"usage": {"input_tokens": 3, "output_tokens": 5, "input_tokens_details": {"text_tokens": 3, "odd": "x"}}},
-            {"usage": {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8, "input_tokens_details": {"text_tokens": 3}}},
+            {
+                "usage": {
+                    "input_tokens": 3,
+                    "output_tokens": 5,
+                    "total_tokens": 8,
+                    "input_tokens_details": {"text_tokens": 3},
+                }
+            },
         ),
     ],
 )

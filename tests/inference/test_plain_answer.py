@@ -18,7 +18,15 @@ USAGE = {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6}
 
 
 def raw(choice: Any = CHOICE, **fields: Any) -> dict[str, Any]:
-    return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": USAGE, **fields}
+    return {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [choice],
+        "usage": USAGE,
+        **fields,
+    }
 
 
 def message(**fields: Any) -> dict[str, Any]:
@@ -92,16 +100,24 @@ FIELDS = st.none() | st.text(max_size=3) | st.just({"a": [1]})
 ANSWERS = st.builds(
     raw,
     st.builds(
-        lambda content, role, extra, choice: {**CHOICE, "message": {"role": role, "content": content, **extra}, **choice},
+        lambda content, role, extra, choice: {
+            **CHOICE,
+            "message": {"role": role, "content": content, **extra},
+            **choice,
+        },
         st.text(min_size=1, max_size=9) | st.text("a\ud83d\ude42é", max_size=3),
         st.sampled_from(["assistant", "model", None]),
-        st.dictionaries(st.sampled_from(["refusal", "tool_calls", "reasoning", "x"]), st.none() | st.just("y"), max_size=2),
+        st.dictionaries(
+            st.sampled_from(["refusal", "tool_calls", "reasoning", "x"]), st.none() | st.just("y"), max_size=2
+        ),
         st.fixed_dictionaries(
             {},
             optional={
                 "index": st.sampled_from([0, 1, None, False, 0.0]),
                 "logprobs": st.none(),
-                "finish_reason": st.sampled_from(["stop", "length", "content_filter", "function_call", "eos", "STOP", None]),
+                "finish_reason": st.sampled_from(
+                    ["stop", "length", "content_filter", "function_call", "eos", "STOP", None]
+                ),
             },
         ),
     ),

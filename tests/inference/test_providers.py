@@ -52,7 +52,11 @@ def test_model_may_have_a_kind_and_is_listed_once() -> None:
         "chat",
         {"id": "draw", "kind": "image"},
     ]
-    assert checked(models=models)["models"] == ["chat", {"id": "draw", "kind": "image"}, {"id": "say", "kind": "speech"}]
+    assert checked(models=models)["models"] == [
+        "chat",
+        {"id": "draw", "kind": "image"},
+        {"id": "say", "kind": "speech"},
+    ]
 
 
 @each("model", [{"id": "a"}, {"kind": "image"}, {"id": "a", "kind": "video"}, {"id": "", "kind": "chat"}])
@@ -67,8 +71,26 @@ WRONG: dict[str, list[Any]] = {
     "name": [*NOT_TEXT, *("", " ", "A", "Ümlaut", "a b", "a/b", "-a", "_a", "a.b", "a\n", "a" * 64, "a\0", "٣")],
     "base_url": [
         *NOT_TEXT,
-        *("", "api.example.com", "ftp://h", "file:///etc/passwd", "//h/v1", "javascript:1", "http://", "https:///v1", "http:h"),
-        *("http://user@h", "http://u:secret@h", "http://@h", "http://h#secret", "http://h/#", "http://h?secret", "http://h/v1?"),
+        *(
+            "",
+            "api.example.com",
+            "ftp://h",
+            "file:///etc/passwd",
+            "//h/v1",
+            "javascript:1",
+            "http://",
+            "https:///v1",
+            "http:h",
+        ),
+        *(
+            "http://user@h",
+            "http://u:secret@h",
+            "http://@h",
+            "http://h#secret",
+            "http://h/#",
+            "http://h?secret",
+            "http://h/v1?",
+        ),
         *(
             "http://h:0",
             "http://h:65536",

@@ -1,4 +1,6 @@
-"""svc/inference/raw_answer.py: events that repeat the one before them are read as if parsed; test_upstream.py has more."""
+"""svc/inference/raw_answer.py: events that repeat the one before them are read as if parsed;
+test_upstream.py has more.
+"""
 
 import contextlib
 import itertools
@@ -24,8 +26,12 @@ from tests.support.wire_grammar import as_sent
 
 HEAD = {"id": "chatcmpl-x", "created": 1_790_000_000, "model": "here/it"}
 SECRET = "svc-secret-0123"
-TEXTS = st.text(max_size=8) | st.sampled_from(["", '"', "\\", '"content":', "[DONE]", "é", "\U0001f642", "x" * 70_000, SECRET])
-EXTRAS = st.sampled_from([{}, {"system_fingerprint": "fp"}, {"usage": None}, {"usage": {"prompt_tokens": 3}}, {"model": "other"}])
+TEXTS = st.text(max_size=8) | st.sampled_from(
+    ["", '"', "\\", '"content":', "[DONE]", "é", "\U0001f642", "x" * 70_000, SECRET]
+)
+EXTRAS = st.sampled_from(
+    [{}, {"system_fingerprint": "fp"}, {"usage": None}, {"usage": {"prompt_tokens": 3}}, {"model": "other"}]
+)
 CHOICES = st.sampled_from(
     [
         *({}, {"logprobs": None}, {"logprobs": {"content": [{"token": "a"}]}}, {"finish_reason": None}, {"index": 1}),
@@ -34,7 +40,14 @@ CHOICES = st.sampled_from(
 )
 DELTAS = st.sampled_from(
     [
-        *({}, {"role": "assistant"}, {"reasoning_content": "hm"}, {"token_ids": [1]}, {"refusal": None}, {"tool_calls": []}),
+        *(
+            {},
+            {"role": "assistant"},
+            {"reasoning_content": "hm"},
+            {"token_ids": [1]},
+            {"refusal": None},
+            {"tool_calls": []},
+        ),
         *({"function_call": {"arguments": "1"}}, {"tool_calls": [{"function": {"arguments": "1"}}]}),
     ]
 )
@@ -95,7 +108,10 @@ def ending_of(stream: wire.ChunkWriter) -> list[blocks.Chunk]:
 @example([chunk(text, {}, {}, {"function_call": {"arguments": "1"}}) for text in "abcdef"], math.inf, [100], b"\n\n")
 @example([chunk(text, {"note": "x"}, {"finish_reason": "stop"}, {}) for text in "abcdef"], math.inf, [100], b"\n\n")
 @example(
-    [chunk("a", {}, {}, {}), *(chunk(text, {}, {"finish_reason": "stop"}, {}) for text in "bcd")], math.inf, [10**6], b"\n\n"
+    [chunk("a", {}, {}, {}), *(chunk(text, {}, {"finish_reason": "stop"}, {}) for text in "bcd")],
+    math.inf,
+    [10**6],
+    b"\n\n",
 )
 async def test_stream_parses_the_same_for_any_grouping_of_events(
     stream: list[dict[str, Any]], choice_bytes: float, sizes: list[int], ending: bytes
@@ -119,7 +135,9 @@ async def test_stream_parses_the_same_for_any_grouping_of_events(
 
 
 # JSON that is valid and odd: a text stands for each `@`.
-NAMES = st.sampled_from(['"content":', '"content" :', '"content": ', '"\\u0063ontent":', '"a\\"content":', '"x":', '"message":'])
+NAMES = st.sampled_from(
+    ['"content":', '"content" :', '"content": ', '"\\u0063ontent":', '"a\\"content":', '"x":', '"message":']
+)
 VALUES = st.recursive(
     st.sampled_from(["@", "@", '""', "null", '"content"', '"\\"content\\":"', "7"]),
     lambda values: (
@@ -134,7 +152,8 @@ FIRST_CHOICES = st.builds(
     st.sampled_from([['"index":0'], []]),
     MEMBERS,
     st.tuples(
-        st.sampled_from(['"delta":', '"delta" :']), st.lists(st.tuples(NAMES, VALUES).map("".join), min_size=1, max_size=3)
+        st.sampled_from(['"delta":', '"delta" :']),
+        st.lists(st.tuples(NAMES, VALUES).map("".join), min_size=1, max_size=3),
     ).map(lambda delta: [delta[0] + "{" + ",".join(delta[1]) + "}"]),
     st.sampled_from([[], ['"finish_reason":null'], ['"delta":{"content" :@}']]),
     MEMBERS,
@@ -154,7 +173,11 @@ def filled(form: str, text: str, varying: set[int]) -> bytes:
     return (first + "".join(text + part for text, part in zip(texts, parts, strict=True))).encode()
 
 
-@given(FORMS, st.sets(st.integers(0, 4)), st.lists(st.sampled_from(["a", "b", "", '"content":"c"', "é"]), min_size=2, max_size=6))
+@given(
+    FORMS,
+    st.sets(st.integers(0, 4)),
+    st.lists(st.sampled_from(["a", "b", "", '"content":"c"', "é"]), min_size=2, max_size=6),
+)
 @example('{"content":@,"choices":[{"index":0,"delta":{"content" :@}}]}', {0}, ["a", "b"])
 @example('{"content":@,"choices":[{"index":0,"delta":{"content" :@}}]}', {1}, ["a", "b"])
 @example('{"choices":[{"index":0,"delta":{"\\u0063ontent":@}}],"content":@}', {1}, ["a", "b", "c"])
@@ -163,7 +186,9 @@ def filled(form: str, text: str, varying: set[int]) -> bytes:
 @example('{"choices":[{"index":0,"delta":{"content":@},"delta":{"content" :@}}]}', {0}, ["a", "b"])
 @example('{"choices":[{"index":0,"delta":{"content" :@},"message":{"content":@}}]}', {1}, ["a", "b"])
 @example('{"choices":[{"index":0,"delta":{"content" :@,"a\\"content":@}}]}', {1}, ["a", "b"])
-@example('{"choices":[{"index":0,"delta":{"content" :@}}],"choices":[{"index":0,"delta":{"content":@}}]}', {0}, ["a", "b"])
+@example(
+    '{"choices":[{"index":0,"delta":{"content" :@}}],"choices":[{"index":0,"delta":{"content":@}}]}', {0}, ["a", "b"]
+)
 async def test_odd_events_parse_the_same_together_and_alone(form: str, varying: set[int], texts: list[str]) -> None:
     events = [filled(form, text, varying) for text in ["a", *texts]]
     blocks = [b"data: " + data + b"\n\n" for data in events]
@@ -184,14 +209,19 @@ async def test_events_of_one_read_are_returned_together() -> None:
     answer = RawAnswer(cast(Reply, Scripted([stream[:-20], stream[-20:] + end])), Provider("lab", "http://lab"))
     first = await answer.more()
     tokens = [*map(orjson.dumps, texts)]
-    assert first == [chunk("a", {}, {}, {}), Repeat(chunk("a", {}, {}, {}), texts[:-1], "".join(texts[:-1]), tokens[:-1])]
+    assert first == [
+        chunk("a", {}, {}, {}),
+        Repeat(chunk("a", {}, {}, {}), texts[:-1], "".join(texts[:-1]), tokens[:-1]),
+    ]
     second = await answer.more()
     repeated = Repeat(chunk("a", {}, {}, {}), texts[-1:], texts[-1], tokens[-1:])
     assert second is not None and second[0] == repeated and len(second) == 2
     assert await answer.more() is None
     made = writer(float("inf"))
     written = b"".join(blocks.blocks([chunk for raw in [*first, *second] for chunk in made.feed(raw)]))
-    assert written.isascii() and b'"content":"\\u2028"' in written and made.content()["content"] == "".join(["a", *texts])
+    assert (
+        written.isascii() and b'"content":"\\u2028"' in written and made.content()["content"] == "".join(["a", *texts])
+    )
 
 
 async def test_fault_ends_the_answer_after_the_chunks_before_it() -> None:

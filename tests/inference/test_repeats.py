@@ -92,7 +92,12 @@ def test_repeats_end_at_another_event(other: dict[str, Any], separators: tuple[s
     repeats.learn(b"data: " + written(first), first)
     repeated = [b"data: " + written(chunk(text, {}, {}, {})) for text in texts]
     tokens = [json.dumps(text).encode() for text in texts]
-    for rest in ([], [b"data: " + written(other), *repeated], [b"data: " + written(first)[:-3]], [b": ping", *repeated]):
+    for rest in (
+        [],
+        [b"data: " + written(other), *repeated],
+        [b"data: " + written(first)[:-3]],
+        [b": ping", *repeated],
+    ):
         expected = Repeat(first, texts, "".join(texts), tokens), rest
         assert found_in(repeats, [*repeated, *rest]) == expected
         assert found_in(repeats, [b": ping", *repeated, *rest], 1) == expected

@@ -39,11 +39,15 @@ async def test_the_largest_cap_is_24_minutes(lab: Lab) -> None:
     assert 180 < seconds(answer) < 1440 and answer.headers["x-audio-truncated"] == "false"
 
 
-async def test_speech_without_a_format_is_labelled_wav_without_an_encoder(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_speech_without_a_format_is_labelled_wav_without_an_encoder(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     voice = lab.service.state["media"].voice
     monkeypatch.setattr(voice, "_encoders", {"wav": None, "pcm": None})
     assert seconds(await lab.post(SPEECH, input="Hello", model="builtin/voice", voice="nova", instructions="x")) > 0.3
-    pcm = await lab.post(SPEECH, input="Hello", model="builtin/voice", voice={"id": "nova"}, response_format="pcm", speed=2)
+    pcm = await lab.post(
+        SPEECH, input="Hello", model="builtin/voice", voice={"id": "nova"}, response_format="pcm", speed=2
+    )
     assert pcm.headers["content-type"] == "audio/pcm" and len(pcm.content) > 5_000
     refused = await lab.post(SPEECH, input="Hello", model="builtin/voice", response_format="mp3")
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "response_format")
@@ -63,7 +67,10 @@ async def test_speech_as_events_carries_the_same_audio(lab: Lab) -> None:
     assert (
         seconds(await lab.post(GENERATE, input="Hello there", model="builtin/voice", stream_format="sse")) > 0.4
     )  # no field of that route
-    assert done == {"type": "speech.audio.done", "usage": {"input_tokens": 0, "output_tokens": used, "total_tokens": used}}
+    assert done == {
+        "type": "speech.audio.done",
+        "usage": {"input_tokens": 0, "output_tokens": used, "total_tokens": used},
+    }
 
 
 async def test_built_in_voice_replaces_a_provider_with_its_own_voice_and_format(lab: Lab) -> None:
@@ -88,5 +95,11 @@ async def test_providers_speech_is_cut_repaired_and_charged_by_length(lab: Lab) 
 async def test_speech_is_retried_once_then_falls_back(lab: Lab) -> None:
     assert seconds(await lab.post(GENERATE, input="hello", model="say/fail-once")) == 2
     assert seconds(await lab.post(GENERATE, input="hello", model="say/status-503")) == 2
-    assert [seen.model for seen in lab.upstream.requests] == ["fail-once", "fail-once", "status-503", "status-503", "ok"]
+    assert [seen.model for seen in lab.upstream.requests] == [
+        "fail-once",
+        "fail-once",
+        "status-503",
+        "status-503",
+        "ok",
+    ]
     assert await lab.spent() == 2 * tokens(2) * 2

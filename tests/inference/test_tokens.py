@@ -87,7 +87,9 @@ def test_estimate_is_1_token_for_4_bytes() -> None:
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "text", "data"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "text", "data"]), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 OBJECTS = st.dictionaries(st.sampled_from(["text", "image_url", "data", "x"]), ANYTHING, max_size=3)

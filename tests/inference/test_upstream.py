@@ -1,4 +1,6 @@
-"""upstream.py against a model server that misbehaves: one clear fault or the right answer, in bounded time and memory."""
+"""upstream.py against a model server that misbehaves: one clear fault or the right answer, in bounded
+time and memory.
+"""
 
 import asyncio
 import contextlib
@@ -170,7 +172,9 @@ async def test_an_emoji_in_two_halves_is_joined(setup: Setup) -> None:
 
 
 async def test_invalid_utf_8_is_replaced(setup: Setup) -> None:
-    assert "\ufffd" in text_of(await setup.chunks("bad-utf8+no-ids+echo", messages=[{"role": "user", "content": "a b He"}]))
+    assert "\ufffd" in text_of(
+        await setup.chunks("bad-utf8+no-ids+echo", messages=[{"role": "user", "content": "a b He"}])
+    )
 
 
 @each("model", ["tools", "tools-bare"])
@@ -365,7 +369,12 @@ async def test_refusal_with_a_cut_body_keeps_its_status(setup: Setup, model: str
 
 @each(
     ("model", "low", "high"),
-    [("retry-after-7", 7, 7), ("retry-after-0.5", 0.5, 0.5), ("retry-after-date", 1, 3), ("retry-after-99999", 99999, 99999)],
+    [
+        ("retry-after-7", 7, 7),
+        ("retry-after-0.5", 0.5, 0.5),
+        ("retry-after-date", 1, 3),
+        ("retry-after-99999", 99999, 99999),
+    ],
 )
 async def test_retry_after_is_read_as_seconds_or_date(setup: Setup, model: str, low: float, high: float) -> None:
     fault = await setup.fault(model)
@@ -374,7 +383,10 @@ async def test_retry_after_is_read_as_seconds_or_date(setup: Setup, model: str, 
     assert low <= fault.retry_after_seconds <= high
 
 
-@each("model", ["refuse-429", "retry-after-soon", "retry-after--5", "retry-after-nan", "retry-after-inf", "retry-after-1e999"])
+@each(
+    "model",
+    ["refuse-429", "retry-after-soon", "retry-after--5", "retry-after-nan", "retry-after-inf", "retry-after-1e999"],
+)
 async def test_invalid_retry_after_is_none(setup: Setup, model: str) -> None:
     fault = await setup.fault(model)
     assert (fault.status, fault.retry_after_seconds) == (429, None)
@@ -459,7 +471,10 @@ async def test_model_lists_of_any_shape_are_read_without_unusable_names(setup: S
         ({"context_length": 8192, "max_model_len": 1}, 8192),
         ({"context_length": "8192", "max_model_len": 4096.0}, 4096),
         ({"max_model_len": 0, "meta": {"n_ctx_train": 131_072}}, 131_072),
-        *(({"context_length": value, "meta": value}, None) for value in (-1, 0.5, True, "x", [], 10**9 + 1, 10**400, {}, None)),
+        *(
+            ({"context_length": value, "meta": value}, None)
+            for value in (-1, 0.5, True, "x", [], 10**9 + 1, 10**400, {}, None)
+        ),
     ],
 )
 async def test_context_length_is_read_from_the_list_unless_it_is_unusable(

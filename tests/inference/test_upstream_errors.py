@@ -30,13 +30,21 @@ def test_each_kind_of_fault_has_its_error(kind: str, expected: tuple[int, str, s
     assert seen(UpstreamFault(kind), byok) == expected
 
 
-ERROR = {"message": "too long", "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded", "x": 1}
+ERROR = {
+    "message": "too long",
+    "type": "invalid_request_error",
+    "param": "messages",
+    "code": "context_length_exceeded",
+    "x": 1,
+}
 
 
 @each("status", [400, 404, 409, 413, 422, 451])
 @each("byok", [True, False])
 def test_error_4xx_of_the_model_server_keeps_status_and_error(status: int, byok: bool) -> None:
-    error = upstream_errors.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="here", byok=byok)
+    error = upstream_errors.caller_error(
+        UpstreamFault("status", status=status, error=ERROR), provider="here", byok=byok
+    )
     assert error.status == status
     assert error.error == {name: ERROR[name] for name in ("message", "type", "param", "code")}
     assert seen(UpstreamFault("status", status=status), byok)[0] == status
@@ -44,7 +52,9 @@ def test_error_4xx_of_the_model_server_keeps_status_and_error(status: int, byok:
 
 @each("status", [401, 402, 403, 405, 407])
 def test_refusal_that_the_caller_did_not_cause_is_502_without_a_quote(status: int) -> None:
-    error = upstream_errors.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="here", byok=False)
+    error = upstream_errors.caller_error(
+        UpstreamFault("status", status=status, error=ERROR), provider="here", byok=False
+    )
     assert (error.status, error.error["code"]) == (502, "upstream_error")
     assert "too long" not in str(error)
     assert "www-authenticate" not in error.headers
@@ -52,7 +62,9 @@ def test_refusal_that_the_caller_did_not_cause_is_502_without_a_quote(status: in
 
 @each("status", [401, 402, 403, 429])
 def test_refusal_of_an_own_provider_names_it(status: int) -> None:
-    error = upstream_errors.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="mine", byok=True)
+    error = upstream_errors.caller_error(
+        UpstreamFault("status", status=status, error=ERROR), provider="mine", byok=True
+    )
     assert error.status == status
     assert error.error["message"] == "mine: too long"
 

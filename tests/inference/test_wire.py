@@ -34,7 +34,9 @@ from tests.support.wire_grammar import (
 
 
 def test_role_is_sent_first_and_once() -> None:
-    chunks = streamed(delta(role="assistant", content="Hel"), delta(role="assistant", content="lo"), delta(finish_reason="stop"))
+    chunks = streamed(
+        delta(role="assistant", content="Hel"), delta(role="assistant", content="lo"), delta(finish_reason="stop")
+    )
     assert [chunk["choices"][0]["delta"] for chunk in chunks] == [
         {"role": "assistant", "content": ""},
         {"content": "Hel"},
@@ -110,9 +112,13 @@ def test_chunks_without_choices_are_dropped() -> None:
 def test_unknown_fields_are_kept_at_every_level() -> None:
     raw = {
         "system_fingerprint": "fp",
-        "choices": [{"index": 0, "delta": {"content": "a", "reasoning": "why"}, "token_ids": [1], "logprobs": {"content": [1]}}],
+        "choices": [
+            {"index": 0, "delta": {"content": "a", "reasoning": "why"}, "token_ids": [1], "logprobs": {"content": [1]}}
+        ],
     }
-    role, text, finish = streamed(raw, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "stop_reason": 2}]})
+    role, text, finish = streamed(
+        raw, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "stop_reason": 2}]}
+    )
     assert role["system_fingerprint"] == text["system_fingerprint"] == "fp"
     assert text["choices"][0]["delta"] == {"content": "a", "reasoning": "why"}
     assert text["choices"][0]["token_ids"] == [1]
@@ -156,13 +162,24 @@ def test_an_endless_answer_is_stopped() -> None:
 
 def test_long_text_is_split_and_fields_beside_it_are_sent_once() -> None:
     text, thought, arguments = "\U0001f642" * 150_000, "é" * 65_537, '"' + "ü" * 200_000 + '"'
-    call = {"index": 0, "id": "c", "type": "function", "x_of_call": 3, "function": {"name": "f", "arguments": arguments}}
+    call = {
+        "index": 0,
+        "id": "c",
+        "type": "function",
+        "x_of_call": 3,
+        "function": {"name": "f", "arguments": arguments},
+    }
     raw = delta(content=text, reasoning_content=thought, x_of_delta=[1], tool_calls=[call])
     raw["x_top"], raw["choices"][0]["logprobs"] = 2, {"content": []}
     chunks = streamed(raw, delta(tool_calls=[{**call, "function": {"arguments": arguments}}]), include_usage=True)
     assert max(len(blocks.event(chunk)) for chunk in chunks) < 20 * 65_536
     deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
-    pieces = [entry["function"]["arguments"] for found in deltas for entry in found.get("tool_calls", []) if "function" in entry]
+    pieces = [
+        entry["function"]["arguments"]
+        for found in deltas
+        for entry in found.get("tool_calls", [])
+        if "function" in entry
+    ]
     assert "".join(found.get("content") or "" for found in deltas) == text
     assert "".join(found.get("reasoning_content", "") for found in deltas) == thought
     assert "".join(pieces) == arguments * 2 and max(map(len, pieces)) == 65_536
@@ -186,7 +203,9 @@ def test_choices_are_kept_apart() -> None:
 def test_a_whole_completion_becomes_chunks() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
     message = {"role": "assistant", "content": "Hi", "tool_calls": [call], "refusal": None}
-    chunks = streamed({"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]})
+    chunks = streamed(
+        {"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    )
     assert assembled(chunks) == {"content": "Hi", "calls": [{"id": "c", "name": "f", "arguments": '{"a": 1}'}]}
 
 
@@ -196,7 +215,12 @@ def repeats_of(like: dict[str, Any], *texts: str) -> Repeat:
 
 def test_half_an_emoji_is_sent_before_repeated_texts() -> None:
     stream, half = writer(), delta(content="a\ud83d")
-    chunks = [*stream.feed(delta(content="")), *stream.feed(half), *stream.feed(repeats_of(half, "b", "c")), *stream.finish()]
+    chunks = [
+        *stream.feed(delta(content="")),
+        *stream.feed(half),
+        *stream.feed(repeats_of(half, "b", "c")),
+        *stream.finish(),
+    ]
     assert text_of(chunks) == "a\ufffdbc" == stream.content()["content"]
 
 
@@ -219,7 +243,9 @@ def test_stream_is_finished_when_all_requested_choices_ended() -> None:
 
 
 def test_a_legacy_text_choice_is_read() -> None:
-    assert text_of(streamed({"choices": [{"text": "a"}]}, {"choices": [{"text": "b", "finish_reason": "stop"}]})) == "ab"
+    assert (
+        text_of(streamed({"choices": [{"text": "a"}]}, {"choices": [{"text": "b", "finish_reason": "stop"}]})) == "ab"
+    )
 
 
 def test_text_bytes_and_content_report_the_output_so_far() -> None:
@@ -317,7 +343,10 @@ def test_thinking_in_a_list_of_parts_becomes_reasoning_content(part: dict[str, A
 
 @each("text", ["\n" * 200_000, "\u00e9\U0001f642" * 50_000])
 def test_answer_written_in_a_thread_is_the_same(text: str) -> None:
-    raw = {"choices": [{"message": {"content": text, "x": [1.5, None, {"y": text}]}, "finish_reason": "stop"}], "z": -(2**63)}
+    raw = {
+        "choices": [{"message": {"content": text, "x": [1.5, None, {"y": text}]}, "finish_reason": "stop"}],
+        "z": -(2**63),
+    }
     written = []
     for apart in (False, True):
         whole_writer = writer(whole=True)
@@ -351,7 +380,10 @@ def test_answer_without_a_choice_is_invalid(raw: dict[str, Any]) -> None:
     assert caught.value.kind == "invalid"
 
 
-@each(("content", "seen"), [(None, ""), ("", ""), ([{"type": "text", "text": "a"}, {"type": "x"}, "b"], "ab"), (5, ""), ({}, "")])
+@each(
+    ("content", "seen"),
+    [(None, ""), ("", ""), ([{"type": "text", "text": "a"}, {"type": "x"}, "b"], "ab"), (5, ""), ({}, "")],
+)
 def test_content_is_a_string_unless_there_are_calls(content: Any, seen: str) -> None:
     assert message_answer({"role": "assistant", "content": content})["choices"][0]["message"]["content"] == seen
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -361,17 +393,32 @@ def test_content_is_a_string_unless_there_are_calls(content: Any, seen: str) -> 
 
 @each("empty", [None, []])
 def test_text_messages_have_no_tool_calls_key(empty: Any) -> None:
-    assert message_answer({"content": "a", "tool_calls": empty})["choices"][0]["message"].keys() == {"role", "content", "refusal"}
+    assert message_answer({"content": "a", "tool_calls": empty})["choices"][0]["message"].keys() == {
+        "role",
+        "content",
+        "refusal",
+    }
 
 
 @given(
     message=st.fixed_dictionaries(
         {"role": st.sampled_from(["assistant", None]), "content": st.text(max_size=9) | st.none()},
-        optional={"refusal": st.none() | st.just("No."), "tool_calls": st.just([]), "reasoning": st.none() | st.just("Hm.")},
+        optional={
+            "refusal": st.none() | st.just("No."),
+            "tool_calls": st.just([]),
+            "reasoning": st.none() | st.just("Hm."),
+        },
     ),
     choice=st.fixed_dictionaries(
-        {"index": st.sampled_from([0, 1, None, "0"]), "finish_reason": st.sampled_from([*sorted(REASONS), "eos", None])},
-        optional={"logprobs": st.none() | st.just({"content": []}), "stop_reason": st.none() | st.just("x"), "usage": st.none()},
+        {
+            "index": st.sampled_from([0, 1, None, "0"]),
+            "finish_reason": st.sampled_from([*sorted(REASONS), "eos", None]),
+        },
+        optional={
+            "logprobs": st.none() | st.just({"content": []}),
+            "stop_reason": st.none() | st.just("x"),
+            "usage": st.none(),
+        },
     ),
     granted_bytes=st.sampled_from([3, 9, math.inf]),
 )
@@ -392,7 +439,8 @@ def test_whole_message_equals_its_delta(message: dict[str, Any], choice: dict[st
 def test_choices_over_the_maximum_are_dropped(name: str) -> None:
     raw = {
         "choices": [
-            {"index": index, name: {"role": "assistant", "content": "a"}, "finish_reason": "stop"} for index in range(200)
+            {"index": index, name: {"role": "assistant", "content": "a"}, "finish_reason": "stop"}
+            for index in range(200)
         ]
     }
     assert [choice["index"] for choice in answer(raw)["choices"]] == [*range(128)]

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
 from svc.inference.blocks import event
-from tests.support.wire_grammar import answer, check_completion, check_grammar, check_usage, delta, streamed, text_of, writer
+from tests.support.wire_grammar import (
+    answer,
+    check_completion,
+    check_grammar,
+    check_usage,
+    delta,
+    streamed,
+    text_of,
+    writer,
+)
 
 scalars = st.one_of(
     st.none(),
@@ -20,7 +29,9 @@ scalars = st.one_of(
     st.text(max_size=8),
 )
 anything = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3), max_leaves=6
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
 )
 TRUE_ODDS = 4
 
@@ -72,7 +83,9 @@ raws = some(choices=st.lists(mostly(choices_), max_size=3), usage=usages, system
 
 @pytest.mark.slow
 @given(st.lists(raws, max_size=6), st.booleans())
-def test_any_sequence_of_raw_chunks_gives_a_stream_that_obeys_the_grammar(sequence: list[dict[str, Any]], asked: bool) -> None:
+def test_any_sequence_of_raw_chunks_gives_a_stream_that_obeys_the_grammar(
+    sequence: list[dict[str, Any]], asked: bool
+) -> None:
     stream = writer(asked)
     sent: list[dict[str, Any]] = []
     try:

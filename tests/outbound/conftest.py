@@ -51,7 +51,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext,
         )
         pem = certificate.public_bytes(serialization.Encoding.PEM)
         (folder / f"{index}.pem").write_bytes(pem)
-    private = keys[1].private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    private = keys[1].private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     (folder / "key.pem").write_bytes(private)
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(folder / "1.pem", folder / "key.pem")

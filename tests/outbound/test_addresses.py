@@ -20,7 +20,17 @@ PUBLIC = [
 ]
 PUBLIC += ["2606:4700::1111", "2a00:1450:4001::8a", "2001:4860:4860::8888", "2001:200::1", "2620:fe::fe"]
 
-PRIVATE = ["10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "127.0.0.1", "127.255.255.254", "::1", "fc00::1", "fdff::1"]
+PRIVATE = [
+    "10.0.0.1",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.168.1.1",
+    "127.0.0.1",
+    "127.255.255.254",
+    "::1",
+    "fc00::1",
+    "fdff::1",
+]
 
 NEVER = {
     "unspecified": ["0.0.0.0", "0.1.2.3", "::"],
@@ -40,7 +50,9 @@ NEVER = {
     "Teredo": ["2001:0:4136:e378:8000:63bf:3fff:fdd2", "2001::1"],
     "discard and reserved": ["100::1", "4000::1", "5f00::1", "8000::1", "e000::1", "::2", "1::1"],
 }
-NEVER_CASES = [pytest.param(address, id=f"{kind} {address}") for kind, addresses in NEVER.items() for address in addresses]
+NEVER_CASES = [
+    pytest.param(address, id=f"{kind} {address}") for kind, addresses in NEVER.items() for address in addresses
+]
 
 
 @each("address", PUBLIC)

@@ -54,7 +54,13 @@ async def test_caller_sets_all_headers_but_those_of_the_client() -> None:
             seen.append(await peer.request())
             await peer.send(OK)
 
-    headers = [(b"Accept-Encoding", b"gzip"), (b"HOST", b"evil"), (b"content-length", b"9"), (b"x-a", b"1"), (b"X-A", b"2")]
+    headers = [
+        (b"Accept-Encoding", b"gzip"),
+        (b"HOST", b"evil"),
+        (b"content-length", b"9"),
+        (b"x-a", b"1"),
+        (b"X-A", b"2"),
+    ]
     headers += [(b"transfer-encoding", b"chunked"), (b"connection", b"close"), (b"expect", b"100-continue")]
     async with Stub(play) as stub, client() as outbound:
         await fetch(outbound, stub.url + "a%20b?c=d", "POST", headers=headers, body=b"hello")
@@ -138,7 +144,9 @@ async def test_host_is_resolved_once_and_the_checked_address_connected(
     assert stub.connections == 1
 
 
-@each("addresses", [["10.0.0.1"], ["127.0.0.1", "10.0.0.1"], ["10.0.0.1", "127.0.0.1"], ["127.0.0.1", "::ffff:10.0.0.1"]])
+@each(
+    "addresses", [["10.0.0.1"], ["127.0.0.1", "10.0.0.1"], ["10.0.0.1", "127.0.0.1"], ["127.0.0.1", "::ffff:10.0.0.1"]]
+)
 @both_loops
 async def test_one_refused_address_refuses_the_host(addresses: list[str]) -> None:
     def allow(address: Any) -> bool:
@@ -272,9 +280,15 @@ async def test_tls_verifies_and_sends_the_host_name(authority: Contexts) -> None
     async with Stub(play, server) as stub, client(resolve=resolver("127.0.0.1"), ssl_context=trusting) as outbound:
         assert await fetch(outbound, f"https://model.test:{stub.port}/") == (200, b"ok")
         assert b"\r\nhost: model.test:%d\r\n" % stub.port in seen[1]  # type: ignore[operator]
-        assert await fetch(outbound, f"https://model.test:{stub.port}/", "POST", body=bytes(1 << 20)) == (200, b"abcdefg")
+        assert await fetch(outbound, f"https://model.test:{stub.port}/", "POST", body=bytes(1 << 20)) == (
+            200,
+            b"abcdefg",
+        )
         assert stub.connections == 1
-    async with Stub(always(OK), server) as stub, client(resolve=resolver("127.0.0.1"), ssl_context=trusting) as outbound:
+    async with (
+        Stub(always(OK), server) as stub,
+        client(resolve=resolver("127.0.0.1"), ssl_context=trusting) as outbound,
+    ):
         assert await fetch(outbound, f"https://model.test.:{stub.port}/") == (200, b"ok")
     server.sni_callback = None
     assert seen[0] == "model.test"

@@ -87,7 +87,12 @@ class Wire:
 chunked_bodies = st.lists(st.binary(min_size=1, max_size=40), max_size=6)
 
 
-@given(chunked_bodies, st.sampled_from(["length", "chunked", "close"]), st.lists(st.integers(0, 400), max_size=12), st.booleans())
+@given(
+    chunked_bodies,
+    st.sampled_from(["length", "chunked", "close"]),
+    st.lists(st.integers(0, 400), max_size=12),
+    st.booleans(),
+)
 def test_body_is_the_same_for_any_split_of_bytes(pieces: list[bytes], kind: str, cuts: list[int], whole: bool) -> None:
     body = b"".join(pieces)
     answer = b"HTTP/1.1 200 OK\r\nx: y\r\n"
@@ -222,7 +227,11 @@ async def test_head_just_within_its_limits_is_accepted() -> None:
 
 @each(
     ("start", "piece"),
-    [(START + b"x: ", b"y" * 4096), (CHUNKS + b"1\r\na\r\n1;", b"y" * 4096), (CHUNKS + b"1\r\na\r\n0\r\nx: ", b"y" * 4096)],
+    [
+        (START + b"x: ", b"y" * 4096),
+        (CHUNKS + b"1\r\na\r\n1;", b"y" * 4096),
+        (CHUNKS + b"1\r\na\r\n0\r\nx: ", b"y" * 4096),
+    ],
 )
 @both_loops
 async def test_endless_heads_and_framing_are_refused(start: bytes, piece: bytes) -> None:

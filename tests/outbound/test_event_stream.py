@@ -93,7 +93,9 @@ def test_events_are_the_same_for_any_split_of_bytes(stream: bytes, cuts: list[in
     assert read(stream) == read(stream, cuts)
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"])).map(str.encode), max_size=5))
+@given(
+    st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"])).map(str.encode), max_size=5)
+)
 def test_text_without_line_ends_is_unchanged(texts: list[bytes]) -> None:
     stream = b"".join(b"data: %b\n\n" % text for text in texts)
     assert events(stream, limit_bytes=10**6) == texts
@@ -118,7 +120,9 @@ def test_line_over_the_limit_is_refused_before_its_end(line: bytes) -> None:
         (b'error: {"code": 500}', [(b"error", b'{"code": 500}')]),
     ],
 )
-def test_an_event_has_its_name_and_llama_cpps_error_line_is_one(stream: bytes, expected: list[tuple[bytes, bytes]]) -> None:
+def test_an_event_has_its_name_and_llama_cpps_error_line_is_one(
+    stream: bytes, expected: list[tuple[bytes, bytes]]
+) -> None:
     assert read(stream) == expected
     assert read(stream, list(range(len(stream)))) == expected
 

@@ -1,4 +1,6 @@
-"""Names that users choose: a share of the lookups for each account, and nothing left of those that are never answered."""
+"""Names that users choose: a share of the lookups for each account, and nothing left of those that are
+never answered.
+"""
 
 import asyncio
 import threading
@@ -53,7 +55,10 @@ async def test_an_accounts_silent_names_delay_no_other_account(dns: None) -> Non
     names = Resolver(60.0)
     silent = [asyncio.create_task(names(f"slow{number}.example", 80, "mallory")) for number in range(80)]
     await asyncio.sleep(0)
-    assert await asyncio.gather(*(names("fast.example", 80, f"acc{number}") for number in range(30))) == [["127.0.0.1"]] * 30
+    assert (
+        await asyncio.gather(*(names("fast.example", 80, f"acc{number}") for number in range(30)))
+        == [["127.0.0.1"]] * 30
+    )
     assert await names("fast.example", 80) == ["127.0.0.1"], "nor the operator"
     assert not any(task.done() for task in silent)
     async with asyncio.timeout(10):  # those of the fast names may just end
@@ -75,7 +80,9 @@ async def test_cancelled_lookup_counts_until_it_ends(names: Resolver) -> None:
 async def test_unanswered_name_closes_its_process_and_files(names: Resolver) -> None:
     await names("fast.example", 80)
     threads = threading.active_count()
-    found = await asyncio.gather(*(names(f"slow{number}.example", 80, "mallory") for number in range(8)), return_exceptions=True)
+    found = await asyncio.gather(
+        *(names(f"slow{number}.example", 80, "mallory") for number in range(8)), return_exceptions=True
+    )
     assert all(isinstance(error, OSError) for error in found)
     assert threading.active_count() == threads
     async with asyncio.timeout(2):

@@ -17,7 +17,9 @@ async def test_httpx_clients_work_over_it_without_cookies_redirects_or_proxies(m
     async def play(peer: Peer) -> None:
         while True:
             seen.append((await peer.request()).lower())
-            await peer.send(b"HTTP/1.1 302 X\r\nset-cookie: a=b\r\nlocation: /x\r\nX-Y: z\r\ncontent-length: 4\r\n\r\n[42]")
+            await peer.send(
+                b"HTTP/1.1 302 X\r\nset-cookie: a=b\r\nlocation: /x\r\nX-Y: z\r\ncontent-length: 4\r\n\r\n[42]"
+            )
 
     for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(variable, "http://127.0.0.1:1")
@@ -27,7 +29,9 @@ async def test_httpx_clients_work_over_it_without_cookies_redirects_or_proxies(m
             assert (response.status_code, response.json(), response.headers["x-y"]) == (302, [42], "z")
         assert (await session.get(stub.url)).content == b"[42]"
     assert stub.connections == 1
-    assert all(b"accept-encoding: identity\r\n" in head and b"gzip" not in head and b"cookie" not in head for head in seen)
+    assert all(
+        b"accept-encoding: identity\r\n" in head and b"gzip" not in head and b"cookie" not in head for head in seen
+    )
     assert seen[0].endswith(b'{"a":1}')
 
 

@@ -53,7 +53,9 @@ async def test_paths_do_not_exist_for_anybody_else(service: Service, admin: dict
         assert (await ask(service, method, path, {})).status_code == 401
         for key in keys:
             refused = await ask(service, method, path, key)
-            assert refused.status_code == 403 and (method == "HEAD" or refused.json()["error"]["code"] == "session_required")
+            assert refused.status_code == 403 and (
+                method == "HEAD" or refused.json()["error"]["code"] == "session_required"
+            )
         assert (await ask(service, method, path, other)).status_code == 404
 
 
@@ -149,7 +151,9 @@ async def test_row_shows_money_storage_and_keys(service: Service, admin: dict[st
     session = await service.sign_up("bob@example.com")
     bob, headers = session["user"]["id"], bearer(session["access_token"])
     await service.make_key(headers)
-    await service.state["db"].write(partial(wallet.book, description="x", now_seconds=service.clocks.now), bob, 3_000_000)
+    await service.state["db"].write(
+        partial(wallet.book, description="x", now_seconds=service.clocks.now), bob, 3_000_000
+    )
     chat = {"model": "builtin/assistant-paid", "messages": [{"role": "user", "content": "hi"}]}
     cost = int((await ask(service, "POST", "/v1/chat/completions", headers, **chat)).headers["x-service-cost-micros"])
     await service.state["key_uses"].flush()
@@ -215,7 +219,8 @@ async def test_change_is_logged_once_and_only_if_it_changes_something(service: S
             assert {**changed, **shown} == changed == (await ask(service, "GET", f"/admin/users/{bob}", admin)).json()
     expected = [*changes, {"admin": True}, *changes[1:]]
     log = [
-        (action, {name: value for name, value in row.items() if name != "email"}) for action, row in await log_of(service, admin)
+        (action, {name: value for name, value in row.items() if name != "email"})
+        for action, row in await log_of(service, admin)
     ]
     assert log == [("user.change", change) for change in reversed(expected)]
     for wrong in ({"group": "nobody"}, {"status": "deleted"}, {"admin": None}, {"name": 1}):
@@ -228,16 +233,23 @@ async def test_suspension_and_deletion_end_open_answers_at_once(service: Service
             await asyncio.Future()
 
     bob = (await service.sign_up())["user"]["id"]
-    for method, body, reason in (("PATCH", {"status": "suspended"}, "account_suspended"), ("DELETE", {}, "account_deleted")):
+    for method, body, reason in (
+        ("PATCH", {"status": "suspended"}, "account_suspended"),
+        ("DELETE", {}, "account_deleted"),
+    ):
         interrupt = Interrupt()
         task = asyncio.create_task(answer(bob, interrupt))
         await asyncio.sleep(0)
-        assert (await ask(service, method, f"/admin/users/{bob}", admin, **body)).is_success and interrupt.reason == reason
+        assert (
+            await ask(service, method, f"/admin/users/{bob}", admin, **body)
+        ).is_success and interrupt.reason == reason
         await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.mark.parametrize("change", [{"admin": False}, {"status": "suspended"}, None])
-async def test_last_active_administrator_stays(service: Service, admin: dict[str, str], change: dict[str, Any] | None) -> None:
+async def test_last_active_administrator_stays(
+    service: Service, admin: dict[str, str], change: dict[str, Any] | None
+) -> None:
     session = await service.sign_up()
     me = (await ask(service, "GET", "/user/me", admin)).json()["id"]
     bob, other = session["user"]["id"], bearer(session["access_token"])

@@ -35,7 +35,9 @@ async def spend(service: Service, email: str, group: str | None = None) -> tuple
     """An account with that address makes paid calls, in a session and by key: its id and the cost."""
     session = await service.sign_up(email)
     account_id, headers = session["user"]["id"], bearer(session["access_token"])
-    await service.state["db"].write(partial(wallet.book, description="", now_seconds=service.clocks.now), account_id, 3_000_000)
+    await service.state["db"].write(
+        partial(wallet.book, description="", now_seconds=service.clocks.now), account_id, 3_000_000
+    )
     key = bearer((await service.make_key(headers))["key"])
     answers = [await ask(service, "POST", "/v1/chat/completions", each, **CHAT) for each in (headers, key, key)]
     await ask(service, "POST", "/v1/chat/completions", key, **{**CHAT, "model": "builtin/echo"})
@@ -44,7 +46,10 @@ async def spend(service: Service, email: str, group: str | None = None) -> tuple
 
 async def test_spending_equals_the_ledger_also_of_deleted_accounts(service: Service) -> None:
     admin = await service.bearer()
-    (ada, ada_cost), (_, bob_cost) = await spend(service, "ada@example.com"), await spend(service, "=bob@research.example")
+    (ada, ada_cost), (_, bob_cost) = (
+        await spend(service, "ada@example.com"),
+        await spend(service, "=bob@research.example"),
+    )
     debits = await service.state["db"].read(
         lambda conn: conn.execute("SELECT -sum(amount_micros) FROM ledger WHERE model IS NOT NULL").fetchone()[0]
     )

@@ -18,7 +18,9 @@ async def test_administrator_answers_and_closes(service: Service) -> None:
         book = partial(wallet.book, description="", now_seconds=service.clocks.now)
         await service.state["db"].write(book, session["user"]["id"], 5_000_000)
         headers = bearer(session["access_token"])
-        made.append((await ask(service, "POST", "/support/conversations", headers, message=f"I am {name}")).json()["id"])
+        made.append(
+            (await ask(service, "POST", "/support/conversations", headers, message=f"I am {name}")).json()["id"]
+        )
     ada, bob = made
     path = f"{INBOX}/{ada}"
     first = (await ask(service, "GET", f"{INBOX}?limit=1", admin)).json()
@@ -29,7 +31,9 @@ async def test_administrator_answers_and_closes(service: Service) -> None:
     said = await ask(service, "POST", f"{path}/messages", admin, content="We look at it.")
     assert said.status_code == 201 and said.json()["role"] == "operator"
     shown = (await ask(service, "GET", path, admin)).json()
-    assert [message["content"] for message in shown["messages"]] == ["I am ada", "We look at it."] and not shown["waiting"]
+    assert [message["content"] for message in shown["messages"]] == ["I am ada", "We look at it."] and not shown[
+        "waiting"
+    ]
     for status in (200, 409):
         assert (await ask(service, "POST", f"{path}/close", admin)).status_code == status
     assert (await ask(service, "POST", f"{path}/messages", admin, content="?")).status_code == 409

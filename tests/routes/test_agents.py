@@ -38,9 +38,15 @@ async def run(
     last = found[-1]
     assert record["status"] == last["type"] and record["finished_at"] is not None
     assert record["events"][-1] == last
-    assert record["usage"] == last["usage"] and record["steps"] == last["steps"] and record["cost_micros"] == last["cost_micros"]
     assert (
-        record["output"] == last.get("output") and record["error"] == last.get("error") and record["reason"] == last.get("reason")
+        record["usage"] == last["usage"]
+        and record["steps"] == last["steps"]
+        and record["cost_micros"] == last["cost_micros"]
+    )
+    assert (
+        record["output"] == last.get("output")
+        and record["error"] == last.get("error")
+        and record["reason"] == last.get("reason")
     )
     return found
 
@@ -63,7 +69,11 @@ async def test_assistant_plans_tool_calls_and_writes_an_artifact(service: Servic
     assert [result["ok"] for result in results] == [True, True] and results[0]["result"] == "84"
     assert [result["id"] for result in results] == [event["id"] for event in found if event["type"] == "tool_call"]
     final = found[-1]
-    assert final["type"] == "final" and "84" in final["output"] and final["output"] == texts(found)[-len(final["output"]) :]
+    assert (
+        final["type"] == "final"
+        and "84" in final["output"]
+        and final["output"] == texts(found)[-len(final["output"]) :]
+    )
     assert final["usage"]["total_tokens"] > 0 and final["cost_micros"] == 0
     (artifact,) = final["artifacts"]
     content = await service.client.get(f"/artifacts/{artifact['id']}/content", headers=headers)
@@ -105,8 +115,12 @@ async def test_failed_tool_is_a_result_and_the_run_continues(service: Service, h
 async def test_tools_write_list_and_read_artifacts(service: Service, headers: dict[str, str]) -> None:
     written = await run(service, headers, 'tool write_artifact {"name": "n.txt", "content": "Grüße 🙂"}\n---\nsay ok')
     artifact_id = written[-1]["artifacts"][0]["id"]
-    script = f'tool list_artifacts {{}}\ntool read_artifact {{"id": "{artifact_id}"}}\ntool current_time {{}}\n---\nsay ok'
-    listed, read, now = [event["result"] for event in await run(service, headers, script) if event["type"] == "tool_result"]
+    script = (
+        f'tool list_artifacts {{}}\ntool read_artifact {{"id": "{artifact_id}"}}\ntool current_time {{}}\n---\nsay ok'
+    )
+    listed, read, now = [
+        event["result"] for event in await run(service, headers, script) if event["type"] == "tool_result"
+    ]
     assert listed[0]["id"] == artifact_id and read == "Grüße 🙂" and now.endswith("Z")
 
 
@@ -114,7 +128,9 @@ async def test_tool_cannot_read_an_artifact_of_another_account(service: Service,
     written = await run(service, headers, 'tool write_artifact {"name": "n.txt", "content": "mine"}\n---\nsay ok')
     artifact_id = written[-1]["artifacts"][0]["id"]
     found = await run(
-        service, await service.bearer(), f'tool read_artifact {{"id": "{artifact_id}"}}\ntool list_artifacts {{}}\n---\nsay ok'
+        service,
+        await service.bearer(),
+        f'tool read_artifact {{"id": "{artifact_id}"}}\ntool list_artifacts {{}}\n---\nsay ok',
     )
     read, listed = [event for event in found if event["type"] == "tool_result"]
     assert not read["ok"] and listed["result"] == []
@@ -125,7 +141,9 @@ async def test_images_and_speech_are_charged_and_stored_as_artifacts(service: Se
     broke = await run(service, headers, script)
     assert not any(event["ok"] for event in broke if event["type"] == "tool_result") and broke[-1]["cost_micros"] == 0
     account_id = (await service.client.get("/user/me", headers=headers)).json()["id"]
-    await service.state["db"].write(wallet.book, account_id, 5_000_000, description="test", now_seconds=service.clocks.now)
+    await service.state["db"].write(
+        wallet.book, account_id, 5_000_000, description="test", now_seconds=service.clocks.now
+    )
     found = await run(service, headers, script)
     assert [event["ok"] for event in found if event["type"] == "tool_result"] == [True, True]
     assert [artifact["content_type"] for artifact in found[-1]["artifacts"]] == ["image/png", "audio/wav"]
@@ -142,7 +160,9 @@ async def test_run_stops_after_its_last_step(service: Service, headers: dict[str
 
 
 async def test_projects_lower_step_limit_and_instructions_apply(service: Service, headers: dict[str, str]) -> None:
-    project = (await service.client.post("/projects", json={"name": "p", "max_planner_steps": 1}, headers=headers)).json()
+    project = (
+        await service.client.post("/projects", json={"name": "p", "max_planner_steps": 1}, headers=headers)
+    ).json()
     found = await run(
         service, headers, 'tool calculate {"expression": "1"}\n---\nsay never', max_steps=9, project_id=project["id"]
     )
@@ -182,7 +202,10 @@ async def test_error_before_the_stream_is_a_status_and_stores_no_run(
     service.clocks.advance(60)
     answer = await service.client.post(RUN, json=body, headers=headers)
     assert (answer.status_code, answer.json()["error"]["param"]) == (status, param), answer.text
-    assert answer.headers["content-type"] == "application/json" and answer.headers["x-ratelimit-remaining-requests"] == "19"
+    assert (
+        answer.headers["content-type"] == "application/json"
+        and answer.headers["x-ratelimit-remaining-requests"] == "19"
+    )
     assert (await service.client.get("/v1/agents/runs", headers=headers)).json()["data"] == []
 
 
@@ -203,7 +226,11 @@ async def test_only_sessions_can_search_memory(service: Service, headers: dict[s
     await run(service, headers, "say The zebra is called Bob.")
     (found,) = [event["result"] for event in await run(service, headers, script) if event["type"] == "tool_result"]
     assert any("Bob" in passage["text"] for passage in found) and len(found) <= 5
-    (none,) = [event["result"] for event in await run(service, await service.bearer(), script) if event["type"] == "tool_result"]
+    (none,) = [
+        event["result"]
+        for event in await run(service, await service.bearer(), script)
+        if event["type"] == "tool_result"
+    ]
     assert none == []
 
 
@@ -214,7 +241,11 @@ async def test_model_error_is_the_error_event(service: Service, headers: dict[st
         ("say hi\nfail 429 slow", "upstream_error"),
     ):
         last = (await run(service, headers, script))[-1]
-        assert last["type"] == "error" and last["error"]["code"] == code and {"message", "type", "param"} <= set(last["error"])
+        assert (
+            last["type"] == "error"
+            and last["error"]["code"] == code
+            and {"message", "type", "param"} <= set(last["error"])
+        )
 
 
 async def test_any_text_stays_in_one_event(service: Service, headers: dict[str, str]) -> None:
@@ -244,7 +275,9 @@ async def test_list_is_filtered_by_status_and_project(service: Service, headers:
     failed = (await run(service, headers, "fail 500 no"))[0]["run_id"]
 
     async def found(query: str) -> list[str]:
-        return [run["id"] for run in (await service.client.get(f"/v1/agents/runs{query}", headers=headers)).json()["data"]]
+        return [
+            run["id"] for run in (await service.client.get(f"/v1/agents/runs{query}", headers=headers)).json()["data"]
+        ]
 
     assert await found("") == [failed, filed]
     assert await found("?status=error") == [failed] and await found("?status=final") == [filed]

@@ -21,14 +21,27 @@ from tests.support.artifacts import LONG, UNKNOWN, get_content, make_artifact, p
 from tests.support.cases import each
 from tests.support.server import hang_up, read_to_end, running_server
 
-FIELDS = {"id", "name", "content_type", "size", "sha256", "project_id", "run_id", "content_url", "created_at", "updated_at"}
+FIELDS = {
+    "id",
+    "name",
+    "content_type",
+    "size",
+    "sha256",
+    "project_id",
+    "run_id",
+    "content_url",
+    "created_at",
+    "updated_at",
+}
 RUN_A, RUN_B = (f"run_{letter * 26}" for letter in "ab")
 DIGITS = b"0123456789"
 # More than a chunk and not a whole number of them.
 
 
 async def stored_chunks(service: Service) -> int:
-    count: int = await service.state["db"].read(lambda conn: conn.execute("SELECT count(*) FROM artifact_chunks").fetchone()[0])
+    count: int = await service.state["db"].read(
+        lambda conn: conn.execute("SELECT count(*) FROM artifact_chunks").fetchone()[0]
+    )
     return count
 
 
@@ -39,7 +52,12 @@ async def test_artifact_is_returned_as_created(service: Service) -> None:
     headers = await service.bearer()
     project = await make_project(service, headers)
     made = await make_artifact(
-        service, headers, name=" Über 🙂.md ", content="Grüße\n\0", content_type="text/markdown", project_id=project["id"]
+        service,
+        headers,
+        name=" Über 🙂.md ",
+        content="Grüße\n\0",
+        content_type="text/markdown",
+        project_id=project["id"],
     )
     content = "Grüße\n\0".encode()
     assert re.fullmatch(r"art_[0-9a-z]{26}", made["id"])
@@ -88,7 +106,8 @@ async def test_change_keeps_missing_fields_and_the_content(service: Service) -> 
         before = (await service.client.get(f"/artifacts/{made['id']}", headers=headers)).json()
         changed = (await service.client.patch(f"/artifacts/{made['id']}", json=changes, headers=headers)).json()
         assert (
-            changed == {**before, **changes, "updated_at": changed["updated_at"]} and changed["updated_at"] > before["updated_at"]
+            changed == {**before, **changes, "updated_at": changed["updated_at"]}
+            and changed["updated_at"] > before["updated_at"]
         )
         assert (await service.client.get(f"/artifacts/{made['id']}", headers=headers)).json() == changed
         assert (await get_content(service, headers, made["id"])).content == b"text"
@@ -189,7 +208,9 @@ async def test_media_type_is_returned_as_sent(service: Service, content_type: st
         ],
     ],
 )
-async def test_name_and_exactly_one_content_are_required(service: Service, body: dict[str, Any], code: str, param: str) -> None:
+async def test_name_and_exactly_one_content_are_required(
+    service: Service, body: dict[str, Any], code: str, param: str
+) -> None:
     headers = await service.bearer()
     answer = await service.client.post("/artifacts", json=body, headers=headers)
     assert (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["param"]) == (400, code, param)
@@ -280,7 +301,9 @@ async def test_put_without_type_keeps_the_type(service: Service) -> None:
 
 
 @each("header", [{"content-type": "nonsense"}, {"content-type": "a/b\xff"}, {"content-range": "bytes 0-1/4"}])
-async def test_put_with_wrong_type_or_range_is_400_and_changes_nothing(service: Service, header: dict[str, str]) -> None:
+async def test_put_with_wrong_type_or_range_is_400_and_changes_nothing(
+    service: Service, header: dict[str, str]
+) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers)
     raw = {name: value.encode("latin-1") for name, value in {**headers, **header}.items()}
@@ -304,7 +327,10 @@ async def test_put_is_rejected_before_the_body_is_read(
     assert answer.status_code == status and bool(read) == (status == 200)
 
 
-@each(("wrong", "status"), [({"project_id": "proj_unknown"}, 404), ({"name": ""}, 400), ({"content_type": "nonsense"}, 400)])
+@each(
+    ("wrong", "status"),
+    [({"project_id": "proj_unknown"}, 404), ({"name": ""}, 400), ({"content_type": "nonsense"}, 400)],
+)
 async def test_rejected_artifact_stores_no_content(service: Service, wrong: dict[str, str], status: int) -> None:
     headers, db = await service.bearer(), service.state["db"]
     before = await db.write(lambda tx: tx.total_changes)
@@ -337,7 +363,9 @@ async def test_content_has_at_most_32_mib(service: Service) -> None:
         await post(b"content", b"x" * (CONTENT_BYTES + 1)),
         await post(b"content", b"x" * (44 * 1024 * 1024)),
     ]
-    assert [(answer.status_code, answer.json()["error"]["code"]) for answer in too_long] == [(413, "PAYLOAD_TOO_LARGE")] * 5
+    assert [(answer.status_code, answer.json()["error"]["code"]) for answer in too_long] == [
+        (413, "PAYLOAD_TOO_LARGE")
+    ] * 5
     assert (await get_content(service, headers, made["id"])).content == most
     assert (await put_content(service, headers, made["id"], most[::-1])).json()["sha256"] == hashlib.sha256(
         most[::-1]
@@ -393,7 +421,18 @@ async def test_range_after_the_end_is_416_with_the_size(service: Service, asked:
 @each(
     "asked",
     [
-        *("bytes=0-0,2-3", "bytes=0-0, -1", "bytes=4-2", "bytes=", "bytes=-", "bytes=a-b", "bytes", "0-1", "items=0-1", ""),
+        *(
+            "bytes=0-0,2-3",
+            "bytes=0-0, -1",
+            "bytes=4-2",
+            "bytes=",
+            "bytes=-",
+            "bytes=a-b",
+            "bytes",
+            "0-1",
+            "items=0-1",
+            "",
+        ),
         *("bytes=0--1", "bytes=0-1-2", "bytes= 0-1", "bytes=1.5-2", "bytes=\u0661-", "bytes=" + "9" * 5000 + "-"),
     ],
 )
@@ -418,8 +457,15 @@ async def test_if_range_of_another_content_returns_the_whole_content(service: Se
     headers = await service.bearer()
     made = await make_artifact(service, headers, content=DIGITS.decode())
     etag = (await get_content(service, headers, made["id"])).headers["etag"]
-    for condition, status in ((etag, 206), ('"other"', 200), (f"W/{etag}", 200), ("Mon, 21 Sep 2026 14:13:20 GMT", 200)):
-        assert (await get_content(service, headers, made["id"], range="bytes=0-0", if_range=condition)).status_code == status
+    for condition, status in (
+        (etag, 206),
+        ('"other"', 200),
+        (f"W/{etag}", 200),
+        ("Mon, 21 Sep 2026 14:13:20 GMT", 200),
+    ):
+        assert (
+            await get_content(service, headers, made["id"], range="bytes=0-0", if_range=condition)
+        ).status_code == status
 
 
 async def test_current_copy_is_304(service: Service) -> None:
@@ -462,7 +508,10 @@ async def test_head_is_get_without_the_content(service: Service) -> None:
             (kind, "attachment")
             for kind in ("image/svg+xml", "Image/SVG+XML;charset=utf-8", "image/svg", "image/x+xml", "image/xml")
         ],
-        *[(kind, "attachment") for kind in ("text/html", "text/plain", "application/pdf", "video/mp4", "application/xhtml+xml")],
+        *[
+            (kind, "attachment")
+            for kind in ("text/html", "text/plain", "application/pdf", "video/mp4", "application/xhtml+xml")
+        ],
         *[
             (kind, "attachment")
             for kind in ("application/javascript", "multipart/x-mixed-replace", "x/image", "images/png", "text/xml")
@@ -504,7 +553,9 @@ async def test_header_has_a_safe_file_name(service: Service, name: str, plain: s
     made = await make_artifact(service, headers, name=name)
     assert made["name"] == name
     header = (await get_content(service, headers, made["id"])).headers["content-disposition"]
-    found = re.fullmatch(r"attachment; filename=\"([A-Za-z0-9 ._()+-]*)\"; filename\*=UTF-8''([A-Za-z0-9._~%-]*)", header)
+    found = re.fullmatch(
+        r"attachment; filename=\"([A-Za-z0-9 ._()+-]*)\"; filename\*=UTF-8''([A-Za-z0-9._~%-]*)", header
+    )
     assert found and (found[1], unquote(found[2])) == (plain, true)
 
 

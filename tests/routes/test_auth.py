@@ -25,11 +25,19 @@ def from_ip(service: Service, address: str) -> None:
 
 
 async def test_sign_up_returns_a_session_of_8_hours(service: Service) -> None:
-    answer = await service.client.post("/auth/signup", json={"email": "Ada@Example.com", "password": PASSWORD, "name": " Ada "})
+    answer = await service.client.post(
+        "/auth/signup", json={"email": "Ada@Example.com", "password": PASSWORD, "name": " Ada "}
+    )
     assert answer.status_code == 201
     session = answer.json()
     assert session["token_type"] == "bearer" and session["expires_in"] == 28800
-    assert session["user"] == {**session["user"], "email": "Ada@Example.com", "name": "Ada", "tier": "free", "auth": "session"}
+    assert session["user"] == {
+        **session["user"],
+        "email": "Ada@Example.com",
+        "name": "Ada",
+        "tier": "free",
+        "auth": "session",
+    }
     me = await service.client.get("/user/me", headers=bearer(session["access_token"]))
     assert me.json() == session["user"]
 
@@ -53,7 +61,9 @@ async def test_sign_up_returns_a_session_of_8_hours(service: Service) -> None:
         ({"email": "ada@example.com", "password": PASSWORD, "name": 5}, "invalid_value", "name"),
     ],
 )
-async def test_wrong_sign_up_names_the_field_and_creates_no_account(service: Service, body: dict, code: str, param: str) -> None:
+async def test_wrong_sign_up_names_the_field_and_creates_no_account(
+    service: Service, body: dict, code: str, param: str
+) -> None:
     answer = await service.client.post("/auth/signup", json=body)
     assert (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["param"]) == (400, code, param)
     assert await service.state["db"].read(accounts.all_accounts) == []
@@ -142,7 +152,9 @@ async def test_only_failed_sign_ins_log_the_client_address(config: Config, clock
     assert found == [login, login, checkout]
     assert sum(b"198.51.100" in line for line in (tmp_path / "log").read_bytes().splitlines()) == 3
     pattern = EXAMPLES["fail2ban"].partition("failregex = ")[2].strip().replace("<ADDR>", r"(?P<host>[0-9.]+)")
-    hosts = [match["host"] for line in (tmp_path / "log").read_text().splitlines() if (match := re.search(pattern, line))]
+    hosts = [
+        match["host"] for line in (tmp_path / "log").read_text().splitlines() if (match := re.search(pattern, line))
+    ]
     assert hosts == ["198.51.100.7"] * 3, "the filter of svc/OPERATING.md finds them"
 
 
@@ -167,12 +179,17 @@ async def test_5_of_200_logins_a_minute_from_one_address_pass(service: Service, 
     from_ip(service, "192.0.2.7")
     for _ in range(2):
         answers = await asyncio.gather(
-            *(service.client.post("/auth/login", json={"email": "ada@example.com", "password": PASSWORD}) for _ in range(200))
+            *(
+                service.client.post("/auth/login", json={"email": "ada@example.com", "password": PASSWORD})
+                for _ in range(200)
+            )
         )
         refused = [answer for answer in answers if answer.status_code == 429]
         assert sum(answer.status_code == 200 for answer in answers) == 5 and len(refused) == 195
         error = refused[0].json()["error"]
-        assert error["type"] == "rate_limit_error" and error["retry_after"] == int(refused[0].headers["retry-after"]) == 59
+        assert (
+            error["type"] == "rate_limit_error" and error["retry_after"] == int(refused[0].headers["retry-after"]) == 59
+        )
         clocks.advance(60)
 
 
@@ -209,7 +226,8 @@ async def test_token_stays_valid_after_logout(service: Service, clocks) -> None:
 async def test_password_reset_request_is_always_202(service: Service) -> None:
     await service.sign_up("ada@example.com")
     answers = [
-        await service.client.post("/auth/password-reset", json={"email": e}) for e in ("ada@example.com", "bob@example.com")
+        await service.client.post("/auth/password-reset", json={"email": e})
+        for e in ("ada@example.com", "bob@example.com")
     ]
     assert [answer.status_code for answer in answers] == [202, 202]
     assert answers[0].content == answers[1].content
@@ -227,9 +245,13 @@ async def make_link(service: Service, email: str, token: str) -> None:
 async def test_reset_link_works_once(service: Service) -> None:
     await service.sign_up("ada@example.com")
     await make_link(service, "ada@example.com", "link")
-    answer = await service.client.post("/auth/password-reset/confirm", json={"token": "link", "password": "a new password"})
+    answer = await service.client.post(
+        "/auth/password-reset/confirm", json={"token": "link", "password": "a new password"}
+    )
     assert answer.status_code == 204
-    again = await service.client.post("/auth/password-reset/confirm", json={"token": "link", "password": "another password"})
+    again = await service.client.post(
+        "/auth/password-reset/confirm", json={"token": "link", "password": "another password"}
+    )
     assert (again.status_code, again.json()["error"]["param"]) == (400, "token")
     old, new = [
         (await service.client.post("/auth/login", json={"email": "ada@example.com", "password": password})).status_code

@@ -20,7 +20,9 @@ DAY_SECONDS = 86_400
 async def funded(service: Service, micros: int = 10_000_000) -> tuple[str, dict[str, str]]:
     session = await service.sign_up()
     account_id: str = session["user"]["id"]
-    await service.state["db"].write(wallet.book, account_id, micros, description="Added funds", now_seconds=service.clocks.now)
+    await service.state["db"].write(
+        wallet.book, account_id, micros, description="Added funds", now_seconds=service.clocks.now
+    )
     return account_id, bearer(session["access_token"])
 
 
@@ -167,7 +169,9 @@ async def test_token_cannot_add_funds(service: Service) -> None:
     for path in ("/billing/account", "/billing/ledger", "/billing/usage"):
         assert (await service.client.post(path, json={"amount_micros": 5_000_000}, headers=headers)).status_code == 405
     service.client.cookies.clear()
-    answer = await service.client.post("/checkout", data={"amount": "25"}, headers={**headers, "origin": service.config.base_url})
+    answer = await service.client.post(
+        "/checkout", data={"amount": "25"}, headers={**headers, "origin": service.config.base_url}
+    )
     assert answer.status_code == 401
 
 
@@ -193,7 +197,9 @@ async def test_usage_by_key_and_spent_micros_are_exact(service: Service) -> None
     def spend(tx: sqlite3.Connection, number: int, key_id: str | None, model: str, micros: int) -> None:
         wallet.hold(tx, account_id, f"hold_{number}", micros, now)
         counts = {"model": model, "input_tokens": 1, "output_tokens": 2}
-        wallet.settle(tx, account_id, f"hold_{number}", micros, **counts, request_id="r", key_id=key_id, now_seconds=now)
+        wallet.settle(
+            tx, account_id, f"hold_{number}", micros, **counts, request_id="r", key_id=key_id, now_seconds=now
+        )
         add_call(tx, (account_id, key_id, model, day_of(now), ""), 1, 2, micros)
 
     paid = [(key["id"], "a", 7), (key["id"], "b", 11), (None, "a", 13), (other["id"], "a", 17), (key["id"], "a", 19)]

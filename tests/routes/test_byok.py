@@ -149,7 +149,12 @@ async def test_routing_fields_are_sent_to_own_providers(own: Own) -> None:
         "provider": {"order": ["a"]},
     }
     await own.chat(**fields, metadata={"api_key": "kept"})
-    assert own.upstream.requests[-1].body == {"model": "ok", "messages": HELLO, **fields, "metadata": {"api_key": "kept"}}
+    assert own.upstream.requests[-1].body == {
+        "model": "ok",
+        "messages": HELLO,
+        **fields,
+        "metadata": {"api_key": "kept"},
+    }
 
 
 async def test_provider_without_key_gets_no_authorization(own: Own) -> None:
@@ -169,7 +174,12 @@ async def test_key_is_not_sent_to_a_changed_address(own: Own) -> None:
 async def test_provider_headers_are_not_returned(service: Service) -> None:
     headers = await service.bearer()
     body = b'{"choices": [{"message": {"content": "hi"}}]}'
-    hostile = (b"set-cookie: a=b", b"x-evil: 1", b"location: http://a.example", b"access-control-allow-origin: https://a.example")
+    hostile = (
+        b"set-cookie: a=b",
+        b"x-evil: 1",
+        b"location: http://a.example",
+        b"access-control-allow-origin: https://a.example",
+    )
     more = (
         b"x-request-id: theirs",
         b"strict-transport-security: max-age=0",
@@ -247,7 +257,10 @@ async def test_provider_with_models_offers_only_those(own: Own) -> None:
 async def test_own_models_have_their_kind(own: Own) -> None:
     await own.change(models=["ok", {"id": "draw", "kind": "image"}])
     listed = (await own.service.client.get("/v1/models", headers=own.headers)).json()["data"]
-    assert [(model["id"], model["kind"]) for model in listed if model["byok"]] == [("mine/ok", "chat"), ("mine/draw", "image")]
+    assert [(model["id"], model["kind"]) for model in listed if model["byok"]] == [
+        ("mine/ok", "chat"),
+        ("mine/draw", "image"),
+    ]
     refused = await own.chat("mine/draw")
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "model")
     body = {"model": "mine/draw", "prompt": "a pine"}
@@ -271,7 +284,9 @@ async def test_list_of_models_is_cached_for_a_minute(own: Own) -> None:
     own.upstream.models = ("ok", "org/chat:7b", "ok", "", "x" * 301, "a\u2028b")
     lists = await asyncio.gather(*(own.listed() for _ in range(20)))
     assert lists == [["mine/ok", "mine/org/chat:7b"]] * 20
-    assert [(seen.path, seen.headers["authorization"]) for seen in own.upstream.requests] == [("/v1/models", f"Bearer {KEY}")]
+    assert [(seen.path, seen.headers["authorization"]) for seen in own.upstream.requests] == [
+        ("/v1/models", f"Bearer {KEY}")
+    ]
     await own.change(api_key="another-key-of-theirs")
     own.upstream.models = ("new",)
     assert await own.listed() == ["mine/new"], "another key may see other models"
@@ -371,7 +386,10 @@ async def test_provider_401_403_and_429_are_passed_on_with_its_name(own: Own, st
 async def test_retry_after_of_a_provider_is_at_most_a_minute(own: Own) -> None:
     for asked, told in (("7", 7), ("3600", 59), ("0", 1), ("soon", 1)):
         answer = await own.chat(f"mine/retry-after-{asked}")
-        assert answer.status_code == 429 and int(answer.headers["retry-after"]) == told == answer.json()["error"]["retry_after"]
+        assert (
+            answer.status_code == 429
+            and int(answer.headers["retry-after"]) == told == answer.json()["error"]["retry_after"]
+        )
 
 
 @pytest.mark.parametrize(
@@ -409,7 +427,11 @@ async def test_broken_stream_ends_with_an_error_event(own: Own) -> None:
 
 
 async def test_quoted_key_is_masked(own: Own) -> None:
-    answers = [await own.chat("mine/quote-key"), await own.chat("mine/echo-key"), await own.chat("mine/echo-key", stream=True)]
+    answers = [
+        await own.chat("mine/quote-key"),
+        await own.chat("mine/echo-key"),
+        await own.chat("mine/echo-key", stream=True),
+    ]
     assert [answer.status_code for answer in answers] == [401, 200, 200]
     for answer in answers:
         assert "***" in answer.text and KEY not in answer.text
@@ -562,7 +584,9 @@ async def _failed_test(service: Service, headers: dict[str, str], url: str) -> t
 async def test_provider_test_takes_no_chat_admission(own: Own) -> None:
     for _ in range(25):
         assert (await own.service.client.post(f"{own.path}/test", headers=own.headers)).status_code == 200
-    answer = await own.service.client.post(COMPLETIONS, json={"model": "mine/ok", "messages": HELLO}, headers=own.headers)
+    answer = await own.service.client.post(
+        COMPLETIONS, json={"model": "mine/ok", "messages": HELLO}, headers=own.headers
+    )
     assert answer.headers["x-ratelimit-remaining-requests"] == "19"
 
 

@@ -42,7 +42,9 @@ async def test_json_answer_has_all_fields_of_clients(service: Service, headers: 
     assert answer.status_code == 200 and answer.headers["content-type"] == "application/json"
     body = answer.json()
     assert set(body) == {"id", "object", "created", "model", "choices", "usage"}
-    assert body["id"].startswith("chatcmpl-") and body["object"] == "chat.completion" and body["model"] == "builtin/echo"
+    assert (
+        body["id"].startswith("chatcmpl-") and body["object"] == "chat.completion" and body["model"] == "builtin/echo"
+    )
     assert body["created"] == int(service.clocks.now)
     message = {"role": "assistant", "content": "Hello  there\n🙂", "refusal": None}
     assert body["choices"] == [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}]
@@ -51,10 +53,14 @@ async def test_json_answer_has_all_fields_of_clients(service: Service, headers: 
 
 
 @each("include_usage", [True, False, None])
-async def test_stream_follows_the_grammar(service: Service, headers: dict[str, str], include_usage: bool | None) -> None:
+async def test_stream_follows_the_grammar(
+    service: Service, headers: dict[str, str], include_usage: bool | None
+) -> None:
     options = {} if include_usage is None else {"stream_options": {"include_usage": include_usage}}
     text = "one two\u2028three 🙂 data: [DONE]\n\ndata: {}"
-    *chunks, done = events(await service.client.post(COMPLETIONS, json=ask(text, stream=True, **options), headers=headers))
+    *chunks, done = events(
+        await service.client.post(COMPLETIONS, json=ask(text, stream=True, **options), headers=headers)
+    )
     assert done == "[DONE]"
     assert len({(chunk["id"], chunk["created"], chunk["model"], chunk["object"]) for chunk in chunks}) == 1
     if include_usage:
@@ -82,16 +88,24 @@ async def test_token_limit_and_stop_sequences_end_an_answer(service: Service, he
     limited = (await service.client.post(COMPLETIONS, json=ask(text, max_tokens=3), headers=headers)).json()
     assert limited["choices"][0]["finish_reason"] == "length" and limited["usage"]["completion_tokens"] <= 3
     stopped = (await service.client.post(COMPLETIONS, json=ask(text, stop=["gamma"]), headers=headers)).json()
-    assert stopped["choices"][0]["message"]["content"] == "alpha beta " and stopped["choices"][0]["finish_reason"] == "stop"
+    assert (
+        stopped["choices"][0]["message"]["content"] == "alpha beta "
+        and stopped["choices"][0]["finish_reason"] == "stop"
+    )
 
 
 TOOL = {
     "type": "function",
-    "function": {"name": "calculate", "parameters": {"type": "object", "properties": {"expression": {"type": "string"}}}},
+    "function": {
+        "name": "calculate",
+        "parameters": {"type": "object", "properties": {"expression": {"type": "string"}}},
+    },
 }
 
 
-async def test_the_assistant_calls_a_tool_and_answers_with_its_result(service: Service, headers: dict[str, str]) -> None:
+async def test_the_assistant_calls_a_tool_and_answers_with_its_result(
+    service: Service, headers: dict[str, str]
+) -> None:
     request = ask("What is 12 * (3 + 4)?", "builtin/assistant", tools=[TOOL])
     choice = (await service.client.post(COMPLETIONS, json=request, headers=headers)).json()["choices"][0]
     assert choice["finish_reason"] == "tool_calls" and choice["message"]["content"] is None
@@ -100,27 +114,40 @@ async def test_the_assistant_calls_a_tool_and_answers_with_its_result(service: S
     result = {"role": "tool", "tool_call_id": call["id"], "content": "84"}
     request["messages"] += [choice["message"], result]
     final = (await service.client.post(COMPLETIONS, json=request, headers=headers)).json()["choices"][0]
-    assert final["finish_reason"] == "stop" and "84" in final["message"]["content"] and "tool_calls" not in final["message"]
+    assert (
+        final["finish_reason"] == "stop"
+        and "84" in final["message"]["content"]
+        and "tool_calls" not in final["message"]
+    )
 
 
 async def test_streamed_tool_call_is_opened_once(service: Service, headers: dict[str, str]) -> None:
     request = ask("What is 12 * (3 + 4)?", "builtin/assistant", tools=[TOOL], stream=True)
     *chunks, _ = events(await service.client.post(COMPLETIONS, json=request, headers=headers))
     pieces = [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls", [])]
-    assert pieces[0]["index"] == 0 and pieces[0]["function"] == {"name": "calculate", "arguments": ""} and pieces[0]["id"]
+    assert (
+        pieces[0]["index"] == 0 and pieces[0]["function"] == {"name": "calculate", "arguments": ""} and pieces[0]["id"]
+    )
     assert all(set(piece) == {"index", "function"} and set(piece["function"]) == {"arguments"} for piece in pieces[1:])
     assert orjson.loads("".join(piece["function"]["arguments"] for piece in pieces)) == {"expression": "12 * (3 + 4)"}
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
 
 
 async def test_the_response_format_makes_the_answer_json(service: Service, headers: dict[str, str]) -> None:
-    schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"], "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": {"sum": {"type": "integer"}},
+        "required": ["sum"],
+        "additionalProperties": False,
+    }
     for form in (
         {"type": "json_object"},
         {"type": "json_schema", "json_schema": {"name": "sum", "schema": schema, "strict": True}},
     ):
         body = (
-            await service.client.post(COMPLETIONS, json=ask("2+2", "builtin/assistant", response_format=form), headers=headers)
+            await service.client.post(
+                COMPLETIONS, json=ask("2+2", "builtin/assistant", response_format=form), headers=headers
+            )
         ).json()
         value = orjson.loads(body["choices"][0]["message"]["content"])
         assert isinstance(value, dict) and (form["type"] == "json_object" or isinstance(value["sum"], int))
@@ -182,26 +209,39 @@ async def test_error_names_the_wrong_field(
     assert (answer.status_code, error["param"]) == (status, param) and (code is None or error["code"] == code)
 
 
-async def test_known_fields_may_be_null_and_unknown_ones_are_accepted(service: Service, headers: dict[str, str]) -> None:
-    nulls = dict.fromkeys(("stream", "temperature", "tools", "stop", "n", "max_tokens", "stream_options", "user", "model"))
+async def test_known_fields_may_be_null_and_unknown_ones_are_accepted(
+    service: Service, headers: dict[str, str]
+) -> None:
+    nulls = dict.fromkeys(
+        ("stream", "temperature", "tools", "stop", "n", "max_tokens", "stream_options", "user", "model")
+    )
     body = {**ask("hi"), **nulls, "x_unknown": {"a": 1}}
     assert (await service.client.post(COMPLETIONS, json=body, headers=headers)).status_code == 200
 
 
-async def test_default_model_of_the_account_answers_before_the_assistant(service: Service, headers: dict[str, str]) -> None:
+async def test_default_model_of_the_account_answers_before_the_assistant(
+    service: Service, headers: dict[str, str]
+) -> None:
     body = {"messages": [{"role": "user", "content": "hi"}]}
     assert (await service.client.post(COMPLETIONS, json=body, headers=headers)).json()["model"] == "builtin/assistant"
     await service.client.patch("/user/settings", json={"default_model": "builtin/echo"}, headers=headers)
     assert (await service.client.post(COMPLETIONS, json=body, headers=headers)).json()["model"] == "builtin/echo"
 
 
-async def test_the_list_of_models_has_every_model_with_kind_and_pricing(service: Service, headers: dict[str, str]) -> None:
+async def test_the_list_of_models_has_every_model_with_kind_and_pricing(
+    service: Service, headers: dict[str, str]
+) -> None:
     listed = (await service.client.get("/v1/models", headers=headers)).json()
     assert listed["object"] == "list" and listed["has_more"] is False
     models = {model["id"]: model for model in listed["data"]}
     assert {"builtin/echo", "builtin/assistant", "builtin/assistant-paid", "builtin/script"} <= set(models)
     for model in models.values():
-        assert model["object"] == "model" and model["created"] > 0 and model["owned_by"] == "builtin" and model["byok"] is False
+        assert (
+            model["object"] == "model"
+            and model["created"] > 0
+            and model["owned_by"] == "builtin"
+            and model["byok"] is False
+        )
         assert (await service.client.get(f"/v1/models/{model['id']}", headers=headers)).json() == model
     assert models["builtin/assistant-paid"]["pricing"] == {
         "input_micros_per_million_tokens": 500_000,
@@ -247,12 +287,18 @@ async def test_alias_is_accepted_as_a_model_everywhere(config: Config, clocks: C
             assert await answered(model="broken") == "lab/status-503"  # and its fallback answered
             settings = await client.patch("/user/settings", json={"default_model": "broken"}, headers=headers)
             assert settings.json()["default_model"] == "broken" and settings.json()["chat_model"] == "lab/status-503"
-            run = await client.post("/v1/agents/run", json={"goal": "hi", "model": "gpt-5", "tools": []}, headers=headers)
+            run = await client.post(
+                "/v1/agents/run", json={"goal": "hi", "model": "gpt-5", "tools": []}, headers=headers
+            )
             assert orjson.loads(run.content.split(b"\n\n")[0][6:])["model"] == "lab/echo"
-            picture = await client.post("/v1/images/generations", json={"prompt": "x", "model": "gpt-image"}, headers=headers)
+            picture = await client.post(
+                "/v1/images/generations", json={"prompt": "x", "model": "gpt-image"}, headers=headers
+            )
             assert picture.status_code == 200
             for path in ("/v1/audio/generate", "/v1/audio/speech"):
-                spoken = await client.post(path, json={"input": "hi", "model": "tts-1", "voice": "alloy"}, headers=headers)
+                spoken = await client.post(
+                    path, json={"input": "hi", "model": "tts-1", "voice": "alloy"}, headers=headers
+                )
                 assert spoken.status_code == 200
             wrong_kind = await client.post(COMPLETIONS, json=ask("hi", "tts-1"), headers=headers)
             assert wrong_kind.status_code == 400 and wrong_kind.json()["error"]["param"] == "model"
@@ -264,7 +310,9 @@ async def test_shutdown_after_the_last_chunk_keeps_the_answer_complete(service: 
     body = {"model": "builtin/script", "messages": [script], "stream": True}
     asking = asyncio.create_task(service.client.post("/v1/chat/completions", json=body, headers=headers))
     await asyncio.sleep(0.1)
-    busy = asyncio.create_task(service.state["db"].write(lambda tx: time.sleep(0.6)))  # what the session said is stored behind it
+    busy = asyncio.create_task(
+        service.state["db"].write(lambda tx: time.sleep(0.6))
+    )  # what the session said is stored behind it
     await asyncio.sleep(0.4)
     service.state["drain"].begin()
     text = (await asking).text

@@ -38,7 +38,9 @@ class Browser:
 
     async def post(self, path: str, fields: dict[str, str] | str = "", **headers: str) -> httpx.Response:
         content = fields if isinstance(fields, str) else str(httpx.QueryParams(fields))
-        return await self._send("POST", path, {"origin": self.service.config.base_url, **FORM, **headers}, content=content)
+        return await self._send(
+            "POST", path, {"origin": self.service.config.base_url, **FORM, **headers}, content=content
+        )
 
     async def _send(self, method: str, path: str, headers: dict[str, str], **options: Any) -> httpx.Response:
         self.service.client.cookies.clear()
@@ -75,7 +77,9 @@ async def browser(service: Service) -> Browser:
 
 async def checkouts(service: Service) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = await service.state["db"].read(
-        lambda conn: [tuple(row) for row in conn.execute("SELECT amount_micros, state FROM checkouts ORDER BY created_at")]
+        lambda conn: [
+            tuple(row) for row in conn.execute("SELECT amount_micros, state FROM checkouts ORDER BY created_at")
+        ]
     )
     return rows
 
@@ -104,7 +108,15 @@ async def test_cookie_and_session_are_not_interchangeable(browser: Browser) -> N
         for headers in ({"cookie": f"{COOKIE}={browser.cookie}"}, bearer(browser.cookie or "")):
             assert (await service.client.get(path, headers=headers)).status_code == 401
     key = (await service.make_key(browser.headers))["key"]
-    for value in (token, key, "", "x", cookies[COOKIE][:-1], cookies[COOKIE] + "A", cookies[COOKIE].replace(".", ".1", 1)):
+    for value in (
+        token,
+        key,
+        "",
+        "x",
+        cookies[COOKIE][:-1],
+        cookies[COOKIE] + "A",
+        cookies[COOKIE].replace(".", ".1", 1),
+    ):
         assert (await Browser(service, value).get("/checkout")).status_code == 401
     forged = Response()
     account_id = (await service.client.get("/user/me", headers=browser.headers)).json()["id"]
@@ -123,7 +135,9 @@ async def test_cookie_expires_after_8_hours_and_with_the_account(browser: Browse
     other = await browser_of_new_account(browser.service)
     clocks.advance(1)
     assert (await browser.get("/checkout")).status_code == 401
-    gone = await browser.service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=other.headers)
+    gone = await browser.service.client.request(
+        "DELETE", "/user/me", json={"password": PASSWORD}, headers=other.headers
+    )
     assert gone.status_code == 204 and (await other.get("/checkout")).status_code == 401
 
 
@@ -138,7 +152,11 @@ async def test_sign_in_form_sets_the_cookie_only(service: Service) -> None:
     visitor = Browser(service)
     page = await visitor.get("/checkout")
     assert page.status_code == 401 and 'action="/checkout/sign-in"' in page.text
-    for fields in ({"email": "ada@example.com", "password": "wrong"}, {"email": "bob@example.com", "password": PASSWORD}, {}):
+    for fields in (
+        {"email": "ada@example.com", "password": "wrong"},
+        {"email": "bob@example.com", "password": PASSWORD},
+        {},
+    ):
         refused = await visitor.post("/checkout/sign-in", fields)
         assert refused.status_code == 401 and "set-cookie" not in refused.headers
         assert "The email address or the password is wrong." in refused.text
@@ -192,7 +210,21 @@ AMOUNTS = {
     "10000.00": 10_000_000_000,
 }
 WRONG_AMOUNTS = [
-    *["4.99", "0", "-5", "+5", "5.001", "5.009999", "10000.01", "10001", "99999999999999999999", "1e3", "5,00", "1,000", "NaN"],
+    *[
+        "4.99",
+        "0",
+        "-5",
+        "+5",
+        "5.001",
+        "5.009999",
+        "10000.01",
+        "10001",
+        "99999999999999999999",
+        "1e3",
+        "5,00",
+        "1,000",
+        "NaN",
+    ],
     *["Infinity", "inf", "0x10", "5.", ".5", "", " ", "five", "\u0665", "5\0", "$5", "5 5", "5\n5"],
 ]
 
@@ -259,7 +291,11 @@ async def test_pages_have_a_strict_policy_and_escape_values(service: Service) ->
         }
         assert page.headers["referrer-policy"] == "same-origin" and page.headers["cache-control"] == "no-store"
         assert page.headers["x-content-type-options"] == "nosniff" and "strict-transport-security" in page.headers
-        assert "<script" not in page.text and " on" not in re.sub(r">[^<]*<", "><", page.text) and "style=" not in page.text
+        assert (
+            "<script" not in page.text
+            and " on" not in re.sub(r">[^<]*<", "><", page.text)
+            and "style=" not in page.text
+        )
         sources = re.findall(r'(?:href|src|action)="([^"]*)"', page.text)
         assert all(source == "" or source.startswith(("/", "data:image/svg+xml,")) for source in sources)
     assert "a'&`b@example.com" not in pages[0].text and html.escape("a'&`b@example.com") in pages[0].text
@@ -331,12 +367,18 @@ async def test_checkout_of_another_account_is_404_and_stays_unpaid(browser: Brow
         theirs, unknown = await ask(path), await ask("/checkout/sandbox/sandbox_" + "x" * 32)
         assert theirs.status_code == unknown.status_code == 404 and theirs.text == unknown.text
     assert (await Browser(browser.service).post(path)).status_code == 401
-    checkout_id = (await browser.service.state["db"].read(lambda conn: conn.execute("SELECT id FROM checkouts").fetchone()))[0]
-    assert (await browser.post(f"/checkout/sandbox/{checkout_id}")).status_code == 404  # the session's id leads there, not ours
+    checkout_id = (
+        await browser.service.state["db"].read(lambda conn: conn.execute("SELECT id FROM checkouts").fetchone())
+    )[0]
+    assert (
+        await browser.post(f"/checkout/sandbox/{checkout_id}")
+    ).status_code == 404  # the session's id leads there, not ours
     assert (await browser.balance_micros(), await other.balance_micros()) == (0, 0)
 
 
-async def test_sandbox_event_is_valid_only_for_its_installation(browser: Browser, config: Config, clocks: Clocks) -> None:
+async def test_sandbox_event_is_valid_only_for_its_installation(
+    browser: Browser, config: Config, clocks: Clocks
+) -> None:
     await browser.open_checkout()
     state = browser.service.state
     row = await state["db"].read(lambda conn: conn.execute("SELECT account_id, id FROM checkouts").fetchone())
@@ -346,7 +388,9 @@ async def test_sandbox_event_is_valid_only_for_its_installation(browser: Browser
     elsewhere = dataclasses.replace(config, data_dir=config.data_dir / "elsewhere")
     async with serving(elsewhere, clocks) as other:
         assert (await other.client.post("/billing/webhook", content=body, headers=headers)).status_code == 400
-    answers = [(await browser.service.client.post("/billing/webhook", content=body, headers=headers)).json() for _ in range(2)]
+    answers = [
+        (await browser.service.client.post("/billing/webhook", content=body, headers=headers)).json() for _ in range(2)
+    ]
     assert [answer["credited"] for answer in answers] == [True, False]
     assert await browser.balance_micros() == 25_000_000
 
@@ -371,12 +415,17 @@ async def stripe_config(config: Config) -> AsyncIterator[tuple[Config, Any]]:
         yield dataclasses.replace(config, payments="stripe", **options), processor  # type: ignore[arg-type]
 
 
-async def test_stripe_is_in_the_form_policy_and_disables_the_sandbox(stripe_config: tuple[Config, Any], clocks: Clocks) -> None:
+async def test_stripe_is_in_the_form_policy_and_disables_the_sandbox(
+    stripe_config: tuple[Config, Any], clocks: Clocks
+) -> None:
     config, processor = stripe_config
     async with serving(config, clocks) as service:
         browser = await browser_of_new_account(service)
         page = await browser.get("/checkout")
-        assert f"form-action 'self' https://checkout.stripe.com {processor.url};" in page.headers["content-security-policy"]
+        assert (
+            f"form-action 'self' https://checkout.stripe.com {processor.url};"
+            in page.headers["content-security-policy"]
+        )
         assert "Test money" not in page.text
         answer = await browser.post("/checkout", {"amount": "25"})
         [session] = processor.sessions.values()
@@ -489,6 +538,10 @@ async def test_suspended_account_cannot_pay(browser: Browser) -> None:
         await browser.post("/checkout", {"amount": "25"}),
         await browser.post("/checkout/sign-in", form),
     ):
-        assert refused.status_code == 403 and "This account is suspended" in refused.text and "set-cookie" not in refused.headers
+        assert (
+            refused.status_code == 403
+            and "This account is suspended" in refused.text
+            and "set-cookie" not in refused.headers
+        )
     wrong = await browser.post("/checkout/sign-in", {**form, "password": "a wrong one"})
     assert wrong.status_code == 401 and "is wrong" in wrong.text

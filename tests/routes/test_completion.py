@@ -28,7 +28,9 @@ async def test_other_formats_store_no_conversation(service: Service) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_disconnected_client_of_a_silent_model_pays_for_the_input(lab: Lab, stream: bool) -> None:  # noqa: F811 - a fixture
-    asking = asyncio.create_task(lab.client.post(RESPONSES, json=asked("silent", stream=stream), headers=lab.person.headers))
+    asking = asyncio.create_task(
+        lab.client.post(RESPONSES, json=asked("silent", stream=stream), headers=lab.person.headers)
+    )
     await lab.asked()
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
@@ -82,14 +84,18 @@ async def test_reasoning_refused_by_a_model_is_left_out(lab: Lab) -> None:  # no
         {"role": "assistant", "content": "Hi."},
         {"role": "user", "content": "?"},
     ]
-    answer = await lab.client.post(RESPONSES, json=asked("refuses-reasoning_content", input=items), headers=lab.person.headers)
+    answer = await lab.client.post(
+        RESPONSES, json=asked("refuses-reasoning_content", input=items), headers=lab.person.headers
+    )
     assert answer.status_code == 200, answer.text
     first, second = (request.body["messages"][1] for request in lab.upstream.requests)
     assert first["reasoning_content"] == "Hm." and "reasoning_content" not in second
 
 
 async def test_output_limit_of_the_caller_is_not_lowered(lab: Lab) -> None:  # noqa: F811 - a fixture
-    answer = await lab.client.post(RESPONSES, json=asked("too-large", max_output_tokens=5000), headers=lab.person.headers)
+    answer = await lab.client.post(
+        RESPONSES, json=asked("too-large", max_output_tokens=5000), headers=lab.person.headers
+    )
     assert answer.status_code == 400 and len(lab.upstream.requests) == 1 and await lab.spent() == 0
 
 

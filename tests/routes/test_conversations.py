@@ -13,7 +13,17 @@ from tests.content.test_history import indexed
 from tests.support.cases import each
 from tests.support.conversations import found, get, make, say
 
-FIELDS = {"id", "title", "project_id", "pinned", "temperature", "max_output_tokens", "answering", "created_at", "updated_at"}
+FIELDS = {
+    "id",
+    "title",
+    "project_id",
+    "pinned",
+    "temperature",
+    "max_output_tokens",
+    "answering",
+    "created_at",
+    "updated_at",
+}
 
 
 @pytest.fixture
@@ -48,7 +58,12 @@ async def test_change_keeps_missing_fields_and_null_resets(service: Service, hea
         after = (await service.client.patch(path, json=changes, headers=headers)).json()
         assert after == {**before, **changes, "updated_at": after["updated_at"]} == await get(service, headers, path)
         assert after["updated_at"] > before["updated_at"]
-    for unused in ({"temperature": 0.5, "max_output_tokens": 9}, {"temperature": None}, {"max_output_tokens": None}, {}):
+    for unused in (
+        {"temperature": 0.5, "max_output_tokens": 9},
+        {"temperature": None},
+        {"max_output_tokens": None},
+        {},
+    ):
         after = {**await get(service, headers, path), **unused}
         assert (await service.client.patch(path, json=unused, headers=headers)).json() == after
 

@@ -130,7 +130,9 @@ async def test_password_change_ends_earlier_links(service: Service) -> None:
         ({"current_password": PASSWORD}, (400, "missing_field", "password")),
     ],
 )
-async def test_password_change_needs_the_current_one(service: Service, body: dict[str, str], expected: tuple[Any, ...]) -> None:
+async def test_password_change_needs_the_current_one(
+    service: Service, body: dict[str, str], expected: tuple[Any, ...]
+) -> None:
     headers = bearer((await service.sign_up(ADA))["access_token"])
     assert refused(await set_password(service, headers, **body)) == expected
     assert await signs_in(service, ADA)
@@ -168,7 +170,9 @@ async def test_key_changes_neither_password_nor_address(service: Service, box: M
 # --- accounts without a password
 
 
-async def test_account_without_password_sets_one_after_a_recent_single_sign_on(service: Service, provider: StandIn) -> None:
+async def test_account_without_password_sets_one_after_a_recent_single_sign_on(
+    service: Service, provider: StandIn
+) -> None:
     browser = Browser(service)
     session = await browser.sign_in(provider, person(ADA))
     headers = bearer(session["access_token"])
@@ -180,10 +184,16 @@ async def test_account_without_password_sets_one_after_a_recent_single_sign_on(s
     assert (await set_password(service, headers, password=BETTER)).status_code == 204
     assert (await service.client.get("/user/me", headers=headers)).json()["has_password"] is True
     assert await signs_in(service, ADA, BETTER)
-    assert refused(await set_password(service, headers, password=PASSWORD)) == (400, "missing_field", "current_password")
+    assert refused(await set_password(service, headers, password=PASSWORD)) == (
+        400,
+        "missing_field",
+        "current_password",
+    )
 
 
-async def test_single_sign_on_from_before_the_verification_sets_no_password(service: Service, provider: StandIn) -> None:
+async def test_single_sign_on_from_before_the_verification_sets_no_password(
+    service: Service, provider: StandIn
+) -> None:
     """Another person may have linked that identity."""
     session = await Browser(service).sign_in(provider, person(ADA, email_verified=False))
     service.clocks.advance(1)
@@ -278,7 +288,9 @@ async def test_answer_does_not_tell_which_addresses_are_taken(service: Service, 
 
 async def test_addresses_of_3_changes_an_hour_get_mail(service: Service, box: MailBox) -> None:
     headers = await verified(service)
-    statuses = [(await request_change(service, headers, f"person{number}@victim.example")).status_code for number in range(4)]
+    statuses = [
+        (await request_change(service, headers, f"person{number}@victim.example")).status_code for number in range(4)
+    ]
     assert statuses == [202, 202, 202, 429]
 
 
@@ -312,10 +324,14 @@ async def test_password_change_ends_a_requested_change_of_address(service: Servi
 
 
 async def undo(service: Service, token: str) -> int:
-    return (await service.client.post(CONFIRM, json={"token": token, "password": BETTER, "delete_keys": True})).status_code
+    return (
+        await service.client.post(CONFIRM, json={"token": token, "password": BETTER, "delete_keys": True})
+    ).status_code
 
 
-async def test_old_address_undoes_the_change_with_a_new_password(service: Service, box: MailBox, provider: StandIn) -> None:
+async def test_old_address_undoes_the_change_with_a_new_password(
+    service: Service, box: MailBox, provider: StandIn
+) -> None:
     headers = await verified(service)
     token = await changed(service, box, headers)
     assert token.endswith("u"), "the page suggests to delete the keys"
@@ -325,7 +341,11 @@ async def test_old_address_undoes_the_change_with_a_new_password(service: Servic
     service.clocks.advance(72 * 3600 - 1)
     assert [await undo(service, token) for _ in range(2)] == [204, 400]
     assert await rows(service, "SELECT email, email_verified_at IS NOT NULL FROM accounts") == [(ADA, 1)]
-    assert await rows(service, "SELECT count(*) FROM identities") == await rows(service, "SELECT count(*) FROM links") == [(0,)]
+    assert (
+        await rows(service, "SELECT count(*) FROM identities")
+        == await rows(service, "SELECT count(*) FROM links")
+        == [(0,)]
+    )
     assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 401
     assert [await signs_in(service, ADA, password) for password in (PASSWORD, BETTER)] == [False, True]
 
@@ -354,7 +374,9 @@ async def test_an_earlier_address_undoes_later_changes_but_not_the_reverse(servi
     assert await undo(service, first) == 204 and await email_of(service, headers) == (ADA, True)
     first = await changed(service, box, headers, current_password=BETTER)
     service.clocks.advance(3600)
-    headers = bearer((await service.client.post("/auth/login", json={"email": NEW, "password": BETTER})).json()["access_token"])
+    headers = bearer(
+        (await service.client.post("/auth/login", json={"email": NEW, "password": BETTER})).json()["access_token"]
+    )
     second = await changed(service, box, headers, OTHER, current_password=BETTER)
     assert [await undo(service, token) for token in (first, second)] == [204, 400]
     assert await email_of(service, headers) == (ADA, True)
@@ -380,11 +402,15 @@ async def test_an_address_that_could_not_be_restored_is_not_left(service: Servic
     assert refused(await open_link(service, "one-more")) == (400, "invalid_token", "token")
 
 
-async def make_change_link(service: Service, headers: dict[str, str], token: str, email: str, *, room: bool = True) -> None:
+async def make_change_link(
+    service: Service, headers: dict[str, str], token: str, email: str, *, room: bool = True
+) -> None:
     account_id = (await service.client.get("/user/me", headers=headers)).json()["id"]
 
     def add(tx: sqlite3.Connection) -> bool:
-        return links.add_link(tx, account_id, "change", token, by_mail=True, now_seconds=service.clocks.now, email=email)
+        return links.add_link(
+            tx, account_id, "change", token, by_mail=True, now_seconds=service.clocks.now, email=email
+        )
 
     assert await service.state["db"].write(add) == room
 
@@ -393,7 +419,9 @@ async def make_change_link(service: Service, headers: dict[str, str], token: str
 
 
 @pytest.fixture
-async def without_passwords(config: Config, clocks: Clocks, provider: StandIn) -> AsyncIterator[tuple[Service, dict[str, str]]]:
+async def without_passwords(
+    config: Config, clocks: Clocks, provider: StandIn
+) -> AsyncIterator[tuple[Service, dict[str, str]]]:
     """The service with passwords disabled, and the headers of a session of Ada, who had a password before."""
     async with serving(config, clocks) as service:
         await verified(service)
@@ -416,7 +444,9 @@ WithoutPasswords = tuple[Service, dict[str, str]]
         ("/user/password", {"current_password": PASSWORD, "password": BETTER}),
     ],
 )
-async def test_disabled_passwords_are_refused(without_passwords: WithoutPasswords, path: str, body: dict[str, str]) -> None:
+async def test_disabled_passwords_are_refused(
+    without_passwords: WithoutPasswords, path: str, body: dict[str, str]
+) -> None:
     service, headers = without_passwords
     answer = await service.client.post(path, json=body, headers=headers)
     assert refused(answer) == (403, "passwords_disabled", None)
@@ -429,7 +459,11 @@ async def test_one_time_link_opens_a_session_instead_of_setting_a_password(
     service, _ = without_passwords
     await make_link(service, ADA, "link", by_mail=False)
     answer = await service.client.post(CONFIRM, json={"token": "link", "password": BETTER})
-    assert answer.status_code == 200 and answer.json()["expires_in"] == 28_800 and "__Host-" in answer.headers["set-cookie"]
+    assert (
+        answer.status_code == 200
+        and answer.json()["expires_in"] == 28_800
+        and "__Host-" in answer.headers["set-cookie"]
+    )
     headers = bearer(answer.json()["access_token"])
     assert await email_of(service, headers) == (ADA, True)
     again = await service.client.post(CONFIRM, json={"token": "link"})

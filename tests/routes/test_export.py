@@ -56,7 +56,8 @@ def test_every_owned_table_is_exported_or_excluded() -> None:
     conn = sqlite3.connect(":memory:")
     conn.executescript(SCHEMA.read_text())
     owned = conn.execute(
-        "SELECT m.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'account_id'"
+        "SELECT m.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = "
+        "'account_id'"
     ).fetchall()
     exported = {"artifacts", *(table for table, _, _ in KINDS.values())}
     assert exported | set(NOT_EXPORTED) == {name for (name,) in owned}
@@ -71,7 +72,9 @@ async def fill(service: Service, headers: dict[str, str], account_id: str) -> di
         assert answer.status_code == status, answer.text
         return answer.json()
 
-    await service.state["db"].write(wallet.book, account_id, 6_000_000, description="Funds", now_seconds=service.clocks.now)
+    await service.state["db"].write(
+        wallet.book, account_id, 6_000_000, description="Funds", now_seconds=service.clocks.now
+    )
     project = await post("/projects", {"name": "p", "instructions": "Be brief."})
     key = await post("/user/api-keys", {"name": "my laptop"})
     provider = {"name": "lab", "base_url": "http://127.0.0.1:9/v1", "api_key": "sk-very-secret-key"}
@@ -79,7 +82,9 @@ async def fill(service: Service, headers: dict[str, str], account_id: str) -> di
     conversation = await post("/conversations", {"title": "t", "project_id": project["id"]})
     await post(f"/conversations/{conversation['id']}/messages", {"role": "user", "content": "line\n\u2028 🙂"})
     await post(
-        "/v1/chat/completions", {"model": "builtin/assistant-paid", "messages": [{"role": "user", "content": "2 + 2"}]}, 200
+        "/v1/chat/completions",
+        {"model": "builtin/assistant-paid", "messages": [{"role": "user", "content": "2 + 2"}]},
+        200,
     )
     body = {"goal": 'tool write_artifact {"name": "n.txt", "content": "made"}\n---\nsay ok', "model": "builtin/script"}
     assert (await service.client.post("/v1/agents/run", json=body, headers=headers)).status_code == 200
@@ -124,7 +129,12 @@ async def test_export_has_all_data_of_the_account_only(service: Service) -> None
         assert archive.read(artifact["file"]) == content.content
     everything = b"".join(archive.read(name) for name in archive.namelist())
     assert b"bob@example.com" not in everything and other["user"]["id"].encode() not in everything
-    for secret in (made["key"]["key"][10:], "sk-very-secret-key", tokens.token_hash(made["key"]["key"]).hex(), "argon2"):
+    for secret in (
+        made["key"]["key"][10:],
+        "sk-very-secret-key",
+        tokens.token_hash(made["key"]["key"]).hex(),
+        "argon2",
+    ):
         assert secret.encode() not in everything
 
 

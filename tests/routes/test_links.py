@@ -40,7 +40,8 @@ def account(conn: sqlite3.Connection, default_model: str | None) -> str:
         identities.add_identity(conn, account_id, issuer, subject, None, NOW)
     oauth_flows.begin(conn, "s", "browser", "evil", account_id, NOW)
     conn.execute(
-        "INSERT INTO providers (id, account_id, name, base_url, created_at) VALUES ('prov_1', ?, 'lab', 'http://lab/v1', 1)",
+        "INSERT INTO providers (id, account_id, name, base_url, created_at) VALUES ('prov_1', ?, 'lab', "
+        "'http://lab/v1', 1)",
         (account_id,),
     )
     accounts.update_account(conn, account_id, {"default_model": default_model})
@@ -88,7 +89,9 @@ def config(config: Config, request: pytest.FixtureRequest) -> Config:
     if "box" not in request.fixturenames:
         return config
     box: MailBox = request.getfixturevalue("box")
-    return dataclasses.replace(config, smtp_url=MailServer("127.0.0.1", box.port, "starttls", USER, MAIL_PASSWORD, USER))
+    return dataclasses.replace(
+        config, smtp_url=MailServer("127.0.0.1", box.port, "starttls", USER, MAIL_PASSWORD, USER)
+    )
 
 
 def token_in(box: MailBox, number: int, path: str) -> str:
@@ -240,11 +243,15 @@ async def plant(service: Service) -> tuple[dict[str, Any], dict[str, Any], str]:
     key = await service.make_key(headers)
     body = {"name": "lab", "base_url": "http://127.0.0.1:9/v1", "models": ["m"]}
     assert (await service.client.post("/user/providers", json=body, headers=headers)).status_code == 201
-    assert (await service.client.patch("/user/settings", json={"default_model": "lab/m"}, headers=headers)).status_code == 200
+    assert (
+        await service.client.patch("/user/settings", json={"default_model": "lab/m"}, headers=headers)
+    ).status_code == 200
 
     def link(tx: sqlite3.Connection) -> None:
         who = session["user"]["id"]
-        tx.execute("INSERT INTO identities VALUES ('idn_1', ?, 'https://evil.example', '7', 'evil@example.com', 1)", (who,))
+        tx.execute(
+            "INSERT INTO identities VALUES ('idn_1', ?, 'https://evil.example', '7', 'evil@example.com', 1)", (who,)
+        )
         tx.execute("INSERT INTO oauth_flows VALUES (zeroblob(32), zeroblob(32), 'evil', ?, 9e9)", (who,))
 
     await service.state["db"].write(link)
@@ -304,7 +311,9 @@ async def test_later_verification_removes_nothing(service: Service) -> None:
     who = login.json()["user"]["id"]
 
     def link(tx: sqlite3.Connection) -> None:
-        tx.execute("INSERT INTO identities VALUES ('idn_1', ?, 'https://mine.example', '7', 'ada@example.com', 1)", (who,))
+        tx.execute(
+            "INSERT INTO identities VALUES ('idn_1', ?, 'https://mine.example', '7', 'ada@example.com', 1)", (who,)
+        )
 
     await service.state["db"].write(link)
     await make_link(service, ADA, "second")
@@ -319,7 +328,8 @@ async def test_delete_keys_removes_a_thousand_keys(service: Service) -> None:
     def plant_keys(tx: sqlite3.Connection) -> None:
         for number in range(1_700):
             tx.execute(
-                "INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at) VALUES (?, ?, ?, ?, 'x', 1)",
+                "INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at) VALUES (?, ?, ?, ?, "
+                "'x', 1)",
                 (f"key_{number}", session["user"]["id"], number.to_bytes(32, "big"), "svc-v1-abc"),
             )
 

@@ -105,8 +105,12 @@ async def test_default_model_is_the_operators_first_of_the_kind(lab: Lab) -> Non
     assert '"generate_image"' in (await lab.post("/v1/agents/run", **run)).text
     paths = ["images/generations", "audio/speech", "audio/speech", "images/generations"]
     assert [(seen.path, seen.model) for seen in lab.upstream.requests] == [(f"/v1/{path}", "ok") for path in paths]
-    kinds = {model["id"]: model for model in (await lab.service.client.get("/v1/models", headers=lab.headers)).json()["data"]}
-    assert kinds["builtin/paint"]["pricing"] == {"micros_per_image": PRICE} and kinds["builtin/paint"]["kind"] == "image"
+    kinds = {
+        model["id"]: model for model in (await lab.service.client.get("/v1/models", headers=lab.headers)).json()["data"]
+    }
+    assert (
+        kinds["builtin/paint"]["pricing"] == {"micros_per_image": PRICE} and kinds["builtin/paint"]["kind"] == "image"
+    )
     assert kinds["builtin/voice"]["pricing"] == {"micros_per_thousand_audio_tokens": 10_000}
 
 
@@ -158,7 +162,9 @@ async def test_funds_for_7_pay_7_of_40_concurrent_requests(
     """While they are under way each holds its worst case."""
     media, db = lab.service.state["media"], lab.service.state["db"]
     balance = (await lab.account())["wallet_balance_micros"]
-    await db.write(wallet.book, lab.account_id, -(balance - affordable * worst - worst // 2), description="", now_seconds=1.0)
+    await db.write(
+        wallet.book, lab.account_id, -(balance - affordable * worst - worst // 2), description="", now_seconds=1.0
+    )
     # No process starts before everybody has asked for a hold.
     with contextlib.ExitStack() as turns:
         for pool in (media.voice._pool, media.painter):
@@ -175,7 +181,9 @@ async def test_funds_for_7_pay_7_of_40_concurrent_requests(
 
 
 async def test_402_names_the_needed_amount_and_generates_nothing(lab: Lab) -> None:
-    await lab.service.state["db"].write(wallet.book, lab.account_id, -(1_000_000 - 3 * PRICE), description="", now_seconds=1.0)
+    await lab.service.state["db"].write(
+        wallet.book, lab.account_id, -(1_000_000 - 3 * PRICE), description="", now_seconds=1.0
+    )
     answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint", n=4)
     assert (answer.status_code, answer.json()["error"]["code"]) == (402, "insufficient_funds")
     assert f"{4 * PRICE} micros" in answer.json()["error"]["message"] and answer.headers["x-should-retry"] == "false"
@@ -186,7 +194,10 @@ async def test_402_names_the_needed_amount_and_generates_nothing(lab: Lab) -> No
         assert (await lab.service.client.post(path, json=body, headers=poor)).status_code == 402
 
 
-@each(("path", "model"), [(IMAGES, "builtin/paint"), (IMAGES, "lab/ok"), (GENERATE, "builtin/voice"), (GENERATE, "say/ok")])
+@each(
+    ("path", "model"),
+    [(IMAGES, "builtin/paint"), (IMAGES, "lab/ok"), (GENERATE, "builtin/voice"), (GENERATE, "say/ok")],
+)
 async def test_full_disk_is_503_and_free(lab: Lab, monkeypatch: pytest.MonkeyPatch, path: str, model: str) -> None:
     monkeypatch.setattr(MediaEngines, "spool", lambda media: open("/dev/full", "r+b", buffering=0))  # noqa: SIM115
     answer = await lab.post(path, prompt="hills", input="hello", model=model, size="64x64")
@@ -199,7 +210,11 @@ async def test_too_many_requests_are_503_and_free(lab: Lab) -> None:
     slots._open.update({"user_1": 40, "user_2": 40, "user_3": 24, "user_4": 12, "user_5": 6, "user_6": 6})
     answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint")
     slots._open.clear()
-    assert (answer.status_code, answer.json()["error"]["code"], answer.headers["retry-after"]) == (503, "overloaded", "5")
+    assert (answer.status_code, answer.json()["error"]["code"], answer.headers["retry-after"]) == (
+        503,
+        "overloaded",
+        "5",
+    )
     assert await lab.spent() == 0
     assert (await lab.post(IMAGES, prompt="hills", model="builtin/paint", size="64x64")).status_code == 200
     assert not slots._open

@@ -1,4 +1,6 @@
-"""The bodies of requests for media: what is refused, with which status, and that the rest is passed on as it was sent."""
+"""The bodies of requests for media: what is refused, with which status, and that the rest is passed on
+as it was sent.
+"""
 
 from typing import Any
 

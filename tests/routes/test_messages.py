@@ -1,4 +1,6 @@
-"""`POST /v1/messages` and `count_tokens` through HTTP: answers, streams, errors and money, with Anthropic's SDK and without."""
+"""`POST /v1/messages` and `count_tokens` through HTTP: answers, streams, errors and money, with Anthropic's SDK and
+without.
+"""
 
 import asyncio
 import json
@@ -53,10 +55,25 @@ WHOLE = (
     *("json-for-stream", "stream-for-json"),
 )
 BROKEN = (
-    *("cut-after-2-chunks", "reset-after-2-chunks", "error-mid-stream", "mid-line", "mid-event", "mid-bare", "broken-json"),
+    *(
+        "cut-after-2-chunks",
+        "reset-after-2-chunks",
+        "error-mid-stream",
+        "mid-line",
+        "mid-event",
+        "mid-bare",
+        "broken-json",
+    ),
     *("tools+cut-after-4-chunks", "reasoning+cut-after-1-chunks"),
 )
-REFUSED = {"status-400": 400, "status-401": 502, "status-404": 404, "status-422": 422, "status-500": 502, "status-503": 503}
+REFUSED = {
+    "status-400": 400,
+    "status-401": 502,
+    "status-404": 404,
+    "status-422": 422,
+    "status-500": 502,
+    "status-503": 503,
+}
 REFUSED |= {"refuse-429": 503, "status-504": 504, "error-200": 502, "html-200": 502, "cut-head": 502, "error-text": 400}
 FIELDS = ("top_k", "reasoning_effort", "parallel_tool_calls", "reasoning_content", "max_tokens")
 REFUSING = tuple(f"refuses-{name}" for name in FIELDS)
@@ -93,14 +110,19 @@ async def headers(service: Service) -> dict[str, str]:
 async def lab(config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[Lab]:
     async with ModelServer() as upstream:
         models = "".join(
-            f'[[providers.models]]\nid = "{name}"\n{PRICES}' for name in (*WHOLE, *BROKEN, *REFUSED, *REFUSING, "silent")
+            f'[[providers.models]]\nid = "{name}"\n{PRICES}'
+            for name in (*WHOLE, *BROKEN, *REFUSED, *REFUSING, "silent")
         )
         catalog = tmp_path / "catalog.toml"
-        catalog.write_text(f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\ntimeout_seconds = 1\n{models}')
+        catalog.write_text(
+            f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\ntimeout_seconds = 1\n{models}'
+        )
         async with serving(replace(config, catalog=catalog), clocks) as service:
             session = await service.sign_up()
             account_id = session["user"]["id"]
-            await service.state["db"].write(wallet.book, account_id, 10_000_000, description="Funds", now_seconds=clocks.now)
+            await service.state["db"].write(
+                wallet.book, account_id, 10_000_000, description="Funds", now_seconds=clocks.now
+            )
             key = (await service.make_key(bearer(session["access_token"])))["key"]
             yield Lab(service, upstream, bearer(key))
 
@@ -176,13 +198,22 @@ async def test_the_assistant_calls_a_tool_and_answers_with_its_result(
 
 
 async def test_a_json_schema_is_followed(service: Service, headers: dict[str, str]) -> None:
-    schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"], "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": {"sum": {"type": "integer"}},
+        "required": ["sum"],
+        "additionalProperties": False,
+    }
     config = {"format": {"type": "json_schema", "schema": schema}}
-    answer = await service.client.post(MESSAGES, json=ask("1 + 1", "builtin/assistant", output_config=config), headers=headers)
+    answer = await service.client.post(
+        MESSAGES, json=ask("1 + 1", "builtin/assistant", output_config=config), headers=headers
+    )
     assert "sum" in orjson.loads(checked_message(answer.json())["content"][0]["text"])
 
 
-async def test_silent_stream_sends_pings(service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_stream_sends_pings(
+    service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(EventStream.__init__.__kwdefaults__ or {}, "ping_seconds", 0.05)
     body = ask("say a\nwait 300\nsay b", "builtin/script", stream=True)
     answer = await service.client.post(MESSAGES, json=body, headers=headers)
@@ -196,7 +227,9 @@ async def test_silent_stream_sends_pings(service: Service, headers: dict[str, st
 async def test_answers_match_anthropic_types(lab: Lab, stream: bool) -> None:
     tools = [{"name": "look_up", "input_schema": {"type": "object"}}]
     for model in WHOLE:
-        body = ask("hi 🙂", f"lab/{model}", tools=tools, stream=stream, thinking={"type": "enabled", "budget_tokens": 1024})
+        body = ask(
+            "hi 🙂", f"lab/{model}", tools=tools, stream=stream, thinking={"type": "enabled", "budget_tokens": 1024}
+        )
         answer = await lab.post(body)
         assert answer.status_code == 200, (model, answer.text)
         message, error = checked_stream(answer.content) if stream else (checked_message(answer.json()), None)
@@ -301,7 +334,11 @@ async def test_messages_cost_the_same_as_chat(lab: Lab, model: str, stream: bool
         ({"mcp_servers": [{"type": "url", "url": "https://x", "name": "x"}]}, "mcp_servers"),
         ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}]}, "tool_use_id"),
         (
-            {"messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}]},
+            {
+                "messages": [
+                    {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}
+                ]
+            },
             "messages[0].content[0]",
         ),
         ({"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}] * 10_001}]}, "messages"),
@@ -325,7 +362,9 @@ async def test_errors_have_the_shape_of_anthropic(service: Service, headers: dic
 
     for path in (MESSAGES, COUNT):
         assert_error(await client.post(path), 401, "invalid_api_key")
-        assert_error(await client.post(path, headers={"x-api-key": "a", "authorization": "Bearer b"}), 401, "invalid_api_key")
+        assert_error(
+            await client.post(path, headers={"x-api-key": "a", "authorization": "Bearer b"}), 401, "invalid_api_key"
+        )
         assert_error(await client.get(path, headers=headers), 405, "method_not_allowed")
         assert_error(await posted(b"broken", path), 400, "invalid_json")
         assert_error(await posted(b"{}", path), 400, "missing_field")
@@ -368,7 +407,9 @@ def test_any_blocks_are_answered_or_400(config: Config, clocks: Clocks) -> None:
     with asyncio.Runner() as runner:
         opened = serving(config, clocks)
         service = runner.run(opened.__aenter__())
-        key = runner.run(service.make_key(runner.run(service.bearer())))["key"]  # a session ends after 8 hours of the clock
+        key = runner.run(service.make_key(runner.run(service.bearer())))[
+            "key"
+        ]  # a session ends after 8 hours of the clock
 
         @given(conversations(), st.booleans())
         def try_blocks(messages: list[Any], stream: bool) -> None:
@@ -401,7 +442,10 @@ async def test_counting_takes_no_admission(service: Service, headers: dict[str, 
 
 async def test_10_000_blocks_and_large_images_do_not_block_the_event_loop(lab: Lab) -> None:
     many = [{"type": "text", "text": f"block {number}"} for number in range(9_999)]
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA" * (3 * 1024 * 1024)}}
+    image = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "AAAA" * (3 * 1024 * 1024)},
+    }
     for content in (many, [image, {"type": "text", "text": "What is this?"}]):
         body = {**ask("", "lab/ok"), "messages": [{"role": "user", "content": content}]}
         for path in (MESSAGES, COUNT):
@@ -412,7 +456,9 @@ async def test_ignored_tool_name_cannot_break_the_header(service: Service, heade
     tools = [{"type": "x", "name": name} for name in ("a\r\nset-cookie: b", "é🙂", "long" * 1000)]
     for stream in (False, True):
         answer = await service.client.post(MESSAGES, json=ask("hi", tools=tools, stream=stream), headers=headers)
-        assert answer.status_code == 200 and answer.headers["x-service-ignored-tools"].startswith("a??set-cookie: b, ??, long")
+        assert answer.status_code == 200 and answer.headers["x-service-ignored-tools"].startswith(
+            "a??set-cookie: b, ??, long"
+        )
         assert len(answer.headers["x-service-ignored-tools"]) == 1000
 
 
@@ -428,7 +474,9 @@ async def sdk(service: Service, headers: dict[str, str]) -> AsyncIterator["anthr
     transport = httpx2.ASGITransport(service.client._transport.app)  # type: ignore[attr-defined]
     http = httpx2.AsyncClient(transport=transport)
     base_url = service.config.base_url
-    async with anthropic.AsyncAnthropic(api_key=headers["x-api-key"], base_url=base_url, http_client=http, max_retries=0) as made:
+    async with anthropic.AsyncAnthropic(
+        api_key=headers["x-api-key"], base_url=base_url, http_client=http, max_retries=0
+    ) as made:
         yield made
 
 
@@ -440,7 +488,10 @@ async def test_the_sdk_creates_streams_and_counts(sdk: "anthropic.AsyncAnthropic
     async with sdk.messages.stream(model="builtin/echo", max_tokens=50, messages=question) as stream:
         assert "".join([text async for text in stream.text_stream]) == "Hello 🙂"
         final = await stream.get_final_message()
-    assert final.usage.output_tokens == message.usage.output_tokens and final.usage.input_tokens == message.usage.input_tokens
+    assert (
+        final.usage.output_tokens == message.usage.output_tokens
+        and final.usage.input_tokens == message.usage.input_tokens
+    )
     counted = await sdk.messages.count_tokens(model="builtin/echo", messages=question)
     assert counted.input_tokens == 19
     assert "builtin/echo" in [model.id async for model in sdk.models.list()]
@@ -450,7 +501,9 @@ async def test_sdk_runs_a_tool_loop(sdk: "anthropic.AsyncAnthropic") -> None:
     tools: list[Any] = [TOOL]
     messages: list[Any] = [{"role": "user", "content": "What is 12 * (3 + 4)?"}]
     for _ in range(2):
-        async with sdk.messages.stream(model="builtin/assistant", max_tokens=500, messages=messages, tools=tools) as stream:
+        async with sdk.messages.stream(
+            model="builtin/assistant", max_tokens=500, messages=messages, tools=tools
+        ) as stream:
             message = await stream.get_final_message()
         messages.append({"role": "assistant", "content": message.content})
         uses = [block for block in message.content if block.type == "tool_use"]

@@ -1,4 +1,6 @@
-"""A Messages stream over a real connection: a client that leaves pays as in chat, and a shutdown ends with one error event."""
+"""A Messages stream over a real connection: a client that leaves pays as in chat, and a shutdown ends with one error
+event.
+"""
 
 import asyncio
 

@@ -1,4 +1,6 @@
-"""A model outside an account's group does not exist for it: on every route of the interface document that names a model."""
+"""A model outside an account's group does not exist for it: on every route of the interface document that names a
+model.
+"""
 
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -46,7 +48,8 @@ fallback = "secret"
 CHAT = ("outside/ok", "secret", "listing/ok", "silent/anything", "builtin/assistant", "builtin/assistant-paid")
 IMAGE, SPEECH = ("outside/paint", "builtin/paint"), ("outside/voice", "builtin/voice")
 MESSAGES = [{"role": "user", "content": "hi"}]
-# Each operation that names a model: its fields beside it, the field that names the model, and models outside. None: a default.
+# Each operation that names a model: its fields beside it, the field that names the model, and models outside. None: a
+# default.
 PLACES: dict[str, tuple[dict[str, Any], str, tuple[str | None, ...]]] = {
     "POST /v1/chat/completions": ({"messages": MESSAGES}, "model", (*CHAT, None)),
     "POST /v1/responses": ({"input": "hi"}, "model", (*CHAT, None)),
@@ -77,7 +80,9 @@ async def service(models: ModelServer, config: Config, clocks: Clocks) -> AsyncI
 async def member(service: Service, group: str) -> list[dict[str, str]]:
     """A new account of the group: the headers of its session and of a key."""
     session = await service.sign_up()
-    await service.state["db"].write(accounts.set_group, session["user"]["id"], group, service.state["models"].catalog.groups)
+    await service.state["db"].write(
+        accounts.set_group, session["user"]["id"], group, service.state["models"].catalog.groups
+    )
     headers = bearer(session["access_token"])
     return [headers, bearer((await service.make_key(headers))["key"])]
 
@@ -94,7 +99,9 @@ def naming_a_model(document: dict[str, Any]) -> Iterator[str]:
 
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            contents = operation.get("requestBody", {}).get("content", {}).values() if isinstance(operation, dict) else ()
+            contents = (
+                operation.get("requestBody", {}).get("content", {}).values() if isinstance(operation, dict) else ()
+            )
             names = [name for content in contents for name in properties(content["schema"])]
             names += [one["name"] for one in operation.get("parameters", ()) if "name" in one]
             if any("model" in name for name in names):
@@ -106,7 +113,9 @@ async def send(service: Service, where: str, model: str | None, headers: dict[st
     method, path = where.split()
     if method == "GET":
         return await service.client.get(path.replace("{model_id}", model or ""), headers=headers)
-    return await service.client.request(method, path, json={**body, **({} if model is None else {field: model})}, headers=headers)
+    return await service.client.request(
+        method, path, json={**body, **({} if model is None else {field: model})}, headers=headers
+    )
 
 
 async def test_every_operation_that_names_a_model_is_walked(service: Service) -> None:
@@ -144,7 +153,13 @@ async def test_model_outside_the_group_is_unknown_on_every_route(service: Servic
 async def test_only_models_of_the_group_are_listed(service: Service) -> None:
     _, headers = await member(service, "narrow")
     listed = (await service.client.get("/v1/models", headers=headers)).json()["data"]
-    assert {model["id"] for model in listed} == {"inside/ok", "inside", "inside/status-503", "builtin/echo", "builtin/script"}
+    assert {model["id"] for model in listed} == {
+        "inside/ok",
+        "inside",
+        "inside/status-503",
+        "builtin/echo",
+        "builtin/script",
+    }
 
 
 async def test_models_inside_the_group_answer(service: Service) -> None:
@@ -152,7 +167,9 @@ async def test_models_inside_the_group_answer(service: Service) -> None:
         for where in ("POST /v1/chat/completions", "POST /v1/responses", "POST /v1/messages", "POST /v1/agents/run"):
             assert (await send(service, where, "inside/ok", headers)).status_code == 200, where
         assert (await send(service, "PATCH /user/settings", "inside/ok", headers)).status_code == 200
-        assert (await send(service, "POST /v1/chat/completions", None, headers)).status_code == 200, "the account's default"
+        assert (await send(service, "POST /v1/chat/completions", None, headers)).status_code == 200, (
+            "the account's default"
+        )
 
 
 async def test_alias_that_is_the_name_of_its_provider_is_inside_with_its_model(service: Service) -> None:
@@ -176,7 +193,11 @@ async def test_fallback_outside_the_group_is_not_asked(service: Service, models:
         models.requests.clear()
         answer = await send(service, "POST /v1/chat/completions", "inside/status-503", headers)
         assert answer.status_code == status
-        assert [seen.model for seen in models.requests] == ["status-503", "status-503", *(["ok"] if group is None else [])]
+        assert [seen.model for seen in models.requests] == [
+            "status-503",
+            "status-503",
+            *(["ok"] if group is None else []),
+        ]
 
 
 async def test_tools_of_agents_choose_models_of_the_group(service: Service) -> None:
@@ -184,7 +205,9 @@ async def test_tools_of_agents_choose_models_of_the_group(service: Service) -> N
     for group, offered in (("narrow", False), ("artists", True)):
         session, _ = await member(service, group)
         run = await service.client.post(RUN, json={"model": "builtin/script", "goal": goal}, headers=session)
-        assert ('"generate_image"' in run.text.partition("\n")[0], '"ok":true' in run.text) == (offered, offered), run.text
+        assert ('"generate_image"' in run.text.partition("\n")[0], '"ok":true' in run.text) == (offered, offered), (
+            run.text
+        )
         refused = await service.client.post(
             RUN, json={"model": "builtin/script", "goal": "hi", "tools": ["generate_audio"]}, headers=session
         )

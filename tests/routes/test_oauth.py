@@ -63,7 +63,13 @@ async def test_sign_in_creates_an_account_and_a_session(browser: Browser, provid
     session = answer.json()
     assert answer.status_code == 200 and set(session) == {"access_token", "token_type", "expires_in", "user"}
     assert session["token_type"] == "bearer" and session["expires_in"] == 28800
-    assert session["user"] == {**session["user"], "email": "Ada@Example.com", "name": "Ada", "tier": "free", "auth": "session"}
+    assert session["user"] == {
+        **session["user"],
+        "email": "Ada@Example.com",
+        "name": "Ada",
+        "tier": "free",
+        "auth": "session",
+    }
     me = await browser.service.client.get("/user/me", headers=bearer(session["access_token"]))
     assert me.json() == session["user"]
     assert (await browser.request("GET", "/checkout")).status_code == 200  # the checkout knows this browser
@@ -102,7 +108,9 @@ async def test_redirects_bind_the_browser_and_are_not_cached(browser: Browser, p
     [header] = begun.headers.get_list("set-cookie")
     morsel = SimpleCookie(header)[oauth_flows.COOKIE]
     assert (morsel["path"], morsel["domain"], morsel["max-age"]) == ("/", "", "660")
-    assert header.startswith("__Host-") and morsel["secure"] and morsel["httponly"] and morsel["samesite"].lower() == "lax"
+    assert (
+        header.startswith("__Host-") and morsel["secure"] and morsel["httponly"] and morsel["samesite"].lower() == "lax"
+    )
     back = await browser.request("GET", provider.authorize(begun.headers["location"], person()))
     for answer in (begun, back):
         assert answer.headers["cache-control"] == "no-store" and answer.headers["referrer-policy"] == "no-referrer"
@@ -138,7 +146,9 @@ async def test_account_without_password_is_deleted_by_its_email(browser: Browser
     await browser.begin_linking({"access_token": headers["authorization"][7:]}, "other")
     await browser.arrive(provider)  # a code that waits
     for body, status in (({"confirm": "bob@example.com"}, 400), ({}, 400), ({"confirm": "ada@example.com"}, 204)):
-        assert (await browser.service.client.request("DELETE", "/user/me", json=body, headers=headers)).status_code == status
+        assert (
+            await browser.service.client.request("DELETE", "/user/me", json=body, headers=headers)
+        ).status_code == status
     for table in ("accounts", "identities", "oauth_flows", "oauth_codes"):
         assert await rows(browser.service, f"SELECT * FROM {table}") == []
     assert (await browser.sign_in(provider))["user"]["email"] == "ada@example.com"  # as a new account
@@ -181,7 +191,9 @@ async def test_state_works_once(browser: Browser, provider: StandIn) -> None:
         assert await browser.come_back(provider.authorize(asked, person())) == INVALID
 
 
-async def test_sign_in_survives_a_restart_and_its_state_works_once(config: Config, clocks: Clocks, provider: StandIn) -> None:
+async def test_sign_in_survives_a_restart_and_its_state_works_once(
+    config: Config, clocks: Clocks, provider: StandIn
+) -> None:
     async with serving(config, clocks) as service:
         browser = Browser(service)
         used, open_one = await browser.begin(), await browser.begin()
@@ -234,7 +246,11 @@ async def test_invalid_code_is_400(browser: Browser) -> None:
         ("x\0" * 1000, "invalid_token"),
     ):
         answer = await browser.request("POST", "/auth/oauth/session", json={"code": value})
-        assert (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["param"]) == (400, code, "code")
+        assert (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["param"]) == (
+            400,
+            code,
+            "code",
+        )
 
 
 async def test_one_browser_can_have_two_sign_ins(browser: Browser, provider: StandIn, other: StandIn) -> None:
@@ -246,10 +262,15 @@ async def test_one_browser_can_have_two_sign_ins(browser: Browser, provider: Sta
 async def test_form_of_another_site_cannot_use_a_code(browser: Browser, provider: StandIn) -> None:
     fragment = await browser.arrive(provider)
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
-        answer = await browser.request("POST", "/auth/oauth/session", {"content-type": kind}, content=json.dumps(fragment))
+        answer = await browser.request(
+            "POST", "/auth/oauth/session", {"content-type": kind}, content=json.dumps(fragment)
+        )
         assert answer.status_code == 415
     preflight = {"origin": "https://evil.example", "access-control-request-method": "POST"}
-    assert "access-control-allow-origin" not in (await browser.request("OPTIONS", "/auth/oauth/session", preflight)).headers
+    assert (
+        "access-control-allow-origin"
+        not in (await browser.request("OPTIONS", "/auth/oauth/session", preflight)).headers
+    )
 
 
 async def test_sign_in_tokens_are_not_sessions_or_checkout_cookies(browser: Browser, provider: StandIn) -> None:
@@ -263,7 +284,9 @@ async def test_sign_in_tokens_are_not_sessions_or_checkout_cookies(browser: Brow
         assert (await visitor.request("GET", "/checkout")).status_code == 401
 
 
-async def test_database_and_log_have_no_secrets_of_a_sign_in(browser: Browser, provider: StandIn, tmp_path: Path) -> None:
+async def test_database_and_log_have_no_secrets_of_a_sign_in(
+    browser: Browser, provider: StandIn, tmp_path: Path
+) -> None:
     service = browser.service
     asked = await browser.begin()
     query = {name: values[0] for name, values in parse_qs(urlsplit(asked).query).items()}
@@ -281,7 +304,14 @@ async def test_database_and_log_have_no_secrets_of_a_sign_in(browser: Browser, p
     while (log := (tmp_path / "log").read_text()).count('/callback"') < 3:  # the log has its own thread
         await asyncio.sleep(0.02)
     assert '"provider":"stub"' in log and flow.nonce == query["nonce"]
-    secrets = [flow.state, flow.nonce, flow.verifier, browser.cookies[oauth_flows.COOKIE], fragment["code"], CLIENT_SECRET]
+    secrets = [
+        flow.state,
+        flow.nonce,
+        flow.verifier,
+        browser.cookies[oauth_flows.COOKIE],
+        fragment["code"],
+        CLIENT_SECRET,
+    ]
     secrets += [parse_qs(urlsplit(address).query)["code"][0], session["access_token"]]
     for secret in secrets:
         assert secret.encode() not in on_disk and secret not in log
@@ -303,7 +333,11 @@ async def test_unfinished_sign_ins_are_deleted(browser: Browser, provider: Stand
 async def test_300_steps_a_minute_from_one_address(browser: Browser, clocks: Clocks) -> None:
     statuses = [(await browser.request("POST", "/auth/oauth/session", json={})).status_code for _ in range(299)]
     assert set(statuses) == {400} and await browser.begin()
-    for method, path in (("GET", "/auth/oauth/stub"), ("GET", "/auth/oauth/stub/callback"), ("POST", "/auth/oauth/session")):
+    for method, path in (
+        ("GET", "/auth/oauth/stub"),
+        ("GET", "/auth/oauth/stub/callback"),
+        ("POST", "/auth/oauth/session"),
+    ):
         assert (await browser.request(method, path)).status_code == 429
     clocks.advance(60)
     assert await browser.begin()
@@ -314,7 +348,9 @@ async def test_300_steps_a_minute_from_one_address(browser: Browser, clocks: Clo
 
 async def test_denial_at_the_provider_is_access_denied(browser: Browser, provider: StandIn) -> None:
     asked = await browser.begin()
-    denied = provider.authorize(asked, person(), code=None, error="access_denied", error_description="<script>alert(1)</script>")
+    denied = provider.authorize(
+        asked, person(), code=None, error="access_denied", error_description="<script>alert(1)</script>"
+    )
     assert await browser.come_back(denied) == {"error": "access_denied", "provider": "stub"}
     broken = provider.authorize(await browser.begin(), person(), code=None, error="<script>alert(1)</script>")
     assert await browser.come_back(broken) == {"error": "upstream_error", "provider": "stub"}
@@ -417,7 +453,9 @@ async def test_identity_joins_an_account_only_if_both_emails_are_verified(
     assert (verified_at is not None) is (outcome == "joined" or verified is True)
 
 
-async def test_verified_identity_verifies_the_accounts_email(browser: Browser, provider: StandIn, other: StandIn) -> None:
+async def test_verified_identity_verifies_the_accounts_email(
+    browser: Browser, provider: StandIn, other: StandIn
+) -> None:
     session = await browser.service.sign_up("ada@example.com")
     assert await browser.link(provider, session, person(verified=False)) == {"linked": "stub"}
     assert await rows(browser.service, "SELECT email_verified_at FROM accounts") == [(None,)]
@@ -427,7 +465,16 @@ async def test_verified_identity_verifies_the_accounts_email(browser: Browser, p
 
 
 async def test_new_account_needs_an_email(browser: Browser, provider: StandIn) -> None:
-    for email in (None, "", "no address", "a@b\r\nBcc: x@y", 5, ["ada@example.com"], "a" * 300 + "@x", "p@example..com"):
+    for email in (
+        None,
+        "",
+        "no address",
+        "a@b\r\nBcc: x@y",
+        5,
+        ["ada@example.com"],
+        "a" * 300 + "@x",
+        "p@example..com",
+    ):
         assert await browser.arrive(provider, person(email)) == {"error": "email_missing", "provider": "stub"}  # type: ignore[arg-type]
     assert await emails(browser.service) == []
 
@@ -496,11 +543,15 @@ async def test_50_concurrent_sign_ins_create_one_account(service: Service, provi
         for n, (browser, name, at) in enumerate(browsers)
     ]
     provider.gates["/token"] = other.gates["/token"] = asyncio.Event()
-    arriving = asyncio.gather(*(browser.come_back(address) for (browser, _, _), address in zip(browsers, addresses, strict=True)))
+    arriving = asyncio.gather(
+        *(browser.come_back(address) for (browser, _, _), address in zip(browsers, addresses, strict=True))
+    )
     while provider.requests["/token"] + other.requests["/token"] < 50:
         await asyncio.sleep(0.01)
     provider.gates["/token"].set()
-    sessions = [await browser.change(fragment) for (browser, _, _), fragment in zip(browsers, await arriving, strict=True)]
+    sessions = [
+        await browser.change(fragment) for (browser, _, _), fragment in zip(browsers, await arriving, strict=True)
+    ]
     assert {session.status_code for session in sessions} == {200}
     assert len({session.json()["user"]["id"] for session in sessions}) == len(await emails(service)) == 1
     assert await rows(service, "SELECT count(*) FROM identities") == [(2,)]
@@ -519,7 +570,11 @@ async def test_concurrent_sign_up_with_password_creates_one_account(service: Ser
     assert len(await emails(service)) == 1
     assert sorted(signed_up) in ([201] + [409] * 9, [409] * 10)
     taken = {"error": "email_taken", "provider": "stub"}
-    assert all(fragment == taken for fragment in fragments) if 201 in signed_up else all("code" in str(f) for f in fragments)
+    assert (
+        all(fragment == taken for fragment in fragments)
+        if 201 in signed_up
+        else all("code" in str(f) for f in fragments)
+    )
 
 
 # --- linking
@@ -588,7 +643,9 @@ async def test_last_identity_cannot_be_unlinked(browser: Browser, provider: Stan
     await browser.link(provider, session, person(subject="2"))
     first, second = [row[0] for row in await rows(browser.service, "SELECT id FROM identities ORDER BY subject")]
     delete = browser.service.client.delete
-    answers = await asyncio.gather(*(delete(f"/user/identities/{identity}", headers=headers) for identity in (first, second)))
+    answers = await asyncio.gather(
+        *(delete(f"/user/identities/{identity}", headers=headers) for identity in (first, second))
+    )
     assert sorted(answer.status_code for answer in answers) == [204, 409]
     refused = next(answer for answer in answers if answer.status_code == 409)
     assert refused.json()["error"]["code"] == "last_identity" and refused.headers["x-should-retry"] == "false"
@@ -599,7 +656,9 @@ async def test_last_identity_cannot_be_unlinked(browser: Browser, provider: Stan
     assert await rows(browser.service, "SELECT * FROM identities") == []
 
 
-async def test_identity_of_a_removed_provider_has_no_provider_name(config: Config, clocks: Clocks, provider: StandIn) -> None:
+async def test_identity_of_a_removed_provider_has_no_provider_name(
+    config: Config, clocks: Clocks, provider: StandIn
+) -> None:
     async with serving(config, clocks) as service:
         headers = bearer((await Browser(service).sign_in(provider))["access_token"])
     async with serving(dataclasses.replace(config, identity_providers=()), clocks) as service:

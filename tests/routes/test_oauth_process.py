@@ -1,4 +1,6 @@
-"""One whole sign-in with real processes: our server, and an OpenID Connect provider that others wrote (oidc-provider-mock)."""
+"""One whole sign-in with real processes: our server, and an OpenID Connect provider that others wrote
+(oidc-provider-mock).
+"""
 
 import asyncio
 import contextlib
@@ -26,13 +28,19 @@ def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @contextlib.asynccontextmanager
 async def serving(folder: Path, issuer: str, **env: str) -> AsyncIterator[RunningServer]:
-    settings = {"SVC_OAUTH_MOCK_ISSUER": issuer, "SVC_OAUTH_MOCK_CLIENT_ID": "svc", "SVC_OAUTH_MOCK_CLIENT_SECRET": SECRET}
+    settings = {
+        "SVC_OAUTH_MOCK_ISSUER": issuer,
+        "SVC_OAUTH_MOCK_CLIENT_ID": "svc",
+        "SVC_OAUTH_MOCK_CLIENT_SECRET": SECRET,
+    }
     async with running_server(folder, {**settings, **env}) as server:
         yield server
 
 
 async def test_sign_in_works_with_a_real_process_and_after_a_restart(tmp_path: Path, issuer: str) -> None:
-    httpx.put(f"{issuer}/users/ada", json={"email": "ada@example.com", "email_verified": True, "name": "Ada"}).raise_for_status()
+    httpx.put(
+        f"{issuer}/users/ada", json={"email": "ada@example.com", "email_verified": True, "name": "Ada"}
+    ).raise_for_status()
     people = []
     for _ in range(2):
         async with serving(tmp_path, issuer) as server, server.client() as browser:
@@ -53,7 +61,9 @@ async def test_sign_in_works_with_a_real_process_and_after_a_restart(tmp_path: P
     assert people[0] == people[1] and people[0]["email"] == "ada@example.com" and people[0]["name"] == "Ada"
 
 
-async def test_identity_joins_an_account_verified_by_mail(tmp_path: Path, issuer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_identity_joins_an_account_verified_by_mail(
+    tmp_path: Path, issuer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     httpx.put(f"{issuer}/users/bob", json={"email": "bob@example.com", "email_verified": True}).raise_for_status()
     async with mail_server(tmp_path / "mail") as box:
         smtp = f"smtp://{USER.replace('@', '%40')}:hunter2%3Ahunter2%2F%25+@127.0.0.1:{box.port}"
@@ -61,7 +71,10 @@ async def test_identity_joins_an_account_verified_by_mail(tmp_path: Path, issuer
         async with serving(tmp_path, issuer, **env) as server, server.client() as browser:
             bob = {"email": "bob@example.com", "password": "a first password"}
             assert (await browser.post("/auth/signup", json=bob)).status_code == 201
-            assert (await visit(browser, "/auth/oauth/mock", {"sub": "bob"}))[1] == {"error": "email_taken", "provider": "mock"}
+            assert (await visit(browser, "/auth/oauth/mock", {"sub": "bob"}))[1] == {
+                "error": "email_taken",
+                "provider": "mock",
+            }
             assert (await browser.post("/auth/password-reset", json={"email": "bob@example.com"})).status_code == 202
             await box.wait_for(2)  # the first one verifies the address
             sender, recipients, message = box.messages[1]

@@ -1,8 +1,8 @@
 """Odd and longest values for every field of every endpoint: none is a 500, and accepted values are returned unchanged.
 
-The requests are generated from the interface document. The values are long texts in several scripts, marks, quotes, blanks and
-NUL, the limits of numbers, whole floats, and every member of an enumeration. Afterwards all lists, objects and the export are
-read.
+The requests are generated from the interface document. The values are long texts in several scripts, marks, quotes,
+blanks and NUL, the limits of numbers, whole floats, and every member of an enumeration. Afterwards all lists, objects
+and the export are read.
 """
 
 import dataclasses
@@ -35,9 +35,42 @@ FORM = "application/x-www-form-urlencoded"
 UNBOUNDED, VERY_LONG = 3_000, 20_000
 PARAMETER = 501  # one more than the longest of the document: httpx takes long to quote more
 SHORT = (
-    *("", " ", "\0", "a\0b", "\u3000x\u00a0", "\u200b", "e\u0301", "🙂", "👩\u200d👩\u200d👧", "\u202e\u2066x", "\ufeff"),
-    *("\ufffe", "\r\ndata: x\n\n", "\u2028\u0085", "\x1b[31m\x7f", "'; DROP TABLE x; --", '"\\"', "%s {0} ${x} %00", "../../etc"),
-    *("<script>", "ﷺ", "İı", "ß", "\ud800", "-1", "null", "a" * 63, "k" * 4_096, "x" * 242 + "@example.com", "a/" + "b" * 198),
+    *(
+        "",
+        " ",
+        "\0",
+        "a\0b",
+        "\u3000x\u00a0",
+        "\u200b",
+        "e\u0301",
+        "🙂",
+        "👩\u200d👩\u200d👧",
+        "\u202e\u2066x",
+        "\ufeff",
+    ),
+    *(
+        "\ufffe",
+        "\r\ndata: x\n\n",
+        "\u2028\u0085",
+        "\x1b[31m\x7f",
+        "'; DROP TABLE x; --",
+        '"\\"',
+        "%s {0} ${x} %00",
+        "../../etc",
+    ),
+    *(
+        "<script>",
+        "ﷺ",
+        "İı",
+        "ß",
+        "\ud800",
+        "-1",
+        "null",
+        "a" * 63,
+        "k" * 4_096,
+        "x" * 242 + "@example.com",
+        "a/" + "b" * 198,
+    ),
     *("http://127.0.0.1:9/" + "v" * 1_981, "64x64", "1536x1024", "AAAA" * 500, "builtin/echo"),
 )
 FEW = ("", "🙂e\u0301\0'\"\\", "x" * UNBOUNDED, "\ud800", "a" * 63)
@@ -67,8 +100,8 @@ NEVER_ACCEPTED = {
     # Mail is not set up, the password is another one, and there is no such message.
     *(("email", "/user/me"), "/user/password", ("current_message_id", "/conversations/{conversation_id}")),
 }
-# Fields that are stored or returned in a normal form: an address without its last slash, each model once, a person's name without
-# blanks around it, and what a response of OpenAI's format repeats.
+# Fields that are stored or returned in a normal form: an address without its last slash, each model once, a person's
+# name without blanks around it, and what a response of OpenAI's format repeats.
 NOT_AS_SENT = {
     *(("base_url", "/user/providers"), ("models", "/user/providers"), ("name", "/user/me"), ("name", "/admin/users")),
     ("group", "/admin/users"),
@@ -94,7 +127,9 @@ def areas() -> dict[str, list[tuple[str, str, dict[str, Any]]]]:
 
 AREAS = areas()
 # The beginnings of the paths where one object is read.
-READABLE = {path.partition("{")[0] for path, methods in DOCUMENT["paths"].items() if "get" in methods and path.endswith("}")}
+READABLE = {
+    path.partition("{")[0] for path, methods in DOCUMENT["paths"].items() if "get" in methods and path.endswith("}")
+}
 
 
 # --- values
@@ -192,7 +227,9 @@ class Walk:
         try:
             answer = await self.service.client.send(request)
         except Exception as error:  # the document forbids such an answer, for instance
-            self.found.append(f"{type(error).__name__} {str(error)[:300]}: {method} {target[:200]} {request.content[:200]!r}")
+            self.found.append(
+                f"{type(error).__name__} {str(error)[:300]}: {method} {target[:200]} {request.content[:200]!r}"
+            )
             return None
         if answer.status_code == 500:
             self.found.append(f"500: {method} {target[:200]} {request.content[:300]!r}")
@@ -294,7 +331,11 @@ class Walk:
         for parameter in map(resolved, operation.get("parameters", ())):
             place, name = parameter["in"], parameter["name"]
             for value in values(parameter["schema"]):
-                text = (value if isinstance(value, str) else json.dumps(value)).encode("utf-8", "replace").decode()[:PARAMETER]
+                text = (
+                    (value if isinstance(value, str) else json.dumps(value))
+                    .encode("utf-8", "replace")
+                    .decode()[:PARAMETER]
+                )
                 target = self.target
                 if place == "path":
                     target = self.path.replace(f"{{{name}}}", urllib.parse.quote(text, safe=""))
@@ -303,7 +344,9 @@ class Walk:
 
     async def sweep(self) -> None:
         """Read all lists, page by page, and the export."""
-        for path, operation in ((path, methods["get"]) for path, methods in DOCUMENT["paths"].items() if "get" in methods):
+        for path, operation in (
+            (path, methods["get"]) for path, methods in DOCUMENT["paths"].items() if "get" in methods
+        ):
             kinds = {PATH_PARAMETERS.get(name) for name in re.findall(r"\{(\w+)\}", path)}
             if not kinds <= self.who.own.keys():
                 continue
@@ -342,7 +385,9 @@ async def test_odd_tool_argument_is_a_tool_result(service: Service, tool: str) -
             service.clocks.ticks += 3_600
             arguments = json.dumps({**least(schema), name: value})
             body = {"goal": f"tool {tool} {arguments}\n---\nsay done", "model": "builtin/script"}
-            answer = await service.client.post("/v1/agents/run", content=json.dumps(body), headers={**who.headers, **JSON})
+            answer = await service.client.post(
+                "/v1/agents/run", content=json.dumps(body), headers={**who.headers, **JSON}
+            )
             told = answer.text if answer.status_code == 200 else answer.json()["error"]["code"]
             assert '"final"' in told or told in ("invalid_value", "PAYLOAD_TOO_LARGE"), (
                 tool,
@@ -369,8 +414,13 @@ class Longest:
 
 
 @pytest.fixture(params=["operator", "own"])
-async def longest(request: pytest.FixtureRequest, config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[Longest]:
-    provider, names = "p" * 63, {kind: f'{kind} 🙂é"' + "🙂" * (300 - len(kind) - 4) for kind in ("chat", "image", "speech")}
+async def longest(
+    request: pytest.FixtureRequest, config: Config, clocks: Clocks, tmp_path: Path
+) -> AsyncIterator[Longest]:
+    provider, names = (
+        "p" * 63,
+        {kind: f'{kind} 🙂é"' + "🙂" * (300 - len(kind) - 4) for kind in ("chat", "image", "speech")},
+    )
     prices = {
         "chat": "output_micros_per_million_tokens = 1_000_000",
         "image": "micros_per_image = 1000",
@@ -380,7 +430,9 @@ async def longest(request: pytest.FixtureRequest, config: Config, clocks: Clocks
     async with ModelServer() as upstream:
         text = f'[[providers]]\nname = "{provider}"\nbase_url = "{upstream.base_url}"\n'
         for kind, name in names.items():
-            text += f'[[providers.models]]\nid = {json.dumps(name, ensure_ascii=False)}\nkind = "{kind}"\n{prices[kind]}\n'
+            text += (
+                f'[[providers.models]]\nid = {json.dumps(name, ensure_ascii=False)}\nkind = "{kind}"\n{prices[kind]}\n'
+            )
         (tmp_path / "catalog.toml").write_text(text)
         catalog = tmp_path / "catalog.toml" if request.param == "operator" else None
         async with serving(dataclasses.replace(config, catalog=catalog), clocks) as service:
@@ -407,8 +459,14 @@ async def test_longest_model_id_works_everywhere(longest: Longest) -> None:
     assert (await ask("GET", f"/conversations/{conversation['id']}/messages"))["data"][0]["model"] == model
     await ask("POST", "/v1/agents/run", json={"goal": "hello"})
     assert (await ask("GET", "/v1/agents/runs"))["data"][0]["model"] == model
-    of_kind = {found["kind"]: found["id"] for found in (await ask("GET", "/v1/models"))["data"] if found["id"].startswith("ppp")}
-    await ask("POST", "/v1/images/generations", json={"prompt": "hi", "model": of_kind["image"], "response_format": "url"})
+    of_kind = {
+        found["kind"]: found["id"]
+        for found in (await ask("GET", "/v1/models"))["data"]
+        if found["id"].startswith("ppp")
+    }
+    await ask(
+        "POST", "/v1/images/generations", json={"prompt": "hi", "model": of_kind["image"], "response_format": "url"}
+    )
     await ask("POST", "/v1/audio/generate", json={"input": "hi", "model": of_kind["speech"]})
     for by in ("model", "key"):
         rows = (await ask("GET", "/billing/usage", params={"by": by}))["data"]
@@ -418,7 +476,9 @@ async def test_longest_model_id_works_everywhere(longest: Longest) -> None:
     await ask("GET", "/user/export")
 
 
-async def test_unknown_model_is_no_default_while_its_provider_is_down(config: Config, clocks: Clocks, tmp_path: Path) -> None:
+async def test_unknown_model_is_no_default_while_its_provider_is_down(
+    config: Config, clocks: Clocks, tmp_path: Path
+) -> None:
     catalog = tmp_path / "catalog.toml"
     catalog.write_text('[[providers]]\nname = "away"\nbase_url = "http://127.0.0.1:9/v1"\n')
     async with serving(dataclasses.replace(config, catalog=catalog), clocks) as service:

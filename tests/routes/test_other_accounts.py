@@ -61,11 +61,13 @@ REFERENCES: dict[tuple[str, str], dict[str, str]] = {
 }
 # Routes that take no id of anything that an account has.
 WITHOUT_REFERENCES = """
-    POST /auth/signup, POST /auth/login, POST /auth/logout, POST /auth/password-reset, POST /auth/password-reset/confirm,
+    POST /auth/signup, POST /auth/login, POST /auth/logout, POST /auth/password-reset,
+        POST /auth/password-reset/confirm,
     POST /auth/verify-email, POST /user/verify-email, POST /user/password,
     GET /auth/oauth, GET /auth/oauth/{provider}, GET /auth/oauth/{provider}/callback, POST /auth/oauth/session,
     GET /user/me, PATCH /user/me, DELETE /user/me, GET /user/settings, GET /user/api-keys, POST /user/api-keys,
-    POST /user/identities/{identity}, GET /user/export, POST /user/providers, POST /projects, POST /support/conversations,
+    POST /user/identities/{identity}, GET /user/export, POST /user/providers, POST /projects,
+        POST /support/conversations,
     GET /v1/models, GET /billing/account, GET /billing/usage, POST /billing/webhook,
     GET /checkout, POST /checkout, POST /checkout/sign-in,
     GET /healthz, GET /readyz, GET /metrics, GET /openapi.json, GET /docs, GET /password-reset, GET /verify-email,
@@ -112,7 +114,10 @@ def path_kinds(method: str, path: str) -> list[str]:
 PLACES = [
     (method, path, place, kind)
     for method, path, _ in ROUTES
-    for place, kind in [*(("path", kind) for kind in path_kinds(method, path)), *REFERENCES.get((method, path), {}).items()]
+    for place, kind in [
+        *(("path", kind) for kind in path_kinds(method, path)),
+        *REFERENCES.get((method, path), {}).items(),
+    ]
 ]
 
 
@@ -205,7 +210,9 @@ async def person(service: Service, provider: str) -> Person:
     page = await browse(service, someone, "POST", "/checkout", content="amount=25")
     own["checkout_session"] = page.headers["location"].rpartition("/")[2]
     own["checkout"] = await db.read(
-        lambda conn: conn.execute("SELECT id FROM checkouts WHERE account_id = ?", (someone.account_id,)).fetchone()["id"]
+        lambda conn: conn.execute("SELECT id FROM checkouts WHERE account_id = ?", (someone.account_id,)).fetchone()[
+            "id"
+        ]
     )
     return someone
 
@@ -234,7 +241,9 @@ async def everything(service: Service) -> dict[str, list[tuple[Any, ...]]]:
     await service.state["key_uses"].flush()
 
     def read(conn: Any) -> dict[str, list[tuple[Any, ...]]]:
-        tables = conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB '*_text*'").fetchall()
+        tables = conn.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB '*_text*'"
+        ).fetchall()
         return {name: [tuple(row) for row in conn.execute(f"SELECT * FROM {name}")] for (name,) in tables}
 
     found: dict[str, list[tuple[Any, ...]]] = await service.state["db"].read(read)
@@ -356,7 +365,11 @@ def test_tools_with_an_id_are_listed() -> None:
 
 async def test_tools_do_not_show_objects_of_another_account(service: Service, mine: Person, theirs: Person) -> None:
     async def results(artifact_id: str) -> list[tuple[bool, Any]]:
-        calls = [("read_artifact", {"id": artifact_id}), ("list_artifacts", {}), ("search_memory", {"query": "secret zebra"})]
+        calls = [
+            ("read_artifact", {"id": artifact_id}),
+            ("list_artifacts", {}),
+            ("search_memory", {"query": "secret zebra"}),
+        ]
         script = "\n".join(f"tool {name} {json.dumps(arguments)}" for name, arguments in calls) + "\n---\nsay ok"
         body = {"goal": script, "model": "builtin/script"}
         answer = await service.client.post("/v1/agents/run", json=body, headers=mine.headers)
@@ -411,7 +424,9 @@ async def make_identity(service: Service, who: Person, number: int) -> None:
 LISTS: dict[str, Make] = {
     "/v1/agents/runs": posts("/v1/agents/run", {"goal": "say NUMBER", "model": "builtin/script"}, 200),
     "/user/identities": make_identity,
-    "/user/providers": posts("/user/providers", {"name": "labNUMBER", "base_url": "http://127.0.0.1:9/v1", "models": []}),
+    "/user/providers": posts(
+        "/user/providers", {"name": "labNUMBER", "base_url": "http://127.0.0.1:9/v1", "models": []}
+    ),
     "/projects": posts("/projects", {"name": "NUMBER"}),
     "/artifacts": posts("/artifacts", {"name": "NUMBER", "content": ""}),
     "/conversations": posts("/conversations", {"title": "NUMBER"}),
@@ -456,7 +471,11 @@ async def test_every_list_has_pages(service: Service, mine: Person, path: str) -
         while True:
             page = (await get(limit=limit, **more)).json()
             seen += page["data"]
-            assert page["object"] == "list" and page["has_more"] is (len(seen) < 7) and len(page["data"]) in (limit, 7 % limit)
+            assert (
+                page["object"] == "list"
+                and page["has_more"] is (len(seen) < 7)
+                and len(page["data"]) in (limit, 7 % limit)
+            )
             if not page["has_more"]:
                 break
             more = {"after": seen[-1]["id"]}

@@ -1,4 +1,6 @@
-"""The script with the first view's modules: whole, in the right order, and shared with the modules that are loaded later."""
+"""The script with the first view's modules: whole, in the right order, and shared with the modules that are loaded
+later.
+"""
 
 import re
 from typing import Any
@@ -41,10 +43,15 @@ async def test_modules_of_the_first_script_are_loaded_from_nowhere_else(service:
 async def test_first_script_exports_what_later_modules_import_from_it(service: Service) -> None:
     joined = {name for name, address in (await import_map(service)).items() if address == ADDRESS}
     script = (await service.client.get(ADDRESS)).text
-    exported = [name for names in re.findall(r"^export const \{(.*)\} =", script, re.MULTILINE) for name in names.split(", ")]
+    exported = [
+        name for names in re.findall(r"^export const \{(.*)\} =", script, re.MULTILINE) for name in names.split(", ")
+    ]
     assert len(exported) == len(set(exported)) > 40
     for path, file in files().items():
         if path.startswith("app/views/") and f"/static/{release()}/{path}" not in joined:
             for names, imported in IMPORTS.findall(file.content.decode()):
                 if str(service.client.base_url.join(f"/static/{release()}/{path}/../{imported}").path) in joined:
-                    assert {name.split()[0] for name in names.split(",") if name.strip()} <= set(exported), (path, imported)
+                    assert {name.split()[0] for name in names.split(",") if name.strip()} <= set(exported), (
+                        path,
+                        imported,
+                    )

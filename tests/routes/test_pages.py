@@ -1,4 +1,6 @@
-"""The pages and their files: nothing but the package's own, kept by the browser while they hold, under a strict policy."""
+"""The pages and their files: nothing but the package's own, kept by the browser while they hold, under
+a strict policy.
+"""
 
 import base64
 import hashlib
@@ -43,12 +45,17 @@ async def test_page_carries_the_limits_of_the_interface_document(service: Servic
             schema = schemas[schema["$ref"].rsplit("/", 1)[1]] if "$ref" in schema else schema
             schema = next((part for part in schema.get("anyOf", ()) if "$ref" in part), schema)
             schema = schemas[schema["$ref"].rsplit("/", 1)[1]] if "$ref" in schema else schema
-            assert bounds == {ATTRIBUTES[keyword]: schema[keyword] for keyword in ATTRIBUTES if keyword in schema}, (form, field)
+            assert bounds == {ATTRIBUTES[keyword]: schema[keyword] for keyword in ATTRIBUTES if keyword in schema}, (
+                form,
+                field,
+            )
 
 
 async def test_page_carries_every_limit_that_a_script_names(service: Service) -> None:
     limits = await limits_of(service)
-    named = {name for file in files().values() for name in re.findall(r"\blimits\.([\w.]+)", file.content.decode("latin-1"))}
+    named = {
+        name for file in files().values() for name in re.findall(r"\blimits\.([\w.]+)", file.content.decode("latin-1"))
+    }
     assert len(named) > 20
     for name in named - {"js"}:
         value: Any = limits
@@ -107,7 +114,8 @@ async def test_unchanged_file_is_304(service: Service) -> None:
 
 
 @each(
-    ("accepted", "coding"), [("gzip", "gzip"), ("br, gzip;q=0.5", "gzip"), ("gzip;q=0", None), ("identity", None), ("br", None)]
+    ("accepted", "coding"),
+    [("gzip", "gzip"), ("br, gzip;q=0.5", "gzip"), ("gzip;q=0", None), ("identity", None), ("br", None)],
 )
 async def test_files_are_compressed_if_accepted(service: Service, accepted: str, coding: str | None) -> None:
     answer = await service.client.get("/static/app/app.css", headers={"accept-encoding": accepted})
@@ -125,7 +133,9 @@ async def test_policy_allows_only_the_import_map_inline(service: Service) -> Non
     assert len(maps) == 1
     digest = base64.b64encode(hashlib.sha256(maps[0].encode()).digest()).decode()
     assert f"script-src 'self' 'sha256-{digest}';" in policy
-    assert "unsafe" not in policy and "require-trusted-types-for 'script'" in policy and "frame-ancestors 'none'" in policy
+    assert (
+        "unsafe" not in policy and "require-trusted-types-for 'script'" in policy and "frame-ancestors 'none'" in policy
+    )
     assert answer.headers["referrer-policy"] == "no-referrer"
 
 

@@ -18,9 +18,15 @@ async def make_project(service: Service, headers: dict[str, str], **fields: Any)
 
 async def test_project_is_returned_as_created(service: Service) -> None:
     headers = await service.bearer()
-    made = await make_project(service, headers, name=" Über 🙂 </script> ", instructions="Line\n\0\u2028", max_planner_steps=20)
+    made = await make_project(
+        service, headers, name=" Über 🙂 </script> ", instructions="Line\n\0\u2028", max_planner_steps=20
+    )
     assert set(made) == FIELDS and re.fullmatch(r"proj_[0-9a-z]{26}", made["id"])
-    assert (made["name"], made["instructions"], made["max_planner_steps"]) == (" Über 🙂 </script> ", "Line\n\0\u2028", 20)
+    assert (made["name"], made["instructions"], made["max_planner_steps"]) == (
+        " Über 🙂 </script> ",
+        "Line\n\0\u2028",
+        20,
+    )
     assert made["created_at"] == made["updated_at"] == "2026-09-21T14:13:20.000Z"
     assert (await service.client.get(f"/projects/{made['id']}", headers=headers)).json() == made
     listed = (await service.client.get("/projects", headers=headers)).json()
@@ -47,7 +53,9 @@ async def test_change_keeps_missing_fields_and_null_resets(service: Service) -> 
         answer = await service.client.patch(f"/projects/{made['id']}", json=changes, headers=headers)
         expected = {**before, **changes, "instructions": changes.get("instructions", before["instructions"]) or ""}
         assert answer.json() == {**expected, "updated_at": answer.json()["updated_at"]}
-        assert before["created_at"] == answer.json()["created_at"] and answer.json()["updated_at"] > before["updated_at"]
+        assert (
+            before["created_at"] == answer.json()["created_at"] and answer.json()["updated_at"] > before["updated_at"]
+        )
         assert (await service.client.get(f"/projects/{made['id']}", headers=headers)).json() == answer.json()
 
 

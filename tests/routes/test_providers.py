@@ -24,7 +24,9 @@ URL = "https://api.example.com/v1"
 def config(config: Config, tmp_path: Path) -> Config:
     """Unknown host names, and an operator with a provider."""
     catalog = tmp_path / "catalog.toml"
-    catalog.write_text('[[providers]]\nname = "lab"\nbase_url = "http://127.0.0.1:9/v1"\n[[providers.models]]\nid = "m"\n')
+    catalog.write_text(
+        '[[providers]]\nname = "lab"\nbase_url = "http://127.0.0.1:9/v1"\n[[providers.models]]\nid = "m"\n'
+    )
     return replace(config, resolve=Names(), catalog=catalog)
 
 
@@ -82,7 +84,11 @@ async def test_only_name_and_base_url_are_needed(service: Service, headers: dict
     for field in ("name", "base_url"):
         for body in ({"name": "other", "base_url": URL, field: None}, {"name": "other", "base_url": URL}):
             body = {name: value for name, value in body.items() if name != field or value is None}
-            assert refusal(await service.client.post(PROVIDERS, json=body, headers=headers)) == (400, "missing_field", field)
+            assert refusal(await service.client.post(PROVIDERS, json=body, headers=headers)) == (
+                400,
+                "missing_field",
+                field,
+            )
         changed = await service.client.patch(f"{PROVIDERS}/{made.json()['id']}", json={field: None}, headers=headers)
         assert refusal(changed) == (400, "missing_field", field)
 
@@ -147,7 +153,9 @@ async def test_name_is_unique_for_the_account(service: Service, headers: dict[st
     answers = await asyncio.gather(*(create(service, headers) for _ in range(5)))
     assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409, 409]
     other = await add_provider(service, headers, URL, api_key=None)
-    changed = await service.client.patch(f"{PROVIDERS}/{other['id']}", json={"name": "mine", "api_key": KEY}, headers=headers)
+    changed = await service.client.patch(
+        f"{PROVIDERS}/{other['id']}", json={"name": "mine", "api_key": KEY}, headers=headers
+    )
     assert refusal(changed) == (409, "name_taken", "name")
     assert (await service.client.get(f"{PROVIDERS}/{other['id']}", headers=headers)).json() == other
     assert (await create(service, await service.bearer())).status_code == 201, "another user may use it too"

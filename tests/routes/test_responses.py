@@ -32,21 +32,34 @@ async def client(service: Service, headers: dict[str, str]) -> Any:
     import openai
 
     key = headers["authorization"].removeprefix("Bearer ")
-    return openai.AsyncOpenAI(api_key=key, base_url="https://127.0.0.1:8443/v1", http_client=service.client, max_retries=0)
+    return openai.AsyncOpenAI(
+        api_key=key, base_url="https://127.0.0.1:8443/v1", http_client=service.client, max_retries=0
+    )
 
 
 async def asked(service: Service, headers: dict[str, str], **body: Any) -> httpx.Response:
-    return await service.client.post(RESPONSES, json={"model": "builtin/echo", "input": "Hello 🙂", **body}, headers=headers)
+    return await service.client.post(
+        RESPONSES, json={"model": "builtin/echo", "input": "Hello 🙂", **body}, headers=headers
+    )
 
 
 async def test_a_response_has_every_field(service: Service, headers: dict[str, str]) -> None:
-    answer = await asked(service, headers, metadata={"a": "b"}, tools=[TOOL, {"type": "web_search"}], reasoning={"effort": "low"})
+    answer = await asked(
+        service, headers, metadata={"a": "b"}, tools=[TOOL, {"type": "web_search"}], reasoning={"effort": "low"}
+    )
     assert answer.status_code == 200, answer.text
-    assert answer.headers["x-service-ignored-tools"] == "web_search" and answer.headers["x-ratelimit-remaining-requests"] == "19"
+    assert (
+        answer.headers["x-service-ignored-tools"] == "web_search"
+        and answer.headers["x-ratelimit-remaining-requests"] == "19"
+    )
     response = checked_response(answer.json())
     assert response["id"].startswith("resp_") and response["output"][0]["id"].startswith("msg_")
-    assert response["output"][0]["content"] == [{"type": "output_text", "text": "Hello 🙂", "annotations": [], "logprobs": []}]
-    assert response["usage"]["total_tokens"] == response["usage"]["input_tokens"] + response["usage"]["output_tokens"] > 0
+    assert response["output"][0]["content"] == [
+        {"type": "output_text", "text": "Hello 🙂", "annotations": [], "logprobs": []}
+    ]
+    assert (
+        response["usage"]["total_tokens"] == response["usage"]["input_tokens"] + response["usage"]["output_tokens"] > 0
+    )
     assert {name: value for name, value in response.items() if name not in ("id", "output", "usage")} == {
         "object": "response",
         "created_at": int(service.clocks.now),
@@ -89,7 +102,11 @@ async def test_stream_ends_with_the_complete_response(service: Service, headers:
 
 async def test_items_can_be_referenced_for_an_hour(service: Service, headers: dict[str, str]) -> None:
     first = (await asked(service, headers)).json()["output"][0]
-    items = [{"role": "user", "content": "x"}, {"type": "item_reference", "id": first["id"]}, {"role": "user", "content": "y"}]
+    items = [
+        {"role": "user", "content": "x"},
+        {"type": "item_reference", "id": first["id"]},
+        {"role": "user", "content": "y"},
+    ]
     assert (await asked(service, headers, input=items)).status_code == 200
     other = await service.bearer()
     unknown = await asked(service, other, input=items)
@@ -143,7 +160,11 @@ async def test_responses_cost_the_same_as_chat(lab: Lab, stream: bool, model: st
     assert first["amount_micros"] == second["amount_micros"] < 0 and first["description"] == second["description"]
     assert lab.holds(person)[0] == lab.holds(person)[1]
     if not stream:
-        assert answer.headers["x-service-cost-micros"] == chat.headers["x-service-cost-micros"] == str(-first["amount_micros"])
+        assert (
+            answer.headers["x-service-cost-micros"]
+            == chat.headers["x-service-cost-micros"]
+            == str(-first["amount_micros"])
+        )
         usage = chat.json()["usage"]
         assert [usage[name] for name in ("prompt_tokens", "completion_tokens")] == [
             response["usage"][name] for name in ("input_tokens", "output_tokens")
@@ -159,7 +180,13 @@ async def test_responses_cost_the_same_as_chat(lab: Lab, stream: bool, model: st
 
 @each(
     ("model", "status"),
-    [("lab/status-400", 400), ("lab/status-500", 502), ("lab/cut-head", 502), ("lab/error-200", 502), ("lab/nothing", 404)],
+    [
+        ("lab/status-400", 400),
+        ("lab/status-500", 502),
+        ("lab/cut-head", 502),
+        ("lab/error-200", 502),
+        ("lab/nothing", 404),
+    ],
 )
 async def test_error_before_the_first_event_is_that_of_chat(lab: Lab, model: str, status: int) -> None:  # noqa: F811 - a fixture
     person = await lab.person(100_000)
@@ -170,13 +197,17 @@ async def test_error_before_the_first_event_is_that_of_chat(lab: Lab, model: str
     assert answer.status_code == chat.status_code == status and answer.json() == chat.json()
 
 
-@each("model", ["error-mid-stream", "cut-after-2-chunks", "reset-after-3-chunks", "broken-json", "silent-after-3-chunks"])
+@each(
+    "model", ["error-mid-stream", "cut-after-2-chunks", "reset-after-3-chunks", "broken-json", "silent-after-3-chunks"]
+)
 async def test_error_after_the_first_event_is_a_failed_response(lab: Lab, model: str) -> None:  # noqa: F811 - a fixture
     person = await lab.person(100_000)
     body = {"model": f"lab/{model}", "input": "hello", "stream": True}
     answer = await lab.service.client.post(RESPONSES, json=body, headers=person.headers)
     events = checked_events(answer.content)
-    assert events[-1]["type"] == "response.failed" and "response.output_item.done" not in [event["type"] for event in events]
+    assert events[-1]["type"] == "response.failed" and "response.output_item.done" not in [
+        event["type"] for event in events
+    ]
     assert await lab.balance(person) < 100_000
 
 

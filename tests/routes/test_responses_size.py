@@ -45,9 +45,13 @@ async def test_large_body_does_not_block_the_event_loop(
     elif kind == "tools":
         body["tools"] = [{**TOOL, "name": f"tool_{number}", "description": "é" * 500} for number in range(5_000)]
     else:
-        calls = [{"type": "function_call", "call_id": str(number), "name": "f", "arguments": "{}"} for number in range(5_000)]
+        calls = [
+            {"type": "function_call", "call_id": str(number), "name": "f", "arguments": "{}"} for number in range(5_000)
+        ]
         body["input"] += calls
-        body["input"] += [{"type": "function_call_output", "call_id": call["call_id"], "output": "x"} for call in reversed(calls)]
+        body["input"] += [
+            {"type": "function_call_output", "call_id": call["call_id"], "output": "x"} for call in reversed(calls)
+        ]
     person = await lab.person()
     body |= {"model": "lab/ok+free", "stream": True}
     answer = await lab.service.client.post(RESPONSES, json=body, headers=person.headers)

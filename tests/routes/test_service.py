@@ -19,7 +19,9 @@ async def test_metrics_are_labelled_by_route(service: Service) -> None:
 
 
 @each(("token", "sent", "status"), [(None, "", 404), ("t" * 16, "", 401), ("t" * 16, "Bearer " + "t" * 16, 200)])
-async def test_metrics_need_the_operator_token_unless_local(config: Config, token: str | None, sent: str, status: int) -> None:
+async def test_metrics_need_the_operator_token_unless_local(
+    config: Config, token: str | None, sent: str, status: int
+) -> None:
     app = create_app(dataclasses.replace(config, base_url="https://ai.example", metrics_token=token))
     async with app.router.lifespan_context(app) as state:
         transport = httpx.ASGITransport(_WithState(app, state))

@@ -18,7 +18,9 @@ FIELDS = {"id", "status", "subject", "created_at", "updated_at", "closed_at"}
 
 async def pro(service: Service) -> dict[str, str]:
     session = await service.sign_up()
-    await service.state["db"].write(wallet.book, session["user"]["id"], 5_000_000, description="", now_seconds=service.clocks.now)
+    await service.state["db"].write(
+        wallet.book, session["user"]["id"], 5_000_000, description="", now_seconds=service.clocks.now
+    )
     return bearer(session["access_token"])
 
 
@@ -41,7 +43,9 @@ async def test_free_account_is_403_for_any_body(service: Service) -> None:
     assert (await service.client.get(PATH, headers=free)).json() == {"object": "list", "data": [], "has_more": False}
 
 
-async def test_conversation_is_returned_as_created_and_listed_without_messages(service: Service, headers: dict[str, str]) -> None:
+async def test_conversation_is_returned_as_created_and_listed_without_messages(
+    service: Service, headers: dict[str, str]
+) -> None:
     made = await post(service, headers, body={"subject": "Help 🙂", "message": "It is\nbroken."})
     assert set(made) == FIELDS | {"messages"} and re.fullmatch(r"sup_[0-9a-z]{26}", made["id"])
     assert (made["status"], made["subject"], made["closed_at"]) == ("active", "Help 🙂", None)

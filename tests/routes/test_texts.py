@@ -51,7 +51,9 @@ async def test_text_file_is_returned_in_utf_8(
     ("content", "content_type"),
     [(b"a\0b", "application/octet-stream"), (b"\xff\xfe", "application/zip"), (b"\x89PNG\r\n", "image/png")],
 )
-async def test_other_files_are_refused(service: Service, headers: dict[str, str], content: bytes, content_type: str) -> None:
+async def test_other_files_are_refused(
+    service: Service, headers: dict[str, str], content: bytes, content_type: str
+) -> None:
     answer = await text_of(service, headers, content, content_type)
     assert (answer.status_code, answer.json()["error"]["code"]) == (415, "unsupported_media_type")
 
@@ -73,7 +75,9 @@ async def test_text_of_a_pdf_is_that_of_its_pages(service: Service, headers: dic
 
 async def test_an_account_reads_four_texts_at_once(service: Service, headers: dict[str, str]) -> None:
     made = await make_artifact(service, headers, name="file", content="x")
-    answers = await asyncio.gather(*[service.client.get(f"/artifacts/{made['id']}/text", headers=headers) for _ in range(20)])
+    answers = await asyncio.gather(
+        *[service.client.get(f"/artifacts/{made['id']}/text", headers=headers) for _ in range(20)]
+    )
     found = [answer.status_code for answer in answers]
     assert set(found) <= {200, 503} and found.count(200) >= 4
     assert (await service.client.get(f"/artifacts/{made['id']}/text", headers=headers)).text == "x"

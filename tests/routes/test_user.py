@@ -137,7 +137,9 @@ async def test_malformed_key_costs_no_query(service: Service) -> None:
 async def test_name_can_be_changed_and_other_fields_are_ignored(service: Service) -> None:
     session = await service.sign_up()
     headers = bearer(session["access_token"])
-    answer = await service.client.patch("/user/me", json={"name": "Ada", "tier": "pro", "id": "user_x"}, headers=headers)
+    answer = await service.client.patch(
+        "/user/me", json={"name": "Ada", "tier": "pro", "id": "user_x"}, headers=headers
+    )
     assert answer.status_code == 200 and answer.json() == {**session["user"], "name": "Ada"}
     assert (await service.client.patch("/user/me", json={}, headers=headers)).json()["name"] == "Ada"
     assert (await service.client.patch("/user/me", json={"name": None}, headers=headers)).json()["name"] is None
@@ -233,7 +235,9 @@ async def test_deletion_ends_keys_and_sessions_and_frees_the_email(service: Serv
     session = await service.sign_up("ada@example.com")
     headers = bearer(session["access_token"])
     key = await service.make_key(headers)
-    assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)).status_code == 204
+    assert (
+        await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)
+    ).status_code == 204
     for who in (headers, bearer(key["key"])):
         answer = await service.client.get("/user/me", headers=who)
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
@@ -255,11 +259,17 @@ async def test_account_that_is_being_deleted_answers_as_a_deleted_one(service: S
 async def test_deletion_can_be_tried_5_times_a_minute(service: Service) -> None:
     headers, other = await service.bearer(), await service.bearer()
     wrong = {"password": "wrong password"}
-    statuses = [(await service.client.request("DELETE", "/user/me", json=wrong, headers=headers)).status_code for _ in range(6)]
+    statuses = [
+        (await service.client.request("DELETE", "/user/me", json=wrong, headers=headers)).status_code for _ in range(6)
+    ]
     assert statuses == [401] * 5 + [429]
-    assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=other)).status_code == 204
+    assert (
+        await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=other)
+    ).status_code == 204
     service.clocks.advance(60)
-    assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)).status_code == 204
+    assert (
+        await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)
+    ).status_code == 204
 
 
 async def test_long_list_of_keys_is_complete_and_in_order(service: Service) -> None:

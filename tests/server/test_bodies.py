@@ -64,7 +64,9 @@ async def test_body_over_1_mib_is_413_before_it_is_complete(service: Service) ->
             sent += 64 * 1024
             yield b" " * 64 * 1024
 
-    assert_error(await service.client.post("/auth/signup", content=b" " * (MIB + 1), headers=JSON), 413, "PAYLOAD_TOO_LARGE")
+    assert_error(
+        await service.client.post("/auth/signup", content=b" " * (MIB + 1), headers=JSON), 413, "PAYLOAD_TOO_LARGE"
+    )
     assert_error(await service.client.post("/auth/signup", content=chunks(), headers=JSON), 413, "PAYLOAD_TOO_LARGE")
     assert service.state["bodies"].free_bytes == BodyBudget().free_bytes
 
@@ -74,7 +76,9 @@ async def test_a_chat_body_may_have_16_mib(service: Service) -> None:
     padding = " " * (16 * MIB - 200)
     body = orjson.dumps({"model": "builtin/echo", "messages": [{"role": "user", "content": "hi"}], "padding": padding})
     assert len(body) < 16 * MIB
-    assert (await service.client.post("/v1/chat/completions", content=body, headers={**headers, **JSON})).status_code == 200
+    assert (
+        await service.client.post("/v1/chat/completions", content=body, headers={**headers, **JSON})
+    ).status_code == 200
     assert_error(
         await service.client.post("/v1/chat/completions", content=body + b" " * 200, headers={**headers, **JSON}),
         413,

@@ -26,7 +26,11 @@ TOOLS = [
         "function": {
             "name": "calculate",
             "description": "Computes.",
-            "parameters": {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]},
+            "parameters": {
+                "type": "object",
+                "properties": {"expression": {"type": "string"}},
+                "required": ["expression"],
+            },
         },
     }
 ]
@@ -81,7 +85,9 @@ async def test_openai_runs_a_tool_loop_in_json_and_stream(client: "openai.AsyncO
     assert final.choices[0].message.tool_calls[0].function.name == "calculate"
 
 
-async def test_openai_raises_its_exception_for_each_refusal(client: "openai.AsyncOpenAI", server: RunningServer) -> None:
+async def test_openai_raises_its_exception_for_each_refusal(
+    client: "openai.AsyncOpenAI", server: RunningServer
+) -> None:
     import openai
 
     ask = {"messages": [{"role": "user", "content": "fail 400 too long"}]}
@@ -137,7 +143,9 @@ def test_documented_examples_are_all_run() -> None:
         "trust-chrome",
     }
     assert set(EXAMPLES) == run
-    assert len(re.findall(r"^```(?:sh|python|js|toml|yaml|ini)$", README + REFERENCE + DEPLOYMENT, re.MULTILINE)) == len(EXAMPLES)
+    assert len(
+        re.findall(r"^```(?:sh|python|js|toml|yaml|ini)$", README + REFERENCE + DEPLOYMENT, re.MULTILINE)
+    ) == len(EXAMPLES)
 
 
 async def test_curl_lines_of_the_readme_work(server: RunningServer) -> None:
@@ -175,7 +183,9 @@ async def test_python_lines_of_the_readme_work(server: RunningServer, person: Pe
 @pytest.mark.parametrize("mark", ["agent-python", "agent-javascript"])
 async def test_agent_clients_of_the_readme_work(server: RunningServer, person: Person, mark: str) -> None:
     program = here(EXAMPLES[mark], server)
-    command = [sys.executable, "-c", program] if mark == "agent-python" else ["node", "--input-type=module", "-e", program]
+    command = (
+        [sys.executable, "-c", program] if mark == "agent-python" else ["node", "--input-type=module", "-e", program]
+    )
     env = {**os.environ, "KEY": person.key, "NODE_EXTRA_CA_CERTS": str(server.ca)}
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60, env=env)
     assert done.returncode == 0, done.stderr
@@ -216,6 +226,8 @@ def test_reference_lists_all_settings_and_marks_secrets() -> None:
 def test_reference_lists_all_commands() -> None:
     table = REFERENCE.partition("## Commands")[2].partition("\n## ")[0]
     named = set(re.findall(r"`svc ([a-z-]+)", table))
-    usage = subprocess.run([sys.executable, "-m", "svc", "--help"], capture_output=True, text=True, cwd=ROOT, timeout=30).stdout
+    usage = subprocess.run(
+        [sys.executable, "-m", "svc", "--help"], capture_output=True, text=True, cwd=ROOT, timeout=30
+    ).stdout
     commands = set(re.findall(r"^    ([a-z-]+)(?:  |$)", usage, re.MULTILINE))
     assert {"serve", "backup"} <= commands == named

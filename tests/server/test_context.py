@@ -16,7 +16,13 @@ def test_a_request_has_the_context_of_its_scope() -> None:
     context = Context({b"host": b"127.0.0.1"})
     scope: Any = {"type": "http", "svc": context, "state": {"service": None}}
     assert Request(scope, unused).context is context
-    assert (context.headers, context.account_id, context.linked_account_id, context.client_ip, context.counted_body) == (
+    assert (
+        context.headers,
+        context.account_id,
+        context.linked_account_id,
+        context.client_ip,
+        context.counted_body,
+    ) == (
         {b"host": b"127.0.0.1"},
         None,
         None,

@@ -60,7 +60,9 @@ async def test_preflight_from_a_foreign_origin_is_refused_in_the_error_shape(con
                 assert answer.status_code == status
                 if status == 400:
                     assert_error(answer, 400, "invalid_request")
-                    assert answer.headers.get("access-control-allow-origin") != origin or origin == "https://app.example"
+                    assert (
+                        answer.headers.get("access-control-allow-origin") != origin or origin == "https://app.example"
+                    )
 
 
 async def test_answers_have_the_fixed_headers(service: Service) -> None:
@@ -141,7 +143,9 @@ async def test_foreign_host_is_421_and_malformed_host_400(service: Service, host
 async def test_host_of_an_absolute_target_overrides_the_host_header(
     service: Service, target: bytes, host: bytes, status: int
 ) -> None:
-    answer = await exchange(service, b"GET " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
+    answer = await exchange(
+        service, b"GET " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n"
+    )
     assert answer.startswith(b"HTTP/1.1 %d " % status)
 
 
@@ -150,7 +154,9 @@ async def test_host_of_an_absolute_target_overrides_the_host_header(
     [(b"*", b"localhost", 204), (b"https://localhost", b"x", 204), (b"*", b"evil.example", 421)],
 )
 async def test_options_asterisk_lists_the_methods(service: Service, target: bytes, host: bytes, status: int) -> None:
-    answer = await exchange(service, b"OPTIONS " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
+    answer = await exchange(
+        service, b"OPTIONS " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n"
+    )
     assert answer.startswith(b"HTTP/1.1 %d " % status)
     assert (b"\r\nallow: DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT\r\n" in answer) == (status == 204)
 

@@ -58,7 +58,10 @@ async def test_unknown_paths_hosts_and_methods_have_the_error_shape(service: Ser
         assert answer.status_code == status
         body = answer.json()
         assert body["type"] == "error" and body["request_id"] == answer.headers["request-id"] == "mine"
-        assert body["error"]["type"] == TYPES.get(status, "invalid_request_error") and set(body["error"]) == {"type", "message"}
+        assert body["error"]["type"] == TYPES.get(status, "invalid_request_error") and set(body["error"]) == {
+            "type",
+            "message",
+        }
     assert "request-id" not in (await service.client.get("/v1/models")).headers
 
 

@@ -49,7 +49,11 @@ async def test_chat_headers_show_the_remaining_admissions(service: Service) -> N
     headers = await service.bearer()
     first = await service.client.post("/v1/chat/completions", content=b"broken", headers={**headers, **JSON})
     assert first.status_code == 400
-    assert [first.headers[f"x-ratelimit-{name}-requests"] for name in ("limit", "remaining", "reset")] == ["20", "19", "59s"]
+    assert [first.headers[f"x-ratelimit-{name}-requests"] for name in ("limit", "remaining", "reset")] == [
+        "20",
+        "19",
+        "59s",
+    ]
     service.clocks.advance(23)
     answers = await asyncio.gather(
         *(service.client.post("/v1/chat/completions", content=b"", headers={**headers, **JSON}) for _ in range(200))
@@ -58,7 +62,10 @@ async def test_chat_headers_show_the_remaining_admissions(service: Service) -> N
     refused = next(answer for answer in answers if answer.status_code == 429)
     error = assert_error(refused, 429, "rate_limit_exceeded")
     assert error["retry_after"] == int(refused.headers["retry-after"]) == 37
-    assert refused.headers["x-ratelimit-remaining-requests"] == "0" and refused.headers["x-ratelimit-reset-requests"] == "37s"
+    assert (
+        refused.headers["x-ratelimit-remaining-requests"] == "0"
+        and refused.headers["x-ratelimit-reset-requests"] == "37s"
+    )
 
 
 async def test_keys_and_sessions_share_one_bucket_per_account(service: Service) -> None:
@@ -70,7 +77,9 @@ async def test_keys_and_sessions_share_one_bucket_per_account(service: Service) 
     ]
     assert statuses == [400] * 20 + [429]
     other = await service.bearer()
-    assert (await service.client.post("/v1/chat/completions", content=b"", headers={**other, **JSON})).status_code == 400
+    assert (
+        await service.client.post("/v1/chat/completions", content=b"", headers={**other, **JSON})
+    ).status_code == 400
     assert (await service.client.get("/user/me", headers=session)).status_code == 200
 
 

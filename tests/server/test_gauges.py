@@ -54,7 +54,11 @@ async def test_waiting_and_open_work_is_measured(service: Service) -> None:
     writes = [asyncio.create_task(db.write(lambda tx: None)) for _ in range(3)]
     await asyncio.sleep(0)
     named = {(name, *labels.values()): number for name, labels, number in gauges.at_work(State(**service.state))}
-    assert named["svc_writer_waiting_jobs",] == 3 and named["svc_open_answers",] == 0 and named["svc_workers", "speech"] == 0
+    assert (
+        named["svc_writer_waiting_jobs",] == 3
+        and named["svc_open_answers",] == 0
+        and named["svc_workers", "speech"] == 0
+    )
     for write in writes:
         await write
     assert await gauge(service, "svc_writer_waiting_jobs") == 0

@@ -1,4 +1,6 @@
-"""The head of a request: only what two readers of it would understand in the same way. (Over the wire: test_protocol.py.)"""
+"""The head of a request: only what two readers of it would understand in the same way. (Over the wire:
+test_protocol.py.)
+"""
 
 import pytest
 
@@ -9,7 +11,9 @@ from tests.support.cases import each
 HOST = (b"host", b"localhost")
 
 
-def check(*headers: tuple[bytes, bytes], version: str = "1.1", received_bytes: int = 200, upgrades: bool = False) -> None:
+def check(
+    *headers: tuple[bytes, bytes], version: str = "1.1", received_bytes: int = 200, upgrades: bool = False
+) -> None:
     check_head(version, b"/v1/models", list(headers), received_bytes=received_bytes, upgrades=upgrades)
 
 
@@ -97,7 +101,17 @@ def test_a_target_may_be_an_https_url(method: bytes, url: bytes, expected: tuple
 
 @each(
     "url",
-    [b"", b"*", b"example.com:443", b"ftp://example.com/", b"https:/a/", b"/a#b", b"/a?b#c", b"https://a#b", b"https://a/#"],
+    [
+        b"",
+        b"*",
+        b"example.com:443",
+        b"ftp://example.com/",
+        b"https:/a/",
+        b"/a#b",
+        b"/a?b#c",
+        b"https://a#b",
+        b"https://a/#",
+    ],
 )
 def test_target_without_a_path_is_refused(url: bytes) -> None:
     for _ in range(2):

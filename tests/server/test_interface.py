@@ -86,7 +86,10 @@ def test_operation_documents_the_answers_of_its_guards() -> None:
     bare, guarded = operation(handler()), operation(outer(inner(handler())))
     assert set(guarded["responses"]) - set(bare["responses"]) == {"401", "429"}
     assert (bare["security"], guarded["security"]) == ([], [{"token": []}])
-    assert guarded["responses"]["429"]["headers"]["retry-after"] and "www-authenticate" in guarded["responses"]["401"]["headers"]
+    assert (
+        guarded["responses"]["429"]["headers"]["retry-after"]
+        and "www-authenticate" in guarded["responses"]["401"]["headers"]
+    )
 
 
 def test_guard_headers_are_on_answers_from_there_inwards() -> None:
@@ -97,7 +100,9 @@ def test_guard_headers_are_on_answers_from_there_inwards() -> None:
 
 def test_refusals_behind_an_html_guard_are_pages() -> None:
     responses = operation(as_page(outer(handler())))["responses"]
-    assert set(responses["401"]["content"]) == {"text/html"} and set(responses["500"]["content"]) == {"application/json"}
+    assert set(responses["401"]["content"]) == {"text/html"} and set(responses["500"]["content"]) == {
+        "application/json"
+    }
 
 
 @each(
@@ -128,7 +133,10 @@ def test_paged_list_has_limit_and_after() -> None:
 
 
 def test_one_code_with_two_causes_has_two_examples() -> None:
-    errors = [Refusal("not_found", "There is no such thing."), Refusal("not_found", "There is no such other.", when="No other.")]
+    errors = [
+        Refusal("not_found", "There is no such thing."),
+        Refusal("not_found", "There is no such other.", when="No other."),
+    ]
     response = operation(handler(errors=errors))["responses"]["404"]
     assert list(response["content"]["application/json"]["examples"]) == ["not_found", "not_found_2"]
     assert response["description"] == "There is no such thing. Or no other."

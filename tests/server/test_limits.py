@@ -65,7 +65,9 @@ def test_chats_per_window_are_exact(limits: Limits, ticks: Ticks, tier: str, lim
 
 
 @each(("rule", "limit", "seconds"), [("login", 5, 60), ("signup", 10, 3600), ("password_reset", 3, 3600)])
-def test_requests_of_an_address_per_window_are_exact(limits: Limits, ticks: Ticks, rule: str, limit: int, seconds: int) -> None:
+def test_requests_of_an_address_per_window_are_exact(
+    limits: Limits, ticks: Ticks, rule: str, limit: int, seconds: int
+) -> None:
     for _ in range(3):
         assert admitted(limits, rule, "192.0.2.1") == limit
         ticks.now += seconds - 0.001
@@ -206,5 +208,7 @@ def test_a_million_addresses_cost_under_50_mb() -> None:
         limits.take_by_ip("signup", "2001:db8::1")
         print(resident_bytes() - before)
     """
-    answer = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, check=True, text=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, check=True, text=True
+    )
     assert int(answer.stdout) < 50_000_000

@@ -30,7 +30,9 @@ from tests.inference.test_providers import WRONG
 from tests.support.cases import each
 from tests.support.openapi import DOCUMENT, check, faults, resolved, validate_response
 
-OPERATIONS = [(method, path, operation) for path, item in DOCUMENT["paths"].items() for method, operation in item.items()]
+OPERATIONS = [
+    (method, path, operation) for path, item in DOCUMENT["paths"].items() for method, operation in item.items()
+]
 # What is answered where there is no operation: an unknown path, a method that a path does not take.
 WITHOUT_OPERATION = {"not_found", "method_not_allowed"}
 
@@ -55,7 +57,9 @@ def parameters(operation: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def responses_with_errors() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(where, status, error) for each example of a refusal that an operation refers to, but for those in Anthropic's shape."""
+    """(where, status, error) for each example of a refusal that an operation refers to, but for those in Anthropic's
+    shape.
+    """
     for method, path, operation in OPERATIONS:
         if in_anthropic_format(path):
             continue
@@ -177,10 +181,15 @@ async def test_documented_operations_require_a_token(service: Service) -> None:
     for method, path, operation in OPERATIONS:
         service.clocks.advance(61)  # reset every limit
         answer = await service.client.request(method, re.sub(r"\{\w+\}", "something", path), headers=headers)
-        asked = {name for wanted in operation["security"] for name in wanted} if {} not in operation["security"] else set()
+        asked = (
+            {name for wanted in operation["security"] for name in wanted} if {} not in operation["security"] else set()
+        )
         assert bool(asked) == (answer.status_code == 401), (method, path)
         if asked:
-            assert answer.headers["www-authenticate"] == ("Cookie" if asked == {"checkoutCookie"} else "Bearer"), (method, path)
+            assert answer.headers["www-authenticate"] == ("Cookie" if asked == {"checkoutCookie"} else "Bearer"), (
+                method,
+                path,
+            )
         check(answer)
 
 
@@ -246,21 +255,39 @@ NUMBERS: list[Any] = [0, 1, -3, 2, 5, 128, 129, 2**31 - 1, 2**31, 2**63 - 1, 2**
 OBJECTS: list[Any] = [
     *({}, {"include_usage": True}, {"include_usage": 1}, {"name": "f"}, {"name": " "}, {"name": 1}),
     *({"type": "text"}, {"type": "json_schema"}, {"type": "json_schema", "json_schema": {"name": "s", "schema": {}}}),
-    *({"type": "json_schema", "json_schema": {"name": "s", "strict": "yes"}}, {"type": "custom", "custom": {"name": "c"}}),
+    *(
+        {"type": "json_schema", "json_schema": {"name": "s", "strict": "yes"}},
+        {"type": "custom", "custom": {"name": "c"}},
+    ),
     *({"type": "function"}, {"type": "function", "function": {}}, {"type": "function", "function": {"name": "f"}}),
 ]
 ITEMS: list[Any] = [
     *(1, "a", {}, {"name": "f"}, {"name": "f", "description": 1}, {"type": "function"}, {"type": "custom"}),
-    *({"type": "function", "function": {"name": "f", "parameters": {}}}, {"type": "function", "function": {"name": ""}}),
+    *(
+        {"type": "function", "function": {"name": "f", "parameters": {}}},
+        {"type": "function", "function": {"name": ""}},
+    ),
 ]
 MESSAGES: list[Any] = [
-    *({"role": role, "content": "hi"} for role in ("system", "developer", "user", "assistant", "function", "tool", "robot")),
+    *(
+        {"role": role, "content": "hi"}
+        for role in ("system", "developer", "user", "assistant", "function", "tool", "robot")
+    ),
     *({"role": role} for role in ("user", "assistant", "function", "tool")),
-    *({"role": "assistant", "tool_calls": calls} for calls in ([CALL], [1], [{"function": {"arguments": ""}}], None, {})),
+    *(
+        {"role": "assistant", "tool_calls": calls}
+        for calls in ([CALL], [1], [{"function": {"arguments": ""}}], None, {})
+    ),
     *({"role": "tool", "content": "1", "tool_call_id": call_id} for call_id in ("c", 1, None)),
     *({"role": "user", "content": content} for content in (None, 1, [], ["a"], [{"text": "a"}], {})),
-    *({"role": "user", "content": [part]} for part in ({"type": "text", "text": "a"}, {"type": "text"}, {"type": "input_audio"})),
-    *({"role": "user", "content": [{"type": "image_url", "image_url": url}]} for url in ({"url": "data:,"}, "data:,", {}, 1)),
+    *(
+        {"role": "user", "content": [part]}
+        for part in ({"type": "text", "text": "a"}, {"type": "text"}, {"type": "input_audio"})
+    ),
+    *(
+        {"role": "user", "content": [{"type": "image_url", "image_url": url}]}
+        for url in ({"url": "data:,"}, "data:,", {}, 1)
+    ),
     *({"content": "hi"}, {"role": 1, "content": ""}, {"role": "developer", "content": "", "name": 1}),
 ]
 LISTS = [[], ["a"] * 4, ["a"] * 5, *([item] for item in [*ITEMS, *MESSAGES])]
@@ -375,7 +402,9 @@ async def test_pages_obey_their_policy(service: Service, path: str) -> None:
 @each("name", SCRIPTS)
 def test_scripts_write_text_and_no_markup(name: str) -> None:
     script = (STATIC / name).read_text()
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|srcdoc|https?://", script)
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|srcdoc|https?://", script
+    )
 
 
 @each(

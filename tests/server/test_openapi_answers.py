@@ -10,7 +10,9 @@ from tests.support.model_server import ModelServer
 
 
 class Asker:
-    """Sends requests and holds each answer against its status; the client of `service` holds it against the document."""
+    """Sends requests and holds each answer against its status; the client of `service` holds it against
+    the document.
+    """
 
     def __init__(self, service: Service) -> None:
         self._client = service.client
@@ -22,9 +24,13 @@ class Asker:
     async def __call__(self, method: str, path: str, status: int, **arguments: Any) -> Any:
         """The JSON of the answer, the whole answer where it is none."""
         arguments.setdefault("headers", {})
-        answer = await self._client.request(method, path, **{**arguments, "headers": {**self.session, **arguments["headers"]}})
+        answer = await self._client.request(
+            method, path, **{**arguments, "headers": {**self.session, **arguments["headers"]}}
+        )
         assert answer.status_code == status, (method, path, answer.text)
-        return answer.json() if method != "HEAD" and answer.headers.get("content-type") == "application/json" else answer
+        return (
+            answer.json() if method != "HEAD" and answer.headers.get("content-type") == "application/json" else answer
+        )
 
 
 @pytest.fixture
@@ -83,7 +89,13 @@ async def test_provider_answers_match_the_document(ask: Asker, service: Service)
         await ask("POST", f"{path}/test", 200)
         await ask("GET", "/v1/models", 200)
         chat = {"messages": [{"role": "user", "content": "hi"}]}
-        for model, status in (("ok", 200), ("status-401", 401), ("status-403", 403), ("refuse-429", 429), ("status-500", 502)):
+        for model, status in (
+            ("ok", 200),
+            ("status-401", 401),
+            ("status-403", 403),
+            ("refuse-429", 429),
+            ("status-500", 502),
+        ):
             await ask("POST", "/v1/chat/completions", status, json={**chat, "model": f"mine/{model}"})
         await ask("PATCH", path, 200, json={"models": ["a"], "base_url": refusing.base_url})
         await ask("POST", f"{path}/test", 403)

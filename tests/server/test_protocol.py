@@ -1,4 +1,6 @@
-"""HTTP/1.1 on real connections: what is refused, the deadlines of head, body and reader, and a client that goes away."""
+"""HTTP/1.1 on real connections: what is refused, the deadlines of head, body and reader, and a client
+that goes away.
+"""
 
 import asyncio
 import contextlib
@@ -73,7 +75,16 @@ async def test_invalid_http_is_refused_once_in_the_error_shape(server: RunningSe
 
 
 @pytest.mark.parametrize(
-    "data", [b"zz\r\n", b"-1\r\nx\r\n", b"f" * 17 + b"\r\n", b"0x1\r\nx\r\n", b"1\r\nxx0\r\n\r\n", b"1\nx\n0\n\n", b"1 \r\nx\r\n"]
+    "data",
+    [
+        b"zz\r\n",
+        b"-1\r\nx\r\n",
+        b"f" * 17 + b"\r\n",
+        b"0x1\r\nx\r\n",
+        b"1\r\nxx0\r\n\r\n",
+        b"1\nx\n0\n\n",
+        b"1 \r\nx\r\n",
+    ],
 )
 async def test_invalid_chunks_are_refused_during_the_body(server: RunningServer, data: bytes) -> None:
     reader, writer = await server.raw()
@@ -128,7 +139,9 @@ async def test_a_head_just_under_the_limits_is_served(server: RunningServer) -> 
     assert status == 200
 
 
-@pytest.mark.parametrize("filler", [b"0\r\nX: " + b"x" * 70_000, b"1;" + b"x" * 70_000], ids=["trailer", "chunk extension"])
+@pytest.mark.parametrize(
+    "filler", [b"0\r\nX: " + b"x" * 70_000, b"1;" + b"x" * 70_000], ids=["trailer", "chunk extension"]
+)
 async def test_trailers_and_chunk_extensions_are_limited(server: RunningServer, filler: bytes) -> None:
     reader, writer = await server.raw()
     writer.write(CHUNKED + b"3\r\nabc\r\n")
@@ -251,7 +264,9 @@ async def test_100_continue_is_sent_when_the_body_is_read(server: RunningServer)
 
 
 async def test_100_continue_is_not_sent_for_a_refused_body(server: RunningServer) -> None:
-    data = await server.exchange(b"POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+    data = await server.exchange(
+        b"POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
+    )
     [(status, headers, _)] = answers(data)
     assert (status, headers["connection"]) == (413, "close")
 
@@ -355,7 +370,9 @@ async def test_rest_of_a_refused_body_is_read_briefly(hasty: RunningServer) -> N
     await hang_up(writer)
 
 
-@pytest.mark.parametrize("path", ["/stream?bytes=20000&seconds=0.001", "/big?bytes=8000000"], ids=["stream", "one answer"])
+@pytest.mark.parametrize(
+    "path", ["/stream?bytes=20000&seconds=0.001", "/big?bytes=8000000"], ids=["stream", "one answer"]
+)
 async def test_stalled_reader_is_disconnected(hasty: RunningServer, path: str) -> None:
     async with hasty.client() as client:  # the first request opens what the server keeps
         await client.get("/big?bytes=1")

@@ -53,7 +53,9 @@ def lost_master_key(folder: Path) -> None:
     prepare(folder / "service.db", *newest_schema())
     with contextlib.closing(sqlite3.connect(folder / "service.db")) as conn, conn:
         conn.execute("UPDATE installation SET key_check = zeroblob(32)")
-        conn.execute("INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'a@example.com', 'a@example.com', 1)")
+        conn.execute(
+            "INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'a@example.com', 'a@example.com', 1)"
+        )
         conn.execute(
             "INSERT INTO providers (id, account_id, name, base_url, sealed_key, api_key_hint, created_at) "
             "VALUES ('p', 'a', 'mine', 'https://a.example', x'00', '…', 1)"

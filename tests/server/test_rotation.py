@@ -67,9 +67,9 @@ async def test_rotation_of_a_running_server_ends_sessions_links_and_cookies(
 ) -> None:
     session = await service.sign_up("ada@example.com")
     headers, old = bearer(session["access_token"]), (folder / "master.key").read_bytes()
-    cookie = (await service.client.post("/auth/login", json={"email": "ada@example.com", "password": PASSWORD})).headers[
-        "set-cookie"
-    ]
+    cookie = (
+        await service.client.post("/auth/login", json={"email": "ada@example.com", "password": PASSWORD})
+    ).headers["set-cookie"]
     key = bearer((await service.make_key(headers))["key"])
     await own_provider(service, headers)
     image = {"name": "a.png", "content_type": "image/png", "content": "x"}
@@ -175,7 +175,12 @@ def fill(folder: Path) -> None:
         account = accounts.add_account(tx, "ada@example.com", None, None, 1.0)
         tx.execute("UPDATE installation SET key_check = ?", (derive(made.master, "check"),))
         for number in range(3):
-            fields: dict[str, Any] = {"name": f"p{number}", "base_url": "http://a.example", "api_key": KEY, "models": None}
+            fields: dict[str, Any] = {
+                "name": f"p{number}",
+                "base_url": "http://a.example",
+                "api_key": KEY,
+                "models": None,
+            }
             add_provider(tx, account.id, fields, KeyBox(made.master), 1.0)
         links.add_link(tx, account.id, "reset", "token", by_mail=True, now_seconds=1.0)
     made.close()

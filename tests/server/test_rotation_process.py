@@ -1,4 +1,6 @@
-"""A rotation of secrets is killed at every step, in the command and in the server: the next start completes or undoes it."""
+"""A rotation of secrets is killed at every step, in the command and in the server: the next start completes or undoes
+it.
+"""
 
 import asyncio
 import dataclasses
@@ -20,8 +22,8 @@ from tests.server.test_rotation import KEY, files, fill, stored_keys
 from tests.support.oauth_browser import rows
 from tests.support.server import ROOT, running_server_sync
 
-# Runs the command or the server, and kills itself just before the step of that number: a sync, a rename, a deletion, or a
-# statement that changes or ends a transaction. Counted from the first file on.
+# Runs the command or the server, and kills itself just before the step of that number: a sync, a rename, a deletion, or
+# a statement that changes or ends a transaction. Counted from the first file on.
 KILLED = """
 import os, runpy, signal, sqlite3, sys
 from pathlib import Path
@@ -62,7 +64,9 @@ def killed_command(folder: Path, step: int) -> int:
 def killed_server(folder: Path, step: int) -> int:
     env = {"SVC_DATA_DIR": str(folder)}
     with running_server_sync(folder.parent, env, ["-c", KILLED, str(step), "serve"]) as server:
-        status = subprocess.run([sys.executable, "-m", "svc", "rotate-secrets"], cwd=ROOT, env={**os.environ, **env}).returncode
+        status = subprocess.run(
+            [sys.executable, "-m", "svc", "rotate-secrets"], cwd=ROOT, env={**os.environ, **env}
+        ).returncode
         return status and server.process.wait(10)
 
 

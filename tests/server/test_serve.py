@@ -25,7 +25,16 @@ from svc.server import status
 from svc.server.serve import bind, notify, watchdog_seconds
 from tests.support.answers import assert_error
 from tests.support.connections import GET, LAST_GET, TINY, answers, assert_refused, read_head, stalled
-from tests.support.server import APP, ROOT, RunningServer, hang_up, read_to_end, running_server, running_server_sync, start_fails
+from tests.support.server import (
+    APP,
+    ROOT,
+    RunningServer,
+    hang_up,
+    read_to_end,
+    running_server,
+    running_server_sync,
+    start_fails,
+)
 
 
 class Supervisor(socket.socket):
@@ -194,7 +203,9 @@ def test_exception_at_the_start_is_shown_with_status_1(tmp_path: Path) -> None:
     assert stderr.splitlines()[-1].startswith("svc: ")
 
 
-@pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("localhost", "localhost"), ("0.0.0.0", "127.0.0.1")])
+@pytest.mark.parametrize(
+    ("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("localhost", "localhost"), ("0.0.0.0", "127.0.0.1")]
+)
 async def test_first_line_is_the_address_and_the_last_the_ca(tmp_path: Path, host: str, shown: str) -> None:
     async with running_server(tmp_path, {"SVC_HOST": host}, TINY) as server:
         first, *_, last = server.stdout().splitlines()
@@ -396,7 +407,9 @@ async def test_partly_read_answer_is_completed_before_shutdown(tmp_path: Path) -
 
 async def test_stalled_reader_delays_shutdown_briefly(tmp_path: Path) -> None:
     async with running_server(tmp_path, command=TINY) as server:
-        connections = [await stalled(server, path) for path in ("/stream?bytes=20000&seconds=0.001", "/big?bytes=8000000")]
+        connections = [
+            await stalled(server, path) for path in ("/stream?bytes=20000&seconds=0.001", "/big?bytes=8000000")
+        ]
         await asyncio.sleep(0.5)
         began = time.monotonic()
         assert await server.stop() == 0
@@ -440,7 +453,10 @@ async def test_application_starts_serves_and_stops(tmp_path: Path) -> None:
             async with server.client() as client:
                 assert_error(await client.request(method, path), *refusal)
                 page = await client.request(method, path, headers={"accept": "text/html"})
-                assert (page.status_code, "text/html" in page.headers["content-type"]) == (refusal[0], path == "/nowhere")
+                assert (page.status_code, "text/html" in page.headers["content-type"]) == (
+                    refusal[0],
+                    path == "/nowhere",
+                )
         assert await server.stop() == 0
         assert all(line["event"] != "library" for line in server.log_lines())
 
@@ -450,9 +466,7 @@ async def test_application_starts_serves_and_stops(tmp_path: Path) -> None:
 
 async def test_closed_standard_streams_are_ignored(tmp_path: Path) -> None:
     """Whatever is opened next would take the numbers 0 to 2: the log must not be written into it."""
-    program = (
-        f"import os, sys; [os.close(number) for number in range(3)]; os.execv(sys.executable, [sys.executable, {str(APP)!r}])"
-    )
+    program = f"import os, sys; [os.close(number) for number in range(3)]; os.execv(sys.executable, [sys.executable, {str(APP)!r}])"
     data = tmp_path / "data"
     env = {**os.environ, "SVC_PORT": "0", "SVC_DATA_DIR": str(data), "SVC_DISCOVER": "0"}
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, env=env)

@@ -133,7 +133,12 @@ async def test_question_and_text_so_far_are_stored_during_the_answer(chat: Chat)
             while (await chat.answer())["content"] != "Hello zebra":
                 await asyncio.sleep(0.05)
     said = await chat.ended()
-    assert (said["content"], said["status"], said["finish_reason"], said["error"]) == ("Hello zebra", "stopped", None, None)
+    assert (said["content"], said["status"], said["finish_reason"], said["error"]) == (
+        "Hello zebra",
+        "stopped",
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -152,7 +157,12 @@ async def test_of_two_questions_at_once_one_is_refused(chat: Chat, stream: bool)
 async def test_complete_answer_has_its_status_and_finish_reason(chat: Chat, stream: bool) -> None:
     chat.id = (await chat.ask("say cut\nlength", stream=stream)).headers[HEADER]
     said = await chat.ended()
-    assert (said["content"], said["status"], said["finish_reason"], said["error"]) == ("cut", "complete", "length", None)
+    assert (said["content"], said["status"], said["finish_reason"], said["error"]) == (
+        "cut",
+        "complete",
+        "length",
+        None,
+    )
     export = (await chat.client.get(f"/conversations/{chat.id}/export")).text
     assert "Z\n\ncut\n" in export and "complete" not in export
 
@@ -185,7 +195,11 @@ async def test_stopped_json_answer_has_its_text_so_far(chat: Chat) -> None:
     assert (await chat.client.post(f"/conversations/{chat.id}/stop")).status_code == 202
     answer = (await asked).json()
     choice, said = answer["choices"][0], await chat.answer()
-    assert (choice["message"]["content"], choice["finish_reason"], answer["status"]) == (said["content"], "stop", "stopped")
+    assert (choice["message"]["content"], choice["finish_reason"], answer["status"]) == (
+        said["content"],
+        "stop",
+        "stopped",
+    )
     assert said["status"] == "stopped" and answer["usage"]["prompt_tokens"] > 0
 
 
@@ -206,7 +220,9 @@ async def test_continued_answer_goes_on_without_its_client(chat: Chat) -> None:
     async with chat.followed() as chunks:
         texts = [chunk async for chunk in chunks]
     first, last, done = texts[0], texts[-2], texts[-1]
-    assert first["choices"][0]["delta"] == {"role": "assistant", "content": "Hello"} and first["model"] == "builtin/script"
+    assert (
+        first["choices"][0]["delta"] == {"role": "assistant", "content": "Hello"} and first["model"] == "builtin/script"
+    )
     assert len({chunk["id"] for chunk in texts[:-1]}) == 1 and text_of(texts[:-1]) == "Hello again and again"
     assert (last["choices"][0]["finish_reason"], done) == ("stop", "[DONE]") and "status" not in last
     said = await chat.answer()
@@ -321,7 +337,10 @@ async def test_readers_that_do_not_read_hold_little_of_a_long_answer(tmp_path: P
     model = "script+silent-after-32-chunks"
     async with ModelServer(models=(model,)) as upstream:
         (tmp_path / "catalog.toml").write_text(f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n')
-        async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server, chatting(server) as chat:
+        async with (
+            running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server,
+            chatting(server) as chat,
+        ):
             text = "\n".join(["say " + "\U0001f600" * 30_000] * 32)
             async with chat.streamed(text, model=f"lab/{model}", **GOES_ON) as chunks:
                 async with asyncio.timeout(10):
@@ -395,7 +414,9 @@ async def paid(tmp_path: Path) -> AsyncIterator[tuple[Chat, ModelServer]]:
     """A person with 10,000 micros in front of a priced model server."""
     async with ModelServer() as upstream:
         models = "".join(f'[[providers.models]]\nid = "{name}"\n{PRICES}' for name in MODELS)
-        (tmp_path / "catalog.toml").write_text(f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{models}')
+        (tmp_path / "catalog.toml").write_text(
+            f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{models}'
+        )
         async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server:
             async with chatting(server) as chat:
                 command(server, "credit", chat.person.email, "0.01")
@@ -491,7 +512,9 @@ async def test_after_kill_9_answers_are_interrupted_with_their_text_and_found_by
 
 
 @pytest.mark.parametrize("seconds", [0.1, *(pytest.param(other, marks=pytest.mark.soak) for other in (0.02, 0.3))])
-async def test_after_kill_9_at_any_moment_every_answer_has_ended_and_no_hold_is_left(tmp_path: Path, seconds: float) -> None:
+async def test_after_kill_9_at_any_moment_every_answer_has_ended_and_no_hold_is_left(
+    tmp_path: Path, seconds: float
+) -> None:
     text = "say Hello\n" + "wait 20\nsay  again\n" * 5
     async with running_server(tmp_path) as server, chatting(server) as chat:
         person = chat.person
@@ -507,11 +530,18 @@ async def test_after_kill_9_at_any_moment_every_answer_has_ended_and_no_hold_is_
     async with running_server(tmp_path) as server, chatting(server, person) as chat:
         listed = (await chat.get("/conversations"))["data"]
         assert not any(conversation["answering"] for conversation in listed)
-        whole = {answer.headers[HEADER] for answer in answers if isinstance(answer, httpx.Response) and answer.status_code == 200}
+        whole = {
+            answer.headers[HEADER]
+            for answer in answers
+            if isinstance(answer, httpx.Response) and answer.status_code == 200
+        }
         assert whole <= {conversation["id"] for conversation in listed}
         for conversation in listed:
             said, question = (await chat.get(f"/conversations/{conversation['id']}/messages"))["data"]
-            assert (question["role"], said["role"]) == ("user", "assistant") and said["status"] in ("complete", "interrupted")
+            assert (question["role"], said["role"]) == ("user", "assistant") and said["status"] in (
+                "complete",
+                "interrupted",
+            )
             assert said["status"] == "complete" or conversation["id"] not in whole
             assert (await chat.ask("say more", conversation["id"])).status_code in (200, 429)
     assert_exact(tmp_path / "data" / "service.db")

@@ -1,4 +1,6 @@
-"""Signals on a real process: SIGHUP reads certificates and catalog again and ends nothing, repeated SIGTERM cuts no stream."""
+"""Signals on a real process: SIGHUP reads certificates and catalog again and ends nothing, repeated SIGTERM cuts no
+stream.
+"""
 
 import asyncio
 import contextlib
@@ -172,7 +174,9 @@ async def test_svc_reload_reads_the_catalog_and_exits_1_if_it_is_wrong(tmp_path:
 
 async def prices(client: httpx.AsyncClient) -> dict[str, int]:
     listed = (await client.get("/v1/models")).json()["data"]
-    return {one["id"]: one["pricing"]["output_micros_per_million_tokens"] for one in listed if one["owned_by"] == "fake"}
+    return {
+        one["id"]: one["pricing"]["output_micros_per_million_tokens"] for one in listed if one["owned_by"] == "fake"
+    }
 
 
 async def spent(client: httpx.AsyncClient, account: Account) -> int:
@@ -237,7 +241,11 @@ async def test_repeated_signals_end_each_stream_with_its_final_event(tmp_path: P
 async def one_round(folder: Path, chance: random.Random) -> None:
     async with running_server(folder) as server:
         people = add_accounts(server, 2, micros=1_000_000)
-        script = {"model": "builtin/script", "messages": [{"role": "user", "content": "say hi\nwait 60000"}], "stream": True}
+        script = {
+            "model": "builtin/script",
+            "messages": [{"role": "user", "content": "say hi\nwait 60000"}],
+            "stream": True,
+        }
         goals = ("say hi\nwait 60000", "tool current_time {}\n---\nwait 60000", "repeat 20000 wait 10")
         asks = [{"model": "builtin/script", "goal": goals[n % 3]} for n in range(12)]
         runs = [await Stream.send(server, RUN, people[0].key, ask) for ask in asks]

@@ -45,7 +45,13 @@ def closing(error: ApiError) -> bytes:
 
 
 def stream(events: AsyncGenerator[bytes, None], drain: Drain, **changes: Any) -> EventStream:
-    settings = {"drain": drain, "owner": "user_1", "interrupt": Interrupt(), "closing": closing, "on_fault": lambda error: None}
+    settings = {
+        "drain": drain,
+        "owner": "user_1",
+        "interrupt": Interrupt(),
+        "closing": closing,
+        "on_fault": lambda error: None,
+    }
     return EventStream(events, **{**settings, **changes})
 
 
@@ -140,7 +146,11 @@ async def test_no_ping_follows_the_end_of_a_stream() -> None:
     caller = Pinged()
     await run(stream(events(), Drain(), ping_seconds=0.02), caller)
     await asyncio.sleep(0.1)
-    assert caller.body == PING and caller.messages[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
+    assert caller.body == PING and caller.messages[-1] == {
+        "type": "http.response.body",
+        "body": b"",
+        "more_body": False,
+    }
 
 
 async def test_disconnect_cancels_the_generator_with_one_clean_up() -> None:

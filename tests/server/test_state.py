@@ -38,8 +38,12 @@ def test_a_misspelt_field_of_the_state_or_of_an_account_fails_the_type_check(tmp
         (tmp_path / f"handler_{number}.py").write_text(HANDLER.format(line=line))
     arguments = [sys.executable, "-m", "mypy", "--config-file", ROOT / "pyproject.toml", "--no-error-summary"]
     files = sorted(tmp_path.glob("handler_*.py"))
-    answer = subprocess.run([*arguments, "--cache-dir", ROOT / ".mypy_cache", *files], capture_output=True, text=True, cwd=ROOT)
+    answer = subprocess.run(
+        [*arguments, "--cache-dir", ROOT / ".mypy_cache", *files], capture_output=True, text=True, cwd=ROOT
+    )
     found = {line.partition(":")[0].rpartition("/")[2]: line for line in answer.stdout.splitlines()}
-    assert set(found) == {f"handler_{len(RIGHT) + number}.py" for number in range(len(WRONG))}, answer.stdout + answer.stderr
+    assert set(found) == {f"handler_{len(RIGHT) + number}.py" for number in range(len(WRONG))}, (
+        answer.stdout + answer.stderr
+    )
     for line, (_, expected) in zip((found[name] for name in sorted(found)), WRONG, strict=True):
         assert expected in line

@@ -1,5 +1,5 @@
-"""The worst strings known, a megabyte each, in every text field of every endpoint, get a clear answer and do not block the
-loop.
+"""The worst strings known, a megabyte each, in every text field of every endpoint, get a clear answer and do not block
+the loop.
 
 The fields come from the interface document; the watchdog of every in-process test judges how long the loop was kept.
 """
@@ -83,14 +83,21 @@ async def test_worst_text_in_any_field_does_not_block_the_loop(service: Service,
     session = await service.sign_up()
     headers = {**bearer((await service.make_key(bearer(session["access_token"])))["key"]), **JSON}
     addresses = itertools.count()
-    for method, path, body, place in CASES[[*WORST].index(kind) % stride :: stride]:  # each field has three kinds, or all
+    for method, path, body, place in CASES[
+        [*WORST].index(kind) % stride :: stride
+    ]:  # each field has three kinds, or all
         service.clocks.advance(61)  # every limit is reset
         number = next(addresses)
         service.client._transport.client = (f"203.0.{number // 250}.{number % 250}", 1)  # type: ignore[attr-defined]
         target = path.replace("{", "").replace("}", "")
         content = orjson.dumps(with_text(body, place, text))
         answer = await service.client.request(method, target, content=content, headers=headers)
-        assert answer.status_code < 500 or answer.status_code in (501, 502, 503, 504), (method, path, place, answer.text)
+        assert answer.status_code < 500 or answer.status_code in (501, 502, 503, 504), (
+            method,
+            path,
+            place,
+            answer.text,
+        )
 
 
 @pytest.mark.slow

@@ -89,15 +89,19 @@ class Stream:
         self.blocks: list[bytes] = []  # as far as they have been read
 
     @classmethod
-    async def send(cls, server: RunningServer, path: str, key: str, body: Mapping[str, Any], cut: int | None = None) -> "Stream":
-        """Sends a request, or only `cut` bytes of it. The socket buffer is small, so that the server notices a client that stops
-        reading."""
+    async def send(
+        cls, server: RunningServer, path: str, key: str, body: Mapping[str, Any], cut: int | None = None
+    ) -> "Stream":
+        """Sends a request, or only `cut` bytes of it. The socket buffer is small, so that the server notices a client
+        that stops reading."""
         sock = socket.socket()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
         sock.setblocking(False)
         try:
             await asyncio.get_running_loop().sock_connect(sock, (server.host, server.port))
-            reader, writer = await asyncio.open_connection(sock=sock, ssl=server.tls, server_hostname=server.host, limit=16_384)
+            reader, writer = await asyncio.open_connection(
+                sock=sock, ssl=server.tls, server_hostname=server.host, limit=16_384
+            )
         except BaseException:
             sock.close()
             raise
@@ -117,7 +121,9 @@ class Stream:
         return await self._reader.readexactly(int(self.headers["content-length"]))
 
     async def read(self) -> AsyncIterator[bytes]:
-        """The blocks of a stream as they come, without their blank line; checks the framing and that the answer is whole."""
+        """The blocks of a stream as they come, without their blank line; checks the framing and that the answer is
+        whole.
+        """
         assert self.headers["content-type"] == "text/event-stream" and self.headers["transfer-encoding"] == "chunked"
         data = b""
         while size := int(await self._reader.readuntil(b"\r\n"), 16):
@@ -143,7 +149,8 @@ class Stream:
         """The events among the blocks; checks that each is one line of ASCII JSON."""
         data = [block for block in self.blocks if block != b": ping"]
         assert all(
-            block.startswith(b"data: ") and block.isascii() and b"\n" not in block and b"\r" not in block for block in data
+            block.startswith(b"data: ") and block.isascii() and b"\n" not in block and b"\r" not in block
+            for block in data
         )
         return [orjson.loads(block[6:]) for block in data]
 

@@ -16,7 +16,9 @@ def assert_error(answer: httpx.Response, status: int, code: str) -> dict[str, An
     if in_anthropic_format(answer.request.url.path):
         assert body["request_id"] == answer.headers["request-id"] == answer.headers["x-request-id"]
         expected = anthropic_error(ApiError(code), body["request_id"])
-        assert (body["type"], body["error"]["type"]) == ("error", expected["error"]["type"]) and body["error"]["message"]
+        assert (body["type"], body["error"]["type"]) == ("error", expected["error"]["type"]) and body["error"][
+            "message"
+        ]
         found: dict[str, Any] = body["error"]
         return found
     assert set(body) == {"error"}

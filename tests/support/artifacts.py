@@ -20,7 +20,9 @@ async def make_artifact(service: Service, headers: dict[str, str], **fields: Any
     return artifact
 
 
-async def put_content(service: Service, headers: dict[str, str], artifact_id: str, content: Any, **more: str) -> httpx.Response:
+async def put_content(
+    service: Service, headers: dict[str, str], artifact_id: str, content: Any, **more: str
+) -> httpx.Response:
     return await service.client.put(f"/artifacts/{artifact_id}/content", content=content, headers={**headers, **more})
 
 

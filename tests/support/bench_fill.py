@@ -1,6 +1,8 @@
-"""Fills the database of a server that tests/bench.py measures: accounts with keys and money, and rows in the large tables.
+"""Fills the database of a server that tests/bench.py measures: accounts with keys and money, and rows in the large
+tables.
 
-python tests/support/bench_fill.py DATABASE ACCOUNTS ROWS     prints the keys; PYTHONPATH is the checkout that is measured
+python tests/support/bench_fill.py DATABASE ACCOUNTS ROWS     prints the keys; PYTHONPATH is the checkout that is
+measured
 """
 
 import sqlite3
@@ -24,8 +26,10 @@ _LARGE = (
     """,
     f"""
     {_NUMBERS} INSERT INTO ledger
-        (id, account_id, kind, amount_micros, balance_after_micros, description, reference, model, request_id, created_at)
-    SELECT 'led_bench' || n, {_OWNER}, 'debit', -1, {MICROS} - (n - 1) / :accounts - 1, 'old', 'hold_bench' || n, 'm', 'r', 1
+        (id, account_id, kind, amount_micros, balance_after_micros, description, reference, model, request_id,
+            created_at)
+    SELECT 'led_bench' || n, {_OWNER}, 'debit', -1, {MICROS} - (n - 1) / :accounts - 1, 'old', 'hold_bench' || n, 'm',
+        'r', 1
     FROM numbers
     """,
     f"""

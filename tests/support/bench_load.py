@@ -1,4 +1,6 @@
-"""The load of tests/bench.py: connections in a closed loop that cost little, and the CPU of a server process during it."""
+"""The load of tests/bench.py: connections in a closed loop that cost little, and the CPU of a server
+process during it.
+"""
 
 import asyncio
 import itertools
@@ -38,8 +40,12 @@ class Load:
 
     def request(self, key: str, number: str | None = None) -> bytes:
         """One request; `number` names its stream to the model server."""
-        asked = {"goal": "count"} if "agents" in self.path else {"messages": [{"role": "user", "content": "hello there"}]}
-        body = orjson.dumps({"model": self.model, **asked, **({"stream": True} if self.stream else {}), "user": number or ""})
+        asked = (
+            {"goal": "count"} if "agents" in self.path else {"messages": [{"role": "user", "content": "hello there"}]}
+        )
+        body = orjson.dumps(
+            {"model": self.model, **asked, **({"stream": True} if self.stream else {}), "user": number or ""}
+        )
         lines = [
             f"POST {self.path} HTTP/1.1",
             "host: 127.0.0.1",
@@ -71,7 +77,9 @@ def cpu_seconds(pid: int) -> float:
 
 
 def on_one_core(pid: int) -> int:
-    """`pid`, all of whose threads share one core from now on: what a process costs that has more depends on who else runs."""
+    """`pid`, all of whose threads share one core from now on: what a process costs that has more depends on who else
+    runs.
+    """
     core = min(os.sched_getaffinity(0))
     for thread in os.listdir(f"/proc/{pid}/task"):
         os.sched_setaffinity(int(thread), {core})
@@ -79,7 +87,8 @@ def on_one_core(pid: int) -> int:
 
 
 class Client(asyncio.Protocol):
-    """One connection that, from the first `ask` on, asks again when it is answered, while `next_request` gives it something.
+    """One connection that, from the first `ask` on, asks again when it is answered, while `next_request` gives it
+    something.
 
     `arrived(count)` is called with the number of stream events that have arrived.
     """
@@ -139,7 +148,9 @@ class Client(asyncio.Protocol):
 
 
 async def play(target: Target, load: Load, requests: int, arrived: Callable[[str, int], None]) -> Figures:
-    """Send `requests` requests, `load.in_flight` at a time. `arrived(number, count)` reports the events of a numbered stream."""
+    """Send `requests` requests, `load.in_flight` at a time. `arrived(number, count)` reports the events of a numbered
+    stream.
+    """
     loop, left = asyncio.get_running_loop(), itertools.repeat(None, requests)
     keys: Iterator[str] = itertools.cycle(target.keys or ["key"])
 

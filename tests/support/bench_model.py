@@ -51,8 +51,8 @@ _RESULT = _answer([{"content": " word"}] * _RUN_DELTAS, "stop")
 
 
 class BenchModel:
-    """Run the server in the process of the load. `arrived(number, count)` reports how many events of a stream have arrived, where
-    `number` is the `user` of its request. Then the next `burst` of events is sent.
+    """Run the server in the process of the load. `arrived(number, count)` reports how many events of a stream have
+    arrived, where `number` is the `user` of its request. Then the next `burst` of events is sent.
 
     A stream without a number sends a burst each turn of the loop. `port` is where it listens.
     """
@@ -64,7 +64,9 @@ class BenchModel:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        self._server = await asyncio.get_running_loop().create_server(lambda: _Connection(self), "127.0.0.1", 0, backlog=2048)
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: _Connection(self), "127.0.0.1", 0, backlog=2048
+        )
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:

@@ -1,6 +1,7 @@
 """The yardsticks of tests/bench.py: bare pass-throughs to a model server, without keys, limits, wallet or log.
 
-python -m tests.support.bench_proxies (aiohttp | httpx | own | static) URL     prints its port; URL is the model server's
+python -m tests.support.bench_proxies (aiohttp | httpx | own | static) URL     prints its port; URL is the model
+server's
 """
 
 import asyncio

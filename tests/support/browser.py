@@ -25,10 +25,12 @@ from svc.schema import command_connection
 from tests.support.server import RunningServer
 from tests.support.vendor import TESTS
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium-headless-shell") or shutil.which("chromium") or "chromium"
+CHROMIUM = (
+    os.environ.get("CHROMIUM") or shutil.which("chromium-headless-shell") or shutil.which("chromium") or "chromium"
+)
 WITH_BROWSER = [pytest.mark.needs(CHROMIUM), pytest.mark.asyncio(loop_scope="session")]  # the marks of what shares one
-# Nothing that the browser itself would like to fetch, no sandbox, which needs more rights than a container has, and no process
-# for the graphics, which takes a tenth of the CPU.
+# Nothing that the browser itself would like to fetch, no sandbox, which needs more rights than a container has, and no
+# process for the graphics, which takes a tenth of the CPU.
 FLAGS = """
 --no-sandbox --disable-gpu --in-process-gpu --disable-quic --no-first-run --disable-background-networking
 --disable-component-update --disable-sync
@@ -105,8 +107,8 @@ def database(server: RunningServer) -> Iterator[sqlite3.Connection]:
 
 
 def new_visitor(server: RunningServer, email: str | None = None, *, dollars: float = 0, **remembered: Any) -> Visitor:
-    """Signs up through the interface and puts `dollars` into the wallet. `remembered`: what else the page keeps in the browser,
-    such as `model`.
+    """Signs up through the interface and puts `dollars` into the wallet. `remembered`: what else the page keeps in the
+    browser, such as `model`.
 
     10 an hour can sign up from one address; so each comes from another one of this machine's.
     """
@@ -116,13 +118,26 @@ def new_visitor(server: RunningServer, email: str | None = None, *, dollars: flo
         answer = client.post("/auth/signup", json={"email": email, "password": PASSWORD})
         assert answer.status_code == 201, answer.text
         cookies = [
-            {"name": cookie.name, "value": cookie.value, "domain": server.host, "path": "/", "secure": True, "sameSite": "Lax"}
+            {
+                "name": cookie.name,
+                "value": cookie.value,
+                "domain": server.host,
+                "path": "/",
+                "secure": True,
+                "sameSite": "Lax",
+            }
             for cookie in client.cookies.jar
         ]
     session = answer.json()
     if dollars:
         _credit(server, session["user"]["id"], dollars)
-    kept = {"session": {"token": session["access_token"], "expiresAt": (time.time() + 28_000) * 1000, "user": session["user"]}}
+    kept = {
+        "session": {
+            "token": session["access_token"],
+            "expiresAt": (time.time() + 28_000) * 1000,
+            "user": session["user"],
+        }
+    }
     local = [{"name": f"svc.{name}", "value": json.dumps(value)} for name, value in {**kept, **remembered}.items()]
     local.append({"name": "svc-known", "value": "1"})
     storage = {"cookies": cookies, "origins": [{"origin": server.base_url, "localStorage": local}]}
@@ -149,7 +164,9 @@ async def user_of(page: Page) -> dict[str, Any]:
 @asynccontextmanager
 async def chromium(**env: str) -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split(), env={**os.environ, **env})
+        browser = await playwright.chromium.launch(
+            executable_path=CHROMIUM, args=FLAGS.split(), env={**os.environ, **env}
+        )
         yield browser
         await browser.close()
 

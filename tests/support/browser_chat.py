@@ -52,7 +52,9 @@ def keep_conversation(server: RunningServer, visitor: Visitor, messages: Iterabl
         kept = conversations.add_conversation(tx, visitor.id, 1.0, title="A kept one")
         for number, content in enumerate(messages):
             role = "assistant" if number % 2 else "user"
-            history.add_message(tx, visitor.id, conversation_id=kept.id, role=role, content=content, now_seconds=2.0 + number)
+            history.add_message(
+                tx, visitor.id, conversation_id=kept.id, role=role, content=content, now_seconds=2.0 + number
+            )
     return kept.id
 
 
@@ -61,7 +63,11 @@ async def steady_model(tokens: Sequence[str], a_second: int) -> AsyncIterator[st
     """The address of a model server that says `tokens`, so many a second: several at once where it comes late."""
 
     def chunk(delta: dict[str, str], reason: str | None = None) -> bytes:
-        return b"data: " + json.dumps({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}).encode() + b"\n\n"
+        return (
+            b"data: "
+            + json.dumps({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}).encode()
+            + b"\n\n"
+        )
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

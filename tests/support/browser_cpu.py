@@ -1,8 +1,8 @@
 """What a page costs its main thread, in milliseconds of CPU time on an idle machine.
 
-CPU time leaves out other programs, but they share the core's units and caches. The same work then takes two or three times as
-long. So the page does work of known cost right before and after the measurement. All times are divided by the slowdown of that
-work. The divisor has a limit: a page that does far too much fails on a busy machine, too.
+CPU time leaves out other programs, but they share the core's units and caches. The same work then takes two or three
+times as long. So the page does work of known cost right before and after the measurement. All times are divided by the
+slowdown of that work. The divisor has a limit: a page that does far too much fails on a busy machine, too.
 """
 
 import json
@@ -44,7 +44,9 @@ _WORK = """mark => new Promise(resolve => {
 
 @dataclass
 class Spent:
-    """`tasks` of the main thread in milliseconds as on an idle machine, the longest first; `slowness` is the machine's."""
+    """`tasks` of the main thread in milliseconds as on an idle machine, the longest first; `slowness`
+    is the machine's.
+    """
 
     tasks: list[float] = field(default_factory=list)
     slowness: float = 1.0

@@ -37,7 +37,9 @@ async def text(model: str, messages: str | list[Body], **fields: Any) -> str:
 
 
 def assembled(chunks: list[Body]) -> list[Body]:
-    """The choices that a client makes of a stream, checked for its order: role, content, finish; the usage last and alone."""
+    """The choices that a client makes of a stream, checked for its order: role, content, finish; the usage last and
+    alone.
+    """
     assert [bool(chunk["choices"]) for chunk in chunks] == [True] * (len(chunks) - 1) + [False]
     assert all("usage" not in chunk for chunk in chunks[:-1])
     choices: dict[int, Body] = {}
@@ -66,7 +68,9 @@ def assembled(chunks: list[Body]) -> list[Body]:
 
 
 def calls(message: Body) -> list[tuple[str, Any]]:
-    return [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in message.get("tool_calls", [])]
+    return [
+        (call["function"]["name"], json.loads(call["function"]["arguments"])) for call in message.get("tool_calls", [])
+    ]
 
 
 def tool(name: str, description: str = "", /, **properties: Body) -> Body:
@@ -90,7 +94,9 @@ AGENT_TOOLS = [
 ]
 
 
-WEATHER = tool("get_weather", "Current temperature of a city", location=STRING, unit={"type": "string", "enum": ["c", "f"]})
+WEATHER = tool(
+    "get_weather", "Current temperature of a city", location=STRING, unit={"type": "string", "enum": ["c", "f"]}
+)
 
 
 def run_tool(name: str, arguments: Body) -> str:
@@ -116,7 +122,9 @@ async def agent_run(
 
 
 async def longest_stall_seconds(work: Awaitable[Any]) -> float:
-    """The longest time of CPU that the loop's thread spent without coming round, so that a busy machine counts for nothing."""
+    """The longest time of CPU that the loop's thread spent without coming round, so that a busy machine counts for
+    nothing.
+    """
     longest = 0.0
     task = asyncio.ensure_future(work)
     before = time.thread_time()

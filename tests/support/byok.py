@@ -1,4 +1,6 @@
-"""What the tests of users' own providers share: names that resolve as a test says, raw servers, providers made by the API."""
+"""What the tests of users' own providers share: names that resolve as a test says, raw servers, providers made by the
+API.
+"""
 
 import asyncio
 import itertools
@@ -14,8 +16,8 @@ PUBLIC = "93.184.216.34"
 
 
 class Names:
-    """A resolver for tests: `names.resolve("host", ["10.0.0.1"], ["10.0.0.2"])` returns one list after the other, then always the
-    last. Addresses stand for themselves, other names are unknown. `asked` holds what was looked up."""
+    """A resolver for tests: `names.resolve("host", ["10.0.0.1"], ["10.0.0.2"])` returns one list after the other, then
+    always the last. Addresses stand for themselves, other names are unknown. `asked` holds what was looked up."""
 
     def __init__(self) -> None:
         self._answers: dict[str, list[list[str]]] = {}
@@ -34,7 +36,9 @@ class Names:
 
 async def numeric(host: str, port: int) -> list[str]:
     """`host` if it is an address; OSError for a name: no test asks a DNS server."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, flags=socket.AI_NUMERICHOST, type=socket.SOCK_STREAM)
+    found = await asyncio.get_running_loop().getaddrinfo(
+        host, port, flags=socket.AI_NUMERICHOST, type=socket.SOCK_STREAM
+    )
     return [str(entry[4][0]) for entry in found]
 
 
@@ -78,7 +82,12 @@ async def raw_server(answer: bytes | None = b"") -> AsyncIterator[Raw]:
 
 def http_answer(status: str, body: bytes, *headers: bytes) -> bytes:
     """An HTTP answer as a server of users' own choice may write it."""
-    lines = [f"HTTP/1.1 {status}".encode(), b"content-length: %d" % len(body), b"content-type: application/json", *headers]
+    lines = [
+        f"HTTP/1.1 {status}".encode(),
+        b"content-length: %d" % len(body),
+        b"content-type: application/json",
+        *headers,
+    ]
     return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 

@@ -1,4 +1,6 @@
-"""Run by test_byok_addresses.py in an isolated network namespace, where every address is local and each packet is recorded."""
+"""Run by test_byok_addresses.py in an isolated network namespace, where every address is local and each packet is
+recorded.
+"""
 
 import asyncio
 import contextlib
@@ -23,7 +25,9 @@ COMPLETION = b'{"choices": [{"message": {"content": "from outside"}}]}'
 
 
 class Wire:
-    """Every address to which a connection or anything else was begun; and a server that answers at all of them, on port 80."""
+    """Every address to which a connection or anything else was begun; and a server that answers at all of them, on port
+    80.
+    """
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -42,7 +46,9 @@ class Wire:
             version_4 = kind == 0x0800
             protocol, start = (packet[9], (packet[0] & 15) * 4) if version_4 else (packet[6], 40)
             address = ipaddress.ip_address(packet[16:20] if version_4 else packet[24:40])
-            if protocol != 6 or packet[start + 13] & 0x12 == 0x02:  # of TCP the first packet alone: the others answer it
+            if (
+                protocol != 6 or packet[start + 13] & 0x12 == 0x02
+            ):  # of TCP the first packet alone: the others answer it
                 found.add(str(address))
 
     def close(self) -> None:

@@ -1,4 +1,6 @@
-"""Cases of a test, played one after the other with the same fixtures: an application for each case takes most of the time."""
+"""Cases of a test, played one after the other with the same fixtures: an application for each case takes most of the
+time.
+"""
 
 import contextlib
 import functools

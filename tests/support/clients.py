@@ -123,14 +123,20 @@ def environment(server: RunningServer, person: Person, home: Path, **more: str) 
 
 
 def run(command: Sequence[str | Path], env: Mapping[str, str], folder: Path, *, status: int = 0) -> tuple[str, str]:
-    """Run a client in `folder` without input. Return stdout and stderr; fail if it does not exit with `status` in a minute."""
-    done = subprocess.run(command, env=env, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    """Run a client in `folder` without input. Return stdout and stderr; fail if it does not exit with `status` in a
+    minute.
+    """
+    done = subprocess.run(
+        command, env=env, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == status, f"status {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout, done.stderr
 
 
 def run_script(name: str, env: Mapping[str, str], folder: Path) -> Any:
-    """Run tests/clients/`name` (.mjs with Node.js, .py with Python) and return the JSON value of its last line of output."""
+    """Run tests/clients/`name` (.mjs with Node.js, .py with Python) and return the JSON value of its last line of
+    output.
+    """
     if name.endswith(".mjs"):
         shutil.copy(LOCKS / name, folder)  # Node.js looks for packages from the script's folder upwards
         (folder / "node_modules").symlink_to(needed(npm_packages))

@@ -85,13 +85,19 @@ class Firefox:
         await self.until("text => document.body.innerText.includes(text)", text)
 
     async def click(self, role: str, name: str) -> None:
-        await self.until(f"(role, name) => {{ const one = ({_FIND})(role, name); one?.click(); return !!one; }}", role, name)
+        await self.until(
+            f"(role, name) => {{ const one = ({_FIND})(role, name); one?.click(); return !!one; }}", role, name
+        )
 
     async def type(self, name: str, text: str) -> None:
         """Type into the field with this label."""
         await self.until(f"name => {{ const one = ({_FIND})('field', name); one?.focus(); return !!one; }}", name)
-        keys = [action for one in text for action in ({"type": "keyDown", "value": one}, {"type": "keyUp", "value": one})]
-        await self.call("input.performActions", context=self._tab, actions=[{"type": "key", "id": "keyboard", "actions": keys}])
+        keys = [
+            action for one in text for action in ({"type": "keyDown", "value": one}, {"type": "keyUp", "value": one})
+        ]
+        await self.call(
+            "input.performActions", context=self._tab, actions=[{"type": "key", "id": "keyboard", "actions": keys}]
+        )
 
 
 @asynccontextmanager

@@ -1,5 +1,5 @@
-"""A stand-in for identity providers on loopback, OpenID Connect and GitHub: strict with our requests, with faults that a test
-sets."""
+"""A stand-in for identity providers on loopback, OpenID Connect and GitHub: strict with our requests, with faults that
+a test sets."""
 
 import asyncio
 import base64
@@ -54,7 +54,9 @@ class User:
     userinfo: dict[str, Any] = field(default_factory=dict)
 
 
-def person(email: str | None = "ada@example.com", verified: Any = True, subject: str = "248289761001", **claims: Any) -> User:
+def person(
+    email: str | None = "ada@example.com", verified: Any = True, subject: str = "248289761001", **claims: Any
+) -> User:
     """A person whose ID token contains an email."""
     with_email = {} if email is None else {"email": email, "email_verified": verified}
     return User(subject, {**with_email, **claims})
@@ -83,7 +85,9 @@ class StandIn:
     gates: dict[str, asyncio.Event] = field(default_factory=dict)  # by path: answers wait until it is set
 
     def authorize(self, address: str, user: User, **changes: str | None) -> str:
-        """What a browser is sent back to when `user` agrees at `address`; `changes` to the parameters, None leaves one out."""
+        """What a browser is sent back to when `user` agrees at `address`; `changes` to the parameters, None leaves one
+        out.
+        """
         asked = {name: values[0] for name, values in parse_qs(urlsplit(address).query, strict_parsing=True).items()}
         assert asked["client_id"] == CLIENT_ID and asked["code_challenge_method"] == "S256"
         assert len(asked["state"]) >= 22 and len(asked["code_challenge"]) == 43
@@ -92,14 +96,18 @@ class StandIn:
         code = random_base62(20)
         self.codes[code] = (asked, user)
         answer = {"code": code, "state": asked["state"], **changes}
-        return f"{asked['redirect_uri']}?{urlencode({name: value for name, value in answer.items() if value is not None})}"
+        return (
+            f"{asked['redirect_uri']}?{urlencode({name: value for name, value in answer.items() if value is not None})}"
+        )
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
                 method, target, _ = head[0].split(" ")
-                headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+                headers = {
+                    name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)
+                }
                 body = (await reader.readexactly(int(headers.get("content-length", "0")))).decode()
                 path = urlsplit(target).path
                 self.requests[path] += 1
@@ -136,11 +144,19 @@ class StandIn:
             return 200, {"sub": user.subject, **user.userinfo}
         assert headers["user-agent"] and "github" in headers["accept"]
         if (method, path) == ("GET", "/api/v3/user"):
-            return 200, {"id": int(user.subject), "login": "ada", "name": user.claims.get("name"), "email": "public@example.com"}
+            return 200, {
+                "id": int(user.subject),
+                "login": "ada",
+                "name": user.claims.get("name"),
+                "email": "public@example.com",
+            }
         assert (method, path) == ("GET", "/api/v3/user/emails")
         email, verified = user.claims.get("email"), user.claims.get("email_verified")
         other = {"email": "other@example.com", "verified": True, "primary": False, "visibility": None}
-        return 200, self.emails if self.emails is not None else [other, {"email": email, "verified": verified, "primary": True}]
+        return 200, self.emails if self.emails is not None else [
+            other,
+            {"email": email, "verified": verified, "primary": True},
+        ]
 
     def _discovery(self) -> dict[str, Any]:
         document = {
@@ -149,7 +165,9 @@ class StandIn:
             "token_endpoint": f"{self.url}/token",
             "jwks_uri": f"{self.url}/jwks",
             "userinfo_endpoint": f"{self.url}/userinfo",
-            "token_endpoint_auth_methods_supported": ["client_secret_post" if self.secret_in_body else "client_secret_basic"],
+            "token_endpoint_auth_methods_supported": [
+                "client_secret_post" if self.secret_in_body else "client_secret_basic"
+            ],
             **self.metadata,
         }
         return {name: value for name, value in document.items() if value is not None}

@@ -1,4 +1,6 @@
-"""A digest of each operation of the interface document. `python -m tests.support.interface_digest` prints them for a release."""
+"""A digest of each operation of the interface document. `python -m tests.support.interface_digest` prints them for a
+release.
+"""
 
 import hashlib
 import json
@@ -12,7 +14,9 @@ _TEXTS = frozenset({"summary", "description", "example", "examples"})
 def digests() -> dict[str, str]:
     """Return the digest of each operation by its method and path. Texts and examples do not count."""
     return {
-        f"{method.upper()} {path}": hashlib.sha256(json.dumps(_rules(operation), sort_keys=True).encode()).hexdigest()[:16]
+        f"{method.upper()} {path}": hashlib.sha256(json.dumps(_rules(operation), sort_keys=True).encode()).hexdigest()[
+            :16
+        ]
         for path, item in DOCUMENT["paths"].items()
         for method, operation in item.items()
     }

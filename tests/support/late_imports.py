@@ -1,4 +1,6 @@
-"""Imports of large libraries by the first test that needs them. Each takes up to a second, which not every worker needs."""
+"""Imports of large libraries by the first test that needs them. Each takes up to a second, which not every worker
+needs.
+"""
 
 import gc
 import importlib

@@ -1,4 +1,6 @@
-"""A real SMTP server for tests (aiosmtpd) on loopback: with STARTTLS and login as a provider's has them, and faults on demand."""
+"""A real SMTP server for tests (aiosmtpd) on loopback: with STARTTLS and login as a provider's has them, and faults on
+demand.
+"""
 
 import asyncio
 import contextlib
@@ -22,9 +24,9 @@ PASSWORD = "hunter2:hunter2/%+"
 
 @dataclass
 class MailBox:
-    """`messages` are the received ones, with the envelope's sender and recipients. `faults` are used up one by one: a response to
-    send instead of accepting a message. `secure` records for each message whether it arrived under TLS, `logins` who has signed
-    in."""
+    """`messages` are the received ones, with the envelope's sender and recipients. `faults` are used up one by one: a
+    response to send instead of accepting a message. `secure` records for each message whether it arrived under TLS,
+    `logins` who has signed in."""
 
     port: int = 0
     ca: Path = Path()
@@ -110,7 +112,9 @@ async def mail_server(
 
 @pytest.fixture
 async def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MailBox]:
-    """A server with STARTTLS and login whose certificate this process trusts. A test file imports this fixture by name."""
+    """A server with STARTTLS and login whose certificate this process trusts.
+    A test file imports this fixture by name.
+    """
     async with mail_server(tmp_path / "mail") as box:
         monkeypatch.setenv("SSL_CERT_FILE", str(box.ca))
         yield box

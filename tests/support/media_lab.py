@@ -41,7 +41,16 @@ IMAGE_MODELS = (
 
 
 SPEECH_MODELS = (
-    *("ok", "seconds-20", "wav-for-all", "error-200", "html-200", "cut-after-3-chunks", "silent-after-3-chunks", "fail-once"),
+    *(
+        "ok",
+        "seconds-20",
+        "wav-for-all",
+        "error-200",
+        "html-200",
+        "cut-after-3-chunks",
+        "silent-after-3-chunks",
+        "fail-once",
+    ),
     *("status-400", "status-401", "silent", "cut-head", "reset-after-2-chunks", "slow-300ms"),
 )
 
@@ -60,7 +69,9 @@ def catalog(base_url: str) -> str:
 
     images, speech = "micros_per_image = 1000", "micros_per_thousand_audio_tokens = 2000"
     text = f'[[providers]]\nname = "lab"\nbase_url = "{base_url}"\napi_key = "sk-the-operators-secret"\ntimeout_seconds = 0.5\n'
-    text += "".join(entry(name, "image", images) for name in IMAGE_MODELS) + entry("status-503", "image", images, "lab/fewer")
+    text += "".join(entry(name, "image", images) for name in IMAGE_MODELS) + entry(
+        "status-503", "image", images, "lab/fewer"
+    )
     text += entry("status-502", "image", images, "builtin/paint") + entry(
         "status-504", "image", "micros_per_image = 30000", "builtin/paint"
     )
@@ -122,7 +133,9 @@ def pictures(answer: httpx.Response) -> list[bytes]:
 def seconds(answer: httpx.Response) -> float:
     """How long a WAV answer is; its header must say the same."""
     assert answer.status_code == 200, answer.text
-    assert answer.headers["content-type"] == "audio/wav" and int(answer.headers["content-length"]) == len(answer.content)
+    assert answer.headers["content-type"] == "audio/wav" and int(answer.headers["content-length"]) == len(
+        answer.content
+    )
     with wave.open(io.BytesIO(answer.content)) as reader:
         length = reader.getnframes() / reader.getframerate()
     assert float(answer.headers["x-audio-seconds"]) == pytest.approx(length, abs=0.001)

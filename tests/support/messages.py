@@ -1,4 +1,6 @@
-"""Messages as Anthropic's SDK types them: answers and the events of a stream, checked against its types and the grammar."""
+"""Messages as Anthropic's SDK types them: answers and the events of a stream, checked against its types and the
+grammar.
+"""
 
 from functools import cache
 from typing import Any
@@ -58,8 +60,10 @@ def events_of(content: bytes) -> list[dict[str, Any]]:
 
 
 def checked_stream(content: bytes) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The message that a stream comes to, and the error that ended it, if one did. Fails unless the stream obeys the grammar:
-    message_start, blocks that never overlap and are not empty, message_delta, message_stop; or an error, and nothing after it."""
+    """The message that a stream comes to, and the error that ended it, if one did. Fails unless the stream obeys the
+    grammar: message_start, blocks that never overlap and are not empty, message_delta, message_stop; or an error, and
+    nothing after it.
+    """
     events = [event for event in events_of(content) if event["type"] != "ping"]
     error = events.pop()["error"] if events[-1]["type"] == "error" else None
     assert all(event["type"] != "error" for event in events)

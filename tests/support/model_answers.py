@@ -11,7 +11,16 @@ from typing import Any
 
 WORDS = ("Hello", ", ", "wor", "ld", "!")
 TEXT = "".join(WORDS)
-UNICODE = ("line\nline\r\n", "data: x\n\n", "\u2028\u2029\u0085", "\x00\x7f", "é", "日本語", "👩\u200d👩\u200d👧", "\\\"'<>")
+UNICODE = (
+    "line\nline\r\n",
+    "data: x\n\n",
+    "\u2028\u2029\u0085",
+    "\x00\x7f",
+    "é",
+    "日本語",
+    "👩\u200d👩\u200d👧",
+    "\\\"'<>",
+)
 USAGE = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
 ODD_USAGE = {"prompt_tokens": -3, "completion_tokens": 2.5, "total_tokens": "many", "prompt_tokens_details": None}
 ARGUMENTS = {"city": "Zürich", "days": 3}
@@ -32,7 +41,12 @@ ERROR_BODIES = {
     "error-empty": b"",
 }
 # What real servers add to a message and to its calls (Groq, OpenAI's search, LiteLLM, Gemini).
-ODD_FIELDS = {"reasoning": "Hm.", "annotations": [{"type": "x"}], "audio": {"id": "x"}, "provider_specific_fields": {"a": 1}}
+ODD_FIELDS = {
+    "reasoning": "Hm.",
+    "annotations": [{"type": "x"}],
+    "audio": {"id": "x"},
+    "provider_specific_fields": {"a": 1},
+}
 ODD_CALL_FIELDS = {"index": 0, "provider_specific_fields": {"a": 1}}
 STANDARD = {
     "system": {"role", "content", "name"},
@@ -120,7 +134,9 @@ class Wanted:
     def _usual_pieces(self) -> list[dict[str, Any]]:
         if "bad-calls" in self.commands:
             bodies = ({"name": "no such: tool! " * 9, "arguments": '{"a": '}, {"name": "ünknown", "arguments": "[1]"})
-            return [{"tool_calls": [{"index": n, "id": f"call_{n}", "function": body}]} for n, body in enumerate(bodies)]
+            return [
+                {"tool_calls": [{"index": n, "id": f"call_{n}", "function": body}]} for n, body in enumerate(bodies)
+            ]
         if "script" in self.commands:
             thoughts = [{"reasoning_content": "Let me think."}] if "reasoning" in self.commands else []
             return [*thoughts, *self._played()]
@@ -161,7 +177,9 @@ class Wanted:
             if message["role"] == "user" and re.search(r"^(say|tool) ", text, re.MULTILINE):
                 texts[number] = text
         last = max(texts)
-        sections = [re.findall(r"^(say|tool) (.+)$", section, re.MULTILINE) for section in re.split(r"(?m)^---$", texts[last])]
+        sections = [
+            re.findall(r"^(say|tool) (.+)$", section, re.MULTILINE) for section in re.split(r"(?m)^---$", texts[last])
+        ]
         played = sum(message["role"] == "assistant" for message in messages[last:])
         deltas: list[dict[str, Any]] = []
         for word, rest in sections[played] if played < len(sections) else [("say", "All done.")]:
@@ -183,7 +201,12 @@ class Wanted:
             return [{"tool_calls": [call]}, {"tool_calls": [call]}]
         deltas: list[dict[str, Any]] = []
         for index in (0, 1):
-            first = {"index": index, "id": f"call_{index}", "type": "function", "function": {"name": name, "arguments": ""}}
+            first = {
+                "index": index,
+                "id": f"call_{index}",
+                "type": "function",
+                "function": {"name": name, "arguments": ""},
+            }
             rest = [{"index": index, "function": {"arguments": piece}} for piece in (text[:5], text[5:])]
             deltas += [{"tool_calls": [call]} for call in (first, *rest)]
         return deltas
@@ -194,7 +217,9 @@ class Wanted:
     def _finish_reason(self) -> str | None:
         if "no-finish" in self.commands:
             return None
-        return next((reason for reason in ("length", "content_filter") if reason in self.commands), self._usual_finish_reason())
+        return next(
+            (reason for reason in ("length", "content_filter") if reason in self.commands), self._usual_finish_reason()
+        )
 
     def _usual_finish_reason(self) -> str:
         if "script" in self.commands:
@@ -222,7 +247,9 @@ class Wanted:
             message["tool_calls"] = [
                 {**call, "function": {**call["function"], "arguments": json.dumps(ARGUMENTS)}} for call in calls
             ]
-        numbered = [{} if "no-ids" in self.commands else {"index": index} for index in range(self.request.get("n") or 1)]
+        numbered = [
+            {} if "no-ids" in self.commands else {"index": index} for index in range(self.request.get("n") or 1)
+        ]
         choices = [{**index, "message": message, "finish_reason": self._finish_reason()} for index in numbered]
         usage = {} if self._usage() is None else {"usage": self._usage()}
         return {**self._head("chat.completion"), "choices": choices, **usage}
@@ -239,7 +266,8 @@ class Wanted:
             for index in indices
         ]
         chunks += [
-            {**head, "choices": [{**index, "delta": {}, "finish_reason": self._finish_reason()}], **extra} for index in indices
+            {**head, "choices": [{**index, "delta": {}, "finish_reason": self._finish_reason()}], **extra}
+            for index in indices
         ]
         asked = (self.request.get("stream_options") or {}).get("include_usage")
         return [*chunks, *([{**head, "choices": [], "usage": self._usage()}] if asked and self._usage() else [])]

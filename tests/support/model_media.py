@@ -1,11 +1,15 @@
-"""What the tests' model server answers on its image and speech routes (tests/support/model_server.py lists the commands)."""
+"""What the tests' model server answers on its image and speech routes (tests/support/model_server.py lists the
+commands).
+"""
 
 import base64
 import math
 import struct
 from typing import Any
 
-PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 RATE = 24_000
 
 
@@ -27,14 +31,22 @@ def images(request: dict[str, Any], commands: frozenset[str], base_url: str) -> 
     if "own-url" in commands:
         picture = {"url": f"{base_url}/generated/picture.png"}
     if "in-lines" in commands:
-        picture = {"b64_json": "\r\n".join(encoded[place : place + 20] for place in range(0, len(encoded), 20)).rstrip("=")}
+        picture = {
+            "b64_json": "\r\n".join(encoded[place : place + 20] for place in range(0, len(encoded), 20)).rstrip("=")
+        }
     if "half-emoji" in commands:
         picture["revised_prompt"] = "A nicer \ud83d"
     usage: Any = {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8, "input_tokens_details": {"text_tokens": 3}}
     for _ in range(600 if "deep" in commands else 0):
         usage = {"input_tokens_details": usage, "output_tokens": 5}
     lost = [{"url": f"{base_url}/generated/lost.png"}] if "last-lost" in commands else []
-    return {"created": 1, "data": [picture] * (count - len(lost)) + lost, "usage": usage, "size": "1x1", "x_unknown": True}
+    return {
+        "created": 1,
+        "data": [picture] * (count - len(lost)) + lost,
+        "usage": usage,
+        "size": "1x1",
+        "x_unknown": True,
+    }
 
 
 def refuses_response_format(request: dict[str, Any], commands: frozenset[str]) -> bytes | None:
@@ -57,7 +69,9 @@ def speech(request: dict[str, Any], commands: frozenset[str], seconds: float) ->
         tenth = struct.pack(f"<{RATE // 10}h", *(round(9_000 * math.sin(n / 9)) for n in range(RATE // 10)))
         # As OpenAI does, which streams and does not know the length.
         head = (
-            b"RIFF\xff\xff\xff\xffWAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, RATE, RATE * 2, 2, 16) + b"data\xff\xff\xff\xff"
+            b"RIFF\xff\xff\xff\xffWAVEfmt "
+            + struct.pack("<IHHIIHH", 16, 1, 1, RATE, RATE * 2, 2, 16)
+            + b"data\xff\xff\xff\xff"
         )
         return f"audio/{form}", [*([head] if form == "wav" else []), *([tenth] * count)]
     if form == "mp3":

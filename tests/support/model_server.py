@@ -1,26 +1,28 @@
-"""An OpenAI-compatible model server of the tests' own on loopback, which records what it is asked and misbehaves on command.
+"""An OpenAI-compatible model server of the tests' own on loopback, which records what it is asked and misbehaves on
+command.
 
     async with ModelServer() as server:        # or: python tests/support/model_server.py --port 0   (prints its port)
         server.base_url                        # http://127.0.0.1:<port>/v1
-        server.requests[-1].body, .headers     # what it got; `.gone` is set when the client left before the answer's end
-        await server.stop(); await server.start()   # down, all connections cut; and back on the same port
+        server.requests[-1].body, .headers     # what it got; `.gone` is set when the client left before the answer's
+        end await server.stop(); await server.start()   # down, all connections cut; and back on the same port
 
-The command is the model's name; several are joined with `+` (`no-usage+no-done`). Anything else, like `ok`, answers "Hello,
-world!" in five chunks, with usage (7, 5, 12) on a separate chunk if `include_usage` asks for it, as OpenAI does. What it says is
-made in tests/support/model_answers.py and model_media.py, how it says it here.
+The command is the model's name; several are joined with `+` (`no-usage+no-done`). Anything else, like `ok`, answers
+"Hello, world!" in five chunks, with usage (7, 5, 12) on a separate chunk if `include_usage` asks for it, as OpenAI
+does. What it says is made in tests/support/model_answers.py and model_media.py, how it says it here.
 
 What it says
     echo                 the last user message's text, in one chunk a word
     unicode              text of every kind: newlines, `data:`, U+2028, NUL, emoji, CJK
     halves               an emoji as two chunks, each with one half of its UTF-16 form
     tools                two calls of the first tool offered (or of `look_up`), arguments in pieces
-    tools-bare           the same without index, id and type, whole in one chunk, finish reason `stop`, arguments as objects
-    reasoning            `reasoning_content` before the text
-    script               the `say TEXT` and `tool NAME JSON` lines of the last user message, up to the next `---` in each
+    tools-bare           the same without index, id and type, whole in one chunk, finish reason `stop`, arguments as
+    objects reasoning            `reasoning_content` before the text
+    script               the `say TEXT` and `tool NAME JSON` lines of the last user message, up to the next `---` in
+    each
                          call of a tool loop; after the last section "All done."
     bad-calls            two calls: names that no function can have, arguments that are no JSON and no object
-    odd-fields           fields in the first delta and its calls that are not OpenAI's; returned: those that must come back
-    echo-key             the Authorization header that it got, as text
+    odd-fields           fields in the first delta and its calls that are not OpenAI's; returned: those that must come
+    back echo-key             the Authorization header that it got, as text
     no-usage, odd-usage  usage never, or as nonsense; usage-always: on each chunk, asked for or not
     no-ids               chunks without id, object, created, model, index and role
     no-finish            no finish reason
@@ -28,11 +30,12 @@ What it says
     html-200             a page
     endless              text without end
 On /images/generations (PNGs of one pixel) and /audio/speech (a tone, 2 seconds)
-    seconds-<N>          speaks so long; wav-for-all: WAV whatever was asked for; fewer, too-many, none: not `n` pictures
-    url-only, data-url   links in the place of base64; bad-picture: no base64; huge: 2 MB of it
+    seconds-<N>          speaks so long; wav-for-all: WAV whatever was asked for; fewer, too-many, none: not `n`
+    pictures url-only, data-url   links in the place of base64; bad-picture: no base64; huge: 2 MB of it
     other-file, last-lost    base64 of another file; in the last one's place a link to nothing
     no-response-format   400 for a request that names one
-    mid-line, mid-event, mid-bare    after two chunks an error as `error: {...}`, as `event: error`, as an object without choices
+    mid-line, mid-event, mid-bare    after two chunks an error as `error: {...}`, as `event: error`, as an object
+    without choices
 When it says it
     late-usage-<N>ms     waits before the usage, after the finish reason
     slow-<N>ms           waits before the head; drip-<N>ms: before each chunk
@@ -55,13 +58,13 @@ How it refuses
     status-<NNN>         with an error object as OpenAI's; fail-once: 503 the first time that this name is asked
     refuse-429           429 without Retry-After; retry-after-<TEXT>: with it (`date` is a date in 3 s)
     quote-key            401 that quotes the Authorization header
-    error-text, error-detail, error-list, error-message, error-bare, error-html, error-huge, error-empty    400 with such a body
-    error-errors, error-capital, error-nested, error-raw, error-inner    the same, as proxies and clouds say it
-    refuses-<FIELD>      400 for a request, or a message in it, that has the field; small-output: for a limit over 1024
-    too-large            400 that says that the output limit is too large, whatever it is
+    error-text, error-detail, error-list, error-message, error-bare, error-html, error-huge, error-empty    400 with
+    such a body error-errors, error-capital, error-nested, error-raw, error-inner    the same, as proxies and clouds say
+    it refuses-<FIELD>      400 for a request, or a message in it, that has the field; small-output: for a limit over
+    1024 too-large            400 that says that the output limit is too large, whatever it is
     strict               400 for messages that are not as OpenAI's, in Groq's words: other fields, odd calls
-    quotes               400, the first time that the request holds the text `SAY:MESSAGE|PARAM`, with that message and param
-    then-503             503 for what nothing before has refused
+    quotes               400, the first time that the request holds the text `SAY:MESSAGE|PARAM`, with that message and
+    param then-503             503 for what nothing before has refused
     redirect             302 to another address
 """
 
@@ -145,7 +148,9 @@ class ModelServer:
         await self.start()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self.stop()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -289,12 +294,16 @@ class _Answer:
         if refusal := model_media.refuses_response_format(self.seen.body, self.commands):
             await self._reply(400, refusal)
             return
-        await self._reply(200, json.dumps(model_media.images(self.seen.body, self.commands, self.server.base_url)).encode())
+        await self._reply(
+            200, json.dumps(model_media.images(self.seen.body, self.commands, self.server.base_url)).encode()
+        )
 
     async def _speech(self) -> None:
         seconds = float(self.wanted.given(r"seconds-(\d+)") or 2)
         content_type, pieces = model_media.speech(self.seen.body, self.commands, seconds)
-        await self._write(f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n".encode())
+        await self._write(
+            f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n".encode()
+        )
         for number, piece in enumerate(pieces):
             await self._pause(number)
             await self._body(piece, framed=True)
@@ -342,12 +351,16 @@ class _Answer:
     async def _body(self, data: bytes, framed: bool) -> None:
         await self._write(b"%x\r\n%b\r\n" % (len(data), data) if framed else data)
 
-    async def _reply(self, status: int, body: bytes, extra: bytes = b"", content_type: str = "application/json") -> None:
+    async def _reply(
+        self, status: int, body: bytes, extra: bytes = b"", content_type: str = "application/json"
+    ) -> None:
         if "gzip" in self.commands:
             body, extra = gzip.compress(body), b"content-encoding: gzip\r\n"
         framed = "until-close" not in self.commands
         extra += b"content-length: %d\r\n" % len(body) if framed else b"connection: close\r\n"
-        await self._write(f"HTTP/1.1 {status} Status\r\ncontent-type: {content_type}\r\n".encode() + extra + b"\r\n" + body)
+        await self._write(
+            f"HTTP/1.1 {status} Status\r\ncontent-type: {content_type}\r\n".encode() + extra + b"\r\n" + body
+        )
         if not framed:
             raise _Hangup
 

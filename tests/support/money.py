@@ -1,4 +1,5 @@
-"""Verify the money of a service by its database alone, with separate SQL: read-only, beside a running server or after a kill.
+"""Verify the money of a service by its database alone, with separate SQL: read-only, beside a running server or after a
+kill.
 
 Usage:
     watch(database)              # once, before any paid call: the database then keeps a row of every hold
@@ -16,7 +17,8 @@ from typing import Any
 from svc.billing import matching, wallet
 
 _WITNESS = """
-CREATE TABLE IF NOT EXISTS witness_holds (id TEXT PRIMARY KEY, account_id TEXT, amount_micros INTEGER, ends INTEGER DEFAULT 0);
+CREATE TABLE IF NOT EXISTS witness_holds (id TEXT PRIMARY KEY, account_id TEXT, amount_micros INTEGER,
+    ends INTEGER DEFAULT 0);
 CREATE TRIGGER IF NOT EXISTS witness_begin AFTER INSERT ON holds BEGIN
     INSERT INTO witness_holds (id, account_id, amount_micros) VALUES (NEW.id, NEW.account_id, NEW.amount_micros);
 END;
@@ -42,7 +44,9 @@ def unwatch(database: Path) -> None:
 @contextlib.contextmanager
 def reading(database: Path) -> Iterator[sqlite3.Connection]:
     """A read-only connection in one snapshot."""
-    with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10, isolation_level=None)) as conn:
+    with contextlib.closing(
+        sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10, isolation_level=None)
+    ) as conn:
         conn.row_factory = sqlite3.Row
         conn.execute("BEGIN")
         yield conn
@@ -70,17 +74,25 @@ def findings(conn: sqlite3.Connection) -> list[str]:
             continue
         balances[row["account_id"]] += row["amount_micros"]
         if row["balance_after_micros"] != balances[row["account_id"]] or row["balance_after_micros"] < 0:
-            found.append(f"ledger {row['seq']}: {row['balance_after_micros']} after it, not {balances[row['account_id']]}")
+            found.append(
+                f"ledger {row['seq']}: {row['balance_after_micros']} after it, not {balances[row['account_id']]}"
+            )
     held: dict[str, int] = defaultdict(int)
     for row in conn.execute("SELECT * FROM holds").fetchall():
         held[row["account_id"]] += row["amount_micros"]
     for row in conn.execute("SELECT * FROM wallets").fetchall():
         due = balances[row["account_id"]]
         if row["balance_micros"] != due or not 0 <= held[row["account_id"]] <= due:
-            found.append(f"wallet {row['account_id']}: {row['balance_micros']}, not {due}, {held[row['account_id']]} held")
-    spent = conn.execute("SELECT account_id, -sum(amount_micros) FROM ledger WHERE model IS NOT NULL GROUP BY 1").fetchall()
+            found.append(
+                f"wallet {row['account_id']}: {row['balance_micros']}, not {due}, {held[row['account_id']]} held"
+            )
+    spent = conn.execute(
+        "SELECT account_id, -sum(amount_micros) FROM ledger WHERE model IS NOT NULL GROUP BY 1"
+    ).fetchall()
     used = dict(conn.execute("SELECT account_id, sum(cost_micros) FROM usage_days GROUP BY 1").fetchall())
-    found += [f"{who}: {micros} debited, {used.get(who)} used" for who, micros in spent if who and used.get(who) != micros]
+    found += [
+        f"{who}: {micros} debited, {used.get(who)} used" for who, micros in spent if who and used.get(who) != micros
+    ]
     return found + (_against_holds(conn) if _is_watched(conn) else [])
 
 
@@ -91,10 +103,16 @@ def _is_watched(conn: sqlite3.Connection) -> bool:
 def _against_holds(conn: sqlite3.Connection) -> list[str]:
     holds = {row["id"]: row for row in conn.execute("SELECT * FROM witness_holds")}
     still_open = {row["id"] for row in conn.execute("SELECT id FROM holds")}
-    found = [f"hold {id} ended {row['ends']} times" for id, row in holds.items() if row["ends"] != (id not in still_open)]
+    found = [
+        f"hold {id} ended {row['ends']} times" for id, row in holds.items() if row["ends"] != (id not in still_open)
+    ]
     for row in conn.execute("SELECT * FROM ledger WHERE model IS NOT NULL").fetchall():
         hold = holds.get(row["reference"])
-        if hold is None or -row["amount_micros"] > hold["amount_micros"] or row["account_id"] not in (None, hold["account_id"]):
+        if (
+            hold is None
+            or -row["amount_micros"] > hold["amount_micros"]
+            or row["account_id"] not in (None, hold["account_id"])
+        ):
             found.append(f"ledger {row['seq']}: a debit of {-row['amount_micros']} without such a hold")
     return found
 

@@ -1,6 +1,8 @@
-"""The whole service under a clock that a test moves: the file CLOCK holds how many seconds it is ahead of this machine's.
+"""The whole service under a clock that a test moves: the file CLOCK holds how many seconds it is ahead of this
+machine's.
 
-It checks its certificate twenty times a second instead of once a day, and hashes passwords cheaply: a day has many sign-ins.
+It checks its certificate twenty times a second instead of once a day, and hashes passwords cheaply: a day has many
+sign-ins.
 """
 
 import os

@@ -1,4 +1,6 @@
-"""A browser that signs in with other providers: it keeps its cookies, follows no redirect, and reads the page's fragment."""
+"""A browser that signs in with other providers: it keeps its cookies, follows no redirect, and reads the page's
+fragment.
+"""
 
 import dataclasses
 from http.cookies import SimpleCookie
@@ -25,7 +27,9 @@ class Browser:
     service: Service
     cookies: dict[str, str] = dataclasses.field(default_factory=dict)
 
-    async def request(self, method: str, address: str, headers: dict[str, Any] | None = None, **options: Any) -> httpx.Response:
+    async def request(
+        self, method: str, address: str, headers: dict[str, Any] | None = None, **options: Any
+    ) -> httpx.Response:
         client = self.service.client
         cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items()).encode("latin-1")
         client.cookies.clear()
@@ -78,5 +82,7 @@ class Browser:
 
 
 async def rows(service: Service, query: str) -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = await service.state["db"].read(lambda conn: [tuple(row) for row in conn.execute(query)])
+    found: list[tuple[Any, ...]] = await service.state["db"].read(
+        lambda conn: [tuple(row) for row in conn.execute(query)]
+    )
     return found

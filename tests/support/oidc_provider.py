@@ -1,4 +1,6 @@
-"""An OpenID Connect provider that others wrote (oidc-provider-mock) in its own process, and a browser that visits it."""
+"""An OpenID Connect provider that others wrote (oidc-provider-mock) in its own process, and a browser
+that visits it.
+"""
 
 import contextlib
 import re
@@ -38,7 +40,9 @@ def _port(process: "subprocess.Popen[bytes]", output: Path) -> int:
 
 
 async def visit(browser: httpx.AsyncClient, begin: str, form: dict[str, str]) -> tuple[str, dict[str, str]]:
-    """Goes to the provider and fills in its `form`: where it sends the browser back to, and the page's fragment then."""
+    """Goes to the provider and fills in its `form`: where it sends the browser back to, and the page's
+    fragment then.
+    """
     asked = (await browser.get(begin)).headers["location"]
     async with httpx.AsyncClient(trust_env=False) as elsewhere:
         agreed = await elsewhere.post(asked, data=form)
@@ -48,5 +52,7 @@ async def visit(browser: httpx.AsyncClient, begin: str, form: dict[str, str]) ->
 
 async def come_back(browser: httpx.AsyncClient, address: str) -> dict[str, str]:
     answer = await browser.get(address)
-    assert answer.status_code == 302 and answer.headers["location"].startswith(f"{browser.base_url!s}".rstrip("/") + "/#")
+    assert answer.status_code == 302 and answer.headers["location"].startswith(
+        f"{browser.base_url!s}".rstrip("/") + "/#"
+    )
     return dict(parse_qsl(urlsplit(answer.headers["location"]).fragment, strict_parsing=True))

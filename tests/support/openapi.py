@@ -19,7 +19,15 @@ from svc.server.web import in_anthropic_format
 
 DOCUMENT: dict[str, Any] = document(ROUTES, "https://127.0.0.1:8443")
 # What belongs to the message and not to the answer; OpenAPI has content-type elsewhere. CORS is in the introduction.
-_OF_TRANSPORT = {"content-type", "content-length", "content-encoding", "connection", "date", "transfer-encoding", "vary"}
+_OF_TRANSPORT = {
+    "content-type",
+    "content-length",
+    "content-encoding",
+    "connection",
+    "date",
+    "transfer-encoding",
+    "vary",
+}
 # Parameters that Anthropic's SDK and identity providers add, and those of signed links.
 _FROM_OTHERS = {"beta", "error_description", "more", "account", "expires", "signature"}
 _ERROR = ("components", "schemas", "Error")
@@ -27,7 +35,9 @@ _ANTHROPIC_ERROR = ("components", "schemas", "MessagesError")
 
 
 def _closed(value: Any) -> Any:
-    """`value` with every schema of named properties closed: an answer must not hold a field that the document does not know."""
+    """`value` with every schema of named properties closed: an answer must not hold a field that the document does not
+    know.
+    """
     if isinstance(value, list):
         return [_closed(item) for item in value]
     if not isinstance(value, dict):
@@ -44,7 +54,9 @@ _PATHS = [(compile_path(path)[0], path.replace(":path}", "}")) for path in dict.
 
 def pointer(*steps: str) -> str:
     """A JSON pointer as a URI fragment."""
-    return "#/" + "/".join(step.replace("~", "~0").replace("/", "~1").replace("{", "%7B").replace("}", "%7D") for step in steps)
+    return "#/" + "/".join(
+        step.replace("~", "~0").replace("/", "~1").replace("{", "%7B").replace("}", "%7D") for step in steps
+    )
 
 
 def resolved(value: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +74,9 @@ def _validator(*steps: str) -> jsonschema_rs.Draft202012Validator:
 
 @cache
 def _headers(*steps: str) -> dict[str, tuple[bool, jsonschema_rs.Draft202012Validator, bool]]:
-    """The headers of the response that stands there: whether each is an integer, how it is checked, whether it must be there."""
+    """The headers of the response that stands there: whether each is an integer, how it is checked, whether it must be
+    there.
+    """
     headers = {name: resolved(header) for name, header in _at(steps).get("headers", {}).items()}
     schemas = {name: resolved(header["schema"]) for name, header in headers.items()}
     return {
@@ -85,7 +99,9 @@ def faults(value: Any, *steps: str) -> list[str]:
 
 @cache
 def path_of(path: str, method: str) -> str | None:
-    """The document's path of a request: `/v1/models/{model_id}` of GET `/v1/models/builtin/echo`; None for an unknown one."""
+    """The document's path of a request: `/v1/models/{model_id}` of GET `/v1/models/builtin/echo`; None for an unknown
+    one.
+    """
     templates = [template for regex, template in _PATHS if regex.match(path)]
     with_method = (template for template in templates if method.lower() in DOCUMENT["paths"].get(template, {}))
     return next(with_method, next(iter(templates), None))
@@ -104,8 +120,8 @@ def response_steps(template: str, method: str, status: int) -> tuple[str, ...]:
 def validate_response(method: str, path: str, status: int, body: Any, content_type: str = "application/json") -> None:
     """Raises AssertionError unless the document allows this answer.
 
-    `path` is the request's or the document's; `body` is the parsed JSON, the text of another type, None for an empty one.
-    On a path or method that is none of the document's only the error shape is right.
+    `path` is the request's or the document's; `body` is the parsed JSON, the text of another type, None for an empty
+    one. On a path or method that is none of the document's only the error shape is right.
     """
     template = path if path in DOCUMENT["paths"] else path_of(path, method)
     if template is None or method.lower() not in DOCUMENT["paths"].get(template, {}):
@@ -135,7 +151,8 @@ def validate_response(method: str, path: str, status: int, body: Any, content_ty
 
 
 def _stream_faults(text: str, schema: tuple[str, ...]) -> list[str]:
-    # As later versions of OpenAPI have it, the schema is that of one event, and `contentSchema` that of the JSON in its data.
+    # As later versions of OpenAPI have it, the schema is that of one event, and `contentSchema` that of the JSON in its
+    # data.
     while "$ref" in _at(schema):
         schema = _steps(_at(schema)["$ref"])
     content = next(steps for steps in _below(*schema) if steps[-1] == "contentSchema")
@@ -166,7 +183,9 @@ def check(answer: httpx.Response) -> None:
     content_type = headers.get("content-type", "")
     template = path_of(request.url.path, method)
     if request.method != "HEAD":
-        validate_response(method, template or request.url.path, answer.status_code, _body(answer, content_type), content_type)
+        validate_response(
+            method, template or request.url.path, answer.status_code, _body(answer, content_type), content_type
+        )
     if template is None or method.lower() not in DOCUMENT["paths"].get(template, {}):
         return
     if answer.status_code < 400 and not request.extensions.get("invented"):  # the fuzzer invents parameters
@@ -176,7 +195,9 @@ def check(answer: httpx.Response) -> None:
     known = _headers(*response_steps(template, method, answer.status_code))
     unknown = headers.keys() - known.keys() - _OF_TRANSPORT
     unknown = {name for name in unknown if not name.startswith("access-control-")}
-    assert not unknown, f"{method} {template} {answer.status_code}: the document does not know the headers {sorted(unknown)}"
+    assert not unknown, (
+        f"{method} {template} {answer.status_code}: the document does not know the headers {sorted(unknown)}"
+    )
     for name, (is_integer, validator, required) in known.items():
         if name in headers:
             value = int(headers[name]) if is_integer else headers[name]

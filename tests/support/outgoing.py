@@ -1,4 +1,6 @@
-"""Servers that misbehave on a socket, and clients to ask them: for the tests of the outgoing client and its connections."""
+"""Servers that misbehave on a socket, and clients to ask them: for the tests of the outgoing client and its
+connections.
+"""
 
 import asyncio
 import functools
@@ -56,9 +58,9 @@ def both_loops(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     own = [inspect.Parameter("loop_factory", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
     run.__signature__ = inspect.Signature([*own, *inspect.signature(test).parameters.values()])  # type: ignore[attr-defined]
     run.pytestmark = [*getattr(test, "pytestmark", [])]  # type: ignore[attr-defined]
-    return pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])(
-        run
-    )
+    return pytest.mark.parametrize(
+        "loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
+    )(run)
 
 
 class Peer:
@@ -133,7 +135,9 @@ class Stub:
 
 
 def always(*answers: bytes) -> Play:
-    """Answer the requests of each connection with `answers` in order, then always with the last one, and wait for the client."""
+    """Answer the requests of each connection with `answers` in order, then always with the last one, and wait for the
+    client.
+    """
 
     async def play(peer: Peer) -> None:
         for index in range(10**6):

@@ -8,4 +8,6 @@ README = (ROOT / "README.md").read_text()
 REFERENCE = (ROOT / "svc" / "OPERATING.md").read_text()
 DEPLOYMENT = "".join((ROOT / "svc" / "deploy" / name).read_text() for name in ("README.md", "browsers.md"))
 # Each follows a line `<!-- its name -->`.
-EXAMPLES = dict(re.findall(r"^<!-- ([\w-]+) -->\n```\w+\n(.*?)^```$", README + REFERENCE + DEPLOYMENT, re.MULTILINE | re.DOTALL))
+EXAMPLES = dict(
+    re.findall(r"^<!-- ([\w-]+) -->\n```\w+\n(.*?)^```$", README + REFERENCE + DEPLOYMENT, re.MULTILINE | re.DOTALL)
+)

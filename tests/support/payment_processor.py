@@ -1,4 +1,6 @@
-"""A stand-in for Stripe's API on loopback: it makes Checkout Sessions as Stripe does, fails as a test sets, and signs events."""
+"""A stand-in for Stripe's API on loopback: it makes Checkout Sessions as Stripe does, fails as a test sets, and signs
+events.
+"""
 
 import asyncio
 import contextlib
@@ -20,8 +22,10 @@ HANG, DROP = "hang", "drop"
 
 @dataclass
 class Processor:
-    """`requests` are the received ones, and `sessions` those made, by idempotency key. `faults` are used up one by one: a status,
-    HANG, DROP, or the bytes of a body to send with 200. A fault in `late_faults` strikes after the session was made."""
+    """`requests` are the received ones, and `sessions` those made, by idempotency key. `faults` are used up one by one:
+    a status, HANG, DROP, or the bytes of a body to send with 200. A fault in `late_faults` strikes after the session
+    was made.
+    """
 
     url: str = ""
     requests: list[tuple[dict[str, str], dict[str, str]]] = field(default_factory=list)
@@ -34,7 +38,9 @@ class Processor:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-                headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+                headers = {
+                    name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)
+                }
                 body = (await reader.readexactly(int(headers["content-length"]))).decode()
                 form = {name: values[0] for name, values in parse_qs(body, strict_parsing=True).items()}
                 assert head[0] == "POST /v1/checkout/sessions HTTP/1.1"
@@ -48,7 +54,9 @@ class Processor:
                 if fault == HANG:
                     await asyncio.sleep(60)
                 status = fault if isinstance(fault, int) else 200
-                answer = fault if isinstance(fault, bytes) else orjson.dumps({"error": {"type": "x"}} if fault else session)
+                answer = (
+                    fault if isinstance(fault, bytes) else orjson.dumps({"error": {"type": "x"}} if fault else session)
+                )
                 writer.write(b"HTTP/1.1 %d X\r\ncontent-length: %d\r\n\r\n%b" % (status, len(answer), answer))
         writer.close()
 
@@ -61,7 +69,8 @@ class Processor:
                 "url": f"https://checkout.stripe.com/c/pay/cs_test_{number}#fid%20x|",
                 "client_reference_id": form["client_reference_id"],
                 "metadata": {"checkout_id": form["metadata[checkout_id]"]},
-                "amount_total": int(form["line_items[0][price_data][unit_amount]"]) * int(form["line_items[0][quantity]"]),
+                "amount_total": int(form["line_items[0][price_data][unit_amount]"])
+                * int(form["line_items[0][quantity]"]),
                 "currency": form["line_items[0][price_data][currency]"],
                 "payment_status": "unpaid",
             }

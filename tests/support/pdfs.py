@@ -7,7 +7,9 @@ import pytest
 needs_pypdf = pytest.mark.skipif(find_spec("pypdf") is None, reason="pypdf of the extra 'documents' is missing")
 CATALOG = b"<< /Type /Catalog /Pages 2 0 R >>"
 _FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
-_PAGE = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Resources << /Font << /F1 3 0 R >> >> /Contents %d 0 R >>"
+_PAGE = (
+    b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Resources << /Font << /F1 3 0 R >> >> /Contents %d 0 R >>"
+)
 
 
 def of_objects(*objects: bytes) -> bytes:

@@ -1,4 +1,6 @@
-"""Accounts and keys on a real server, made through its API or by the operator's command (which no sign-up limit slows)."""
+"""Accounts and keys on a real server, made through its API or by the operator's command (which no
+sign-up limit slows).
+"""
 
 import contextlib
 import io
@@ -38,7 +40,9 @@ _ONE_COMMAND = ThreadPoolExecutor(1)
 
 
 def command(server: RunningServer, *arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-    """Run `svc ARGUMENTS` beside the server, in a thread of this process: a new process takes half a second of CPU time."""
+    """Run `svc ARGUMENTS` beside the server, in a thread of this process: a new process takes half a second of CPU
+    time.
+    """
     settings = {"SVC_DATA_DIR": str(server.data_dir), "SVC_BASE_URL": server.base_url, **env}
     return _ONE_COMMAND.submit(_run, arguments, stdin, settings).result(30)
 

@@ -1,4 +1,6 @@
-"""Responses as OpenAI's SDK and the Open Responses specification type them, and an independent reading of their streams."""
+"""Responses as OpenAI's SDK and the Open Responses specification type them, and an independent reading of their
+streams.
+"""
 
 from collections import Counter
 from functools import cache
@@ -54,8 +56,8 @@ def checked_response(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_open(value: Any) -> bool:
-    """Whether the specification knows what is in it: custom tools and namespaces are OpenAI's, and its generated type of a
-    JSON schema is null alone."""
+    """Whether the specification knows what is in it: custom tools and namespaces are OpenAI's, and its generated type
+    of a JSON schema is null alone."""
     text = orjson.dumps(value)
     return not any(word in text for word in (b'"custom', b'"namespace"', b'"json_schema"'))
 
@@ -121,11 +123,16 @@ def _check_grammar(events: list[dict[str, Any]]) -> None:
     assert end["type"] in ENDS and end["response"]["status"] == end["type"].removeprefix("response.")
     assert all(_text_of(item) or item["type"].endswith("call") for item in items)
     if end["type"] == "response.failed":
-        assert end["response"]["error"]["code"] in ("server_error", "rate_limit_exceeded") and end["response"]["usage"] is None
+        assert (
+            end["response"]["error"]["code"] in ("server_error", "rate_limit_exceeded")
+            and end["response"]["usage"] is None
+        )
         assert end["response"]["output"][: len(items)] == items
         assert all(item["status"] == "incomplete" for item in end["response"]["output"][len(items) :])
     else:
-        assert open_item is None and end["response"]["output"] == items and end["response"]["usage"]["total_tokens"] >= 0
+        assert (
+            open_item is None and end["response"]["output"] == items and end["response"]["usage"]["total_tokens"] >= 0
+        )
 
 
 def _text_of(item: dict[str, Any]) -> str:

@@ -1,4 +1,6 @@
-"""TypeScript types of the interface document: `python -m tests.support.schema_types` prints them for tests/web/check."""
+"""TypeScript types of the interface document: `python -m tests.support.schema_types` prints them for
+tests/web/check.
+"""
 
 import json
 from typing import Any
@@ -31,7 +33,12 @@ def type_of(schema: dict[str, Any]) -> str:
 
 def main() -> None:
     schemas = DOCUMENT["components"]["schemas"]
-    print("declare namespace Api {", *(f"  type {name} = {type_of(schema)};" for name, schema in schemas.items()), "}", sep="\n")
+    print(
+        "declare namespace Api {",
+        *(f"  type {name} = {type_of(schema)};" for name, schema in schemas.items()),
+        "}",
+        sep="\n",
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The real server process for tests: started from the repository, spoken to over TLS, watched through /proc, and ended."""
+"""The real server process for tests: started from the repository, spoken to over TLS, watched through
+/proc, and ended.
+"""
 
 import asyncio
 import contextlib
@@ -28,7 +30,9 @@ STOP_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Counts:
-    """What a process holds at one moment. `descriptors` leaves out those of the database, whose few readers open when needed."""
+    """What a process holds at one moment. `descriptors` leaves out those of the database, whose few readers open when
+    needed.
+    """
 
     descriptors: int
     threads: int
@@ -36,9 +40,13 @@ class Counts:
 
 
 class RunningServer:
-    """A server process that is listening. `folder` holds its data folder and its output; `plain` means SVC_TLS=proxy."""
+    """A server process that is listening. `folder` holds its data folder and its output; `plain` means
+    SVC_TLS=proxy.
+    """
 
-    def __init__(self, process: subprocess.Popen[bytes], folder: Path, data_dir: Path, base_url: str, *, plain: bool) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], folder: Path, data_dir: Path, base_url: str, *, plain: bool
+    ) -> None:
         self.process = process
         self.pid = process.pid
         self.data_dir = data_dir
@@ -133,7 +141,8 @@ def free_port() -> int:
 def running_server_sync(
     tmp_path: Path, env: Mapping[str, str] | None = None, command: Sequence[str | Path] = (APP,), **popen: Any
 ) -> Iterator[RunningServer]:
-    """A server in `tmp_path` with `env` over the tests' defaults; at the end it gets SIGTERM and must have exited in time.
+    """A server in `tmp_path` with `env` over the tests' defaults; at the end it gets SIGTERM and must have exited in
+    time.
 
     `command` is what follows `python`; `popen` goes to subprocess.Popen.
     """

@@ -1,7 +1,9 @@
-"""The libraries of the web application, byte for byte as npm has them: `python -m tests.support.vendor` fetches them again.
+"""The libraries of the web application, byte for byte as npm has them: `python -m tests.support.vendor` fetches them
+again.
 
-Each stands in svc/static/vendor/<name>/ with its licence, axe-core (for tests alone) in tests/vendor/. `vendor.json` beside them
-names each one's version, licence and the SHA-256 of its files. To take a newer version, change it here and run the command.
+Each stands in svc/static/vendor/<name>/ with its licence, axe-core (for tests alone) in tests/vendor/. `vendor.json`
+beside them names each one's version, licence and the SHA-256 of its files. To take a newer version, change it here and
+run the command.
 """
 
 import hashlib
@@ -58,7 +60,9 @@ def renew(package: Package) -> dict[str, Any]:
     hashes = {}
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         licence = next(
-            name for name in tar.getnames() if name.lower().split("/")[1:2] in (["license"], ["license.md"], ["license.txt"])
+            name
+            for name in tar.getnames()
+            if name.lower().split("/")[1:2] in (["license"], ["license.md"], ["license.txt"])
         )
         about = json.loads(_read(tar, "package/package.json"))
         for name, target in [(f"package/{file}", Path(file).name) for file in package.files] + [(licence, "LICENSE")]:

@@ -1,4 +1,6 @@
-"""What the built-in voice says as samples, programs that stand in for encoders, and the helper processes of the tests' own."""
+"""What the built-in voice says as samples, programs that stand in for encoders, and the helper processes of the tests'
+own.
+"""
 
 import array
 import asyncio
@@ -15,7 +17,13 @@ TEXT = "The quick brown fox jumps over the lazy dog. She sells sea shells, and e
 
 
 async def say(
-    voice: Voice, text: str, *, name: str = "alloy", speed: float = 1.0, format: str = "wav", most_seconds: float = 180.0
+    voice: Voice,
+    text: str,
+    *,
+    name: str = "alloy",
+    speed: float = 1.0,
+    format: str = "wav",
+    most_seconds: float = 180.0,
 ) -> tuple[Spoken, bytes]:
     with tempfile.TemporaryFile() as file:
         spoken = await voice.speak(text, file, voice=name, speed=speed, format=format, most_seconds=most_seconds)

@@ -1,4 +1,6 @@
-"""An independent reading of OpenAI's format, against which tests hold what our writer writes, and short names for its inputs."""
+"""An independent reading of OpenAI's format, against which tests hold what our writer writes, and short names for its
+inputs.
+"""
 
 from collections.abc import Iterable
 from typing import Any

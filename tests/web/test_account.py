@@ -21,7 +21,9 @@ pytestmark = [*WITH_BROWSER, WIDTHS]
 
 
 def read(server: RunningServer, visitor: Visitor, path: str) -> Any:
-    with httpx.Client(base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False) as client:
+    with httpx.Client(
+        base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False
+    ) as client:
         return client.get(path).raise_for_status().json()
 
 
@@ -57,7 +59,9 @@ async def test_pinned_chats_come_first(server: RunningServer, browser: Browser, 
         await expect(entries).to_have_text(["What is 3 + 3?", "What is 2 + 2?", "A kept one"])
 
 
-async def test_chat_has_its_own_temperature_and_output_limit(server: RunningServer, browser: Browser, width: int) -> None:
+async def test_chat_has_its_own_temperature_and_output_limit(
+    server: RunningServer, browser: Browser, width: int
+) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     kept = await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An answer"])
     async with signed_in(browser, server, visitor=visitor, width=width) as page:
@@ -115,7 +119,9 @@ async def test_answer_is_read_aloud_and_stopped(server: RunningServer, browser: 
         assert (await asyncio.to_thread(read, server, visitor, "/billing/account"))["wallet_balance_micros"] < 5_000_000
 
 
-async def test_custom_instructions_are_sent_with_every_chat(server: RunningServer, browser: Browser, width: int) -> None:
+async def test_custom_instructions_are_sent_with_every_chat(
+    server: RunningServer, browser: Browser, width: int
+) -> None:
     async with signed_in(browser, server, "/#/settings", width=width) as page:
         text = page.get_by_label("Custom instructions")
         await text.fill("  Answer in one word.  ")
@@ -136,7 +142,9 @@ async def test_wallet_shows_what_is_left_of_the_allowance(browser: Browser, tmp_
         visitor = await asyncio.to_thread(new_visitor, server)
         async with new_context(browser, server, visitor, width=width) as context:
             page = await opened(context, "/#/wallet")
-            line = page.locator(".figure .hint", has_text=re.compile("^\\$4.00 of \\$4.00 left, renews on 1 [A-Z][a-z]+$"))
+            line = page.locator(
+                ".figure .hint", has_text=re.compile("^\\$4.00 of \\$4.00 left, renews on 1 [A-Z][a-z]+$")
+            )
             await expect(line).to_be_visible()
             async with server.client(headers=visitor.headers) as client:
                 asked = {"prompt": "a circle", "model": "builtin/paint", "size": "64x64"}

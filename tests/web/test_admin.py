@@ -82,7 +82,9 @@ async def test_users_are_searched_and_filtered_in_pages(
     browser: Browser, team: RunningServer, admin: Visitor, width: int
 ) -> None:
     suspended = await asyncio.to_thread(new_visitor, team, dollars=3)
-    await ask(team, admin, "PATCH", f"/admin/users/{suspended.id}", group="design", status="suspended", name=f"Grace {width}")
+    await ask(
+        team, admin, "PATCH", f"/admin/users/{suspended.id}", group="design", status="suspended", name=f"Grace {width}"
+    )
     with database(team) as tx:
         for _ in range(60):
             users.invite(tx, admin.id, users.Invitation(new_email()), None, new_email(), by_mail=False, now_seconds=0)
@@ -109,7 +111,9 @@ async def test_users_are_searched_and_filtered_in_pages(
 
 
 @WIDTHS
-async def test_invitation_shows_its_link_once(browser: Browser, team: RunningServer, admin: Visitor, width: int) -> None:
+async def test_invitation_shows_its_link_once(
+    browser: Browser, team: RunningServer, admin: Visitor, width: int
+) -> None:
     email = f"{new_email().partition('@')[0]}@research.example"
     async with administration(
         browser, team, admin, width=width, permissions=["clipboard-read", "clipboard-write"], allow=["status of 409"]
@@ -151,7 +155,9 @@ async def test_invitation_is_mailed(browser: Browser, tmp_path: Path, width: int
 
 
 @WIDTHS
-async def test_user_is_changed_suspended_and_deleted(browser: Browser, team: RunningServer, admin: Visitor, width: int) -> None:
+async def test_user_is_changed_suspended_and_deleted(
+    browser: Browser, team: RunningServer, admin: Visitor, width: int
+) -> None:
     visitor = await asyncio.to_thread(new_visitor, team)
     for name in ("one", "two", "three"):
         await ask(team, visitor, "POST", "/user/api-keys", name=name)
@@ -207,7 +213,9 @@ async def test_last_administrator_stays_one(browser: Browser, team: RunningServe
     async with administration(browser, team, admin, f"users/{admin.id}", width=width, allow=["status of 409"]) as page:
         await page.get_by_role("switch", name="Administrator").uncheck()
         await page.get_by_role("button", name="Save").click()
-        await expect(page.get_by_role("alert")).to_contain_text("This is the only active administrator. Make another account")
+        await expect(page.get_by_role("alert")).to_contain_text(
+            "This is the only active administrator. Make another account"
+        )
         await expect(page.get_by_role("button", name="Delete user")).to_have_count(0)
 
 
@@ -222,9 +230,16 @@ async def test_spend_is_shown_by_month_and_kind(
         await expect(rows.filter(has_text=visitor.email)).to_contain_text("$0.00")
         await page.get_by_role("img", name="Spend per day in").focus()
         await page.keyboard.press("End")
-        await expect(page.locator(".chart-foot span").first).to_have_text(re.compile(r"^\w+ 1, 20\d\d$"))  # days are those of UTC
+        await expect(page.locator(".chart-foot span").first).to_have_text(
+            re.compile(r"^\w+ 1, 20\d\d$")
+        )  # days are those of UTC
         await expect(page.locator(".chart-said")).to_contain_text("All users $0.00")
-        for kind, shown in (("model", "builtin/assistant-paid"), ("group", "No group"), ("key", "without a key"), ("day", "20")):
+        for kind, shown in (
+            ("model", "builtin/assistant-paid"),
+            ("group", "No group"),
+            ("key", "without a key"),
+            ("day", "20"),
+        ):
             await page.get_by_label("By", exact=True).select_option(kind)
             await expect(rows.first).to_contain_text(shown)
         await page.get_by_label("By", exact=True).select_option("user")
@@ -233,14 +248,18 @@ async def test_spend_is_shown_by_month_and_kind(
         download = await waiting.value
         assert re.fullmatch(r"spend-20\d\d-\d\d-by-user\.csv", download.suggested_filename)
         await download.save_as(tmp_path / "spend.csv")
-        found = {row["key"]: row["requests"] for row in csv.DictReader((tmp_path / "spend.csv").read_text().splitlines())}
+        found = {
+            row["key"]: row["requests"] for row in csv.DictReader((tmp_path / "spend.csv").read_text().splitlines())
+        }
         assert found[visitor.email] == "1"
         await page.get_by_label("Month").select_option(index=35)
         await expect(page.get_by_text("No usage in this month")).to_be_visible()
 
 
 @WIDTHS
-async def test_support_is_answered_and_closed(browser: Browser, team: RunningServer, admin: Visitor, width: int) -> None:
+async def test_support_is_answered_and_closed(
+    browser: Browser, team: RunningServer, admin: Visitor, width: int
+) -> None:
     visitor = await asyncio.to_thread(new_visitor, team, dollars=5)
     made = await ask(team, visitor, "POST", "/support/conversations", subject="Small pictures", message="Why?")
     async with administration(browser, team, admin, "support", width=width) as page:
@@ -264,11 +283,15 @@ async def test_support_is_answered_and_closed(browser: Browser, team: RunningSer
 
 
 @WIDTHS
-async def test_status_shows_work_checks_and_times(browser: Browser, team: RunningServer, admin: Visitor, width: int) -> None:
+async def test_status_shows_work_checks_and_times(
+    browser: Browser, team: RunningServer, admin: Visitor, width: int
+) -> None:
     async with administration(browser, team, admin, "status", width=width, allow=["status of 500"]) as page:
         await expect(page.get_by_text("The service works. 1 finding needs a check.")).to_be_visible()
         await expect(page.locator(".figure", has_text="Open streams")).to_contain_text("0 agent runs")
-        await expect(page.locator(".list > li").first).to_contain_text(re.compile("Backup.*svc backup.*Check", re.DOTALL))
+        await expect(page.locator(".list > li").first).to_contain_text(
+            re.compile("Backup.*svc backup.*Check", re.DOTALL)
+        )
         facts = await page.locator("dl").inner_text()
         assert re.search(r"Last backup\s+None yet\s+Certificate expires\s+\w+ \d+, 20\d\d", facts), facts
         await page.route("**/admin/status", lambda route: route.fulfill(status=500, body="{}"))

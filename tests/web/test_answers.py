@@ -1,4 +1,6 @@
-"""No question and no answer is lost: answers continue without the page, show how they ended, and keep their versions."""
+"""No question and no answer is lost: answers continue without the page, show how they ended, and keep
+their versions.
+"""
 
 import asyncio
 from typing import Any
@@ -31,13 +33,17 @@ async def in_progress(page: Page, text: str = "one") -> None:
 
 def stored(server: RunningServer, visitor: Visitor) -> list[Any]:
     """Return the conversations of an account."""
-    with httpx.Client(base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False) as client:
+    with httpx.Client(
+        base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False
+    ) as client:
         data: list[Any] = client.get("/conversations").raise_for_status().json()["data"]
         return data
 
 
 @WIDTHS
-async def test_answer_continues_after_a_reload_and_in_another_tab(server: RunningServer, browser: Browser, width: int) -> None:
+async def test_answer_continues_after_a_reload_and_in_another_tab(
+    server: RunningServer, browser: Browser, width: int
+) -> None:
     async with signed_in(browser, server, model="script", width=width) as page:
         await send(page, SLOW)
         await in_progress(page)
@@ -134,7 +140,9 @@ async def test_stop_before_the_first_token_leaves_a_usable_question(server: Runn
         await expect(answer(page).locator(".md")).to_have_text("second")
 
 
-async def test_stop_before_the_question_is_sent_returns_it_to_the_composer(server: RunningServer, browser: Browser) -> None:
+async def test_stop_before_the_question_is_sent_returns_it_to_the_composer(
+    server: RunningServer, browser: Browser
+) -> None:
     async with signed_in(browser, server, model="script") as page:
         clicked = asyncio.Event()
 

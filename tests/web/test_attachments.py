@@ -36,14 +36,18 @@ def chips(page: Page) -> Any:
 
 
 @WIDTHS
-async def test_files_are_kept_with_the_draft_sent_as_text_and_shown(server: RunningServer, browser: Browser, width: int) -> None:
+async def test_files_are_kept_with_the_draft_sent_as_text_and_shown(
+    server: RunningServer, browser: Browser, width: int
+) -> None:
     async with signed_in(browser, server, model="echo", width=width) as page:
         await attach(page, *FILES, {"name": "no.md", "mimeType": "text/markdown", "buffer": b"# No"})
         await expect(chips(page)).to_have_count(3)
         await page.get_by_role("button", name="Remove no.md").click()
         await page.get_by_label("Message", exact=True).fill("Compare them.")
         await page.reload()
-        await expect(chips(page)).to_have_text([re.compile("prices.csv.*20 bytes", re.DOTALL), re.compile("f.py", re.DOTALL)])
+        await expect(chips(page)).to_have_text(
+            [re.compile("prices.csv.*20 bytes", re.DOTALL), re.compile("f.py", re.DOTALL)]
+        )
         assert await findings(page) == []
         async with page.expect_request("**/v1/chat/completions") as asked:
             await page.get_by_role("button", name="Send").click()
@@ -86,7 +90,10 @@ async def test_refused_file_is_explained(server: RunningServer, browser: Browser
 @pdfs.needs_pypdf
 async def test_text_of_a_pdf_is_attached_and_its_file_is_kept(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="echo", allow=["422"]) as page:
-        for name, content in {"scan.pdf": pdfs.with_texts(b""), "a.pdf": pdfs.with_texts(b"Rye bread", b"Wheat")}.items():
+        for name, content in {
+            "scan.pdf": pdfs.with_texts(b""),
+            "a.pdf": pdfs.with_texts(b"Rye bread", b"Wheat"),
+        }.items():
             await attach(page, {"name": name, "mimeType": "application/pdf", "buffer": content})
         await expect(page.locator(".toast")).to_contain_text("“scan.pdf” contains no text")
         await expect(chips(page)).to_have_text(re.compile("a.pdf"))
@@ -112,7 +119,9 @@ async def test_usual_encodings_are_read(server: RunningServer, browser: Browser)
     async with signed_in(browser, server) as page:
         for name, encoding in (("ä.csv", "cp1252"), ("ä.txt", "utf-16"), ("ä", "utf-8-sig")):
             await attach(page, {"name": name, "mimeType": "", "buffer": f"süß\r\n{encoding}".encode(encoding)})
-            await page.wait_for_function("text => localStorage['svc.files.new']?.includes(text)", arg=f"süß\n{encoding}")
+            await page.wait_for_function(
+                "text => localStorage['svc.files.new']?.includes(text)", arg=f"süß\n{encoding}"
+            )
         await expect(chips(page)).to_have_count(3)
 
 

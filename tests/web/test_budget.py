@@ -1,4 +1,5 @@
-"""The page stays small and quick: what the first view weighs, what long conversations, long answers and fast streams cost.
+"""The page stays small and quick: what the first view weighs, what long conversations, long answers and fast streams
+cost.
 
 The limits are what is promised: half a second, tasks of at most 50 ms, half of the main thread's time. Time is its CPU
 time as on a quiet machine (tests/support/browser_cpu.py), and the best of up to three measurements counts.
@@ -46,7 +47,9 @@ def f{n}(x):
 """
 LONG_TEXTS = {
     "of many kinds of blocks": "".join(SECTION.replace("{n}", str(number)) for number in range(620)),
-    "that is one block of code": "```python\n" + "def f(x):\n    return [y for y in range(x)]  # a comment\n" * 3_600 + "```\n",
+    "that is one block of code": "```python\n"
+    + "def f(x):\n    return [y for y in range(x)]  # a comment\n" * 3_600
+    + "```\n",
     "that is one list": "- an item with **bold** text and `code` and more words\n" * 3_700,
     "that is one table": "| a | b | c |\n|---|---|---|\n" + "| cell | **bold** | `code` and more |\n" * 5_300,
     "that is one paragraph": "a line of a text without empty lines in between, as logs are\n" * 3_300,
@@ -78,13 +81,18 @@ async def test_first_view_is_small_and_cached(server: RunningServer, browser: Br
     async with new_context(browser, server, visitor) as context:
         for address, ready in (("/", "#composer"), (f"/#/chat/{conversation}", ".md"), ("/#/settings", ".switch")):
             requests, size = await weight(context, address, ready)
-            assert (requests <= FIRST_VIEW_REQUESTS, size <= FIRST_VIEW_BYTES) == (True, True), (address, requests, size)
+            assert (requests <= FIRST_VIEW_REQUESTS, size <= FIRST_VIEW_BYTES) == (True, True), (
+                address,
+                requests,
+                size,
+            )
         page = await opened(context)
         await page.locator("#composer").wait_for()
         await page.reload()
         await page.locator("#composer").wait_for()
         sizes = await page.evaluate(
-            "performance.getEntriesByType('resource').filter(one => one.name.includes('/static/')).map(one => one.transferSize)"
+            "performance.getEntriesByType('resource').filter(one => one.name.includes('/static/')).map(one => "
+            "one.transferSize)"
         )
         assert len(sizes) >= 2 and sum(sizes) < 1_000  # a browser may load the icon again
 
@@ -111,7 +119,8 @@ async def test_first_view_is_usable_at_once(server: RunningServer, browser: Brow
 async def test_conversation_of_2000_messages_opens_and_scrolls_fast(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     texts = [
-        f"Message **{number}** of many\n\n- one\n- `two`\n" if number % 2 else f"Message {number}" for number in range(MESSAGES)
+        f"Message **{number}** of many\n\n- one\n- `two`\n" if number % 2 else f"Message {number}"
+        for number in range(MESSAGES)
     ]
     conversation = await asyncio.to_thread(keep_conversation, server, visitor, texts)
     async with new_context(browser, server, visitor) as context:
@@ -184,7 +193,9 @@ async def is_drawn(page: Page) -> None:
 
 
 @pytest.mark.parametrize("tokens", [2_000, pytest.param(4_000, marks=pytest.mark.soak)])
-async def test_stream_of_500_tokens_a_second_is_drawn_smoothly(server: RunningServer, browser: Browser, tokens: int) -> None:
+async def test_stream_of_500_tokens_a_second_is_drawn_smoothly(
+    server: RunningServer, browser: Browser, tokens: int
+) -> None:
     text = "".join(SECTION.replace("{n}", str(number)) for number in range(1_000))[: tokens * TOKEN_CHARACTERS]
     seconds = tokens / TOKENS_A_SECOND
     visitor = await asyncio.to_thread(new_visitor, server, model="steady/one")
@@ -200,7 +211,10 @@ async def test_stream_of_500_tokens_a_second_is_drawn_smoothly(server: RunningSe
             async with measured(page) as spent:
                 await page.keyboard.press("Enter")
                 await answered(page)
-            assert await page.locator(".said-assistant .md").evaluate("answer => answer.textContent.length") > len(text) * 0.55
+            assert (
+                await page.locator(".said-assistant .md").evaluate("answer => answer.textContent.length")
+                > len(text) * 0.55
+            )
             await page.close()
             return spent
 

@@ -1,4 +1,6 @@
-"""Chat in a real browser: the first answer, streams that are stopped, retried, cut off, and everything that text can bring."""
+"""Chat in a real browser: the first answer, streams that are stopped, retried, cut off, and everything that text can
+bring.
+"""
 
 import asyncio
 import re
@@ -45,7 +47,9 @@ async def test_text_of_an_answer_runs_and_loads_nothing(server: RunningServer, b
         assert await page.evaluate("window.hit") is None
         inside = page.locator(".said-assistant .md")
         assert await inside.locator("script, iframe, style, img, svg:not(.icon)").count() == 0
-        links = await inside.locator("a").evaluate_all("links => links.map(link => [link.protocol, link.rel, link.target])")
+        links = await inside.locator("a").evaluate_all(
+            "links => links.map(link => [link.protocol, link.rel, link.target])"
+        )
         assert links and all(link == ["https:", "noopener noreferrer", "_blank"] for link in links)
         assert await page.locator("body").is_visible()
 
@@ -69,7 +73,9 @@ async def test_answer_can_be_stopped_regenerated_and_edited(server: RunningServe
         await expect(page.locator(".said-user .said")).to_have_text("say second")
 
 
-async def test_stopped_regeneration_replaces_the_answer_and_can_be_edited(server: RunningServer, browser: Browser) -> None:
+async def test_stopped_regeneration_replaces_the_answer_and_can_be_edited(
+    server: RunningServer, browser: Browser
+) -> None:
     async with signed_in(browser, server, model="script") as page:
         await say(page, "say first part\nwait 1000\nsay  and the rest")
         await answered(page)
@@ -84,7 +90,9 @@ async def test_stopped_regeneration_replaces_the_answer_and_can_be_edited(server
         await expect(page.locator(".said-user .said")).to_have_text("say second")
 
 
-async def test_regeneration_stopped_before_its_first_token_keeps_the_answer(server: RunningServer, browser: Browser) -> None:
+async def test_regeneration_stopped_before_its_first_token_keeps_the_answer(
+    server: RunningServer, browser: Browser
+) -> None:
     async with signed_in(browser, server, model="script", allow=["409"]) as page:
         await say(page, "say the answer")
         await answered(page)
@@ -164,7 +172,9 @@ async def test_expired_session_loses_no_message(server: RunningServer, browser: 
         await expect(page.locator(".said-assistant:not(.live) .md").last).to_have_text("begun and ended")
 
 
-async def test_conversations_can_be_searched_renamed_deleted_and_restored(server: RunningServer, browser: Browser) -> None:
+async def test_conversations_can_be_searched_renamed_deleted_and_restored(
+    server: RunningServer, browser: Browser
+) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     await asyncio.to_thread(keep_conversation, server, visitor, ["A kind of bread", "It is called rye"])
     long = ["The zebra crossing", "A **zebra** is striped", *(f"message {number}" for number in range(60))]
@@ -218,7 +228,9 @@ async def delete(page: Page, title: str) -> None:
     await expect(page.get_by_role("link", name=title)).to_have_count(0)
 
 
-async def test_pasted_image_is_kept_with_the_draft_and_sent_to_the_model(server: RunningServer, browser: Browser) -> None:
+async def test_pasted_image_is_kept_with_the_draft_and_sent_to_the_model(
+    server: RunningServer, browser: Browser
+) -> None:
     async with signed_in(browser, server, model="echo") as page:
         await paste_picture(page)
         await page.wait_for_function("""() => Object.entries(localStorage)

@@ -24,7 +24,9 @@ def estimate_of(page: Page) -> Locator:
 
 
 @WIDTHS
-async def test_estimate_grows_with_the_draft_and_covers_the_cost(server: RunningServer, browser: Browser, width: int) -> None:
+async def test_estimate_grows_with_the_draft_and_covers_the_cost(
+    server: RunningServer, browser: Browser, width: int
+) -> None:
     async with signed_in(browser, server, model=PRICED, dollars=5, width=width) as page:
         composer = page.get_by_label("Message", exact=True)
         await composer.fill("What is 2 + 2?")

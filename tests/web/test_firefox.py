@@ -22,15 +22,21 @@ async def test_firefox_signs_up_chats_stops_and_keeps_settings(server: RunningSe
         await page.sees("What can I help with?")
         await page.type("Message", "What is 12 * (3 + 4)?")
         await page.click("button", "Send")
-        await page.until("() => document.querySelector('.said-assistant:not(.live) .md')?.textContent.includes('84') === true")
-        await page.run("() => { localStorage['svc.model'] = JSON.stringify('builtin/script'); location.hash = '#/chat'; }")
+        await page.until(
+            "() => document.querySelector('.said-assistant:not(.live) .md')?.textContent.includes('84') === true"
+        )
+        await page.run(
+            "() => { localStorage['svc.model'] = JSON.stringify('builtin/script'); location.hash = '#/chat'; }"
+        )
         await page.reload()
         await page.sees("What can I help with?")
         await page.type("Message", "say begun\nwait 20000")
         await page.click("button", "Send")
         await page.until("() => document.querySelector('.said-assistant.live')?.textContent.includes('begun') === true")
         await page.click("button", "Stop")
-        await page.until("() => document.querySelector('.live') === null && document.querySelector('.said-assistant') !== null")
+        await page.until(
+            "() => document.querySelector('.live') === null && document.querySelector('.said-assistant') !== null"
+        )
         await page.open(f"{server.base_url}/#/settings")
         await page.type("Custom instructions", "Be brief.")
         await page.click("button", "Save instructions")

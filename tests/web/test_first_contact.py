@@ -9,7 +9,17 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Error, expect
 
-from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, chromium, findings, new_context, new_visitor, opened, signed_in
+from tests.support.browser import (
+    WIDTHS,
+    WITH_BROWSER,
+    Visitor,
+    chromium,
+    findings,
+    new_context,
+    new_visitor,
+    opened,
+    signed_in,
+)
 from tests.support.browser_chat import choose_model
 from tests.support.model_server import ModelServer
 from tests.support.pages import EXAMPLES
@@ -20,11 +30,15 @@ pytestmark = WITH_BROWSER
 
 def connect(server: RunningServer, visitor: Visitor, address: str) -> None:
     body = {"name": "mine", "base_url": address, "models": ["zephyr"]}
-    with httpx.Client(base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False) as client:
+    with httpx.Client(
+        base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False
+    ) as client:
         assert client.post("/user/providers", json=body).status_code == 201
 
 
-async def test_picker_lists_connected_models_before_those_for_trying_out(server: RunningServer, browser: Browser) -> None:
+async def test_picker_lists_connected_models_before_those_for_trying_out(
+    server: RunningServer, browser: Browser
+) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     async with ModelServer() as models, new_context(browser, server, visitor) as context:
         await asyncio.to_thread(connect, server, visitor, models.base_url)
@@ -76,7 +90,9 @@ async def test_card_leads_to_connecting_a_model_server(server: RunningServer, br
 
 
 @pytest.mark.needs("certutil")
-async def test_chromium_trusts_the_certificate_after_the_documented_command(server: RunningServer, tmp_path: Path) -> None:
+async def test_chromium_trusts_the_certificate_after_the_documented_command(
+    server: RunningServer, tmp_path: Path
+) -> None:
     async with chromium(HOME=str(tmp_path)) as browser:
         with pytest.raises(Error, match="ERR_CERT_AUTHORITY_INVALID"):
             await (await browser.new_page()).goto(server.base_url)

@@ -1,4 +1,6 @@
-"""The shape of the web application's scripts: line length and imports. Biome and tsc check the rest (tests/web/package.json)."""
+"""The shape of the web application's scripts: line length and imports. Biome and tsc check the rest
+(tests/web/package.json).
+"""
 
 import re
 from graphlib import TopologicalSorter
@@ -28,6 +30,10 @@ def test_a_line_has_at_most_110_characters() -> None:
 
 
 def test_schema_types_check_the_scripts() -> None:
-    fields = {"id": {"$ref": "#/components/schemas/Id"}, "n": {"type": ["integer", "null"]}, "kind": {"enum": ["a", "b"]}}
+    fields = {
+        "id": {"$ref": "#/components/schemas/Id"},
+        "n": {"type": ["integer", "null"]},
+        "kind": {"enum": ["a", "b"]},
+    }
     schema = {"type": "array", "items": {"type": "object", "required": ["id"], "properties": fields}}
     assert type_of(schema) == 'Array<{ id: Id; n?: number | null; kind?: "a" | "b" }>'

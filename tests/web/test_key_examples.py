@@ -68,7 +68,9 @@ async def run_examples(server: RunningServer, browser: Browser, folder: Path, na
     assert [name for name, output in zip(sorted(names), outputs, strict=True) if "84" not in output] == []
 
 
-async def test_examples_for_curl_and_python_run_as_shown(server: RunningServer, browser: Browser, tmp_path: Path) -> None:
+async def test_examples_for_curl_and_python_run_as_shown(
+    server: RunningServer, browser: Browser, tmp_path: Path
+) -> None:
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     await run_examples(server, browser, tmp_path, {"curl", "OpenAI Python", "Anthropic Python"}, path)
 

@@ -55,7 +55,9 @@ async def tab_into_navigation(page: Page, name: str) -> None:
 
 
 @BOTH_WIDTHS
-async def test_account_chat_run_and_key_are_made_by_keyboard(server: RunningServer, browser: Browser, width: int) -> None:
+async def test_account_chat_run_and_key_are_made_by_keyboard(
+    server: RunningServer, browser: Browser, width: int
+) -> None:
     async with new_context(browser, server, width=width) as context:
         page = await context.new_page()
         await page.goto("/")
@@ -96,7 +98,9 @@ async def test_account_chat_run_and_key_are_made_by_keyboard(server: RunningServ
 
 
 @WIDTHS
-async def test_conversation_is_found_changed_and_deleted_by_keyboard(server: RunningServer, browser: Browser, width: int) -> None:
+async def test_conversation_is_found_changed_and_deleted_by_keyboard(
+    server: RunningServer, browser: Browser, width: int
+) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, model="builtin/assistant")
     kept = await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An answer"])
     async with signed_in(browser, server, visitor=visitor, width=width) as page:
@@ -155,7 +159,9 @@ async def test_model_and_menus_are_chosen_by_keyboard(server: RunningServer, bro
 
 
 @WIDTHS
-async def test_user_is_found_suspended_and_deleted_by_keyboard(server: RunningServer, browser: Browser, width: int) -> None:
+async def test_user_is_found_suspended_and_deleted_by_keyboard(
+    server: RunningServer, browser: Browser, width: int
+) -> None:
     visitor, other = await asyncio.to_thread(new_visitor, server), await asyncio.to_thread(new_visitor, server)
     with database(server) as tx:
         tx.execute("UPDATE accounts SET admin = 1 WHERE id = ?", (visitor.id,))

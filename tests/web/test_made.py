@@ -98,7 +98,9 @@ async def test_files_are_uploaded_renamed_replaced_and_deleted(server: RunningSe
         await expect(page.locator(".list > li")).to_have_count(2)
         await page.get_by_role("link", name="notes.txt").click()
         await expect(page.locator(".artifact-text")).to_have_text("first")
-        await page.get_by_label("Replace").set_input_files([{"name": "x.txt", "mimeType": "text/plain", "buffer": b"second"}])
+        await page.get_by_label("Replace").set_input_files(
+            [{"name": "x.txt", "mimeType": "text/plain", "buffer": b"second"}]
+        )
         await expect(page.locator(".artifact-text")).to_have_text("second")
         await page.get_by_role("button", name="Rename").click()
         await page.get_by_role("textbox", name="Name").fill("übung.txt")

@@ -17,7 +17,9 @@ models = [{ id = "gpt-large", aliases = ["gpt-5"] }]
 """
 
 
-async def test_model_picker_and_settings_list_a_model_once_without_its_aliases(browser: Browser, tmp_path: Path) -> None:
+async def test_model_picker_and_settings_list_a_model_once_without_its_aliases(
+    browser: Browser, tmp_path: Path
+) -> None:
     (tmp_path / "catalog.toml").write_text(CATALOG)
     settings = {"SVC_CATALOG": str(tmp_path / "catalog.toml")}
     async with running_server(tmp_path, settings) as server, signed_in(browser, server) as page:

@@ -36,7 +36,9 @@ async def test_key_is_shown_once_and_can_be_deleted(server: RunningServer, brows
             assert (await client.get("/user/me")).status_code == 401
 
 
-async def test_provider_can_be_tested_and_edited_without_showing_its_key(server: RunningServer, browser: Browser) -> None:
+async def test_provider_can_be_tested_and_edited_without_showing_its_key(
+    server: RunningServer, browser: Browser
+) -> None:
     async with signed_in(browser, server, "/#/providers", allow=["status of 502"]) as page:
         await page.get_by_role("button", name="Add provider").first.click()
         await page.get_by_label("Name").fill("mine")
@@ -57,7 +59,9 @@ async def test_provider_can_be_tested_and_edited_without_showing_its_key(server:
         await expect(page.locator(".list")).to_contain_text("no key")
 
 
-async def test_wallet_shows_balance_spend_ledger_and_csv(server: RunningServer, browser: Browser, tmp_path: Path) -> None:
+async def test_wallet_shows_balance_spend_ledger_and_csv(
+    server: RunningServer, browser: Browser, tmp_path: Path
+) -> None:
     async with signed_in(browser, server, dollars=25) as page:
         await page.evaluate(
             """async () => {
@@ -112,7 +116,9 @@ async def test_low_balance_is_shown_once_a_day(server: RunningServer, browser: B
         await expect(page.locator(".toast")).to_have_count(0)
 
 
-async def test_settings_are_stored_and_data_can_be_exported(server: RunningServer, browser: Browser, tmp_path: Path) -> None:
+async def test_settings_are_stored_and_data_can_be_exported(
+    server: RunningServer, browser: Browser, tmp_path: Path
+) -> None:
     async with signed_in(browser, server, "/#/settings") as page:
         await page.get_by_label("Name").fill("Ada Lovelace")
         await page.get_by_role("button", name="Save", exact=True).click()

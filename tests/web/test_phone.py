@@ -28,13 +28,17 @@ SMALL_TARGETS = """() => [...document.querySelectorAll("a, button, input, select
 
 
 @asynccontextmanager
-async def on_phone(server: RunningServer, browser: Browser, visitor: Visitor, address: str, width: int) -> AsyncIterator[Page]:
+async def on_phone(
+    server: RunningServer, browser: Browser, visitor: Visitor, address: str, width: int
+) -> AsyncIterator[Page]:
     async with new_context(browser, server, visitor, width=width, has_touch=True, is_mobile=True) as context:
         yield await opened(context, address)
 
 
 def post(server: RunningServer, visitor: Visitor, path: str, body: Mapping[str, Any]) -> Any:
-    with httpx.Client(base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False) as client:
+    with httpx.Client(
+        base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False
+    ) as client:
         return client.post(path, json=body).raise_for_status().json()
 
 
@@ -84,7 +88,9 @@ async def test_new_key_dialog_shows_everything(server: RunningServer, browser: B
         assert (await box(title))["height"] < 30
 
 
-async def test_low_balance_warning_leaves_the_composer_free(server: RunningServer, browser: Browser, width: int) -> None:
+async def test_low_balance_warning_leaves_the_composer_free(
+    server: RunningServer, browser: Browser, width: int
+) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, dollars=0.5)
     async with on_phone(server, browser, visitor, "/", width) as page:
         warning = page.locator(".toast")

@@ -34,7 +34,9 @@ async def test_file_dropped_anywhere_in_a_chat_is_attached(server: RunningServer
         await expect(page.get_by_role("img", name="dot.png")).to_be_visible()
 
 
-async def test_file_dropped_on_a_view_without_files_does_not_leave_the_page(server: RunningServer, browser: Browser) -> None:
+async def test_file_dropped_on_a_view_without_files_does_not_leave_the_page(
+    server: RunningServer, browser: Browser
+) -> None:
     async with signed_in(browser, server, "/#/wallet") as page:
         await page.locator(".page").wait_for()
         assert await page.locator(".page").evaluate(DROP) == [True, True]
@@ -116,13 +118,17 @@ async def has_focus(page: Page) -> bool:
     return bool(await page.evaluate("document.activeElement !== document.body"))
 
 
-async def test_composer_of_the_first_view_takes_no_focus_from_the_search(server: RunningServer, browser: Browser) -> None:
+async def test_composer_of_the_first_view_takes_no_focus_from_the_search(
+    server: RunningServer, browser: Browser
+) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     async with new_context(browser, server, visitor) as context:
         await context.add_init_script(FAST)
         page = await opened(context)
         await page.locator("#composer").wait_for()
-        await page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")  # after the effects
+        await page.evaluate(
+            "new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))"
+        )  # after the effects
         await expect(page.get_by_label("Search", exact=True)).to_be_focused()
 
 

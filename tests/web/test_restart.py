@@ -14,7 +14,9 @@ pytestmark = WITH_BROWSER
 
 
 @pytest.mark.parametrize("end", ["terminated", pytest.param("killed", marks=pytest.mark.soak)])
-async def test_restart_in_mid_stream_is_shown_and_the_chat_continues(tmp_path: Path, browser: Browser, end: str) -> None:
+async def test_restart_in_mid_stream_is_shown_and_the_chat_continues(
+    tmp_path: Path, browser: Browser, end: str
+) -> None:
     env = {"SVC_PORT": str(free_port())}
     told = ["ERR_", "503", "502", "404"]
     async with running_server(tmp_path, env) as server:

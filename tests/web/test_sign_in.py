@@ -48,7 +48,9 @@ async def test_without_passwords_the_page_has_the_providers_only(tmp_path: Path,
         async with new_context(browser, server, allow=["Password forms should have"]) as context:
             page = await context.new_page()
             await page.goto("/")
-            await expect(page.get_by_role("link", name="lab")).to_have_attribute("href", f"{server.base_url}/auth/oauth/lab")
+            await expect(page.get_by_role("link", name="lab")).to_have_attribute(
+                "href", f"{server.base_url}/auth/oauth/lab"
+            )
             assert await page.locator("input").count() == 0
             await page.goto(f"/password-reset#{token}")
             await expect(page.get_by_label("New password", exact=True)).to_be_hidden()

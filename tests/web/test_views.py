@@ -1,4 +1,6 @@
-"""Every view at both widths and in both themes: axe-core finds nothing, markup in names stays text, nothing overflows."""
+"""Every view at both widths and in both themes: axe-core finds nothing, markup in names stays text,
+nothing overflows.
+"""
 
 import asyncio
 import re
@@ -90,7 +92,9 @@ def somebody_with_everything(server: RunningServer) -> tuple[Visitor, dict[str, 
     visitor, other = new_visitor(server, dollars=25), new_visitor(server)
     with database(server) as tx:
         tx.execute("UPDATE accounts SET admin = 1 WHERE id = ?", (visitor.id,))
-    with httpx.Client(base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False) as client:
+    with httpx.Client(
+        base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False
+    ) as client:
 
         def post(path: str, **body: Any) -> Any:
             answer = client.post(path, json=body)

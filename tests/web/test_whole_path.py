@@ -15,7 +15,9 @@ from tests.support.server import RunningServer
 pytestmark = WITH_BROWSER
 
 
-async def test_from_sign_up_through_chat_agent_key_and_funds_to_deletion(server: RunningServer, browser: Browser) -> None:
+async def test_from_sign_up_through_chat_agent_key_and_funds_to_deletion(
+    server: RunningServer, browser: Browser
+) -> None:
     async with new_context(browser, server, allow=["401", "403"]) as context:
         page = await context.new_page()
         email = await sign_up(page)
@@ -57,7 +59,9 @@ async def test_from_sign_up_through_chat_agent_key_and_funds_to_deletion(server:
 
 
 async def test_sign_in_elsewhere_returns_to_the_same_page(tmp_path: Path, browser: Browser, issuer: str) -> None:
-    httpx.put(f"{issuer}/users/ada", json={"email": "ada@example.com", "email_verified": True, "name": "Ada"}).raise_for_status()
+    httpx.put(
+        f"{issuer}/users/ada", json={"email": "ada@example.com", "email_verified": True, "name": "Ada"}
+    ).raise_for_status()
     async with serving(tmp_path, issuer) as server:
         context = await browser.new_context(base_url=server.base_url, ignore_https_errors=True)
         page = await context.new_page()
@@ -76,7 +80,9 @@ async def test_sign_in_elsewhere_returns_to_the_same_page(tmp_path: Path, browse
 async def test_identity_provider_is_unlinked_and_linked_again_in_the_settings(
     tmp_path: Path, browser: Browser, issuer: str
 ) -> None:
-    httpx.put(f"{issuer}/users/ada", json={"email": "ada@example.com", "email_verified": True, "name": "Ada"}).raise_for_status()
+    httpx.put(
+        f"{issuer}/users/ada", json={"email": "ada@example.com", "email_verified": True, "name": "Ada"}
+    ).raise_for_status()
     async with serving(tmp_path, issuer) as server:
         context = await browser.new_context(base_url=server.base_url, ignore_https_errors=True)
         page = await context.new_page()

@@ -1,7 +1,7 @@
 """A picture in memory: anti-aliased shapes, translucent layers and glows in plain Python, and its PNG file.
 
-Each colour has a plane. One slice assignment paints part of a row, and one `bytes.translate` blends it, at the speed of C.
-Coordinates are pixels, y grows downward, and shapes may extend beyond the edges.
+Each colour has a plane. One slice assignment paints part of a row, and one `bytes.translate` blends it, at the speed of
+C. Coordinates are pixels, y grows downward, and shapes may extend beyond the edges.
 """
 
 import math
@@ -122,7 +122,9 @@ class Canvas:
                 row = row[:1] * shift + row[: width - shift] if shift > 0 else row[-shift:] + row[-1:] * -shift
                 first, second = int.from_bytes(row, "little"), int.from_bytes(plane[here : here + width], "little")
                 # The average of all bytes at once: the common bits, and half of the others.
-                plane[here : here + width] = ((first & second) + ((first ^ second) >> 1 & sevens)).to_bytes(width, "little")
+                plane[here : here + width] = ((first & second) + ((first ^ second) >> 1 & sevens)).to_bytes(
+                    width, "little"
+                )
 
     def png(self) -> bytes:
         """Return the picture as a PNG with 8 bits for each colour. No filter makes flat shapes smaller."""
@@ -133,6 +135,7 @@ class Canvas:
         head = struct.pack(">IIBBBBB", self.width, self.height, 8, 2, 0, 0, 0)
         chunks = ((b"IHDR", head), (b"sRGB", b"\0"), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
         packed = (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+            for kind, data in chunks
         )
         return b"\x89PNG\r\n\x1a\n" + b"".join(packed)

@@ -11,7 +11,8 @@ from typing import NamedTuple
 _SHAPE = re.compile(r"(?:(lit|snow)\?)?(?:(\d+)\*)?([~&=]*)(area|line|glow|discs|panes) (!?)(\S+?)(?:@(\d+))? (.+)")
 
 
-# When it is visible, its kind, whether it keeps its colours, the colours, the opacity, the outlines, and the number of holes.
+# When it is visible, its kind, whether it keeps its colours, the colours, the opacity, the outlines, and the number of
+# holes.
 Shape = tuple[str | None, str, bool, list[str], float, list[list[complex]], int]
 
 
@@ -59,16 +60,22 @@ def _shape(text: str) -> Shape:
         outlines = [[complex(x, y), complex(x + 2, y), complex(x + 2, y + 3), complex(x, y + 3)] for x, y in corners]
     elif kind in ("glow", "discs"):
         sizes = [row[2:] for row in rows[-len(points) :]]
-        outlines = [_oval(point, size[0], size[min(1, len(size) - 1)]) for point, size in zip(points, sizes, strict=True)]
+        outlines = [
+            _oval(point, size[0], size[min(1, len(size) - 1)]) for point, size in zip(points, sizes, strict=True)
+        ]
     else:
         points += (
-            [-point.conjugate() for point in reversed(points)] if "&" in marks else points[: marks == "~" and kind == "area"]
+            [-point.conjugate() for point in reversed(points)]
+            if "&" in marks
+            else points[: marks == "~" and kind == "area"]
         )
         points = _curve(points) if "~" in marks else points
         outlines = [_stroke(points, thickness[0], thickness[-1]) if thickness else points]
     outlines += [[-point.conjugate() for point in points] for points in outlines] if "=" in marks else []
     for copy in range(1, int(copies or 0)):
-        outlines.append([center + (point - center) * cmath.rect(1, math.tau * copy / int(copies)) for point in outlines[0]])
+        outlines.append(
+            [center + (point - center) * cmath.rect(1, math.tau * copy / int(copies)) for point in outlines[0]]
+        )
     holes = sum(len(row) > 4 for row in rows)
     return when, kind, bool(keep), paint.split(":"), int(alpha or 100) / 100, outlines, holes
 

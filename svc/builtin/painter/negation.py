@@ -1,21 +1,55 @@
-"""Find the negated words of a prompt: "no cats or dogs", "a beach without birds", "not at night", "cloudless", "cat-free"."""
+"""Find the negated words of a prompt: "no cats or dogs", "a beach without birds", "not at night", "cloudless",
+"cat-free".
+"""
 
 import re
 from collections.abc import Callable, Sequence
 
 # After a negator these words make no negation: "not only cats", "no less than three", "not so dark".
 _NO_NEGATION = {
-    *("only", "just", "less", "fewer", "more", "longer", "matter", "doubt", "without", "far", "so", "too", "very", "quite"),
+    *(
+        "only",
+        "just",
+        "less",
+        "fewer",
+        "more",
+        "longer",
+        "matter",
+        "doubt",
+        "without",
+        "far",
+        "so",
+        "too",
+        "very",
+        "quite",
+    ),
 }
 # The number of words after a negator that it may negate; "zero gravity" negates nothing else.
 _NEGATORS = {
-    **dict.fromkeys(("no", "not", "without", "neither", "nor", "minus", "lacking", "except", "avoid", "exclude", "omit"), 6),
+    **dict.fromkeys(
+        ("no", "not", "without", "neither", "nor", "minus", "lacking", "except", "avoid", "exclude", "omit"), 6
+    ),
     **dict.fromkeys(("zero", "0"), 1),
 }
 _JOINS = {",", "or", "nor", "and"}
 _ARTICLES = {"a", "an", "the", "one", "two", "three", "four", "five", "six", "seven", "some", "many", "few", "several"}
 _PREPOSITIONS = {
-    *("on", "in", "at", "by", "near", "under", "over", "above", "below", "beside", "behind", "before", "during", "from"),
+    *(
+        "on",
+        "in",
+        "at",
+        "by",
+        "near",
+        "under",
+        "over",
+        "above",
+        "below",
+        "beside",
+        "behind",
+        "before",
+        "during",
+        "from",
+    ),
 }
 _ENDS = {"but", "with", "while", "instead", "that", "who", "which", "because", "only", "just", "is", "are", "was"}
 _QUALIFIERS = {"other", "more", "further", "additional", "second", "extra", "another", "big", "small", "large"}

@@ -17,7 +17,9 @@ CPU_SECONDS, MEMORY_BYTES = 40, 512 * 1024 * 1024
 
 
 class Stage:
-    """A canvas with its scene. `unit` is a hundredth of the shorter side; `light` is the position of the sun or moon."""
+    """A canvas with its scene. `unit` is a hundredth of the shorter side; `light` is the position of
+    the sun or moon.
+    """
 
     def __init__(self, canvas: Canvas, scene: Scene) -> None:
         self.canvas, self.scene, self.chance = canvas, scene, scene.chance
@@ -25,7 +27,10 @@ class Stage:
         self.horizon = self.shore = self.height * self.chance.uniform(0.56, 0.64)
         self.side = self.chance.choice((1, -1))  # 1 when the light comes from the left
         high = self.chance.uniform(0.08, 0.16) if scene.time in places.LOW else self.chance.uniform(0.28, 0.4)
-        self.light = (self.width * (0.5 - self.side * self.chance.uniform(0.12, 0.24)), self.horizon - self.height * high)
+        self.light = (
+            self.width * (0.5 - self.side * self.chance.uniform(0.12, 0.24)),
+            self.horizon - self.height * high,
+        )
         self.dark = scene.time in places.DARK
         self.lit = self.dark or scene.time in places.DIM
         self.near = 1.0  # the distance of the current layer: 0 is the farthest, 1 the nearest
@@ -35,7 +40,12 @@ class Stage:
         self.line = [self.height * 0.9] * (_STEPS + 1)  # the height of the ground, from left to right
         self.sky, light, self.lands = scene.colors[:4], scene.colors[4], scene.colors[5:]
         cloud = mix(self.sky[1], BLACK, 0.25) if self.dark or scene.time == "storm" else WHITE
-        self.colors = COLORS | {"sky": self.sky[2], "light": light, "haze": mix(self.sky[3], light, 0.2), "ground": self.sky[1]}
+        self.colors = COLORS | {
+            "sky": self.sky[2],
+            "light": light,
+            "haze": mix(self.sky[3], light, 0.2),
+            "ground": self.sky[1],
+        }
         self.colors |= {"cloud": mix(self.sky[2], cloud, 0.55), "leaf": color(places.LEAVES.get(scene.time, "#3f7f45"))}
         self.colors["window"] = color("#b0cede" if scene.time in ("day", "spring") else "#ffd070")
 
@@ -45,7 +55,9 @@ class Stage:
         for name, row in rows("weather").items():
             if name == "place":
                 self.layers(self.chance.choice(places.ABSTRACT) if abstract else rows("places")[self.scene.place].look)
-                for thing, (count, shade) in sorted(self.scene.things.items(), key=lambda one: self._where(one[0]) != "meadow"):
+                for thing, (count, shade) in sorted(
+                    self.scene.things.items(), key=lambda one: self._where(one[0]) != "meadow"
+                ):
                     tall = figures()[thing].tall
                     self.scatter(thing, self._where(thing), count, tall * count**-0.45, tall, shade)
             elif name in self.scene.weather:
@@ -72,12 +84,17 @@ class Stage:
         return mix(between(self.lands, near), self.sky[3], 0.45 * (1 - near) ** 2)
 
     def ridge(self, down: float, tall: float, waves: float, near: float, drop: float = 0) -> None:
-        """Paint land with about `waves` crests of `tall` units, from `down` hundredths of the way from the horizon to the bottom.
+        """Paint land with about `waves` crests of `tall` units, from `down` hundredths of the way from the horizon to
+        the bottom.
 
-        Its distance is `near` hundredths; below 0 it is only a line for figures. It falls by `drop` units toward the light.
+        Its distance is `near` hundredths; below 0 it is only a line for figures. It falls by `drop` units toward the
+        light.
         """
         base, self.near = self.horizon + (self.height - self.horizon) * down / 100, near / 100
-        parts = [(waves * often, weight, self.chance.uniform(0, 6.28)) for often, weight in ((1, 0.28), (2.1, 0.14), (4.3, 0.06))]
+        parts = [
+            (waves * often, weight, self.chance.uniform(0, 6.28))
+            for often, weight in ((1, 0.28), (2.1, 0.14), (4.3, 0.06))
+        ]
         for step in range(_STEPS + 1):
             place = step / _STEPS
             rise = sum(weight * (1 + math.sin(math.tau * often * place + phase)) for often, weight, phase in parts)
@@ -92,7 +109,9 @@ class Stage:
             self.canvas.fill([[(0, self.height * 1.2), *crest, (self.width, self.height * 1.2)]], (shade, foot, foot))
 
     def water(self, down: float) -> None:
-        """Paint water from `down` hundredths of the way from the horizon to the bottom. It mirrors the picture above it."""
+        """Paint water from `down` hundredths of the way from the horizon to the bottom. It mirrors the picture above
+        it.
+        """
         self.shore = self.horizon + (self.height - self.horizon) * down / 100
         deep, bright = mix(self.sky[0], self.lands[-1], 0.45), mix(self.sky[3], self.sky[1], 0.42)
         self._wash(self.shore, [bright, mix(bright, deep, 0.62), deep])
@@ -125,7 +144,9 @@ class Stage:
             self.draw(name, x, y, size, shade)
 
     def draw(self, name: str, x: float, foot: float, tall: float, shade: Color | None = None) -> None:
-        """Paint a figure `tall` pixels high with its foot at (`x`, `foot`), in the colour `shade` or one of the figure's."""
+        """Paint a figure `tall` pixels high with its foot at (`x`, `foot`), in the colour `shade` or one of the
+        figure's.
+        """
         figure, unit, chance = figures()[name], tall / 100, self.chance
         self.colors["land"] = self.colors["main"] = self._depth(self.near)
         tint = min((0.42 if self.dark else 0.12) + 0.6 * (1 - self.near), 0.9)
@@ -145,7 +166,9 @@ class Stage:
                 continue
             shades = [self._shade(text, 0 if keep else tint) for text in paint]
             # Only half of the windows are lit.
-            visible = [[at(point) for point in points] for points in outlines if kind != "panes" or chance.random() < 0.5]
+            visible = [
+                [at(point) for point in points] for points in outlines if kind != "panes" or chance.random() < 0.5
+            ]
             if kind == "glow":
                 self.canvas.glow(visible[0], shades[0], alpha)
             else:

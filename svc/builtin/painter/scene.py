@@ -1,4 +1,5 @@
-"""The content of a picture: the words of the prompt become a place, an hour, weather, colours and things. The rest is random.
+"""The content of a picture: the words of the prompt become a place, an hour, weather, colours and things. The rest is
+random.
 
 The prompt is the seed, so the same prompt makes the same picture. `description` names only what is drawn.
 """
@@ -52,10 +53,11 @@ Things = dict[str, tuple[int, Color | None]]  # by name: the number, and the col
 
 
 class Scene:
-    """The content of a picture of `prompt`; each `variation` is another one. The place is `abstract` without a known word.
+    """The content of a picture of `prompt`; each `variation` is another one. The place is `abstract` without a known
+    word.
 
-    `colors` are four of the sky, the light, and the land from far to near, or the shapes of an abstract composition. `without`
-    are the refused things, figures, places, times and weather.
+    `colors` are four of the sky, the light, and the land from far to near, or the shapes of an abstract composition.
+    `without` are the refused things, figures, places, times and weather.
     """
 
     def __init__(self, prompt: str, variation: int = 0) -> None:
@@ -113,7 +115,8 @@ class Scene:
         if "cloud" not in self.without and self.weather & {"sun", "moon"} and "clouds" not in behind:
             behind.append("clouds")
         place = "hills" if self.place == "forest" and "pine" in self.without else self.place
-        text = f"{_listed(things or ['a scene'])} {rows('places')[place].description} {rows('times')[self.time].description}"
+        where, when = rows("places")[place].description, rows("times")[self.time].description
+        text = f"{_listed(things or ['a scene'])} {where} {when}"
         text += f", with {_listed(behind)}" if behind else ""
         return text[0].upper() + text[1:] + (f", tinted {self.tint}." if self.tint else ".")
 
@@ -151,6 +154,10 @@ def _things(words: list[str]) -> Things:
             count = int(places.NUMBERS.get(numbers[-1], numbers[-1])) if numbers else usual
             shades = [COLORS[one] for one in before if one in COLORS]
             if len(found) < _MOST_THINGS:
-                most = _IN_A_MEADOW if figures()[name].where == "meadow" and count > 2 else min(max(count, 1), _MOST_OF_A_KIND)
+                most = (
+                    _IN_A_MEADOW
+                    if figures()[name].where == "meadow" and count > 2
+                    else min(max(count, 1), _MOST_OF_A_KIND)
+                )
                 found.setdefault(name, (most, shades[-1] if shades else None))
     return found

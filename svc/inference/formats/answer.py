@@ -1,4 +1,5 @@
-"""The answer side that all formats share: the chunks of a chat call as blocks that follow one another and never overlap.
+"""The answer side that all formats share: the chunks of a chat call as blocks that follow one another and never
+overlap.
 
 chat chunks -> BlockWriter.events() -> opened(), deltas(), closed() of the format -> bytes
             -> end() after the settlement, or fault()
@@ -26,7 +27,8 @@ _CHECKED_BYTES = 64 * 1024
 class AnswerWriter:
     """Writes the answer of one chat call: here as chat completions, which other formats override.
 
-    `ping` breaks a silence in a stream. Writing about an answer with more than `long_bytes` of text must run off the event loop.
+    `ping` breaks a silence in a stream. Writing about an answer with more than `long_bytes` of text must run off the
+    event loop.
     """
 
     ping = b": ping\n\n"
@@ -53,8 +55,8 @@ class AnswerWriter:
 class Block:
     """One part of an answer: `kind` is `reasoning`, `text`, `refusal` or `call` (which has `call_id` and `name`).
 
-    `tokens` are the parts of its text, or of the call's arguments, as JSON strings in ASCII. `logprobs` are those of chat. `id`
-    is for the format.
+    `tokens` are the parts of its text, or of the call's arguments, as JSON strings in ASCII. `logprobs` are those of
+    chat. `id` is for the format.
     """
 
     kind: str
@@ -88,9 +90,9 @@ class Block:
 class BlockWriter(AnswerWriter):
     """Turns the answer of a chat call into blocks. While one is open, parts of others wait.
 
-    A format overrides `begun`, `opened`, `deltas` and `closed`, which add events to `parts`, and `answer`, `end` and `fault`.
-    `model`, `created`, `finish_reason` and `usage` are those of the chat answer; `usage` is None before its end. `stop_reason` is
-    vLLM's: the stop sequence that ended the text.
+    A format overrides `begun`, `opened`, `deltas` and `closed`, which add events to `parts`, and `answer`, `end` and
+    `fault`. `model`, `created`, `finish_reason` and `usage` are those of the chat answer; `usage` is None before its
+    end. `stop_reason` is vLLM's: the stop sequence that ended the text.
     """
 
     long_bytes: float = 1024 * 1024
@@ -210,7 +212,9 @@ class BlockWriter(AnswerWriter):
             self.deltas(block, tokens, logprobs)
 
     def _advance(self, *, ended: bool = False) -> None:
-        """Close the open block if another one waits and it is complete, and open that one; at the end, do so with all."""
+        """Close the open block if another one waits and it is complete, and open that one; at the end,
+        do so with all.
+        """
         while self._open is None or ended or (self._waiting and _is_complete(self._open)):
             if self._open is not None:
                 self._open.closed = True

@@ -1,4 +1,6 @@
-"""Output items that accounts were given, for the references to them that some clients of Responses send. In memory alone."""
+"""Output items that accounts were given, for the references to them that some clients of Responses send. In memory
+alone.
+"""
 
 import threading
 import time
@@ -70,7 +72,9 @@ class ItemMemory:
         """Return a kept item. Raises ApiError `not_found` that names `item_id`, for the field `param`."""
         kept = self._accounts.get(account_id, {}).get(item_id)
         if kept is None or kept.expires_at <= self._clock():
-            message = f"Item with id {item_id!r} not found. Items are not stored here: send whole items, with store: false."
+            message = (
+                f"Item with id {item_id!r} not found. Items are not stored here: send whole items, with store: false."
+            )
             raise ApiError("not_found", message, param=param)
         found: dict[str, Any] = orjson.loads(kept.item)
         return found

@@ -17,7 +17,9 @@ _PLACE = random_base62(32)  # occurs nowhere else
 
 
 class MessagesAnswer(BlockWriter):
-    """Writes the answer of `call`. Thinking blocks are written if `reasoning`; `stop_sequences` are those of the request."""
+    """Writes the answer of `call`. Thinking blocks are written if `reasoning`; `stop_sequences` are those of the
+    request.
+    """
 
     ping = b'event: ping\ndata: {"type":"ping"}\n\n'
 

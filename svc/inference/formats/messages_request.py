@@ -13,7 +13,8 @@ from svc.inference.formats.messages import MessagesAnswer
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
 from svc.inference.tokens import estimated_input_tokens
 
-# Fields of the chat request that the caller has not named so: a model server that refuses one is asked again without it.
+# Fields of the chat request that the caller has not named so: a model server that refuses one is asked again without
+# it.
 _ADDED = frozenset({"max_tokens", "reasoning_effort", "top_k", "parallel_tool_calls", "reasoning_content"})
 _MOST_BLOCKS = 10_000
 _FRAME_TOKENS = 16
@@ -40,7 +41,8 @@ def translate(request: dict[str, Any]) -> Translated:
         schema = {"name": "answer", "schema": wanted["schema"], "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     ignored_tools = _add_tools(request, body)
-    # `display: omitted` changes nothing: some model servers need their reasoning back, and it is kept nowhere but in the client.
+    # `display: omitted` changes nothing: some model servers need their reasoning back, and it is kept nowhere but in
+    # the client.
     reasoning = (request.get("thinking") or {"type": "disabled"})["type"] != "disabled"
     return Translated(body, _ADDED, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), _NAMES)
 
@@ -51,7 +53,9 @@ def counted_tokens(request: dict[str, Any]) -> int:
     It counts one token for each 4 bytes, 16 for each message and tool, and 1,024 for each image.
     """
     chat = translate(request).chat
-    parts = [part for message in chat["messages"] if isinstance(message["content"], list) for part in message["content"]]
+    parts = [
+        part for message in chat["messages"] if isinstance(message["content"], list) for part in message["content"]
+    ]
     images = sum(part["type"] == "image_url" for part in parts)
     frames = len(chat["messages"]) + len(chat.get("tools", ()))
     return int(estimated_input_tokens(chat) + _FRAME_TOKENS * frames + _IMAGE_TOKENS * images)
@@ -65,7 +69,9 @@ def _add_tools(request: dict[str, Any], body: dict[str, Any]) -> tuple[str, ...]
     functions: dict[str, dict[str, Any]] = {}
     ignored: list[str] = []
     choice = request.get("tool_choice") or {"type": "auto"}
-    found = {block["tool_name"] for block in _result_blocks(request) if block["type"] == "tool_reference"} | {choice.get("name")}
+    found = {block["tool_name"] for block in _result_blocks(request) if block["type"] == "tool_reference"} | {
+        choice.get("name")
+    }
     for position, tool in enumerate(request.get("tools") or ()):
         if tool.get("defer_loading") and tool.get("name") not in found:
             continue

@@ -1,4 +1,5 @@
-"""The shape of a request in Anthropic's Messages format: what is checked before it is translated, and how the document shows it.
+"""The shape of a request in Anthropic's Messages format: what is checked before it is translated, and how the document
+shows it.
 
 Fields that have no meaning here (`cache_control`, `metadata`, `service_tier`) are accepted and ignored.
 """
@@ -102,7 +103,9 @@ _MESSAGE = tagged(
     {
         "user": _message("user", "A message of the person.", **_PLAIN, document=_DOCUMENT, tool_result=_TOOL_RESULT),
         "assistant": _message("assistant", "An earlier answer. At the end, the beginning of the new answer.", **_SAID),
-        "system": _message("system", "Instructions. They are moved into the first message of the chat request.", text=_TEXT),
+        "system": _message(
+            "system", "Instructions. They are moved into the first message of the chat request.", text=_TEXT
+        ),
     },
 )
 
@@ -121,7 +124,8 @@ _TOOL = passed_on(
 ).named("MessagesTool")
 _SERVER_TOOL = passed_on(
     {"type": string.about("", **{"not": {"const": "custom"}}), "name": filled},
-    "A tool that Anthropic's servers run, such as `web_search_20250305`. It is left out, and named in `x-service-ignored-tools`.",
+    "A tool that Anthropic's servers run, such as `web_search_20250305`. It is left out, and named in "
+    "`x-service-ignored-tools`.",
     required=("type",),
 ).named("MessagesServerTool")
 
@@ -146,7 +150,9 @@ _FORMAT = _object("Format", "json_schema", schema=mapping)
 _COUNTED: dict[str, Shape[Any]] = {
     "model": filled.about("An id or an alias out of `GET /v1/models`. Without one: as in chat completions."),
     "messages": list_of(_MESSAGE, least=1).about("The conversation so far."),
-    "system": _text_or(_TEXT).about("Instructions. A block that begins with `x-anthropic-billing-header:` is left out."),
+    "system": _text_or(_TEXT).about(
+        "Instructions. A block that begins with `x-anthropic-billing-header:` is left out."
+    ),
     "tools": list_of(_ANY_TOOL).about("What the model may call."),
     "tool_choice": _TOOL_CHOICE,
     "thinking": passed_on(
@@ -154,7 +160,9 @@ _COUNTED: dict[str, Shape[Any]] = {
         "Whether the answer has `thinking` blocks. `budget_tokens` and `display` change nothing.",
         required=("type",),
     ),
-    "output_config": passed_on({"effort": string.about("Sent to the model server as `reasoning_effort`."), "format": _FORMAT}),
+    "output_config": passed_on(
+        {"effort": string.about("Sent to the model server as `reasoning_effort`."), "format": _FORMAT}
+    ),
     "output_format": _FORMAT,
     "mcp_servers": list_of(mapping, most=0).about("Tools of MCP servers cannot be called here."),
 }

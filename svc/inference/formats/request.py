@@ -30,9 +30,9 @@ def image_part(url: str, param: str, **detail: str) -> Part:
 class Translated(NamedTuple):
     """A request of another format, as the chat request `chat`.
 
-    `added` names the fields of `chat` that are left out for a model server that refuses them. `ignored_tools` are the types of
-    the hosted tools that were left out. `writer` makes the writer of the answer. `names` has the caller's names of fields that
-    are called differently in `chat`.
+    `added` names the fields of `chat` that are left out for a model server that refuses them. `ignored_tools` are the
+    types of the hosted tools that were left out. `writer` makes the writer of the answer. `names` has the caller's
+    names of fields that are called differently in `chat`.
     """
 
     chat: dict[str, Any]
@@ -45,9 +45,9 @@ class Translated(NamedTuple):
 class ChatMessages:
     """Builds the messages of a chat request from the items or blocks of another format, in their order.
 
-    System texts are joined into the first message. Reasoning, texts and tool calls of one turn become one assistant message.
-    Every `param` is the place of an item in the caller's request. Raises ApiError `invalid_value` for a tool result without its
-    call, and for a tool call without its result.
+    System texts are joined into the first message. Reasoning, texts and tool calls of one turn become one assistant
+    message. Every `param` is the place of an item in the caller's request. Raises ApiError `invalid_value` for a tool
+    result without its call, and for a tool call without its result.
     """
 
     def __init__(self) -> None:
@@ -72,14 +72,20 @@ class ChatMessages:
     def add_call(self, call_id: str, name: str, arguments: str, param: str) -> None:
         calls = self._of_turn("tool_calls")
         if call_id in self._open_calls:
-            raise ApiError("invalid_value", f"{param}: there is another tool call with the id {call_id[:200]}.", param=param)
+            raise ApiError(
+                "invalid_value", f"{param}: there is another tool call with the id {call_id[:200]}.", param=param
+            )
         self._open_calls[call_id] = param
         calls.append({"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}})
 
     def add_result(self, call_id: str, parts: list[Part], param: str) -> None:
-        """Add the result of a tool call. Images in it follow as a user message, because a tool message holds text alone."""
+        """Add the result of a tool call. Images in it follow as a user message, because a tool message holds text
+        alone.
+        """
         if self._open_calls.pop(call_id, None) is None:
-            raise ApiError("invalid_value", f"{param}: there is no tool call with the id {call_id[:200]} before it.", param=param)
+            raise ApiError(
+                "invalid_value", f"{param}: there is no tool call with the id {call_id[:200]} before it.", param=param
+            )
         self._end_turn()
         text = "\n".join(part["text"] for part in parts if part["type"] == "text")
         self._messages.append({"role": "tool", "tool_call_id": call_id, "content": text})

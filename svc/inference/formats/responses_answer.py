@@ -29,7 +29,9 @@ class NamedTool(NamedTuple):
 
 
 class _Stream(NamedTuple):
-    """The events of one text: `event` without its ending, and the part with the text, which the arguments of a call lack."""
+    """The events of one text: `event` without its ending, and the part with the text, which the arguments of a call
+    lack.
+    """
 
     event: str
     field: str  # of the text in the event at its end
@@ -49,8 +51,8 @@ _INPUT = _Stream("custom_tool_call_input", "input")
 class ResponseWriter(BlockWriter):
     """Writes one response. `tools` are the tools of the request by their names at the model server.
 
-    `echo` are the fields repeated from the request, as JSON. With `summary`, reasoning is also returned as its own summary.
-    `remember` gets the items of a complete answer, as JSON by their ids.
+    `echo` are the fields repeated from the request, as JSON. With `summary`, reasoning is also returned as its own
+    summary. `remember` gets the items of a complete answer, as JSON by their ids.
     """
 
     def __init__(
@@ -149,7 +151,9 @@ class ResponseWriter(BlockWriter):
         return [_TEXT if block.kind == "text" else _REFUSAL]
 
     def _text(self, block: Block) -> Fragment:
-        """Return the text, the arguments, or the one argument of a custom tool (all arguments if the model omitted it)."""
+        """Return the text, the arguments, or the one argument of a custom tool (all arguments if the
+        model omitted it).
+        """
         if block.kind != "call" or not self._tool(block).custom:
             return Fragment(block.json)
         given = (block.arguments or {}).get("input")
@@ -173,7 +177,9 @@ class ResponseWriter(BlockWriter):
 
     def opened(self, block: Block) -> None:
         self._begin(block)
-        self._event("output_item.added", output_index=block.index, item=Fragment(self._item(block, "in_progress", empty=True)))
+        self._event(
+            "output_item.added", output_index=block.index, item=Fragment(self._item(block, "in_progress", empty=True))
+        )
         streams = self._streams(block)
         for stream in streams:
             if stream.part:
@@ -184,7 +190,9 @@ class ResponseWriter(BlockWriter):
     def deltas(self, block: Block, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:
         for before, between, after in [_template(block, _TEXT, logprobs)] if logprobs else self._templates:
             numbered = enumerate(tokens, self._sequence)
-            self.parts.append(b"".join([b"%b%d%b%b%b" % (before, number, between, token, after) for number, token in numbered]))
+            self.parts.append(
+                b"".join([b"%b%d%b%b%b" % (before, number, between, token, after) for number, token in numbered])
+            )
             self._sequence += len(tokens)
 
     def closed(self, block: Block) -> None:
@@ -236,7 +244,9 @@ def _place(block: Block, stream: _Stream) -> dict[str, Any]:
 
 
 def _part(block: Block, stream: _Stream, text: Fragment) -> dict[str, Any]:
-    more = {"annotations": [], "logprobs": [] if text is _EMPTY else _logprobs(block.logprobs)} if stream is _TEXT else {}
+    more = (
+        {"annotations": [], "logprobs": [] if text is _EMPTY else _logprobs(block.logprobs)} if stream is _TEXT else {}
+    )
     return {"type": stream.part, stream.field: text, **more}
 
 

@@ -44,8 +44,11 @@ _FIXED = {
     "store": False,
     "truncation": "disabled",
 }
-# Fields that translation writes and that a model server may refuse: then they are left out, and max_tokens gets its other name.
-_ADDED = frozenset({"max_tokens", "stream_options", "reasoning_effort", "verbosity", "parallel_tool_calls", "reasoning_content"})
+# Fields that translation writes and that a model server may refuse: then they are left out, and max_tokens gets its
+# other name.
+_ADDED = frozenset(
+    {"max_tokens", "stream_options", "reasoning_effort", "verbosity", "parallel_tool_calls", "reasoning_content"}
+)
 _TEXT_FILE = re.compile(r"data:text/[\w.+-]+(?:;charset=[\w-]+)?;base64,(.*)", re.DOTALL | re.IGNORECASE)
 _TOOL_NAME_CHARACTERS = 64
 _INPUT_SCHEMA = {
@@ -58,11 +61,15 @@ _INPUT_SCHEMA = {
 
 def translate(body: dict[str, Any], *, account_id: str, memory: ItemMemory, clock: Callable[[], float]) -> Translated:
     """Return a checked request as a chat request. Raises ApiError `invalid_value`, `unsupported_value`, `not_found`."""
-    sent: dict[str, Any] = {name: int(value) if name in _COUNTS else value for name, value in body.items() if value is not None}
+    sent: dict[str, Any] = {
+        name: int(value) if name in _COUNTS else value for name, value in body.items() if value is not None
+    }
     items = sent["input"] if isinstance(sent["input"], list) else [{"role": "user", "content": sent["input"]}]
     tool_lists = {"tools": sent.get("tools") or []}
     tool_lists |= {
-        f"input[{place}].tools": item["tools"] for place, item in enumerate(items) if item.get("type") == "additional_tools"
+        f"input[{place}].tools": item["tools"]
+        for place, item in enumerate(items)
+        if item.get("type") == "additional_tools"
     }
     tools = _ToolSet(tool_lists)
     messages = ChatMessages()
@@ -83,7 +90,9 @@ def translate(body: dict[str, Any], *, account_id: str, memory: ItemMemory, cloc
         chat |= {"stream": True, "stream_options": {"include_usage": True}}
     summary = (sent.get("reasoning") or {}).get("summary") is not None
     remember = partial(memory.add, account_id) if sent.get("store", True) else lambda items: None
-    writer = partial(ResponseWriter, echo=_echo(sent), tools=tools.offered, summary=summary, clock=clock, remember=remember)
+    writer = partial(
+        ResponseWriter, echo=_echo(sent), tools=tools.offered, summary=summary, clock=clock, remember=remember
+    )
     return Translated(chat, _ADDED.intersection([*chat, "reasoning_content"]), tools.ignored, writer, _NAMES)
 
 
@@ -121,7 +130,11 @@ def _echoed_tool(tool: dict[str, Any]) -> dict[str, Any]:
     if tool["type"] == "function":
         return {"description": None, "parameters": None, "strict": None, **tool}
     if tool["type"] == "namespace":
-        return {**tool, "description": tool.get("description") or "", "tools": [_echoed_tool(one) for one in tool["tools"]]}
+        return {
+            **tool,
+            "description": tool.get("description") or "",
+            "tools": [_echoed_tool(one) for one in tool["tools"]],
+        }
     return tool
 
 
@@ -181,7 +194,9 @@ def _chat_part(part: dict[str, Any], role: str, param: str) -> Part:
     with contextlib.suppress(ValueError):
         if found := _TEXT_FILE.fullmatch(part["file_data"]):
             return text_part(base64.b64decode(found[1], validate=True).decode())
-    raise ApiError("invalid_value", "input_file must be a plain text in UTF-8; other files are not supported.", param=param)
+    raise ApiError(
+        "invalid_value", "input_file must be a plain text in UTF-8; other files are not supported.", param=param
+    )
 
 
 # --- tools
@@ -204,7 +219,9 @@ class _ToolSet:
             if namespace is not None and (name in self._chat or name in ungrouped):
                 name = f"{namespace}__{name}"[-_TOOL_NAME_CHARACTERS:]
             if name in self._chat:
-                raise ApiError("invalid_value", f"There is another tool with the name {name[:200]}.", param=f"{param}.name")
+                raise ApiError(
+                    "invalid_value", f"There is another tool with the name {name[:200]}.", param=f"{param}.name"
+                )
             self.offered[name] = NamedTool(tool["name"], tool["type"] == "custom", namespace)
             self._names[namespace, tool["name"]] = name
             self._chat[name] = {"type": "function", "function": {"name": name, **_function(tool)}}
@@ -223,7 +240,9 @@ class _ToolSet:
         elif isinstance(chosen, dict):
             name = self.name_of(chosen) if chosen["type"] in ("function", "custom") and chosen.get("name") else None
             if name not in kept:
-                raise ApiError("unsupported_value", "tool_choice must name one of the functions in tools.", param="tool_choice")
+                raise ApiError(
+                    "unsupported_value", "tool_choice must name one of the functions in tools.", param="tool_choice"
+                )
             chosen = {"type": "function", "function": {"name": name}}
         if not kept:
             if chosen == "required":

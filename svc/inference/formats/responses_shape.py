@@ -26,7 +26,9 @@ _KEY, _VALUE = text(64), text(512)
 def _typed(kind: str, required: str, text: str = "", /, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
     """An object of the type `kind`; `required` are the names of its required fields."""
     name = "Response" + "".join(word.title() for word in kind.split("_"))
-    return passed_on({"type": one_of(kind), **fields}, text, required=("type", *required.split())).named(f"{name}Request")
+    return passed_on({"type": one_of(kind), **fields}, text, required=("type", *required.split())).named(
+        f"{name}Request"
+    )
 
 
 # --- input
@@ -66,7 +68,9 @@ _REFERENCE = passed_on(
 # --- tools
 
 _TOOL = {"name": filled, "description": string}
-_FUNCTION_TOOL = _typed("function", "name", **_TOOL, parameters=mapping.about("The arguments, as a JSON Schema."), strict=boolean)
+_FUNCTION_TOOL = _typed(
+    "function", "name", **_TOOL, parameters=mapping.about("The arguments, as a JSON Schema."), strict=boolean
+)
 _CUSTOM_TOOL = _typed(
     "custom",
     "name",
@@ -90,7 +94,9 @@ _HOSTED_TOOL = passed_on(
     required=("type",),
 ).named("ResponseHostedTool")
 _TOOLS = list_of(tagged("type", OWN_TOOLS, _HOSTED_TOOL))
-_ANY_TOOL = passed_on({"type": string, "name": string, "namespace": string}, required=("type",)).named("ResponseToolName")
+_ANY_TOOL = passed_on({"type": string, "name": string, "namespace": string}, required=("type",)).named(
+    "ResponseToolName"
+)
 _ALLOWED_TOOLS = _typed("allowed_tools", "mode tools", mode=one_of("auto", "required"), tools=list_of(_ANY_TOOL))
 _TOOL_CHOICE = by_type(
     "none, auto, required or an object that names a tool",
@@ -116,7 +122,9 @@ def _check_item(value: Any, param: str) -> Any:
     return _TYPED_ITEM.check(value, param)
 
 
-_ITEM = Shape(_check_item, "an object", {"anyOf": [shape.schema for shape in _ITEMS.values()]}).named("ResponseInputItem")
+_ITEM = Shape(_check_item, "an object", {"anyOf": [shape.schema for shape in _ITEMS.values()]}).named(
+    "ResponseInputItem"
+)
 
 # --- the request
 
@@ -195,7 +203,9 @@ RESPONSE_REQUEST = passed_on(
             "unsupported_value",
             "conversation is not supported: nothing is stored here. Send the whole conversation in input.",
         ),
-        "prompt": _only(None, "unsupported_value", "prompt is not supported: there are no stored prompts. Send instructions."),
+        "prompt": _only(
+            None, "unsupported_value", "prompt is not supported: there are no stored prompts. Send instructions."
+        ),
     },
     "OpenAI's Responses request. Fields that are not listed are ignored.",
     required=("input",),

@@ -12,11 +12,14 @@ from svc.shapes import Fields, Shape, anything, boolean, json_object, list_of, m
 
 _STEPS = whole.about(example=6, minimum=1)
 _REASON = string.about(
-    "`max_steps`, `requested`, `shutdown`, `account_deleted`, `account_suspended` or `client_disconnected`.", "max_steps"
+    "`max_steps`, `requested`, `shutdown`, `account_deleted`, `account_suspended` or `client_disconnected`.",
+    "max_steps",
 )
 _TOTALS: Fields = {"steps": COUNT.about(example=2), "usage": COMPLETION_USAGE, "cost_micros": MICROS}
 _CALL = {"id": string.about(example="call_01m3250v3vfsgzezy8ak224fj9"), "name": string.about(example="calculate")}
-_RUN_ARTIFACT = json_object("RunArtifact", id=ID, name=string, content_type=string, size=COUNT.about("The size in bytes."))
+_RUN_ARTIFACT = json_object(
+    "RunArtifact", id=ID, name=string, content_type=string, size=COUNT.about("The size in bytes.")
+)
 
 
 def _event(title: str, kind: str, description: str, /, **fields: Shape[Any]) -> Shape[dict[str, Any]]:

@@ -3,7 +3,16 @@
 from typing import Any
 
 from svc.errors import ERRORS
-from svc.routes.schemas.common import ARGUMENTS, CALCULATE, CONVERSATION_HEADER, COUNT, ID, MEMORY_HEADER, SECONDS, example_id
+from svc.routes.schemas.common import (
+    ARGUMENTS,
+    CALCULATE,
+    CONVERSATION_HEADER,
+    COUNT,
+    ID,
+    MEMORY_HEADER,
+    SECONDS,
+    example_id,
+)
 from svc.server.error_schemas import ERROR
 from svc.server.interface import Answer, Content, as_event, header
 from svc.shapes import anything, json_object, list_of, mapping, nullable, one_of, string
@@ -89,9 +98,13 @@ _CHAT_COMPLETION_CHUNK = json_object(
     model=string.about("The requested model.", "builtin/echo"),
     choices=list_of(_CHUNK_CHOICE).about("Empty only in the usage chunk."),
     usage=nullable(COMPLETION_USAGE).about("Only with `include_usage`. Null in every chunk but the last.").optional(),
-    status=one_of("stopped", "interrupted").about("In a session, in the last chunk of an answer that ended early.").optional(),
+    status=one_of("stopped", "interrupted")
+    .about("In a session, in the last chunk of an answer that ended early.")
+    .optional(),
 ).with_others()
-_CHUNK_JSON = string.about(contentMediaType="application/json", contentSchema={"anyOf": [_CHAT_COMPLETION_CHUNK, ERROR]})
+_CHUNK_JSON = string.about(
+    contentMediaType="application/json", contentSchema={"anyOf": [_CHAT_COMPLETION_CHUNK, ERROR]}
+)
 _STREAM_EVENT = json_object(
     "ChatStreamEvent",
     "One event: a line `data: …` and an empty line.",
@@ -109,7 +122,12 @@ _CALLED = {
     "finish_reason": "tool_calls",
 }
 _USAGE_CHUNK = {**_CHAT_COMPLETION_CHUNK.example, "choices": [], "usage": COMPLETION_USAGE.example}
-_FAULT = {"code": "upstream_error", "param": None, "type": ERRORS["upstream_error"][1], "message": ERRORS["upstream_error"][2]}
+_FAULT = {
+    "code": "upstream_error",
+    "param": None,
+    "type": ERRORS["upstream_error"][1],
+    "message": ERRORS["upstream_error"][2],
+}
 FAILED_IN_CONVERSATION = header(
     "In a session, if the model server failed: the conversation with the question.",
     ID,
@@ -156,7 +174,10 @@ CHAT_ANSWER = Answer(
     },
     headers={
         "x-service-cost-micros": header(
-            "The cost in micros (millionths of a US dollar): on JSON answers of models with a price.", COUNT, 11, required=False
+            "The cost in micros (millionths of a US dollar): on JSON answers of models with a price.",
+            COUNT,
+            11,
+            required=False,
         ),
         "x-service-conversation": CONVERSATION_HEADER,
         "x-service-memory": MEMORY_HEADER,

@@ -40,7 +40,9 @@ def id_of(prefix: str) -> Shape[str]:
     return ID.about(example=example_id(prefix))
 
 
-OWN_PROVIDERS_DISABLED = Refusal("own_providers_disabled", when="The operator allows the account no providers of its own.")
+OWN_PROVIDERS_DISABLED = Refusal(
+    "own_providers_disabled", when="The operator allows the account no providers of its own."
+)
 NO_MODEL = (
     Refusal("model_not_found", param="model", when="There is no such model, or the account's group may not use it."),
     OWN_PROVIDERS_DISABLED,
@@ -48,13 +50,13 @@ NO_MODEL = (
 PROJECT_NOT_FOUND = Refusal("not_found", "There is no such project.", "project_id", "The account has no such project.")
 NO_ROOM = Refusal(
     "quota_exceeded",
-    when="The account has too little storage left. The message names the bytes that are needed. A call that stores its answer "
-    "reserves 32 bytes for each token of the output limit, at most 256 KiB, before the model is called.",
+    when="The account has too little storage left. The message names the bytes that are needed. A call that stores "
+    "its answer reserves 32 bytes for each token of the output limit, at most 256 KiB, before the model is called.",
 )
 NO_FUNDS = Refusal(
     "insufficient_funds",
-    "This needs $0.01 (9000 micros). The wallet has $0.00 (0 micros), of which $0.00 (0 micros) is reserved for running "
-    "requests. Add funds in the browser, at /checkout.",
+    "This needs $0.01 (9000 micros). The wallet has $0.00 (0 micros), of which $0.00 (0 micros) is reserved for "
+    "running requests. Add funds in the browser, at /checkout.",
     when="The wallet does not cover this request. The message names the amount that is needed and the balance.",
 )
 PERHAPS_RETRY_AFTER = header("The seconds to wait, if the model server sends them.", COUNT, 7, required=False)
@@ -68,8 +70,8 @@ MODEL_CALL = (
         "unknown_parameter",
         "Unrecognized request argument supplied: tempo",
         "tempo",
-        "The model server's own refusal, with its status and error object: an unsupported parameter, a context that is too long, "
-        "a content filter.",
+        "The model server's own refusal, with its status and error object: an unsupported parameter, a context that "
+        "is too long, a content filter.",
         status="4XX",
         type="invalid_request_error",
         headers={"retry-after": PERHAPS_RETRY_AFTER},
@@ -123,7 +125,11 @@ MEMORY_HEADER = named_header(
     "Memory", "In a session: the number of recalled passages of earlier messages.", COUNT, 0, required=False
 )
 IGNORED_TOOLS_HEADER = named_header(
-    "IgnoredTools", "The types of the hosted tools that were left out of the request.", string, "web_search", required=False
+    "IgnoredTools",
+    "The types of the hosted tools that were left out of the request.",
+    string,
+    "web_search",
+    required=False,
 )
 TIMES = {"created_at": TIMESTAMP, "updated_at": TIMESTAMP}
 PROJECT_ID = nullable(ID).about("The project that it belongs to.")

@@ -7,7 +7,14 @@ from svc.builtin.voice import LANGUAGES, VOICES
 from svc.errors import ApiError
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS
-from svc.routes.schemas.common import AUDIO_SECONDS_HEADER, AUDIO_TRUNCATED_HEADER, CONTENT_URL, COST_HEADER, COUNT, SECONDS
+from svc.routes.schemas.common import (
+    AUDIO_SECONDS_HEADER,
+    AUDIO_TRUNCATED_HEADER,
+    CONTENT_URL,
+    COST_HEADER,
+    COUNT,
+    SECONDS,
+)
 from svc.server.error_schemas import ERROR
 from svc.server.interface import Answer, Content, as_event, event_of
 from svc.shapes import (
@@ -112,13 +119,15 @@ def check_length(found: str, param: str, most: int) -> None:
 _VOICE_NAME = text(200, least=1)
 _OWN_VOICE = passed_on({"id": _VOICE_NAME}, required=("id",))  # OpenAI's form for custom voices
 _VOICE = by_type("the name of a voice, such as alloy", {str: _VOICE_NAME, dict: _OWN_VOICE}).about(
-    f"The name of a voice, in any case; null means `alloy`. Built-in voices: {', '.join(VOICES)}, and languages by their codes, "
-    f"such as {', '.join(LANGUAGES)}. Model servers have others.",
+    f"The name of a voice, in any case; null means `alloy`. Built-in voices: {', '.join(VOICES)}, and languages by "
+    f"their codes, such as {', '.join(LANGUAGES)}. Model servers have others.",
     examples=[*VOICES, *LANGUAGES],
 )
 _FORMAT = matching(re.compile(r"[a-z0-9_-]{1,32}"), "the name of a format, such as wav", 32)
 _SPOKEN: dict[str, Shape[Any]] = {
-    "model": string.about("A speech model of `GET /v1/models`. Null means the operator's first one, else `builtin/voice`."),
+    "model": string.about(
+        "A speech model of `GET /v1/models`. Null means the operator's first one, else `builtin/voice`."
+    ),
     "voice": _VOICE,
     "speed": number(0.25, 4).about(default=1),
     "tts_max_tokens": whole.about(
@@ -129,11 +138,18 @@ _SPOKEN: dict[str, Shape[Any]] = {
 IMAGE = passed_on(
     {
         "prompt": input_text(32_000, "The description of the image; not blank."),
-        "model": string.about("An image model of `GET /v1/models`. Null means the operator's first one, else `builtin/paint`."),
+        "model": string.about(
+            "An image model of `GET /v1/models`. Null means the operator's first one, else `builtin/paint`."
+        ),
         "n": integer(1, 10).about(default=1),
         "size": matching(
-            re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})|auto"), "of the form WIDTHxHEIGHT, such as 512x512, or auto", 11
-        ).about(f"`WIDTHxHEIGHT` or `auto`. The built-in painter supports sides of {LEAST_SIDE} to {MOST_SIDE}, and {_LARGE}."),
+            re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})|auto"),
+            "of the form WIDTHxHEIGHT, such as 512x512, or auto",
+            11,
+        ).about(
+            f"`WIDTHxHEIGHT` or `auto`. The built-in painter supports sides of {LEAST_SIDE} to {MOST_SIDE}, and "
+            f"{_LARGE}."
+        ),
         "response_format": one_of("b64_json", "url").about(
             "`url` stores each image as an artifact and returns its `content_url`.", default="b64_json"
         ),
@@ -144,7 +160,9 @@ IMAGE = passed_on(
 ).named("ImageRequest")
 AUDIO = passed_on(
     {
-        "input": input_text(100_000, "The text to speak; not blank. For the caller's own providers at most 4,096 characters."),
+        "input": input_text(
+            100_000, "The text to speak; not blank. For the caller's own providers at most 4,096 characters."
+        ),
         **_SPOKEN,
         "format": _FORMAT.about("`wav` by default. Other formats depend on the model and on the server's encoders."),
     },

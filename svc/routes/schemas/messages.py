@@ -33,7 +33,9 @@ _TOOL_USE = _object(
 _THINKING = _object("MessagesThinkingBlock", "thinking", thinking=string, signature=one_of(""))
 _BLOCK = variants(_TEXT, _TOOL_USE, _THINKING)
 _ENDING = {
-    "stop_reason": nullable(one_of("end_turn", "max_tokens", "tool_use", "stop_sequence", "refusal")).about(example="end_turn"),
+    "stop_reason": nullable(one_of("end_turn", "max_tokens", "tool_use", "stop_sequence", "refusal")).about(
+        example="end_turn"
+    ),
     "stop_sequence": nullable(string).about("The stop sequence that ended the text, if the model server names it."),
 }
 _MESSAGE = json_object(
@@ -111,7 +113,9 @@ MESSAGES_ANSWER = Answer(
     },
     headers={
         "x-service-cost-micros": COST_HEADER,
-        "x-service-ignored-tools": header("The tools that were left out of the request.", string, "web_search", required=False),
+        "x-service-ignored-tools": header(
+            "The tools that were left out of the request.", string, "web_search", required=False
+        ),
     },
 )
 _QUESTION = {"model": "builtin/assistant", "messages": [{"role": "user", "content": "What is 12 * (3 + 4)?"}]}

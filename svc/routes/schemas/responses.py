@@ -43,7 +43,9 @@ _ITEM = variants(
         summary=list_of(_SUMMARY_PART, most=1).about("The same text, if the request has `reasoning.summary`.", []),
         content=list_of(_REASONING_PART, most=1),
     ),
-    _item("ResponseFunctionCall", "function_call", "fc", **_CALL, arguments=string.about("JSON."), namespace=_NAMESPACE),
+    _item(
+        "ResponseFunctionCall", "function_call", "fc", **_CALL, arguments=string.about("JSON."), namespace=_NAMESPACE
+    ),
     _item("ResponseCustomToolCall", "custom_tool_call", "ctc", **_CALL, input=string, namespace=_NAMESPACE),
 )
 _USAGE = json_object(

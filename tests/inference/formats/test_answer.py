@@ -69,7 +69,9 @@ def test_call_ends_when_its_arguments_are_complete() -> None:
 
 def test_parts_of_other_calls_wait_while_a_call_is_open() -> None:
     text = written(call(0, '{"x"', id="a"), call(1, "{", id="b"), {"content": "T"}, call(0, ":1}"), call(1, "}"))
-    assert text == ('begin;open call 0;"{\\"x\\"";":1}";close 0 {"x":1};open call 1;"{}";close 1 {};open text 2;"T";close 2 T;')
+    assert text == (
+        'begin;open call 0;"{\\"x\\"";":1}";close 0 {"x":1};open call 1;"{}";close 1 {};open text 2;"T";close 2 T;'
+    )
 
 
 @each("reasoning", [True, False])

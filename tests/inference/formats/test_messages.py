@@ -1,4 +1,6 @@
-"""svc/inference/formats/messages.py: chat chunks of any kind as one message, or as events that obey Anthropic's grammar."""
+"""svc/inference/formats/messages.py: chat chunks of any kind as one message, or as events that obey Anthropic's
+grammar.
+"""
 
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +33,9 @@ def raw(delta: dict[str, Any] | None = None, reason: str | None = None, **fields
 BROKEN = raw(error={"message": "broken"})
 
 
-def streamed(raws: list[dict[str, Any]], writer: MessagesAnswer | None = None) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def streamed(
+    raws: list[dict[str, Any]], writer: MessagesAnswer | None = None
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """What the stream of a model server's raw chunks comes to; a fault in them ends it."""
     writer = writer or a_writer()
     chunks = ChunkWriter("chatcmpl-1", 1, "lab/m", False, REQUEST)
@@ -118,7 +122,9 @@ def test_stream_and_json_have_the_same_content(case: str) -> None:
     for message in (streamed(raws)[0], answered(raws)):
         assert (message["model"], message["role"], message["type"]) == ("lab/m", "assistant", "message")
         assert message["stop_reason"] == reason and message["stop_sequence"] is None
-        kinds = sorted(blocks_of(message)) if case == "text after a call" else blocks_of(message)  # JSON has the text first
+        kinds = (
+            sorted(blocks_of(message)) if case == "text after a call" else blocks_of(message)
+        )  # JSON has the text first
         assert kinds == (sorted(blocks) if case == "text after a call" else blocks)
 
 
@@ -145,7 +151,10 @@ def test_usage_is_settled_without_cached_tokens() -> None:
 @each(("given", "known"), [("END", True), ("OTHER", False), (128001, False), (["END"], False), (None, False)])
 def test_stop_sequence_is_named_if_the_model_server_names_it(given: Any, known: bool) -> None:
     raws = [raw({"content": "x"}), raw({"content": "y"}, "stop", stop_reason=given)]
-    for message in (streamed(raws, a_writer(stop_sequences=["END"]))[0], answered(raws, a_writer(stop_sequences=["END"]))):
+    for message in (
+        streamed(raws, a_writer(stop_sequences=["END"]))[0],
+        answered(raws, a_writer(stop_sequences=["END"])),
+    ):
         expected = ("stop_sequence", "END") if known else ("end_turn", None)
         assert (message["stop_reason"], message["stop_sequence"]) == expected
 
@@ -197,13 +206,19 @@ DELTAS = st.one_of(
     st.builds(lambda piece: {"reasoning_content": piece}, PIECES),
     st.builds(lambda piece: {"refusal": piece}, PIECES),
     st.builds(call, st.integers(0, 2), PIECES, st.sampled_from([None, None, "f", "g"])),
-    st.builds(lambda piece, first: {"content": piece, **first}, PIECES, st.builds(call, st.integers(0, 1), PIECES, st.just("f"))),
+    st.builds(
+        lambda piece, first: {"content": piece, **first},
+        PIECES,
+        st.builds(call, st.integers(0, 1), PIECES, st.just("f")),
+    ),
 )
 REASONS = st.sampled_from(["stop", "length", "tool_calls", "content_filter", None])
 
 
 @given(st.lists(DELTAS, max_size=12), REASONS, st.booleans(), st.booleans())
-def test_any_answer_follows_the_grammar(deltas: list[dict[str, Any]], reason: str | None, broken: bool, reasoning: bool) -> None:
+def test_any_answer_follows_the_grammar(
+    deltas: list[dict[str, Any]], reason: str | None, broken: bool, reasoning: bool
+) -> None:
     raws = [raw(delta) for delta in deltas] + [raw({}, reason)]
     message, error = streamed(raws + [BROKEN] * broken, a_writer(reasoning))
     assert (error is not None) == broken

@@ -70,7 +70,11 @@ def test_texts_are_one_string_and_images_are_parts() -> None:
     assert chat(user(text("a"), PIXEL, linked)) == [
         {
             "role": "user",
-            "content": [text("a"), PIXEL_PART, {"type": "image_url", "image_url": {"url": "HTTPS://example.com/a.png"}}],
+            "content": [
+                text("a"),
+                PIXEL_PART,
+                {"type": "image_url", "image_url": {"url": "HTTPS://example.com/a.png"}},
+            ],
         }
     ]
     assert chat(user()) == chat(user(text(""))) == [{"role": "user", "content": ""}]
@@ -102,7 +106,11 @@ def test_a_turn_of_the_assistant_is_one_message() -> None:
             "content": "I look.",
             "reasoning_content": "Hm.",
             "tool_calls": [
-                {"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"at":1180591620717411303424}'}},
+                {
+                    "id": "a",
+                    "type": "function",
+                    "function": {"name": "look", "arguments": '{"at":1180591620717411303424}'},
+                },
                 {"id": "b", "type": "function", "function": {"name": "look", "arguments": "{}"}},
             ],
         },
@@ -130,7 +138,13 @@ def test_a_prefill_is_passed_on() -> None:
 def test_the_fields_become_those_of_chat() -> None:
     schema = {"type": "object"}
     found = translated(
-        model="lab/m", temperature=0.5, top_p=0.9, top_k=5, stream=True, stop_sequences=["END"], thinking={"type": "adaptive"}
+        model="lab/m",
+        temperature=0.5,
+        top_p=0.9,
+        top_k=5,
+        stream=True,
+        stop_sequences=["END"],
+        thinking={"type": "adaptive"},
     )
     assert found.chat == {
         "model": "lab/m",
@@ -191,7 +205,11 @@ def test_two_tools_with_one_name_are_400() -> None:
 
 
 def test_a_deferred_tool_is_offered_once_a_result_refers_to_it() -> None:
-    tools = [FUNCTION, {**FUNCTION, "name": "fetch", "defer_loading": True}, {**FUNCTION, "name": "none", "defer_loading": True}]
+    tools = [
+        FUNCTION,
+        {**FUNCTION, "name": "fetch", "defer_loading": True},
+        {**FUNCTION, "name": "none", "defer_loading": True},
+    ]
     assert [tool["function"]["name"] for tool in translated(tools=tools).chat["tools"]] == ["look"]
     forced = translated(tools=tools, tool_choice={"type": "tool", "name": "none"}).chat["tools"]
     assert [tool["function"]["name"] for tool in forced] == ["look", "none"]
@@ -210,7 +228,10 @@ def test_a_deferred_tool_is_offered_once_a_result_refers_to_it() -> None:
         ([HI, assistant(CALL), user(RESULT, RESULT)], "messages[2].content[1].tool_use_id"),
         ([HI, assistant(CALL, CALL), user(RESULT)], "messages[1].content[1]"),
         ([{"role": "assistant", "content": ""}], "messages"),
-        ([user({"type": "image", "source": {"type": "url", "url": "file:///etc/passwd"}})], "messages[0].content[0].source.url"),
+        (
+            [user({"type": "image", "source": {"type": "url", "url": "file:///etc/passwd"}})],
+            "messages[0].content[0].source.url",
+        ),
         ([user(*[text("x")] * 9_000), user(*[text("x")] * 1_001)], "messages"),
         ([HI, assistant(CALL), user({**RESULT, "content": [text("x")] * 10_000})], "messages"),
     ],
@@ -258,7 +279,9 @@ def test_claude_codes_images_errors_tools_and_pdf_are_translated() -> None:
 
 TEXTS = st.sampled_from(["", "x", "é🙂\u2028", "x-anthropic-billing-header: 1"])
 IDS = st.sampled_from(["a", "b", "c", ""])
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=3), lambda inner: st.lists(inner, max_size=2))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3), lambda inner: st.lists(inner, max_size=2)
+)
 SOURCES = st.sampled_from(
     [
         PIXEL["source"],
@@ -327,7 +350,12 @@ def test_any_blocks_are_a_valid_chat_request_or_400(messages: list[Any], count: 
             unanswered.remove(message["tool_call_id"])
         else:
             assert not unanswered, "results stand directly behind their calls"
-        assert message["role"] != "assistant" or message["content"] or message.get("tool_calls") or message["reasoning_content"]
+        assert (
+            message["role"] != "assistant"
+            or message["content"]
+            or message.get("tool_calls")
+            or message["reasoning_content"]
+        )
         unanswered |= {call["id"] for call in message.get("tool_calls", ())}
     assert not unanswered and counted_tokens(COUNT_REQUEST.check(body, "")) >= estimated_input_tokens(found.chat)
     assert worst_input_tokens(found.chat) > 0

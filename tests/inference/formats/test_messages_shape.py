@@ -22,7 +22,12 @@ def of_assistant(*blocks: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_ignored_fields_are_accepted() -> None:
-    ignored = {"metadata": {"user_id": "u"}, "service_tier": "auto", "context_management": {"edits": []}, "container": None}
+    ignored = {
+        "metadata": {"user_id": "u"},
+        "service_tier": "auto",
+        "context_management": {"edits": []},
+        "container": None,
+    }
     cached = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}, "citations": None}
     thinking = {"type": "adaptive", "display": "omitted"}
     assert MESSAGES_REQUEST.check({**of_user(cached), **ignored, "thinking": thinking, "mcp_servers": []}, "")
@@ -55,7 +60,10 @@ def test_ignored_fields_are_accepted() -> None:
         (of_user({"type": "video"}), "messages[0].content[0].type"),
         (of_user({"type": "thinking", "thinking": "x"}), "messages[0].content[0].type"),
         (of_user({"type": "tool_result", "content": "x"}), "messages[0].content[0].tool_use_id"),
-        (of_user({"type": "tool_result", "tool_use_id": "a", "content": [PDF]}), "messages[0].content[0].content[0].source"),
+        (
+            of_user({"type": "tool_result", "tool_use_id": "a", "content": [PDF]}),
+            "messages[0].content[0].content[0].source",
+        ),
         (of_user(PDF), "messages[0].content[0].source"),
         (of_user({"type": "document", "source": {"type": "file", "file_id": "f"}}), "messages[0].content[0].source"),
         (of_user({"type": "image", "source": {"type": "file", "file_id": "f"}}), "messages[0].content[0].source.type"),

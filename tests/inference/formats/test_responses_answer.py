@@ -20,7 +20,11 @@ from tests.support.wire_grammar import calls, delta, writer
 TOOLS = [
     {"type": "function", "name": "look_up", "parameters": {"type": "object"}},
     {"type": "custom", "name": "patch", "format": {"type": "grammar", "syntax": "lark", "definition": "start: x"}},
-    {"type": "namespace", "name": "files", "tools": [{"type": "function", "name": "read"}, {"type": "custom", "name": "patch"}]},
+    {
+        "type": "namespace",
+        "name": "files",
+        "tools": [{"type": "function", "name": "read"}, {"type": "custom", "name": "patch"}],
+    },
 ]
 
 
@@ -47,13 +51,25 @@ def kinds(events: list[dict[str, Any]]) -> list[str]:
 
 
 def call_of(name: str, arguments: str, index: int = 0) -> dict[str, Any]:
-    return {"index": index, "id": f"call_{index}", "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {
+        "index": index,
+        "id": f"call_{index}",
+        "type": "function",
+        "function": {"name": name, "arguments": arguments},
+    }
 
 
 def test_text_is_a_message_with_one_part() -> None:
     events = streamed(delta(content="Hel"), delta(content="lo\u2028🙂"), delta(finish_reason="stop"))
     assert kinds(events) == [
-        *("created", "in_progress", "output_item.added", "content_part.added", "output_text.delta", "output_text.delta"),
+        *(
+            "created",
+            "in_progress",
+            "output_item.added",
+            "content_part.added",
+            "output_text.delta",
+            "output_text.delta",
+        ),
         *("output_text.done", "content_part.done", "output_item.done", "completed"),
     ]
     assert events[-1]["response"]["output"][0]["content"] == [
@@ -69,13 +85,19 @@ def test_reasoning_comes_first_and_may_be_its_own_summary(summary: str | None) -
     assert reasoning["content"] == [{"type": "reasoning_text", "text": "Think"}] and message["type"] == "message"
     assert reasoning["summary"] == ([{"type": "summary_text", "text": "Think"}] if summary else [])
     assert (
-        kinds(events).count("reasoning_summary_text.delta") == kinds(events).count("reasoning_summary_part.done") == bool(summary)
+        kinds(events).count("reasoning_summary_text.delta")
+        == kinds(events).count("reasoning_summary_part.done")
+        == bool(summary)
     )
     assert events[-1]["response"]["reasoning"] == {"effort": "low", "summary": summary}
 
 
 def test_calls_return_under_their_original_names() -> None:
-    made = [call_of("look_up", '{"a": 1}'), call_of("patch", '{"input": "é\\n"}', 1), call_of("files__patch", "no JSON", 2)]
+    made = [
+        call_of("look_up", '{"a": 1}'),
+        call_of("patch", '{"input": "é\\n"}', 1),
+        call_of("files__patch", "no JSON", 2),
+    ]
     events = streamed(*(calls(one) for one in [*made, call_of("read", "{}", 3)]), delta(finish_reason="tool_calls"))
     found = [
         {name: value for name, value in item.items() if name not in ("id", "status", "call_id")}
@@ -137,7 +159,9 @@ def test_error_leaves_the_open_item_unfinished(code: str, told: str) -> None:
 
 def test_logprobs_are_those_of_openai() -> None:
     top = {"token": "H", "logprob": -0.5, "bytes": [72]}
-    logprobs = {"content": [{"token": "é", "logprob": -1, "bytes": None, "top_logprobs": [top]}, {"token": 1}, None, "x"]}
+    logprobs = {
+        "content": [{"token": "é", "logprob": -1, "bytes": None, "top_logprobs": [top]}, {"token": 1}, None, "x"]
+    }
     logprobs["content"] += [{"token": "a", "logprob": 10**18}, {"token": "a", "logprob": None}]
     raw = {"choices": [{"index": 0, "delta": {"content": "é"}, "logprobs": logprobs, "finish_reason": None}]}
     events = streamed(raw, delta(finish_reason="stop"), top_logprobs=1)
@@ -147,7 +171,12 @@ def test_logprobs_are_those_of_openai() -> None:
 
 
 def test_usage_has_the_details_of_the_model_server() -> None:
-    usage = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13, "prompt_tokens_details": {"cached_tokens": 8}}
+    usage = {
+        "prompt_tokens": 9,
+        "completion_tokens": 4,
+        "total_tokens": 13,
+        "prompt_tokens_details": {"cached_tokens": 8},
+    }
     usage["completion_tokens_details"] = {"reasoning_tokens": 3}
     assert streamed(delta(content="x", finish_reason="stop") | {"usage": usage})[-1]["response"]["usage"] == {
         "input_tokens": 9,

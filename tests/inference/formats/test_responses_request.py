@@ -20,10 +20,23 @@ from tests.support.cases import each
 
 RECORDED = sorted(Path("tests/clients/recorded").glob("codex*.json"))
 IMAGE = "data:image/png;base64,AAAA"
-FUNCTION = {"type": "function", "name": "look_up", "description": "Looks", "parameters": {"type": "object"}, "strict": True}
-CUSTOM = {"type": "custom", "name": "patch", "description": "Patches", "format": {"type": "grammar", "definition": "start: x"}}
+FUNCTION = {
+    "type": "function",
+    "name": "look_up",
+    "description": "Looks",
+    "parameters": {"type": "object"},
+    "strict": True,
+}
+CUSTOM = {
+    "type": "custom",
+    "name": "patch",
+    "description": "Patches",
+    "format": {"type": "grammar", "definition": "start: x"},
+}
 MEMORY = ItemMemory(lambda: 0.0)
-MEMORY.add("user_1", {"msg_1": b'{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Kept."}]}'})
+MEMORY.add(
+    "user_1", {"msg_1": b'{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Kept."}]}'}
+)
 
 
 def translated(**body: Any) -> Translated:
@@ -53,7 +66,12 @@ def message(role: str, *parts: dict[str, Any] | str) -> dict[str, Any]:
 def test_the_items_of_a_turn_become_one_message() -> None:
     items = [
         {"role": "user", "content": "Fix it"},
-        {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "First look."}]},
+        {
+            "type": "reasoning",
+            "id": "rs_1",
+            "summary": [],
+            "content": [{"type": "reasoning_text", "text": "First look."}],
+        },
         message("assistant", "I look."),
         {"type": "function_call", "call_id": "a", "name": "look_up", "arguments": "{}", "status": "completed"},
         {"type": "custom_tool_call", "call_id": "b", "name": "patch", "input": "*** é"},
@@ -123,7 +141,10 @@ def test_settings_become_the_fields_of_chat() -> None:
         "user": "u",
         "logprobs": True,
         "top_logprobs": 2,
-        "response_format": {"type": "json_schema", "json_schema": {name: schema[name] for name in ("name", "schema", "strict")}},
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {name: schema[name] for name in ("name", "schema", "strict")},
+        },
         "verbosity": "low",
         "reasoning_effort": "high",
         "tools": [{"type": "function", "function": {name: FUNCTION[name] for name in FUNCTION if name != "type"}}],
@@ -158,7 +179,11 @@ def test_tools_of_every_kind_are_functions() -> None:
 
 
 def test_allowed_tools_limit_the_offered_tools() -> None:
-    allowed = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "look_up"}, {"type": "mcp"}]}
+    allowed = {
+        "type": "allowed_tools",
+        "mode": "required",
+        "tools": [{"type": "function", "name": "look_up"}, {"type": "mcp"}],
+    }
     asked = chat(tools=[FUNCTION, CUSTOM], tool_choice=allowed)
     assert [tool["function"]["name"] for tool in asked["tools"]] == ["look_up"] and asked["tool_choice"] == "required"
     assert "tools" not in chat(tools=[{"type": "web_search"}], tool_choice="auto", parallel_tool_calls=True)
@@ -203,10 +228,22 @@ def test_allowed_tools_limit_the_offered_tools() -> None:
             for url in ("http://a/b.png", "file:///etc/passwd", "")
         ),
         ({"input": [{"type": "function_call_output", "call_id": "a", "output": ""}]}, "input[0]", "invalid_value"),
-        ({"input": [{"type": "function_call", "call_id": "a", "name": "f", "arguments": ""}]}, "input[0]", "invalid_value"),
-        ({"tools": [{"type": "web_search"}], "tool_choice": {"type": "web_search"}}, "tool_choice", "unsupported_value"),
+        (
+            {"input": [{"type": "function_call", "call_id": "a", "name": "f", "arguments": ""}]},
+            "input[0]",
+            "invalid_value",
+        ),
+        (
+            {"tools": [{"type": "web_search"}], "tool_choice": {"type": "web_search"}},
+            "tool_choice",
+            "unsupported_value",
+        ),
         ({"tools": [{"type": "web_search"}], "tool_choice": "required"}, "tool_choice", "unsupported_value"),
-        ({"tools": [FUNCTION], "tool_choice": {"type": "function", "name": "other"}}, "tool_choice", "unsupported_value"),
+        (
+            {"tools": [FUNCTION], "tool_choice": {"type": "function", "name": "other"}},
+            "tool_choice",
+            "unsupported_value",
+        ),
         ({"tools": [FUNCTION, FUNCTION]}, "tools[1].name", "invalid_value"),
         ({"previous_response_id": "resp_1"}, "previous_response_id", "previous_response_not_found"),
         ({"conversation": "conv_1"}, "conversation", "unsupported_value"),
@@ -249,12 +286,22 @@ content = st.one_of(texts, parts)
 items = st.lists(
     mostly(
         st.one_of(
-            some(type=st.just("message"), role=st.sampled_from(["user", "assistant", "system", "developer"]), content=content),
+            some(
+                type=st.just("message"),
+                role=st.sampled_from(["user", "assistant", "system", "developer"]),
+                content=content,
+            ),
             st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": texts}),
-            st.fixed_dictionaries({"type": st.just("function_call"), "call_id": ids, "name": names, "arguments": st.just("{}")}),
+            st.fixed_dictionaries(
+                {"type": st.just("function_call"), "call_id": ids, "name": names, "arguments": st.just("{}")}
+            ),
             st.fixed_dictionaries({"type": st.just("custom_tool_call"), "call_id": ids, "name": names, "input": texts}),
             st.fixed_dictionaries(
-                {"type": st.sampled_from(["function_call_output", "custom_tool_call_output"]), "call_id": ids, "output": content}
+                {
+                    "type": st.sampled_from(["function_call_output", "custom_tool_call_output"]),
+                    "call_id": ids,
+                    "output": content,
+                }
             ),
             some(type=st.just("reasoning"), summary=st.just([]), content=parts),
             st.fixed_dictionaries({"type": st.just("item_reference"), "id": st.sampled_from(["msg_1", "msg_2"])}),
