@@ -58,11 +58,9 @@ def python_with_packages() -> Path:
 
     def install(folder: Path) -> list[str]:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True, timeout=60)
-        (own,) = (folder / "venv").glob("lib/python*/site-packages")
-        there = [path for path in sys.path if path.endswith("site-packages")]
-        (own / "tests.pth").write_text("\n".join(there))  # pip does not install again what the tests have
-        pip = [sys.executable, "-m", "pip", "--python", str(folder / "venv" / "bin" / "python"), "install", "--quiet"]
-        return [*pip, "--no-compile", "--retries=1", "--require-hashes", "-r", str(LOCKS / "requirements.lock")]
+        uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--require-hashes"]
+        python = str(folder / "venv" / "bin" / "python")
+        return [*uv, "--python", python, "-r", str(LOCKS / "requirements.lock")]
 
     return _installed("python", LOCKS / "requirements.lock", install) / "venv" / "bin" / "python"
 
