@@ -14,7 +14,7 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from starlette.applications import Starlette
@@ -24,23 +24,17 @@ from svc.agents import runs
 from svc.auth.passwords import Passwords
 from svc.auth.tokens import mark_keys_used
 from svc.billing import wallet
-from svc.billing.usage import UsageCounter
 from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice
 from svc.config import Config, from_environ
 from svc.content import contents, fulltext, history
-from svc.db import Database, open_database
+from svc.db import open_database
 from svc.deletion.account import end_answers, finish_deletions
 from svc.deletion.retention import delete_old_hourly
 from svc.errors import ApiError, StartError
-from svc.inference.field_support import FieldSupport
-from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.media_engines import MediaEngines
-from svc.inference.models import Models
-from svc.inference.paid_call import Engines
 from svc.inference.providers import KeyBox
-from svc.log import Log, capture_library_logs
-from svc.metrics import Metrics
+from svc.log import capture_library_logs
 from svc.outbound.client import forget_heads
 from svc.routes import (
     admin,
@@ -63,7 +57,6 @@ from svc.routes import (
     user,
 )
 from svc.routes.checkout import from_our_page, in_html, recognised
-from svc.server.body_budget import BodyBudget
 from svc.server.edge import Edge
 from svc.server.gate import (
     administered,
@@ -78,12 +71,10 @@ from svc.server.gate import (
     with_passwords,
 )
 from svc.server.head import METHODS
-from svc.server.limits import Limits
 from svc.server.offload import Offload
-from svc.server.outside import Outside, open_outside, read_catalog
+from svc.server.outside import open_outside, read_catalog
 from svc.server.rotation import Rotation, check_master
 from svc.server.serve import run
-from svc.server.sse import Drain
 from svc.server.state import State
 from svc.server.status import now, settings, status_socket
 from svc.server.web import ExactFirst, routes
@@ -209,59 +200,50 @@ _COMPILED = routes([*ROUTES, *_HIDDEN])  # shared by all applications, because i
 
 def create_app(config: Config) -> Starlette:
     """Return the ASGI application for `config`. Its lifespan opens everything and raises StartError."""
-    ground = Ground(config, Log(config.log_fd), Metrics(), Drain(), BodyBudget())
-    app = Starlette()
-    app.router = ExactFirst(_COMPILED, lifespan=partial(_lifespan, ground=ground))
+    app, state = Starlette(), State(config)
+    app.router = ExactFirst(_COMPILED, lifespan=partial(_lifespan, state=state))
     # In place of Starlette's own layers, which take as long as a short answer. The server calls it without `app`
     # itself.
-    app.middleware_stack = app.state.answer = Edge(
-        app.router, config, ground.log, ground.metrics, ground.bodies, ground.drain, pages.not_found
-    )
-    app.state.drain = ground.drain
+    app.middleware_stack = app.state.answer = Edge(app.router, state, pages.not_found)
+    app.state.drain = state.drain
     app.state.start_error = None
-    app.state.listening = partial(ground.log, "start", version=VERSION, base_url=config.base_url)
+    app.state.listening = partial(state.log, "start", version=VERSION, base_url=config.base_url)
+    app.state.reload = partial(_reload, state)
     return app
 
 
-class Ground(NamedTuple):
-    """What exists before the lifespan, because the layer around every request needs it."""
-
-    config: Config
-    log: Log
-    metrics: Metrics
-    drain: Drain
-    bodies: BodyBudget
-
-
 @contextlib.asynccontextmanager
-async def _lifespan(app: Starlette, ground: Ground) -> AsyncIterator[dict[str, State]]:
+async def _lifespan(app: Starlette, state: State) -> AsyncIterator[dict[str, State]]:
     async with contextlib.AsyncExitStack() as stack:
         try:
-            folder, db = await _open_storage(ground, stack)
-            outside = await open_outside(ground.config, ground.log, ground.metrics, folder, stack)
+            await _open_storage(state, stack)
+            await open_outside(state, stack)
         except StartError as error:
             app.state.start_error = error
             raise
-        yield {"service": await _start_work(app, ground, folder, db, outside, stack)}
+        await _start_work(state, stack)
+        await _answer_commands(app, state, stack)
+        yield {"service": state}
 
 
-async def _open_storage(ground: Ground, stack: contextlib.AsyncExitStack) -> tuple[secrets.DataFolder, Database]:
-    """Return the locked data folder and the database, after what a crash left open was ended. Raises StartError."""
-    config = ground.config
-    folder = stack.enter_context(contextlib.closing(secrets.open_folder(config.data_dir)))
-    db = await open_database(
-        folder.path / secrets.DATABASE, between=fulltext.index_some, committed=ground.metrics.count_commit
+async def _open_storage(state: State, stack: contextlib.AsyncExitStack) -> None:
+    """Lock the data folder, open the database, and end what a crash left open. Raises StartError."""
+    folder = state.folder = stack.enter_context(contextlib.closing(secrets.open_folder(state.config.data_dir)))
+    db = state.db = await open_database(
+        folder.path / secrets.DATABASE, between=fulltext.index_some, committed=state.metrics.count_commit
     )
     stack.push_async_callback(db.close)
     stack.callback(asyncio.create_task(fulltext.purge_in_time(db)).cancel)
     try:
-        warning = await db.write(_end_leftovers, config, folder)
+        warning = await db.write(_end_leftovers, state.config, folder)
     except ApiError as error:
         raise StartError("the database cannot be written") from error
     folder.keep_master()
     if warning:
-        ground.log("secrets", level="warning", message=warning)
-    return folder, db
+        state.log("secrets", level="warning", message=warning)
+    state.key_box = KeyBox(folder.master)
+    purposes = ("session", "checkout", "oauth", "content")
+    state.derived_keys = {purpose: secrets.derive(folder.master, purpose) for purpose in purposes}
 
 
 def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataFolder) -> str | None:
@@ -278,96 +260,56 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataF
     return warning
 
 
-async def _start_work(
-    app: Starlette,
-    ground: Ground,
-    folder: secrets.DataFolder,
-    db: Database,
-    outside: Outside,
-    stack: contextlib.AsyncExitStack,
-) -> State:
-    config = ground.config
-    usage = UsageCounter(db)
-    stack.push_async_callback(usage.close)
-    key_uses = WriteBuffer(db, mark_keys_used, "unsynced")
-    stack.push_async_callback(key_uses.close)
-    offload = stack.enter_context(contextlib.closing(Offload()))
-    passwords = stack.enter_context(contextlib.closing(Passwords(config.argon2_memory_kib, config.argon2_time_cost)))
+async def _start_work(state: State, stack: contextlib.AsyncExitStack) -> None:
+    config, db = state.config, state.db
+    state.key_uses = WriteBuffer(db, mark_keys_used, "unsynced")
+    stack.push_async_callback(state.key_uses.close)
+    state.offload = stack.enter_context(contextlib.closing(Offload()))
+    passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
+    state.passwords = stack.enter_context(contextlib.closing(passwords))
     painter, speaker = ProcessPool("svc.builtin.painter.paint"), ProcessPool("svc.builtin.speak")
     reader = ProcessPool("svc.builtin.pdf", seconds=30.0)
-    for pool in (painter, speaker, reader):
+    state.process_pools = {"pictures": painter, "speech": speaker, "documents": reader}
+    for pool in state.process_pools.values():
         stack.push_async_callback(pool.close)
-    engines = Engines(outside.catalog, outside.outbound, outside.guarded, db, usage, config.clock, ground.metrics)
-    app.state.reload = partial(_reload, ground, outside, engines.field_support)
-    key_box = KeyBox(folder.master)
-    capture_library_logs(stack.enter_context(ground.log))
-    outside.catalog.start()
-    item_memory = ItemMemory()
-    for work in (finish_deletions(db), end_answers(db, ground.drain, item_memory), delete_old_hourly(db, config)):
+    state.media = MediaEngines(state.engines, painter, Voice(speaker), state.folder.path)
+    state.interface = cache(lambda: orjson.dumps(service.document(ROUTES, config.base_url)))
+    state.started_at = config.monotonic()
+    capture_library_logs(stack.enter_context(state.log))
+    state.engines.catalog.start()
+    ending = end_answers(db, state.drain, state.item_memory)
+    for work in (finish_deletions(db), ending, delete_old_hourly(db, config)):
         stack.callback(asyncio.create_task(work).cancel)
-    if outside.payments.mode == "sandbox" and not config.local_posture:
-        ground.log("payments", level="warning", message="SVC_PAYMENTS=sandbox: anyone who signs in can add test money")
-    state = State(
-        config=config,
-        db=db,
-        limits=Limits(config),
-        engines=engines,
-        media=MediaEngines(engines, painter, Voice(speaker), folder.path),
-        models=Models(outside.catalog, db, key_box, outside.guarded),
-        key_box=key_box,
-        check_address=outside.check_address,
-        guarded=outside.guarded,
-        passwords=passwords,
-        clock=config.clock,
-        derived_keys={
-            purpose: secrets.derive(folder.master, purpose) for purpose in ("session", "checkout", "oauth", "content")
-        },
-        key_uses=key_uses,
-        identity_providers=outside.identity_providers,
-        mail=outside.mail,
-        payments=outside.payments,
-        drain=ground.drain,
-        bodies=ground.bodies,
-        offload=offload,
-        item_memory=item_memory,
-        process_pools={"pictures": painter, "speech": speaker, "documents": reader},
-        log=ground.log,
-        metrics=ground.metrics,
-        interface=cache(lambda: orjson.dumps(service.document(ROUTES, config.base_url))),
-        started_at=config.monotonic(),
-    )
-    await _answer_commands(app, state, folder, stack)
-    return state
+    if state.payments.mode == "sandbox" and not config.local_posture:
+        state.log("payments", level="warning", message="SVC_PAYMENTS=sandbox: anyone who signs in can add test money")
 
 
-async def _answer_commands(
-    app: Starlette, state: State, folder: secrets.DataFolder, stack: contextlib.AsyncExitStack
-) -> None:
+async def _answer_commands(app: Starlette, state: State, stack: contextlib.AsyncExitStack) -> None:
     try:
         answers: dict[str, Callable[[], Any]] = {
             "status": lambda: now(state),
             "settings": lambda: settings(state.config),
             "reload": lambda: app.state.reload(),
-            "rotate-secrets": Rotation(state, folder),
+            "rotate-secrets": Rotation(state),
         }
-        await stack.enter_async_context(status_socket(folder.path, answers))
+        await stack.enter_async_context(status_socket(state.folder.path, answers))
     except OSError as error:  # the file system has no sockets: only 'svc status' needs them
         state.log("status", level="warning", message="svc status will not work", error=error.strerror)
 
 
-async def _reload(ground: Ground, outside: Outside, field_support: FieldSupport) -> list[str]:
+async def _reload(state: State) -> list[str]:
     """Read the catalog again. If it is invalid, the models and groups stay; the error is logged and returned."""
-    if ground.config.catalog is None or ground.drain.draining:
+    if state.config.catalog is None or state.drain.draining:
         return []
     try:
-        catalog = await asyncio.to_thread(read_catalog, ground.config, outside.outbound)
+        catalog = await asyncio.to_thread(read_catalog, state.config, state.engines.outbound)
     except StartError as error:
-        ground.log("catalog", level="warning", message=f"the catalog is not replaced: {error}")
+        state.log("catalog", level="warning", message=f"the catalog is not replaced: {error}")
         return [str(error)]
-    outside.catalog.replace_by(catalog)
-    field_support.forget()
+    state.models.catalog.replace_by(catalog)
+    state.engines.field_support.forget()
     forget_heads()
-    ground.log("catalog", message="the catalog was read again")
+    state.log("catalog", message="the catalog was read again")
     return []
 
 

@@ -149,7 +149,7 @@ class AgentRun:
             home=Home(payer.account_id, order.project_id, self.id),
             payer=payer,
             db=state.db,
-            guarded=state.guarded,
+            guarded=state.engines.guarded,
             clock=state.clock,
             media=state.media,
             image_model=order.image_model,

@@ -20,15 +20,12 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from svc.config import LOOPBACK_NAMES, Config
+from svc.config import LOOPBACK_NAMES
 from svc.errors import ApiError, ClientGone, describe
 from svc.ids import public_id
-from svc.log import Log
-from svc.metrics import Metrics
-from svc.server.body_budget import BodyBudget
 from svc.server.context import Context
 from svc.server.head import joined
-from svc.server.sse import Drain
+from svc.server.state import State
 from svc.server.web import in_anthropic_format, refusal
 
 EXPOSED_HEADERS = (
@@ -103,23 +100,14 @@ async def _no_app(*args: Any) -> None:
 class Edge:
     """The one ASGI layer around the router."""
 
-    def __init__(
-        self,
-        router: ASGIApp,
-        config: Config,
-        log: Log,
-        metrics: Metrics,
-        bodies: BodyBudget,
-        drain: Drain,
-        not_found: Callable[[], Response],
-    ) -> None:
+    def __init__(self, router: ASGIApp, state: State, not_found: Callable[[], Response]) -> None:
         self._router = router
-        self._config = config
+        self._config = config = state.config
         self._cached_client_of = lru_cache(_CACHED_CLIENTS)(self._client_of)
-        self._log = log
-        self._metrics = metrics
-        self._bodies = bodies
-        self._drain = drain
+        self._log = state.log
+        self._metrics = state.metrics
+        self._bodies = state.bodies
+        self._drain = state.drain
         self._not_found = not_found
         self._cors = Cors(config.cors_origins)
         base_host = urlsplit(config.base_url).hostname or ""

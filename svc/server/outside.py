@@ -1,42 +1,29 @@
 """What the service sends requests to: model servers, the payment processor, identity providers and the mail server."""
 
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import NamedTuple
 
 from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
 from svc.billing.payments import Payments
 from svc.billing.stripe import Stripe
+from svc.billing.usage import UsageCounter
 from svc.config import Config
 from svc.inference import upstream
 from svc.inference.catalog import Catalog
 from svc.inference.catalog_file import on_offer
-from svc.log import Log
-from svc.metrics import Metrics
+from svc.inference.models import Models
+from svc.inference.paid_call import Engines
 from svc.outbound.addresses import check_address, public_address, public_or_private_address
 from svc.outbound.client import Outbound
 from svc.outbound.resolver import Resolver
-from svc.secrets import DataFolder, derive
+from svc.secrets import derive
+from svc.server.state import State
 
 
-class Outside(NamedTuple):
-    """What sends requests: `outbound` to hosts of the operator's settings, `guarded` to hosts that users name."""
-
-    outbound: Outbound
-    guarded: Outbound
-    check_address: Callable[[str, str], Awaitable[None]]
-    catalog: Catalog
-    payments: Payments
-    identity_providers: Mapping[str, SignInProvider]
-    mail: Mail | None
-
-
-async def open_outside(
-    config: Config, log: Log, metrics: Metrics, folder: DataFolder, stack: contextlib.AsyncExitStack
-) -> Outside:
-    """Return the clients and the catalog. No request is sent yet. Raises StartError."""
+async def open_outside(state: State, stack: contextlib.AsyncExitStack) -> None:
+    """Open the clients, and make what sends requests through them. No request is sent yet. Raises StartError."""
+    config = state.config
     allow = public_or_private_address if config.private_addresses else public_address
     resolver = await stack.enter_async_context(contextlib.aclosing(Resolver()))
     resolve = config.resolve or resolver
@@ -44,21 +31,21 @@ async def open_outside(
     guarded = await stack.enter_async_context(contextlib.aclosing(Outbound(allow=allow, resolve=resolve)))
     catalog = read_catalog(config, outbound)
     stack.push_async_callback(catalog.close)
-    return Outside(
-        outbound,
-        guarded,
-        partial(check_address, allow=allow, resolve=resolve),
-        catalog,
-        await _payments(config, folder, stack),
-        await _identity_providers(config, stack),
-        _mail(config, log, metrics, stack),
-    )
+    usage = UsageCounter(state.db)
+    stack.push_async_callback(usage.close)
+    state.check_address = partial(check_address, allow=allow, resolve=resolve)
+    state.engines = Engines(catalog, outbound, guarded, state.db, usage, config.clock, state.metrics)
+    state.models = Models(catalog, state.db, state.key_box, guarded)
+    state.payments = await _payments(state, stack)
+    state.identity_providers = await _identity_providers(config, stack)
+    state.mail = _mail(state, stack)
 
 
-async def _payments(config: Config, folder: DataFolder, stack: contextlib.AsyncExitStack) -> Payments:
-    mode = config.payment_mode
+async def _payments(state: State, stack: contextlib.AsyncExitStack) -> Payments:
+    config, mode = state.config, state.config.payment_mode
     if mode != "stripe":
-        return Payments(mode, config.base_url, derive(folder.master, "sandbox-payments") if mode == "sandbox" else None)
+        secret = derive(state.folder.master, "sandbox-payments") if mode == "sandbox" else None
+        return Payments(mode, config.base_url, secret)
     from svc.outbound.transport import httpx_client  # late, as below
 
     client = await stack.enter_async_context(httpx_client(Outbound()))
@@ -80,10 +67,10 @@ async def _identity_providers(config: Config, stack: contextlib.AsyncExitStack) 
     return {one.name: GitHub(one, client) if one.name == "github" else openid(one) for one in config.identity_providers}
 
 
-def _mail(config: Config, log: Log, metrics: Metrics, stack: contextlib.AsyncExitStack) -> Mail | None:
-    if config.smtp_url is None:
+def _mail(state: State, stack: contextlib.AsyncExitStack) -> Mail | None:
+    if state.config.smtp_url is None:
         return None
-    mail = Mail(config.smtp_url, config.base_url, log, count=metrics.mails.add)
+    mail = Mail(state.config.smtp_url, state.config.base_url, state.log, count=state.metrics.mails.add)
     stack.push_async_callback(mail.close)
     return mail
 

@@ -63,8 +63,8 @@ def rotate_stopped(tx: sqlite3.Connection, folder: DataFolder, now_seconds: floa
 class Rotation:
     """Rotates the secrets of a running server."""
 
-    def __init__(self, state: State, folder: DataFolder) -> None:
-        self._state, self._folder = state, folder
+    def __init__(self, state: State) -> None:
+        self._state = state
         self._lock = asyncio.Lock()
 
     async def __call__(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Rotation:
                 return {"error": f"{error}"}
 
     async def _rotate(self) -> int:
-        state, folder = self._state, self._folder
+        state, folder = self._state, self._state.folder
         folder.keep_master()  # if the files of the last rotation could not be renamed
         master = await asyncio.to_thread(_new_master, folder)
         state.key_box.add(master)

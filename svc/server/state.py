@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from starlette.requests import HTTPConnection
@@ -22,7 +21,7 @@ from svc.inference.paid_call import Engines
 from svc.inference.providers import KeyBox
 from svc.log import Log
 from svc.metrics import Metrics
-from svc.outbound.client import Outbound
+from svc.secrets import DataFolder
 from svc.server.body_budget import BodyBudget
 from svc.server.context import Context
 from svc.server.limits import Limits
@@ -52,44 +51,46 @@ def long_answer_slots(most: int = 8) -> Slots:
     return Slots(most, math.inf, ("rate_limit_exceeded", message, 1))
 
 
-@dataclass(frozen=True, eq=False)
 class State:
     """What handlers share. `Request` has it as its typed `state`, so that a misspelt name fails the type check.
 
-    `clock` returns Unix seconds. `derived_keys` has a key for each purpose, derived from the master key of the data
-    folder. `interface` returns the interface document in JSON, which is built at the first call.
+    The constructor makes what needs no storage. The lifespan of app.py opens the rest, the attributes declared here.
+    `check_address(url, account_id)` is for URLs that users name. `interface` returns the interface document in JSON,
+    which is built at the first call.
     """
 
-    config: Config
+    folder: DataFolder
     db: Database
-    limits: Limits
-    engines: Engines
-    media: MediaEngines
-    models: Models
+    derived_keys: dict[str, bytes]  # a key for each purpose, derived from the master key of the data folder
     key_box: KeyBox
     check_address: Callable[[str, str], Awaitable[None]]
-    guarded: Outbound
-    passwords: Passwords
-    clock: Callable[[], float]
-    derived_keys: dict[str, bytes]
-    key_uses: WriteBuffer[tuple[str, str], float]  # (account id, key id or '') -> minute in Unix seconds
+    engines: Engines
+    models: Models
+    payments: Payments
     identity_providers: Mapping[str, SignInProvider]
     mail: Mail | None
-    payments: Payments
-    drain: Drain
-    bodies: BodyBudget
+    key_uses: WriteBuffer[tuple[str, str], float]  # (account id, key id or '') -> minute in Unix seconds
     offload: Offload
-    item_memory: ItemMemory
+    passwords: Passwords
     process_pools: Mapping[str, ProcessPool]
-    log: Log
-    metrics: Metrics
+    media: MediaEngines
     interface: Callable[[], bytes]
     started_at: float
-    open_runs: dict[str, OpenRun] = field(default_factory=dict)
-    open_answers: dict[str, SessionAnswer] = field(default_factory=dict)  # by the ids of their conversations
-    long_answers: Slots = field(default_factory=long_answer_slots)
-    continued_answers: Slots = field(default_factory=lambda: Slots(4, math.inf, _MANY_ANSWERS))  # without a client
-    open_texts: Slots = field(default_factory=lambda: Slots(4, 32, _MANY_TEXTS))
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.clock = config.clock  # Unix seconds
+        self.log = Log(config.log_fd)
+        self.metrics = Metrics()
+        self.drain = Drain()
+        self.bodies = BodyBudget()
+        self.limits = Limits(config)
+        self.item_memory = ItemMemory()
+        self.open_runs: dict[str, OpenRun] = {}
+        self.open_answers: dict[str, SessionAnswer] = {}  # by the ids of their conversations
+        self.long_answers = long_answer_slots()
+        self.continued_answers = Slots(4, math.inf, _MANY_ANSWERS)  # without a client
+        self.open_texts = Slots(4, 32, _MANY_TEXTS)
 
 
 class Request(HTTPConnection[Any]):

@@ -4,6 +4,8 @@ import asyncio
 import os
 import re
 import sqlite3
+from types import SimpleNamespace
+from typing import cast
 
 from svc.billing import wallet
 from svc.certificates import tls_files
@@ -51,9 +53,10 @@ async def test_waiting_and_open_work_is_measured(service: Service) -> None:
     db = service.state["db"]
     while db.waiting() != (0, 0):  # what the start still writes
         await asyncio.sleep(0.01)
+    state = cast(State, SimpleNamespace(**service.state))
     writes = [asyncio.create_task(db.write(lambda tx: None)) for _ in range(3)]
     await asyncio.sleep(0)
-    named = {(name, *labels.values()): number for name, labels, number in gauges.at_work(State(**service.state))}
+    named = {(name, *labels.values()): number for name, labels, number in gauges.at_work(state)}
     assert (
         named["svc_writer_waiting_jobs",] == 3
         and named["svc_open_answers",] == 0
