@@ -11,7 +11,9 @@ truncated}`, or `{error}` with the system's `errno` if there is one.
 
 import array
 import bisect
+import contextlib
 import ctypes
+import io
 import itertools
 import json
 import math
@@ -35,9 +37,6 @@ _RATE, _PITCH, _GAP = 1, 3, 7
 # As many sentences as fit, else as many words, else characters.
 _CHUNK = re.compile(r"(?s).{1,400}(?:(?<=[.!?…;:]\s)|(?<=[。！？\n])|\Z)|.{1,399}\s|.{1,400}")  # noqa: RUF001 - Chinese stops too
 _SPEECH_RATE = 24_000  # of raw samples, as clients of OpenAI's API expect
-
-# Speaks a text: at most so many bytes of samples, mono with 16 bits.
-Speak = Callable[[str, int], bytes]
 
 
 class SpeechError(Exception):
@@ -78,14 +77,14 @@ class Library:
             for voice in every
         }
 
-    def voice(self, name: str, words_per_minute: int, gap: int, pitch: int) -> Speak:
+    def take_voice(self, name: str, words_per_minute: int, gap: int, pitch: int) -> None:
         if self._espeak.espeak_SetVoiceByName(name.encode()) != 0:
             raise SpeechError(f"eSpeak NG has no voice {name}")
         for parameter, value in ((_RATE, words_per_minute), (_PITCH, pitch), (_GAP, gap)):
             self._espeak.espeak_SetParameter(parameter, value, 0)
-        return self._speak
 
-    def _speak(self, text: str, most_bytes: int) -> bytes:
+    def speak(self, text: str, most_bytes: int) -> bytes:
+        """Return at least `most_bytes` of samples, mono with 16 bits, if the speech has as many."""
         self._sound, self._most_bytes = bytearray(), most_bytes
         data = text.encode("utf-8", "replace")
         if self._espeak.espeak_Synth(data, len(data) + 1, 0, 1, 0, _UTF8_WITH_END_PAUSE, None, None) != 0:
@@ -97,23 +96,22 @@ class Program:
     """The system's `espeak-ng`, run once for each chunk."""
 
     def __init__(self, program: str) -> None:
-        self._program = program
+        self._command = [program]
         self.rate = 22_050
 
     def languages(self) -> dict[str, str]:
-        listed = subprocess.run([self._program, "--voices"], capture_output=True, text=True, check=True)  # noqa: S603
+        listed = subprocess.run([*self._command, "--voices"], capture_output=True, text=True, check=True)  # noqa: S603
         rows = [line.split() for line in listed.stdout.splitlines()[1:]]
         return {row[1]: row[4] for row in rows if len(row) > 4}
 
-    def voice(self, name: str, words_per_minute: int, gap: int, pitch: int) -> Speak:
-        options = {"-b": 1, "-v": name, "-s": words_per_minute, "-g": gap, "-p": pitch}
-        command = [self._program, *(str(part) for option in options.items() for part in option), "--stdin", "--stdout"]
-        return lambda text, most_bytes: self._speak(command, text, most_bytes)
+    def take_voice(self, name: str, words_per_minute: int, gap: int, pitch: int) -> None:
+        options = ["-b1", f"-v{name}", f"-s{words_per_minute}", f"-g{gap}", f"-p{pitch}"]
+        self._command += [*options, "--stdin", "--stdout"]
 
-    def _speak(self, command: list[str], text: str, most_bytes: int) -> bytes:
+    def speak(self, text: str, most_bytes: int) -> bytes:
         text = text.replace("[[", "[ [")  # [[ begins phonemes
         process = subprocess.Popen(  # noqa: S603
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         with process:
             assert process.stdin and process.stdout
@@ -129,6 +127,9 @@ class Program:
         return sound
 
 
+Engine = Library | Program
+
+
 def chunks(text: str) -> list[str]:
     """Return the text without control characters in chunks of a few sentences, at most 400 characters each."""
     controls = {character for character in set(text) if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")}
@@ -136,62 +137,50 @@ def chunks(text: str) -> list[str]:
     return _CHUNK.findall(text)
 
 
-def spoken(speak: Speak, text: str, most_bytes: int) -> Iterator[tuple[bytes, bool]]:
+def spoken(engine: Engine, text: str, most_bytes: int) -> Iterator[tuple[bytes, bool]]:
     """Yield the samples of each chunk, and whether something was cut off after them."""
     room = most_bytes
     for chunk in filter(str.strip, chunks(text)):
-        sound = speak(chunk, room)
+        sound = engine.speak(chunk, room)
         if len(sound) > room:
-            yield _beginning(speak, chunk, room) or (sound[:room] if room == most_bytes else b""), True
+            yield _beginning(engine, chunk, room) or (sound[:room] if room == most_bytes else b""), True
             return
         room -= len(sound)
         yield sound, False
 
 
-def _beginning(speak: Speak, chunk: str, room: int) -> bytes:
+def _beginning(engine: Engine, chunk: str, room: int) -> bytes:
     """Return as many whole words of the chunk as fit, perhaps none."""
     words = re.findall(r"\S+\s*", chunk)
     if len(words) < 3:  # a script without spaces
         words = list(chunk)
 
     def beginning(count: int) -> bytes:
-        return speak("".join(words[:count]), room)
+        return engine.speak("".join(words[:count]), room)
 
     fitting = bisect.bisect(range(1, len(words)), room, key=lambda count: len(beginning(count)))
     return beginning(fitting) if fitting else b""
 
 
-def resampled(sounds: Iterator[bytes], rate: int) -> Iterator[bytes]:
-    """Yield the same sound at 24 kHz, by linear interpolation."""
+def resampled(sound: bytes, rate: int) -> bytes:
+    """Return the same sound at 24 kHz, by linear interpolation."""
+    samples = array.array("h", sound + sound[-_SAMPLE_BYTES:])
     common = math.gcd(rate, _SPEECH_RATE)
     taken, made = rate // common, _SPEECH_RATE // common
-    rest = array.array("h")
-    for sound in itertools.chain(sounds, (bytes(_SAMPLE_BYTES * (taken + 1)),)):
-        samples = rest + array.array("h", sound)
-        blocks = (len(samples) - 1) // taken
-        end = blocks * taken
-        block = array.array("h", bytes(_SAMPLE_BYTES * blocks * made))
-        for number in range(made):  # the same position of all blocks at once
-            at, part = divmod(number * taken, made)
-            pairs = zip(samples[at:end:taken], samples[at + 1 : end + 1 : taken], strict=True)
-            block[number::made] = array.array(
-                "h", [before + (after - before) * part // made for before, after in pairs]
-            )
-        rest = samples[end:]
-        yield block.tobytes()
+    places = (divmod(number * taken, made) for number in range((len(samples) - 1) * made // taken))
+    steps = [samples[at] + (samples[at + 1] - samples[at]) * part // made for at, part in places]
+    return array.array("h", steps).tobytes()
 
 
-def encode(file: BinaryIO, command: list[str], rate: int, sounds: Iterator[bytes]) -> None:
-    """Send the samples through an encoder into the file."""
+@contextlib.contextmanager
+def encoded(file: BinaryIO, command: list[str], rate: int) -> Iterator[BinaryIO]:
+    """Yield the stdin of an encoder that writes to the file."""
     command = [part.replace("{rate}", str(rate)).replace("{khz}", f"{rate / 1000:g}") for part in command]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=file, stderr=subprocess.DEVNULL) as encoder:  # noqa: S603
-        assert encoder.stdin
-        try:
-            for sound in sounds:
-                encoder.stdin.write(sound)
-            encoder.stdin.close()
-        except BrokenPipeError:
-            pass  # its exit status is not 0
+        assert isinstance(encoder.stdin, io.BufferedWriter)
+        # After a broken pipe its exit status is not 0.
+        with contextlib.suppress(BrokenPipeError), encoder.stdin:
+            yield encoder.stdin
     if encoder.returncode:
         raise SpeechError(f"{os.path.basename(command[0])} cannot encode")  # noqa: PTH119 - a name, no path
 
@@ -209,37 +198,31 @@ def write_flac_length(file: BinaryIO, samples: int) -> None:
     file.write(struct.pack(">Q", packed >> 36 << 36 | samples & (1 << 36) - 1))
 
 
-def speak_into(file: BinaryIO, engine: Library | Program, order: dict[str, Any]) -> dict[str, Any]:
-    speak = engine.voice(order["voice"], order["words_per_minute"], order["gap"], order["pitch"])
-    speak(".", _SAMPLE_BYTES)  # the program's rate is known only after it has spoken
+def speak_into(file: BinaryIO, engine: Engine, order: dict[str, Any]) -> dict[str, Any]:
+    engine.take_voice(order["voice"], order["words_per_minute"], order["gap"], order["pitch"])
+    engine.speak(".", _SAMPLE_BYTES)  # the program's rate is known only after it has spoken
     most_bytes = int(order["seconds"] * engine.rate) * _SAMPLE_BYTES
-    size_bytes, truncated = 0, False
-
-    def sounds() -> Iterator[bytes]:
-        nonlocal size_bytes, truncated
-        for sound, truncated in spoken(speak, order["input"], most_bytes):  # noqa: B007 - the last one counts
-            size_bytes += len(sound)
-            yield sound
-
-    if order["encoder"]:
-        encode(file, order["encoder"], engine.rate, sounds())
-        if order["format"] == "flac":
-            write_flac_length(file, size_bytes // _SAMPLE_BYTES)
-    elif order["format"] == "wav":
-        with wave.open(file, "wb") as wav:
+    size_bytes, truncated, format = 0, False, order["format"]
+    write: Callable[[bytes], object] = file.write
+    with contextlib.ExitStack() as writers:
+        if order["encoder"]:
+            write = writers.enter_context(encoded(file, order["encoder"], engine.rate)).write
+        elif format == "wav":
+            wav = writers.enter_context(wave.open(file, "wb"))
             wav.setparams((1, _SAMPLE_BYTES, engine.rate, 0, "NONE", ""))
-            for sound in sounds():
-                wav.writeframes(sound)
-    else:
-        for sound in resampled(sounds(), engine.rate):
-            file.write(sound)
+            write = wav.writeframes
+        for sound, truncated in spoken(engine, order["input"], most_bytes):  # noqa: B007 - the last one counts
+            size_bytes += len(sound)
+            write(resampled(sound, engine.rate) if format == "pcm" else sound)
+    if format == "flac":
+        write_flac_length(file, size_bytes // _SAMPLE_BYTES)
     return {"seconds": size_bytes / _SAMPLE_BYTES / engine.rate, "truncated": truncated}
 
 
 def _answer(order: dict[str, Any]) -> dict[str, Any]:
     where = order["engine"]
-    engine = Program(where["program"]) if "program" in where else Library(where["library"], where["data"])
-    if order.get("voices"):
+    engine = Program(**where) if "program" in where else Library(**where)
+    if "voices" in order:
         return {"languages": engine.languages()}
     with open(order["file"], "r+b", closefd=False) as file:
         return speak_into(file, engine, order)

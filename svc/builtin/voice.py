@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import unicodedata
-from functools import cache, cached_property
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -32,25 +32,8 @@ VOICES = {
 }  # fmt: skip
 # Some of the languages that eSpeak NG speaks, by the codes that people use.
 LANGUAGES = (
-    "en",
-    "en-GB",
-    "de",
-    "fr",
-    "fr-FR",
-    "es",
-    "it",
-    "pt",
-    "pt-BR",
-    "nl",
-    "pl",
-    "ru",
-    "tr",
-    "zh",
-    "ja",
-    "ko",
-    "hi",
-    "ar",
-)
+    "en", "en-GB", "de", "fr", "fr-FR", "es", "it", "pt", "pt-BR", "nl", "pl", "ru", "tr", "zh", "ja", "ko", "hi", "ar"
+)  # fmt: skip
 # A voice of OpenAI speaks the language of the script of most letters.
 _SCRIPTS = {
     "CJK": "cmn", "HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "CYRILLIC": "ru", "GREEK": "el", "ARABIC": "ar",
@@ -60,7 +43,7 @@ _SCRIPTS = {
 _SCRIPT_SAMPLE_LENGTH = 2_000
 # For codes without a voice of that name in eSpeak.
 _DIALECTS = {"en": "en-us", "fr": "fr-fr", "zh": "cmn", "zh-hk": "yue", "no": "nb", "iw": "he", "jp": "ja"}
-_VOICE = re.compile(r"([a-z]{2,8}(?:[_-][a-z0-9]{1,10}){0,4})(?:\+([a-z0-9]{1,8}))?", re.I)
+_VOICE = re.compile(r"([a-z]{2,8}(?:[_-][a-z0-9]{1,10}){0,4})(?:\+([a-z0-9]{1,8}))?")
 _FORMATS = {"mp3": "mpeg", "opus": "ogg"}
 CONTENT_TYPES = {name: f"audio/{_FORMATS.get(name, name)}" for name in ("wav", "pcm", "mp3", "opus", "aac", "flac")}
 # The encoders of each format, the best first. They read raw samples and write to stdout.
@@ -89,9 +72,7 @@ class Voice:
 
     def __init__(self, pool: ProcessPool) -> None:
         self._pool = pool
-        self._languages: dict[
-            str, tuple[str, str]
-        ] = {}  # a language and eSpeak's voice for it, by its name in lower case
+        self._languages: dict[str, str] = {}  # eSpeak's voices by language, in lower case
         self._asking = asyncio.Lock()
 
     @cached_property  # too slow for the start
@@ -110,41 +91,34 @@ class Voice:
 
         Raises ApiError `invalid_value` (param `voice`) for an unknown one.
         """
-        if name.lower() in VOICES:
-            return name.lower()
-        match = _VOICE.fullmatch(name)
-        language = await self._language(match[1].lower().replace("_", "-")) if match else None
-        variant = (match[2] or "").lower() if match else ""
-        if language is None or variant not in {"", *(variant for _, variant, _ in VOICES.values())}:
-            message = f"There is no voice {name[:100]!r}. Take one of {', '.join(VOICES)}, or a language such as de."
-            raise ApiError("invalid_value", message, param="voice")
-        return f"{language}+{variant}" if variant else language
-
-    async def _language(self, code: str) -> str | None:
-        languages = await self._known_languages()
-        while code:
-            found = languages.get(code) or languages.get(_DIALECTS.get(code, ""))
-            if found:
-                return found[0]
-            code = code.rpartition("-")[0]
-        return None
-
-    async def _known_languages(self) -> dict[str, tuple[str, str]]:
-        async with self._asking:
-            if not self._languages:
-                answer = await self._ask({"voices": True})
-                self._languages = {name.lower(): (name, voice) for name, voice in answer["languages"].items()}
-        return self._languages
+        if voice := await self._known(name):
+            return voice
+        message = f"There is no voice {name[:100]!r}. Take one of {', '.join(VOICES)}, or a language such as de."
+        raise ApiError("invalid_value", message, param="voice")
 
     async def nearest(self, name: str, format: str) -> tuple[str, str]:
         """Return the voice and the format for a request to another provider: the defaults for unknown ones."""
-        try:
-            voice = await self.named(name)
-        except ApiError as error:
-            if error.code != "invalid_value":
-                raise
-            voice = next(iter(VOICES))
-        return voice, format if format in self._encoders else "wav"
+        return await self._known(name) or next(iter(VOICES)), format if format in self._encoders else "wav"
+
+    async def _known(self, name: str) -> str | None:
+        name = name.lower()
+        if name in VOICES:
+            return name
+        match = _VOICE.fullmatch(name)
+        if match is None or match[2] not in {None, *(variant for _, variant, _ in VOICES.values())}:
+            return None
+        languages, code = await self._known_languages(), match[1].replace("_", "-")
+        while code and code not in languages:
+            dialect = _DIALECTS.get(code, "")
+            code = dialect if dialect in languages else code.rpartition("-")[0]
+        return f"{code}+{match[2]}" if code and match[2] else code or None
+
+    async def _known_languages(self) -> dict[str, str]:
+        async with self._asking:
+            if not self._languages:
+                languages = (await self._ask({"voices": True}))["languages"]
+                self._languages = {name.lower(): voice for name, voice in languages.items()}
+        return self._languages
 
     async def speak(
         self,
@@ -164,7 +138,7 @@ class Voice:
         language, variant, pitch = VOICES.get(voice) or (*voice.partition("+")[::2], 50)
         if voice in VOICES:
             language = _language_of(text) or language
-        _, espeak_voice = (await self._known_languages()).get(language.lower(), ("", language))
+        espeak_voice = (await self._known_languages()).get(language, language)
         # The pause between words for a speed below eSpeak's slowest, in its unit, here about 32 ms.
         missing_seconds = _WORD_SECONDS / speed - _WORD_SECONDS * _WORDS_PER_MINUTE / _SLOWEST
         order = {
@@ -195,12 +169,7 @@ class Voice:
 
 def engine() -> dict[str, str] | None:
     """Return the location of eSpeak NG: the system's program, else the library of the extra `voice`, or None."""
-    return _engine_on(os.environ.get("PATH"))
-
-
-@cache
-def _engine_on(path: str | None) -> dict[str, str] | None:
-    if program := shutil.which("espeak-ng", path=path):
+    if program := shutil.which("espeak-ng"):
         return {"program": program}
     spec = find_spec("espeakng_loader")
     if spec is None or not spec.submodule_search_locations:

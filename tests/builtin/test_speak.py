@@ -17,9 +17,8 @@ from tests.support.voice import TEXT, program, samples, say
 
 def test_resampling_keeps_the_wave() -> None:
     wave_in = array.array("h", [round(10_000 * ((index % 100) / 50 - 1)) for index in range(22_050)])
-    chunks = [wave_in[start : start + 997].tobytes() for start in range(0, len(wave_in), 997)]
-    wave_out = array.array("h", b"".join(speak.resampled(iter(chunks), 22_050)))
-    assert 24_000 <= len(wave_out) <= 24_200
+    wave_out = array.array("h", speak.resampled(wave_in.tobytes(), 22_050))
+    assert len(wave_out) == 24_000
     assert all(abs(wave_out[160 * block] - wave_in[147 * block]) <= 1 for block in range(149))
 
 
