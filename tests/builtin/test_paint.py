@@ -126,7 +126,7 @@ def test_every_figure_is_drawable(name: str) -> None:
         stage = Stage(canvas, Scene(prompt))
         stage.colors["scheme"] = (200, 60, 60)
         stage.draw(name, 40, 60, 40)
-        if prompt != "justice" or figures()[name].colors == ["scheme"]:
+        if prompt != "justice" or figures()[name].colors == "scheme":
             assert len({pixel for row in decoded(canvas.png()) for pixel in row}) > 1
 
 
@@ -141,9 +141,11 @@ def test_every_layer_of_a_place_and_weather_is_paintable(layers: str) -> None:
 
 def test_every_thing_has_words_and_an_existing_home() -> None:
     for name, figure in figures().items():
-        assert bool(figure.words) == (figure.where in ("land", "water", "meadow", "air")) == (figure.tall > 0), name
+        assert bool(figure.words) == (figure.where in ("land", "water", "meadow", "air")) == (float(figure.tall) > 0), (
+            name
+        )
         assert figure.home in ("", *rows("places"))
-        assert all(0 < alpha <= 1 for _, _, _, _, alpha, _, _ in shapes(figure.text))
+        assert all(0 < alpha <= 1 for _, _, _, _, alpha, _, _ in shapes(figure.shapes))
         for word in figure.words.split():
             assert name in Scene(word).things
     assert all(len(row.look.split()) == 7 for row in rows("times").values())

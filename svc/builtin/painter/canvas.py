@@ -112,7 +112,6 @@ class Canvas:
     def mirror(self, top: int) -> None:
         """Blend the rows above `top`, upside down and with small waves, into the rows below it, like water."""
         width, tall = self.width, self.height - top
-        sevens = int.from_bytes(b"\x7f" * width, "little")
         for down in range(tall):
             near = down / tall
             shift = round(width * 0.012 * (0.15 + near) * math.sin(70 / (near + 0.12)))
@@ -120,11 +119,8 @@ class Canvas:
             for plane in self._planes:
                 row = plane[above : above + width]
                 row = row[:1] * shift + row[: width - shift] if shift > 0 else row[-shift:] + row[-1:] * -shift
-                first, second = int.from_bytes(row, "little"), int.from_bytes(plane[here : here + width], "little")
-                # The average of all bytes at once: the common bits, and half of the others.
-                plane[here : here + width] = ((first & second) + ((first ^ second) >> 1 & sevens)).to_bytes(
-                    width, "little"
-                )
+                below = plane[here : here + width]
+                plane[here : here + width] = bytes((old + new) // 2 for old, new in zip(below, row, strict=True))
 
     def png(self) -> bytes:
         """Return the picture as a PNG with 8 bits for each colour. No filter makes flat shapes smaller."""
@@ -133,9 +129,7 @@ class Canvas:
             pixels[offset::3] = plane
         rows = b"".join(b"\0" + pixels[begin : begin + size] for begin in range(0, len(pixels), size))
         head = struct.pack(">IIBBBBB", self.width, self.height, 8, 2, 0, 0, 0)
-        chunks = ((b"IHDR", head), (b"sRGB", b"\0"), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
-        packed = (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-            for kind, data in chunks
-        )
-        return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
+        png = b"\x89PNG\r\n\x1a\n"
+        for kind, data in ((b"IHDR", head), (b"sRGB", b"\0"), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")):
+            png += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return png

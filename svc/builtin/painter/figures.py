@@ -17,13 +17,13 @@ Shape = tuple[str | None, str, bool, list[str], float, list[list[complex]], int]
 
 
 class Figure(NamedTuple):
-    jitter: float
-    colors: list[str]
+    jitter: str
+    colors: str
     where: str
-    tall: float
+    tall: str
     home: str
     words: str
-    text: str
+    shapes: str
 
 
 @cache
@@ -37,7 +37,7 @@ def table(name: str) -> dict[str, list[str]]:
 @cache
 def figures() -> dict[str, Figure]:
     """Return the figures by name."""
-    return {name.partition("~")[0]: _figure(name, *columns) for name, columns in table("things").items()}
+    return {name: Figure(*columns) for name, columns in table("things").items()}
 
 
 @cache
@@ -53,37 +53,37 @@ def _shape(text: str) -> Shape:
     when, copies, marks, kind, keep, paint, alpha, numbers = found.groups()
     rows = [[float(number) for number in row.split(",")] for row in numbers.split()]
     thickness = rows.pop(0) if kind == "line" else []
-    points = [complex(row[0], row[1]) for row in rows]
-    center = points.pop(0) if copies else 0
+    center = complex(*rows.pop(0)) if copies else 0
     if kind == "panes":
         corners = product(range(int(rows[0][0]) + 3, int(rows[1][0]) - 3, 5), range(5, int(rows[0][1]) - 4, 6))
         outlines = [[complex(x, y), complex(x + 2, y), complex(x + 2, y + 3), complex(x, y + 3)] for x, y in corners]
     elif kind in ("glow", "discs"):
-        sizes = [row[2:] for row in rows[-len(points) :]]
-        outlines = [
-            _oval(point, size[0], size[min(1, len(size) - 1)]) for point, size in zip(points, sizes, strict=True)
-        ]
+        outlines = [_oval(*row) for row in rows]
     else:
-        points += (
-            [-point.conjugate() for point in reversed(points)]
-            if "&" in marks
-            else points[: marks == "~" and kind == "area"]
-        )
+        points = [complex(*row) for row in rows]
+        if "&" in marks:
+            points += _mirrored(points)
+        elif marks == "~" and kind == "area":
+            points += points[:1]
         points = _curve(points) if "~" in marks else points
         outlines = [_stroke(points, thickness[0], thickness[-1]) if thickness else points]
-    outlines += [[-point.conjugate() for point in points] for points in outlines] if "=" in marks else []
+    if "=" in marks:
+        outlines += map(_mirrored, outlines.copy())
     for copy in range(1, int(copies or 0)):
-        outlines.append(
-            [center + (point - center) * cmath.rect(1, math.tau * copy / int(copies)) for point in outlines[0]]
-        )
+        turn = cmath.rect(1, math.tau * copy / int(copies))
+        outlines.append([center + (point - center) * turn for point in outlines[0]])
     holes = sum(len(row) > 4 for row in rows)
     return when, kind, bool(keep), paint.split(":"), int(alpha or 100) / 100, outlines, holes
 
 
-def _oval(center: complex, width: float, height: float) -> list[complex]:
-    corners = 40 if max(width, height) < 60 else 120
+def _mirrored(points: list[complex]) -> list[complex]:
+    return [-point.conjugate() for point in reversed(points)]
+
+
+def _oval(x: float, y: float, width: float, height: float = 0, hole: float = 0) -> list[complex]:
+    height, corners = height or width, 40 if max(width, height) < 60 else 120
     angles = (math.tau * corner / corners for corner in range(corners))
-    return [center + complex(width * math.cos(angle), height * math.sin(angle)) for angle in angles]
+    return [complex(x + width * math.cos(angle), y + height * math.sin(angle)) for angle in angles]
 
 
 def _curve(points: list[complex]) -> list[complex]:
@@ -105,9 +105,3 @@ def _stroke(points: list[complex], thick: float, end: float) -> list[complex]:
         left.append(point + aside)
         right.append(point - aside)
     return left + right[::-1]
-
-
-def _figure(name: str, colors: str, place: str, text: str) -> Figure:
-    belonging, _, words = place.partition(":")
-    where, tall, home, *_ = (*belonging.split(), "", "", "")
-    return Figure(float(name.partition("~")[2] or 0), colors.split(), where, float(tall or 0), home, words, text)

@@ -7,50 +7,18 @@ from collections.abc import Callable, Sequence
 
 # After a negator these words make no negation: "not only cats", "no less than three", "not so dark".
 _NO_NEGATION = {
-    *(
-        "only",
-        "just",
-        "less",
-        "fewer",
-        "more",
-        "longer",
-        "matter",
-        "doubt",
-        "without",
-        "far",
-        "so",
-        "too",
-        "very",
-        "quite",
-    ),
-}
+    "only", "just", "less", "fewer", "more", "longer", "matter", "doubt", "without", "far", "so", "too", "very", "quite"
+}  # fmt: skip
 # The number of words after a negator that it may negate; "zero gravity" negates nothing else.
 _NEGATORS = {
-    **dict.fromkeys(
-        ("no", "not", "without", "neither", "nor", "minus", "lacking", "except", "avoid", "exclude", "omit"), 6
-    ),
-    **dict.fromkeys(("zero", "0"), 1),
-}
+    "no": 6, "not": 6, "without": 6, "neither": 6, "nor": 6, "minus": 6, "lacking": 6, "except": 6, "avoid": 6,
+    "exclude": 6, "omit": 6, "zero": 1, "0": 1,
+}  # fmt: skip
 _JOINS = {",", "or", "nor", "and"}
 _ARTICLES = {"a", "an", "the", "one", "two", "three", "four", "five", "six", "seven", "some", "many", "few", "several"}
 _PREPOSITIONS = {
-    *(
-        "on",
-        "in",
-        "at",
-        "by",
-        "near",
-        "under",
-        "over",
-        "above",
-        "below",
-        "beside",
-        "behind",
-        "before",
-        "during",
-        "from",
-    ),
-}
+    "on", "in", "at", "by", "near", "under", "over", "above", "below", "beside", "behind", "before", "during", "from"
+}  # fmt: skip
 _ENDS = {"but", "with", "while", "instead", "that", "who", "which", "because", "only", "just", "is", "are", "was"}
 _QUALIFIERS = {"other", "more", "further", "additional", "second", "extra", "another", "big", "small", "large"}
 _BEHIND_A_JOIN, _LIST = 3, 10

@@ -34,37 +34,35 @@ class Stage:
         self.dark = scene.time in places.DARK
         self.lit = self.dark or scene.time in places.DIM
         self.near = 1.0  # the distance of the current layer: 0 is the farthest, 1 the nearest
-        ones = sum(count for name, (count, _) in scene.things.items() if self._where(name) != "meadow")
+        ones = sum(count for name, (count, _) in scene.things.items() if figures()[name].where != "meadow")
         spots = [(one + self.chance.uniform(0.35, 0.65)) / ones for one in range(ones)]
         self.spots = self.chance.sample(spots, ones) if ones > 1 else [0.5 + self.side * 0.16]
         self.line = [self.height * 0.9] * (_STEPS + 1)  # the height of the ground, from left to right
         self.sky, light, self.lands = scene.colors[:4], scene.colors[4], scene.colors[5:]
         cloud = mix(self.sky[1], BLACK, 0.25) if self.dark or scene.time == "storm" else WHITE
-        self.colors = COLORS | {
+        self.colors = {
+            **COLORS,
             "sky": self.sky[2],
             "light": light,
             "haze": mix(self.sky[3], light, 0.2),
             "ground": self.sky[1],
+            "cloud": mix(self.sky[2], cloud, 0.55),
+            "leaf": color(places.LEAVES.get(scene.time, "#3f7f45")),
+            "window": color("#b0cede" if scene.time in ("day", "spring") else "#ffd070"),
         }
-        self.colors |= {"cloud": mix(self.sky[2], cloud, 0.55), "leaf": color(places.LEAVES.get(scene.time, "#3f7f45"))}
-        self.colors["window"] = color("#b0cede" if scene.time in ("day", "spring") else "#ffd070")
 
     def paint(self) -> None:
         abstract = self.scene.place == "abstract"
         self._wash(0, self.sky if abstract else [*self.sky, self.sky[3], self.sky[3]])
         for name, row in rows("weather").items():
-            if name == "place":
-                self.layers(self.chance.choice(places.ABSTRACT) if abstract else rows("places")[self.scene.place].look)
-                for thing, (count, shade) in sorted(
-                    self.scene.things.items(), key=lambda one: self._where(one[0]) != "meadow"
-                ):
-                    tall = figures()[thing].tall
-                    self.scatter(thing, self._where(thing), count, tall * count**-0.45, tall, shade)
-            elif name in self.scene.weather:
+            if name in self.scene.weather:
                 self.layers(row.look)
-
-    def _where(self, thing: str) -> str:
-        return figures()[thing].where
+            elif name == "place":
+                self.layers(self.chance.choice(places.ABSTRACT) if abstract else rows("places")[self.scene.place].look)
+                for thing in sorted(self.scene.things, key=lambda thing: figures()[thing].where != "meadow"):
+                    (count, shade), figure = self.scene.things[thing], figures()[thing]
+                    tall = float(figure.tall)
+                    self.scatter(thing, figure.where, count, tall * count**-0.45, tall, shade)
 
     def layers(self, text: str) -> None:
         for layer in filter(None, map(str.strip, text.split(";"))):
@@ -91,10 +89,8 @@ class Stage:
         light.
         """
         base, self.near = self.horizon + (self.height - self.horizon) * down / 100, near / 100
-        parts = [
-            (waves * often, weight, self.chance.uniform(0, 6.28))
-            for often, weight in ((1, 0.28), (2.1, 0.14), (4.3, 0.06))
-        ]
+        octaves = ((1, 0.28), (2.1, 0.14), (4.3, 0.06))
+        parts = [(waves * often, weight, self.chance.uniform(0, 6.28)) for often, weight in octaves]
         for step in range(_STEPS + 1):
             place = step / _STEPS
             rise = sum(weight * (1 + math.sin(math.tau * often * place + phase)) for often, weight, phase in parts)
@@ -148,27 +144,27 @@ class Stage:
         figure's.
         """
         figure, unit, chance = figures()[name], tall / 100, self.chance
+        jitter = float(figure.jitter)
         self.colors["land"] = self.colors["main"] = self._depth(self.near)
         tint = min((0.42 if self.dark else 0.12) + 0.6 * (1 - self.near), 0.9)
         if self.scene.place == "abstract":
             tint, self.colors["scheme"] = 0, chance.choice(self.lands)
         if shade or figure.colors:
-            self.colors["main"] = shade or self._shade(chance.choice(figure.colors), 0)
+            self.colors["main"] = shade or self._shade(chance.choice(figure.colors.split()), 0)
         one, two = chance.uniform(0, 99), chance.uniform(0, 99)
 
         def at(point: complex) -> Point:
-            aside = figure.jitter * math.sin(one + 0.05 * point.real + 0.06 * point.imag)
-            up = figure.jitter * math.sin(two + 0.06 * point.real - 0.05 * point.imag)
+            aside = jitter * math.sin(one + 0.05 * point.real + 0.06 * point.imag)
+            up = jitter * math.sin(two + 0.06 * point.real - 0.05 * point.imag)
             return x + self.side * (point.real + aside) * unit, foot - (point.imag + up) * unit
 
-        for when, kind, keep, paint, alpha, outlines, holes in shapes(figure.text):
+        for when, kind, keep, paint, alpha, outlines, holes in shapes(figure.shapes):
             if (when == "lit" and not self.lit) or (when == "snow" and self.scene.time != "winter"):
                 continue
             shades = [self._shade(text, 0 if keep else tint) for text in paint]
             # Only half of the windows are lit.
-            visible = [
-                [at(point) for point in points] for points in outlines if kind != "panes" or chance.random() < 0.5
-            ]
+            shown = [points for points in outlines if kind != "panes" or chance.random() < 0.5]
+            visible = [list(map(at, points)) for points in shown]
             if kind == "glow":
                 self.canvas.glow(visible[0], shades[0], alpha)
             else:

@@ -3,10 +3,8 @@
 # Hours of the night, of lit lamps, and of a low sun; the colours of leaves; the usual hours of some places.
 DARK, DIM, LOW = ("night", "neon"), ("dusk", "sunset", "storm"), ("sunset", "dawn", "golden", "dusk")
 LEAVES = {"autumn": "#ce5c24", "spring": "#f4b0c8", "winter": "#ced0e8"}
-LAND, TIMES_OF_LAND = (
-    ["hills", "mountains", "forest", "lake", "sea"],
-    ["day", "golden", "sunset", "dawn", "dusk", "spring"],
-)
+LAND = ["hills", "mountains", "forest", "lake", "sea"]
+TIMES_OF_LAND = ["day", "golden", "sunset", "dawn", "dusk", "spring"]
 USUAL = {"desert": ["golden", "sunset"], "city": ["dusk", "night", "sunset"]}
 
 PHRASES = {"northern lights": "aurora", "christmas tree": "christmas pine", "pine tree": "pine", "palm tree": "palm"}
@@ -18,17 +16,8 @@ FIGURES_OF = {
 # Numbers in a description, and in a prompt.
 WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven"}
 NUMBERS = {
-    "two": 2,
-    "pair": 2,
-    "three": 3,
-    "few": 3,
-    "four": 4,
-    "five": 5,
-    "six": 6,
-    "seven": 7,
-    "many": 7,
-    "village": 5,
-}
+    "two": 2, "pair": 2, "three": 3, "few": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "many": 7, "village": 5
+}  # fmt: skip
 COLORS = """
 black #20222a red #d8342f orange #f0862c yellow #f2cc2f gold #e0ab2e green #3f9e4d emerald #1f9d6b lime #9acd32
 olive #7d8033 teal #1e9a96 turquoise #33c3bd cyan #2cc0e0 blue #2f6fd6 indigo #3d3aa8 navy #1d2b66 purple #8238b8

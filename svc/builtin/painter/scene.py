@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from random import Random
 from typing import NamedTuple
 
@@ -148,16 +148,12 @@ def _things(words: list[str]) -> Things:
     found: Things = {}
     for index, word in enumerate(words):
         for name in _named([word], "things"):
-            before = words[max(index - 2, 0) : index]
+            before, figure = words[max(index - 2, 0) : index], figures()[name]
             numbers = [one for one in (*before, word) if one in places.NUMBERS or (one.isdecimal() and len(one) < 3)]
-            usual = 1 if word in figures()[name].words.split() else 3
+            usual = 1 if word in figure.words.split() else 3
             count = int(places.NUMBERS.get(numbers[-1], numbers[-1])) if numbers else usual
+            in_a_meadow = figure.where == "meadow" and count > 2
+            count = _IN_A_MEADOW if in_a_meadow else min(max(count, 1), _MOST_OF_A_KIND)
             shades = [COLORS[one] for one in before if one in COLORS]
-            if len(found) < _MOST_THINGS:
-                most = (
-                    _IN_A_MEADOW
-                    if figures()[name].where == "meadow" and count > 2
-                    else min(max(count, 1), _MOST_OF_A_KIND)
-                )
-                found.setdefault(name, (most, shades[-1] if shades else None))
-    return found
+            found.setdefault(name, (count, shades[-1] if shades else None))
+    return dict(islice(found.items(), _MOST_THINGS))
