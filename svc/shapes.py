@@ -398,6 +398,14 @@ def passed_on(
     return Shape(check, "an object", schema, found)
 
 
+def typed(
+    name: str, kind: str, description: str = "", optional: Fields | None = None, /, **fields: Shape[Any]
+) -> Shape[dict[str, Any]]:
+    """An object of a request, with the type `kind` and required `fields`, that is passed on as it was sent."""
+    found = {"type": one_of(kind), **fields, **(optional or {})}
+    return passed_on(found, description, required=("type", *fields)).named(name)
+
+
 def json_object(
     name: str, description: str = "", base: Shape[dict[str, Any]] | None = None, /, **fields: Shape[Any]
 ) -> Shape[dict[str, Any]]:

@@ -23,6 +23,7 @@ from svc.shapes import (
     passed_on,
     string,
     tagged,
+    typed,
     whole,
 )
 
@@ -32,26 +33,19 @@ _NONE: Shape[None] = Shape(lambda value, param: None, "null", {"type": "null"})
 
 # --- messages
 
-_TEXT_PART = passed_on({"type": one_of("text"), "text": string}, required=("type", "text")).named("TextPart")
-_IMAGE_PART = passed_on(
-    {
-        "type": one_of("image_url"),
-        "image_url": by_type(
-            "a string or an object with a url",
-            {
-                dict: passed_on(
-                    {
-                        "url": string.about("An https or `data:` address."),
-                        "detail": string.about("The detail to read: `auto`, `low`, `high`."),
-                    },
-                    required=("url",),
-                ),
-                str: string.about("Only the address, which some clients send."),
-            },
-        ),
-    },
-    required=("type", "image_url"),
-).named("ImagePart")
+_TEXT_PART = typed("TextPart", "text", text=string)
+_IMAGE_URL = {
+    "url": string.about("An https or `data:` address."),
+    "detail": string.about("The detail to read: `auto`, `low`, `high`."),
+}
+_ADDRESS = string.about("Only the address, which some clients send.")
+_IMAGE_PART = typed(
+    "ImagePart",
+    "image_url",
+    image_url=by_type(
+        "a string or an object with a url", {dict: passed_on(_IMAGE_URL, required=("url",)), str: _ADDRESS}
+    ),
+)
 _OTHER_PART = passed_on(
     {
         "type": string.about(
@@ -126,18 +120,9 @@ _OTHER_TOOL = passed_on(
     "A tool of another type, such as `custom`, for the model server.",
     required=("type",),
 ).named("OtherTool")
-_TOOL = tagged(
-    "type",
-    {
-        "function": passed_on({"type": one_of("function"), "function": _FUNCTION}, required=("type", "function")).named(
-            "FunctionTool"
-        )
-    },
-    _OTHER_TOOL,
-)
+_TOOL = tagged("type", {"function": typed("FunctionTool", "function", function=_FUNCTION)}, _OTHER_TOOL)
 _FUNCTION_NAME = passed_on({"name": filled}, required=("name",)).named("FunctionName")
-_NAMED_FUNCTION: dict[str, Shape[Any]] = {"type": one_of("function"), "function": _FUNCTION_NAME}
-_NAMED_TOOL = passed_on(_NAMED_FUNCTION, "The one function to call.", required=("type", "function")).named("NamedTool")
+_NAMED_TOOL = typed("NamedTool", "function", "The one function to call.", function=_FUNCTION_NAME)
 _TOOL_CHOICE = (
     by_type(
         "none, auto, required or an object that names a function",
@@ -161,11 +146,7 @@ _NAMED_SCHEMA = passed_on(
     },
     required=("name",),
 ).named("NamedSchema")
-_SCHEMA_FORMAT = passed_on(
-    {"type": one_of("json_schema"), "json_schema": _NAMED_SCHEMA},
-    "JSON that follows a schema.",
-    required=("type", "json_schema"),
-).named("JsonSchemaFormat")
+_SCHEMA_FORMAT = typed("JsonSchemaFormat", "json_schema", "JSON that follows a schema.", json_schema=_NAMED_SCHEMA)
 _RESPONSE_FORMAT = (
     tagged("type", {"text": _PLAIN_FORMAT, "json_object": _PLAIN_FORMAT, "json_schema": _SCHEMA_FORMAT})
     .about("The format of the answer's text.")

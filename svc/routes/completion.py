@@ -17,7 +17,7 @@ from svc.inference.blocks import error_event
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
-from svc.inference.formats.request import Translated
+from svc.inference.formats.request import ADDED, Translated
 from svc.inference.paid_call import PaidCall, Payer
 from svc.server.body_budget import KIB, MIB
 from svc.server.gate import Caller
@@ -47,7 +47,8 @@ async def answer_in_format(
         if model.provider is None:
             check_for_builtin(asked.chat, asked.names)
         payer = payer_of(request, caller)
-        return asked, ChatCall(model, asked.chat, state.engines, payer, added=asked.added, heavy=heavy)
+        added = ADDED.intersection([*asked.chat, "reasoning_content"])
+        return asked, ChatCall(model, asked.chat, state.engines, payer, added=added, heavy=heavy)
 
     asked, call = await make_off_loop(request, caller, make)
     headers = {}

@@ -1,5 +1,4 @@
-"""The answer side that all formats share: the chunks of a chat call as blocks that follow one another and never
-overlap.
+"""The answer side that all formats share: the chunks of a chat call as blocks, one after another.
 
 chat chunks -> BlockWriter.events() -> opened(), deltas(), closed() of the format -> bytes
             -> end() after the settlement, or fault()
@@ -56,7 +55,7 @@ class Block:
     """One part of an answer: `kind` is `reasoning`, `text`, `refusal` or `call` (which has `call_id` and `name`).
 
     `tokens` are the parts of its text, or of the call's arguments, as JSON strings in ASCII. `logprobs` are those of
-    chat. `id` is for the format.
+    chat. `item` is for the format.
     """
 
     kind: str
@@ -65,7 +64,7 @@ class Block:
     logprobs: list[Any] = field(default_factory=list)
     call_id: str = ""
     name: str = ""
-    id: str = ""
+    item: dict[str, Any] = field(default_factory=dict)
     closed: bool = False
 
     @property
@@ -162,8 +161,7 @@ class BlockWriter(AnswerWriter):
             self._skips = choice["index"] != self._index
             if self._skips:  # only one was requested
                 continue
-            if choice.get("stop_reason") is not None:
-                self.stop_reason = choice["stop_reason"]
+            self.stop_reason = choice.get("stop_reason") or self.stop_reason
             logprobs = (choice.get("logprobs") or {}).get("content")
             self._read_choice(choice["delta"], logprobs if isinstance(logprobs, list) else None)
             if reason := choice["finish_reason"]:
@@ -182,26 +180,24 @@ class BlockWriter(AnswerWriter):
             self._read_call(call)
 
     def _read_call(self, raw: dict[str, Any]) -> None:
-        body = raw.get("function") or raw.get("custom") or {}
-        block = self._calls.get(raw["index"])
-        if block is None:
-            block = self._calls[raw["index"]] = Block("call", len(self.blocks), call_id=raw["id"], name=body["name"])
-            self._append(block)
+        body, index = raw.get("function") or raw.get("custom") or {}, raw["index"]
+        if index not in self._calls:
+            self._calls[index] = self._append(Block("call", len(self.blocks), call_id=raw["id"], name=body["name"]))
         if piece := body.get("arguments") or body.get("input"):
-            self._extend(block, blocks.ascii_strings([piece]))
+            self._extend(self._calls[index], blocks.ascii_strings([piece]))
 
     def _add(self, kind: str, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:
         last = self.blocks[-1] if self.blocks else None
         if last is None or last.kind != kind or last.closed:
-            last = Block(kind, len(self.blocks))
-            self._append(last)
+            last = self._append(Block(kind, len(self.blocks)))
         self._extend(last, tokens, logprobs)
 
-    def _append(self, block: Block) -> None:
+    def _append(self, block: Block) -> Block:
         self.blocks.append(block)
         if not self._whole:
             self._waiting.append(block)
             self._advance()
+        return block
 
     def _extend(self, block: Block, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:
         if block.closed:  # its arguments were complete
@@ -212,9 +208,7 @@ class BlockWriter(AnswerWriter):
             self.deltas(block, tokens, logprobs)
 
     def _advance(self, *, ended: bool = False) -> None:
-        """Close the open block if another one waits and it is complete, and open that one; at the end,
-        do so with all.
-        """
+        """Close the open block if it is complete and another one waits, and open that one; at the end all of them."""
         while self._open is None or ended or (self._waiting and _is_complete(self._open)):
             if self._open is not None:
                 self._open.closed = True

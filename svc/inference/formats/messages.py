@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
+from orjson import Fragment
 
 from svc.errors import ApiError, anthropic_error
 from svc.ids import random_base62
@@ -13,13 +14,10 @@ from svc.inference.formats.answer import Block, BlockWriter
 
 _STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal", "tool_calls": "tool_use"}
 _DELTAS = {"reasoning": ("thinking_delta", "thinking"), "call": ("input_json_delta", "partial_json")}
-_PLACE = random_base62(32)  # occurs nowhere else
 
 
 class MessagesAnswer(BlockWriter):
-    """Writes the answer of `call`. Thinking blocks are written if `reasoning`; `stop_sequences` are those of the
-    request.
-    """
+    """Writes the answer of `call`, with thinking blocks if `reasoning`. The request has these `stop_sequences`."""
 
     ping = b'event: ping\ndata: {"type":"ping"}\n\n'
 
@@ -42,7 +40,7 @@ class MessagesAnswer(BlockWriter):
         if block.kind != "call":
             return _started(block, block.text)
         if block.arguments is not None:
-            return {**_started(block), "input": orjson.Fragment(block.text)}
+            return {**_started(block), "input": Fragment(block.text)}
         self.call.log_fields["invalid_arguments"] = self.call.log_fields.get("invalid_arguments", 0) + 1
         return _started(block)
 
@@ -65,8 +63,8 @@ class MessagesAnswer(BlockWriter):
     def opened(self, block: Block) -> None:
         self.parts.append(_event("content_block_start", index=block.index, content_block=_started(block)))
         kind, name = _DELTAS.get(block.kind, ("text_delta", "text"))
-        event = _event("content_block_delta", index=block.index, delta={"type": kind, name: _PLACE})
-        before, _, after = event.partition(b'"%b"' % _PLACE.encode())
+        delta = {"type": kind, name: Fragment(b"\0")}
+        before, _, after = _event("content_block_delta", index=block.index, delta=delta).partition(b"\0")
         self._around_delta = before, after
 
     def deltas(self, block: Block, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:

@@ -13,9 +13,6 @@ from svc.inference.formats.messages import MessagesAnswer
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
 from svc.inference.tokens import estimated_input_tokens
 
-# Fields of the chat request that the caller has not named so: a model server that refuses one is asked again without
-# it.
-_ADDED = frozenset({"max_tokens", "reasoning_effort", "top_k", "parallel_tool_calls", "reasoning_content"})
 _MOST_BLOCKS = 10_000
 _FRAME_TOKENS = 16
 _IMAGE_TOKENS = 1024
@@ -31,8 +28,7 @@ def translate(request: dict[str, Any]) -> Translated:
     """Return a checked `request` as a chat request. Raises ApiError `invalid_value`."""
     body = not_null(request, "model", "max_tokens", "temperature", "top_p", "top_k", "stream")
     body["messages"] = _messages(request)
-    stop_sequences = request.get("stop_sequences") or []
-    if stop_sequences:
+    if stop_sequences := request.get("stop_sequences") or []:
         body["stop"] = stop_sequences
     output = request.get("output_config") or {}
     if output.get("effort"):
@@ -44,7 +40,7 @@ def translate(request: dict[str, Any]) -> Translated:
     # `display: omitted` changes nothing: some model servers need their reasoning back, and it is kept nowhere but in
     # the client.
     reasoning = (request.get("thinking") or {"type": "disabled"})["type"] != "disabled"
-    return Translated(body, _ADDED, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), _NAMES)
+    return Translated(body, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), _NAMES)
 
 
 def counted_tokens(request: dict[str, Any]) -> int:
@@ -53,10 +49,8 @@ def counted_tokens(request: dict[str, Any]) -> int:
     It counts one token for each 4 bytes, 16 for each message and tool, and 1,024 for each image.
     """
     chat = translate(request).chat
-    parts = [
-        part for message in chat["messages"] if isinstance(message["content"], list) for part in message["content"]
-    ]
-    images = sum(part["type"] == "image_url" for part in parts)
+    contents = [message["content"] for message in chat["messages"] if isinstance(message["content"], list)]
+    images = sum(part["type"] == "image_url" for content in contents for part in content)
     frames = len(chat["messages"]) + len(chat.get("tools", ()))
     return int(estimated_input_tokens(chat) + _FRAME_TOKENS * frames + _IMAGE_TOKENS * images)
 

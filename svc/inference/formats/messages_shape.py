@@ -4,7 +4,6 @@ shows it.
 Fields that have no meaning here (`cache_control`, `metadata`, `service_tier`) are accepted and ignored.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from svc.errors import ApiError
@@ -21,19 +20,11 @@ from svc.shapes import (
     passed_on,
     string,
     tagged,
+    typed,
     whole,
 )
 
 Object = Shape[dict[str, Any]]
-_NOTHING: Mapping[str, Shape[Any]] = {}
-
-
-def _object(
-    title: str, kind: str, description: str = "", optional: Mapping[str, Shape[Any]] = _NOTHING, **fields: Shape[Any]
-) -> Object:
-    """Return the shape of an object of type `kind`, whose `fields` are required."""
-    found = {"type": one_of(kind), **fields, **optional}
-    return passed_on(found, description, required=("type", *fields)).named(f"Messages{title}")
 
 
 def _tagged(**variants: Object) -> Shape[Any]:
@@ -46,17 +37,17 @@ def _text_or(blocks: Shape[Any]) -> Shape[Any]:
 
 # --- blocks
 
-_TEXT = _object("Text", "text", text=string)
+_TEXT = typed("MessagesText", "text", text=string)
 _IMAGE_TYPE = one_of("image/jpeg", "image/png", "image/gif", "image/webp")
 _IMAGE_SOURCE = _tagged(
-    base64=_object("Base64Image", "base64", media_type=_IMAGE_TYPE, data=string),
-    url=_object("ImageAddress", "url", url=string.about("An https or `data:` address.")),
+    base64=typed("MessagesBase64Image", "base64", media_type=_IMAGE_TYPE, data=string),
+    url=typed("MessagesImageAddress", "url", url=string.about("An https or `data:` address.")),
 )
-_IMAGE = _object("Image", "image", source=_IMAGE_SOURCE)
+_IMAGE = typed("MessagesImage", "image", source=_IMAGE_SOURCE)
 _PLAIN = {"text": _TEXT, "image": _IMAGE}
 _TEXT_SOURCES = _tagged(
-    text=_object("TextSource", "text", data=string),
-    content=_object("ContentSource", "content", content=_text_or(_tagged(**_PLAIN))),
+    text=typed("MessagesTextSource", "text", data=string),
+    content=typed("MessagesContentSource", "content", content=_text_or(_tagged(**_PLAIN))),
 )
 
 
@@ -67,29 +58,31 @@ def _check_document_source(value: Any, param: str) -> Any:
     return _TEXT_SOURCES.check(value, param)
 
 
-_DOCUMENT = _object(
-    "Document",
+_DOCUMENT = typed(
+    "MessagesDocument",
     "document",
     "Plain text only. A PDF is refused with 400.",
     {"title": string, "context": string},
     source=Shape(_check_document_source, _TEXT_SOURCES.expected, _TEXT_SOURCES.schema),
 )
-_TOOL_REFERENCE = _object(
-    "ToolReference",
+_TOOL_REFERENCE = typed(
+    "MessagesToolReference",
     "tool_reference",
     "A tool that a search has found. If it has `defer_loading`, the model is offered it from here on.",
     tool_name=filled,
 )
-_TOOL_RESULT = _object(
-    "ToolResult",
+_TOOL_RESULT = typed(
+    "MessagesToolResult",
     "tool_result",
     "The result of a tool call in the assistant's turn before.",
     {"content": _text_or(_tagged(**_PLAIN, document=_DOCUMENT, tool_reference=_TOOL_REFERENCE)), "is_error": boolean},
     tool_use_id=filled,
 )
-_TOOL_USE = _object("ToolUse", "tool_use", id=filled, name=filled, input=mapping)
-_THINKING = _object("Thinking", "thinking", "Goes back to the model server as `reasoning_content`.", thinking=string)
-_REDACTED = _object("RedactedThinking", "redacted_thinking", "Ignored.")
+_TOOL_USE = typed("MessagesToolUse", "tool_use", id=filled, name=filled, input=mapping)
+_THINKING = typed(
+    "MessagesThinking", "thinking", "Goes back to the model server as `reasoning_content`.", thinking=string
+)
+_REDACTED = typed("MessagesRedactedThinking", "redacted_thinking", "Ignored.")
 
 
 def _message(role: str, description: str, **blocks: Object) -> Object:
@@ -138,15 +131,15 @@ def _check_tool(value: Any, param: str) -> Any:
 _ANY_TOOL = Shape(_check_tool, "an object", {"anyOf": [_TOOL.schema, _SERVER_TOOL.schema]})
 _ALONE = {"disable_parallel_tool_use": boolean}
 _TOOL_CHOICE = _tagged(
-    auto=_object("AutoChoice", "auto", "", _ALONE),
-    any=_object("AnyChoice", "any", "", _ALONE),
-    tool=_object("ToolChoice", "tool", "", _ALONE, name=filled),
-    none=_object("NoChoice", "none"),
+    auto=typed("MessagesAutoChoice", "auto", "", _ALONE),
+    any=typed("MessagesAnyChoice", "any", "", _ALONE),
+    tool=typed("MessagesToolChoice", "tool", "", _ALONE, name=filled),
+    none=typed("MessagesNoChoice", "none"),
 )
 
 # --- the request
 
-_FORMAT = _object("Format", "json_schema", schema=mapping)
+_FORMAT = typed("MessagesFormat", "json_schema", schema=mapping)
 _COUNTED: dict[str, Shape[Any]] = {
     "model": filled.about("An id or an alias out of `GET /v1/models`. Without one: as in chat completions."),
     "messages": list_of(_MESSAGE, least=1).about("The conversation so far."),

@@ -9,6 +9,12 @@ from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import AnswerWriter
 
 Part = dict[str, Any]
+# Fields that a format names differently: a model server that refuses one is asked again without it, and with the other
+# name of `max_tokens`.
+ADDED = frozenset(
+    {"max_tokens", "stream_options", "reasoning_effort", "verbosity", "top_k", "parallel_tool_calls"}
+    | {"reasoning_content"}
+)
 
 
 def not_null(holder: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -30,13 +36,11 @@ def image_part(url: str, param: str, **detail: str) -> Part:
 class Translated(NamedTuple):
     """A request of another format, as the chat request `chat`.
 
-    `added` names the fields of `chat` that are left out for a model server that refuses them. `ignored_tools` are the
-    types of the hosted tools that were left out. `writer` makes the writer of the answer. `names` has the caller's
-    names of fields that are called differently in `chat`.
+    `ignored_tools` are the types of the hosted tools that were left out. `writer` makes the writer of the answer.
+    `names` has the caller's names of fields that are called differently in `chat`.
     """
 
     chat: dict[str, Any]
-    added: frozenset[str]
     ignored_tools: tuple[str, ...]
     writer: Callable[[ChatCall], AnswerWriter]
     names: Mapping[str, str]

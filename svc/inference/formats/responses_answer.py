@@ -29,23 +29,21 @@ class NamedTool(NamedTuple):
 
 
 class _Stream(NamedTuple):
-    """The events of one text: `event` without its ending, and the part with the text, which the arguments of a call
-    lack.
-    """
+    """A text of an item: a part in the list `holder`, or without `part` the field itself. `event` lacks its ending."""
 
     event: str
-    field: str  # of the text in the event at its end
+    field: str  # of the text in the part, and in the event at its end
+    holder: str
     part: str = ""
     part_event: str = "content_part"
-    counter: str = "content_index"
 
 
-_TEXT = _Stream("output_text", "text", "output_text")
-_REFUSAL = _Stream("refusal", "refusal", "refusal")
-_REASONING = _Stream("reasoning_text", "text", "reasoning_text")
-_SUMMARY = _Stream("reasoning_summary_text", "text", "summary_text", "reasoning_summary_part", "summary_index")
-_ARGUMENTS = _Stream("function_call_arguments", "arguments")
-_INPUT = _Stream("custom_tool_call_input", "input")
+_TEXT = _Stream("output_text", "text", "content", "output_text")
+_REFUSAL = _Stream("refusal", "refusal", "content", "refusal")
+_REASONING = _Stream("reasoning_text", "text", "content", "reasoning_text")
+_SUMMARY = _Stream("reasoning_summary_text", "text", "summary", "summary_text", "reasoning_summary_part")
+_ARGUMENTS = _Stream("function_call_arguments", "arguments", "arguments")
+_INPUT = _Stream("custom_tool_call_input", "input", "input")
 
 
 class ResponseWriter(BlockWriter):
@@ -75,12 +73,12 @@ class ResponseWriter(BlockWriter):
         self._clock = clock
         self._remember = remember
         self._sequence = 0
-        self._items: dict[str, bytes] = {}  # the finished ones
         self._templates: list[tuple[bytes, bytes, bytes]] = []  # the delta events of the open item
 
     def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
         self.read_whole(completion)
         for block in self.blocks:
+            self._begin(block)
             self._finish(block)
         return orjson.dumps(self._finished())
 
@@ -92,20 +90,21 @@ class ResponseWriter(BlockWriter):
         if not self.model:  # the client has only got pings
             self.model, self.created = self.call.head["model"], self.call.head["created"]
             self.begun()
+        for block in self.blocks:
+            if block.item and not block.closed:
+                self._fill(block, "incomplete")
         code = "rate_limit_exceeded" if error.status == 429 else "server_error"
-        items = [self._item(block, "incomplete") for block in self.blocks if block.id and not block.closed]
-        details = {"code": code, "message": _ascii(str(error))}
-        self._event("failed", response=self._response("failed", [*self._items.values(), *items], details))
+        self._event("failed", response=self._response("failed", {"code": code, "message": _ascii(str(error))}))
         return b"".join([*self.parts, DONE])
 
     def _finished(self) -> dict[str, Any]:
-        self._remember(self._items)
-        return self._response(self._status(), self._items.values())
+        self._remember({block.item["id"]: orjson.dumps(block.item) for block in self.blocks})
+        return self._response(self._status())
 
     def _status(self) -> str:
         return "incomplete" if self.finish_reason in _INCOMPLETE else "completed"
 
-    def _response(self, status: str, items: Any, error: dict[str, Any] | None = None) -> dict[str, Any]:
+    def _response(self, status: str, error: dict[str, Any] | None = None) -> dict[str, Any]:
         return {
             "id": self._id,
             "object": "response",
@@ -115,30 +114,34 @@ class ResponseWriter(BlockWriter):
             "error": error,
             "incomplete_details": {"reason": _INCOMPLETE[self.finish_reason or ""]} if status == "incomplete" else None,
             "model": _ascii(self.model),
-            "output": [Fragment(item) for item in items],
+            "output": [block.item for block in self.blocks if block.item],
             "usage": _usage(self.usage) if self.usage and status in ("completed", "incomplete") else None,
             **self._echo,
         }
 
     # --- items
 
-    def _item(self, block: Block, status: str, *, empty: bool = False) -> bytes:
-        """Return an item as JSON. One that begins is `empty`."""
-        item: dict[str, Any] = {"id": block.id, "type": "message", "status": status}
+    def _begin(self, block: Block) -> None:
+        """Make the item of a block, without its text."""
+        fields: dict[str, Any]
         if block.kind == "call":
             tool, (stream,) = self._tool(block), self._streams(block)
-            item["type"] = "custom_tool_call" if tool.custom else "function_call"
-            item |= {"call_id": _ascii(block.call_id), "name": _ascii(tool.name)}
-            if tool.namespace is not None:
-                item["namespace"] = _ascii(tool.namespace)
-            item[stream.field] = _EMPTY if empty else self._text(block)
+            prefix, kind = ("ctc", "custom_tool_call") if tool.custom else ("fc", "function_call")
+            namespace = {} if tool.namespace is None else {"namespace": _ascii(tool.namespace)}
+            fields = {"call_id": _ascii(block.call_id), "name": _ascii(tool.name), **namespace, stream.holder: ""}
         elif block.kind == "reasoning":
-            parts = [[] if empty else [_part(block, stream, self._text(block))] for stream in self._streams(block)]
-            item |= {"type": "reasoning", "content": parts[0], "summary": parts[1] if self._summary else []}
+            prefix, kind, fields = "rs", "reasoning", {"content": [], "summary": []}
         else:
-            (stream,) = self._streams(block)
-            item |= {"role": "assistant", "content": [] if empty else [_part(block, stream, self._text(block))]}
-        return orjson.dumps(item)
+            prefix, kind, fields = "msg", "message", {"role": "assistant", "content": []}
+        block.item = {"id": _new_id(prefix), "type": kind, "status": "in_progress", **fields}
+
+    def _fill(self, block: Block, status: str) -> None:
+        block.item["status"], text = status, self._text(block)
+        for stream in self._streams(block):
+            block.item[stream.holder] = [_part(block, stream, text)] if stream.part else text
+
+    def _finish(self, block: Block) -> None:
+        self._fill(block, self._status() if block is self.blocks[-1] else "completed")
 
     def _tool(self, block: Block) -> NamedTool:
         return self._tools.get(block.name) or NamedTool(block.name)
@@ -151,35 +154,22 @@ class ResponseWriter(BlockWriter):
         return [_TEXT if block.kind == "text" else _REFUSAL]
 
     def _text(self, block: Block) -> Fragment:
-        """Return the text, the arguments, or the one argument of a custom tool (all arguments if the
-        model omitted it).
-        """
+        """Return the text, the arguments, or the one argument of a custom tool. Without it, all arguments."""
         if block.kind != "call" or not self._tool(block).custom:
             return Fragment(block.json)
         given = (block.arguments or {}).get("input")
         return Fragment(ascii_strings([given if isinstance(given, str) else block.text])[0])
 
-    def _finish(self, block: Block) -> None:
-        self._begin(block)
-        self._items[block.id] = self._item(block, self._status() if block is self.blocks[-1] else "completed")
-
-    def _begin(self, block: Block) -> None:
-        if not block.id:
-            prefixes = {"reasoning": "rs", "call": "ctc" if self._tool(block).custom else "fc"}
-            block.id = _new_id(prefixes.get(block.kind, "msg"))
-
     # --- events
 
     def begun(self) -> None:
-        response = Fragment(orjson.dumps(self._response("in_progress", [])))
+        response = Fragment(orjson.dumps(self._response("in_progress")))
         self._event("created", response=response)
         self._event("in_progress", response=response)
 
     def opened(self, block: Block) -> None:
         self._begin(block)
-        self._event(
-            "output_item.added", output_index=block.index, item=Fragment(self._item(block, "in_progress", empty=True))
-        )
+        self._event("output_item.added", output_index=block.index, item=block.item)
         streams = self._streams(block)
         for stream in streams:
             if stream.part:
@@ -190,26 +180,25 @@ class ResponseWriter(BlockWriter):
     def deltas(self, block: Block, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:
         for before, between, after in [_template(block, _TEXT, logprobs)] if logprobs else self._templates:
             numbered = enumerate(tokens, self._sequence)
-            self.parts.append(
-                b"".join([b"%b%d%b%b%b" % (before, number, between, token, after) for number, token in numbered])
-            )
+            events = [b"%b%d%b%b%b" % (before, number, between, token, after) for number, token in numbered]
+            self.parts.append(b"".join(events))
             self._sequence += len(tokens)
 
     def closed(self, block: Block) -> None:
-        text = self._text(block)
+        self._finish(block)
         for stream in self._streams(block):
-            place, more = _place(block, stream), dict[str, Any]()
+            place, text = _place(block, stream), self._text(block)
+            more: dict[str, Any] = {}
             if stream is _INPUT:
                 self._event(f"{stream.event}.delta", **place, delta=text)
             elif stream is _ARGUMENTS:
-                more = {"name": _ascii(self._tool(block).name)}
+                more = {"name": block.item["name"]}
             elif stream is _TEXT:
                 more = {"logprobs": _logprobs(block.logprobs)}
             self._event(f"{stream.event}.done", **place, **{stream.field: text}, **more)
             if stream.part:
-                self._event(f"{stream.part_event}.done", **place, part=_part(block, stream, text))
-        self._finish(block)
-        self._event("output_item.done", output_index=block.index, item=Fragment(self._items[block.id]))
+                self._event(f"{stream.part_event}.done", **place, part=block.item[stream.holder][0])
+        self._event("output_item.done", output_index=block.index, item=block.item)
 
     def _event(self, kind: str, **fields: Any) -> None:
         self.parts.append(_written(kind, sequence_number=self._sequence, **fields))
@@ -240,13 +229,13 @@ def _template(block: Block, stream: _Stream, logprobs: list[Any]) -> tuple[bytes
 
 
 def _place(block: Block, stream: _Stream) -> dict[str, Any]:
-    return {"item_id": block.id, "output_index": block.index, **({stream.counter: 0} if stream.part else {})}
+    counter = {f"{stream.holder}_index": 0} if stream.part else {}
+    return {"item_id": block.item["id"], "output_index": block.index, **counter}
 
 
 def _part(block: Block, stream: _Stream, text: Fragment) -> dict[str, Any]:
-    more = (
-        {"annotations": [], "logprobs": [] if text is _EMPTY else _logprobs(block.logprobs)} if stream is _TEXT else {}
-    )
+    logprobs = [] if text is _EMPTY else _logprobs(block.logprobs)
+    more = {"annotations": [], "logprobs": logprobs} if stream is _TEXT else {}
     return {"type": stream.part, stream.field: text, **more}
 
 
@@ -254,7 +243,6 @@ def _logprobs(found: Any, *, top: bool = True) -> list[dict[str, Any]]:
     """Return the log probabilities of chat in the form of Responses, which has the bytes of every token."""
     entries = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
     entries = [one for one in entries if isinstance(one.get("token"), str) and type(one.get("logprob")) in (int, float)]
-    entries = [one for one in entries if -_MOST_LOGPROB <= one["logprob"] <= _MOST_LOGPROB]
     return [
         {
             "token": _ascii(one["token"]),
@@ -263,6 +251,7 @@ def _logprobs(found: Any, *, top: bool = True) -> list[dict[str, Any]]:
             **({"top_logprobs": _logprobs(one.get("top_logprobs"), top=False)} if top else {}),
         }
         for one in entries
+        if abs(one["logprob"]) <= _MOST_LOGPROB
     ]
 
 

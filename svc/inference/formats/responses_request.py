@@ -44,11 +44,6 @@ _FIXED = {
     "store": False,
     "truncation": "disabled",
 }
-# Fields that translation writes and that a model server may refuse: then they are left out, and max_tokens gets its
-# other name.
-_ADDED = frozenset(
-    {"max_tokens", "stream_options", "reasoning_effort", "verbosity", "parallel_tool_calls", "reasoning_content"}
-)
 _TEXT_FILE = re.compile(r"data:text/[\w.+-]+(?:;charset=[\w-]+)?;base64,(.*)", re.DOTALL | re.IGNORECASE)
 _TOOL_NAME_CHARACTERS = 64
 _INPUT_SCHEMA = {
@@ -93,7 +88,7 @@ def translate(body: dict[str, Any], *, account_id: str, memory: ItemMemory, cloc
     writer = partial(
         ResponseWriter, echo=_echo(sent), tools=tools.offered, summary=summary, clock=clock, remember=remember
     )
-    return Translated(chat, _ADDED.intersection([*chat, "reasoning_content"]), tools.ignored, writer, _NAMES)
+    return Translated(chat, tools.ignored, writer, _NAMES)
 
 
 def _of_text(sent: dict[str, Any]) -> dict[str, Any]:

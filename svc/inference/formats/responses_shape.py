@@ -4,6 +4,7 @@ from typing import Any
 
 from svc.errors import ApiError
 from svc.shapes import (
+    Fields,
     Shape,
     boolean,
     by_type,
@@ -17,43 +18,42 @@ from svc.shapes import (
     string,
     tagged,
     text,
+    typed,
 )
 
 _PAIRS = 16
 _KEY, _VALUE = text(64), text(512)
 
 
-def _typed(kind: str, required: str, text: str = "", /, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
-    """An object of the type `kind`; `required` are the names of its required fields."""
-    name = "Response" + "".join(word.title() for word in kind.split("_"))
-    return passed_on({"type": one_of(kind), **fields}, text, required=("type", *required.split())).named(
-        f"{name}Request"
-    )
+def _typed(
+    kind: str, description: str = "", optional: Fields | None = None, /, **fields: Shape[Any]
+) -> Shape[dict[str, Any]]:
+    return typed(f"Response{kind.title().replace('_', '')}Request", kind, description, optional, **fields)
 
 
 # --- input
 
 _PARTS = {
-    "input_text": _typed("input_text", "text", text=string),
-    "output_text": _typed("output_text", "text", text=string),
-    "refusal": _typed("refusal", "refusal", refusal=string),
+    "input_text": _typed("input_text", text=string),
+    "output_text": _typed("output_text", text=string),
+    "refusal": _typed("refusal", refusal=string),
     "input_image": _typed(
         "input_image",
-        "image_url",
+        "",
+        {"detail": string.about("`auto`, `low`, `high` or another value that the model knows.")},
         image_url=string.about("An https or `data:` address."),
-        detail=string.about("`auto`, `low`, `high` or another value that the model knows."),
     ),
     "input_file": _typed(
         "input_file",
-        "file_data",
         "A plain text. Other files are not supported.",
+        {"filename": string},
         file_data=string.about("A `data:text/...;base64,` address."),
-        filename=string,
     ),
 }
 _CONTENT = by_type("a string or a list of parts", {str: string, list: list_of(tagged("type", _PARTS))})
 _RESULT = {"call_id": filled, "output": _CONTENT}
-_CALL = {"call_id": filled, "name": filled, "namespace": string}
+_CALL = {"call_id": filled, "name": filled}
+_NAMESPACE = {"namespace": string}
 _REASONING_PART = passed_on({"type": string, "text": string}, required=("type", "text")).named("ResponseReasoningPart")
 _REASONING_TEXTS = list_of(_REASONING_PART)
 _MESSAGE = passed_on(
@@ -67,24 +67,22 @@ _REFERENCE = passed_on(
 
 # --- tools
 
-_TOOL = {"name": filled, "description": string}
+_DESCRIPTION = {"description": string}
 _FUNCTION_TOOL = _typed(
-    "function", "name", **_TOOL, parameters=mapping.about("The arguments, as a JSON Schema."), strict=boolean
+    "function",
+    "",
+    {**_DESCRIPTION, "parameters": mapping.about("The arguments, as a JSON Schema."), "strict": boolean},
+    name=filled,
 )
-_CUSTOM_TOOL = _typed(
-    "custom",
-    "name",
-    "A tool with one text as its input.",
-    **_TOOL,
-    format=passed_on({"type": string, "syntax": string, "definition": string}).about(
-        "The grammar's definition is added to the description. The model is not forced to follow it."
-    ),
+_GRAMMAR = passed_on({"type": string, "syntax": string, "definition": string}).about(
+    "The grammar's definition is added to the description. The model is not forced to follow it."
 )
+_CUSTOM_TOOL = _typed("custom", "A tool with one text as its input.", {**_DESCRIPTION, "format": _GRAMMAR}, name=filled)
 _NAMESPACE_TOOL = _typed(
     "namespace",
-    "name tools",
     "A group of tools, which are offered one by one. Their calls name the `namespace`.",
-    **_TOOL,
+    _DESCRIPTION,
+    name=filled,
     tools=list_of(tagged("type", {"function": _FUNCTION_TOOL, "custom": _CUSTOM_TOOL})),
 )
 OWN_TOOLS = {"function": _FUNCTION_TOOL, "custom": _CUSTOM_TOOL, "namespace": _NAMESPACE_TOOL}
@@ -97,7 +95,7 @@ _TOOLS = list_of(tagged("type", OWN_TOOLS, _HOSTED_TOOL))
 _ANY_TOOL = passed_on({"type": string, "name": string, "namespace": string}, required=("type",)).named(
     "ResponseToolName"
 )
-_ALLOWED_TOOLS = _typed("allowed_tools", "mode tools", mode=one_of("auto", "required"), tools=list_of(_ANY_TOOL))
+_ALLOWED_TOOLS = _typed("allowed_tools", mode=one_of("auto", "required"), tools=list_of(_ANY_TOOL))
 _TOOL_CHOICE = by_type(
     "none, auto, required or an object that names a tool",
     {str: one_of("none", "auto", "required"), dict: tagged("type", {"allowed_tools": _ALLOWED_TOOLS}, _ANY_TOOL)},
@@ -105,13 +103,13 @@ _TOOL_CHOICE = by_type(
 
 _ITEMS = {
     "message": _MESSAGE,
-    "function_call": _typed("function_call", "call_id name arguments", **_CALL, arguments=string),
-    "function_call_output": _typed("function_call_output", "call_id output", **_RESULT),
-    "custom_tool_call": _typed("custom_tool_call", "call_id name input", **_CALL, input=string),
-    "custom_tool_call_output": _typed("custom_tool_call_output", "call_id output", **_RESULT),
-    "reasoning": _typed("reasoning", "", content=_REASONING_TEXTS, summary=_REASONING_TEXTS),
+    "function_call": _typed("function_call", "", _NAMESPACE, **_CALL, arguments=string),
+    "function_call_output": _typed("function_call_output", **_RESULT),
+    "custom_tool_call": _typed("custom_tool_call", "", _NAMESPACE, **_CALL, input=string),
+    "custom_tool_call_output": _typed("custom_tool_call_output", **_RESULT),
+    "reasoning": _typed("reasoning", "", {"content": _REASONING_TEXTS, "summary": _REASONING_TEXTS}),
     "item_reference": _REFERENCE,
-    "additional_tools": _typed("additional_tools", "tools", "More tools, which Codex sends as an item.", tools=_TOOLS),
+    "additional_tools": _typed("additional_tools", "More tools, which Codex sends as an item.", tools=_TOOLS),
 }
 _TYPED_ITEM = tagged("type", _ITEMS)
 
@@ -129,9 +127,9 @@ _ITEM = Shape(_check_item, "an object", {"anyOf": [shape.schema for shape in _IT
 # --- the request
 
 _FORMATS = {
-    "text": _typed("text", ""),
-    "json_object": _typed("json_object", ""),
-    "json_schema": _typed("json_schema", "name schema", **_TOOL, schema=mapping, strict=boolean),
+    "text": _typed("text"),
+    "json_object": _typed("json_object"),
+    "json_schema": _typed("json_schema", "", {**_DESCRIPTION, "strict": boolean}, name=filled, schema=mapping),
 }
 
 
