@@ -16,7 +16,6 @@ from svc.shapes import ABSENT, Absent, boolean, nullable, one_of, record, text
 
 LINK_SECONDS = 72 * 3600
 STATUS = one_of("active", "suspended")
-_KEY_FIELDS = "id key_prefix name created_at last_used_at spent_micros"
 _FIELDS = (
     "id email email_verified name tier admin group group_chosen status created_at last_seen_at balance_micros "
     "spent_month_micros stored_bytes keys"
@@ -163,7 +162,7 @@ def change_user(
 def key_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[dict[str, Any]]:
     """Return a page of the account's API keys, newest first. Raises ApiError `not_found`."""
     accounts.existing_account(conn, account_id)
-    return tokens.TABLE.page(conn, account_id, limit, after).of(lambda row: fields_as_json(dict(row), _KEY_FIELDS))
+    return tokens.TABLE.page(conn, account_id, limit, after).of(tokens.ApiKey.as_json)
 
 
 def delete_key(tx: sqlite3.Connection, actor: str, account_id: str, key_id: str, now_seconds: float) -> None:

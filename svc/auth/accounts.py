@@ -262,11 +262,12 @@ def set_group(tx: sqlite3.Connection, account_id: str, choice: str | None, group
     join_group(tx, account_id, groups)
 
 
-def join_group(tx: sqlite3.Connection, account_id: str, groups: Groups | None) -> None:
-    """Put the account into the group that its verified address joins, unless an administrator chose one."""
+def join_group(tx: sqlite3.Connection, account_id: str, groups: Groups | None) -> Account | None:
+    """Put the account into the group that its verified address joins, unless an administrator chose one. Return it."""
     account = account_by_id(tx, account_id)
-    if account is not None and joins_another_group(account, groups):
-        _set(tx, account_id, {"group_name": _joined(account, groups)})
+    if account is None or not joins_another_group(account, groups):
+        return account
+    return update_account(tx, account_id, {"group_name": _joined(account, groups)})
 
 
 def joins_another_group(account: Account, groups: Groups | None) -> bool:

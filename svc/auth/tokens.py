@@ -46,7 +46,6 @@ _CHECKSUM_LENGTH = 6
 _PAIRS = [first + second for first in BASE62 for second in BASE62]
 _CLOCK_STEP_SECONDS = 60  # a correction of the clock by less does not end a new session
 _KEY = re.compile(f"{KEY_PREFIX}[0-9A-Za-z]{{{KEY_LENGTH - len(KEY_PREFIX)}}}")
-TABLE = Table[sqlite3.Row]("api_keys", lambda row: row, "key")
 _LAST_ID = "key_~"  # greater than every id
 
 
@@ -63,6 +62,10 @@ class ApiKey(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         """Return the object of the list of keys."""
         return fields_as_json(self._asdict(), "id key_prefix name created_at last_used_at spent_micros")
+
+
+_COLUMNS = ", ".join(ApiKey._fields)
+TABLE = Table("api_keys", lambda row: ApiKey(**row), "key", listed=_COLUMNS)
 
 
 class Session(NamedTuple):
@@ -141,11 +144,10 @@ def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_
     quota.check_room(tx, account_id, quota.ROW_BYTES + len(name.encode()))
     with refusals():
         row = tx.execute(
-            """
+            f"""
             INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at)
-            VALUES (?, ?, ?, ?, ?, ?)
-            RETURNING id, key_prefix, name, created_at, last_used_at, spent_micros
-            """,
+            VALUES (?, ?, ?, ?, ?, ?) RETURNING {_COLUMNS}
+            """,  # noqa: S608 - our own names
             (new_id("key", now_seconds), account_id, token_hash(token), token[:10], name, now_seconds),
         ).fetchone()
     return ApiKey(**row)
@@ -153,13 +155,8 @@ def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_
 
 def keys_after(conn: sqlite3.Connection, account_id: str, after: str | None, limit: int) -> list[ApiKey]:
     """Return up to `limit` of an account's keys, newest first, after the id `after`."""
-    rows = conn.execute(
-        """
-        SELECT id, key_prefix, name, created_at, last_used_at, spent_micros
-        FROM api_keys WHERE account_id = ? AND id < ? ORDER BY id DESC LIMIT ?
-        """,
-        (account_id, after or _LAST_ID, limit),
-    )
+    query = f"SELECT {_COLUMNS} FROM api_keys WHERE account_id = ? AND id < ? ORDER BY id DESC LIMIT ?"  # noqa: S608 - our own names
+    rows = conn.execute(query, (account_id, after or _LAST_ID, limit))
     return [ApiKey(**row) for row in rows]
 
 

@@ -191,10 +191,9 @@ def _written(tx: sqlite3.Connection, statement: str, columns: dict[str, Any]) ->
     return row
 
 
-def delete_providers(tx: sqlite3.Connection, account_id: str) -> set[str]:
-    """Delete every provider of the account (100 at most) and return their names."""
-    rows = tx.execute("DELETE FROM providers WHERE account_id = ? RETURNING name", (account_id,)).fetchall()
-    return {row["name"] for row in rows}
+def delete_providers(tx: sqlite3.Connection, account_id: str) -> None:
+    """Delete every provider of the account (100 at most)."""
+    tx.execute("DELETE FROM providers WHERE account_id = ?", (account_id,))
 
 
 def count_sealed(conn: sqlite3.Connection) -> int:

@@ -1,4 +1,4 @@
-"""Administration: accounts, spending, state, the audit log, and the support inbox.
+"""Administration: accounts, spending, state and the audit log. The support inbox is in svc/routes/support.py.
 
 Administrators cannot read conversations, files or keys of others.
 POST /admin/users -> a link to set a password: by mail to the new address, or else in the answer ->
@@ -14,28 +14,18 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from svc import audit
-from svc.admin import health, support, users
+from svc.admin import health, users
 from svc.admin.users import AdminChanges, Invitation
 from svc.auth import accounts, links, tokens
-from svc.auth.emails import EMAIL
 from svc.billing import usage
-from svc.content.support import NEW_SUPPORT_MESSAGE, NewSupportMessage
 from svc.deletion.account import delete_account
 from svc.ids import timestamp
 from svc.routes.links import mail_link
-from svc.routes.schemas.common import COUNT, TEXTS, TIMESTAMP, example_id, id_of
-from svc.routes.support import (
-    ALREADY_ENDED,
-    FULL,
-    SUPPORT_CONVERSATION,
-    SUPPORT_MESSAGE,
-    SUPPORT_MESSAGES,
-    SUPPORT_STATUS,
-)
+from svc.routes.schemas.common import COUNT, TIMESTAMP, WRONG_PARAMETER, example_id, id_of
 from svc.routes.user import API_KEY, PERSON
 from svc.server import gauges
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Content, Refusal, Section, paged, parameter
+from svc.server.interface import Answer, Content, Query, Refusal, Section, paged
 from svc.server.state import Request, State
 from svc.server.status import now
 from svc.server.web import listing, no_content, page_after, page_limit, read_page, reply
@@ -74,15 +64,6 @@ _AUDIT_ENTRY = json_object(
     subject=nullable(string).about("The id of the account that was changed, or another name.", _ID),
     details=mapping.about("What changed, without secrets.", {"email": "ada@example.com", "admin": True}),
 )
-_IN_INBOX = json_object(
-    "InboxConversation",
-    "A support conversation with its user.",
-    SUPPORT_CONVERSATION,
-    account_id=id_of("user"),
-    email=EMAIL.about(example="ada@example.com"),
-    waiting=boolean.about("Whether the last message is not the operator's."),
-)
-_INBOX_CONVERSATION = json_object("InboxConversationWithMessages", "", _IN_INBOX, messages=SUPPORT_MESSAGES)
 _USAGE_ROW = json_object(
     "UsageByKey",
     key=string.about("An email address, a model, a group, the id of an API key, or a day.", "ada@example.com"),
@@ -135,15 +116,19 @@ _STATUS = json_object(
 )
 _NO_GROUP = Refusal("invalid_value", "There is no group 'x' in the catalog.", "group")
 _LAST_ADMIN = Refusal("last_admin", when="The account is the only active administrator.")
-_MONTH = matching(re.compile("20[0-9]{2}-(?:0[1-9]|1[0-2])"), "a month such as 2026-11", 7)
-_BY = one_of(*usage.KINDS)
+_MONTH_OF_YEAR = matching(re.compile("20[0-9]{2}-(?:0[1-9]|1[0-2])"), "a month such as 2026-11", 7)
+_MONTH = Query("month", "The month; by default the current one.", _MONTH_OF_YEAR, "2026-11")
+_BY = Query("by", "What a row is; `user` by default.", one_of(*usage.KINDS), default="user")
 _TIMES = {
     "last_backup_at": "svc_last_backup_timestamp_seconds",
     "certificate_expires_at": "svc_certificate_expiry_timestamp_seconds",
 }
 _COLUMNS = ("key", "requests", "input_tokens", "output_tokens", "cost_micros")
-_FILTERS = {"q": text(500), "group": text(63), "status": users.STATUS}
-_WRONG_PARAMETER = Refusal("invalid_value", when="A parameter is wrong.")
+_FILTERS = (
+    Query("q", "A part of the email address, the name or the id.", text(500)),
+    Query("group", "Only accounts of this group; empty: of none.", text(63)),
+    Query("status", "Only accounts with this status.", users.STATUS),
+)
 
 
 async def _user(request: Request, account_id: str, status: int = 200, **more: str | None) -> Response:
@@ -153,17 +138,12 @@ async def _user(request: Request, account_id: str, status: int = 200, **more: st
 
 @describes(
     "List the accounts",
-    parameters=[
-        parameter("q", "query", "A part of the email address, the name or the id.", _FILTERS["q"]),
-        parameter("group", "query", "Only accounts of this group; empty: of none.", _FILTERS["group"]),
-        parameter("status", "query", "Only accounts with this status.", users.STATUS),
-    ],
+    parameters=_FILTERS,
     answers=paged("A page of accounts.", "AdministeredUserList", _USER_IN_LIST),
-    errors=[_WRONG_PARAMETER],
+    errors=[WRONG_PARAMETER],
 )
 async def list_users(request: Request, caller: Caller) -> Response:
-    query = request.query_params
-    only = {name: nullable(shape).check(query.get(name), name) for name, shape in _FILTERS.items()}
+    only = {one.name: one.of(request) for one in _FILTERS}
     limit, after = page_limit(request), page_after(request)
     page = await request.state.db.heavy_read(users.user_page, request.state.clock(), limit, after, only)
     return listing(page, dict)
@@ -171,7 +151,6 @@ async def list_users(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Invite a user",
-    TEXTS / "create_user.md",
     body=users.INVITATION,
     answers={201: Answer("The new account.", _INVITATION)},
     errors=[Refusal("email_taken", param="email", when="An account has this email address."), _NO_GROUP],
@@ -224,10 +203,8 @@ async def create_reset_link(request: Request, caller: Caller) -> Response:
     state = request.state
     account = await state.db.read(accounts.existing_account, request.path_params["account_id"])
     token = links.new_link_token(verified=account.email_verified)
-    add = partial(
-        users.add_reset_link, by_mail=state.mail is not None, now_seconds=state.clock(), seconds=users.LINK_SECONDS
-    )
-    await state.db.write(add, caller.id, account.id, token)
+    add = partial(users.add_reset_link, by_mail=state.mail is not None, seconds=users.LINK_SECONDS)
+    await state.db.write(add, caller.id, account.id, token, now_seconds=state.clock())
     return await _user(request, account.id, 201, invite_url=_send(state, account.email, token))
 
 
@@ -250,7 +227,7 @@ async def delete_user(request: Request, caller: Caller) -> Response:
     answers=paged("A page of keys.", "ApiKeyList", API_KEY),
 )
 async def list_user_api_keys(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, request.path_params["account_id"], users.key_page), dict)
+    return listing(await read_page(request, users.key_page, request.path_params["account_id"]), dict)
 
 
 @describes("Delete all API keys of an account", answers={204: Answer("The keys are deleted.")})
@@ -271,20 +248,15 @@ async def delete_user_api_key(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Show the spending of a month",
-    TEXTS / "get_usage.md",
-    parameters=[
-        parameter("month", "query", "The month; by default the current one.", _MONTH, "2026-11"),
-        parameter("by", "query", "What a row is; `user` by default.", _BY),
-    ],
+    parameters=[_MONTH, _BY],
     answers={
         200: Answer("The spending.", contents={"application/json": Content(_USAGE), "text/csv": Content(_USAGE_CSV)})
     },
-    errors=[_WRONG_PARAMETER],
+    errors=[WRONG_PARAMETER],
 )
 async def get_usage(request: Request, caller: Caller) -> Response:
-    state, query = request.state, request.query_params
-    month = _MONTH.check(query.get("month", usage.day_of(state.clock())[:7]), "month")
-    by = _BY.check(query.get("by", "user"), "by")
+    state = request.state
+    month, by = _MONTH.of(request) or usage.day_of(state.clock())[:7], _BY.of(request)
     await state.engines.usage.flush()
     rows, total = await state.db.heavy_read(usage.of_month, month, by)
     if "text/csv" in request.headers.get("accept", ""):
@@ -325,51 +297,7 @@ async def get_status(request: Request, caller: Caller) -> Response:
     answers=paged("A page of the log.", "AuditList", _AUDIT_ENTRY),
 )
 async def list_audit(request: Request, caller: Caller) -> Response:
-    return listing(await request.state.db.read(audit.audit_page, page_limit(request), page_after(request)), dict)
-
-
-@describes(
-    "List the support conversations of all users",
-    "The last changed one comes first.",
-    parameters=[parameter("status", "query", "Only conversations with this status.", SUPPORT_STATUS)],
-    answers=paged("A page of conversations, without messages.", "Inbox", _IN_INBOX),
-    errors=[_WRONG_PARAMETER],
-)
-async def list_inbox(request: Request, caller: Caller) -> Response:
-    status = nullable(SUPPORT_STATUS).check(request.query_params.get("status"), "status")
-    return listing(
-        await request.state.db.read(support.inbox_page, status, page_limit(request), page_after(request)), dict
-    )
-
-
-@describes(
-    "Show a support conversation of a user",
-    answers={200: Answer("The conversation with its messages.", _INBOX_CONVERSATION)},
-)
-async def get_inbox_conversation(request: Request, caller: Caller) -> Response:
-    return reply(await request.state.db.read(support.conversation, request.path_params["support_id"]))
-
-
-@describes(
-    "Answer a user",
-    "The user sees the message as the operator's.",
-    body=NEW_SUPPORT_MESSAGE,
-    answers={201: Answer("The message.", SUPPORT_MESSAGE)},
-    errors=[ALREADY_ENDED, FULL],
-)
-async def reply_to_user(request: Request, caller: Caller, body: NewSupportMessage) -> Response:
-    state, support_id = request.state, request.path_params["support_id"]
-    return reply(await state.db.write(support.reply, caller.id, support_id, body.content, state.clock()), 201)
-
-
-@describes(
-    "Close a support conversation of a user",
-    answers={200: Answer("The closed conversation.", _INBOX_CONVERSATION)},
-    errors=[ALREADY_ENDED],
-)
-async def close_inbox_conversation(request: Request, caller: Caller) -> Response:
-    state = request.state
-    return reply(await state.db.write(support.close, caller.id, request.path_params["support_id"], state.clock()))
+    return listing(await read_page(request, audit.audit_page), dict)
 
 
 async def unknown(request: Request, caller: Caller) -> Response:

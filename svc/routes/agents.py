@@ -13,16 +13,16 @@ from svc.content import projects
 from svc.routes.completion import payer_of, stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_WITH_EVENTS
-from svc.routes.schemas.common import NO_FUNDS, NO_MODEL, NO_ROOM, PROJECT_NOT_FOUND, TEXTS
+from svc.routes.schemas.common import NO_FUNDS, NO_MODEL, NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, Section, paged, parameter
+from svc.server.interface import Answer, Query, Refusal, Section, paged
 from svc.server.state import Request, State
 from svc.server.web import add_log_fields, listing, read_page, reply, reply_written
-from svc.shapes import integer, list_of, nullable, one_of, record, string, text
+from svc.shapes import integer, list_of, one_of, record, string, text
 
 describes = Section("Agents").describes
-_STATUS = one_of(*runs.STATUSES)
+_STATUS = Query("status", "Only those with this status.", one_of(*runs.STATUSES))
 _ENDED = Refusal(
     "already_ended", "This run has ended, or is about to.", when="The run has ended, or its end is decided."
 )
@@ -54,7 +54,6 @@ NEW_RUN = record(
 
 @describes(
     "Run an agent",
-    TEXTS / "run_agent.md",
     body=NEW_RUN,
     most_bytes=16 * MIB,
     answers={200: RUN_ANSWER},
@@ -91,18 +90,15 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
 
 @describes(
     "List the runs",
-    parameters=[IN_PROJECT, parameter("status", "query", "Only those with this status.", _STATUS)],
+    parameters=[IN_PROJECT, _STATUS],
     answers=paged("A page of runs.", "RunList", RUN),
 )
 async def list_runs(request: Request, caller: Caller) -> Response:
-    status = nullable(_STATUS).check(request.query_params.get("status"), "status")
-    project_id = await project_filter(request, caller)
-    return listing(
-        await read_page(request, caller.id, runs.TABLE.page, project_id=project_id, status=status), runs.in_a_list
-    )
+    filters = {"status": _STATUS.of(request), "project_id": await project_filter(request, caller)}
+    return listing(await read_page(request, runs.TABLE.page, caller.id, **filters), runs.in_a_list)
 
 
-@describes("Show a run", TEXTS / "get_run.md", answers={200: Answer("The run.", RUN_WITH_EVENTS)})
+@describes("Show a run", answers={200: Answer("The run.", RUN_WITH_EVENTS)})
 async def get_run(request: Request, caller: Caller) -> Response:
     open_run = request.state.open_runs.get(request.path_params["run_id"])
     until_now = open_run and [*open_run.events]  # before the record, which has them once the run has ended

@@ -29,17 +29,15 @@ from svc.routes.schemas.common import (
     COUNT,
     ID,
     NO_ROOM,
-    PROJECT_ID,
     PROJECT_NOT_FOUND,
     SHA256,
-    TEXTS,
     TIMES,
     id_of,
 )
 from svc.server.bodies import read_chunks
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
-from svc.server.interface import Answer, Body, Content, Refusal, Section, header, paged, parameter
+from svc.server.interface import Answer, Body, Content, Query, Refusal, Section, header, paged, parameter
 from svc.server.sse import Interrupt
 from svc.server.state import Request, State
 from svc.server.streamed import Download
@@ -55,7 +53,7 @@ _ARTIFACT = json_object(
     content_type=string.about(example="text/markdown"),
     size=COUNT.about("The size in bytes.", 11),
     sha256=string.about("The hash of the content, in hexadecimal.", SHA256, pattern="^[0-9a-f]{64}$"),
-    project_id=PROJECT_ID,
+    project_id=nullable(ID).about("The project that it belongs to."),
     run_id=nullable(ID).about("The agent run that wrote it."),
     prompt=nullable(string).about(
         f"Of a generated image, its first {PROMPT_LENGTH:,} characters.", maxLength=PROMPT_LENGTH
@@ -82,6 +80,7 @@ _FILE_HEADERS = {
     "content-security-policy": header("A browser runs no scripts of the file.", one_of("sandbox")),
 }
 
+_OF_RUN = Query("run_id", "Only those of this run.", string)
 _BODY_BYTES = 44 * MIB  # 32 MiB in base64 and the other fields
 _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _TEXT = re.compile(r"text/.|.+[/+-](?:json|xml|yaml)$")
@@ -160,12 +159,12 @@ def _decoded(text: str) -> bytes:
 
 @describes(
     "List the artifacts",
-    parameters=[IN_PROJECT, parameter("run_id", "query", "Only those of this run.", string)],
+    parameters=[IN_PROJECT, _OF_RUN],
     answers=paged("A page of artifacts.", "ArtifactList", _ARTIFACT),
 )
 async def list_artifacts(request: Request, caller: Caller) -> Response:
-    project_id, run_id = await project_filter(request, caller), request.query_params.get("run_id")
-    page = await read_page(request, caller.id, artifacts.TABLE.page, project_id=project_id, run_id=run_id)
+    filters = {"project_id": await project_filter(request, caller), "run_id": _OF_RUN.of(request)}
+    page = await read_page(request, artifacts.TABLE.page, caller.id, **filters)
     return listing(page, partial(_as_json, request.state))
 
 
@@ -351,7 +350,6 @@ async def _chain(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenera
 
 @describes(
     "Show the text",
-    TEXTS / "get_artifact_text.md",
     answers={
         200: Answer(
             "The text in UTF-8.",

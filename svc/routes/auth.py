@@ -11,8 +11,8 @@ from svc.auth.accounts import Account
 from svc.auth.emails import EMAIL
 from svc.billing import checkout_cookie
 from svc.errors import ApiError
-from svc.routes.links import TOKEN, delete_keys_and_providers, send_verification, verify_address
-from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, TEXTS
+from svc.routes.links import TOKEN, add_verification_link, delete_keys_and_providers, mail_link, verify_address
+from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER
 from svc.routes.user import USER
 from svc.server.gate import SUSPENDED
 from svc.server.interface import Answer, Refusal, Section
@@ -86,13 +86,9 @@ async def sign_up(request: Request, body: SignUp) -> Response:
     state = request.state
     password_hash = await state.passwords.hash(body.password)
     account = await state.db.write(
-        partial(accounts.add_account, local=state.config.local_posture),
-        body.email,
-        body.name,
-        password_hash,
-        state.clock(),
+        accounts.add_account, body.email, body.name, password_hash, state.clock(), local=state.config.local_posture
     )
-    send_verification(state, account.id)
+    mail_link(state, "verify", partial(add_verification_link, account.id))
     return await _session(request, account, 201)
 
 
@@ -133,7 +129,6 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
 
 @describes(
     "Set a new password",
-    TEXTS / "confirm_password_reset.md",
     body=_CONFIRMATION,
     answers={
         204: Answer("The password is set."),
@@ -214,8 +209,7 @@ async def _session(request: Request, account: Account, status: int, *, by_identi
     groups = state.models.catalog.groups
     add_log_fields(request, account=account.id)
     if accounts.joins_another_group(account, groups):
-        await state.db.write(accounts.join_group, account.id, groups)
-        joined = await state.db.read(accounts.account_by_id, account.id)
+        joined = await state.db.write(accounts.join_group, account.id, groups)
         account = joined or account
     await tokens.load_jwt()
     token = tokens.issue_session(state.derived_keys["session"], account.id, state.clock(), by_identity=by_identity)

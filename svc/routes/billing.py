@@ -11,7 +11,7 @@ from svc.routes.schemas.common import COUNT, MICROS, TIMESTAMP, example_id, id_o
 from svc.server.bodies import read_body
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Body, Refusal, Section, paged, parameter
+from svc.server.interface import Answer, Body, Query, Refusal, Section, paged, parameter
 from svc.server.state import Request
 from svc.server.web import add_log_fields, listing, page_after, read_page, reply
 from svc.shapes import anything, boolean, integer, json_object, list_of, mapping, nullable, one_of, string, whole
@@ -86,7 +86,7 @@ _PAYMENT_EVENT = json_object(
 ).with_others()
 _DAY_SECONDS = 86_400
 _DAYS = integer(1, 90).about(default=30)
-_BY = one_of("model", "key").about(default="model")
+_BY = Query("by", "Count by model or by API key.", one_of("model", "key").about(default="model"), default="model")
 
 
 @describes(
@@ -105,7 +105,7 @@ async def get_billing_account(request: Request, caller: Caller) -> Response:
 
 @describes("List credits and debits", answers=paged("A page of the ledger.", "Ledger", _LEDGER_ENTRY))
 async def list_ledger(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, caller.id, wallet.LEDGER.page), dict)
+    return listing(await read_page(request, wallet.LEDGER.page, caller.id), dict)
 
 
 @describes(
@@ -113,7 +113,7 @@ async def list_ledger(request: Request, caller: Caller) -> Response:
     "By model, or by API key.",
     parameters=[
         parameter("days", "query", "The number of days, including today.", _DAYS, 30),
-        parameter("by", "query", "Count by model or by API key.", _BY),
+        _BY,
         parameter("after", "query", "The id of the last item of the previous page.", string, "2026-09-21:builtin/echo"),
     ],
     answers={200: Answer("Up to 10,000 rows. While `has_more` is true, ask again with `after`.", _USAGE)},
@@ -129,12 +129,11 @@ async def list_ledger(request: Request, caller: Caller) -> Response:
 async def list_usage(request: Request, caller: Caller) -> Response:
     sent = request.query_params.get("days", "30")
     days = _DAYS.check(int(sent) if re.fullmatch(r"[0-9]{1,4}", sent) else sent, "days")
-    by = _BY.check(request.query_params.get("by", "model"), "by")
-    first_day = usage.day_of(request.state.clock() - (days - 1) * _DAY_SECONDS)
-    await request.state.engines.usage.flush()
-    return listing(
-        await request.state.db.heavy_read(usage.usage_page, caller.id, first_day, page_after(request), by=by), dict
-    )
+    state, by = request.state, _BY.of(request)
+    first_day = usage.day_of(state.clock() - (days - 1) * _DAY_SECONDS)
+    await state.engines.usage.flush()
+    page = await state.db.heavy_read(usage.usage_page, caller.id, first_day, page_after(request), by=by)
+    return listing(page, dict)
 
 
 @describes(

@@ -1,7 +1,7 @@
 """Chat completions, OpenAI's Responses and Anthropic's Messages, with the same models, and the list of models."""
 
 import contextlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,6 @@ from starlette.responses import Response
 from svc.content import memory
 from svc.content.memory import Exchange
 from svc.errors import ApiError
-from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import CAPABILITIES, CONTEXT_LENGTH, Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
@@ -83,7 +82,6 @@ _WRONG_RESULT = Refusal(
 
 @describes(
     "Answer a conversation",
-    TEXTS / "create_chat_completion.md",
     body=CHAT_REQUEST,
     examples=CHAT_EXAMPLES,
     most_bytes=BODY_BYTES,
@@ -163,27 +161,15 @@ async def _answer_of_session(
         blocks = answer.follow(interrupt, own=True, usage=usage)
         return stream_of(request, caller, blocks, interrupt, headers, AnswerWriter())
     try:
-        return await respond(request, caller, call, _Waking(answer), headers=headers, kept=answer)
+        return await respond(request, caller, call, AnswerWriter(), headers=headers, kept=answer)
     except ApiError:
         if not answer.was_stopped:
             raise
         return reply(answer.cut_short(), headers={**headers, **cost_of(call)})
 
 
-class _Waking(AnswerWriter):
-    """Writes the answer for its client, and wakes the other readers."""
-
-    def __init__(self, answer: SessionAnswer) -> None:
-        self._answer = answer
-
-    def events(self, chunks: Sequence[Chunk | Texts]) -> list[bytes]:
-        self._answer.wake()
-        return super().events(chunks)
-
-
 @describes(
     "List the models",
-    TEXTS / "list_models.md",
     answers={200: Answer("All models.", _MODEL_LIST)},
 )
 async def list_models(request: Request, caller: Caller) -> Response:
@@ -225,7 +211,6 @@ async def get_model(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Answer in the Responses format",
-    TEXTS / "create_response.md",
     body=RESPONSE_REQUEST,
     examples=RESPONSE_EXAMPLES,
     most_bytes=BODY_BYTES,
@@ -250,7 +235,6 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
 
 @describes(
     "Answer in the Messages format",
-    TEXTS / "create_messages_answer.md",
     body=MESSAGES_REQUEST,
     examples=MESSAGES_EXAMPLES,
     most_bytes=BODY_BYTES,
@@ -263,7 +247,6 @@ async def create_messages_answer(request: Request, caller: Caller, body: dict[st
 
 @describes(
     "Estimate the tokens of a request",
-    TEXTS / "count_message_tokens.md",
     body=COUNT_REQUEST,
     examples=COUNT_EXAMPLES,
     most_bytes=BODY_BYTES,

@@ -25,12 +25,12 @@ from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import KIB
 from svc.server.gate import SUSPENDED
-from svc.server.interface import Answer, Body, Item, Refusal, Section, header, implies, parameter, path_id
+from svc.server.interface import Answer, Body, Item, Refusal, Section, header, implies, parameter, path_id, token_in
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, REFERRER_POLICY
 from svc.server.state import Request
 from svc.server.web import Endpoint, add_log_fields
-from svc.shapes import Component, json_object, string
+from svc.shapes import json_object, string
 
 describes = Section("Checkout").describes
 _CHECKOUT_FORM = json_object("CheckoutForm", amount=string.about(f"{AMOUNT_RULE}.", "25.00"))
@@ -40,15 +40,11 @@ _CHECKOUT_SIGN_IN_FORM = json_object(
     password=string.about(example="correct horse battery"),
 )
 _WRONG_FORM = Refusal("invalid_value", when="The amount or the form is wrong.")
-_COOKIE = Component(
-    "securitySchemes",
+_COOKIE = token_in(
+    "cookie",
+    checkout_cookie.COOKIE,
     "checkoutCookie",
-    {
-        "type": "apiKey",
-        "in": "cookie",
-        "name": "__Host-svc_checkout",
-        "description": "The cookie `__Host-svc_checkout`, which sign-in sets. Only the checkout pages accept it.",
-    },
+    f"The cookie `{checkout_cookie.COOKIE}`, which sign-in sets. Only the checkout pages accept it.",
 )
 _TO_CHECKOUT = {
     "location": header("The address to open.", string, "https://127.0.0.1:8443/checkout"),

@@ -17,10 +17,10 @@ from svc.inference.formats.answer import AnswerWriter
 from svc.routes.completion import stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.chat import FOLLOWED_ANSWER
-from svc.routes.schemas.common import COUNT, NO_ROOM, PROJECT_NOT_FOUND, TEXTS, TIMES, TIMESTAMP, id_of
+from svc.routes.schemas.common import COUNT, NO_ROOM, PROJECT_NOT_FOUND, TIMES, TIMESTAMP, id_of
 from svc.server.error_schemas import ERROR_DETAIL
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Content, Refusal, Section, header, paged, parameter
+from svc.server.interface import Answer, Content, Query, Refusal, Section, header, paged
 from svc.server.sse import Interrupt
 from svc.server.state import Request
 from svc.server.streamed import Streamed
@@ -105,7 +105,11 @@ _ANSWER_MESSAGE = {
     "model": "builtin/assistant",
     "answer": _MESSAGE_ANSWER.example,
 }
-_WORDS = text(search.QUERY_LENGTH)
+_WORDS = Query(
+    "q",
+    "Only conversations that contain all of these words in their messages or title. The last word may be a prefix.",
+    text(search.QUERY_LENGTH),
+)
 _ENDED = Refusal("already_ended", "No answer is in progress in this conversation.", when="No answer is in progress.")
 _NO_ANSWER = Refusal("not_found", "No answer is in progress in this conversation.")
 
@@ -126,27 +130,19 @@ async def create_conversation(request: Request, caller: Caller, body: Conversati
 @describes(
     "List the conversations",
     parameters=[
-        parameter(
-            "q",
-            "query",
-            "Only conversations that contain all of these words in their messages or title. The last word may be a "
-            "prefix.",
-            _WORDS,
-        ),
+        _WORDS,
         IN_PROJECT,
     ],
     answers=paged("A page of conversations.", "ConversationList", _FOUND_CONVERSATION, incomplete=_INCOMPLETE),
 )
 async def list_conversations(request: Request, caller: Caller) -> Response:
     """Return a page of conversations: the pinned ones, then the last used first."""
-    project_id, words = await project_filter(request, caller), request.query_params.get("q")
-    if not words:
-        page = await read_page(request, caller.id, conversations.TABLE.page, project_id=project_id)
+    project_id = await project_filter(request, caller)
+    if not request.query_params.get("q"):
+        page = await read_page(request, conversations.TABLE.page, caller.id, project_id=project_id)
         return listing(page, Conversation.as_json)
-    limit, after = page_limit(request), page_after(request)
-    found = await request.state.db.heavy_read(
-        search.search, caller.id, _WORDS.check(words, "q"), limit, after, project_id
-    )
+    limit, after, words = page_limit(request), page_after(request), _WORDS.of(request)
+    found = await request.state.db.heavy_read(search.search, caller.id, words, limit, after, project_id)
     return reply(
         {"object": "list", "data": found.page.items, "has_more": found.page.has_more, "incomplete": found.incomplete}
     )
@@ -209,7 +205,6 @@ async def stop_answer(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Follow the answer in progress",
-    TEXTS / "follow_answer.md",
     answers={200: FOLLOWED_ANSWER},
     errors=[_NO_ANSWER],
 )
@@ -225,7 +220,6 @@ async def follow_answer(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Export a conversation as Markdown",
-    TEXTS / "export_conversation.md",
     answers={
         200: Answer(
             "The Markdown text.",
@@ -286,16 +280,15 @@ def _markdown_after(
     ),
 )
 async def list_messages(request: Request, caller: Caller) -> Response:
-    db, limit, after = request.state.db, page_limit(request), page_after(request)
     conversation_id = request.path_params["conversation_id"]
-    await db.read(conversations.TABLE.by_id, caller.id, conversation_id)
-    page, further = await db.read(_messages_and_further, caller.id, conversation_id, limit, after)
+    page, further = await read_page(request, _messages_and_further, caller.id, conversation_id)
     return listing(page, lambda message: {**message.as_json(), **further[message.id]})
 
 
 def _messages_and_further(
     conn: sqlite3.Connection, account_id: str, conversation_id: str, limit: int, after: str | None
 ) -> tuple[Page[Message], dict[str, dict[str, Any]]]:
+    conversations.TABLE.by_id(conn, account_id, conversation_id)
     page = history.messages_page(conn, account_id, conversation_id, limit, after)
     found = answers.by_message(conn, account_id, [message.id for message in page.items])
     several = versions.versions_of(conn, account_id, conversation_id)

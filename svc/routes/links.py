@@ -20,7 +20,6 @@ from svc.auth.emails import EMAIL
 from svc.errors import ApiError
 from svc.groups import Groups
 from svc.inference import providers
-from svc.routes.schemas.common import TEXTS
 from svc.server.gate import SUSPENDED, Caller
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request, State
@@ -82,20 +81,21 @@ def verify_address(
         return
     identities.delete_identities(tx, account_id, but=by_identity)
     oauth_flows.delete_flows(tx, account_id)
-    account = accounts.account_by_id(tx, account_id)
-    if account is not None and account.default_model is not None:
-        name, _, _ = account.default_model.partition("/")
-        if providers.provider_by_name(tx, account_id, name) is not None:
-            accounts.update_account(tx, account_id, {"default_model": None})
+    _reset_own_default_model(tx, account_id)
 
 
 def delete_keys_and_providers(tx: sqlite3.Connection, account_id: str) -> None:
     """Delete all API keys and own model providers, and a default model of such a provider."""
     while tokens.TABLE.delete_some(tx, account_id):
         pass
-    names = providers.delete_providers(tx, account_id)
-    account = accounts.account_by_id(tx, account_id)
-    if account is not None and account.default_model is not None and account.default_model.partition("/")[0] in names:
+    _reset_own_default_model(tx, account_id)
+    providers.delete_providers(tx, account_id)
+
+
+def _reset_own_default_model(tx: sqlite3.Connection, account_id: str) -> None:
+    account = accounts.existing_account(tx, account_id)
+    provider_name = (account.default_model or "").partition("/")[0]
+    if providers.provider_by_name(tx, account_id, provider_name) is not None:
         accounts.update_account(tx, account_id, {"default_model": None})
 
 
@@ -115,7 +115,6 @@ _VERIFY_EMAIL = record(
 
 @describes(
     "Request a password reset",
-    TEXTS / "request_password_reset.md",
     body=_PASSWORD_RESET,
     answers={202: Answer("Accepted.", _PASSWORD_RESET_ACCEPTED)},
 )
@@ -136,7 +135,6 @@ def _add_reset_link(email: str, tx: sqlite3.Connection, now_seconds: float) -> R
 
 @describes(
     "Verify an email address",
-    TEXTS / "verify_email.md",
     body=_VERIFY_EMAIL,
     answers={204: Answer("The address is verified.")},
     errors=[
@@ -190,16 +188,11 @@ async def request_verification(request: Request, caller: Caller) -> Response:
     state.limits.take_by_account("verify_email", caller.id)
     if state.mail is None:
         return reply({"message": "Mail is not set up on this server. Contact its operator."}, 202)
-    send_verification(state, account.id)
+    mail_link(state, "verify", partial(add_verification_link, account.id))
     return reply(_VERIFICATION_ACCEPTED.example, 202)
 
 
-def send_verification(state: State, account_id: str) -> None:
-    """Mail the account a link that verifies its address."""
-    mail_link(state, "verify", partial(_add_verification_link, account_id))
-
-
-def _add_verification_link(account_id: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
+def add_verification_link(account_id: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
     account, token = accounts.account_by_id(tx, account_id), links.new_link_token(verified=False)
     if account is None or account.email_verified:
         return None
@@ -207,14 +200,8 @@ def _add_verification_link(account_id: str, tx: sqlite3.Connection, now_seconds:
     return (account.email, token) if added else None
 
 
-def send_change(state: State, account_id: str, email: str) -> None:
-    """Mail to `email` a link that makes it the account's address. The caller does not learn whether the address is
-    taken.
-    """
-    mail_link(state, "change", partial(_add_change_link, account_id, email))
-
-
-def _add_change_link(account_id: str, email: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
+def add_change_link(account_id: str, email: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
+    """Store a link that makes `email` the account's address. The caller does not learn whether the address is taken."""
     if accounts.is_taken(tx, email, account_id, now_seconds) or accounts.account_by_id(tx, account_id) is None:
         return None
     token = links.new_link_token(verified=True)

@@ -24,7 +24,7 @@ from svc.ids import new_id
 from svc.inference.blocks import event
 from svc.inference.catalog import Model
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
-from svc.inference.media_engines import Home, storage, store
+from svc.inference.media_engines import Home, MediaEngines, storage, store
 from svc.inference.paid_call import PaidCall
 from svc.inference.speech_call import (
     DEFAULT_AUDIO_TOKENS,
@@ -35,7 +35,7 @@ from svc.inference.speech_call import (
 )
 from svc.routes.completion import cost_of, payer_of, stream_of
 from svc.routes.schemas import media as schemas
-from svc.routes.schemas.common import MODEL_CALL, NO_ROOM, TEXTS
+from svc.routes.schemas.common import MODEL_CALL, NO_ROOM
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, Section
 from svc.server.sse import Interrupt
@@ -177,19 +177,13 @@ def _write_image(file: BinaryIO, content: bytes, revised_prompt: str | None, url
 
 @describes(
     "Generate speech",
-    TEXTS / "generate_audio.md",
     body=schemas.AUDIO,
     examples=schemas.AUDIO_EXAMPLES,
     answers={200: schemas.AUDIO_ANSWER},
     errors=_REFUSALS,
 )
 async def generate_audio(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    model = await request.state.models.chosen(
-        caller.id, caller.default_model, body.get("model"), "speech", caller.group
-    )
-    if model.provider is not None and model.provider.byok:
-        schemas.check_length(body["input"], "input", schemas.SPEECH_LENGTH)
-    return await _speech(request, caller, model, body, "format", "wav")
+    return await _speech(request, caller, body, "format")
 
 
 @describes(
@@ -201,19 +195,15 @@ async def generate_audio(request: Request, caller: Caller, body: dict[str, Any])
     errors=_REFUSALS,
 )
 async def create_speech(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    model = await request.state.models.chosen(
-        caller.id, caller.default_model, body.get("model"), "speech", caller.group
-    )
-    # OpenAI's default is mp3. Without an encoder the answer is WAV.
-    usual = "mp3" if model.provider is not None or "mp3" in request.state.media.voice.formats else "wav"
-    return await _speech(request, caller, model, body, "response_format", usual)
+    return await _speech(request, caller, body, "response_format")
 
 
-async def _speech(
-    request: Request, caller: Caller, model: Model, body: dict[str, Any], format_field: str, usual_format: str
-) -> Response:
-    media = request.state.media
-    wanted = await _speech_request(request, model, body, format_field, usual_format)
+async def _speech(request: Request, caller: Caller, body: dict[str, Any], format_field: str) -> Response:
+    media, models = request.state.media, request.state.models
+    model = await models.chosen(caller.id, caller.default_model, body.get("model"), "speech", caller.group)
+    if model.provider is not None and model.provider.byok:
+        schemas.check_length(body["input"], "input", schemas.SPEECH_LENGTH)
+    wanted = await _speech_request(media, model, body, format_field)
     call = SpeechCall(model, wanted, media, payer_of(request, caller))
     with contextlib.ExitStack() as held:
         async with _made(request, caller, call):
@@ -230,23 +220,19 @@ async def _speech(
         return from_file(request, caller, file, {"content-type": call.track.content_type, **headers}, held.pop_all())
 
 
-async def _speech_request(
-    request: Request, model: Model, body: dict[str, Any], format_field: str, usual_format: str
-) -> SpeechRequest:
+async def _speech_request(media: MediaEngines, model: Model, body: dict[str, Any], format_field: str) -> SpeechRequest:
     named = body.get("voice") or _DEFAULT_VOICE
     voice = named["id"] if isinstance(named, dict) else named
-    format = body.get(format_field) or usual_format
+    known = media.voice.formats
+    # OpenAI's default is mp3. Without an encoder the answer is WAV.
+    as_mp3 = format_field == "response_format" and (model.provider is not None or "mp3" in known)
+    format = body.get(format_field) or ("mp3" if as_mp3 else "wav")
     if model.provider is None:
-        known = request.state.media.voice
-        if format not in known.formats:
-            message = f"{model.id} cannot make {format} on this machine, only {', '.join(known.formats)}."
+        if format not in known:
+            message = f"{model.id} cannot make {format} on this machine, only {', '.join(known)}."
             raise ApiError("invalid_value", message, param=format_field)
-        voice = await known.named(voice)
-    ours = (
-        ("format", "tts_max_tokens", "stream_format")
-        if format_field == "format"
-        else ("tts_max_tokens", "stream_format")
-    )
+        voice = await media.voice.named(voice)
+    ours = (format_field, "tts_max_tokens", "stream_format")
     passed_on = {name: value for name, value in body.items() if name not in ours}
     passed_on["voice"] = voice if body.get("voice") is None else body["voice"]
     tokens = min(max(body.get("tts_max_tokens") or DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS), MOST_AUDIO_TOKENS)

@@ -16,9 +16,9 @@ from svc.config import Config
 from svc.db import Page
 from svc.errors import ApiError
 from svc.routes.links import verify_address
-from svc.routes.schemas.common import LOCATION_HEADER, OAUTH_COOKIE_HEADER, TEXTS, TIMESTAMP, id_of
+from svc.routes.schemas.common import TIMESTAMP, id_of
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Item, Refusal, Section, item_id, paged, parameter, path_id
+from svc.server.interface import Answer, Item, Refusal, Section, item_id, named_header, paged, parameter, path_id
 from svc.server.openapi import REFERRER_POLICY
 from svc.server.state import Request
 from svc.server.web import add_log_fields, listing, no_content, read_page, reply
@@ -58,7 +58,17 @@ _PROVIDER, _PROVIDER_TO_LINK = (
     for name in ("provider", "identity")
 )
 _IDENTITY = item_id("identity", "identity", "idn")
-_REDIRECT = {"location": LOCATION_HEADER, "referrer-policy": REFERRER_POLICY, "set-cookie": OAUTH_COOKIE_HEADER}
+_COOKIE = named_header(
+    "OAuthCookie",
+    "`__Host-svc_oauth`, which binds the sign-in to this browser.",
+    string,
+    "__Host-svc_oauth=…; HttpOnly; Max-Age=660; Path=/; SameSite=lax; Secure",
+    required=False,
+)
+_LOCATION = named_header(
+    "Location", "The address to open.", string, "https://127.0.0.1:8443/#error=access_denied&provider=google"
+)
+_REDIRECT = {"location": _LOCATION, "referrer-policy": REFERRER_POLICY, "set-cookie": _COOKIE}
 
 _CODE_LENGTH = 4096
 
@@ -84,7 +94,6 @@ async def list_identity_providers(request: Request) -> Response:
 
 @describes(
     "Start a sign-in with an identity provider",
-    TEXTS / "begin_oauth.md",
     parameters=[_PROVIDER],
     answers={
         302: Answer("To the identity provider, or to the page with `#error=<code>&provider=<name>`.", headers=_REDIRECT)
@@ -104,7 +113,6 @@ async def begin_oauth(request: Request) -> Response:
 
 @describes(
     "Return from an identity provider",
-    TEXTS / "finish_oauth.md",
     parameters=[
         _PROVIDER,
         parameter("state", "query", "The state of the sign-in.", string),
@@ -133,7 +141,7 @@ async def finish_oauth(request: Request) -> Response:
 
 @describes_account("List the linked identities", answers=paged("A page of identities.", "IdentityList", IDENTITY))
 async def list_identities(request: Request, caller: Caller) -> Response:
-    page = await read_page(request, caller.id, identities.TABLE.page)
+    page = await read_page(request, identities.TABLE.page, caller.id)
     names = {provider.issuer: provider.name for provider in request.state.identity_providers.values()}
     return listing(page, lambda identity: identity.as_json(names.get(identity.issuer)))
 
@@ -141,7 +149,7 @@ async def list_identities(request: Request, caller: Caller) -> Response:
 @describes_account(
     "Start to link an identity",
     parameters=[_PROVIDER_TO_LINK],
-    answers={200: Answer("The address to open.", _LINKING_BEGUN, headers={"set-cookie": OAUTH_COOKIE_HEADER})},
+    answers={200: Answer("The address to open.", _LINKING_BEGUN, headers={"set-cookie": _COOKIE})},
     errors=[
         Refusal("upstream_unreachable", "The identity provider cannot be reached. Try again later."),
         Refusal(

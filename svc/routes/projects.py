@@ -45,7 +45,7 @@ async def create_project(request: Request, caller: Caller, body: NewProject) -> 
 
 @describes("List the projects", answers=paged("A page of projects.", "ProjectList", _PROJECT))
 async def list_projects(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, caller.id, projects.TABLE.page), Project.as_json)
+    return listing(await read_page(request, projects.TABLE.page, caller.id), Project.as_json)
 
 
 @describes("Show a project", answers={200: Answer("The project.", _PROJECT)})

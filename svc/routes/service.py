@@ -12,11 +12,11 @@ from starlette.responses import Response
 from svc.errors import ApiError
 from svc.routes.schemas.common import STORAGE, TEXTS
 from svc.server import gauges
-from svc.server.interface import Answer, Content, Refusal, Section, item_id
+from svc.server.interface import Answer, Content, Refusal, Section, bearer, item_id
 from svc.server.openapi import document as openapi_document
 from svc.server.state import Request
 from svc.server.web import Row, reply
-from svc.shapes import Component, json_object, mapping, one_of, string
+from svc.shapes import json_object, mapping, one_of, string
 from svc.version import VERSION
 
 _INFO = {
@@ -40,11 +40,7 @@ _IDS = {
     )
 }
 describes = Section("Service").describes
-_METRICS_TOKEN = Component(
-    "securitySchemes",
-    "metricsToken",
-    {"type": "http", "scheme": "bearer", "description": "The operator's `SVC_METRICS_TOKEN`."},
-)
+_METRICS_TOKEN = bearer("metricsToken", "The operator's `SVC_METRICS_TOKEN`.")
 _HEALTH = json_object("Health", status=one_of("ok"), version=string.about("The version of the service.", VERSION))
 _READINESS = json_object("Readiness", status=one_of("ready"))
 _SWITCHED_OFF = Refusal(
@@ -125,4 +121,4 @@ async def get_openapi(request: Request) -> Response:
 
 def document(routes: Iterable[Row], base_url: str) -> dict[str, Any]:
     tags = dict(re.findall(r"^## (.+)\n\n(.+)$", (TEXTS / "sections.md").read_text(), re.MULTILINE))
-    return openapi_document(routes, {**_INFO, "version": VERSION}, tags, _IDS, base_url)
+    return openapi_document(routes, {**_INFO, "version": VERSION}, tags, _IDS, TEXTS, base_url)

@@ -1,40 +1,53 @@
-"""Live support: conversations of a pro account with the operator, who answers with `svc support`."""
+"""Live support: conversations of a pro account with the operator, and their inbox for administrators.
+
+The operator may also answer with `svc support`.
+"""
 
 from starlette.responses import Response
 
+from svc.admin import support as inbox
+from svc.auth.emails import EMAIL
 from svc.content import support
 from svc.content.support import NEW_SUPPORT, NEW_SUPPORT_MESSAGE, NewSupport, NewSupportMessage, SupportConversation
-from svc.routes.schemas.common import NO_ROOM, TIMES, TIMESTAMP, id_of
+from svc.routes.schemas.common import NO_ROOM, TIMES, TIMESTAMP, WRONG_PARAMETER, id_of
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, Section, paged
+from svc.server.interface import Answer, Query, Refusal, Section, paged
 from svc.server.state import Request
 from svc.server.web import listing, read_page, reply
-from svc.shapes import json_object, list_of, nullable, one_of, string
+from svc.shapes import boolean, json_object, list_of, nullable, one_of, string
 
 describes = Section("Support").describes
-SUPPORT_MESSAGE = json_object(
+describes_inbox = Section("Administration").describes
+_MESSAGE = json_object(
     "SupportMessage",
     id=id_of("msg"),
     role=one_of("user", "operator"),
     content=string.about(example="Where is my invoice?"),
     created_at=TIMESTAMP,
 )
-SUPPORT_STATUS = one_of("active", "closed")
-SUPPORT_CONVERSATION = json_object(
+_STATUS = Query("status", "Only conversations with this status.", one_of("active", "closed"))
+_CONVERSATION = json_object(
     "SupportConversation",
     id=id_of("sup"),
-    status=SUPPORT_STATUS,
+    status=_STATUS.shape,
     subject=nullable(string).about(example="My invoice"),
     **TIMES,
     closed_at=nullable(TIMESTAMP),
 )
-SUPPORT_MESSAGES = list_of(SUPPORT_MESSAGE, most=200).about("Oldest first.")
-_SUPPORT_CONVERSATION_WITH_MESSAGES = json_object(
-    "SupportConversationWithMessages", "", SUPPORT_CONVERSATION, messages=SUPPORT_MESSAGES
+_MESSAGES = list_of(_MESSAGE, most=200).about("Oldest first.")
+_WITH_MESSAGES = json_object("SupportConversationWithMessages", "", _CONVERSATION, messages=_MESSAGES)
+_IN_INBOX = json_object(
+    "InboxConversation",
+    "A support conversation with its user.",
+    _CONVERSATION,
+    account_id=id_of("user"),
+    email=EMAIL.about(example="ada@example.com"),
+    waiting=boolean.about("Whether the last message is not the operator's."),
 )
-_CLOSED = {**_SUPPORT_CONVERSATION_WITH_MESSAGES.example, "status": "closed", "closed_at": TIMESTAMP.example}
-ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. Open a new one.", when="It is closed.")
-FULL = Refusal(
+_INBOX_CONVERSATION = json_object("InboxConversationWithMessages", "", _IN_INBOX, messages=_MESSAGES)
+_CLOSED = {**_WITH_MESSAGES.example, "status": "closed", "closed_at": TIMESTAMP.example}
+_ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. Open a new one.", when="It is closed.")
+_FULL = Refusal(
     "PAYLOAD_TOO_LARGE",
     "This support conversation is full. Close it and open a new one.",
     "content",
@@ -46,7 +59,7 @@ FULL = Refusal(
     "Contact the operator",
     "For pro accounts. An account has at most one active support conversation.",
     body=NEW_SUPPORT,
-    answers={201: Answer("The conversation.", _SUPPORT_CONVERSATION_WITH_MESSAGES)},
+    answers={201: Answer("The conversation.", _WITH_MESSAGES)},
     errors=[
         NO_ROOM,
         Refusal(
@@ -63,15 +76,15 @@ async def create_support_conversation(request: Request, caller: Caller, body: Ne
 
 @describes(
     "List the support conversations",
-    answers=paged("A page of conversations, without messages.", "SupportConversationList", SUPPORT_CONVERSATION),
+    answers=paged("A page of conversations, without messages.", "SupportConversationList", _CONVERSATION),
 )
 async def list_support_conversations(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, caller.id, support.TABLE.page), SupportConversation.as_json)
+    return listing(await read_page(request, support.TABLE.page, caller.id), SupportConversation.as_json)
 
 
 @describes(
     "Show a support conversation",
-    answers={200: Answer("The conversation with its messages.", _SUPPORT_CONVERSATION_WITH_MESSAGES)},
+    answers={200: Answer("The conversation with its messages.", _WITH_MESSAGES)},
 )
 async def get_support_conversation(request: Request, caller: Caller) -> Response:
     return reply(
@@ -82,8 +95,8 @@ async def get_support_conversation(request: Request, caller: Caller) -> Response
 @describes(
     "Add a message to a support conversation",
     body=NEW_SUPPORT_MESSAGE,
-    answers={201: Answer("The message.", SUPPORT_MESSAGE)},
-    errors=[ALREADY_ENDED, NO_ROOM, FULL],
+    answers={201: Answer("The message.", _MESSAGE)},
+    errors=[_ALREADY_ENDED, NO_ROOM, _FULL],
 )
 async def create_support_message(request: Request, caller: Caller, body: NewSupportMessage) -> Response:
     state, support_id = request.state, request.path_params["support_id"]
@@ -93,9 +106,50 @@ async def create_support_message(request: Request, caller: Caller, body: NewSupp
 
 @describes(
     "Close a support conversation",
-    answers={200: Answer("The closed conversation.", _SUPPORT_CONVERSATION_WITH_MESSAGES, _CLOSED)},
-    errors=[ALREADY_ENDED],
+    answers={200: Answer("The closed conversation.", _WITH_MESSAGES, _CLOSED)},
+    errors=[_ALREADY_ENDED],
 )
 async def close_support_conversation(request: Request, caller: Caller) -> Response:
     state = request.state
     return reply(await state.db.write(support.close, caller.id, request.path_params["support_id"], state.clock()))
+
+
+@describes_inbox(
+    "List the support conversations of all users",
+    "The last changed one comes first.",
+    parameters=[_STATUS],
+    answers=paged("A page of conversations, without messages.", "Inbox", _IN_INBOX),
+    errors=[WRONG_PARAMETER],
+)
+async def list_inbox(request: Request, caller: Caller) -> Response:
+    return listing(await read_page(request, inbox.inbox_page, _STATUS.of(request)), dict)
+
+
+@describes_inbox(
+    "Show a support conversation of a user",
+    answers={200: Answer("The conversation with its messages.", _INBOX_CONVERSATION)},
+)
+async def get_inbox_conversation(request: Request, caller: Caller) -> Response:
+    return reply(await request.state.db.read(inbox.conversation, request.path_params["support_id"]))
+
+
+@describes_inbox(
+    "Answer a user",
+    "The user sees the message as the operator's.",
+    body=NEW_SUPPORT_MESSAGE,
+    answers={201: Answer("The message.", _MESSAGE)},
+    errors=[_ALREADY_ENDED, _FULL],
+)
+async def reply_to_user(request: Request, caller: Caller, body: NewSupportMessage) -> Response:
+    state, support_id = request.state, request.path_params["support_id"]
+    return reply(await state.db.write(inbox.reply, caller.id, support_id, body.content, state.clock()), 201)
+
+
+@describes_inbox(
+    "Close a support conversation of a user",
+    answers={200: Answer("The closed conversation.", _INBOX_CONVERSATION)},
+    errors=[_ALREADY_ENDED],
+)
+async def close_inbox_conversation(request: Request, caller: Caller) -> Response:
+    state = request.state
+    return reply(await state.db.write(inbox.close, caller.id, request.path_params["support_id"], state.clock()))

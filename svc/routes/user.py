@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 from starlette.responses import Response
@@ -13,8 +14,8 @@ from svc.config import Config
 from svc.db import Database
 from svc.deletion.account import delete_account
 from svc.errors import ApiError
-from svc.routes.links import send_change
-from svc.routes.schemas.common import COUNT, NO_ROOM, OWN_PROVIDERS_DISABLED, TEXTS, TIMESTAMP, id_of
+from svc.routes.links import add_change_link, mail_link
+from svc.routes.schemas.common import COUNT, NO_ROOM, OWN_PROVIDERS_DISABLED, TIMESTAMP, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import Request, State
@@ -183,7 +184,6 @@ async def get_me(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Change the name or the email address",
-    TEXTS / "update_me.md",
     body=_USER_CHANGES,
     examples={
         "name": ("The name", {"name": "Ada Lovelace"}),
@@ -201,7 +201,7 @@ async def update_me(request: Request, caller: Caller, body: UserChanges) -> Resp
     moves = not isinstance(email, Absent) and email != (await caller.account(request.state.db)).email
     if moves:
         await _check_change_of_address(request.state, caller, current_password)
-        send_change(request.state, caller.id, str(email))
+        mail_link(request.state, "change", partial(add_change_link, caller.id, str(email)))
     changes = {} if isinstance(name, Absent) else {"name": name}
     account = await request.state.db.write(accounts.update_account, caller.id, changes)
     return reply(account.as_json(caller.auth), 202 if moves else 200)
@@ -218,7 +218,6 @@ async def _check_change_of_address(state: State, caller: Caller, password: str |
 
 @describes(
     "Change the password",
-    TEXTS / "change_password.md",
     body=_CHANGE_PASSWORD,
     answers={204: Answer("The password is changed.")},
     errors=_OWNER_REFUSALS,
@@ -262,7 +261,6 @@ async def _check_owner(
 
 @describes(
     "Delete the account",
-    TEXTS / "delete_me.md",
     body=_DELETE_USER,
     examples={
         "password": ("With the password", {"password": "correct horse battery"}),
@@ -361,10 +359,10 @@ async def list_api_keys(request: Request, caller: Caller) -> Response:
 
 
 async def _pages_of_keys(db: Database, account_id: str) -> AsyncGenerator[list[dict[str, Any]], None]:
-    keys = await db.read(tokens.keys_after, account_id, None, _KEYS_AT_ONCE)
-    while keys:
+    after = None
+    while keys := await db.read(tokens.keys_after, account_id, after, _KEYS_AT_ONCE):
         yield [key.as_json() for key in keys]
-        keys = await db.read(tokens.keys_after, account_id, keys[-1].id, _KEYS_AT_ONCE)
+        after = keys[-1].id
 
 
 @describes_api_keys(

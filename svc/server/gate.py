@@ -16,45 +16,21 @@ from svc.content.artifacts import account_of_link
 from svc.db import Database, acting_for
 from svc.errors import ApiError
 from svc.groups import Group
-from svc.server.interface import Refusal, implies, named_header
+from svc.server.interface import Refusal, bearer, implies, named_header, token_in
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.state import Request, State
 from svc.server.web import Endpoint
-from svc.shapes import Component, string, whole
+from svc.shapes import string, whole
 
 LINK = "link"
 SUSPENDED = Refusal("account_suspended", when="An administrator has suspended the account.")
 _TOKEN_LENGTH = 4096
-_BEARER = Component(
-    "securitySchemes",
-    "bearer",
-    {
-        "type": "http",
-        "scheme": "bearer",
-        "description": (
-            "A session token (a JWT, valid for 8 hours), or an API key (`svc-v1-…`, valid until it is deleted)."
-        ),
-    },
+_BEARER = bearer(
+    "bearer", "A session token (a JWT, valid for 8 hours), or an API key (`svc-v1-…`, valid until it is deleted)."
 )
-_API_KEY_HEADER = Component(
-    "securitySchemes",
-    "apiKeyHeader",
-    {
-        "type": "apiKey",
-        "in": "header",
-        "name": "x-api-key",
-        "description": "The same token, as Anthropic's SDKs send it.",
-    },
-)
-_LINK = Component(
-    "securitySchemes",
-    "link",
-    {
-        "type": "apiKey",
-        "in": "query",
-        "name": "signature",
-        "description": "The signature in a `content_url`. It is valid for an hour and for one file.",
-    },
+_API_KEY_HEADER = token_in("header", "x-api-key", "apiKeyHeader", "The same token, as Anthropic's SDKs send it.")
+_LINK = token_in(
+    "query", "signature", "link", "The signature in a `content_url`. It is valid for an hour and for one file."
 )
 _FREE = CHAT_PER_MINUTE["free"]
 _RATE_LIMIT_HEADERS = {

@@ -6,7 +6,6 @@ create_project is the operation createProject. @implies(errors=[...]) declares a
 path, method and guards.
 """
 
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -69,6 +68,16 @@ def named_header(name: str, *arguments: Any, required: bool = True) -> Component
     return Component("headers", name, header(*arguments, required=required))
 
 
+def bearer(name: str, text: str) -> Component:
+    """Return a way to sign in: `Authorization: Bearer <token>`."""
+    return Component("securitySchemes", name, {"type": "http", "scheme": "bearer", "description": text})
+
+
+def token_in(where: str, field: str, name: str, text: str) -> Component:
+    """Return a way to sign in: a token in the `field` of a `header`, `cookie` or `query`."""
+    return Component("securitySchemes", name, {"type": "apiKey", "in": where, "name": field, "description": text})
+
+
 class Refusal(NamedTuple):
     """An error of an operation: its `code`, and what differs from the table in svc/errors.py.
 
@@ -98,6 +107,24 @@ def item_id(name: str, noun: str, prefix: str) -> Item:
     """Return the parameter `{name}` of a path that is the id of a `noun`."""
     refusal = Refusal("not_found", f"There is no such {noun}.", when=f"The account has no such {noun}.")
     return Item(path_id(name, f"The {noun}'s id.", f"{prefix}_01m3250v3vn4qvxnatpwzmywwn"), refusal)
+
+
+class Query(NamedTuple):
+    """A parameter of the query, which may be missing. `of` returns its checked value, or `default`."""
+
+    name: str
+    text: str
+    shape: Shape[Any]
+    example: Any = None
+    default: str | None = None
+
+    @property
+    def parameter(self) -> Schema:
+        return parameter(self.name, "query", self.text, self.shape, self.example)
+
+    def of(self, request: Request) -> Any:
+        sent = request.query_params.get(self.name, self.default)
+        return None if sent is None else self.shape.check(sent, self.name)
 
 
 class Content(NamedTuple):
@@ -155,12 +182,12 @@ class Implied(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """The declaration of one endpoint; `guards` from the outermost inwards."""
+    """The declaration of one endpoint; `name` is the handler's, and `guards` are from the outermost inwards."""
 
     tag: str
-    id: str
+    name: str
     summary: str
-    text: str | Path
+    text: str
     body: Body | None
     answers: Mapping[int, Answer]
     parameters: Sequence[Schema]
@@ -183,13 +210,13 @@ class Section(NamedTuple):
     def describes(
         self,
         summary: str,
-        text: str | Path = ...,
+        text: str = ...,
         *,
         answers: Mapping[int, Answer],
         body: Shape[B],
         examples: Mapping[str, Any] = ...,
         most_bytes: int = ...,
-        parameters: Sequence[Schema | Item] = ...,
+        parameters: Sequence[Schema | Item | Query] = ...,
         errors: Sequence[Refusal] = ...,
         headers: Mapping[str, Schema] = ...,
     ) -> Callable[
@@ -200,11 +227,11 @@ class Section(NamedTuple):
     def describes(
         self,
         summary: str,
-        text: str | Path = ...,
+        text: str = ...,
         *,
         answers: Mapping[int, Answer],
         body: Body | None = ...,
-        parameters: Sequence[Schema | Item] = ...,
+        parameters: Sequence[Schema | Item | Query] = ...,
         errors: Sequence[Refusal] = ...,
         security: Sequence[Component | None] = ...,
     ) -> Callable[[Handler], Handler]: ...
@@ -212,34 +239,34 @@ class Section(NamedTuple):
     def describes(
         self,
         summary: str,
-        text: str | Path = "",
+        text: str = "",
         *,
         answers: Mapping[int, Answer],
         body: Shape[Any] | Body | None = None,
         examples: Mapping[str, Any] = _EMPTY,
         most_bytes: int = MIB,
-        parameters: Sequence[Schema | Item] = (),
+        parameters: Sequence[Schema | Item | Query] = (),
         errors: Sequence[Refusal] = (),
         security: Sequence[Component | None] = (),
         headers: Mapping[str, Schema] = _EMPTY,
     ) -> Callable[..., Any]:
         """Declare a handler's operation, whose id is the handler's name. Guards, body and ids in the path add their own
-        refusals.
+        refusals. A longer `text` is a file of that name, `create_user.md`.
 
         A `body` that is a Shape is read and checked first, with at most `most_bytes`. The handler gets the typed value
-        as its last argument. A `text` may be a file. `security` is for a handler that checks a token itself;
+        as its last argument. `security` is for a handler that checks a token itself;
         None in it means that the token is optional. Every response may have the `headers`.
         """
         whole = Body(body, examples, most_bytes) if isinstance(body, Shape) else body
-        found = [one.parameter if isinstance(one, Item) else one for one in parameters]
+        found = [one.parameter if isinstance(one, Item | Query) else one for one in parameters]
         refusals = [*(one.not_found for one in parameters if isinstance(one, Item)), *errors]
 
         def declare(handler: Callable[..., Any]) -> Callable[..., Any]:
-            id = re.sub("_([a-z])", lambda start: start[1].upper(), handler.__name__)
+            name = handler.__name__
             if isinstance(body, Shape):
                 handler = _with_body(handler, body, most_bytes)
             vars(handler)["operation"] = Operation(
-                self.tag, id, summary, text, whole, answers, found, refusals, security, headers
+                self.tag, name, summary, text, whole, answers, found, refusals, security, headers
             )
             return handler
 

@@ -111,9 +111,15 @@ HTML = Content(string.about(contentMediaType="text/html"))
 
 
 def document(
-    routes: Iterable[Row], info: Mapping[str, Any], tags: Mapping[str, str], ids: Mapping[str, Item], base_url: str
+    routes: Iterable[Row],
+    info: Mapping[str, Any],
+    tags: Mapping[str, str],
+    ids: Mapping[str, Item],
+    texts: Path,
+    base_url: str,
 ) -> dict[str, Any]:
-    """Return the document. `ids` are the path parameters that are ids of objects, by name.
+    """Return the document. `ids` are the path parameters that are ids of objects, by name. The folder `texts` has the
+    descriptions of more than a line, by handler.
 
     Raise ValueError for an endpoint without a declaration, or if two different parts have one name.
     """
@@ -124,7 +130,8 @@ def document(
         if operation is None:
             raise ValueError(f"{method} {path} is not described: its handler lacks @describes")
         template = path.replace(":path}", "}")
-        paths.setdefault(template, {})[method.lower()] = _operation(_with_ids(operation, template, ids), template)
+        described = _with_ids(operation, template, ids)
+        paths.setdefault(template, {})[method.lower()] = _operation(described, template, texts)
         for scheme in _schemes(operation):
             components.referred(scheme)
     return {
@@ -213,16 +220,17 @@ def _with_ids(operation: Operation, path: str, ids: Mapping[str, Item]) -> Opera
     )
 
 
-def _operation(operation: Operation, path: str) -> dict[str, Any]:
+def _operation(operation: Operation, path: str, texts: Path) -> dict[str, Any]:
     parameters = [*operation.parameters, *(_PAGE_PARAMETERS if operation.is_paged else ())]
     in_path = [one["name"] for one in parameters if one["in"] == "path"]
     if in_path != re.findall(r"\{(\w+)\}", path):
         raise ValueError(f"{path} is described with the path parameters {in_path}")
+    file = texts / f"{operation.name}.md"
     value: dict[str, Any] = {
         "tags": [operation.tag],
-        "operationId": operation.id,
+        "operationId": re.sub("_([a-z])", lambda start: start[1].upper(), operation.name),
         "summary": operation.summary,
-        "description": operation.text,
+        "description": file if file.exists() else operation.text,
         "security": [{scheme.name: []} if scheme else {} for scheme in _schemes(operation)],
         "parameters": parameters,
         "requestBody": operation.body and _body(operation.body),

@@ -200,10 +200,11 @@ class SessionAnswer:
         return self.ended.status == "stopped" and self.interrupt.reason in ("requested", "conversation_deleted")
 
     async def own_stream(self, events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-        """Yield `events`, and the end of a stopped or interrupted answer in the place of its error."""
+        """Yield `events` and wake the other readers. The end of a stopped or interrupted answer replaces its error."""
         try:
             async with contextlib.aclosing(events):
                 async for block in events:
+                    self.wake()
                     yield block
         except ApiError:
             if self._is_of_account or self.ended.status not in ("complete", *_STOPPED):

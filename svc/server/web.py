@@ -112,12 +112,9 @@ def page_after(request: Request) -> str | None:
     return request.query_params.get("after")
 
 
-async def read_page(request: Request, account_id: str, query: Callable[..., Page[T]], **filters: str | None) -> Page[T]:
-    """Return the page that `?limit=` and `?after=` select, read by `query(conn, account_id, limit,
-    after, **filters)`.
-    """
-    limit, after = page_limit(request), page_after(request)
-    return await request.state.db.read(query, account_id, limit, after, **filters)
+async def read_page(request: Request, query: Callable[..., T], *args: str | None, **filters: str | None) -> T:
+    """Return the page that `?limit=` and `?after=` select, read by `query(conn, *args, limit, after, **filters)`."""
+    return await request.state.db.read(query, *args, page_limit(request), page_after(request), **filters)
 
 
 def add_log_fields(request: Request, **fields: Any) -> None:

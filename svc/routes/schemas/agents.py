@@ -5,9 +5,9 @@ from typing import Any
 from svc.agents import runs
 from svc.agents.tools import TOOLS
 from svc.routes.schemas.chat import COMPLETION_USAGE
-from svc.routes.schemas.common import COUNT, ID, MICROS, RUN_HEADER, TIMESTAMP, id_of
+from svc.routes.schemas.common import COUNT, ID, MICROS, TIMESTAMP, example_id, id_of
 from svc.server.error_schemas import ERROR_DETAIL
-from svc.server.interface import Answer, Content, as_event, event_of, variants
+from svc.server.interface import Answer, Content, as_event, event_of, named_header, variants
 from svc.shapes import Fields, Shape, anything, boolean, json_object, list_of, mapping, nullable, one_of, string, whole
 
 _STEPS = whole.about(example=6, minimum=1)
@@ -102,5 +102,5 @@ RUN_ANSWER = Answer(
             {one.example["type"]: as_event({**one.example, "seq": number}) for number, one in enumerate(_EVENTS, 1)},
         )
     },
-    headers={"x-service-run": RUN_HEADER},
+    headers={"x-service-run": named_header("Run", "The run's id.", ID, example_id("run"))},
 )

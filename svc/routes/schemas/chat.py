@@ -6,15 +6,13 @@ from svc.errors import ERRORS
 from svc.routes.schemas.common import (
     ARGUMENTS,
     CALCULATE,
-    CONVERSATION_HEADER,
     COUNT,
     ID,
-    MEMORY_HEADER,
     SECONDS,
     example_id,
 )
 from svc.server.error_schemas import ERROR
-from svc.server.interface import Answer, Content, as_event, header
+from svc.server.interface import Answer, Content, as_event, header, named_header
 from svc.shapes import anything, json_object, list_of, mapping, nullable, one_of, string
 
 COMPLETION_USAGE = json_object(
@@ -179,8 +177,16 @@ CHAT_ANSWER = Answer(
             11,
             required=False,
         ),
-        "x-service-conversation": CONVERSATION_HEADER,
-        "x-service-memory": MEMORY_HEADER,
+        "x-service-conversation": named_header(
+            "Conversation",
+            "In a session: the conversation that stores the question and the answer.",
+            ID,
+            example_id("conv"),
+            required=False,
+        ),
+        "x-service-memory": named_header(
+            "Memory", "In a session: the number of recalled passages of earlier messages.", COUNT, 0, required=False
+        ),
     },
 )
 

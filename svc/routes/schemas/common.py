@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from svc.server.interface import Refusal, header, named_header
-from svc.shapes import Shape, nullable, one_of, string, whole
+from svc.shapes import Shape, string, whole
 
 TEXTS = Path(__file__).parent.parent / "texts"  # descriptions of more than a line
 ID = string.about(
@@ -61,6 +61,7 @@ NO_FUNDS = Refusal(
 )
 PERHAPS_RETRY_AFTER = header("The seconds to wait, if the model server sends them.", COUNT, 7, required=False)
 STORAGE = Refusal("storage_unavailable")
+WRONG_PARAMETER = Refusal("invalid_value", when="A parameter is wrong.")
 # Errors before the first byte of a model's answer.
 MODEL_CALL = (
     NO_FUNDS,
@@ -88,51 +89,16 @@ MODEL_CALL = (
     Refusal("upstream_error", status="503", when="The model server is busy."),
     Refusal("upstream_error", status="504"),
 )
-RUN_HEADER = named_header("Run", "The run's id.", ID, example_id("run"))
 CHECKOUT_COOKIE_HEADER = named_header(
     "CheckoutCookie",
     "`__Host-svc_checkout`, by which the checkout pages recognize the account. The API does not accept it.",
     string,
     "__Host-svc_checkout=…; HttpOnly; Max-Age=28800; Path=/; SameSite=lax; Secure",
 )
-LOCATION_HEADER = named_header(
-    "Location", "The address to open.", string, "https://127.0.0.1:8443/#error=access_denied&provider=google"
-)
-OAUTH_COOKIE_HEADER = named_header(
-    "OAuthCookie",
-    "`__Host-svc_oauth`, which binds the sign-in to this browser.",
-    string,
-    "__Host-svc_oauth=…; HttpOnly; Max-Age=660; Path=/; SameSite=lax; Secure",
-    required=False,
-)
 COST_HEADER = named_header(
     "Cost", "The cost in micros (millionths of a US dollar), for models with a price.", COUNT, 20000, required=False
 )
-AUDIO_SECONDS_HEADER = named_header(
-    "AudioSeconds", "The length of the audio.", string.about(pattern="^[0-9]+\\.[0-9]{3}$"), "2.450"
-)
-AUDIO_TRUNCATED_HEADER = named_header(
-    "AudioTruncated", "Whether the audio was cut at `tts_max_tokens`.", one_of("true", "false"), "false"
-)
-CONVERSATION_HEADER = named_header(
-    "Conversation",
-    "In a session: the conversation that stores the question and the answer.",
-    ID,
-    example_id("conv"),
-    required=False,
-)
-MEMORY_HEADER = named_header(
-    "Memory", "In a session: the number of recalled passages of earlier messages.", COUNT, 0, required=False
-)
-IGNORED_TOOLS_HEADER = named_header(
-    "IgnoredTools",
-    "The types of the hosted tools that were left out of the request.",
-    string,
-    "web_search",
-    required=False,
-)
 TIMES = {"created_at": TIMESTAMP, "updated_at": TIMESTAMP}
-PROJECT_ID = nullable(ID).about("The project that it belongs to.")
 CONTENT_URL = (
     f"https://127.0.0.1:8443/artifacts/{example_id('art')}/content?account={example_id('user')}"
     "&expires=1790003600&signature=V1dWMn0dqRxDSmVwZb0m2mTfHGDbBgg9qK4BxP0mR3E"

@@ -8,15 +8,13 @@ from svc.errors import ApiError
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS
 from svc.routes.schemas.common import (
-    AUDIO_SECONDS_HEADER,
-    AUDIO_TRUNCATED_HEADER,
     CONTENT_URL,
     COST_HEADER,
     COUNT,
     SECONDS,
 )
 from svc.server.error_schemas import ERROR
-from svc.server.interface import Answer, Content, as_event, event_of
+from svc.server.interface import Answer, Content, as_event, event_of, named_header
 from svc.shapes import (
     Shape,
     by_type,
@@ -58,8 +56,12 @@ _SPEECH_EVENT = event_of(
 )
 _AUDIO = Content(string.about("The audio. `Content-Type` names its format.", format="binary"))
 _AUDIO_HEADERS = {
-    "x-audio-seconds": AUDIO_SECONDS_HEADER,
-    "x-audio-truncated": AUDIO_TRUNCATED_HEADER,
+    "x-audio-seconds": named_header(
+        "AudioSeconds", "The length of the audio.", string.about(pattern="^[0-9]+\\.[0-9]{3}$"), "2.450"
+    ),
+    "x-audio-truncated": named_header(
+        "AudioTruncated", "Whether the audio was cut at `tts_max_tokens`.", one_of("true", "false"), "false"
+    ),
     "x-service-cost-micros": COST_HEADER,
 }
 
