@@ -2,6 +2,7 @@
 
 import base64
 import functools
+import hmac
 import os
 import random
 import string
@@ -64,6 +65,11 @@ def public_id(prefix: str, length: int) -> str:
 def base64url(data: bytes) -> str:
     """Return `data` in base64 for addresses and cookies, without padding (RFC 4648, 5)."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def signature(key: bytes, text: str) -> str:
+    """Return the HMAC-SHA256 of `text`."""
+    return base64url(hmac.digest(key, text.encode(), "sha256"))
 
 
 def timestamp(seconds: float) -> str:

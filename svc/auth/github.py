@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from svc.auth.oauth import Flow, Identity, ask, authorization_url, invalid, refused
+from svc.auth.oauth import Flow, Identity, SignInProvider, invalid, refused
 from svc.config import GITHUB, IdentityProvider
 
 if TYPE_CHECKING:
@@ -11,51 +11,41 @@ if TYPE_CHECKING:
 _API_OF_GITHUB = "https://api.github.com"
 
 
-class GitHub:
+class GitHub(SignInProvider):
     """GitHub. Subjects are user numbers: a user name can be given up and taken by another person."""
 
+    scope = "read:user user:email"
+
     def __init__(self, settings: IdentityProvider, client: "httpx.AsyncClient") -> None:
-        self.name = settings.name
+        super().__init__(settings, client)
         self.issuer = settings.issuer.rstrip("/")
-        self._settings = settings
-        self._client = client
         self._api = _API_OF_GITHUB if self.issuer == GITHUB else f"{self.issuer}/api/v3"
 
-    async def check(self) -> None:
-        status, answer = await self._exchange("none", "", "none")
-        # GitHub answers with status 200, and names the code as the error only if it knows the client.
-        if status != 200 or answer.get("error") != "bad_verification_code":
-            raise refused(status)
+    async def metadata(self) -> dict[str, Any]:
+        return {
+            "authorization_endpoint": f"{self.issuer}/login/oauth/authorize",
+            "token_endpoint": f"{self.issuer}/login/oauth/access_token",
+            "token_endpoint_auth_methods_supported": ["client_secret_post"],
+        }
 
-    async def authorization_url(self, flow: Flow) -> str:
-        endpoint = f"{self.issuer}/login/oauth/authorize"
-        return authorization_url(endpoint, self._settings.client_id, flow, "read:user user:email")
+    async def check(self) -> None:
+        # GitHub answers with status 200, and names the code as the error only if it knows the client.
+        if (await self._exchanged("none", "", "none")).get("error") != "bad_verification_code":
+            raise refused(200)
 
     async def answers_as(self, issuer: str | None) -> bool:
         return issuer in (None, self.issuer, f"{self.issuer}/login/oauth")
 
     async def identity(self, flow: Flow, code: str) -> Identity:
-        status, answer = await self._exchange(code, flow.redirect_uri, flow.verifier)
-        token = answer.get("access_token")
-        if status != 200 or not isinstance(token, str):  # GitHub reports a wrong code with status 200
-            raise refused(status)
+        token = (await self._exchanged(code, flow.redirect_uri, flow.verifier)).get("access_token")
+        if not isinstance(token, str):  # GitHub reports a wrong code with status 200
+            raise refused(200)
         user = await self._get("/user", token)
         if not isinstance(user, dict) or type(user.get("id")) is not int or user["id"] < 1:
             raise invalid("a user without an id")
         email, verified = _primary(await self._get("/user/emails", token))
         name = user.get("name") or user.get("login")
         return Identity(self.issuer, str(user["id"]), email, verified, name if isinstance(name, str) else None)
-
-    async def _exchange(self, code: str, redirect_uri: str, verifier: str) -> tuple[int, dict[str, Any]]:
-        form = {
-            "client_id": self._settings.client_id,
-            "client_secret": self._settings.client_secret,
-            "code": code,
-            "redirect_uri": redirect_uri,
-            "code_verifier": verifier,
-        }
-        status, answer = await ask(self._client, "POST", f"{self.issuer}/login/oauth/access_token", form=form)
-        return status, answer if isinstance(answer, dict) else {}
 
     async def _get(self, path: str, token: str) -> Any:
         headers = {
@@ -64,7 +54,7 @@ class GitHub:
             "x-github-api-version": "2022-11-28",
             "user-agent": "svc",  # without one GitHub answers 403
         }
-        status, answer = await ask(self._client, "GET", self._api + path, headers)
+        status, answer = await self._ask("GET", self._api + path, headers)
         if status in (403, 404) and path == "/user/emails":  # the person gave no access to them
             return []
         if status != 200:

@@ -1,17 +1,18 @@
-"""What both kinds of identity provider share: identities, the secrets of a sign-in, and bounded JSON."""
+"""Sign-in with an identity provider: the secrets of a sign-in, and what OpenID Connect and GitHub share."""
 
 import asyncio
+import base64
 import hashlib
-import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote_plus, urlencode
 
 import orjson
 
+from svc.config import IdentityProvider
 from svc.errors import ApiError
-from svc.ids import base64url
+from svc.ids import base64url, signature
 from svc.outbound.errors import TooLarge
 
 if TYPE_CHECKING:
@@ -45,76 +46,105 @@ class Flow:
         return base64url(hashlib.sha256(self.verifier.encode()).digest())
 
 
-class SignInProvider(Protocol):
-    """An identity provider. Its methods raise ApiError `upstream_*`."""
+def new_flow(secret: bytes, redirect_uri: str, state: str) -> Flow:
+    """Return the flow of a random `state`; the callback derives the same one again."""
+    derived = (signature(secret, f"{purpose} {redirect_uri} {state}") for purpose in ("nonce", "verifier"))
+    return Flow(redirect_uri, state, *derived)
 
-    name: str
-    issuer: str
+
+class SignInProvider:
+    """An identity provider: OpenID or GitHub. Its methods raise ApiError `upstream_*`."""
+
+    scope: str
+
+    def __init__(self, settings: IdentityProvider, client: "httpx.AsyncClient") -> None:
+        self.name = settings.name
+        self.issuer = settings.issuer
+        self._client_id = settings.client_id
+        self._secret = settings.client_secret
+        self._client = client
+
+    async def metadata(self) -> Mapping[str, Any]:
+        """Return the endpoints, as OpenID Connect Discovery names them."""
+        raise NotImplementedError
 
     async def check(self) -> None:
         """Request what can be requested before a sign-in."""
-
-    async def authorization_url(self, flow: Flow) -> str: ...
+        raise NotImplementedError
 
     async def answers_as(self, issuer: str | None) -> bool:
         """Return whether `iss` of a callback (RFC 9207; None if absent) is this provider's."""
+        raise NotImplementedError
 
     async def identity(self, flow: Flow, code: str) -> Identity:
         """Exchange the code of a callback."""
+        raise NotImplementedError
 
+    async def authorization_url(self, flow: Flow) -> str:
+        """Return where to send the browser (RFC 6749 4.1.1, RFC 7636)."""
+        endpoint = (await self.metadata())["authorization_endpoint"]
+        query = {
+            "response_type": "code",
+            "client_id": self._client_id,
+            "redirect_uri": flow.redirect_uri,
+            "scope": self.scope,
+            "state": flow.state,
+            "code_challenge": flow.challenge,
+            "code_challenge_method": "S256",
+        }
+        if "openid" in self.scope:
+            query["nonce"] = flow.nonce
+        return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
 
-def new_flow(secret: bytes, redirect_uri: str, state: str) -> Flow:
-    """Return the flow of a random `state`; the callback derives the same one again."""
+    async def _exchanged(self, code: str, redirect_uri: str, verifier: str) -> dict[str, Any]:
+        """Return the answer of the token endpoint to a code."""
+        metadata = await self.metadata()
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": redirect_uri,
+            "code_verifier": verifier,
+        }
+        headers = {}
+        methods = metadata.get("token_endpoint_auth_methods_supported")
+        if isinstance(methods, list) and "client_secret_basic" not in methods and "client_secret_post" in methods:
+            form |= {"client_id": self._client_id, "client_secret": self._secret}
+        else:
+            pair = f"{quote_plus(self._client_id)}:{quote_plus(self._secret)}"  # RFC 6749 2.3.1
+            headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        return await self._object("POST", metadata["token_endpoint"], headers, form)
 
-    def derived(purpose: str) -> str:
-        return base64url(hmac.digest(secret, f"{purpose} {redirect_uri} {state}".encode(), "sha256"))
+    async def _object(self, method: str, url: str, *more: Mapping[str, str]) -> dict[str, Any]:
+        """Return the JSON object of an answer with status 200. `more` are headers and a form."""
+        status, answer = await self._ask(method, url, *more)
+        if status != 200 or not isinstance(answer, dict):
+            raise refused(status)
+        return answer
 
-    return Flow(redirect_uri, state, derived("nonce"), derived("verifier"))
+    async def _ask(
+        self, method: str, url: str, headers: Mapping[str, str] | None = None, form: Mapping[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """Return status and JSON of an answer (None if it is no JSON); redirects are not followed.
 
+        Raises ApiError `upstream_unreachable`, `upstream_timeout`, `upstream_invalid_response`.
+        """
+        import httpx  # late: a service without such providers never needs it
 
-def authorization_url(endpoint: str, client_id: str, flow: Flow, scope: str, **more: str) -> str:
-    """Return where to send the browser (RFC 6749 4.1.1, RFC 7636)."""
-    query = {
-        "response_type": "code",
-        "client_id": client_id,
-        "redirect_uri": flow.redirect_uri,
-        "scope": scope,
-        "state": flow.state,
-        "code_challenge": flow.challenge,
-        "code_challenge_method": "S256",
-        **more,
-    }
-    return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
-
-
-async def ask(
-    client: "httpx.AsyncClient",
-    method: str,
-    url: str,
-    headers: Mapping[str, str] | None = None,
-    form: Mapping[str, str] | None = None,
-) -> tuple[int, Any]:
-    """Return status and JSON of a provider's answer (None if it is no JSON); redirects are not followed.
-
-    Raises ApiError `upstream_unreachable`, `upstream_timeout`, `upstream_invalid_response`.
-    """
-    import httpx  # late: a service without such providers never needs it
-
-    try:
-        async with asyncio.timeout(_ANSWER_SECONDS):
-            response = await client.request(
-                method, url, data=form, headers={"accept": "application/json", **(headers or {})}
-            )
-    except (TimeoutError, httpx.TimeoutException):
-        raise ApiError("upstream_timeout", "The identity provider did not answer in time. Try again.") from None
-    except (httpx.RemoteProtocolError, TooLarge):
-        raise invalid("an answer that is too large, incomplete or not valid HTTP") from None
-    except (httpx.TransportError, httpx.InvalidURL) as error:
-        raise ApiError("upstream_unreachable", "The identity provider cannot be reached. Try again later.") from error
-    try:
-        return response.status_code, orjson.loads(response.content)
-    except orjson.JSONDecodeError:
-        return response.status_code, None
+        headers = {"accept": "application/json", **(headers or {})}
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                response = await self._client.request(method, url, data=form, headers=headers)
+        except (TimeoutError, httpx.TimeoutException):
+            raise ApiError("upstream_timeout", "The identity provider did not answer in time. Try again.") from None
+        except (httpx.RemoteProtocolError, TooLarge):
+            raise invalid("an answer that is too large, incomplete or not valid HTTP") from None
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            text = "The identity provider cannot be reached. Try again later."
+            raise ApiError("upstream_unreachable", text) from error
+        try:
+            return response.status_code, orjson.loads(response.content)
+        except orjson.JSONDecodeError:
+            return response.status_code, None
 
 
 def invalid(what: str) -> ApiError:

@@ -5,17 +5,15 @@ identity: code -> token endpoint -> ID token -> signature (keys are fetched agai
 """
 
 import asyncio
-import base64
 import hmac
 import math
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-from urllib.parse import quote_plus
 
 import jwt
 import orjson
 
-from svc.auth.oauth import Flow, Identity, ask, authorization_url, invalid, refused
+from svc.auth.oauth import Flow, Identity, SignInProvider, invalid, refused
 from svc.config import IdentityProvider
 from svc.outbound.addresses import checked_url
 from svc.outbound.errors import InvalidURL
@@ -35,8 +33,10 @@ _SUBJECT_LENGTH = 255
 _MOST_KEYS = 50
 
 
-class OpenID:
+class OpenID(SignInProvider):
     """One OpenID Connect issuer. `clock` gives Unix seconds, `monotonic` the seconds by which its documents expire."""
+
+    scope = "openid email profile"
 
     def __init__(
         self,
@@ -45,37 +45,34 @@ class OpenID:
         clock: Callable[[], float],
         monotonic: Callable[[], float],
     ) -> None:
-        self.name = settings.name
-        self.issuer = settings.issuer
-        self._settings = settings
-        self._client = client
+        super().__init__(settings, client)
         self._clock = clock
         self._metadata = _Kept(self._discover, monotonic)
         self._keys = _Kept(self._fetch_keys, monotonic)
 
+    async def metadata(self) -> dict[str, Any]:
+        return await self._metadata.get()
+
     async def check(self) -> None:
         await self._keys.get()  # this fetches the discovery document as well
-
-    async def authorization_url(self, flow: Flow) -> str:
-        endpoint = (await self._metadata.get())["authorization_endpoint"]
-        return authorization_url(endpoint, self._settings.client_id, flow, "openid email profile", nonce=flow.nonce)
 
     async def answers_as(self, issuer: str | None) -> bool:
         if issuer is not None:
             return issuer == self.issuer
-        return (await self._metadata.get()).get("authorization_response_iss_parameter_supported") is not True
+        return (await self.metadata()).get("authorization_response_iss_parameter_supported") is not True
 
     async def identity(self, flow: Flow, code: str) -> Identity:
-        metadata = await self._metadata.get()
-        answer = await self._exchange(metadata, flow, code)
+        answer = await self._exchanged(code, flow.redirect_uri, flow.verifier)
         token, access_token = answer.get("id_token"), answer.get("access_token")
         if not isinstance(token, str) or not token.isascii() or len(token) > _TOKEN_LENGTH:
             raise invalid("no ID token")
         claims = await self._verified(token)
-        check_claims(claims, self.issuer, self._settings.client_id, flow.nonce, self._clock())
-        subject = claims["sub"]
-        if "email" not in claims and metadata.get("userinfo_endpoint") and isinstance(access_token, str):
-            claims = await self._userinfo(metadata["userinfo_endpoint"], access_token, subject)
+        check_claims(claims, self.issuer, self._client_id, flow.nonce, self._clock())
+        subject, userinfo = claims["sub"], (await self.metadata()).get("userinfo_endpoint")
+        if "email" not in claims and userinfo and isinstance(access_token, str):
+            claims = await self._object("GET", userinfo, {"authorization": f"Bearer {access_token}"})
+            if claims.get("sub") != subject:
+                raise invalid("the email address of another person")
         email, name = claims.get("email"), claims.get("name")
         verified = claims.get("email_verified")
         return Identity(
@@ -86,23 +83,6 @@ class OpenID:
             name if isinstance(name, str) else None,
         )
 
-    async def _exchange(self, metadata: dict[str, Any], flow: Flow, code: str) -> dict[str, Any]:
-        client_id, secret = self._settings.client_id, self._settings.client_secret
-        form = {
-            "grant_type": "authorization_code",
-            "code": code,
-            "redirect_uri": flow.redirect_uri,
-            "code_verifier": flow.verifier,
-        }
-        headers = {}
-        methods = metadata.get("token_endpoint_auth_methods_supported")
-        if isinstance(methods, list) and "client_secret_basic" not in methods and "client_secret_post" in methods:
-            form |= {"client_id": client_id, "client_secret": secret}
-        else:
-            pair = f"{quote_plus(client_id)}:{quote_plus(secret)}"  # RFC 6749 2.3.1
-            headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-        return await self._asked("POST", metadata["token_endpoint"], headers, form)
-
     async def _verified(self, token: str) -> dict[str, Any]:
         """Return the claims of an ID token. An unknown key may be new: then the keys are fetched again."""
         for newer in (False, True):
@@ -111,15 +91,9 @@ class OpenID:
                 return claims
         raise invalid("an ID token that none of its keys has signed")
 
-    async def _userinfo(self, endpoint: str, access_token: str, subject: str) -> dict[str, Any]:
-        answer = await self._asked("GET", endpoint, {"authorization": f"Bearer {access_token}"})
-        if answer.get("sub") != subject:
-            raise invalid("the email address of another person")
-        return answer
-
     async def _discover(self) -> dict[str, Any]:
         """Return the discovery document, whose endpoints are valid."""
-        document = await self._asked("GET", self.issuer.rstrip("/") + "/.well-known/openid-configuration")
+        document = await self._object("GET", self.issuer.rstrip("/") + "/.well-known/openid-configuration")
         if document.get("issuer") != self.issuer:
             raise invalid("the discovery document of another issuer")
         optional = ["userinfo_endpoint"] if document.get("userinfo_endpoint") else []
@@ -136,17 +110,10 @@ class OpenID:
         return document
 
     async def _fetch_keys(self) -> list[dict[str, Any]]:
-        keys = (await self._asked("GET", (await self._metadata.get())["jwks_uri"])).get("keys")
+        keys = (await self._object("GET", (await self.metadata())["jwks_uri"])).get("keys")
         if not isinstance(keys, list):
             raise refused(200)
         return [key for key in keys[:_MOST_KEYS] if isinstance(key, dict)]
-
-    async def _asked(self, method: str, url: str, *more: Mapping[str, str]) -> dict[str, Any]:
-        """Return the JSON object of an answer with status 200. `more` are headers and a form."""
-        status, answer = await ask(self._client, method, url, *more)
-        if status != 200 or not isinstance(answer, dict):
-            raise refused(status)
-        return answer
 
 
 def signed_claims(token: str, keys: list[dict[str, Any]]) -> dict[str, Any] | None:

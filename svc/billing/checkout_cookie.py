@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from svc.cookies import cookie
-from svc.ids import base64url
+from svc.ids import signature
 
 COOKIE = "__Host-svc_checkout"  # browsers accept this prefix only from this host, over HTTPS
 COOKIE_SECONDS = 8 * 3600
@@ -18,7 +18,7 @@ _FORM = re.compile(r"([0-9a-z_]{1,64})\.([0-9]{1,15})\.([0-9A-Za-z_-]{43})", re.
 def set_cookie(response: Response, secret: bytes, account_id: str, now_seconds: float) -> None:
     """Set the cookie for `account_id`, for 8 hours."""
     payload = f"{account_id}.{int(now_seconds * 1000)}"
-    value = f"{payload}.{_signature(secret, payload)}"
+    value = f"{payload}.{signature(secret, payload)}"
     response.set_cookie(COOKIE, value, max_age=COOKIE_SECONDS, path="/", secure=True, httponly=True, samesite="lax")
 
 
@@ -42,12 +42,8 @@ def read_cookie(headers: Headers, secret: bytes, now_seconds: float) -> Checkout
     match = _FORM.fullmatch(cookie(headers.getlist("cookie"), COOKIE) or "")
     if match is None:
         return None
-    account_id, set_at_ms, signature = match.groups()
-    genuine = hmac.compare_digest(signature, _signature(secret, f"{account_id}.{set_at_ms}"))
+    account_id, set_at_ms, signed = match.groups()
+    genuine = hmac.compare_digest(signed, signature(secret, f"{account_id}.{set_at_ms}"))
     if not genuine or now_seconds * 1000 >= int(set_at_ms) + COOKIE_SECONDS * 1000:
         return None
     return CheckoutCookie(account_id, int(set_at_ms))
-
-
-def _signature(secret: bytes, payload: str) -> str:
-    return base64url(hmac.digest(secret, payload.encode(), "sha256"))

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from svc import quota
 from svc.content.contents import ArtifactContent, add_content
 from svc.db import Database
-from svc.ids import base64url, fields_as_json, new_id
+from svc.ids import fields_as_json, new_id, signature
 from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
 from svc.slices import delete_found, without_overwriting
 from svc.tables import Table, refusals
@@ -27,24 +27,18 @@ _CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}(?: *; *{_TOKEN}=(?:{_TOKEN}|"[ !
 def content_url(key: bytes, base_url: str, account_id: str, artifact_id: str, now_seconds: float) -> str:
     """Return the address of an artifact's content, valid for an hour from `now_seconds` (Unix time)."""
     expires = str(int(now_seconds) + LINK_SECONDS)
-    signature = _signature(key, account_id, artifact_id, expires)
-    query = urlencode({"account": account_id, "expires": expires, "signature": signature})
+    signed = signature(key, f"{account_id}\n{artifact_id}\n{expires}")
+    query = urlencode({"account": account_id, "expires": expires, "signature": signed})
     return f"{base_url}/artifacts/{artifact_id}/content?{query}"
 
 
 def account_of_link(key: bytes, query: Mapping[str, str], artifact_id: str, now_seconds: float) -> str | None:
-    """Return the id of the account whose artifact a request with this query may read, or None if the
-    link is not valid.
-    """
+    """Return the id of the account of a link to an artifact with this query, or None if it is not valid."""
     account_id, expires = query.get("account", ""), query.get("expires", "")
-    signature = _signature(key, account_id, artifact_id, expires)
-    if not hmac.compare_digest(signature.encode(), query.get("signature", "").encode()):
+    signed = signature(key, f"{account_id}\n{artifact_id}\n{expires}")
+    if not hmac.compare_digest(signed.encode(), query.get("signature", "").encode()):
         return None
     return account_id if _SECONDS.fullmatch(expires) and int(expires) > now_seconds else None
-
-
-def _signature(key: bytes, account_id: str, artifact_id: str, expires: str) -> str:
-    return base64url(hmac.digest(key, "\n".join((account_id, artifact_id, expires)).encode(), "sha256"))
 
 
 class Artifact(NamedTuple):
