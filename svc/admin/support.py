@@ -5,7 +5,6 @@ from typing import Any
 
 from svc import audit
 from svc.content import support
-from svc.content.support import SupportConversation
 from svc.db import Page, page
 
 _INBOX = "(SELECT * FROM support_conversations WHERE account_id IN (SELECT id FROM accounts WHERE deleting_at IS NULL))"
@@ -17,7 +16,7 @@ def inbox_page(conn: sqlite3.Connection, status: str | None, limit: int, after: 
     `waiting` is whether the last message is not the operator's.
     """
     return page(conn, _INBOX, None, limit, after, order=("updated_at", "id"), status=status).of(
-        lambda row: {**SupportConversation(**row).as_json(), **_of_user(conn, row["account_id"], row["id"])}
+        lambda row: {**support.as_json(row), **_of_user(conn, row["account_id"], row["id"])}
     )
 
 
@@ -31,7 +30,7 @@ def reply(tx: sqlite3.Connection, actor: str, support_id: str, content: str, now
     """Store an answer and return it. Raises ApiError as `support.add_message`."""
     account_id = support.account_of(tx, support_id)
     audit.add(tx, now_seconds, actor, "support.reply", account_id, {"conversation": support_id})
-    return support.add_message(tx, account_id, support_id, "operator", content, now_seconds).as_json()
+    return support.add_message(tx, account_id, support_id, "operator", content, now_seconds)
 
 
 def close(tx: sqlite3.Connection, actor: str, support_id: str, now_seconds: float) -> dict[str, Any]:

@@ -162,7 +162,7 @@ def change_user(
 def key_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[dict[str, Any]]:
     """Return a page of the account's API keys, newest first. Raises ApiError `not_found`."""
     accounts.existing_account(conn, account_id)
-    return tokens.TABLE.page(conn, account_id, limit, after).of(tokens.ApiKey.as_json)
+    return tokens.TABLE.page(conn, account_id, limit, after)
 
 
 def delete_key(tx: sqlite3.Connection, actor: str, account_id: str, key_id: str, now_seconds: float) -> None:

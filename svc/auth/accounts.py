@@ -12,6 +12,7 @@ from svc.errors import ApiError
 from svc.groups import AUTO, Groups
 from svc.ids import fields_as_json, new_id
 from svc.shapes import Shape, or_null, text
+from svc.tables import refusals
 
 PASSWORD_LENGTH = (8, 1024)
 SEEN_SECONDS = 3600
@@ -34,8 +35,7 @@ PERSON_NAME = (
 # The fields of Account, in order.
 _SELECT = """
     SELECT id, email, name, tier, default_model, created_at, email_verified_at, memory_enabled, instructions,
-        password_hash,
-        admin, suspended_at, last_seen_at, group_name, group_chosen
+        password_hash IS NOT NULL, admin, suspended_at, last_seen_at, group_name, group_chosen
     FROM accounts WHERE deleting_at IS NULL
 """
 
@@ -79,12 +79,13 @@ class Account(NamedTuple):
         return {**stored, "email_verified": self.email_verified, "status": self.status, "auth": auth}
 
 
-def _account(row: sqlite3.Row | None) -> Account | None:
-    return (
-        None
-        if row is None
-        else Account._make((*row[:7], bool(row[7]), row[8], row[9] is not None, bool(row[10]), *row[11:]))
-    )
+def _account(row: sqlite3.Row) -> Account:
+    return Account._make((*row[:7], bool(row[7]), row[8], bool(row[9]), bool(row[10]), *row[11:]))
+
+
+def _found(conn: sqlite3.Connection, condition: str, value: str) -> Account | None:
+    row = conn.execute(f"{_SELECT} AND {condition} = ?", (value,)).fetchone()
+    return None if row is None else _account(row)
 
 
 def add_account(
@@ -97,10 +98,10 @@ def add_account(
     local: bool = False,
 ) -> Account:
     """Store a new account. In local posture the first one is an administrator. Raises ApiError `email_taken`."""
-    account_id = new_id("user", now_seconds)
+    account_id, taken = new_id("user", now_seconds), ApiError("email_taken", param="email")
     if _is_reserved(tx, email, account_id, now_seconds):
-        raise ApiError("email_taken", param="email")
-    try:
+        raise taken
+    with refusals(UNIQUE=taken):
         tx.execute(
             """
             INSERT INTO accounts (id, email, email_key, name, password_hash, created_at, admin)
@@ -108,15 +109,11 @@ def add_account(
             """,
             (account_id, email, lookalike_key(email), name, password_hash, now_seconds, local),
         )
-    except sqlite3.IntegrityError:
-        raise ApiError("email_taken", param="email") from None
-    account = account_by_id(tx, account_id)
-    assert account is not None
-    return account
+    return existing_account(tx, account_id)
 
 
 def account_by_id(conn: sqlite3.Connection, account_id: str) -> Account | None:
-    return _account(conn.execute(f"{_SELECT} AND id = ?", (account_id,)).fetchone())
+    return _found(conn, "id", account_id)
 
 
 def existing_account(conn: sqlite3.Connection, account_id: str) -> Account:
@@ -133,7 +130,7 @@ def no_account() -> ApiError:
 
 def account_by_email(conn: sqlite3.Connection, email: str) -> Account | None:
     """Return the account with this address, or with one that looks like it."""
-    return _account(conn.execute(f"{_SELECT} AND email_key = ?", (lookalike_key(email),)).fetchone())
+    return _found(conn, "email_key", lookalike_key(email))
 
 
 def password_hash(conn: sqlite3.Connection, account_id: str) -> str | None:
@@ -149,7 +146,7 @@ def login_by_email(conn: sqlite3.Connection, email: str) -> tuple[Account | None
 
 
 def all_accounts(conn: sqlite3.Connection) -> list[Account]:
-    return [account for row in conn.execute(f"{_SELECT} ORDER BY id") if (account := _account(row))]
+    return [_account(row) for row in conn.execute(f"{_SELECT} ORDER BY id")]
 
 
 def ended_accounts(conn: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[str, str]]:
@@ -179,18 +176,14 @@ def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, A
 
 
 def _set(tx: sqlite3.Connection, account_id: str, columns: dict[str, Any], only_if: str = "true", **more: Any) -> bool:
-    """Set columns of an account. Return False if it is deleted, or if the SQL `only_if`, which may use `more`, is not
-    true.
-    """
+    """Set columns of an account. Return False if it is deleted, or if the SQL `only_if` (`more`) is not true."""
     assigned = ", ".join(f"{column} = :{column}" for column in columns)
     statement = f"UPDATE accounts SET {assigned} WHERE id = :id AND deleting_at IS NULL AND {only_if}"  # noqa: S608 - our names
     return tx.execute(statement, {**columns, **more, "id": account_id}).rowcount == 1
 
 
 def check_admin_remains(tx: sqlite3.Connection, account_id: str, *, or_nobody: bool = False) -> None:
-    """Raise ApiError `last_admin` for the only active administrator; with `or_nobody`, only if there are other
-    accounts.
-    """
+    """Raise ApiError `last_admin` for the only active administrator; with `or_nobody`, only if others have accounts."""
     active = "admin AND suspended_at IS NULL AND deleting_at IS NULL"
     query = f"""
         SELECT 1 FROM accounts WHERE id = ?1 AND {active}
@@ -203,13 +196,8 @@ def check_admin_remains(tx: sqlite3.Connection, account_id: str, *, or_nobody: b
 
 def mark_seen(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> None:
     """Store when the account was last used, once in an hour."""
-    _set(
-        tx,
-        account_id,
-        {"last_seen_at": now_seconds},
-        "ifnull(last_seen_at, 0) <= :before",
-        before=now_seconds - SEEN_SECONDS,
-    )
+    is_due = "ifnull(last_seen_at, 0) <= :before"
+    _set(tx, account_id, {"last_seen_at": now_seconds}, is_due, before=now_seconds - SEEN_SECONDS)
 
 
 def replace_password(tx: sqlite3.Connection, account_id: str, before: str | None, password_hash: str) -> bool:
@@ -221,13 +209,12 @@ def set_email(
     tx: sqlite3.Connection, account_id: str, email: str, verified_at: float | None, now_seconds: float
 ) -> None:
     """Give the account another address. Raises ApiError `email_taken`."""
-    try:
-        if _is_reserved(tx, email, account_id, now_seconds):
-            raise ApiError("email_taken")
-        columns = {"email": email, "email_key": lookalike_key(email), "email_verified_at": verified_at}
+    taken = ApiError("email_taken")
+    if _is_reserved(tx, email, account_id, now_seconds):
+        raise taken
+    columns = {"email": email, "email_key": lookalike_key(email), "email_verified_at": verified_at}
+    with refusals(UNIQUE=taken):
         _set(tx, account_id, columns)
-    except sqlite3.IntegrityError:
-        raise ApiError("email_taken") from None
 
 
 def is_taken(conn: sqlite3.Connection, email: str, account_id: str, now_seconds: float) -> bool:
@@ -251,8 +238,7 @@ def verify_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) ->
 
 
 def set_group(tx: sqlite3.Connection, account_id: str, choice: str | None, groups: Groups | None) -> None:
-    """Set the account's group to `choice`: a name, None for no group, or AUTO for the one that its verified address
-    joins.
+    """Set the account's group: a name, None for no group, or AUTO for the one that its verified address joins.
 
     Raises ApiError `invalid_value` if there is no such group.
     """
@@ -301,15 +287,8 @@ def set_allowance(tx: sqlite3.Connection, account_id: str, month: str, micros: i
 
 def mark_deleting(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> None:
     """Hide an account from all queries and free its address, while its rows are being deleted."""
-    tx.execute(
-        """
-        UPDATE accounts
-        SET deleting_at = ?, email = NULL, email_key = NULL, name = NULL, password_hash = NULL, default_model = NULL,
-            instructions = NULL, admin = 0, suspended_at = NULL, last_seen_at = NULL, group_name = NULL
-        WHERE id = ? AND deleting_at IS NULL
-        """,
-        (now_seconds, account_id),
-    )
+    personal = "email email_key name password_hash default_model instructions suspended_at last_seen_at group_name"
+    _set(tx, account_id, {**dict.fromkeys(personal.split()), "admin": False, "deleting_at": now_seconds})
 
 
 def accounts_being_deleted(conn: sqlite3.Connection) -> list[str]:

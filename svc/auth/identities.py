@@ -1,29 +1,18 @@
 """The identities at other providers that sign in to an account."""
 
 import sqlite3
-from typing import Any, NamedTuple
+from typing import Any
 
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.tables import Table
 
 
-class LinkedIdentity(NamedTuple):
-    """A row of `identities`; `email` is what the provider said when it was linked."""
-
-    id: str
-    account_id: str
-    issuer: str
-    subject: str
-    email: str | None
-    created_at: float
-
-    def as_json(self, provider: str | None) -> dict[str, Any]:
-        """Return the API's object; `provider` is the name in the configuration, if any."""
-        return {"provider": provider, **fields_as_json(self._asdict(), "id issuer email created_at")}
+def _as_json(row: sqlite3.Row) -> dict[str, Any]:
+    return fields_as_json(dict(row), "id issuer email created_at")
 
 
-TABLE = Table("identities", lambda row: LinkedIdentity(**row), "identity")
+TABLE = Table("identities", _as_json, "identity")
 
 
 def account_of(conn: sqlite3.Connection, issuer: str, subject: str) -> str | None:

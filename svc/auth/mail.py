@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
+from functools import partial
 from urllib.parse import urlsplit
 
 from svc.config import MailServer
@@ -81,25 +82,25 @@ class Mail:
     async def _deliver(self, compose: Callable[[], Awaitable[EmailMessage | None]]) -> None:
         try:
             message = await compose()
-            error = await self._send_with_retries(message) if message else None
+            error = await self._send(message) if message else None
         except Exception as fault:  # no code awaits this task
             error = fault
-        if error:  # without its text: servers quote the address
-            self._count(
-                "refused" if isinstance(error, smtplib.SMTPRecipientsRefused) and _is_final(error) else "failed"
-            )
+        if error:
+            is_refused = isinstance(error, smtplib.SMTPRecipientsRefused) and _is_final(error)
+            self._count("refused" if is_refused else "failed")
+            # Without its text: servers quote the address.
             self._log("mail", level="error", message="not sent", error=describe(error), smtp_code=_code(error))
 
-    async def _send_with_retries(self, message: EmailMessage) -> Exception | None:
+    async def _send(self, message: EmailMessage) -> Exception | None:
         """Send a message, with retries; return the last error, or None."""
+        recipients = [address.addr_spec for address in message["To"].addresses]
         for pause_seconds in (*self._pauses_seconds, None):
             async with self._turns:
-                error = await self._send(message)
+                error = await self._in_thread(lambda smtp: smtp.send_message(message, to_addrs=recipients))
             if error is None:
                 self._log("mail", message="sent")
                 self._count("sent")
-                return None
-            if pause_seconds is None or _is_final(error):
+            if error is None or pause_seconds is None or _is_final(error):
                 break
             await asyncio.sleep(pause_seconds)
         return error
@@ -107,10 +108,6 @@ class Mail:
     async def check(self) -> Exception | None:
         """Connect and sign in, without a message; return the error, or None."""
         return await self._in_thread(lambda smtp: None)
-
-    async def _send(self, message: EmailMessage) -> Exception | None:
-        recipients = [address.addr_spec for address in message["To"].addresses]
-        return await self._in_thread(lambda smtp: smtp.send_message(message, to_addrs=recipients))
 
     async def _in_thread(self, converse: Callable[[smtplib.SMTP], object]) -> Exception | None:
         outcome: Future[Exception | None] = Future()
@@ -131,13 +128,8 @@ class Mail:
     @contextlib.contextmanager
     def _signed_in(self) -> Iterator[smtplib.SMTP]:
         server, tls = self._server, ssl.create_default_context()
-        if server.tls == "implicit":
-            smtp: smtplib.SMTP = smtplib.SMTP_SSL(
-                server.host, server.port, self._domain, timeout=_STEP_SECONDS, context=tls
-            )
-        else:
-            smtp = smtplib.SMTP(server.host, server.port, self._domain, timeout=_STEP_SECONDS)
-        with smtp:
+        connect = partial(smtplib.SMTP_SSL, context=tls) if server.tls == "implicit" else smtplib.SMTP
+        with connect(server.host, server.port, self._domain, timeout=_STEP_SECONDS) as smtp:
             smtp.ehlo_or_helo_if_needed()
             if server.tls == "starttls" or (server.tls == "offered" and smtp.has_extn("starttls")):
                 smtp.starttls(context=tls)

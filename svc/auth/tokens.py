@@ -49,23 +49,12 @@ _KEY = re.compile(f"{KEY_PREFIX}[0-9A-Za-z]{{{KEY_LENGTH - len(KEY_PREFIX)}}}")
 _LAST_ID = "key_~"  # greater than every id
 
 
-class ApiKey(NamedTuple):
-    """A personal API key without its hash; times are Unix seconds. `spent_micros` is the sum of its debits."""
-
-    id: str
-    key_prefix: str
-    name: str
-    created_at: float
-    last_used_at: float | None
-    spent_micros: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the object of the list of keys."""
-        return fields_as_json(self._asdict(), "id key_prefix name created_at last_used_at spent_micros")
+def as_json(row: sqlite3.Row) -> dict[str, Any]:
+    """Return the object of the list of keys. `spent_micros` is the sum of the key's debits."""
+    return fields_as_json(dict(row), "id key_prefix name created_at last_used_at spent_micros")
 
 
-_COLUMNS = ", ".join(ApiKey._fields)
-TABLE = Table("api_keys", lambda row: ApiKey(**row), "key", listed=_COLUMNS)
+TABLE = Table("api_keys", as_json, "key")
 
 
 class Session(NamedTuple):
@@ -82,9 +71,7 @@ async def load_jwt() -> None:
 
 
 def issue_session(secret: bytes, account_id: str, now_seconds: float, *, by_identity: bool = False) -> str:
-    """Return a JWT for `account_id` that is valid for 8 hours.
-    The prefix of its id says whether an identity signed in.
-    """
+    """Return a JWT that is valid for 8 hours. The prefix of its id says whether an identity signed in."""
     return _session(secret, account_id, int(now_seconds), new_id(_BY_IDENTITY if by_identity else "ses", now_seconds))
 
 
@@ -139,25 +126,22 @@ def token_hash(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_seconds: float) -> ApiKey:
+def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_seconds: float) -> dict[str, Any]:
     """Store a new key by its hash. Raises ApiError `quota_exceeded`, `invalid_api_key` if the account is deleted."""
     quota.check_room(tx, account_id, quota.ROW_BYTES + len(name.encode()))
     with refusals():
         row = tx.execute(
-            f"""
-            INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at)
-            VALUES (?, ?, ?, ?, ?, ?) RETURNING {_COLUMNS}
-            """,  # noqa: S608 - our own names
+            "INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at) VALUES (?, ?, ?, ?, ?, ?) "
+            "RETURNING *",
             (new_id("key", now_seconds), account_id, token_hash(token), token[:10], name, now_seconds),
         ).fetchone()
-    return ApiKey(**row)
+    return as_json(row)
 
 
-def keys_after(conn: sqlite3.Connection, account_id: str, after: str | None, limit: int) -> list[ApiKey]:
+def keys_after(conn: sqlite3.Connection, account_id: str, after: str | None, limit: int) -> list[dict[str, Any]]:
     """Return up to `limit` of an account's keys, newest first, after the id `after`."""
-    query = f"SELECT {_COLUMNS} FROM api_keys WHERE account_id = ? AND id < ? ORDER BY id DESC LIMIT ?"  # noqa: S608 - our own names
-    rows = conn.execute(query, (account_id, after or _LAST_ID, limit))
-    return [ApiKey(**row) for row in rows]
+    query = "SELECT * FROM api_keys WHERE account_id = ? AND id < ? ORDER BY id DESC LIMIT ?"
+    return [as_json(row) for row in conn.execute(query, (account_id, after or _LAST_ID, limit))]
 
 
 # The account's id, tier (None: it is suspended) and default model, the key's id, its last use (Unix seconds of a
@@ -181,9 +165,7 @@ def holder_of(conn: sqlite3.Connection, hashed: bytes) -> KeyHolder | None:
 
 
 def mark_keys_used(tx: sqlite3.Connection, uses: list[tuple[tuple[str, str], float]]) -> None:
-    """Store when keys and accounts were last used: by account id and key id ('' for a session), a minute in Unix
-    seconds.
-    """
+    """Store the last use of accounts and keys: by their ids (key '' for a session), a minute in Unix seconds."""
     tx.executemany(
         "UPDATE api_keys SET last_used_at = ?3 WHERE account_id = ?1 AND id = ?2 AND ifnull(last_used_at, 0) < ?3",
         ((*key, minute_seconds) for key, minute_seconds in uses),

@@ -29,46 +29,23 @@ NEW_SUPPORT_MESSAGE = record(
 )
 
 
-class SupportConversation(NamedTuple):
-    """A row of `support_conversations`; times are Unix seconds."""
-
-    id: str
-    account_id: str
-    status: str
-    subject: str | None
-    created_at: float
-    updated_at: float
-    closed_at: float | None
-
-    def as_json(self) -> dict[str, Any]:
-        return fields_as_json(self._asdict(), "id status subject created_at updated_at closed_at")
+def as_json(row: sqlite3.Row) -> dict[str, Any]:
+    return fields_as_json(dict(row), "id status subject created_at updated_at closed_at")
 
 
-class SupportMessage(NamedTuple):
-    """A row of `support_messages`; `created_at` is in Unix seconds."""
-
-    number: int
-    id: str
-    account_id: str
-    support_id: str
-    role: str
-    content: str
-    created_at: float
-
-    def as_json(self) -> dict[str, Any]:
-        return fields_as_json(self._asdict(), "id role content created_at")
+def message_as_json(row: sqlite3.Row) -> dict[str, Any]:
+    return fields_as_json(dict(row), "id role content created_at")
 
 
-TABLE = Table("support_conversations", lambda row: SupportConversation(**row), "support conversation")
-MESSAGES = Table("support_messages", lambda row: SupportMessage(**row), "support message")
+TABLE = Table("support_conversations", as_json, "support conversation")
+MESSAGES = Table("support_messages", message_as_json, "support message")
 
 
 def support_with_messages(conn: sqlite3.Connection, account_id: str, support_id: str) -> dict[str, Any]:
     """Return a support conversation with all its messages, the oldest first. Raises ApiError `not_found`."""
     own = "SELECT * FROM support_messages WHERE account_id = ? AND support_id = ? ORDER BY number"
-    rows = conn.execute(own, (account_id, support_id))
-    messages = [SupportMessage(**row).as_json() for row in rows]
-    return {**TABLE.by_id(conn, account_id, support_id).as_json(), "messages": messages}
+    messages = [message_as_json(row) for row in conn.execute(own, (account_id, support_id))]
+    return {**TABLE.by_id(conn, account_id, support_id), "messages": messages}
 
 
 def add_support(tx: sqlite3.Connection, account_id: str, new: NewSupport, now_seconds: float) -> dict[str, Any]:
@@ -82,9 +59,9 @@ def add_support(tx: sqlite3.Connection, account_id: str, new: NewSupport, now_se
     active = ApiError("already_active", "A support conversation is already active. Continue there, or close it first.")
     with refusals(UNIQUE=active):
         tx.execute(
-            "INSERT INTO support_conversations (id, account_id, subject, created_at, updated_at) VALUES (?, ?, ?, ?, "
-            "?)",
-            (support_id, account_id, subject, now_seconds, now_seconds),
+            "INSERT INTO support_conversations (id, account_id, subject, created_at, updated_at) "
+            "VALUES (?1, ?2, ?3, ?4, ?4)",
+            (support_id, account_id, subject, now_seconds),
         )
     if content is not None:
         add_message(tx, account_id, support_id, "user", content, now_seconds)
@@ -93,8 +70,8 @@ def add_support(tx: sqlite3.Connection, account_id: str, new: NewSupport, now_se
 
 def add_message(
     tx: sqlite3.Connection, account_id: str, support_id: str, role: str, content: str, now_seconds: float
-) -> SupportMessage:
-    """Add a message of the `user` or the `operator`.
+) -> dict[str, Any]:
+    """Add a message of the `user` or the `operator`, and return it.
 
     Raises ApiError `not_found`, `already_ended` for a closed conversation, `PAYLOAD_TOO_LARGE` for a full one, and
     `quota_exceeded` for a full account.
@@ -117,12 +94,12 @@ def add_message(
         "UPDATE support_conversations SET updated_at = ? WHERE account_id = ? AND id = ?",
         (now_seconds, account_id, support_id),
     )
-    return SupportMessage(**row)
+    return message_as_json(row)
 
 
 def close(tx: sqlite3.Connection, account_id: str, support_id: str, now_seconds: float) -> dict[str, Any]:
     """Close a support conversation and return it with its messages. Raises ApiError `not_found` and `already_ended`."""
-    if TABLE.by_id(tx, account_id, support_id).status == "closed":
+    if TABLE.by_id(tx, account_id, support_id)["status"] == "closed":
         raise ApiError("already_ended", "This support conversation is already closed.")
     tx.execute(
         "UPDATE support_conversations SET status = 'closed', closed_at = ?1, updated_at = ?1 WHERE account_id = ?2 "

@@ -75,10 +75,8 @@ class Index(NamedTuple):
             "DELETE FROM fresh_words WHERE account_id = ? AND place >= ? AND place < ? RETURNING place",
             (account_id, _key(self.mark, first), _key(self.mark, end)),
         ).fetchall()
-        if any(row[0] == _key(self.mark, first) for row in rows):
-            return
         level = tx.execute("SELECT max(level) FROM word_runs WHERE account_id = ?", (account_id,)).fetchone()[0]
-        if level is None:
+        if level is None or any(row[0] == _key(self.mark, first) for row in rows):
             return
         now_seconds = time.time()
         tx.execute(
@@ -99,18 +97,16 @@ class Index(NamedTuple):
     def newest(
         self, conn: sqlite3.Connection, account_id: str, words: Iterable[str], most: int, *, beginning: bool = False
     ) -> list[int]:
-        """Return the `most` newest places of any of the folded `words`, or with `beginning` of words that begin so,
-        newest first.
+        """Return the `most` newest places of any of the folded `words`, or of words that begin so, newest first.
 
         The result is incomplete if the budget of the read is spent.
         """
         # A single sign of a script without spaces is the beginning of a pair, see `indexed_words`.
         asked = sorted((self.mark + word, beginning or (len(word) == 1 and is_unspaced(word))) for word in words)
-        unlike = (
-            "SELECT 1 FROM word_purges WHERE account_id = ?1 "
-            "UNION ALL SELECT 1 FROM branches WHERE account_id = ?1 LIMIT 1"
-        )
-        all_live = conn.execute(unlike, (account_id,)).fetchone() is None
+        query = """
+            SELECT 1 FROM word_purges WHERE account_id = ?1 UNION ALL SELECT 1 FROM branches WHERE account_id = ?1
+        """
+        all_live = conn.execute(query, (account_id,)).fetchone() is None
         read = most
         while True:
             places = _newest(conn, account_id, asked, read)
@@ -144,7 +140,7 @@ def words_beginning(
         found.update(word for word in _lines_beginning(text, beginning) if len(word) in lengths)
     for run, first, text in _blocks_at(conn, account_id, beginning):
         own: set[str] = set()
-        for lines, _ in _lines_from(conn, run, first, text, beginning):
+        for lines in _lines_from(conn, run, first, text, beginning):
             own.update(word for word in map(_word, lines) if len(word) in lengths)
             if len(own) >= most:
                 break
@@ -154,16 +150,11 @@ def words_beginning(
 
 def tidy_some(tx: sqlite3.Connection) -> bool:
     """Do one step of a merge or of a purge, the short ones first; return whether there was one. It takes about 5 ms."""
-    row = tx.execute(
-        "SELECT account_id, into_run FROM word_runs WHERE into_run IS NOT NULL ORDER BY level, account_id LIMIT 1"
-    ).fetchone()
-    if row is not None:
+    merge = "SELECT account_id, into_run FROM word_runs WHERE into_run IS NOT NULL ORDER BY level, account_id LIMIT 1"
+    purge = "SELECT account_id, id FROM word_purges WHERE due_at <= ? ORDER BY due_at LIMIT 1"
+    if row := tx.execute(merge).fetchone():
         _merge_some(tx, *row)
-        return True
-    row = tx.execute(
-        "SELECT id, account_id, last_run FROM word_purges WHERE due_at <= ? ORDER BY due_at LIMIT 1", (time.time(),)
-    ).fetchone()
-    if row is not None:
+    elif row := tx.execute(purge, (time.time(),)).fetchone():
         _purge_some(tx, *row)
     return row is not None
 
@@ -187,8 +178,7 @@ def _key(mark: str, place: int) -> str:
 
 
 def _blocks_at(conn: sqlite3.Connection, account_id: str, line: str) -> list[tuple[int, str, str]]:
-    """Return each run of the account with the first line and the text of the block where `line` belongs; "" before all
-    blocks.
+    """Return each run with the first line ("" before all blocks) and the text of the block where `line` belongs.
 
     One query for all runs takes a third of the time of a query for each.
     """
@@ -203,27 +193,25 @@ def _blocks_at(conn: sqlite3.Connection, account_id: str, line: str) -> list[tup
     return [(run, first, _unpacked(packed) if packed else "\n") for run, first, packed in rows]
 
 
-def _lines_from(
-    conn: sqlite3.Connection, run: int, first: str, text: str, beginning: str
-) -> Iterator[tuple[list[str], bool]]:
+def _lines_from(conn: sqlite3.Connection, run: int, first: str, text: str, beginning: str) -> Iterator[list[str]]:
     """Yield the lines of a run that begin so, block by block from `text` on, until the budget of the read is spent.
 
-    The flag is True if one word fills a block. Of the other blocks with only this word, the last one is yielded.
+    If all lines of a block have the same word, the blocks between it and the last one with this word are left out.
     """
     while True:
         lines = _lines_beginning(text, beginning)
-        is_common = 0 < len(lines) == text.count("\n") - 1 and _word(lines[0]) == _word(lines[-1])
-        yield lines, is_common
+        yield lines
         last = text[text.rfind("\n", 0, -1) + 1 : -1]
         if last > beginning + _LAST_SIGN or spent():
             return
+        is_one_word = lines and _word(lines[0]) == _word(last)
         row = conn.execute(
             """
             SELECT first, lines FROM word_blocks WHERE run = ?1 AND first > ?2
                 AND first >= ifnull((SELECT max(first) FROM word_blocks WHERE run = ?1 AND first <= ?3), '')
             ORDER BY first LIMIT 1
             """,
-            (run, first, _word(last) + "!" if is_common else first),
+            (run, first, _word(last) + "!" if is_one_word else first),
         ).fetchone()
         if row is None:
             return
@@ -231,15 +219,12 @@ def _lines_from(
 
 
 def _places_of(conn: sqlite3.Connection, account_id: str, word: str, most: int) -> list[str]:
-    """Return the `most` newest places of a word in the account's runs, in order. It reads only the last blocks of a
-    word.
-    """
+    """Return the `most` newest places of a word in the account's runs, in order. It reads only its last blocks."""
     beginning = word + " "
     ends = [(_places(text, beginning), run, first) for run, first, text in _blocks_at(conn, account_id, word + "!")]
+    ends.sort(key=lambda end: end[0][-1:], reverse=True)  # mostly, all places of a run are newer than those of the next
     newest: list[str] = []
-    for places, run, first in sorted(
-        ends, key=lambda end: end[0][-1:], reverse=True
-    ):  # mostly, all its places are newer
+    for places, run, first in ends:
         oldest = newest[0] if len(newest) == most else ""
         while first > beginning and len(places) < most and places[0] > oldest and not spent():
             row = conn.execute(
@@ -249,7 +234,7 @@ def _places_of(conn: sqlite3.Connection, account_id: str, word: str, most: int) 
             if row is None:
                 break
             first, places = row[0], [*_places(_unpacked(row[1]), beginning), *places]
-        newest = sorted([*newest, *places])[-most:]
+        newest = sorted({*newest, *places})[-most:]  # a merge may have copied some of them
     return newest
 
 
@@ -257,9 +242,9 @@ def _places_beginning(conn: sqlite3.Connection, account_id: str, beginning: str,
     found: set[str] = set()
     common: set[str] = set()
     for run, first, text in _blocks_at(conn, account_id, beginning):
-        for lines, is_common in _lines_from(conn, run, first, text, beginning):
+        for lines in _lines_from(conn, run, first, text, beginning):
             found.update(line[-_DIGITS:] for line in lines)
-            if is_common:
+            if lines and _word(lines[0]) == _word(lines[-1]):
                 common.add(_word(lines[0]))
     return found.union(*(_places_of(conn, account_id, word, most) for word in common))
 
@@ -299,15 +284,18 @@ def _make_run(tx: sqlite3.Connection, account_id: str) -> None:
     for key, text in rows:
         place = " " + key[-_DIGITS:]
         lines += [word + place for word in text[1:-1].split("\n")]
-    _write(tx, _new_run(tx, account_id, 1), sorted(lines))
-    _merge_level(tx, account_id, 1)
+    run = _new_run(tx, account_id, 1)
+    _write(tx, run, sorted(lines))
+    _merge_level(tx, account_id, run)
 
 
 def _new_run(tx: sqlite3.Connection, account_id: str, level: int) -> int:
     return tx.execute("INSERT INTO word_runs (account_id, level) VALUES (?, ?)", (account_id, level)).lastrowid or 0
 
 
-def _merge_level(tx: sqlite3.Connection, account_id: str, level: int) -> None:
+def _merge_level(tx: sqlite3.Connection, account_id: str, run: int) -> None:
+    """Begin to merge the runs of the level of the new `run`, if there are enough."""
+    (level,) = tx.execute("SELECT level FROM word_runs WHERE account_id = ? AND id = ?", (account_id, run)).fetchone()
     rows = tx.execute(
         """
         SELECT id FROM word_runs WHERE account_id = ? AND level = ? AND into_run IS NULL
@@ -321,89 +309,78 @@ def _merge_level(tx: sqlite3.Connection, account_id: str, level: int) -> None:
 
 def _begin_merge(tx: sqlite3.Connection, account_id: str, runs: list[int], level: int) -> None:
     into = _new_run(tx, account_id, level)
-    tx.executemany(
-        "UPDATE word_runs SET into_run = ? WHERE account_id = ? AND id = ?", ((into, account_id, run) for run in runs)
-    )
+    statement = "UPDATE word_runs SET into_run = ? WHERE account_id = ? AND id = ?"
+    tx.executemany(statement, ((into, account_id, run) for run in runs))
 
 
 def _write(tx: sqlite3.Connection, run: int, lines: list[str]) -> None:
-    blocks: list[tuple[int, str, bytes]] = []
     start, count = 0, _BLOCK_LINES // 2
     while start < len(lines):
         block = lines[start : start + count]
-        blocks.append((run, block[0], _packed(block)))
+        packed = _packed(block)
+        tx.execute("INSERT INTO word_blocks (run, first, lines) VALUES (?, ?, ?)", (run, block[0], packed))
         start += count
-        count = max(1, min(count * _BLOCK_BYTES // len(blocks[-1][2]), _BLOCK_LINES))
-    tx.executemany("INSERT INTO word_blocks (run, first, lines) VALUES (?, ?, ?)", blocks)
+        count = max(1, min(count * _BLOCK_BYTES // len(packed), _BLOCK_LINES))
 
 
 def _merge_some(tx: sqlite3.Connection, account_id: str, into: int) -> None:
     """Move the first lines of the runs that become the run `into`."""
-    runs = [
-        row[0]
-        for row in tx.execute("SELECT id FROM word_runs WHERE account_id = ? AND into_run = ?", (account_id, into))
-    ]
     row = tx.execute("SELECT lines FROM word_blocks WHERE run = ? ORDER BY first DESC LIMIT 1", (into,)).fetchone()
-    moved_to = "" if row is None else _decompressed(row[0])[1:-1].rsplit("\n", 1)[-1]
-    most = max(2, _STEP_BLOCKS // (len(runs) + 1))
-    parts: list[list[str]] = []
-    ends: list[str] = []
-    read: list[tuple[int, str]] = []
-    for run in runs:
-        rows = tx.execute(
-            "SELECT rowid, lines FROM word_blocks WHERE run = ? ORDER BY first LIMIT ?", (run, most)
-        ).fetchall()
-        blocks = [_decompressed(packed)[1:-1].split("\n") for _, packed in rows]
-        read += [(row[0], block[-1]) for row, block in zip(rows, blocks, strict=True)]
-        parts.append(list(chain.from_iterable(blocks)))
-        if len(rows) == most:
-            ends.append(parts[-1][-1])
-    end = min(ends, default=_LAST_SIGN)  # after it, some run has lines that were not read
-    lines = sorted(chain.from_iterable(part[bisect_right(part, moved_to) : bisect_right(part, end)] for part in parts))
+    moved_to = "" if row is None else _lines(row[0])[-1]
+    rows = tx.execute(
+        """
+        SELECT word_blocks.rowid, first, lines FROM word_runs JOIN word_blocks ON word_blocks.rowid IN (
+            SELECT own.rowid FROM word_blocks AS own WHERE own.run = word_runs.id ORDER BY own.first LIMIT ?3)
+        WHERE account_id = ?1 AND into_run = ?2 ORDER BY first LIMIT ?3
+        """,
+        (account_id, into, _STEP_BLOCKS + 1),
+    ).fetchall()
+    end = rows.pop()["first"] if len(rows) > _STEP_BLOCKS else None  # the first line that was not read
+    blocks = [(row["rowid"], _lines(row["lines"])) for row in rows]
+    lines = sorted(
+        chain.from_iterable(
+            block[bisect_right(block, moved_to) : end and bisect_left(block, end)] for _, block in blocks
+        )
+    )
     if tx.execute("SELECT 1 FROM word_purges WHERE account_id = ? AND last_run IS NOT NULL", (account_id,)).fetchone():
         lines = _live_lines(tx, account_id, lines)
     _write(tx, into, lines)
-    tx.executemany("DELETE FROM word_blocks WHERE rowid = ?", ((rowid,) for rowid, last in read if last <= end))
-    if ends:
+    moved = [(rowid,) for rowid, block in blocks if end is None or block[-1] < end]
+    tx.executemany("DELETE FROM word_blocks WHERE rowid = ?", moved)
+    if end is not None:
         return
     tx.execute("DELETE FROM word_runs WHERE account_id = ? AND into_run = ?", (account_id, into))
-    if not lines and not moved_to:
-        tx.execute("DELETE FROM word_runs WHERE account_id = ? AND id = ?", (account_id, into))
+    if lines or moved_to:
+        _merge_level(tx, account_id, into)
     else:
-        level = tx.execute(
-            "SELECT level FROM word_runs WHERE account_id = ? AND id = ?", (account_id, into)
-        ).fetchone()[0]
-        _merge_level(tx, account_id, level)
+        tx.execute("DELETE FROM word_runs WHERE account_id = ? AND id = ?", (account_id, into))
 
 
-def _purge_some(tx: sqlite3.Connection, purge_id: int, account_id: str, last_run: int | None) -> None:
+def _purge_some(tx: sqlite3.Connection, account_id: str, purge_id: int) -> None:
     """Begin to rewrite the next run without the lines of deleted texts."""
-    if last_run is None:
-        last_run = tx.execute(
-            "SELECT ifnull(max(id), 0) FROM word_runs WHERE account_id = ?", (account_id,)
-        ).fetchone()[0]
-        tx.execute(
-            "UPDATE word_purges SET last_run = ? WHERE account_id = ? AND id = ?", (last_run, account_id, purge_id)
-        )
-    row = tx.execute(
-        "SELECT id, level FROM word_runs WHERE account_id = ? ORDER BY id LIMIT 1", (account_id,)
+    (last_run,) = tx.execute(
+        """
+        UPDATE word_purges
+        SET last_run = ifnull(last_run, (SELECT ifnull(max(id), 0) FROM word_runs WHERE account_id = ?1))
+        WHERE account_id = ?1 AND id = ?2 RETURNING last_run
+        """,
+        (account_id, purge_id),
     ).fetchone()
-    if row is not None and row["id"] <= last_run:
+    query = "SELECT id, level FROM word_runs WHERE account_id = ? AND id <= ? ORDER BY id LIMIT 1"
+    row = tx.execute(query, (account_id, last_run)).fetchone()
+    if row is not None:
         _begin_merge(tx, account_id, [row["id"]], row["level"])
     else:
         tx.execute("DELETE FROM word_purges WHERE account_id = ? AND id = ?", (account_id, purge_id))
 
 
 def _live_lines(tx: sqlite3.Connection, account_id: str, lines: list[str]) -> list[str]:
-    titles = slice(bisect_left(lines, "="), bisect_left(lines, ">"))
-    live: list[str] = []
-    for index, part in ((MESSAGES, lines[: titles.start]), (TITLES, lines[titles]), (MESSAGES, lines[titles.stop :])):
-        places = {line[-_DIGITS:] for line in part}
-        found = {
-            _key("", place) for place in _existing(tx, index.stored, account_id, (int(place, 16) for place in places))
-        }
-        live += [line for line in part if line[-_DIGITS:] in found]
-    return live
+    """Return the lines whose texts are stored."""
+    stored: dict[bool, set[str]] = {}
+    for is_title, index in enumerate((MESSAGES, TITLES)):
+        places = {int(line[-_DIGITS:], 16) for line in lines if line.startswith(TITLES.mark) == is_title}
+        stored[bool(is_title)] = {_key("", place) for place in _existing(tx, index.stored, account_id, places)}
+    return [line for line in lines if line[-_DIGITS:] in stored[line.startswith(TITLES.mark)]]
 
 
 def _packed(lines: list[str]) -> bytes:
@@ -417,11 +394,15 @@ def _packed(lines: list[str]) -> bytes:
 
 @lru_cache(maxsize=256)  # 15 MB at most; a question reads the same blocks repeatedly
 def _unpacked(packed: bytes) -> str:
+    """Return the lines of a block, with a line end before and after each."""
     return _decompressed(packed)
 
 
+def _lines(packed: bytes) -> list[str]:
+    return _decompressed(packed)[1:-1].split("\n")
+
+
 def _decompressed(packed: bytes) -> str:
-    """Return the lines of a block, with a line end before and after each."""
     data = zlib.decompress(packed)
     width = data[0]
     if width == 0:

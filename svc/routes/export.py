@@ -17,13 +17,12 @@ from svc.agents import runs
 from svc.auth.accounts import Account
 from svc.billing import wallet
 from svc.billing.usage import day_of
-from svc.content import answers, contents
+from svc.content import answers, contents, support
 from svc.content.artifacts import Artifact
 from svc.content.contents import CHUNK_BYTES
 from svc.content.conversations import Conversation
 from svc.content.history import Message
 from svc.content.projects import Project
-from svc.content.support import SupportConversation
 from svc.db import Database
 from svc.ids import fields_as_json
 from svc.inference import providers
@@ -79,7 +78,7 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
     "ledger": ("ledger", ("seq",), wallet.ledger_as_json),
     "usage": ("usage_days", ("day", "model"), _columns("day model requests input_tokens output_tokens cost_micros")),
     "checkouts": ("checkouts", ("id",), _columns("id amount_micros state session_id created_at paid_at")),
-    "support_conversations": ("support_conversations", ("id",), lambda row: SupportConversation(**row).as_json()),
+    "support_conversations": ("support_conversations", ("id",), support.as_json),
     "support_messages": (
         "support_messages",
         ("number",),

@@ -143,7 +143,7 @@ async def finish_oauth(request: Request) -> Response:
 async def list_identities(request: Request, caller: Caller) -> Response:
     page = await read_page(request, identities.TABLE.page, caller.id)
     names = {provider.issuer: provider.name for provider in request.state.identity_providers.values()}
-    return listing(page, lambda identity: identity.as_json(names.get(identity.issuer)))
+    return listing(page, lambda identity: {"provider": names.get(identity["issuer"]), **identity})
 
 
 @describes_account(

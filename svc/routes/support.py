@@ -8,7 +8,7 @@ from starlette.responses import Response
 from svc.admin import support as inbox
 from svc.auth.emails import EMAIL
 from svc.content import support
-from svc.content.support import NEW_SUPPORT, NEW_SUPPORT_MESSAGE, NewSupport, NewSupportMessage, SupportConversation
+from svc.content.support import NEW_SUPPORT, NEW_SUPPORT_MESSAGE, NewSupport, NewSupportMessage
 from svc.routes.schemas.common import NO_ROOM, TIMES, TIMESTAMP, WRONG_PARAMETER, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Query, Refusal, Section, paged
@@ -79,7 +79,7 @@ async def create_support_conversation(request: Request, caller: Caller, body: Ne
     answers=paged("A page of conversations, without messages.", "SupportConversationList", _CONVERSATION),
 )
 async def list_support_conversations(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, support.TABLE.page, caller.id), SupportConversation.as_json)
+    return listing(await read_page(request, support.TABLE.page, caller.id), dict)
 
 
 @describes(
@@ -100,8 +100,8 @@ async def get_support_conversation(request: Request, caller: Caller) -> Response
 )
 async def create_support_message(request: Request, caller: Caller, body: NewSupportMessage) -> Response:
     state, support_id = request.state, request.path_params["support_id"]
-    message = await state.db.write(support.add_message, caller.id, support_id, "user", body.content, state.clock())
-    return reply(message.as_json(), 201)
+    add = support.add_message
+    return reply(await state.db.write(add, caller.id, support_id, "user", body.content, state.clock()), 201)
 
 
 @describes(

@@ -345,7 +345,7 @@ async def create_api_key(request: Request, caller: Caller, body: NewKey) -> Resp
     state = request.state
     token = tokens.new_key_token()
     key = await state.db.write(tokens.add_key, caller.id, body.name, token, state.clock())
-    return reply({**key.as_json(), "key": token}, 201)
+    return reply({**key, "key": token}, 201)
 
 
 @describes_api_keys(
@@ -361,8 +361,8 @@ async def list_api_keys(request: Request, caller: Caller) -> Response:
 async def _pages_of_keys(db: Database, account_id: str) -> AsyncGenerator[list[dict[str, Any]], None]:
     after = None
     while keys := await db.read(tokens.keys_after, account_id, after, _KEYS_AT_ONCE):
-        yield [key.as_json() for key in keys]
-        after = keys[-1].id
+        yield keys
+        after = keys[-1]["id"]
 
 
 @describes_api_keys(

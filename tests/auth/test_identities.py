@@ -47,8 +47,8 @@ def test_last_identity_needs_a_password_to_be_unlinked(conn: sqlite3.Connection)
     (identity,) = identities.TABLE.page(conn, ada, 10, None).items
     conn.execute("SAVEPOINT job")
     with pytest.raises(ApiError) as refused:
-        identities.delete_identity(conn, ada, identity.id, has_password=False)
+        identities.delete_identity(conn, ada, identity["id"], has_password=False)
     conn.execute("ROLLBACK TO job")
     assert refused.value.code == "last_identity"
-    identities.delete_identity(conn, ada, identity.id, has_password=True)
+    identities.delete_identity(conn, ada, identity["id"], has_password=True)
     assert identities.TABLE.page(conn, ada, 10, None).items == []

@@ -32,7 +32,7 @@ CALLS = st.lists(
 def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> None:
     conn = empty_database()
     account_id = accounts.add_account(conn, "ada@example.com", None, None, NOW).id
-    keys = [tokens.add_key(conn, account_id, "k", tokens.new_key_token(), NOW + number).id for number in (0, 1)]
+    keys = [tokens.add_key(conn, account_id, "k", tokens.new_key_token(), NOW + number)["id"] for number in (0, 1)]
     wallet.book(conn, account_id, 10**12, description="", now_seconds=NOW)
     spent = {None: 0, **dict.fromkeys(keys, 0)}
     for number, (which, model, at, micros, count, group) in enumerate(calls):
@@ -52,7 +52,7 @@ def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> N
     assert sum(row["requests"] for row in by_model) == sum(row["requests"] for row in by_key) == len(calls)
     for key_id, micros in spent.items():
         assert sum(row["cost_micros"] for row in by_key if row["key_id"] == key_id) == micros
-    assert {key.id: key.spent_micros for key in tokens.keys_after(conn, account_id, None, 9)} == {
+    assert {key["id"]: key["spent_micros"] for key in tokens.keys_after(conn, account_id, None, 9)} == {
         key: spent[key] for key in keys
     }
     for deleted in (False, True):

@@ -154,7 +154,7 @@ def test_check_finds_a_wrong_sum_of_a_key(database: Path, capsys: pytest.Capture
     with command_connection(database) as tx:
         key_id = tokens.add_key(
             tx, tx.execute("SELECT id FROM accounts").fetchone()[0], "k", tokens.new_key_token(), NOW
-        ).id
+        )["id"]
     spend(database, 700, key_id)
     assert cli.main(["check"]) == 0
     without_triggers(database, "UPDATE api_keys SET spent_micros = 1")
