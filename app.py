@@ -247,9 +247,7 @@ async def _open_storage(state: State, stack: contextlib.AsyncExitStack) -> None:
 
 
 def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataFolder) -> str | None:
-    """End what a crash left open, in one transaction, because its commit takes most of the time. Return a warning for
-    the log.
-    """
+    """End what a crash left open, in one transaction, because a commit takes the most time. Return a warning to log."""
     warning = check_master(tx, folder, config.new_secrets)
     quota.set_limit(tx, config.account_bytes)
     wallet.release_all(tx)  # of requests that ended with the process

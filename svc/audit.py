@@ -1,6 +1,4 @@
-"""The audit log: what administrators and the operator changed.
-Rows stay when an account is deleted, without its names.
-"""
+"""The audit log: what administrators and the operator changed. Rows of a deleted account stay, without its names."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -31,17 +29,10 @@ def add(
     row = tx.execute("SELECT email FROM accounts WHERE id = ? AND deleting_at IS NULL", (subject,)).fetchone()
     values = {**({} if row is None else {"email": row[0]}), **(details or {})}
     person = {name: values.pop(name) for name in _PERSONAL if name in values}
+    texts = (orjson.dumps(values).decode(), orjson.dumps(person).decode() if person else None)
     tx.execute(
         "INSERT INTO audit (id, at, actor, action, subject, details, person) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            new_id("aud", now_seconds),
-            now_seconds,
-            actor,
-            action,
-            subject,
-            orjson.dumps(values).decode(),
-            orjson.dumps(person).decode() if person else None,
-        ),
+        (new_id("aud", now_seconds), now_seconds, actor, action, subject, *texts),
     )
 
 
@@ -50,11 +41,7 @@ def audit_page(conn: sqlite3.Connection, limit: int, after: str | None) -> Page[
 
 
 def _as_json(row: sqlite3.Row) -> dict[str, Any]:
-    return {
-        "id": row["id"],
-        "at": timestamp(row["at"]),
-        "actor": row["actor"],
-        "action": row["action"],
-        "subject": row["subject"],
-        "details": {**orjson.loads(row["person"] or "{}"), **orjson.loads(row["details"])},
-    }
+    values = dict(row)
+    del values["seq"], values["person"]
+    details = {**orjson.loads(row["person"] or "{}"), **orjson.loads(row["details"])}
+    return {**values, "at": timestamp(row["at"]), "details": details}

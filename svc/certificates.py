@@ -27,12 +27,10 @@ class TlsFiles(NamedTuple):
 
 
 def tls_files(folder: Path, names: Sequence[str], now: float) -> TlsFiles:
-    """Return the certificate files in `folder`/tls of a server with these `names` (hosts and IP addresses), at Unix
-    time `now`.
+    """Return the certificate files in `folder`/tls of a server with these `names` at Unix time `now`.
 
     A certificate is issued if there is none, or if it is damaged, expires soon or lacks a name. Clients trust the CA,
-    so it is replaced only if it is damaged or expires soon itself. Raises StartError if the files cannot be read or
-    written.
+    so it is replaced only if it is damaged or expires soon itself. Raises StartError.
     """
     tls = folder / "tls"
     files = TlsFiles(tls / "cert.pem", tls / "key.pem", tls / "ca.pem")
@@ -56,9 +54,7 @@ def certificate_end(config: Config) -> float | None:
 
 
 def check_certificate(config: Config, host: str | None = None) -> float:
-    """Return when the certificate in use expires. Raises StartError if clients that connect to `host` would not accept
-    it.
-    """
+    """Return when the certificate in use expires. Raises StartError if clients of `host` would not accept it."""
     tls = config.data_dir / "tls"
     cert, key = (tls / "cert.pem", tls / "key.pem") if config.tls == "auto" else (config.tls_cert, config.tls_key)
     assert cert and key
@@ -100,11 +96,10 @@ def _is_valid(files: TlsFiles, wanted: set[Name], until: float) -> bool:
 
 
 def _shown(cert: Path, key: Path, trusted: Path, host: str | None = None) -> tuple[dict[str, Any], list[Any]]:
-    """Return the certificate that a server with `cert` and `key` shows, and the CAs in `trusted`, as `getpeercert`
-    does.
+    """Return the certificate that a server with `cert` and `key` shows, and the CAs in `trusted`.
 
-    Raises OSError. Raises ssl.SSLError and ValueError if a client that trusts only `trusted` would not accept it as
-    `host` and now. Without a `host` any name and any time is accepted.
+    Raises OSError, and ssl.SSLError and ValueError if a client that trusts only `trusted` would not accept it as `host`
+    now. Without a `host`, any name and any time is accepted.
     """
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     server.load_cert_chain(cert, key, password="")  # without one OpenSSL asks the terminal

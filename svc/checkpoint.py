@@ -75,8 +75,6 @@ class Checkpointer:
 
 
 def checkpoint(conn: sqlite3.Connection) -> tuple[int, int]:
-    """Copy as many pages into the file as is possible without waiting. Return the pages in the log, and those still to
-    copy.
-    """
+    """Copy as many pages into the file as is possible without waiting. Return the pages in the log, and those left."""
     _, pages, copied = conn.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     return pages, pages - copied

@@ -118,6 +118,12 @@ class Config:
         """The payment processor: `stripe`, `sandbox` (test money, the default in local posture) or `none`."""
         return self.payments or ("sandbox" if self.local_posture else "none")
 
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files that settings name, by the names of the settings."""
+        paths = {"SVC_TLS_CERT": self.tls_cert, "SVC_TLS_KEY": self.tls_key, "SVC_CATALOG": self.catalog}
+        return {name: path for name, path in paths.items() if path}
+
     def at_port(self, port: int) -> "Config":
         """Return the configuration with the port that was bound, in the derived base URL too."""
         derived = Config(host=self.host, port=self.port).base_url == self.base_url
@@ -130,15 +136,12 @@ class Config:
             peer = ipaddress.ip_address(address)
         except ValueError:
             return False
-        if isinstance(peer, ipaddress.IPv6Address) and peer.ipv4_mapped:
-            peer = peer.ipv4_mapped
+        peer = getattr(peer, "ipv4_mapped", None) or peer
         return any(peer in network for network in self.trusted_proxies)
 
 
 def from_environ(environ: Mapping[str, str]) -> Config:
-    """Return the configuration of the `SVC_*` variables. Raises StartError with one line that names an invalid or
-    unknown one.
-    """
+    """Return the configuration of the `SVC_*` variables. Raises StartError, which names an invalid or unknown one."""
     values: dict[str, object] = {}
     parts: dict[str, dict[str, Any]] = {}
     settings = with_secret_files(environ)
@@ -218,11 +221,8 @@ def _identity_providers(parts: Mapping[str, Mapping[str, Any]]) -> tuple[Identit
     found = []
     for name, given in parts.items():
         values = {"issuer": GITHUB, **given} if name == "github" else given
-        missing = [
-            f"SVC_OAUTH_{name}_{part}".upper()
-            for part in ("issuer", "client_id", "client_secret")
-            if part not in values
-        ]
+        needed = ("issuer", "client_id", "client_secret")
+        missing = [f"SVC_OAUTH_{name}_{part}".upper() for part in needed if part not in values]
         if missing:
             raise StartError(f"set {' and '.join(missing)} too: SVC_OAUTH_{name.upper()}_* is incomplete")
         found.append(IdentityProvider(name, **values))
@@ -245,15 +245,10 @@ def _check_together(config: Config) -> None:
         raise StartError("SVC_PAYMENTS=stripe needs SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET")
     if config.payments is None and any(stripe_secrets):
         raise StartError("SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET are only for SVC_PAYMENTS=stripe")
-    for name, path in (
-        ("SVC_TLS_CERT", config.tls_cert),
-        ("SVC_TLS_KEY", config.tls_key),
-        ("SVC_CATALOG", config.catalog),
-    ):
-        if path and not os.path.isfile(path):  # noqa: PTH113 - False, too, for a long name and in a folder without access
-            raise StartError(
-                f"{name} must name a file" + ("" if name == "SVC_TLS_KEY" else f", and {str(path)[:100]} is none")
-            )
+    for name, path in config.files.items():
+        if not os.path.isfile(path):  # noqa: PTH113 - False, too, for a long name and in a folder without access
+            shown = "" if name == "SVC_TLS_KEY" else f", and {str(path)[:100]} is none"
+            raise StartError(f"{name} must name a file{shown}")
 
 
 def _url_host(host: str) -> str:

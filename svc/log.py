@@ -41,12 +41,11 @@ def redact(text: str) -> str:
     return _SECRET.sub("[redacted]", text)
 
 
-class Log:
-    """Writes events as JSON lines to descriptor `fd` in a `with` block.
-    Its end waits up to a second for queued lines.
-    """
+class Log(logging.Handler):
+    """Writes events as JSON lines to descriptor `fd` in a `with` block, whose end waits up to a second for them."""
 
     def __init__(self, fd: int = 2) -> None:
+        super().__init__(logging.WARNING)
         self._fd = fd
         self._waiting: deque[dict[str, Any]] = deque()
         self._ending = threading.Event()
@@ -66,11 +65,24 @@ class Log:
         self.add({"time": time.time(), "level": level, "event": event, **fields})
 
     def add(self, record: dict[str, Any]) -> None:
-        """Log a line with `time` (Unix seconds), `level`, `event` and fields. The caller must not use `record`
-        afterwards.
-        """
+        """Log a line with `time` (Unix seconds), `level`, `event` and fields. `record` must not be used afterwards."""
         if len(self._waiting) < _QUEUE_LINES:
             self._waiting.append(record)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log the record of a library, with the place of an exception and without its text."""
+        error = record.exc_info[1] if record.exc_info else None
+        try:
+            message = record.getMessage()
+        except Exception:  # arguments that do not fit the message; logging would write a traceback to stderr
+            message = str(record.msg)
+        self(
+            "library",
+            level=record.levelname.lower(),
+            logger=record.name,
+            message=message.partition("\n")[0],  # asyncio appends the text of the exception
+            error=describe(error) if error else None,
+        )
 
     def __exit__(self, *error: object) -> None:
         self._ending.set()
@@ -116,28 +128,6 @@ def _loggable(value: Any) -> bool | int | float | str:
     return redact(str(value)[:_TEXT_CHARACTERS].encode("utf-8", "backslashreplace").decode())
 
 
-class LogHandler(logging.Handler):
-    """Passes log records of libraries to `log`, with the place of an exception and without its text."""
-
-    def __init__(self, log: Log) -> None:
-        super().__init__(logging.WARNING)
-        self._log = log
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        try:
-            message = record.getMessage()
-        except Exception:  # arguments that do not fit the message; logging would write a traceback to stderr
-            message = str(record.msg)
-        self._log(
-            "library",
-            level=record.levelname.lower(),
-            logger=record.name,
-            message=message.partition("\n")[0],  # asyncio appends the text of the exception
-            error=describe(error) if error else None,
-        )
-
-
 def capture_library_logs(log: Log) -> None:
     """Send every library's warnings to `log`. Below WARNING aiosqlite and httpx log SQL parameters and URLs."""
-    logging.basicConfig(handlers=[LogHandler(log)], level=logging.WARNING, force=True)
+    logging.basicConfig(handlers=[log], level=logging.WARNING, force=True)

@@ -7,8 +7,9 @@ grow without limit.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, product
+from typing import Any
 
 from svc.errors import ERRORS
 
@@ -68,9 +69,7 @@ Reading = tuple[str, Mapping[str, str], float]
 
 
 class Tally:
-    """A counter for each combination of its labels. Those in `begin` begin at 0, so that their first increase is
-    visible.
-    """
+    """A counter for each combination of its labels. Those in `begin` begin at 0, which shows their first increase."""
 
     def __init__(self, name: str, *labels: str, begin: Iterable[tuple[str, ...]] = ()) -> None:
         self._name = name
@@ -81,9 +80,7 @@ class Tally:
         self.sums[values] += by
 
     def lines(self) -> Iterator[str]:
-        yield from _head(self._name, "counter", _HELP[self._name])
-        for values, number in sorted(self.sums.items()):
-            yield f"{self._name}{_label_set(zip(self._labels, values, strict=True))} {number}"
+        return _counter(self._name, self._labels, self.sums)
 
 
 class Histogram:
@@ -103,9 +100,7 @@ class Histogram:
 
     def totals(self, name: str) -> Iterator[str]:
         """Yield the lines of a counter `name` of all observations."""
-        yield from _head(name, "counter", _HELP[name])
-        for values, (_, *counts) in sorted(self._series.items()):
-            yield f"{name}{_label_set(zip(self._labels, values, strict=True))} {sum(counts)}"
+        return _counter(name, self._labels, {values: sum(counts) for values, (_, *counts) in self._series.items()})
 
     def lines(self) -> Iterator[str]:
         yield from _head(self._name, "histogram", _HELP[self._name])
@@ -181,6 +176,12 @@ class Metrics:
 
 def _head(name: str, kind: str, about: str) -> tuple[str, str]:
     return f"# HELP {name} {about}", f"# TYPE {name} {kind}"
+
+
+def _counter(name: str, labels: Sequence[str], sums: Mapping[tuple[Any, ...], float]) -> Iterator[str]:
+    yield from _head(name, "counter", _HELP[name])
+    for values, number in sorted(sums.items()):
+        yield f"{name}{_label_set(zip(labels, values, strict=True))} {number}"
 
 
 def _label_set(labels: Iterable[tuple[str, str | int]]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 _ADDRESS = re.compile(r"[!#$%&'*+/=?^_`{|}~.0-9A-Za-z-]{1,64}@[0-9A-Za-z.-]{1,190}")
 _HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
@@ -84,9 +84,7 @@ def host(text: str) -> str:
 
 
 def _origin(text: str, default_ports: Mapping[str, int]) -> str:
-    """Return `text` as a browser writes an origin: scheme://host[:port] in lower case, without the scheme's default
-    port.
-    """
+    """Return `text` as a browser writes an origin: scheme://host[:port] in lower case, without a default port."""
     parts = urlsplit(text)
     host, port = parts.hostname or "", parts.port
     if parts.scheme not in default_ports or port == 0 or parts.path.strip("/") or any(mark in text for mark in "@?#"):
@@ -150,29 +148,22 @@ def issuer(text: str) -> str:
     return text  # unchanged: a slash at the end is part of an issuer's name
 
 
+@_raises("must have the form smtp://USER:PASSWORD@HOST:PORT or smtps://..., with ?from=ADDRESS or ?starttls=off")
+def _mail_url(text: str) -> tuple[SplitResult, dict[str, str]]:
+    """Return the parts of the URL and its options."""
+    parts = urlsplit(text)
+    host, options = parts.hostname or "", dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+    named = parts.port != 0 and (_HOST_NAME.fullmatch(host) or ":" in host)
+    known = options.keys() <= {"from", "starttls"} and options.get("starttls", "off") == "off"
+    if parts.scheme not in ("smtp", "smtps") or not named or not known or parts.path.strip("/") or parts.fragment:
+        raise ValueError
+    return parts, options
+
+
 def mail_server(text: str) -> MailServer:
-    form = ValueError(
-        "must have the form smtp://USER:PASSWORD@HOST:PORT or smtps://..., with ?from=ADDRESS or ?starttls=off"
-    )
-    try:
-        parts = urlsplit(text)
-        host, port = parts.hostname or "", parts.port
-        query = parse_qs(parts.query, strict_parsing=bool(parts.query))
-    except ValueError:
-        raise form from None
+    parts, options = _mail_url(text)
+    host = parts.hostname or ""
     user, password = unquote(parts.username or "") or None, unquote(parts.password or "") or None
-    options = {name: values[-1] for name, values in query.items()}
-    known = set(options) <= {"from", "starttls"} and options.get("starttls", "off") == "off"
-    named = _HOST_NAME.fullmatch(host) or ":" in host
-    if (
-        parts.scheme not in ("smtp", "smtps")
-        or not named
-        or port == 0
-        or parts.path.strip("/")
-        or parts.fragment
-        or not known
-    ):
-        raise form
     if (user is None) != (password is None) or not f"{user}{password}".isascii():
         raise ValueError("must have both a user and a password, in ASCII, or neither")
     if parts.scheme == "smtps":
@@ -186,4 +177,4 @@ def mail_server(text: str) -> MailServer:
     sender = options.get("from") or (user if user and "@" in user else None)
     if sender and not _ADDRESS.fullmatch(sender):
         raise ValueError("must have a sender such as svc@example.com")
-    return MailServer(host, port or (465 if tls == "implicit" else 587), tls, user, password, sender)
+    return MailServer(host, parts.port or (465 if tls == "implicit" else 587), tls, user, password, sender)

@@ -42,9 +42,7 @@ def stored(conn: sqlite3.Connection, account_id: str) -> Stored:
 
 
 def check_room(conn: sqlite3.Connection, account_id: str, more_bytes: int, artifacts: int = 0) -> None:
-    """Raise ApiError `quota_exceeded`, or `PAYLOAD_TOO_LARGE` for artifacts, if the account may not
-    store so much more.
-    """
+    """Raise ApiError `quota_exceeded`, or `PAYLOAD_TOO_LARGE` for artifacts, unless the account may store so much."""
     now = stored(conn, account_id)
     reserved_bytes, reserved_artifacts = conn.execute(
         "SELECT ifnull(sum(bytes), 0), ifnull(sum(artifacts), 0) FROM reserved_room WHERE account_id = ?", (account_id,)
@@ -63,18 +61,15 @@ def check_room(conn: sqlite3.Connection, account_id: str, more_bytes: int, artif
 
 
 def too_many_artifacts() -> ApiError:
-    return ApiError(
-        "PAYLOAD_TOO_LARGE", "This account holds 10,000 artifacts, the most there can be. Delete some first."
-    )
+    message = "This account holds 10,000 artifacts, the most there can be. Delete some first."
+    return ApiError("PAYLOAD_TOO_LARGE", message)
 
 
 # --- reservations
 
 
 def reserve(tx: sqlite3.Connection, account_id: str, reservation_id: str, size_bytes: int, artifacts: int = 0) -> None:
-    """Reserve room for what a call will store. Raises what `check_room` does, `invalid_api_key` if the
-    account is gone.
-    """
+    """Reserve room for what a call will store. Raises what `check_room` does, and `invalid_api_key` without account."""
     check_room(tx, account_id, size_bytes, artifacts)
     with refusals():
         tx.execute("INSERT INTO reserved_room VALUES (?, ?, ?, ?)", (account_id, reservation_id, size_bytes, artifacts))

@@ -1,6 +1,4 @@
-"""Tables whose rows belong to accounts: a row by its id, a page of a list, deletions in slices, and errors for broken
-rules.
-"""
+"""Tables whose rows belong to accounts: rows by id, pages of lists, deletions in slices, errors for broken rules."""
 
 import contextlib
 import sqlite3
@@ -48,9 +46,8 @@ class Table(Generic[R]):
         **narrowed: str | list[int] | None,
     ) -> Page[R]:
         """Return a page of the account's rows, as `page` in svc/db.py."""
-        return page(conn, self.name, account_id, limit, after, order=self.order, columns=self.listed, **narrowed).of(
-            self.make
-        )
+        rows = page(conn, self.name, account_id, limit, after, order=self.order, columns=self.listed, **narrowed)
+        return rows.of(self.make)
 
     def delete(self, tx: sqlite3.Connection, account_id: str, row_id: str) -> None:
         """Delete a row of the account. Raises ApiError `not_found`."""
@@ -72,8 +69,7 @@ class Table(Generic[R]):
 
 @contextlib.contextmanager
 def refusals(project_id: str | None = None, **limits: ApiError) -> Iterator[None]:
-    """Raise ApiError if schema.sql refuses what the block writes: one of `limits`, by the name of the rule that is
-    broken.
+    """Raise ApiError if schema.sql refuses what the block writes: one of `limits`, by the name of the broken rule.
 
     If a row refers to a missing one, that is its project, or without a project its account.
     """

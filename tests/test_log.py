@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from svc.auth.tokens import issue_session, new_key_token
 from svc.errors import describe
-from svc.log import Log, LogHandler, capture_library_logs, redact
+from svc.log import Log, capture_library_logs, redact
 from tests.support.cases import each
 
 SECRETS = {
@@ -270,9 +270,7 @@ async def test_unretrieved_task_exception_is_logged_without_its_text(library_log
 
 def test_library_message_is_redacted_and_a_malformed_one_is_logged(library_log: Log, lines: Lines) -> None:
     logging.getLogger("somebody").warning("for %s", SECRETS["an e-mail"])
-    LogHandler(library_log).handle(
-        logging.LogRecord("somebody", logging.WARNING, "", 1, "two %s %s", ("but one",), None)
-    )
+    library_log.handle(logging.LogRecord("somebody", logging.WARNING, "", 1, "two %s %s", ("but one",), None))
     first, second = read_after(library_log, lines)
     assert first["message"] == "for [redacted]"
     assert second["message"] == "two %s %s"

@@ -42,8 +42,7 @@ def now(state: State) -> dict[str, Any]:
 
 
 def settings(config: Config) -> dict[str, Any]:
-    paths = {"SVC_TLS_CERT": config.tls_cert, "SVC_TLS_KEY": config.tls_key, "SVC_CATALOG": config.catalog}
-    absolute = {name: str(path.absolute()) for name, path in paths.items() if path}
+    absolute = {name: str(path.absolute()) for name, path in config.files.items()}
     return {"environ": {**config.environ, **absolute}, "base_url": config.base_url}
 
 
