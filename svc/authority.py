@@ -27,9 +27,7 @@ class _Pair(NamedTuple):
 
 
 def make_certificate(tls: Path, names: set[str | IPv4Address | IPv6Address], now: float, until: float) -> None:
-    """Write cert.pem and key.pem for `names` into the folder `tls`, and another CA if the present one expires before
-    `until`.
-    """
+    """Write cert.pem and key.pem for `names` into `tls`, and another CA if the present one expires before `until`."""
     today = datetime.fromtimestamp(now, UTC)
     ca = _read_ca(tls / "ca.pem", tls / "ca-key.pem", datetime.fromtimestamp(until, UTC))
     if ca is None:
@@ -48,9 +46,8 @@ def make_certificate(tls: Path, names: set[str | IPv4Address | IPv6Address], now
     end = min(today + _SERVER_LIFE, ca.cert.not_valid_after_utc)
     server = _issue(ca, "svc server", today, end, ("digital_signature",), *extensions)
     _write_key(tls / "key.pem", server.key)
-    write_private(
-        tls / "cert.pem", b"".join(pair.cert.public_bytes(serialization.Encoding.PEM) for pair in (server, ca))
-    )
+    chain = (pair.cert.public_bytes(serialization.Encoding.PEM) for pair in (server, ca))
+    write_private(tls / "cert.pem", b"".join(chain))
 
 
 def _read_ca(path: Path, key_path: Path, until: datetime) -> _Pair | None:

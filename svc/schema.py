@@ -2,14 +2,13 @@
 
 import contextlib
 import logging
-import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from svc.errors import StartError
-from svc.secrets import give_to_owner, is_locked, locked
+from svc.secrets import give_to_owner, is_locked, locked, private_file
 
 APPLICATION_ID = 0x53564331  # "SVC1" in the file's header identifies our databases
 SCHEMA = Path(__file__).parent.parent / "schema.sql"
@@ -25,9 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def newest_schema() -> tuple[str, list[str]]:
-    """Return schema.sql, and the scripts that migrate an older database to it, one for each version after
-    FIRST_VERSION.
-    """
+    """Return schema.sql, and the scripts that migrate to it, one for each version after FIRST_VERSION."""
     paths = sorted(_MIGRATIONS.glob("*.sql"), key=lambda path: int(path.stem))
     return SCHEMA.read_text(), [path.read_text() for path in paths]
 
@@ -37,9 +34,7 @@ def newest_version(migrations: Sequence[str]) -> int:
 
 
 def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
-    """Return a connection without implicit transactions, and without automatic checkpoints: svc/checkpoint.py makes
-    them.
-    """
+    """Return a connection without implicit transactions, and without the checkpoints that svc/checkpoint.py makes."""
     conn = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256)
     try:
         conn.row_factory = sqlite3.Row
@@ -69,8 +64,7 @@ def existing(path: Path) -> Path:
 
 @contextlib.contextmanager
 def read_only(path: Path) -> Iterator[sqlite3.Connection]:
-    """Yield a connection that sees one snapshot of the database at `path`, of any version, and changes no file in its
-    folder.
+    """Yield a connection to one snapshot of the database at `path`, of any version. It changes no file in the folder.
 
     Raises StartError if it is not our database, or if a server begins to write to it during the block.
     """
@@ -95,12 +89,9 @@ def check_version(conn: sqlite3.Connection, path: Path) -> None:
     """Raise StartError if the database of a `read_only` connection is not of the newest version."""
     newest = newest_version(newest_schema()[1])
     version = _version(conn, path, newest)
-    if version != newest and is_locked(path.parent):
-        raise _older(path)
     if version != newest:
-        raise StartError(
-            f"the database {path} has version {version}, not {newest}: start the service, which migrates it"
-        )
+        text = f"the database {path} has version {version}, not {newest}: start the service, which migrates it"
+        raise _older(path) if is_locked(path.parent) else StartError(text)
 
 
 @contextlib.contextmanager
@@ -111,9 +102,8 @@ def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
     seconds.
     """
     try:
-        with contextlib.closing(
-            connect_prepared(path, *newest_schema(), may_upgrade=not is_locked(path.parent))
-        ) as conn:
+        prepared = connect_prepared(path, *newest_schema(), may_upgrade=not is_locked(path.parent))
+        with contextlib.closing(prepared) as conn:
             conn.execute("BEGIN IMMEDIATE")
             yield conn
             conn.execute("COMMIT")
@@ -178,25 +168,18 @@ def _keep(path: Path, version: int) -> None:
     kept = kept_path(path, version)
     fresh = kept.with_name(f"{kept.name}.new")
     try:
-        fresh.unlink(missing_ok=True)
-        fresh.touch(mode=0o600)
         # The migrating connection is in a transaction, so another one is copied, which sees the state before it.
         with (
+            private_file(kept),
             contextlib.closing(connect(path, query_only=True)) as source,
             contextlib.closing(sqlite3.connect(fresh)) as copy,
         ):
             source.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")  # one file
-            verdict = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if verdict != "ok":
-            raise StartError(f"the database {path} is damaged ({' '.join(verdict.split())}); restore a backup")
-        with fresh.open("rb") as file:
-            os.fsync(file.fileno())
-        fresh.rename(kept)
+            _refuse_unsound(copy, path)
     except (OSError, sqlite3.Error) as error:
-        raise StartError(
-            f"the database {path} is not migrated, because it cannot be copied to {kept}: {error}"
-        ) from error
+        text = f"the database {path} is not migrated, because it cannot be copied to {kept}: {error}"
+        raise StartError(text) from error
     finally:
         fresh.unlink(missing_ok=True)
 
@@ -210,9 +193,7 @@ def start_errors(path: Path) -> Iterator[None]:
 
 
 def _is_blank(path: Path) -> bool:
-    """Whether there is no data: no file, no bytes, or one page that SQLite rolls back with the journal of a killed
-    process.
-    """
+    """Whether there is no data: no file, no bytes, or one page with the journal of a killed process."""
     if not path.exists():
         return True
     size = path.stat().st_size
@@ -250,21 +231,22 @@ def _refuse_damaged(path: Path, newest: int) -> None:
         if path.stat().st_size < pages * page_bytes and not (log.exists() and log.stat().st_size):
             raise StartError(f"the database {path} is damaged (its end is missing); restore a backup")
         if pages * page_bytes <= _READ_WHOLE_BYTES:
-            verdict = conn.execute("PRAGMA quick_check(1)").fetchone()[0]
-            if verdict != "ok":
-                raise StartError(f"the database {path} is damaged ({' '.join(verdict.split())}); restore a backup")
+            _refuse_unsound(conn, path)
             return
-        for (table,) in conn.execute(
-            "SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main'"
-        ).fetchall():
+        tables = conn.execute("SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main'").fetchall()
+        for (table,) in tables:
             for direction in ("ASC", "DESC"):
                 conn.execute(f"SELECT * FROM {table} ORDER BY 1 {direction} LIMIT 20").fetchall()  # noqa: S608 - our own names
 
 
+def _refuse_unsound(conn: sqlite3.Connection, path: Path) -> None:
+    verdict = conn.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if verdict != "ok":
+        raise StartError(f"the database {path} is damaged ({' '.join(verdict.split())}); restore a backup")
+
+
 def _version(conn: sqlite3.Connection, path: Path, newest: int) -> int:
-    """Return the schema version, 0 for an empty database without an application id. Raises StartError if it is not
-    ours.
-    """
+    """Return the schema version, 0 for an empty database. Raises StartError if it is not ours."""
     application_id = conn.execute("PRAGMA application_id").fetchone()[0]
     version = int(conn.execute("PRAGMA user_version").fetchone()[0])
     tables = conn.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
@@ -275,11 +257,8 @@ def _version(conn: sqlite3.Connection, path: Path, newest: int) -> int:
     if version > newest:
         copies = (kept_path(path, older) for older in range(newest, FIRST_VERSION - 1, -1))
         kept = next((copy for copy in copies if copy.exists()), None)
-        advice = (
-            f"run 'svc restore {kept}', which makes a new folder of the older one"
-            if kept
-            else "restore an older backup"
-        )
+        restoring = f"run 'svc restore {kept}', which makes a new folder of the older one"
+        advice = restoring if kept else "restore an older backup"
         raise StartError(
             f"the database {path} has a newer version ({version}, known here up to {newest}): "
             f"install the newer service again, or {advice}"
@@ -299,9 +278,7 @@ def _older(path: Path) -> StartError:
 
 
 def shape(conn: sqlite3.Connection) -> dict[tuple[str, str], str]:
-    """Return the SQL of the schema by kind and name, without comments: the same for a new and for a
-    migrated database.
-    """
+    """Return the SQL of the schema by kind and name, without comments: a new and a migrated database have the same."""
     rows = conn.execute("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
     return {(kind, name): _bare(sql) for kind, name, sql in rows}
 

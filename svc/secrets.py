@@ -16,7 +16,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from svc.errors import StartError
 
@@ -67,9 +67,7 @@ class DataFolder:
 
 
 def open_folder(path: Path) -> DataFolder:
-    """Make (0700) and lock the data folder, and read or make its master secret. Raises StartError, and then changes
-    nothing.
-    """
+    """Make (0700) and lock the data folder, and read or make its master secret. A StartError has changed nothing."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _close_to_others(path)
@@ -142,8 +140,7 @@ def installation_id(conn: sqlite3.Connection) -> str:
 
 def key_check(conn: sqlite3.Connection) -> bytes | None:
     """Return what is derived from the database's master secret for "check", or None before the first start."""
-    check: bytes | None = conn.execute("SELECT key_check FROM installation").fetchone()[0]
-    return check
+    return cast(bytes | None, conn.execute("SELECT key_check FROM installation").fetchone()[0])
 
 
 def set_master(tx: sqlite3.Connection, master: bytes, new_id: str | None = None) -> None:
@@ -154,8 +151,7 @@ def set_master(tx: sqlite3.Connection, master: bytes, new_id: str | None = None)
 def fitting_master(conn: sqlite3.Connection, folder: Path) -> bytes | None:
     """Return the master secret in `folder` with which the database of `conn` was used, or None.
 
-    It is also found while a server rotates its secrets: this reads the files in the order in which they get the next
-    name.
+    The order of the files is that in which a rotation renames them, so it is also found meanwhile.
     """
     for name in (NEW_MASTER, MASTER, OLD_MASTER):
         master = _read(folder / name)
@@ -212,9 +208,7 @@ def derive(master: bytes, purpose: str) -> bytes:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replace the file at `path` atomically, readable only by the owner (0600); it is on disk on return. Raises
-    OSError.
-    """
+    """Replace the file at `path` atomically, readable only by the owner (0600), and sync it. Raises OSError."""
     with private_file(path) as file:
         file.write(data)
 

@@ -3,12 +3,17 @@
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+
+def write_csv(file: TextIO, rows: Iterable[Sequence[object]]) -> None:
+    """Write `rows` as CSV. A text that begins like a formula gets an apostrophe: users choose addresses and names."""
+    csv.writer(file, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """Return `rows` as CSV. A text that begins like a formula gets an apostrophe: users choose addresses and names."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
+    write_csv(text, rows)
     return text.getvalue()
 
 

@@ -76,9 +76,7 @@ def _backup(config: Config, options: argparse.Namespace) -> None:
 
 
 def _make(folder: Path, target: Path, created_at: str) -> None:
-    """Write a backup to the new file `target` (0600), atomically. Its folder needs twice the database's size until the
-    end.
-    """
+    """Write a backup to the new file `target` (0600), atomically. Its folder needs twice the database's size."""
     with one_line(f"back up to {target}"), _workplace(target.parent) as work:
         with secrets.private_file(work / "archive") as file:
             _write_archive(folder, work, file, created_at, copies=2)
@@ -87,9 +85,7 @@ def _make(folder: Path, target: Path, created_at: str) -> None:
 
 
 def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, copies: int) -> None:
-    """Copy the database into `work`, which must have room for `copies`, and verify it; write it to `file` with the
-    secrets.
-    """
+    """Copy the database into `work`, with room for `copies`, and verify it; write it to `file` with the secrets."""
     copy = work / DATABASE
     with read_only(folder / DATABASE) as source:
         # While this transaction is open, every step reads the same snapshot.
@@ -101,9 +97,8 @@ def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, co
         master = secrets.fitting_master(source, folder)
         if master is None:
             wrong = "is not the key of the database" if MASTER in kept else "is missing"
-            raise StartError(
-                f"{folder / MASTER} {wrong}; without it no backup can be restored. The next start says what to do"
-            )
+            advice = "without it no backup can be restored. The next start says what to do"
+            raise StartError(f"{folder / MASTER} {wrong}; {advice}")
         kept[MASTER] = master
         needed, free = copies * pages * page_bytes + _SLACK_BYTES, shutil.disk_usage(work).free
         if free < needed:

@@ -6,9 +6,11 @@ checkpoint of its log.
 
 import argparse
 import asyncio
+import itertools
+import sqlite3
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +18,7 @@ from svc import audit
 from svc.billing import matching, report, wallet
 from svc.billing.matching import Mismatch
 from svc.billing.stripe import Stripe
-from svc.commands.database import account_named, database, printable, reading
+from svc.commands.database import ACCOUNT, account_named, database, printable, reading
 from svc.config import Config
 from svc.errors import ApiError, StartError
 from svc.ids import timestamp
@@ -24,21 +26,11 @@ from svc.money import dollars, micros_of
 from svc.outbound.client import Outbound
 from svc.outbound.transport import httpx_client
 from svc.schema import command_connection
-from svc.spreadsheet import csv_text
+from svc.spreadsheet import write_csv
 
 _PAGE_ROWS = 1_000
 _SHOWN = 20
 _ASKED_AT_ONCE = 8
-_LEDGER_COLUMNS = [
-    "id",
-    "amount_micros",
-    "balance_after_micros",
-    "model",
-    "input_tokens",
-    "output_tokens",
-    "key_id",
-    "description",
-]
 
 
 def _book(config: Config, options: argparse.Namespace, sign: int, default_note: str) -> None:
@@ -61,46 +53,53 @@ def _book(config: Config, options: argparse.Namespace, sign: int, default_note: 
 
 
 def add_parsers(commands: Any) -> None:
-    credit = commands.add_parser("credit", help="add money to a wallet; 5 dollars or more make the account pro")
+    booking = argparse.ArgumentParser(add_help=False, parents=[ACCOUNT])
+    booking.add_argument("dollars", help="such as 25 or 12.50, down to 0.000001")
+    booking.add_argument("--note", help="the description in the ledger, which the owner sees")
+    text = "add money to a wallet; 5 dollars or more make the account pro"
+    credit = commands.add_parser("credit", help=text, parents=[booking])
     credit.add_argument("--payment", metavar="EVENT", help="credit a payment that 'svc payments' lists, once")
     credit.set_defaults(run=partial(_book, sign=1, default_note="Credit by the operator"))
-    debit = commands.add_parser("debit", help="take money from a wallet, never below zero")
+    debit = commands.add_parser("debit", help="take money from a wallet, never below zero", parents=[booking])
     text = "book a refund or a dispute: up to what the processor returned, never twice"
     debit.add_argument("--refund-of", metavar="CHECKOUT", help=text)
     debit.set_defaults(run=partial(_book, sign=-1, default_note="Debit by the operator"))
-    for booking in (credit, debit):
-        booking.add_argument("email", help="the email address or the id")
-        booking.add_argument("dollars", help="such as 25 or 12.50, down to 0.000001")
-        booking.add_argument("--note", help="the description in the ledger, which the owner sees")
-    ledger = commands.add_parser("ledger", help="print an account's credits and debits, the oldest first")
-    ledger.add_argument("email", help="the email address or the id")
-    ledger.set_defaults(run=_ledger)
+    printed = argparse.ArgumentParser(add_help=False)
+    printed.add_argument("--csv", action="store_true", help="as CSV, amounts in micros (millionths of a dollar)")
+    text = "print an account's credits and debits, the oldest first"
+    commands.add_parser("ledger", help=text, parents=[ACCOUNT, printed]).set_defaults(run=_ledger)
     text = "print a month's income, spending by model and account, overruns, and what is owed"
-    month = commands.add_parser("report", help=text)
+    month = commands.add_parser("report", help=text, parents=[printed])
     month.add_argument("--month", metavar="YYYY-MM", help="in UTC; by default the current one")
     month.add_argument("--by", choices=("group", "user", "model"), help="only the usage, also of free models")
     month.set_defaults(run=_report)
     text = "list payments, refunds and disputes that the ledger does not follow; exit status 1 if there are any"
-    mismatches = commands.add_parser("payments", help=text)
-    mismatches.set_defaults(run=_payments)
-    for parser in (ledger, month, mismatches):
-        parser.add_argument("--csv", action="store_true", help="as CSV, amounts in micros (millionths of a dollar)")
+    commands.add_parser("payments", help=text, parents=[printed]).set_defaults(run=_payments)
 
 
 def _ledger(config: Config, options: argparse.Namespace) -> None:
+    rows = _ledger_rows(config, options.email)
     if options.csv:
-        _write_csv([("time", *_LEDGER_COLUMNS)])
-    with reading(config) as conn:
-        account_id = account_named(conn, options.email).id
-        rows = wallet.ledger_after(conn, account_id, 0, _PAGE_ROWS)
-    while rows:
-        if options.csv:
-            _write_csv((timestamp(row["created_at"]), *(row[name] for name in _LEDGER_COLUMNS)) for row in rows)
-        for row in rows if not options.csv else ():
-            amount, balance = dollars(row["amount_micros"]), dollars(row["balance_after_micros"])
-            print(f"{timestamp(row['created_at'])} {amount:>16} {balance:>16}  {printable(row['description'])}")
+        amounts, tokens = ("id", "amount_micros", "balance_after_micros"), ("input_tokens", "output_tokens")
+        columns = [*amounts, "model", *tokens, "key_id", "description"]
+        _write_csv(["time", *columns], ((timestamp(row["created_at"]), *(row[c] for c in columns)) for row in rows))
+        return
+    for row in rows:
+        amount, balance = dollars(row["amount_micros"]), dollars(row["balance_after_micros"])
+        print(f"{timestamp(row['created_at'])} {amount:>16} {balance:>16}  {printable(row['description'])}")
+
+
+def _ledger_rows(config: Config, name: str) -> Iterator[sqlite3.Row]:
+    """Yield the rows of the account with this email address or id, the oldest first."""
+    account_id, seq = None, 0
+    while True:
         with reading(config) as conn:
-            rows = wallet.ledger_after(conn, account_id, rows[-1]["seq"], _PAGE_ROWS)
+            account_id = account_id or account_named(conn, name).id
+            rows = wallet.ledger_after(conn, account_id, seq, _PAGE_ROWS)
+        if not rows:
+            return
+        yield from rows
+        seq = rows[-1]["seq"]
 
 
 def _report(config: Config, options: argparse.Namespace) -> None:
@@ -109,10 +108,8 @@ def _report(config: Config, options: argparse.Namespace) -> None:
     with reading(config) as conn:
         lines = report.usage_lines(conn, month, options.by) if options.by else report.lines(conn, *bounds)
     if options.csv:
-        _write_csv([("month", "part", "name", "count", "input_tokens", "output_tokens", "micros")])
-        _write_csv(
-            (month, one.part, one.name, one.count, one.input_tokens, one.output_tokens, one.micros) for one in lines
-        )
+        columns = ["part", "name", "count", "input_tokens", "output_tokens", "micros"]
+        _write_csv(["month", *columns], ([month, *(getattr(line, name) for name in columns)] for line in lines))
         return
     print(f"{month}, in UTC")
     for part in dict.fromkeys(line.part for line in lines):
@@ -120,12 +117,9 @@ def _report(config: Config, options: argparse.Namespace) -> None:
         micros = sum(line.micros for line in own)
         print(f"\n{part:44}{'count':>10}{'tokens in':>14}{'tokens out':>14}{dollars(micros):>18}")
         for line in own[:_SHOWN]:
-            tokens = (
-                f"{line.input_tokens:>14}{line.output_tokens:>14}"
-                if line.input_tokens or line.output_tokens
-                else " " * 28
-            )
-            print(f"  {printable(line.name):42}{line.count:>10}{tokens}{dollars(line.micros):>18}")
+            counts = f"{line.input_tokens:>14}{line.output_tokens:>14}"
+            tokens = counts if line.input_tokens or line.output_tokens else ""
+            print(f"  {printable(line.name):42}{line.count:>10}{tokens:28}{dollars(line.micros):>18}")
         if len(own) > _SHOWN:
             print(f"  and {len(own) - _SHOWN} more, see --csv")
 
@@ -137,10 +131,11 @@ def _payments(config: Config, options: argparse.Namespace) -> int:
     if config.payment_mode == "stripe":
         found = asyncio.run(_with_states(config, found))
     if options.csv:
-        _write_csv([("checkout", "session", "account", "amount_micros", "since", "what", "todo")])
-        _write_csv(
+        columns = ["checkout", "session", "account", "amount_micros", "since", "what", "todo"]
+        values = (
             (m.checkout_id, m.session_id, m.account_id, m.micros, timestamp(m.since), m.text, m.todo) for m in found
         )
+        _write_csv(columns, values)
         return 1 if found else 0
     for one in found:
         subject = one.checkout_id or one.session_id or "-"
@@ -174,5 +169,5 @@ async def _with_states(config: Config, found: Sequence[Mismatch]) -> list[Mismat
         return [one for one in await asyncio.gather(*map(ask, found)) if one is not None]
 
 
-def _write_csv(rows: Iterable[Sequence[object]]) -> None:
-    sys.stdout.write(csv_text(rows))
+def _write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    write_csv(sys.stdout, itertools.chain([columns], rows))

@@ -1,5 +1,6 @@
 """What the commands share: the database of the data folder, and the accounts in it."""
 
+import argparse
 import contextlib
 import sqlite3
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ from svc.config import Config
 from svc.errors import StartError
 from svc.schema import check_version, existing, read_only
 from svc.secrets import DATABASE
+
+ACCOUNT = argparse.ArgumentParser(add_help=False)  # the argument of commands on an account
+ACCOUNT.add_argument("email", help="the email address or the id")
 
 
 def database(config: Config) -> Path:

@@ -96,11 +96,9 @@ def _settings(here: Config) -> tuple[list[Finding], Config]:
         text = f"those of this command are examined, the server's cannot be read: {error}"
         return [Finding(WRONG if isinstance(error, StartError) else LOOK, about, text)], here
     found = [Finding(FINE, about, "those of the running server are examined")]
-    mine, theirs = status.settings(here)["environ"], used.environ
-    differ = [
-        name for name in sorted(mine) if name in SETTINGS and name != "SVC_DATA_DIR" and mine[name] != theirs.get(name)
-    ]
-    if differ:
+    mine: dict[str, str] = status.settings(here)["environ"]
+    names = sorted(mine.keys() & SETTINGS.keys() - {"SVC_DATA_DIR"})
+    if differ := [name for name in names if mine[name] != used.environ.get(name)]:
         text = f"{', '.join(differ)} of this command differ from the running server's"
         found.append(Finding(LOOK, about, text))
     return found, used
@@ -115,11 +113,9 @@ async def examine(config: Config) -> list[Finding]:
             ("database", asyncio.to_thread(_database, config)),
             ("port", asyncio.to_thread(_port, config)),
             ("certificate", asyncio.to_thread(certificate, config)),
-            *(
-                (f"identity provider {one.name}", _identity_provider(config, one, client))
-                for one in config.identity_providers
-            ),
         ]
+        for one in config.identity_providers:
+            checks.append((f"identity provider {one.name}", _identity_provider(config, one, client)))
         if config.smtp_url is not None:
             checks.append(("mail", _mail(config, config.smtp_url)))
         if config.payment_mode == "stripe":
@@ -155,10 +151,9 @@ class _Dated(Outbound):
 
     async def send(self, *arguments: Any, **options: Any) -> Reply:
         reply = await super().send(*arguments, **options)
-        for name, value in reply.raw_headers:
-            if name.lower() == b"date":
-                with contextlib.suppress(ValueError):
-                    self.ahead_seconds.append(time.time() - parsedate_to_datetime(value.decode("latin-1")).timestamp())
+        with contextlib.suppress(ValueError):
+            date = parsedate_to_datetime(reply.header(b"date") or "")
+            self.ahead_seconds.append(time.time() - date.timestamp())
         return reply
 
 
@@ -205,10 +200,8 @@ def _port(config: Config) -> Result:
     with contextlib.suppress(OSError, ValueError):  # a server that does not answer holds the port all the same
         answer = status.ask(config.data_dir)
         if answer is not None:
-            return (
-                FINE,
-                f"process {answer['pid']} (svc {answer['version']}) serves {answer['base_url']} from this folder",
-            )
+            process = f"process {answer['pid']} (svc {answer['version']})"
+            return FINE, f"{process} serves {answer['base_url']} from this folder"
     bind(config.host, config.port).close()
     return FINE, f"{config.host} port {config.port} is free"
 
@@ -219,9 +212,8 @@ def _clock(ahead_seconds: list[float]) -> Finding:
         return Finding(FINE, "clock", f"it is {now} UTC; no other service has answered with a date")
     seconds = min(ahead_seconds, key=abs)
     if abs(seconds) > SKEW_SECONDS:
-        return Finding(
-            WRONG, "clock", f"it is {abs(seconds):.0f} seconds {'ahead' if seconds > 0 else 'behind'}. {NTP}"
-        )
+        direction = "ahead" if seconds > 0 else "behind"
+        return Finding(WRONG, "clock", f"it is {abs(seconds):.0f} seconds {direction}. {NTP}")
     return Finding(FINE, "clock", f"within {max(abs(seconds), 1):.0f} seconds of the other services")
 
 
@@ -252,10 +244,9 @@ def _groups(config: Config, catalog: Catalog) -> list[Finding]:
     default = catalog.configured(catalog.default_model or f"{BUILTIN}/assistant")
     if groups and default:
         text = f"it may not use {default.id}, so requests without a model fail"
-        every = (groups.access, *groups.by_name.values())
-        notes += [
-            Finding(LOOK, f"group {group.name or '[access]'}", text) for group in every if not group.allows(default.id)
-        ]
+        for group in (groups.access, *groups.by_name.values()):
+            if not group.allows(default.id):
+                notes.append(Finding(LOOK, f"group {group.name or '[access]'}", text))
     return notes
 
 

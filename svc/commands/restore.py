@@ -54,12 +54,9 @@ def _restore(config: Config, options: argparse.Namespace) -> None:
         return
     print(f"{config.data_dir}: {sized} out of a database of schema {manifest['schema_version']}, verified")
     if not manifest["with_secrets"]:
-        todo = (
-            f", or set SVC_NEW_SECRETS={installation} to delete {sealed} provider keys that it encrypts"
-            if sealed
-            else ""
-        )
-        print(f"there was no master.key beside it: copy the old one into the folder{todo}. A new one ends all sessions")
+        deletion = f", or set SVC_NEW_SECRETS={installation} to delete {sealed} provider keys that it encrypts"
+        todo = f"copy the old one into the folder{deletion if sealed else ''}"
+        print(f"there was no master.key beside it: {todo}. A new one ends all sessions")
 
 
 def _opened(archive: str) -> BufferedReader:
@@ -88,9 +85,8 @@ def restore(archive: BufferedReader, folder: Path, beside: Path | None) -> dict[
         if manifest["schema_version"] > newest:
             raise StartError(f"the backup is of a newer version ({version}); install that version first")
         if manifest["schema_version"] < FIRST_VERSION:
-            raise StartError(
-                f"the backup was made by a version before 1.0.0 ({version}), whose databases cannot be migrated"
-            )
+            text = f"the backup was made by a version before 1.0.0 ({version}), whose databases cannot be migrated"
+            raise StartError(text)
         verify(work / DATABASE)
         if manifest["schema_version"] == newest:  # an older one has perhaps no audit log
             with contextlib.closing(connect(work / DATABASE)) as tx:
@@ -109,9 +105,8 @@ def _to_fill(folder: Path) -> Iterator[Path]:
         if secrets.complete_restore(folder):
             raise StartError(f"an interrupted restore into {folder} has been completed; nothing is left to do")
         if {path.name for path in folder.iterdir()} - _NO_CONTENT:
-            raise StartError(
-                f"{folder} is not empty; a backup is restored into a new or empty folder (set SVC_DATA_DIR)"
-            )
+            text = "a backup is restored into a new or empty folder (set SVC_DATA_DIR)"
+            raise StartError(f"{folder} is not empty; {text}")
         shutil.rmtree(work, ignore_errors=True)  # a restore that was killed left it
         work.mkdir(mode=0o700)
         yield work
@@ -136,15 +131,13 @@ def _take_database(file: BufferedReader, folder: Path, beside: Path | None) -> d
     path = folder / DATABASE
     _write(path, file)
     with contextlib.closing(sqlite3.connect(path)) as conn:
-        application_id, version = (
-            conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-        )
-        if application_id != APPLICATION_ID:
+        if conn.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise StartError("the file is not a database of this service")
+        version = conn.execute("PRAGMA user_version").fetchone()[0]
         conn.execute("PRAGMA journal_mode = DELETE")
-        master = (
-            secrets.fitting_master(conn, beside) if beside and version >= FIRST_VERSION else None
-        )  # perhaps from before a rotation
+        master = None
+        if beside and version >= FIRST_VERSION:
+            master = secrets.fitting_master(conn, beside)  # perhaps from before a rotation
     for name in SECRETS:
         if beside is not None and (beside / name).exists():
             (folder / name).parent.mkdir(mode=0o700, exist_ok=True)

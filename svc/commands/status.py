@@ -1,6 +1,4 @@
-"""The commands that ask the running server on its socket in the data folder: `svc status`, `svc reload`, `svc
-rotate-secrets`.
-"""
+"""`svc status`, `svc reload` and `svc rotate-secrets`, which ask the running server on its socket."""
 
 import argparse
 import contextlib
@@ -91,8 +89,6 @@ def _rotate(config: Config, options: argparse.Namespace) -> None:
             give_to_owner(config.data_dir)
     if "error" in answer:
         raise StartError(f"the server reports: {answer['error']}")
-    print(
-        f"master.key is new, and {answer['provider_keys']} provider keys are encrypted with it. Every session has "
-        f"ended."
-    )
+    sealed = f"{answer['provider_keys']} provider keys are encrypted with it"
+    print(f"master.key is new, and {sealed}. Every session has ended.")
     print(f"{config.data_dir / OLD_MASTER} is the old one. The next 'svc backup' deletes it.")

@@ -16,7 +16,7 @@ from svc.admin import users
 from svc.auth import accounts, links
 from svc.auth.emails import check_email
 from svc.auth.passwords import Passwords
-from svc.commands.database import account_named, database, reading
+from svc.commands.database import ACCOUNT, account_named, database, reading
 from svc.config import Config, from_environ
 from svc.deletion.account import delete_beside_server
 from svc.errors import StartError
@@ -27,15 +27,13 @@ from svc.server import status
 
 _LINK_SECONDS = 3600
 
+# The command, the field that it changes, its values, and the help.
 _SWITCHES = (
-    (
-        "admin",
-        {"on": {"admin": True}, "off": {"admin": False}},
-        "make an account an administrator, or an ordinary one again",
-    ),
+    ("admin", "admin", {"on": True, "off": False}, "make an account an administrator, or an ordinary one again"),
     (
         "suspend",
-        {"on": {"status": "suspended"}, "off": {"status": "active"}},
+        "status",
+        {"on": "suspended", "off": "active"},
         "refuse all requests of an account, or accept them again; nothing is deleted",
     ),
 )
@@ -43,26 +41,20 @@ _SWITCHES = (
 
 def add_parsers(commands: Any) -> None:
     user = commands.add_parser("user", help="accounts").add_subparsers(required=True, metavar="ACTION")
-    add = user.add_parser(
-        "add", help="create an account; the password is read from the terminal or from standard input"
-    )
+    text = "create an account; the password is read from the terminal or from standard input"
+    add = user.add_parser("add", help=text)
     add.add_argument("email")
     add.add_argument("--name", help="the person's name")
     add.set_defaults(run=_add)
     user.add_parser("list", help="list the accounts").set_defaults(run=_list)
-    delete = user.add_parser(
-        "delete", help="delete an account with everything personal; its open streams end within 2 seconds"
-    )
-    delete.add_argument("email", help="the email address or the id")
-    delete.set_defaults(run=_delete)
-    for name, change, text in _SWITCHES:
-        switch = user.add_parser(name, help=text)
-        switch.add_argument("email", help="the email address or the id")
-        switch.add_argument("switch", choices=tuple(change))
-        switch.set_defaults(run=partial(_change, change))
-    link = user.add_parser("reset-link", help="print a link that sets a new password, once, within an hour")
-    link.add_argument("email", help="the email address or the id")
-    link.set_defaults(run=_reset_link)
+    text = "delete an account with everything personal; its open streams end within 2 seconds"
+    user.add_parser("delete", help=text, parents=[ACCOUNT]).set_defaults(run=_delete)
+    for name, field, values, text in _SWITCHES:
+        switch = user.add_parser(name, help=text, parents=[ACCOUNT])
+        switch.add_argument("switch", choices=tuple(values))
+        switch.set_defaults(run=partial(_change, field, values))
+    text = "print a link that sets a new password, once, within an hour"
+    user.add_parser("reset-link", help=text, parents=[ACCOUNT]).set_defaults(run=_reset_link)
 
 
 def _add(config: Config, options: argparse.Namespace) -> None:
@@ -96,12 +88,8 @@ def _list(config: Config, options: argparse.Namespace) -> None:
     with reading(config) as conn:
         found = accounts.all_accounts(conn)
     for account in found:
-        marks = [
-            account.status,
-            *(["administrator"] if account.admin else []),
-            *([account.group] if account.group else []),
-        ]
-        print(account.id, account.email, account.tier, timestamp(account.created_at), " ".join(marks), sep="\t")
+        marks = " ".join(filter(None, (account.status, "administrator" * account.admin, account.group)))
+        print(account.id, account.email, account.tier, timestamp(account.created_at), marks, sep="\t")
 
 
 def _delete(config: Config, options: argparse.Namespace) -> None:
@@ -112,9 +100,9 @@ def _delete(config: Config, options: argparse.Namespace) -> None:
     print("deleted")
 
 
-def _change(change: Mapping[str, Mapping[str, Any]], config: Config, options: argparse.Namespace) -> None:
+def _change(field: str, values: Mapping[str, Any], config: Config, options: argparse.Namespace) -> None:
     with command_connection(database(config)) as tx:
-        changes = change[options.switch]
+        changes = {field: values[options.switch]}
         users.change_user(tx, audit.OPERATOR, account_named(tx, options.email).id, changes, None, time.time())
     print("changed")
 

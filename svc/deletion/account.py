@@ -104,9 +104,7 @@ async def finish_deletions(db: Database) -> None:
 
 
 async def end_answers(db: Database, drain: Drain, memory: ItemMemory) -> None:
-    """End the open answers of accounts that a command deletes or suspends, until cancelled; of deleted ones, empty
-    `memory`.
-    """
+    """End the open answers of accounts that a command deletes or suspends; empty the `memory` of deleted ones."""
     while True:
         await asyncio.sleep(_POLL_SECONDS)
         if owners := drain.owners() | memory.owners():

@@ -1,6 +1,4 @@
-"""Delete what was not used for longer than the operator keeps it: at start and every hour, in slices between other
-writes.
-"""
+"""Delete what was not used for longer than the operator keeps it: at start and every hour, in slices."""
 
 import asyncio
 import contextlib
