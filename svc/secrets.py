@@ -151,7 +151,7 @@ def set_master(tx: sqlite3.Connection, master: bytes, new_id: str | None = None)
 def fitting_master(conn: sqlite3.Connection, folder: Path) -> bytes | None:
     """Return the master secret in `folder` with which the database of `conn` was used, or None.
 
-    The order of the files is that in which a rotation renames them, so it is also found meanwhile.
+    It reads the files in the order in which a rotation renames them, so a rotation may be running.
     """
     for name in (NEW_MASTER, MASTER, OLD_MASTER):
         master = _read(folder / name)
