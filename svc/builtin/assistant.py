@@ -88,9 +88,9 @@ def _call(step: Step, steps: Sequence[Step], calls: Sequence[EarlierCall]) -> To
     assert step.tool is not None
     values, calls = dict(step.values), calls[-MAX_REPORTED_CALLS:]
     if step.needs == "id":  # it is beside the name in a list of files
-        entry = re.compile(rf'"id": ?"(\w{{1,40}})", ?"name": ?"{re.escape(values["name"])}"')
-        found = (entry.search((call.result or "")[:MAX_PARSED_CHARACTERS]) for call in calls)
-        values["id"] = next((match[1] for match in found if match), values["name"])
+        listed = "\n".join((call.result or "")[:MAX_PARSED_CHARACTERS] for call in calls)
+        entry = re.search(rf'"id": ?"(\w{{1,40}})", ?"name": ?"{re.escape(values["name"])}"', listed)
+        values["id"] = entry[1] if entry else values["name"]
     elif step.needs:
         informative = [call for call in calls if skill_of(call.name) not in _PRODUCTS]
         values[step.needs] = "\n".join([*map(_outcome, informative), *_computed(steps)] or map(_outcome, calls))
@@ -138,9 +138,9 @@ def own_answer(request: BuiltinRequest, now_seconds: float) -> Answer:
     newest_first = (sentence[:1000] for text in reversed(request.earlier) for sentence in reversed(sentences(text)))
     said = [(sentence, words(sentence)) for sentence in islice(newest_first, MAX_RECALLED_SENTENCES)]
     answers: list[Answer] = []
-    for sentence in [one[:500] for one in sentences(goal)[:MAX_SENTENCES]]:
-        answers += filter(None, [_answer(sentence, said, now_seconds)])
-        said.insert(0, (sentence, words(sentence)))
+    for sentence in sentences(goal)[:MAX_SENTENCES]:
+        answers += filter(None, [_answer(sentence[:500], said, now_seconds)])
+        said.insert(0, (sentence[:500], words(sentence[:500])))
     known = [text for text, is_known in answers if is_known]
     return ("\n".join(dict.fromkeys(known)), True) if known else next(iter(answers), (FALLBACK, False))
 
@@ -149,9 +149,9 @@ def _answer(sentence: str, said: list[Said], now_seconds: float) -> Answer | Non
     statements = [one for one in said if not _QUESTION.match(one[0])]
     if mine := _MY.search(sentence):
         name = trimmed(mine[1] or "name").lower()
-        for value, its_name in _facts(statements):
-            if its_name == words(name):
-                return f"Your {name} is {value}.", True
+        values = (value for statement, _ in statements for value, named in _facts(statement) if named == words(name))
+        if value := next(values, None):
+            return f"Your {name} is {value}.", True
         return _closest(name, statements) or (f"You have not told me your {name} in this conversation.", False)
     if about := _WHAT_I_SAID.search(sentence):
         return _closest(about[1] or "", said) or ("I find nothing about that in this conversation.", False)
@@ -163,11 +163,9 @@ def _answer(sentence: str, said: list[Said], now_seconds: float) -> Answer | Non
         return "You are welcome.", True
     if _QUESTION.match(sentence):
         return _closest(sentence, statements) if words(sentence) else None
-    return (
-        ("Noted.", False)
-        if sentence.lower().startswith(("remember", "note")) or any(_facts([(sentence, words(""))]))
-        else None
-    )
+    if sentence.lower().startswith(("remember", "note")) or any(_facts(sentence)):
+        return "Noted.", False
+    return None
 
 
 def _computation(expression: str) -> str:
@@ -177,13 +175,12 @@ def _computation(expression: str) -> str:
         return f"{expression[:200]} cannot be computed: {error}"
 
 
-def _facts(statements: list[Said]) -> Iterator[Said]:
-    """Yield what users said of themselves: a value and the words that name it."""
-    for sentence, _ in statements:
-        if fact := _FACT.search(sentence):
-            yield trimmed(fact[2]), words(fact[1])
-        if name := _NAME.search(sentence):
-            yield name[1], words("name")
+def _facts(statement: str) -> Iterator[Said]:
+    """Yield what a user said of themselves: a value and the words that name it."""
+    if fact := _FACT.search(statement):
+        yield trimmed(fact[2]), words(fact[1])
+    if name := _NAME.search(statement):
+        yield name[1], words("name")
 
 
 def _closest(topic: str, said: list[Said]) -> Answer | None:

@@ -26,6 +26,8 @@ def _asked(verbs_with_noun: str, nouns: str, verbs: str = "(?!)") -> str:
 
 _FILE = "(?:artifact|file|note|document)"
 _MAKE = "generate|create|make"
+_PICTURE = "image|picture|draw|paint"
+_MEMORY = "memory|memories|conversations?|history"
 _SAVE = "save|store|jot|write|record|note"
 _SOUNDS = "aloud|out loud|audio|speech|recording"
 _ABOUT_ME = r"what(?:'s| is| are) my|what did i say"
@@ -36,46 +38,26 @@ SKILLS = {
     "fetch": ("fetch|browse|download|_url", "url", URL.pattern),
     "list": (f"list_{_FILE}s", "", _asked("list|show|what|which", f"{_FILE}s")),
     "audio": ("audio|speech|speak|voice", "content", _asked(f"say|read|record|{_MAKE}|an?", _SOUNDS, "speak|narrate")),
-    "image": (
-        "image|picture|draw|paint",
-        "content",
-        _asked(f"{_MAKE}|an?", "image|picture|drawing|photo", "draw|paint|sketch"),
-    ),
+    "image": (_PICTURE, "content", _asked(f"{_MAKE}|an?", "image|picture|drawing|photo", "draw|paint|sketch")),
     "read": (
         f"(?:read|open|get)_{_FILE}",
         "",
         _asked("read|open|show|what(?:'s| is) in", rf"{_FILE}|\w+\.[a-z]{{2,5}}"),
     ),
     "write": (f"(?:write|save|create)_{_FILE}", "content", _asked(f"{_MAKE}|put", f"{_FILE}|report", _SAVE)),
-    "search": (
-        "memory|memories",
-        "query",
-        _asked("search|look|find|check", "memory|memories|conversations?|history", _ABOUT_ME),
-    ),
+    "search": ("memory|memories", "query", _asked("search|look|find|check", _MEMORY, _ABOUT_ME)),
     "time": ("^(?:get_|current_)*(?:date|time|datetime)$", "", _TIME),
     "calculate": ("calc|math|compute", "expression", r"^(?:add|subtract|multiply|divide)\b.*\d"),
 }
 # By role, the names of its parameter, the likeliest first.
 PARAMETERS = {
-    "expression": ["expression", "expr", "formula", "equation", "calculation", "input", "query", "text"],
-    "content": [
-        "content",
-        "contents",
-        "prompt",
-        "input",
-        "text",
-        "body",
-        "message",
-        "description",
-        "script",
-        "note",
-        "subject",
-    ],
-    "name": ["name", "filename", "file_name", "title", "path", "file", "artifact"],
-    "id": ["id", "artifact_id", "file_id", "note_id"],
-    "query": ["query", "q", "search", "text", "topic", "keywords", "input"],
-    "url": ["url", "uri", "link", "href", "address"],
-    "place": ["location", "city", "place", "town", "country"],
+    "expression": "expression expr formula equation calculation input query text",
+    "content": "content contents prompt input text body message description script note subject",
+    "name": "name filename file_name title path file artifact",
+    "id": "id artifact_id file_id note_id",
+    "query": "query q search text topic keywords input",
+    "url": "url uri link href address",
+    "place": "location city place town country",
 }
 
 _RESULT = re.compile(r"\b(?:results?|answers?|outcomes?|total|it|that|this|them|everything|both)\b", re.I)
@@ -182,11 +164,8 @@ def _steps(skill: str, tool: Tool | None, text: str, offered: Mapping[str, Tool]
         else:
             match = _MADE.match(trimmed(text)) or _ABOUT.search(text)
         about = quoted[0] if quoted else trimmed(match[1]) if match else subject(wanted)
-        if (
-            later
-            and not quoted
-            and ((len(about.split()) <= 3 and _RESULT.search(about)) or (skill == "write" and not match))
-        ):
+        of_a_result = (len(about.split()) <= 3 and _RESULT.search(about)) or (skill == "write" and not match)
+        if later and not quoted and of_a_result:
             yield Step(skill, tool, text, values, needs=role)
         else:
             yield Step(skill, tool, text, {**values, role: about})
@@ -197,19 +176,16 @@ def _steps(skill: str, tool: Tool | None, text: str, offered: Mapping[str, Tool]
         yield Step(skill, tool, text, {"name": name or subject(text)}, needs)
     elif skill == "other" and tool and tool.properties and parameter(tool, "place"):
         for part in _LIST_END.split(english.first_sentence(subject(text))):
-            yield Step(
-                skill, tool, text, {"place": trimmed(re.sub(r"^\s*(?:in|at|for|of|the)\s+", "", part, flags=re.I))}
-            )
+            place = trimmed(re.sub(r"^\s*(?:in|at|for|of|the)\s+", "", part, flags=re.I))
+            yield Step(skill, tool, text, {"place": place})
     else:
         yield Step(skill, tool, text, {role: subject(text)} if skill == "search" else {})
 
 
 def parameter(tool: Tool, role: str) -> str | None:
     """Return the parameter of `tool` for a value of this role. A tool without a schema has the role's first."""
-    names = PARAMETERS[role]
-    return (
-        next((name for name in names if takes_text(tool.properties.get(name))), None) if tool.properties else names[0]
-    )
+    names, known = PARAMETERS[role].split(), tool.properties
+    return next((name for name in names if not known or takes_text(known.get(name))), None)
 
 
 def arguments(tool: Tool, values: Mapping[str, str], clause: str) -> dict[str, Any]:
@@ -224,7 +200,7 @@ def arguments(tool: Tool, values: Mapping[str, str], clause: str) -> dict[str, A
     for name in wanted[:MAX_ARGUMENTS]:
         schema = tool.properties.get(name)
         if schema is None or (takes_text(schema) and "format" not in schema):
-            given[name] = next(quoted, english.first_sentence(about) if name in PARAMETERS["place"] else about)
+            given[name] = next(quoted, english.first_sentence(about) if name in PARAMETERS["place"].split() else about)
         else:
             with suppress(ValueError):  # no value fits its schema: the tool names the missing parameter
                 given[name] = argument(tool.parameters, schema, name, clause, numbers)

@@ -40,15 +40,12 @@ _FORMATS = {
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
 # The keywords that imply a type, in this order.
-_IMPLIED = {"properties": "object", "required": "object", "additionalProperties": "object", "items": "array"}
-_IMPLIED |= {
-    "prefixItems": "array",
-    "minItems": "array",
-    "minimum": "number",
-    "maximum": "number",
-    "exclusiveMinimum": "number",
+_IMPLYING = {
+    "object": "properties required additionalProperties",
+    "array": "items prefixItems minItems",
+    "number": "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf",
 }
-_IMPLIED |= {"exclusiveMaximum": "number", "multipleOf": "number"}
+_IMPLIED = {keyword: kind for kind, keywords in _IMPLYING.items() for keyword in keywords.split()}
 _KEYWORDS = _IMPLIED.keys() | {"type", "enum", "const", "minLength", "maxLength", "format", "anyOf", "oneOf"}
 
 
