@@ -28,10 +28,9 @@ INTERRUPTED = {"message": _INTERRUPTED, "type": "api_error", "code": "interrupte
 
 
 class RunOutcome(NamedTuple):
-    """The status of a run (`running`, or `final`, `error`, `stopped` with its own field), and its steps, usage and
-    cost.
+    """The status of a run: `running`, or `final`, `error` and `stopped` with a field of their own.
 
-    The end of a run is one without steps, usage and cost before these are known.
+    The end of a run has no steps, usage and cost before these are known.
     """
 
     status: str
@@ -44,7 +43,7 @@ class RunOutcome(NamedTuple):
 
 
 def add_run(tx: sqlite3.Connection, account_id: str, run: dict[str, Any], now_seconds: float) -> None:
-    """Store a new run out of `id`, `goal`, `model`, `max_steps` and `project_id`.
+    """Store a new run.
 
     Raises ApiError `not_found` for a project that is not the account's, `invalid_api_key` if the account was deleted.
     """
@@ -68,14 +67,7 @@ def update_run(
     """
     error = None if outcome.error is None else orjson.dumps(outcome.error).decode()
     ended_at = None if outcome.status == "running" else now_seconds
-    values = {
-        **outcome._asdict(),
-        **outcome.usage,
-        "usage": None,
-        "error": error,
-        "account_id": account_id,
-        "id": run_id,
-    }
+    values = {**outcome._asdict(), **outcome.usage, "error": error, "account_id": account_id, "id": run_id}
     updated = tx.execute(
         """
         UPDATE runs SET status = :status, steps = :steps, output = :output, error = :error, reason = :reason,
@@ -105,9 +97,7 @@ def as_json(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def with_events(row: sqlite3.Row, until_now: Sequence[bytes] | None = None) -> bytes:
-    """Return a run as JSON with its events. `until_now` are those of a run in progress, by default those that are
-    stored.
-    """
+    """Return a run as JSON with its events. `until_now` are those of a run in progress, by default the stored ones."""
     run = as_json(row)
     first, *events = (row["events"] or '{"seq":1,"finish_reason":null,"artifacts":[]}').encode().split(b"\n")
     if run["status"] == "running":
@@ -129,9 +119,7 @@ def in_a_list(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def delete_old(tx: sqlite3.Connection, ended_before: float) -> bool:
-    """Delete runs of all accounts that ended before (Unix seconds), with their messages; return whether
-    there are more.
-    """
+    """Delete old runs of all accounts, with their messages, for 5 ms; return whether there are more."""
     query = "SELECT account_id, rowid, id FROM runs WHERE finished_at < ? ORDER BY finished_at LIMIT 1"
     return delete_found(tx, query, ended_before, _delete_with_messages)
 

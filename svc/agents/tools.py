@@ -10,7 +10,7 @@ import functools
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, BinaryIO, Literal, get_args, get_origin, get_type_hints
 
 import orjson
 
@@ -62,9 +62,7 @@ class RunContext:
     on_fault: Callable[[BaseException], None]
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Return the result of the tool `name`, a value for JSON. Raises ToolFailure with a reason that the model can
-        use.
-        """
+        """Return the result of the tool `name`, a value for JSON. Raises ToolFailure."""
         tool = self.tools.get(name)
         if tool is None:
             raise ToolFailure(f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.")
@@ -101,17 +99,14 @@ class AgentTool:
     @functools.cached_property
     def as_function(self) -> dict[str, Any]:
         """The tool in the form of a chat request's `tools`."""
-        names = list(self.arguments)
         parameters = {
             "type": "object",
             "properties": {name: shape.schema for name, shape in self.arguments.items()},
-            "required": names,
+            "required": list(self.arguments),
             "additionalProperties": False,
         }
-        return {
-            "type": "function",
-            "function": {"name": self.name, "description": self.description, "parameters": parameters},
-        }
+        function = {"name": self.name, "description": self.description, "parameters": parameters}
+        return {"type": "function", "function": function}
 
     def checked(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the typed arguments. Raises ToolFailure for an unknown one, ApiError for a wrong one."""
@@ -197,12 +192,10 @@ async def generate_image(
     model = run.image_model
     assert model is not None  # see `needs`
     call = ImageCall(model, ImageRequest(prompt, 1, MOST_SIDE, MOST_SIDE, {"prompt": prompt}), run.media, run.payer)
-    async with _paid(run, call, run.media.limits(model).images):
-        with run.media.spool() as file:
-            await call.draw(file)
-            (picture,) = call.pictures
-            content = picture.content(file)
-        artifact = await store(run.media, run.home, prompt, content)
+    async with _paid(run, call, run.media.limits(model).images) as file:
+        await call.draw(file)
+        (picture,) = call.pictures
+        artifact = await store(run.media, run.home, prompt, picture.content(file))
     revised = {} if picture.revised_prompt is None else {"revised_prompt": picture.revised_prompt}
     return file_fields(artifact) | revised
 
@@ -215,22 +208,21 @@ async def generate_audio(
     assert model is not None  # see `needs`
     request = SpeechRequest(input, "wav", _VOICE, 1.0, DEFAULT_AUDIO_TOKENS, {"voice": _VOICE})
     call = SpeechCall(model, request, run.media, run.payer)
-    async with _paid(run, call, run.media.limits(model).speeches):
-        with run.media.spool() as file:
-            await call.speak(file)
-            file.seek(0)
-            content = await asyncio.to_thread(file.read)
+    async with _paid(run, call, run.media.limits(model).speeches) as file:
+        await call.speak(file)
+        file.seek(0)
+        content = await asyncio.to_thread(file.read)
         return file_fields(await store(run.media, run.home, input, content, spoken_as=call.track.content_type))
 
 
 @contextlib.asynccontextmanager
-async def _paid(run: RunContext, call: ImageCall | SpeechCall, slots: Slots) -> AsyncIterator[None]:
-    """Reserve room for the artifact of `call` and hold its cost during the block, then settle it."""
+async def _paid(run: RunContext, call: ImageCall | SpeechCall, slots: Slots) -> AsyncIterator[BinaryIO]:
+    """Reserve room for the artifact of `call`, hold its cost and yield a file for its answer; then settle it."""
     call.also = run.also
     run.media_calls.append(call)
     async with quota.room(run.db, run.home.account_id, call.most_bytes, artifacts=1), call:
-        with slots.taken(run.home.account_id):
-            yield
+        with slots.taken(run.home.account_id), run.media.spool() as file:
+            yield file
 
 
 @tool("Finds passages of earlier conversations.", "session")
@@ -247,9 +239,8 @@ async def fetch_url(
     content = b""
     try:
         async with asyncio.timeout(_FETCH_SECONDS):
-            reply = await run.guarded.send(
-                "GET", url, headers, timeout_seconds=_FETCH_SECONDS, account_id=run.home.account_id
-            )
+            limits: dict[str, Any] = {"timeout_seconds": _FETCH_SECONDS, "account_id": run.home.account_id}
+            reply = await run.guarded.send("GET", url, headers, **limits)
             async with contextlib.aclosing(reply):
                 async for chunk in reply:
                     content += chunk
@@ -261,11 +252,8 @@ async def fetch_url(
     content_type = (reply.header(b"content-type") or "")[:200]
     if b"\0" in content:
         raise ToolFailure(f"The content of this address is not text ({content_type}).")
-    return {
-        "status": reply.status,
-        "content_type": content_type,
-        "text": content[:_READ_BYTES].decode("utf-8", "replace"),
-    }
+    page = content[:_READ_BYTES].decode("utf-8", "replace")
+    return {"status": reply.status, "content_type": content_type, "text": page}
 
 
 def tools_for(available: Collection[Need]) -> dict[str, AgentTool]:

@@ -49,8 +49,7 @@ async def replay(parts: Sequence[Part]) -> AsyncGenerator[Part, None]:
 async def answer(request: BuiltinRequest, play: Play) -> AsyncGenerator[dict[str, Any], None]:
     """Yield chunks and a last one for the usage. Each of `request.choices` is a separate play.
 
-    svc/inference/wire.py adds ids, `created` and `model`, and joins the chunks for a client that wants no stream. An
-    exception of `play()` passes through.
+    svc/inference/wire.py adds ids, `created` and `model`, and joins the chunks for a client that wants no stream.
     """
     steps, completion_tokens = count(1), 0
 
@@ -124,9 +123,8 @@ class _Choice:
             return
         index, function = self._calls, {"name": self._within(name), "arguments": ""}
         self._calls += 1
-        yield self._chunk(
-            {"tool_calls": [{"index": index, "id": new_id("call"), "type": "function", "function": function}]}
-        )
+        call = {"index": index, "id": new_id("call"), "type": "function", "function": function}
+        yield self._chunk({"tool_calls": [call]})
         kept = self._within(arguments)
         for fragment in self._pieces(_FRAGMENT, kept):
             yield self._chunk({"tool_calls": [{"index": index, "function": {"arguments": fragment}}]})
@@ -155,9 +153,7 @@ class _Choice:
 
 
 def _before_stop(text: str, stops: Sequence[str]) -> tuple[str, str, str]:
-    """Return `text` before the first complete stop sequence, the end of `text` where one may begin, and the sequence
-    found.
-    """
+    """Return the text before the first stop sequence, its end where one may begin, and the sequence."""
     found = [(start + len(stop), start) for stop in stops if (start := text.find(stop)) >= 0]
     if found:
         end, start = min(found)

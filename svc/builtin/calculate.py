@@ -21,7 +21,6 @@ _ROUNDED = Context(prec=SIGNIFICANT_DIGITS)
 _TOKEN = re.compile(r"\s*(?:((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(\*\*|//|[-+*/%^()]))")
 _TYPED_SIGNS = str.maketrans({"\u00d7": "*", "\u00b7": "*", "\u00f7": "/", "\u2212": "-"})
 _UNARY, _POWER = 3, 4
-_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "%": 2, "**": _POWER, "^": _POWER}
 # Compiled when they are first used: agents load this module at the start.
 _SPOKEN_ARITHMETIC = {
     r"\d{4}-\d{2}-\d{2}": " ; ",  # a date
@@ -79,19 +78,18 @@ def _tokens(text: str) -> list[str]:
 
 
 def _value(rest: list[str], lowest: int, depth: int) -> Fraction:
-    """Evaluate the operators of at least the precedence `lowest` and remove them from the end of `rest` (precedence
-    climbing).
-    """
+    """Evaluate operators of at least the precedence `lowest`, and remove them from the end of `rest`."""
     if depth > MAX_DEPTH:
         raise ValueError(f"The expression is nested more than {MAX_DEPTH} levels deep.")
     value = _operand(rest, depth)
-    while rest and (precedence := _PRECEDENCE.get(rest[-1], 0)) >= lowest:
+    while rest and rest[-1] in _OPERATIONS and _OPERATIONS[rest[-1]][0] >= lowest:
         sign = rest.pop()
+        precedence, operation = _OPERATIONS[sign]
         # A power is right-associative, and its exponent may have a sign: 2**-3**2 is 2**(-(3**2)).
         right = _value(rest, _POWER if precedence == _POWER else precedence + 1, depth + 1)
         if sign in ("/", "//", "%") and right == 0:
             raise ValueError("Division by zero.")
-        value = _bounded(Fraction(_OPERATIONS[sign](value, right)))
+        value = _bounded(Fraction(operation(value, right)))
     return value
 
 
@@ -109,10 +107,6 @@ def _operand(rest: list[str], depth: int) -> Fraction:
         return value
     if token[0] not in "0123456789.":
         raise ValueError(f"Unexpected '{token}' in the expression.")
-    return _number(token)
-
-
-def _number(token: str) -> Fraction:
     exponent = token.lower().partition("e")[2]
     # Checked before it is a number: 1e999999999 would fill the memory.
     if len(exponent.lstrip("+-0")) > len(str(MAX_DIGITS)) or abs(int(exponent or "0")) > MAX_DIGITS:
@@ -132,15 +126,16 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
     return Fraction(base**exponent.numerator)
 
 
-_OPERATIONS: dict[str, Callable[[Fraction, Fraction], Fraction | int]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": _power,
-    "^": _power,
+# Each with its precedence.
+_OPERATIONS: dict[str, tuple[int, Callable[[Fraction, Fraction], Fraction | int]]] = {
+    "+": (1, operator.add),
+    "-": (1, operator.sub),
+    "*": (2, operator.mul),
+    "/": (2, operator.truediv),
+    "//": (2, operator.floordiv),
+    "%": (2, operator.mod),
+    "**": (_POWER, _power),
+    "^": (_POWER, _power),
 }
 
 

@@ -8,11 +8,9 @@ from typing import BinaryIO
 
 import orjson
 
+from svc.builtin.pdf import TEXT_BYTES
 from svc.builtin.processes import ProcessPool
 from svc.errors import ApiError, UpstreamFault
-
-TEXT_BYTES = 4 * 1024 * 1024
-_MOST_PAGES = 2_000
 
 
 async def replace_by_text(pool: ProcessPool, file: BinaryIO, account_id: str) -> bool:
@@ -21,14 +19,11 @@ async def replace_by_text(pool: ProcessPool, file: BinaryIO, account_id: str) ->
     Raises ApiError `unsupported_media_type` without the extra, `no_text`, and `overloaded`.
     """
     if find_spec("pypdf") is None:
-        message = (
-            "This server cannot read PDFs. Its operator can install the extra 'documents': pip install '.[documents]'."
-        )
-        raise ApiError("unsupported_media_type", message)
+        hint = "Its operator can install the extra 'documents': pip install '.[documents]'."
+        raise ApiError("unsupported_media_type", f"This server cannot read PDFs. {hint}")
     size = os.fstat(file.fileno()).st_size
-    order = {"size": size, "most_pages": _MOST_PAGES, "most_bytes": TEXT_BYTES, "path": sys.path}
     try:
-        answer = orjson.loads(await pool.run(order, file, account_id=account_id))
+        answer = orjson.loads(await pool.run({"path": sys.path}, file, account_id=account_id))
     except UpstreamFault:  # it was killed at a limit
         answer = {"truncated": True}
     if "encrypted" in answer:

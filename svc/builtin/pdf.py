@@ -1,7 +1,6 @@
-"""The text of a PDF, read by pypdf. It is a separate process, because files of users may be hostile (see documents.py).
+"""The text of a PDF, read by pypdf in a helper process, because files of users may be hostile (see documents.py).
 
-an order as a JSON line on stdin -> the PDF at the beginning of a file -> the text of its pages behind it -> JSON on
-stdout
+a PDF in a file -> the text of its pages behind it -> JSON that says whether text is missing, and why
 """
 
 import io
@@ -11,18 +10,19 @@ from typing import Any, BinaryIO
 
 CPU_SECONDS = 30
 MEMORY_BYTES = 256 * 1024 * 1024
+TEXT_BYTES = 4 * 1024 * 1024
+_MOST_PAGES = 2_000
 
 
-def write_text(file: BinaryIO, size: int, most_pages: int, most_bytes: int) -> dict[str, Any]:
-    """Write the text behind the PDF, which has `size` bytes. The answer says whether text is missing, and why."""
+def write_text(file: BinaryIO) -> dict[str, Any]:
     from pypdf import PdfReader
 
-    reader = PdfReader(io.BytesIO(file.read(size)))
+    reader, bytes_left = PdfReader(io.BytesIO(file.read())), TEXT_BYTES
     if reader.is_encrypted and not reader.decrypt(""):
         return {"truncated": False, "encrypted": True}
     truncated = False
     for number, page in enumerate(reader.pages):
-        if number == most_pages or most_bytes <= 0:
+        if number == _MOST_PAGES or bytes_left <= 0:
             return {"truncated": True}
         try:
             text = page.extract_text()
@@ -32,17 +32,17 @@ def write_text(file: BinaryIO, size: int, most_pages: int, most_bytes: int) -> d
             truncated = True
             continue
         written = f"{text.strip()}\n\n".replace("\0", "").encode("utf-8", "replace")
-        file.write(written[:most_bytes])
-        most_bytes -= len(written)
-    return {"truncated": truncated or most_bytes < 0}
+        file.write(written[:bytes_left])
+        bytes_left -= len(written)
+    return {"truncated": truncated or bytes_left < 0}
 
 
 def answer(order: dict[str, Any]) -> bytes:
-    sys.path += order.pop("path")
-    with open(order.pop("file"), "r+b", buffering=0, closefd=False) as file:
+    sys.path += order["path"]
+    with open(order["file"], "r+b", buffering=0, closefd=False) as file:
         file.seek(0)
         try:
-            found = write_text(file, **order)
+            found = write_text(file)
         except MemoryError:
             found = {"truncated": True}
         except Exception:  # no PDF, or a broken one

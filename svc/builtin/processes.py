@@ -28,7 +28,7 @@ _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "ESPEAK_DATA_PATH")
 
 @dataclass(eq=False)
 class _Job:
-    """An order with its process. `drop` is called on the event loop and from the thread that waits for the process."""
+    """An order with its process. `drop` may be called in any thread."""
 
     order: bytes
     files: tuple[int, ...]
@@ -77,7 +77,6 @@ class ProcessPool:
             release()
 
     def at_work(self) -> int:
-        """Return the number of processes."""
         return len(self._jobs)
 
     def _run(self, job: _Job) -> bytes:

@@ -29,8 +29,6 @@ _NAMES_ALONE = r"(?:\[[^\[\]]*\] ?)*"
 
 
 class EarlierCall(NamedTuple):
-    """A tool call in the messages, and its result if there is one."""
-
     id: str
     name: str
     arguments: str
@@ -104,8 +102,7 @@ def is_big(body: Mapping[str, Any]) -> bool:
     contents = [message.get("content") or "" for message in body["messages"]]
     if len(contents) > _BIG_MESSAGES or sum(map(len, contents)) > _BIG_BYTES:
         return True
-    # `read_request` refuses a value that cannot be written as JSON.
-    with contextlib.suppress(TypeError):
+    with contextlib.suppress(TypeError):  # `read_request` refuses what cannot be written as JSON
         return len(orjson.dumps([body.get("tools"), body.get("response_format")])) > _BIG_BYTES
     return False
 
@@ -113,13 +110,11 @@ def is_big(body: Mapping[str, Any]) -> bool:
 def read_request(body: Mapping[str, Any]) -> BuiltinRequest:
     """Return a checked `body` as a BuiltinRequest; a null field counts as absent. Raises UpstreamFault (status 400)."""
     messages = _messages(body["messages"])
-    prompt_bytes = sum(
-        text_bytes(one.text) + sum(text_bytes(c.name + c.arguments) for c in one.calls) for one in messages
-    )
+    called = (call.name + call.arguments for one in messages for call in one.calls)
+    prompt_bytes = sum(map(text_bytes, (*called, *(one.text for one in messages))))
     if prompt_bytes > MAX_TEXT_BYTES:
-        message = (
-            f"The messages hold {prompt_bytes:,} bytes of text; the built-in models read at most {MAX_TEXT_BYTES:,}."
-        )
+        read = f"the built-in models read at most {MAX_TEXT_BYTES:,}."
+        message = f"The messages hold {prompt_bytes:,} bytes of text; {read}"
         raise refusal(message, "messages", "context_length_exceeded")
     tools = _tools(body.get("tools") or [])
     prompt_bytes += _json_size(body["tools"], "tools", MAX_TOOLS_BYTES) if tools else 0
@@ -157,10 +152,9 @@ def _messages(messages: Sequence[dict[str, Any]]) -> list[_Message]:
         text = _without_reminders(text) if role == "user" else text
         if role == "user" and read and read[-1].role in ("tool", "attachment") and re.fullmatch(_NAMES_ALONE, text):
             role = "attachment"
-        calls = (
-            [call for call in message.get("tool_calls") or [] if call.get("function")] if role == "assistant" else []
-        )
-        read.append(_Message(role, text, list(map(_call, calls)), message["tool_call_id"] if role == "tool" else ""))
+        calls = message.get("tool_calls") or [] if role == "assistant" else []
+        made = [_call(call) for call in calls if call.get("function")]
+        read.append(_Message(role, text, made, message["tool_call_id"] if role == "tool" else ""))
     return read
 
 
@@ -188,8 +182,8 @@ def _tools(tools: list[dict[str, Any]]) -> tuple[Tool, ...]:
         raise refusal(f"'tools' must be a list of at most {MAX_TOOLS} tools.", "tools")
     for index, tool in enumerate(tools):
         if tool["type"] != "function":
-            message = f"'tools[{index}]' must be of type 'function'; the built-in models know no other tools."
-            raise refusal(message, f"tools[{index}]")
+            name = f"tools[{index}]"
+            raise refusal(f"'{name}' must be of type 'function'; the built-in models know no other tools.", name)
     functions = [tool["function"] for tool in tools]
     return tuple(Tool(one["name"], one.get("description") or "", one.get("parameters") or {}) for one in functions)
 
@@ -212,9 +206,8 @@ def _choice(choice: Any, tools: tuple[Tool, ...]) -> tuple[tuple[Tool, ...], boo
 def _stops(value: str | list[str]) -> tuple[str, ...]:
     stops = [value] if isinstance(value, str) else value
     if len(stops) > MAX_STOPS or any(len(stop) > MAX_STOP_CHARACTERS for stop in stops):
-        raise refusal(
-            f"'stop' may have at most {MAX_STOPS} strings of at most {MAX_STOP_CHARACTERS} characters.", "stop"
-        )
+        most = f"at most {MAX_STOPS} strings of at most {MAX_STOP_CHARACTERS} characters"
+        raise refusal(f"'stop' may have {most}.", "stop")
     return tuple(filter(None, dict.fromkeys(stops)))
 
 

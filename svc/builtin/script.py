@@ -14,6 +14,7 @@ last user message. After the last section the answer is empty, so a tool loop en
 """
 
 import asyncio
+import contextlib
 import json
 import math
 import re
@@ -88,8 +89,7 @@ def _repeated(line: str, number: int) -> tuple[int, Action]:
     action = _action(line[repeats.end() :])
     if action is None:
         found = f"Line {number} of the script, '{line[:60].rstrip()}',"
-        message = f"{found} is not a directive. The directives are: {DIRECTIVES}."
-        raise refusal(message, "messages")
+        raise refusal(f"{found} is not a directive. The directives are: {DIRECTIVES}.", "messages")
     return min(math.prod(map(int, re.findall("[0-9]+", repeats[0]))), MAX_DIRECTIVES + 1), action
 
 
@@ -104,7 +104,10 @@ def _action(line: str) -> Action | None:
         case "wait" if re.fullmatch("[0-9]{1,5}", rest.strip()) and int(first) <= MAX_WAIT_MILLISECONDS:
             return Wait(int(first) / 1000)
         case "fail" if re.fullmatch("[45][0-9][0-9]", first):
-            return _failure(int(first), others.strip() or "The script failed.")
+            status, message = int(first), others.strip() or "The script failed."
+            kind = "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "api_error"
+            error = {"message": message, "type": kind, "param": None, "code": None}
+            return UpstreamFault("status", message, status=status, error=error)
         case "drop" if not first:
             return UpstreamFault("cut", "The script dropped the connection.")
         case "length" if not first:
@@ -113,16 +116,6 @@ def _action(line: str) -> Action | None:
 
 
 def _said(text: str) -> str:
-    if text.lstrip().startswith('"'):
-        try:
-            return str(json.loads(text))
-        except ValueError:
-            pass  # a text that begins with a quotation mark
+    with contextlib.suppress(ValueError):  # a text that begins with a quotation mark
+        return str(json.loads(text)) if text.lstrip().startswith('"') else text
     return text
-
-
-def _failure(status: int, message: str) -> UpstreamFault:
-    kind = "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "api_error"
-    return UpstreamFault(
-        "status", message, status=status, error={"message": message, "type": kind, "param": None, "code": None}
-    )

@@ -15,7 +15,8 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from svc.builtin.documents import TEXT_BYTES, replace_by_text
+from svc.builtin.documents import replace_by_text
+from svc.builtin.pdf import TEXT_BYTES
 from svc.content import artifacts, contents, projects
 from svc.content.artifacts import PROMPT_LENGTH, Artifact, ArtifactChanges, NewArtifact, content_url
 from svc.content.contents import CHUNK_BYTES, CONTENT_BYTES

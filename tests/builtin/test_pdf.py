@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from svc.builtin.documents import TEXT_BYTES
+from svc.builtin.pdf import TEXT_BYTES
 from svc.builtin.processes import ProcessPool
 from tests.builtin.test_documents import text_of
 from tests.support.cases import each

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from svc.builtin.documents import TEXT_BYTES
+from svc.builtin.pdf import TEXT_BYTES
 from tests.conftest import Service
 from tests.support.artifacts import make_artifact, put_content
 from tests.support.cases import each
