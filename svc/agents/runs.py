@@ -28,7 +28,7 @@ INTERRUPTED = {"message": _INTERRUPTED, "type": "api_error", "code": "interrupte
 
 
 class RunOutcome(NamedTuple):
-    """The status of a run: `running`, or `final`, `error` and `stopped` with a field of their own.
+    """The status of a run: `running`, or `final`, `error` or `stopped`, each with its field.
 
     The end of a run has no steps, usage and cost before these are known.
     """

@@ -59,8 +59,8 @@ async def chat(
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Yield raw chunks for a checked body, word by word if `body["stream"]` is true, and always the usage.
 
-    Raises ApiError `model_not_found` for a name that is no chat model of MODELS, UpstreamFault (400) for a body that
-    the models do not support, and at any time the faults of a script.
+    Raises ApiError `model_not_found` for another name than a chat model's, and UpstreamFault: 400 for a body that the
+    models do not support, and the faults of a script.
     """
     if model not in MODELS or MODELS[model].kind != "chat":
         raise ApiError("model_not_found", param="model")
