@@ -77,10 +77,15 @@ def parse(document: Mapping[str, Any]) -> Groups | None:
     return Groups(access, by_name)
 
 
-def _group(name: str, table: dict[str, Any], place: str, known: tuple[str, ...]) -> Group:
+def check_keys(table: Mapping[str, Any], place: str, known: Sequence[str]) -> None:
+    """Raise ValueError if the table at `place` of the catalog file has another key than the known ones."""
     for key in table:
         if key not in known:
             raise ValueError(f"{place}: {key!r} is not known; known are {', '.join(known)}")
+
+
+def _group(name: str, table: dict[str, Any], place: str, known: tuple[str, ...]) -> Group:
+    check_keys(table, place, known)
     found = _TABLE.check(table, place)
     emails = _any_of([pattern.lower() for pattern in found.emails])
     return Group(

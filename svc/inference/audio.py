@@ -81,9 +81,8 @@ class Samples(Track):
 
     def __init__(self, content_type: str, most_seconds: float) -> None:
         super().__init__(content_type, most_seconds)
-        self._header: bytes | None = (
-            b"" if content_type == "audio/wav" else None
-        )  # what is left to read of it, None after it
+        # What is left to read of it, None after it.
+        self._header: bytes | None = b"" if content_type == "audio/wav" else None
         self._place = 12  # of the next chunk of the header; it may be beyond `_header`
         self._left = sys.maxsize  # bytes of samples, if the file says how many
         self._head = b""  # of the new file
@@ -103,9 +102,8 @@ class Samples(Track):
             name = self._header[place : place + 4]
             (size,) = struct.unpack_from("<I", self._header, place + 4)
             if name == b"data":
-                if (
-                    0 < size < 0x7FFFF000
-                ):  # a server that streams does not know the length, and writes 0 or the largest number
+                # A server that streams does not know the length, and writes 0 or the largest number.
+                if 0 < size < 0x7FFFF000:
                     self._left = size
                 samples, self._header = self._header[place + 8 :], None
                 self._head = self._head or _wav_head(struct.pack("<HHIIHH", 1, 1, _PCM_RATE, _PCM_RATE * 2, 2, 16))
@@ -271,9 +269,7 @@ class Pages(Track):
 
 
 def _flac_seconds(start: bytes) -> float | None:
-    """Return the length of a FLAC file (RFC 9639, 8.2), or None if it does not say it: its server made
-    it as a stream.
-    """
+    """Return the length of a FLAC file (RFC 9639, 8.2), or None if it does not say it, like a stream."""
     if len(start) < START_BYTES:
         return None
     (packed,) = struct.unpack_from(">Q", start, 18)

@@ -77,8 +77,7 @@ class Provider:
     """A model server. `timeout_seconds` is to the first byte and between bytes.
 
     `byok` means that it belongs to the user `account_id`. `configured` is False for a local server that is only looked
-    for. `listed_prices` are micros per million tokens of input and output, for the chat models that the server lists
-    itself.
+    for. `listed_prices` are micros per million tokens of input and output, for the models that the server lists.
     """
 
     name: str
@@ -222,9 +221,7 @@ class Catalog:
         return name in self._names
 
     def first(self, kind: str, group: Group | None = None) -> Model | None:
-        """Return the model for `kind` if a request names none: the operator's first, else the first built-in, else
-        None.
-        """
+        """Return the model for `kind` if a request names none: the operator's first, else the first built-in one."""
         of_kind = (model for model in self._models if model.kind == kind and (group is None or group.allows(model.id)))
         return min(of_kind, key=lambda model: model.provider is None, default=None)
 
@@ -233,13 +230,12 @@ class Catalog:
         return [*self._models, *(model for listed in self._listed.values() for model in listed.models.values())]
 
     def providers(self) -> dict[str, tuple[int, bool | None]]:
-        """Return for each provider the number of its models, and whether it answered the last time. None: it is not
-        asked.
-        """
+        """Return for each provider the number of its models, and whether it answered the last time, if it is asked."""
         counts = Counter(model.provider.name for model in self._models if model.provider)
-        found: dict[str, tuple[int, bool | None]] = {name: (number, None) for name, number in counts.items()}
-        return found | {
-            name: (len(one.models), one.answered) for name, one in self._listed.items() if one.provider.configured
+        listed = {name: one for name, one in self._listed.items() if one.provider.configured}
+        return {
+            **{name: (number, None) for name, number in counts.items()},
+            **{name: (len(one.models), one.answered) for name, one in listed.items()},
         }
 
     def configured(self, model_id: str) -> Model | None:

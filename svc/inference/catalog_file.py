@@ -23,14 +23,9 @@ def on_offer(config: Config) -> Offer:
     """Return what `config` offers. Raises StartError."""
     offer = read_file(config.catalog, config.environ) if config.catalog else Offer([], [])
     if config.builtin:
-        own = builtin.offered().items()
         built_in = [
-            Model(
-                *(f"{BUILTIN}/{name}", name, None, model.kind, model.prices),
-                context_length=model.context_length,
-                capabilities=model.capabilities,
-            )
-            for name, model in own
+            Model(f"{BUILTIN}/{name}", name, None, kind, prices, None, (), context_length, capabilities)
+            for name, (kind, prices, _, context_length, capabilities) in builtin.offered().items()
         ]
         offer = offer._replace(models=built_in + offer.models)
     return offer._replace(listed=offer.listed + catalog.local_servers()) if config.discovers else offer
@@ -51,7 +46,7 @@ def read_file(path: Path, environ: Mapping[str, str]) -> Offer:
 
 
 def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
-    _only(document, "the file", "default_model", "providers", "access", "groups")
+    groups.check_keys(document, "the file", ("default_model", "providers", "access", "groups"))
     models: list[Model] = []
     providers: list[Provider] = []
     listed: list[Provider] = []
@@ -75,7 +70,8 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
     name = required(table, "name", catalog.PROVIDER_NAME, place)
     if name == BUILTIN:
         raise ValueError(f"{place}: the name {BUILTIN!r} is taken")
-    _only(table, name, "name", "base_url", "api_key", "api_key_env", "timeout_seconds", "models", *PRICES["chat"])
+    keys = ("name", "base_url", "api_key", "api_key_env", "timeout_seconds", "models", *PRICES["chat"])
+    groups.check_keys(table, name, keys)
     base_url = required(table, "base_url", catalog.BASE_URL, name)
     timeout_seconds = _optional(table, "timeout_seconds", number(0.001, 3600), 120.0, name)
     if (key_variable := _optional(table, "api_key_env", filled, None, name)) is not None:
@@ -90,9 +86,8 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
         raise ValueError(
             f"{name}: {given[0]} is for a provider without models; here each [[providers.models]] has its own"
         )
-    if (
-        "models" not in table and api_key and not given
-    ):  # a server with a key is usually paid, so never free by accident
+    # A server with a key is usually paid, so its models are never free by accident.
+    if "models" not in table and api_key and not given:
         raise ValueError(
             f"{name}: with an API key and without [[providers.models]] set the prices of the models that it lists: "
             f"{' and '.join(PRICES['chat'])} (0 if they are free)"
@@ -105,7 +100,8 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     name = required(table, "id", catalog.MODEL_NAME, f"{provider.name}, a model")
     place = f"{provider.name}/{name}"
     kind = _optional(table, "kind", catalog.KIND, "chat", place)
-    _only(table, place, "id", "kind", "fallback", "aliases", "context_length", "capabilities", *PRICES[kind])
+    keys = ("id", "kind", "fallback", "aliases", "context_length", "capabilities", *PRICES[kind])
+    groups.check_keys(table, place, keys)
     prices = {price: _optional(table, price, _MICROS, 0, place) for price in PRICES[kind]}
     fallback = _optional(table, "fallback", filled, None, place)
     aliases = _optional(table, "aliases", list_of(catalog.MODEL_NAME), [], place)
@@ -114,24 +110,9 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     if fallback in (place, *aliases):
         raise ValueError(f"{place}: a model cannot be its own fallback")
     context_length = _optional(table, "context_length", catalog.CONTEXT_LENGTH, None, place)
-    capabilities = _optional(table, "capabilities", list_of(one_of(*catalog.CAPABILITIES)), [], place)
-    return Model(
-        place,
-        name,
-        provider,
-        kind,
-        prices,
-        fallback,
-        tuple(aliases),
-        context_length,
-        tuple(dict.fromkeys(capabilities)),
-    )
-
-
-def _only(table: dict[str, Any], place: str, *known: str) -> None:
-    for key in table:
-        if key not in known:
-            raise ValueError(f"{place}: {key!r} is not known; known are {', '.join(known)}")
+    found = _optional(table, "capabilities", list_of(one_of(*catalog.CAPABILITIES)), [], place)
+    capabilities = tuple(dict.fromkeys(found))
+    return Model(place, name, provider, kind, prices, fallback, tuple(aliases), context_length, capabilities)
 
 
 def _optional(table: dict[str, Any], key: str, shape: Shape[T], default: D, place: str) -> T | D:

@@ -1,7 +1,6 @@
 """The paid call for pictures, from the built-in painter or a provider.
 
-hold -> the painter, picture by picture | a provider's whole answer, decoded and checked -> a charge for the pictures
-that arrived
+hold -> the painter, picture by picture | a provider's answer, decoded and checked -> a charge for the pictures so far
 """
 
 import asyncio
@@ -83,9 +82,8 @@ class ImageCall(PaidCall):
         self.details = {"output_format": "png", "size": f"{width}x{height}"}
         for number in range(self._request.count):
             order = {"prompt": self._request.prompt, "width": width, "height": height, "variation": number}
-            description, _, png = (await self._media.painter.run(order, account_id=self._payer.account_id)).partition(
-                b"\n"
-            )
+            painted = await self._media.painter.run(order, account_id=self._payer.account_id)
+            description, _, png = painted.partition(b"\n")
             yield await asyncio.to_thread(add_picture, file, png, description.decode())
 
     def _size(self) -> tuple[int, int]:
@@ -101,9 +99,8 @@ class ImageCall(PaidCall):
         with self._media.spool() as answer:
             await self._write_answer(provider, body, answer)
             async with self._media.limits(self._model).parsing:
-                pictures, self.details = await asyncio.to_thread(
-                    pictures_in, answer, provider, self._request.count, file
-                )
+                found = await asyncio.to_thread(pictures_in, answer, provider, self._request.count, file)
+                pictures, self.details = found
         for picture in pictures:
             if picture.url is not None:
                 content = await self._fetch(picture.url, provider)
@@ -136,11 +133,10 @@ class ImageCall(PaidCall):
         # Only the provider itself is asked through the provider's client. Any other address is checked first.
         client = self._engines.way_to(provider) if same_origin(url, provider.base_url) else self._engines.guarded
         headers, account_id = ((b"accept", b"image/*"), (b"user-agent", b"svc")), self._payer.account_id
-        deadline = time.monotonic() + provider.timeout_seconds
+        seconds = provider.timeout_seconds
+        deadline = time.monotonic() + seconds
         try:
-            reply = await client.send(
-                "GET", url, headers, timeout_seconds=provider.timeout_seconds, account_id=account_id
-            )
+            reply = await client.send("GET", url, headers, timeout_seconds=seconds, account_id=account_id)
             async with contextlib.aclosing(reply):
                 content = await reply.read(_ANSWER_BYTES, deadline - time.monotonic())
         except CLIENT_FAULTS:

@@ -1,5 +1,4 @@
-"""What the media calls of a process share: limits of open requests, files for large answers, and artifacts of the
-results.
+"""What the media calls of a process share: limits of open requests, files for answers, artifacts of results.
 
 Answers of model servers are written to a file as they arrive: they may be long, and there may be many at the same time.
 """
@@ -72,9 +71,7 @@ class MediaLimits:
 
 
 class _Spool(io.FileIO):
-    """An unbuffered file that is closed in a thread: deleting takes 4 ms for each 100 MB, and many may be closed at
-    once.
-    """
+    """An unbuffered file that is closed in a thread: deleting takes 4 ms for each 100 MB, and there may be many."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "r+b", closefd=False)
@@ -153,9 +150,7 @@ async def store(
     number: int = 1,
     artifact_id: str | None = None,
 ) -> Artifact:
-    """Store the `number`th picture of the prompt `text` as an artifact, or speech of that content type. Raises
-    ApiError.
-    """
+    """Store the `number`th picture of the prompt `text`, or speech of a type, as an artifact. Raises ApiError."""
     content_type = spoken_as or picture_type(content) or "application/octet-stream"
     ending = f"{'' if number == 1 else f'-{number}'}.{_ENDINGS.get(content_type, 'bin')}"
     return await artifacts.add_artifact(

@@ -60,26 +60,22 @@ class Models:
         model = self.catalog.configured(model_id) if group is None else None
         model = model or await self.find(account_id, model_id, group, kind)
         if model is None:
-            raise ApiError(
-                "model_not_found", f"There is no model {model_id[:200]!r}. GET /v1/models lists them.", param="model"
-            )
+            message = f"There is no model {model_id[:200]!r}. GET /v1/models lists them."
+            raise ApiError("model_not_found", message, param="model")
         if model.kind != kind:
             raise ApiError("invalid_value", f"{model_id!r} is a model for {model.kind}, not for {kind}.", param="model")
         return model
 
     def default(self, default_model: str | None) -> str:
-        """Return the id of the model that answers a chat request without `model` from an account with this
-        `default_model`.
-        """
+        """Return the id of the model for chat requests without `model`, of an account with this `default_model`."""
         name = default_model or self.catalog.default_model or f"{BUILTIN}/assistant"
         model = self.catalog.configured(name)
         return model.id if model else name
 
     async def first(self, account_id: str, kind: str, group: Group | None) -> Model | None:
-        """Return the model for images or speech if a request names none.
+        """Return the model for images or speech if a request names none, without asking a provider for its list.
 
-        That is the operator's first, else the built-in one, else one of the account's own providers. No provider is
-        asked.
+        That is the operator's first, else the built-in one, else one of the account's own providers.
         """
         if model := self.catalog.first(kind, group):
             return self._within(group, model)
@@ -113,9 +109,7 @@ class Models:
         return self._provider(row).model(own_name, (own or {}).get(own_name) or kind, listed.get(own_name))
 
     def _within(self, group: Group | None, model: Model | None) -> Model | None:
-        """Return the operator's model as the group may use it: None if it may not, and without a fallback that it may
-        not use.
-        """
+        """Return the operator's model, without a fallback that the group may not use. None if it may not use it."""
         if group is None or model is None:
             return model
         if not group.allows(model.id):
@@ -143,9 +137,7 @@ class Models:
                 provider = Provider(row["name"], row["base_url"], byok=True)
                 if row["id"] in asking:
                     listed = await asking[row["id"]]
-                    yield [
-                        provider.model(name, context_length=context_length) for name, context_length in listed.items()
-                    ]
+                    yield [provider.model(name, context_length=length) for name, length in listed.items()]
                 else:
                     yield [provider.model(name, kind or "chat") for name, kind in (await self._narrowed(row)).items()]
         finally:
@@ -153,9 +145,7 @@ class Models:
                 own.cancel()
 
     async def test(self, row: sqlite3.Row) -> list[str]:
-        """Ask a provider for the names of its models. Raises ApiError: its own 401, 403 or 429, else one without a
-        reason.
-        """
+        """Ask a provider for the names of its models. Raises ApiError, with a reason only for its 401, 403 and 429."""
         began = time.monotonic()
         try:
             return list(await self._listed(row))

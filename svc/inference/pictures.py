@@ -1,7 +1,6 @@
 """Pictures in a file, and a provider's answer to an image request: parsed, decoded and checked.
 
-JSON of any depth -> base64 in any usual form, a data URL, or a URL to fetch -> bytes, and the checked details beside
-them
+JSON of any depth -> base64 in any usual form, a data URL, or a URL to fetch -> bytes, with the details beside them
 """
 
 import base64
@@ -61,8 +60,7 @@ def picture_type(content: bytes) -> str | None:
 def pictures_in(
     answer: BinaryIO, provider: Provider, most: int, file: BinaryIO
 ) -> tuple[list[Picture], dict[str, Any]]:
-    """Write at most `most` pictures of a provider's answer to `file`; return them and what the answer says, in OpenAI's
-    names.
+    """Write at most `most` pictures of a provider's answer to `file`. Return them and OpenAI's details beside them.
 
     Raises UpstreamFault.
     """
@@ -74,12 +72,10 @@ def pictures_in(
     entries = document.get("data") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries:
         raise UpstreamFault("invalid", "The answer holds no pictures.")
-    details = {name: _text(document.get(name), _TEXT_LENGTH) for name in _TEXTS} | {
-        "usage": _usage(document.get("usage"))
-    }
-    return [_picture(entry, file) for entry in entries[:most]], {
-        name: value for name, value in details.items() if value
-    }
+    details: dict[str, Any] = {name: _text(document.get(name), _TEXT_LENGTH) for name in _TEXTS}
+    details["usage"] = _usage(document.get("usage"))
+    told = {name: value for name, value in details.items() if value}
+    return [_picture(entry, file) for entry in entries[:most]], told
 
 
 def _picture(entry: Any, file: BinaryIO) -> Picture:

@@ -42,9 +42,8 @@ class KeyBox:
 
         @cache  # so that no attribute holds the secret
         def aead() -> "AESGCM":
-            from cryptography.hazmat.primitives.ciphers.aead import (
-                AESGCM,
-            )  # late: the import delays a start, and takes 8 MB
+            # Late: the import delays a start, and takes 8 MB.
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
             return AESGCM(secret)
 
@@ -139,8 +138,7 @@ def add_provider(
 ) -> sqlite3.Row:
     """Store a provider with checked `fields` and return its row.
 
-    Raises ApiError `name_taken`, `quota_exceeded`, `invalid_value` for one too many, `invalid_api_key` for a deleted
-    account.
+    Raises ApiError `name_taken`, `quota_exceeded`, `invalid_value` (one too many), `invalid_api_key` (no account).
     """
     quota.check_room(tx, account_id, quota.ROW_BYTES)
     row = _written(

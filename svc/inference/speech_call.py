@@ -141,9 +141,8 @@ class SpeechCall(PaidCall):
 def _is_text(start: bytes, content_type: str) -> bool:
     """Return whether the answer is JSON or HTML. Some servers label that as audio, too."""
     kind = content_type.partition(";")[0].strip().lower()
-    return (
-        kind.startswith("text/") or kind.endswith("json") or _TEXT_START.fullmatch(start, 0, _LEAST_BYTES) is not None
-    )
+    labelled = kind.startswith("text/") or kind.endswith("json")
+    return labelled or _TEXT_START.fullmatch(start, 0, _LEAST_BYTES) is not None
 
 
 async def _text_fault(text: bytes, reply: Reply, provider: Provider) -> UpstreamFault:

@@ -1,7 +1,6 @@
 """The errors of model servers, in any shape, and what the caller and the operator's log see of them.
 
-error body -> error_object(): message, type, param, code without secrets -> UpstreamFault -> caller_error() |
-log_fields()
+error body -> error_object(), without secrets -> UpstreamFault -> caller_error() | log_fields()
 """
 
 import math
@@ -60,10 +59,9 @@ def fault_of(error: Exception, *, before_the_answer: bool = False) -> UpstreamFa
 
 
 def error_object(document: Any, key: str | None) -> dict[str, Any] | None:
-    """Return `message`, `type`, `param` and `code` of an error body of any shape, without secrets, or None without a
-    message.
+    """Return `message`, `type`, `param` and `code` of an error body of any shape, or None if it has no message.
 
-    `key` is the key of the request, which some servers quote.
+    They are without secrets, such as the `key` of the request, which some servers quote.
     """
     message, holder = _message_in(document)
     if not message or message.startswith("<"):
@@ -111,9 +109,8 @@ def _message_in(value: Any, depth: int = 0) -> tuple[str, dict[str, Any]]:
         return "", {}
     fields = {name.lower(): item for name, item in value.items()}
     # An inner error comes first: the fields beside it are mostly a heading.
-    for name in (
-        dict.fromkeys(("error", *_MESSAGE_FIELDS)) if isinstance(fields.get("error"), dict) else _MESSAGE_FIELDS
-    ):
+    first = ("error",) if isinstance(fields.get("error"), dict) else ()
+    for name in dict.fromkeys((*first, *_MESSAGE_FIELDS)):
         text, holder = _message_in(fields.get(name), depth + 1)
         if text:
             return _with_cause(text, fields), holder or value
@@ -171,12 +168,10 @@ def log_fields(fault: UpstreamFault, *, byok: bool) -> dict[str, Any]:
 
 def caller_error(fault: UpstreamFault, *, provider: str, byok: bool) -> ApiError:
     """Return the caller's error for a fault of `provider`, which is the caller's own (`byok`) or the operator's."""
+    server = f"The model server of {provider!r}"
     errors = {
-        "unreachable": (
-            "upstream_unreachable",
-            f"The model server of {provider!r} cannot be reached. Try again later.",
-        ),
-        "timeout": ("upstream_timeout", f"The model server of {provider!r} did not answer in time. Try again later."),
+        "unreachable": ("upstream_unreachable", f"{server} cannot be reached. Try again later."),
+        "timeout": ("upstream_timeout", f"{server} did not answer in time. Try again later."),
         "cut": ("upstream_error", f"The answer of {provider!r} was cut off before its end. Send the request again."),
         "invalid": ("upstream_invalid_response", f"The answer of {provider!r} is not valid. {fault}"),
     }
@@ -186,12 +181,12 @@ def caller_error(fault: UpstreamFault, *, provider: str, byok: bool) -> ApiError
 
 
 def _status_error(fault: UpstreamFault, provider: str, byok: bool) -> ApiError:
-    status, error = fault.status, fault.error or {}
+    status, error, server = fault.status, fault.error or {}, f"The model server of {provider!r}"
     quoted = error.get("message")
     retry_after_seconds = min(max(math.ceil(fault.retry_after_seconds or 0), 1), _LONGEST_RETRY_SECONDS)
     owners = byok and status in _OWNERS_TO_SEE
     if 400 <= status < 500 and (owners or status not in _NOT_THE_CALLERS):
-        message = quoted or f"The model server of {provider!r} refused the request with status {status}."
+        message = quoted or f"{server} refused the request with status {status}."
         kept = {
             "message": f"{provider}: {message}" if owners else message,
             "type": error.get("type") or _TYPES.get(status, "invalid_request_error"),
@@ -201,17 +196,18 @@ def _status_error(fault: UpstreamFault, provider: str, byok: bool) -> ApiError:
         wait_seconds = retry_after_seconds if status == 429 else None
         return ApiError("upstream_error", status=status, error=kept, retry_after_seconds=wait_seconds)
     if status == 408:
-        return ApiError("upstream_timeout", f"The model server of {provider!r} gave up waiting. Try again later.")
-    message = f"The model server of {provider!r} failed with status {status}. Try again later."
+        return ApiError("upstream_timeout", f"{server} gave up waiting. Try again later.")
     if status == 429:
-        message = f"The model server of {provider!r} is busy{f': {quoted}' if quoted else '. Try again in a moment.'}"
+        message = f"{server} is busy{f': {quoted}' if quoted else '. Try again in a moment.'}"
     elif status < 400:
-        message = f"The model server of {provider!r} redirects elsewhere, which is not followed. Check its base_url."
+        message = f"{server} redirects elsewhere, which is not followed. Check its base_url."
     elif status >= 500 and quoted:
-        message = f"The model server of {provider!r} failed: {quoted}"
+        message = f"{server} failed: {quoted}"
+    else:
+        message = f"{server} failed with status {status}. Try again later."
     # The common SDKs do not retry then: only the operator can fix these.
     exhausted = status == 429 and bool(_OUT_OF_QUOTA & {error.get("code"), error.get("type")})
     headers = NO_RETRY if status in _OPERATORS_TO_FIX or status < 400 or exhausted else None
-    if status in (429, 503):
-        return ApiError("upstream_error", message, status=503, retry_after_seconds=retry_after_seconds, headers=headers)
-    return ApiError("upstream_error", message, status=504 if status == 504 else 502, headers=headers)
+    ours = status if status in (503, 504) else 503 if status == 429 else 502
+    wait_seconds = retry_after_seconds if ours == 503 else None
+    return ApiError("upstream_error", message, status=ours, retry_after_seconds=wait_seconds, headers=headers)

@@ -56,17 +56,10 @@ _INPUT_SCHEMA = {
 
 def translate(body: dict[str, Any], *, account_id: str, memory: ItemMemory, clock: Callable[[], float]) -> Translated:
     """Return a checked request as a chat request. Raises ApiError `invalid_value`, `unsupported_value`, `not_found`."""
-    sent: dict[str, Any] = {
-        name: int(value) if name in _COUNTS else value for name, value in body.items() if value is not None
-    }
+    sent: dict[str, Any] = {"reasoning": {}, "text": {}, "tools": [], **not_null(body, *body)}
+    sent |= {name: int(sent[name]) for name in _COUNTS if name in sent}
     items = sent["input"] if isinstance(sent["input"], list) else [{"role": "user", "content": sent["input"]}]
-    tool_lists = {"tools": sent.get("tools") or []}
-    tool_lists |= {
-        f"input[{place}].tools": item["tools"]
-        for place, item in enumerate(items)
-        if item.get("type") == "additional_tools"
-    }
-    tools = _ToolSet(tool_lists)
+    tools = _ToolSet(sent["tools"], items)
     messages = ChatMessages()
     if "instructions" in sent:
         messages.add_system(sent["instructions"])
@@ -83,17 +76,20 @@ def translate(body: dict[str, Any], *, account_id: str, memory: ItemMemory, cloc
     chat |= {"messages": messages.all(), **tools.fields(sent), **_of_text(sent)}
     if sent.get("stream"):
         chat |= {"stream": True, "stream_options": {"include_usage": True}}
-    summary = (sent.get("reasoning") or {}).get("summary") is not None
-    remember = partial(memory.add, account_id) if sent.get("store", True) else lambda items: None
     writer = partial(
-        ResponseWriter, echo=_echo(sent), tools=tools.offered, summary=summary, clock=clock, remember=remember
+        ResponseWriter,
+        echo=_echo(sent),
+        tools=tools.offered,
+        summary=sent["reasoning"].get("summary") is not None,
+        clock=clock,
+        remember=partial(memory.add, account_id) if sent.get("store", True) else lambda items: None,
     )
     return Translated(chat, tools.ignored, writer, _NAMES)
 
 
 def _of_text(sent: dict[str, Any]) -> dict[str, Any]:
-    text, reasoning = sent.get("text") or {}, sent.get("reasoning") or {}
-    found: dict[str, Any] = {"verbosity": text.get("verbosity"), "reasoning_effort": reasoning.get("effort")}
+    text, effort = sent["text"], sent["reasoning"].get("effort")
+    found: dict[str, Any] = {"verbosity": text.get("verbosity"), "reasoning_effort": effort}
     format = text.get("format") or {"type": "text"}
     if format["type"] == "json_schema":
         schema = not_null(format, "name", "description", "schema", "strict")
@@ -106,7 +102,7 @@ def _of_text(sent: dict[str, Any]) -> dict[str, Any]:
 
 
 def _echo(sent: dict[str, Any]) -> dict[str, bytes]:
-    text, reasoning = sent.get("text") or {}, sent.get("reasoning") or {}
+    text, reasoning = sent["text"], sent["reasoning"]
     format = {"type": "text", **(text.get("format") or {})}
     if format["type"] == "json_schema":
         format = {"description": None, "strict": False, **format}
@@ -115,7 +111,7 @@ def _echo(sent: dict[str, Any]) -> dict[str, bytes]:
         **_FIXED,
         "reasoning": {"effort": reasoning.get("effort"), "summary": reasoning.get("summary")},
         "text": {**not_null(text, *text), "format": format},
-        "tools": [_echoed_tool(tool) for tool in sent.get("tools", ()) if tool["type"] in OWN_TOOLS],
+        "tools": [_echoed_tool(tool) for tool in sent["tools"] if tool["type"] in OWN_TOOLS],
     }
     return {name: ascii_json(value) for name, value in echo.items()}
 
@@ -200,12 +196,15 @@ def _chat_part(part: dict[str, Any], role: str, param: str) -> Part:
 class _ToolSet:
     """The tools of a request: `offered` are those that the model server gets, by their names there."""
 
-    def __init__(self, tool_lists: dict[str, list[dict[str, Any]]]) -> None:
-        """Take the tools of several lists, which are named by their places in the request."""
+    def __init__(self, tools: list[dict[str, Any]], items: list[dict[str, Any]]) -> None:
+        """Take the tools of the request and of its items."""
         self.offered: dict[str, NamedTool] = {}
         self._chat: dict[str, dict[str, Any]] = {}
         self._names: dict[tuple[str | None, str], str] = {}
-        found = [one for param, tools in tool_lists.items() for one in _placed(tools, param)]
+        found = [*_placed(tools, "tools")]
+        for place, item in enumerate(items):
+            if item.get("type") == "additional_tools":
+                found += _placed(item["tools"], f"input[{place}].tools")
         self.ignored = tuple(dict.fromkeys(tool["type"] for tool, *_ in found if tool["type"] not in OWN_TOOLS))
         found = [one for one in found if one[0]["type"] in OWN_TOOLS]
         ungrouped = {tool["name"] for tool, _, namespace in found if namespace is None}
