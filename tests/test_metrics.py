@@ -85,7 +85,8 @@ def test_promtool_accepts_the_metrics() -> None:
 
 def test_each_alert_rule_is_tested_firing_and_silent() -> None:
     rules = re.findall(r"- alert: (\w+)", (ROOT / "svc" / "static" / "ops" / "alerts.yml").read_text())
-    cases = (ROOT / "tests" / "alerts.test.yml").read_text().split('\n  - name: "')[1:]
+    files = sorted((ROOT / "tests").glob("alerts*.test.yml"))
+    cases = [case for file in files for case in file.read_text().split('\n  - name: "')[1:]]
     fires, quiet = set(), set()
     for case in cases:
         rule = case.partition(" ")[0]
