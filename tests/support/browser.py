@@ -220,7 +220,8 @@ async def signed_in(
 ) -> AsyncIterator[Page]:
     """A watched page of `visitor` or of a new account, at `address`. `model`: the built-in one that was chosen last.
 
-    The page has seen earlier tests, and has forgotten them: a new one takes twice the CPU.
+    The page has seen earlier tests, and has forgotten them: a new one takes twice the CPU. It prefers reduced motion: to
+    draw the frames of the animations takes a fifth of the CPU. The contexts of `new_context` have them.
     """
     if visitor is None:
         remembered = {"model": f"builtin/{model}"} if model else {}
@@ -229,7 +230,6 @@ async def signed_in(
     watch.allowed, watch.seen = list(allow), []
     await page.set_viewport_size(_viewport(width))
     await page.context.add_cookies(visitor.storage["cookies"])
-    await page.goto("/healthz")
     await page.evaluate(_REMEMBER, visitor.storage["origins"][0]["localStorage"])
     try:
         yield await opened(page.context, address, page)
@@ -242,10 +242,12 @@ async def signed_in(
 
 
 async def _new_page(browser: Browser, server: RunningServer) -> tuple[Page, Watch]:
-    context = await browser.new_context(base_url=server.base_url, ignore_https_errors=True)
+    context = await browser.new_context(base_url=server.base_url, ignore_https_errors=True, reduced_motion="reduce")
     watch = Watch(server.base_url)
     watch.follow(context)
-    return await context.new_page(), watch
+    page = await context.new_page()
+    await page.goto("/healthz")
+    return page, watch
 
 
 async def _forget(page: Page) -> None:
