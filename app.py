@@ -77,7 +77,7 @@ from svc.server.rotation import Rotation, check_master
 from svc.server.serve import run
 from svc.server.state import State
 from svc.server.status import now, settings, status_socket
-from svc.server.web import ExactFirst, routes
+from svc.server.web import Routes
 from svc.version import VERSION
 from svc.write_buffer import WriteBuffer
 
@@ -195,16 +195,16 @@ ROUTES = [
 ]
 # Everything else below /admin has the same guards, so that only administrators learn which paths and methods exist.
 _HIDDEN = [(method, "/admin/{path:path}", administered(admin.unknown)) for method in METHODS.split(", ")]
-_COMPILED = routes([*ROUTES, *_HIDDEN])  # shared by all applications, because it takes longer than the rest of one
+_COMPILED = Routes([*ROUTES, *_HIDDEN])  # shared by all applications, because it takes longer than the rest of one
 
 
 def create_app(config: Config) -> Starlette:
     """Return the ASGI application for `config`. Its lifespan opens everything and raises StartError."""
-    app, state = Starlette(), State(config)
-    app.router = ExactFirst(_COMPILED, lifespan=partial(_lifespan, state=state))
+    state = State(config)
+    app = Starlette(lifespan=partial(_lifespan, state=state))
     # In place of Starlette's own layers, which take as long as a short answer. The server calls it without `app`
     # itself.
-    app.middleware_stack = app.state.answer = Edge(app.router, state, pages.not_found)
+    app.middleware_stack = app.state.answer = Edge(app.router, _COMPILED, state, pages.not_found)
     app.state.drain = state.drain
     app.state.start_error = None
     app.state.listening = partial(state.log, "start", version=VERSION, base_url=config.base_url)

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, TypeVarTuple, cast
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, TypeVarTuple
 
 from svc.budget import limited, spent
 from svc.checkpoint import Checkpointer
@@ -147,10 +147,11 @@ class Database:
 
         Raises ApiError `storage_unavailable`.
         """
-        result, error = _outcome(self._own, fn, *args)
-        if error is not None:
-            raise error
-        return cast(T, result)
+        try:
+            return fn(self._own, *args)
+        except BaseException as error:
+            seen = _as_caller_sees(error)
+            raise seen from seen.__cause__
 
     def waiting(self) -> tuple[int, int]:
         return self._writer.waiting(), self._readers.waiting() + self._heavy.waiting()
@@ -289,14 +290,18 @@ def _savepoint(conn: sqlite3.Connection, fn: Callable[..., Any], *args: Any) -> 
 def _outcome(conn: sqlite3.Connection, fn: Callable[..., Any], *args: Any) -> Outcome:
     try:
         return fn(conn, *args), None
-    except BaseException as error:  # the caller gets it
-        traceback.clear_frames(error.__traceback__)  # a cursor in a local variable would keep its snapshot open
-        if isinstance(error, StopIteration):
-            return None, RuntimeError("the function raised StopIteration")  # a future does not accept it
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code == sqlite3.SQLITE_INTERRUPT:
-            return None, ApiError("overloaded", "Reading this takes too long. Ask for less, or try again later.")
-        return None, _storage_unavailable(error) if code in _STORAGE_FAULTS else error
+    except BaseException as error:
+        return None, _as_caller_sees(error)
+
+
+def _as_caller_sees(error: BaseException) -> BaseException:
+    traceback.clear_frames(error.__traceback__)  # a cursor in a local variable would keep its snapshot open
+    if isinstance(error, StopIteration):
+        return RuntimeError("the function raised StopIteration")  # a future does not accept it
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_INTERRUPT:
+        return ApiError("overloaded", "Reading this takes too long. Ask for less, or try again later.")
+    return _storage_unavailable(error) if code in _STORAGE_FAULTS else error
 
 
 def _storage_unavailable(cause: BaseException) -> ApiError:

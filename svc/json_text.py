@@ -107,6 +107,8 @@ def _loads(body: bytes) -> Any:
 
 def _between_numbers(body: bytes) -> list[bytes]:
     """Return slices of `body`, none of which ends inside a number."""
+    if len(body) <= _SLICE_BYTES:
+        return [body]
     slices, position = [], 0
     while len(body) - position > _SLICE_BYTES and (following := _NUMBER.match(body, position + _SLICE_BYTES)):
         slices.append(body[position : following.end()])

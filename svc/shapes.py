@@ -43,9 +43,7 @@ ABSENT = Absent.ABSENT
 
 
 class Component(dict[str, Any]):
-    """A part of the interface document that is written once, by its name under `components`, and
-    referenced elsewhere.
-    """
+    """A part of the interface document that is written once, under `components`, and referenced elsewhere."""
 
     def __init__(self, kind: str, name: str, value: Schema) -> None:
         super().__init__(value)
@@ -98,9 +96,7 @@ class Shape(Generic[T]):
         )
 
     def example_refusals(self) -> Iterator[ApiError]:
-        """Yield a record's errors for its first non-nullable field if it is null, and for its first field if it is
-        wrong.
-        """
+        """Yield the errors of the first non-nullable field if it is null, and of a first field that is wrong."""
         never_null = [field for field in self.fields if field.default in (..., ABSENT)]
         for fields, value in ((never_null, None), (self.fields, object())):
             for field in fields:
@@ -131,10 +127,10 @@ def refusal(value: Any, param: str, expected: str) -> ApiError:
 
 def or_null(schema: Schema) -> Schema:
     """Return the JSON schema that also allows null."""
-    if not isinstance(schema, Component) and "anyOf" in schema:
-        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
-    if isinstance(schema, Component) or not isinstance(schema.get("type"), str):
+    if isinstance(schema, Component) or not ("anyOf" in schema or isinstance(schema.get("type"), str)):
         return {"anyOf": [schema, {"type": "null"}]}
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
     value = {**schema, "type": [schema["type"], "null"]}
     return {**value, "enum": [*schema["enum"], None]} if "enum" in schema else value
 
@@ -148,15 +144,13 @@ def _shape(
     accepts: Callable[[Any], bool] | None = None,
     convert: type | None = None,
 ) -> Shape[Any]:
-    """A value of the Python type `kind` that `accepts` accepts, and returned as `convert` makes it. A bool is no
-    number.
-    """
+    """A value of the Python type `kind` that `accepts` accepts, as `convert` returns it. A bool is no number."""
     kinds = frozenset(kind if isinstance(kind, tuple) else (kind,))
 
     def check(value: Any, param: str) -> Any:
-        if type(value) not in kinds or (accepts is not None and not accepts(value)):
-            raise refusal(value, param, expected)
-        return value if convert is None else convert(value)
+        if type(value) in kinds and (accepts is None or accepts(value)):
+            return value if convert is None else convert(value)
+        raise refusal(value, param, expected)
 
     return Shape(check, expected, schema, example=example)
 
@@ -164,9 +158,9 @@ def _shape(
 # --- text
 
 
-def is_blank(value: str) -> bool:
-    """Return whether the text has no visible character."""
-    return not "!" <= value[:1] <= "~" and _INVISIBLE.fullmatch(value) is not None
+def is_visible(value: str) -> bool:
+    """Return whether the text has a visible character."""
+    return "!" <= value[:1] <= "~" or _INVISIBLE.fullmatch(value) is None
 
 
 def text(most: int, *, least: int = 0, blank: bool = True, controls: bool = True) -> Shape[str]:
@@ -180,7 +174,7 @@ def text(most: int, *, least: int = 0, blank: bool = True, controls: bool = True
     def accepts(value: str) -> bool:
         return (
             least <= len(value) <= most
-            and (blank or not is_blank(value))
+            and (blank or is_visible(value))
             and (controls or CONTROL_CHARACTERS.search(value) is None)
         )
 
@@ -210,12 +204,7 @@ def one_of(*allowed: str) -> Shape[str]:
 
 
 string: Shape[str] = _shape(str, "a string", {"type": "string"})
-filled: Shape[str] = _shape(
-    str,
-    "a string that is not blank",
-    {**string.schema, "pattern": "\\S"},
-    accepts=lambda value: not is_blank(value),
-)
+filled: Shape[str] = _shape(str, "a string that is not blank", {**string.schema, "pattern": "\\S"}, accepts=is_visible)
 
 
 # --- numbers, booleans and any JSON
@@ -272,49 +261,42 @@ def list_of(shape: Shape[T], *, least: int = 0, most: int | None = None) -> Shap
             raise refusal(value, param, expected)
         return [check_item(item, f"{param}[{position}]") for position, item in enumerate(value)]
 
-    bounds = {"minItems": least or None, "maxItems": most}
-    schema = {
-        "type": "array",
-        "items": shape.schema,
-        **{name: bound for name, bound in bounds.items() if bound is not None},
-    }
+    bounds = {**({"minItems": least} if least else {}), **({} if most is None else {"maxItems": most})}
+    schema = {"type": "array", "items": shape.schema, **bounds}
     return Shape(check, expected, schema, example=[] if shape.example is None else [shape.example])
 
 
 def by_type(expected: str, shapes: Mapping[type, Shape[Any]]) -> Shape[Any]:
     """A value whose JSON type chooses its shape: `{str: string, list: list_of(part)}`."""
+    checks = {kind: shape.check for kind, shape in shapes.items()}
 
     def check(value: Any, param: str) -> Any:
-        shape = shapes.get(type(value))
-        if shape is None:
+        kind = type(value)
+        if kind not in checks:
             raise refusal(value, param, expected)
-        return shape.check(value, param)
+        return checks[kind](value, param)
 
     return Shape(check, expected, {"anyOf": [shape.schema for shape in shapes.values()]})
 
 
 def tagged(tag: str, shapes: Mapping[str, Shape[Any]], other: Shape[Any] | None = None) -> Shape[Any]:
-    """An object whose field `tag` chooses its shape. `other` is the shape for all other strings; without it they are
-    wrong.
-    """
+    """An object whose field `tag` chooses its shape. `other` is for all other strings; without it they are wrong."""
     tag_shape = one_of(*shapes) if other is None else string
+    checks = {value: shape.check for value, shape in shapes.items()}
 
     def check(value: Any, param: str) -> Any:
         found = value.get(tag) if type(value) is dict else None
-        shape = shapes.get(found) if type(found) is str else None
-        if shape is None:  # another string, or an error
-            required(mapping.check(value, param), tag, tag_shape, param)
-            shape = other or string
-        return shape.check(value, param)
+        if type(found) is str and found in checks:
+            return checks[found](value, param)
+        required(mapping.check(value, param), tag, tag_shape, param)
+        return (other or string).check(value, param)
 
-    variants = [*dict.fromkeys(shapes.values()), *([other] if other else [])]
-    if other is not None or any(not isinstance(shape.schema, Component) for shape in variants):
-        return Shape(check, "an object", {"anyOf": [shape.schema for shape in variants]})
-    references = {
-        value: shape.schema.reference for value, shape in shapes.items() if isinstance(shape.schema, Component)
-    }
+    schemas = [shape.schema for shape in dict.fromkeys([*shapes.values(), *([other] if other else [])])]
+    references = {value: getattr(shape.schema, "reference", None) for value, shape in shapes.items()}
+    if other is not None or None in references.values():
+        return Shape(check, "an object", {"anyOf": schemas})
     discriminator = {"propertyName": tag, "mapping": references}
-    return Shape(check, "an object", {"oneOf": [shape.schema for shape in variants], "discriminator": discriminator})
+    return Shape(check, "an object", {"oneOf": schemas, "discriminator": discriminator})
 
 
 # --- objects
@@ -331,7 +313,7 @@ def record(name: str, kind: type[R], description: str = "", *, example: Any = No
 
     def check(value: Any, param: str) -> R:
         sent, within = mapping.check(value, param), f"{param}." if param else ""
-        return kind(*(_field(sent, field, within) for field in found))
+        return kind(*[_field(sent, field, within) for field in found])
 
     properties = {field.name: _with_default(field) for field in found}
     schema = _object([field.name for field in found if field.default is ...], properties, description, keywords)
@@ -377,14 +359,15 @@ def passed_on(
     A field that is not `required` may be missing or null.
     """
     checks = {field: shape.check for field, shape in fields.items()}
+    needed = frozenset(required)
 
     def check(value: Any, param: str) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise refusal(value, param, "an object")
         within = f"{param}." if param else ""
-        for field in required:
-            if field not in value:
-                raise refusal(None, within + field, fields[field].expected)
+        if missing := needed.difference(value):
+            field = min(missing, key=[*required].index)
+            raise refusal(None, within + field, fields[field].expected)
         for field, sent in value.items():
             if field in checks and (sent is not None or field in required):
                 checks[field](sent, within + field)
@@ -409,9 +392,7 @@ def typed(
 def json_object(
     name: str, description: str = "", base: Shape[dict[str, Any]] | None = None, /, **fields: Shape[Any]
 ) -> Shape[dict[str, Any]]:
-    """An object of an answer, with the fields of `base` first. Its example consists of the examples of its required
-    fields.
-    """
+    """An object of an answer, with the fields of `base` first, and the examples of its required fields as its own."""
     first: Schema = base.schema if base else {"required": [], "properties": {}}
     always = {field: shape.example for field, shape in fields.items() if not shape.is_optional}
     properties = {**first["properties"], **{field: shape.schema for field, shape in fields.items()}}

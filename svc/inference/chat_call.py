@@ -108,7 +108,7 @@ class ChatCall(PaidCall):
         self._refused: dict[str, dict[str, bool]] = {}
         options = body.get("stream_options") or {}
         self._writer = wire.ChunkWriter(
-            public_id("chatcmpl-", 29), int(engines.clock()), model.id, bool(options.get("include_usage")), body
+            public_id("chatcmpl-"), int(engines.clock()), model.id, bool(options.get("include_usage")), body
         )
         self._input_tokens = worst_input_tokens(body) if self.paid else 0
         if model.provider is not None:

@@ -9,9 +9,7 @@ import asyncio
 import re
 from functools import partial
 
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Match
 
 from svc import audit
 from svc.admin import health, users
@@ -302,12 +300,4 @@ async def list_audit(request: Request, caller: Caller) -> Response:
 
 async def unknown(request: Request, caller: Caller) -> Response:
     """Refuse a path or method that does not exist below /admin: 404, or 405 if the path has other methods."""
-    allowed = {
-        method
-        for route in request.scope["router"].routes
-        if route.matches(request.scope)[0] is Match.PARTIAL
-        for method in route.methods
-    }
-    if not allowed:
-        raise HTTPException(404)
-    raise HTTPException(405, headers={"allow": ", ".join(sorted(allowed))})
+    raise request.scope["routes"].refusal(request.scope)

@@ -17,7 +17,7 @@ from svc.inference.formats import messages_request, responses_request
 from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
-from svc.routes.completion import BODY_BYTES, answer_in_format, cost_of, make_off_loop, payer_of, respond, stream_of
+from svc.routes.completion import BODY_BYTES, answer_in_format, cost_of, is_heavy, payer_of, respond, stream_of
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, FAILED_IN_CONVERSATION
 from svc.routes.schemas.common import COUNT, MODEL_CALL, NO_MODEL, NO_ROOM, SECONDS, TEXTS
 from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, TOKEN_COUNT
@@ -138,11 +138,9 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
         said = {name for name, value in body.items() if value is not None} | ({"max_tokens"} if limited else set())
         added = {name: value for name, value in exchange.chat_fields.items() if name not in said}
         body = {**body, **added, "messages": exchange.messages}
-    call = await make_off_loop(
-        request,
-        caller,
-        lambda heavy: ChatCall(model, body, state.engines, payer_of(request, caller), added=added, heavy=heavy),
-    )
+    heavy, payer = is_heavy(request), payer_of(request, caller)
+    make = partial(ChatCall, model, body, state.engines, payer, added=added, heavy=heavy)
+    call = await state.offload.run(caller.id, make) if heavy else make()
     if exchange is None:
         return await respond(request, caller, call, AnswerWriter(), headers={})
     usage = bool((body.get("stream_options") or {}).get("include_usage"))
@@ -254,7 +252,7 @@ async def create_messages_answer(request: Request, caller: Caller, body: dict[st
     errors=[_WRONG_RESULT, *NO_MODEL],
 )
 async def count_message_tokens(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
-    return reply(
-        {"input_tokens": await make_off_loop(request, caller, lambda heavy: messages_request.counted_tokens(body))}
-    )
+    state = request.state
+    await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
+    count = partial(messages_request.counted_tokens, body)
+    return reply({"input_tokens": await state.offload.run(caller.id, count) if is_heavy(request) else count()})

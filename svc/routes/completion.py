@@ -41,27 +41,25 @@ async def answer_in_format(
     """
     state = request.state
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
+    heavy, payer = is_heavy(request), payer_of(request, caller)
 
-    def make(heavy: bool) -> tuple[Translated, ChatCall]:
+    def make() -> tuple[Translated, ChatCall]:
         asked = translate(body)
         if model.provider is None:
             check_for_builtin(asked.chat, asked.names)
-        payer = payer_of(request, caller)
         added = ADDED.intersection([*asked.chat, "reasoning_content"])
         return asked, ChatCall(model, asked.chat, state.engines, payer, added=added, heavy=heavy)
 
-    asked, call = await make_off_loop(request, caller, make)
+    asked, call = await state.offload.run(caller.id, make) if heavy else make()
     headers = {}
     if asked.ignored_tools:
         headers["x-service-ignored-tools"] = re.sub(r"[^ -~]", "?", ", ".join(asked.ignored_tools))[:_HEADER_CHARACTERS]
     return await respond(request, caller, call, asked.writer(call), headers=headers)
 
 
-async def make_off_loop(request: Request, caller: Caller, make: Callable[[bool], T]) -> T:
-    """Return what `make` returns. It walks the whole body, so for a large one it runs off the event loop, with True."""
-    if int(request.context.headers.get(b"content-length", BODY_BYTES)) > _HEAVY_BYTES:
-        return await request.state.offload.run(caller.id, make, True)
-    return make(False)
+def is_heavy(request: Request) -> bool:
+    """Return whether code that walks the whole body must run off the event loop."""
+    return int(request.context.headers.get(b"content-length", BODY_BYTES)) > _HEAVY_BYTES
 
 
 def payer_of(request: Request, caller: Caller) -> Payer:

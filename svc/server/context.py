@@ -11,8 +11,9 @@ class Context:
 
     headers: Mapping[bytes, bytes]  # joined by name in lower case
     answer_headers: list[tuple[bytes, bytes]] = field(init=False)  # added to the answer, an error too
-    log_fields: dict[str, Any] = field(init=False)  # the line of the log
+    log_fields: dict[str, Any] = field(init=False)  # of the request's line in the log, beside those of every request
     request_id: str = field(init=False)
+    status: int = 0  # of the answer, when it has begun
     client_ip: str = ""  # set when the host is accepted
     account_id: str | None = None  # set when the caller is authenticated
     linked_account_id: str | None = None  # the account whose signed link the request has

@@ -6,7 +6,7 @@ It also cannot end an answer of unknown length to HTTP/1.0.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 
 import orjson
@@ -15,12 +15,11 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.server import ServerState
 
 from svc.errors import ApiError
-from svc.ids import random_base62
+from svc.ids import public_id
 
 _log = logging.getLogger("uvicorn.error")
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 STATUS_LINE = {status: f"HTTP/1.1 {status} {_PHRASES.get(status, '')}\r\n".encode() for status in range(100, 600)}
-_CONTROLS = bytes([*range(9), *range(10, 32), 127])
 
 
 class Channel(FlowControl):
@@ -36,6 +35,8 @@ class Channel(FlowControl):
         self.transport = transport
         self.server_state = server_state
         self.on_response = on_response
+        self.written: asyncio.Future[None] = self.loop.create_future()  # what send() returns when it need not wait
+        self.written.set_result(None)
 
 
 class Cycle:
@@ -115,11 +116,11 @@ class Cycle:
         channel.resume_reading()  # also after the whole body: while reading is paused, no disconnect is noticed
         return {"type": "http.request", "body": body, "more_body": self.more_body}
 
-    async def send(self, message: Message) -> None:
-        if self._channel.write_paused and not self.disconnected:
-            await self._channel.drain()
+    def send(self, message: Message) -> Awaitable[None]:
         if self.disconnected:
-            return
+            return self._channel.written
+        if self._channel.write_paused:
+            return self._send_later(message)
         kind = message["type"]
         if kind == "http.response.body" and self.response_started and not self.response_complete:
             self._write_body(message.get("body", b""), message.get("more_body", False))
@@ -127,14 +128,20 @@ class Cycle:
             self._make_head(message["status"], message.get("headers", ()))
         else:
             raise RuntimeError(f"unexpected ASGI message {kind}")
+        return self._channel.written
+
+    async def _send_later(self, message: Message) -> None:
+        await self._channel.drain()
+        await self.send(message)
 
     def _make_head(self, status: int, sent: Iterable[tuple[bytes, bytes]]) -> None:
         headers = [*self._channel.server_state.default_headers, *sent]
         self.response_started = True
         self.waiting_for_100_continue = False
         block = b"\r\n".join(map(b": ".join, headers))
-        if len(block) - len(block.translate(None, _CONTROLS)) != 2 * len(headers) - 2:
-            raise RuntimeError("a header holds a control character")
+        breaks = len(headers) - 1
+        if block.count(b"\r") != breaks or block.count(b"\n") != breaks or block.count(b"\0"):
+            raise RuntimeError("a header holds a line break or a NUL")
         named = dict(headers)
         if b"connection" in named:
             self.keep_alive = self.keep_alive and named[b"connection"] != b"close"
@@ -186,7 +193,7 @@ def error_answer(error: ApiError) -> tuple[list[tuple[bytes, bytes]], bytes]:
     headers = {
         "content-type": "application/json",
         "content-length": str(len(body)),
-        "x-request-id": "req_" + random_base62(22),
+        "x-request-id": public_id("req_"),
         "strict-transport-security": "max-age=31536000",
         "x-content-type-options": "nosniff",
         **error.headers,

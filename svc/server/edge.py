@@ -1,6 +1,6 @@
 """The layer around every request: its id, headers and log line, the checks of host and scheme, and error answers.
 
-Edge: request id -> CORS preflight -> host (421), https behind a proxy (403), drain (503) -> router -> handler
+Edge: request id -> CORS preflight -> host (421), https behind a proxy (403), drain (503) -> route -> handler
       -> an error becomes its answer, or a page for a browser at an unknown path
       -> every answer gets the common headers, one line is logged
 """
@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -25,8 +24,8 @@ from svc.errors import ApiError, ClientGone, describe
 from svc.ids import public_id
 from svc.server.context import Context
 from svc.server.head import joined
-from svc.server.state import State
-from svc.server.web import in_anthropic_format, refusal
+from svc.server.state import Request, State
+from svc.server.web import Routes, in_anthropic_format, refusal
 
 EXPOSED_HEADERS = (
     "retry-after",
@@ -98,10 +97,12 @@ async def _no_app(*args: Any) -> None:
 
 
 class Edge:
-    """The one ASGI layer around the router."""
+    """The ASGI application: it passes requests to the endpoints of `routes`, and everything else to `lifespan`."""
 
-    def __init__(self, router: ASGIApp, state: State, not_found: Callable[[], Response]) -> None:
-        self._router = router
+    def __init__(self, lifespan: ASGIApp, routes: Routes, state: State, not_found: Callable[[], Response]) -> None:
+        self._lifespan = lifespan
+        self._routes = routes
+        self._state = state
         self._config = config = state.config
         self._cached_client_of = lru_cache(_CACHED_CLIENTS)(self._client_of)
         self._log = state.log
@@ -115,32 +116,22 @@ class Edge:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._router(scope, receive, send)
+            await self._lifespan(scope, receive, send)
             return
         began = time.monotonic()
         context: Context = scope.get("svc") or Context(joined(scope["headers"]))  # our protocol makes one
         sent = context.headers
         own_id = sent.get(b"x-request-id")
-        request_id = own_id.decode() if own_id and _REQUEST_ID.fullmatch(own_id) else public_id("req_", 22)
+        request_id = own_id.decode() if own_id and _REQUEST_ID.fullmatch(own_id) else public_id("req_")
         added = [(b"x-request-id", request_id.encode()), *_COMMON_HEADERS]
         if in_anthropic_format(scope["path"]):
             added.append((b"request-id", request_id.encode()))
-        line: dict[str, Any] = {
-            "time": 0.0,
-            "level": "info",
-            "event": "request",
-            "request_id": request_id,
-            "method": "",
-            "route": "",
-            "status": 0,
-            "duration_ms": 0.0,
-        }
         scope["svc"] = context
-        context.answer_headers, context.log_fields, context.request_id = added, line, request_id
+        context.answer_headers, context.log_fields, context.request_id = added, {}, request_id
 
         def send_with_headers(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
-                line["status"] = message["status"]
+                context.status = message["status"]
                 message["headers"] = [*message["headers"], *added]
             return send(message)
 
@@ -149,18 +140,20 @@ class Edge:
             if preflight is None:
                 added += self._cors.headers(scope, sent)
                 context.client_ip = self._admit(scope, sent)
-                await self._router(scope, receive, send_with_headers)
+                endpoint = self._routes.endpoint(scope)
+                answer = await endpoint(Request(scope, receive, self._state))
             else:
-                await preflight(scope, receive, send_with_headers)
-        except ClientDisconnect:
-            line["status"] = line["status"] or 499
-        except Exception as error:
-            answer = _answer_to(error, scope["path"], line, begun=line["status"] > 0)
-            if answer is None:  # the answer has begun: only a closed connection shows that it is incomplete
-                raise
-            if answer.status_code == 404 and "route" not in scope and b"text/html" in sent.get(b"accept", b""):
-                answer = self._not_found()
+                answer = preflight
             await answer(scope, receive, send_with_headers)
+        except ClientDisconnect:
+            context.status = context.status or 499
+        except Exception as error:
+            refused = _answer_to(error, scope["path"], context)
+            if refused is None:  # the answer has begun: only a closed connection shows that it is incomplete
+                raise
+            if refused.status_code == 404 and "route" not in scope and b"text/html" in sent.get(b"accept", b""):
+                refused = self._not_found()
+            await refused(scope, receive, send_with_headers)
         finally:
             self._end(scope, context, time.monotonic() - began)
 
@@ -168,13 +161,22 @@ class Edge:
         """Release what the request held, count it and log its line."""
         if context.counted_body is not None:
             self._bodies.give_back(context)
-        line = context.log_fields
         route, method, path = scope.get("route"), "", ""
         if route is not None:
             method, path = scope["method"], route.path  # the pattern: a path may contain secrets
-        self._metrics.count(method, path, line["status"], seconds, line.get("code"), line.get("byok"))
-        line["method"], line["route"] = method, path
-        line["time"], line["duration_ms"] = time.time(), round(seconds * 100_000) / 100
+        fields, status = context.log_fields, context.status
+        self._metrics.count(method, path, status, seconds, fields.get("code"), fields.get("byok"))
+        line = {
+            "time": time.time(),
+            "level": "info",
+            "event": "request",
+            "request_id": context.request_id,
+            "method": method,
+            "route": path,
+            "status": status,
+            "duration_ms": round(seconds * 100_000) / 100,
+            **fields,
+        }
         self._log.add(line)
 
     def _admit(self, scope: Scope, sent: Mapping[bytes, bytes]) -> str:
@@ -211,22 +213,18 @@ class Edge:
         return peer
 
 
-def _answer_to(error: Exception, path: str, fields: dict[str, Any], *, begun: bool) -> Response | None:
-    """Return the answer to an error, or None if an answer has `begun`.
-    Add the error to the `fields` of the log line.
-    """
-    if isinstance(error, HTTPException):  # Starlette's own
-        code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "invalid_request")
-        error = ApiError(code, headers=error.headers)
+def _answer_to(error: Exception, path: str, context: Context) -> Response | None:
+    """Return the answer to an error, or None if an answer has begun. Add the error to the line of the log."""
+    fields, begun = context.log_fields, context.status > 0
     if isinstance(error, ClientGone) and not begun:
         return Response(status_code=499)  # the client has disconnected; the status is for the log
     if isinstance(error, ApiError) and not begun:
         cause = error.__cause__
         fields["code"], fields["byok"] = error.error.get("code"), error.byok
         fields["cause"] = getattr(cause, "sqlite_errorname", type(cause).__name__) if cause else None
-        return refusal(error, path, fields["request_id"])
+        return refusal(error, path, context.request_id)
     fields["level"], fields["error"] = "error", describe(error)
-    return None if begun else refusal(ApiError("internal_error"), path, fields["request_id"])
+    return None if begun else refusal(ApiError("internal_error"), path, context.request_id)
 
 
 def _host_name(host: bytes) -> str:

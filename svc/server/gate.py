@@ -224,7 +224,7 @@ def metered(handler: Handler) -> Handler:
         group = caller.group
         limit = (group.chats_per_minute if group else None) or CHAT_PER_MINUTE[caller.tier]
         try:
-            admission = request.state.limits.take_chat(caller.id, limit)
+            admission = request.state.limits.chat.take(caller.id, limit)
         except ApiError as error:
             request.context.answer_headers += _limit_headers(limit, 0, error.retry_after_seconds or 1)
             raise

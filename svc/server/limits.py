@@ -70,7 +70,7 @@ class Limits:
 
     def __init__(self, config: Config) -> None:
         monotonic = config.monotonic
-        self._chat = Window(60, monotonic)
+        self.chat = Window(60, monotonic)  # chats and starts of agent runs, of all keys and sessions of an account
         by_address = {
             "login": (config.logins_per_minute, 60),
             "signup": (config.signups_per_hour, 3600),
@@ -80,10 +80,6 @@ class Limits:
         }
         rules = by_address | _BY_ACCOUNT
         self._by_rule = {rule: (limit, Window(seconds, monotonic)) for rule, (limit, seconds) in rules.items()}
-
-    def take_chat(self, account_id: str, limit: int) -> Admission:
-        """Count a chat or the start of an agent run, of all keys and sessions of the account."""
-        return self._chat.take(account_id, limit)
 
     def take_by_ip(self, rule: str, address: str) -> Admission:
         limit, window = self._by_rule[rule]

@@ -104,6 +104,6 @@ class Request(HTTPConnection[Any]):
     receive: Receive
     state: State
 
-    def __init__(self, scope: Scope, receive: Receive) -> None:
+    def __init__(self, scope: Scope, receive: Receive, state: State) -> None:
         self.scope = scope  # all that the constructor of Starlette does
-        self.context, self.receive, self.state = scope["svc"], receive, scope["state"]["service"]
+        self.context, self.receive, self.state = scope["svc"], receive, state

@@ -1,13 +1,13 @@
 """HTTP answers and the route table: JSON, lists, errors, and the fields of a request's log line."""
 
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from starlette.responses import Response
-from starlette.routing import Route, Router
-from starlette.types import Lifespan, Receive, Scope, Send
+from starlette.routing import compile_path
+from starlette.types import Receive, Scope, Send
 
 from svc.db import Page
 from svc.errors import ApiError, anthropic_error
@@ -23,48 +23,55 @@ PAGE_LIMIT = integer(1, MOST_ITEMS)
 _JSON_HEADERS = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 
 
-# --- routes and replies
+class Route(NamedTuple):
+    """A path, which may have parameters in braces, and its endpoints by method."""
+
+    path: str
+    regex: re.Pattern[str]
+    endpoints: dict[str, Endpoint]
 
 
-def routes(table: Iterable[Row]) -> list[Route]:
-    """Return Starlette routes for rows (method, path, endpoint): one for each path, so that `Allow` has all its
-    methods.
-    """
-    by_path: dict[str, dict[str, Endpoint]] = {}
-    for method, path, endpoint in table:
-        by_path.setdefault(path, {})[method] = endpoint
-    return [Route(path, _ByMethod(endpoints), methods=list(endpoints)) for path, endpoints in by_path.items()]
+class Routes:
+    """The table of endpoints. Paths without parameters are found in a dictionary."""
+
+    def __init__(self, table: Iterable[Row]) -> None:
+        by_path: dict[str, dict[str, Endpoint]] = {}
+        for method, path, endpoint in table:
+            endpoints = by_path.setdefault(path, {})
+            endpoints[method] = endpoint
+            if method == "GET":
+                endpoints["HEAD"] = endpoint
+        self._routes = [Route(path, compile_path(path)[0], endpoints) for path, endpoints in by_path.items()]
+        exact = [route for route in self._routes if "{" not in route.path]
+        self._exact = {(method, route.path): route for route in exact for method in route.endpoints}
+
+    def endpoint(self, scope: Scope) -> Endpoint:
+        """Return the endpoint of a request, and put its `route` and `path_params` into `scope`. Raises ApiError."""
+        method, path = scope["method"], scope["path"]
+        exact = self._exact.get((method, path))
+        if exact is not None:
+            scope["route"] = exact
+            return exact.endpoints[method]
+        if path == "*":  # OPTIONS is the only method of this target
+            return _show_methods
+        scope["routes"] = self
+        for route in self._routes:
+            if method in route.endpoints and (found := route.regex.match(path)):
+                scope["route"], scope["path_params"] = route, found.groupdict()
+                return route.endpoints[method]
+        raise self.refusal(scope)
+
+    def refusal(self, scope: Scope) -> ApiError:
+        """Return `method_not_allowed` if the path has other methods, else `not_found`."""
+        for route in self._routes:
+            if scope["method"] not in route.endpoints and route.regex.match(scope["path"]):
+                scope.setdefault("route", route)
+                return ApiError("method_not_allowed", headers={"allow": ", ".join(sorted(route.endpoints))})
+        return ApiError("not_found")
 
 
-class _ByMethod:
-    """The endpoints of one path, as an ASGI application, which Starlette does not wrap."""
-
-    def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
-        self._endpoints = {"HEAD": endpoints["GET"], **endpoints} if "GET" in endpoints else endpoints
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = await self._endpoints[scope["method"]](Request(scope, receive))
-        await answer(scope, receive, send)
-
-
-class ExactFirst(Router):
-    """Starlette's router, with a dictionary of the paths that have no parameters."""
-
-    def __init__(self, routes: Sequence[Route], lifespan: Lifespan[Any]) -> None:
-        # A redirect to the path without its slash would be built from the Host header, and drop the body.
-        super().__init__(routes, redirect_slashes=False, lifespan=lifespan)
-        exact = [route for route in routes if not route.param_convertors]
-        self._exact = {(method, route.path): route for route in exact for method in route.methods or ()}
-
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, Any, None]:
-        route = self._exact.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
-        if route is None:
-            if scope.get("path") == "*":  # OPTIONS is the only method of the target `*`
-                return Response(status_code=204, headers={"allow": METHODS})(scope, receive, send)
-            scope.setdefault("app", self)  # else Starlette answers an unknown path or method itself, as plain text
-            return super().__call__(scope, receive, send)
-        scope["route"] = route
-        return route.app(scope, receive, send)  # type: ignore[return-value]  # every ASGI application returns a coroutine
+async def _show_methods(request: Request) -> Response:
+    return Response(status_code=204, headers={"allow": METHODS})
 
 
 class _JsonResponse(Response):

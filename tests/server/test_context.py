@@ -14,8 +14,9 @@ async def unused(*message: Any) -> Any:
 
 def test_a_request_has_the_context_of_its_scope() -> None:
     context = Context({b"host": b"127.0.0.1"})
-    scope: Any = {"type": "http", "svc": context, "state": {"service": None}}
-    assert Request(scope, unused).context is context
+    scope: Any = {"type": "http", "svc": context}
+    state: Any = None
+    assert Request(scope, unused, state).context is context
     assert (
         context.headers,
         context.account_id,

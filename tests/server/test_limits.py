@@ -45,7 +45,7 @@ def admitted(limits: Limits, rule: str, address: str, attempts: int = 50) -> int
 
 
 def admitted_chats(limits: Limits, account: str, tier: str, attempts: int = 200) -> int:
-    return sum(is_admitted(lambda: limits.take_chat(account, CHAT_PER_MINUTE[tier])) for _ in range(attempts))
+    return sum(is_admitted(lambda: limits.chat.take(account, CHAT_PER_MINUTE[tier])) for _ in range(attempts))
 
 
 def is_admitted(take: Callable[[], object]) -> bool:
@@ -101,9 +101,9 @@ def test_a_window_begins_with_the_first_admission_and_refusals_do_not_prolong_it
 
 
 def test_admission_has_the_remaining_number(limits: Limits, ticks: Ticks) -> None:
-    first = limits.take_chat("user_a", CHAT_PER_MINUTE["free"])
+    first = limits.chat.take("user_a", CHAT_PER_MINUTE["free"])
     ticks.now += 22.5
-    second = limits.take_chat("user_a", CHAT_PER_MINUTE["free"])
+    second = limits.chat.take("user_a", CHAT_PER_MINUTE["free"])
     assert first == (20, 19, 59)
     assert second == (20, 18, 38)
 

@@ -19,7 +19,7 @@ from svc.shapes import (
     Shape,
     by_type,
     integer,
-    is_blank,
+    is_visible,
     json_object,
     list_of,
     matching,
@@ -104,7 +104,7 @@ def input_text(most: int, description: str) -> Shape[str]:
     def check(value: Any, param: str) -> str:
         found = string.check(value, param)
         check_length(found, param, most)
-        if is_blank(found):
+        if not is_visible(found):
             raise ApiError("invalid_value", f"{param} must not be blank.", param=param)
         return found
 
