@@ -9,8 +9,6 @@ import asyncio
 import re
 from functools import partial
 
-from starlette.responses import Response
-
 from svc import audit
 from svc.admin import health, users
 from svc.admin.users import AdminChanges, Invitation
@@ -24,9 +22,9 @@ from svc.routes.user import API_KEY, PERSON
 from svc.server import gauges
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Query, Refusal, Section, paged
-from svc.server.state import Request, State
+from svc.server.state import State
 from svc.server.status import now
-from svc.server.web import listing, no_content, page_after, page_limit, read_page, reply
+from svc.server.web import Request, Response, listing, no_content, page_after, page_limit, read_page, reply
 from svc.shapes import boolean, given, json_object, list_of, mapping, matching, nullable, one_of, string, text
 from svc.spreadsheet import csv_text
 

@@ -4,8 +4,6 @@ import asyncio
 from functools import partial
 from typing import Annotated, NamedTuple
 
-from starlette.responses import Response
-
 from svc.agents import loop, runs
 from svc.agents.run import AgentRun, RunOrder
 from svc.agents.tools import TOOLS, Need, tools_for
@@ -17,8 +15,8 @@ from svc.routes.schemas.common import NO_FUNDS, NO_MODEL, NO_ROOM, PROJECT_NOT_F
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Query, Refusal, Section, paged
-from svc.server.state import Request, State
-from svc.server.web import add_log_fields, listing, read_page, reply, reply_written
+from svc.server.state import State
+from svc.server.web import Request, Response, add_log_fields, listing, read_page, reply, reply_written
 from svc.shapes import integer, list_of, one_of, record, string, text
 
 describes = Section("Agents").describes

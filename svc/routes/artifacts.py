@@ -13,8 +13,6 @@ from functools import partial
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
-from starlette.responses import Response
-
 from svc.builtin.documents import replace_by_text
 from svc.builtin.pdf import TEXT_BYTES
 from svc.content import artifacts, contents, projects
@@ -40,9 +38,9 @@ from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
 from svc.server.interface import Answer, Body, Content, Query, Refusal, Section, header, paged, parameter
 from svc.server.sse import Interrupt
-from svc.server.state import Request, State
+from svc.server.state import State
 from svc.server.streamed import Download
-from svc.server.web import listing, no_content, read_page, reply
+from svc.server.web import Request, Response, listing, no_content, read_page, reply
 from svc.shapes import given, json_object, nullable, one_of, string
 
 describes = Section("Artifacts").describes

@@ -4,8 +4,6 @@ import sqlite3
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
-from starlette.responses import Response
-
 from svc.auth import accounts, links, oauth_flows, tokens
 from svc.auth.accounts import Account
 from svc.auth.emails import EMAIL
@@ -16,8 +14,7 @@ from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER
 from svc.routes.user import USER
 from svc.server.gate import SUSPENDED
 from svc.server.interface import Answer, Refusal, Section
-from svc.server.state import Request
-from svc.server.web import add_log_fields, no_content, reply
+from svc.server.web import Request, Response, add_log_fields, no_content, reply
 from svc.shapes import boolean, json_object, one_of, record, string, text, whole
 
 describes = Section("Sign-in").describes

@@ -2,8 +2,6 @@
 
 import re
 
-from starlette.responses import Response
-
 from svc import quota
 from svc.billing import usage, wallet
 from svc.billing.payments import MICROS_PER_CENT
@@ -12,8 +10,7 @@ from svc.server.bodies import read_body
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Body, Query, Refusal, Section, paged, parameter
-from svc.server.state import Request
-from svc.server.web import add_log_fields, listing, page_after, read_page, reply
+from svc.server.web import Request, Response, add_log_fields, listing, page_after, read_page, reply
 from svc.shapes import anything, boolean, integer, json_object, list_of, mapping, nullable, one_of, string, whole
 
 describes = Section("Wallet").describes

@@ -5,8 +5,6 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any
 
-from starlette.responses import Response
-
 from svc.content import memory
 from svc.content.memory import Exchange
 from svc.errors import ApiError
@@ -26,9 +24,8 @@ from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, parameter, path_id
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import Interrupt
-from svc.server.state import Request
 from svc.server.streamed import Streamed, json_array
-from svc.server.web import reply
+from svc.server.web import Request, Response, reply
 from svc.shapes import boolean, json_object, list_of, nullable, one_of, string
 
 describes = Section("Chat").describes

@@ -7,8 +7,6 @@ sign in) -> handler(request, account)
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs, urlsplit
 
-from starlette.responses import Response
-
 from svc.auth import accounts
 from svc.auth.accounts import Account
 from svc.auth.emails import LONGEST
@@ -28,8 +26,7 @@ from svc.server.gate import SUSPENDED
 from svc.server.interface import Answer, Body, Item, Refusal, Section, header, implies, parameter, path_id, token_in
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, REFERRER_POLICY
-from svc.server.state import Request
-from svc.server.web import Endpoint, add_log_fields
+from svc.server.web import Endpoint, Request, Response, add_log_fields
 from svc.shapes import json_object, string
 
 describes = Section("Checkout").describes

@@ -10,8 +10,6 @@ import re
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, ParamSpec, TypeVar
 
-from starlette.responses import Response
-
 from svc.errors import describe
 from svc.inference.blocks import error_event
 from svc.inference.chat_call import ChatCall
@@ -23,8 +21,7 @@ from svc.server.body_budget import KIB, MIB
 from svc.server.gate import Caller
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import PING, EventStream, Interrupt, LastBlock
-from svc.server.state import Request
-from svc.server.web import add_log_fields, reply_written
+from svc.server.web import Request, Response, add_log_fields, reply_written
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import orjson
-from starlette.responses import Response
 
 from svc.content import answers, conversations, history, search, versions
 from svc.content.conversations import CONVERSATION_FIELDS, NEW_MESSAGE, Conversation, ConversationFields, NewMessage
@@ -22,9 +21,8 @@ from svc.server.error_schemas import ERROR_DETAIL
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Query, Refusal, Section, header, paged
 from svc.server.sse import Interrupt
-from svc.server.state import Request
 from svc.server.streamed import Streamed
-from svc.server.web import listing, no_content, page_after, page_limit, read_page, reply
+from svc.server.web import Request, Response, listing, no_content, page_after, page_limit, read_page, reply
 from svc.shapes import ABSENT, boolean, given, json_object, list_of, nullable, one_of, string, text
 
 describes = Section("Conversations").describes

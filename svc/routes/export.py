@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any, BinaryIO
 
 import orjson
-from starlette.responses import Response
 
 from svc.agents import runs
 from svc.auth.accounts import Account
@@ -30,8 +29,9 @@ from svc.inference.media_engines import storage
 from svc.routes.artifacts import content_chunks
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Section, header
-from svc.server.state import Request, State
+from svc.server.state import State
 from svc.server.streamed import Streamed
+from svc.server.web import Request, Response
 from svc.shapes import string
 
 describes = Section("Data").describes

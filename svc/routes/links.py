@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from starlette.responses import Response
-
 from svc.auth import accounts, identities, links, oauth_flows, tokens
 from svc.auth.accounts import Account
 from svc.auth.emails import EMAIL
@@ -22,8 +20,8 @@ from svc.groups import Groups
 from svc.inference import providers
 from svc.server.gate import SUSPENDED, Caller
 from svc.server.interface import Answer, Refusal, Section
-from svc.server.state import Request, State
-from svc.server.web import no_content, reply
+from svc.server.state import State
+from svc.server.web import Request, Response, no_content, reply
 from svc.shapes import json_object, record, string, text
 
 describes = Section("Sign-in").describes

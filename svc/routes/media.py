@@ -14,7 +14,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, BinaryIO
 
 import orjson
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from svc import quota
@@ -39,9 +38,9 @@ from svc.routes.schemas.common import MODEL_CALL, NO_ROOM
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, Section
 from svc.server.sse import Interrupt
-from svc.server.state import Request, State
+from svc.server.state import State
 from svc.server.streamed import Download
-from svc.server.web import add_log_fields
+from svc.server.web import Request, Response, add_log_fields
 from svc.shapes import nullable, one_of
 
 describes = Section("Media").describes

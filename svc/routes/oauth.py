@@ -7,8 +7,6 @@ to the page with a one-time code or an error in its fragment -> POST /auth/oauth
 import sqlite3
 from urllib.parse import urlencode
 
-from starlette.responses import Response
-
 from svc.auth import accounts, identities, oauth_flows
 from svc.auth.emails import EMAIL, same_email
 from svc.auth.oauth import Flow, Identity, SignInProvider, new_flow
@@ -20,8 +18,7 @@ from svc.routes.schemas.common import TIMESTAMP, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Item, Refusal, Section, item_id, named_header, paged, parameter, path_id
 from svc.server.openapi import REFERRER_POLICY
-from svc.server.state import Request
-from svc.server.web import add_log_fields, listing, no_content, read_page, reply
+from svc.server.web import Request, Response, add_log_fields, listing, no_content, read_page, reply
 from svc.shapes import Shape, boolean, json_object, list_of, nullable, one_of, string
 
 describes = Section("Sign-in").describes

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from starlette.responses import Response
 
 from svc.auth import tokens
 from svc.billing import payments
@@ -38,7 +37,7 @@ from svc.routes.user import NEW_KEY, SETTINGS_CHANGES
 from svc.server.interface import Answer, Content, Refusal, Section, header, path_id
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, OF_PAGES
-from svc.server.state import Request
+from svc.server.web import Request, Response
 from svc.shapes import Schema, Shape, string
 
 # The bodies that the application's forms fill in.

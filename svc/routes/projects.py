@@ -1,15 +1,12 @@
 """The caller's projects."""
 
-from starlette.responses import Response
-
 from svc.agents import runs
 from svc.content import artifacts, conversations, projects
 from svc.content.projects import MOST_STEPS, NEW_PROJECT, PROJECT_CHANGES, NewProject, Project, ProjectChanges
 from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND, TIMES, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Item, Refusal, Section, paged, parameter
-from svc.server.state import Request
-from svc.server.web import listing, no_content, read_page, reply
+from svc.server.web import Request, Response, listing, no_content, read_page, reply
 from svc.shapes import integer, json_object, nullable, string
 
 describes = Section("Projects").describes

@@ -1,7 +1,5 @@
 """The caller's own model providers (BYOK)."""
 
-from starlette.responses import Response
-
 from svc.errors import ApiError
 from svc.inference import providers
 from svc.inference.catalog import KIND, MODEL_NAME
@@ -10,8 +8,8 @@ from svc.outbound.errors import AddressNotAllowed
 from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED, PERHAPS_RETRY_AFTER, TIMESTAMP, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, paged
-from svc.server.state import Request, State
-from svc.server.web import listing, no_content, read_page, reply
+from svc.server.state import State
+from svc.server.web import Request, Response, listing, no_content, read_page, reply
 from svc.shapes import boolean, by_type, given, json_object, list_of, nullable, string
 
 describes = Section("Providers").describes

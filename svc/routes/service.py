@@ -7,15 +7,12 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
-from starlette.responses import Response
-
 from svc.errors import ApiError
 from svc.routes.schemas.common import STORAGE, TEXTS
 from svc.server import gauges
 from svc.server.interface import Answer, Content, Refusal, Section, bearer, item_id
 from svc.server.openapi import document as openapi_document
-from svc.server.state import Request
-from svc.server.web import Row, reply
+from svc.server.web import Request, Response, Row, reply
 from svc.shapes import json_object, mapping, one_of, string
 from svc.version import VERSION
 

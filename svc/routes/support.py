@@ -3,8 +3,6 @@
 The operator may also answer with `svc support`.
 """
 
-from starlette.responses import Response
-
 from svc.admin import support as inbox
 from svc.auth.emails import EMAIL
 from svc.content import support
@@ -12,8 +10,7 @@ from svc.content.support import NEW_SUPPORT, NEW_SUPPORT_MESSAGE, NewSupport, Ne
 from svc.routes.schemas.common import NO_ROOM, TIMES, TIMESTAMP, WRONG_PARAMETER, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Query, Refusal, Section, paged
-from svc.server.state import Request
-from svc.server.web import listing, read_page, reply
+from svc.server.web import Request, Response, listing, read_page, reply
 from svc.shapes import boolean, json_object, list_of, nullable, one_of, string
 
 describes = Section("Support").describes

@@ -5,8 +5,6 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
-from starlette.responses import Response
-
 from svc.auth import accounts, links, tokens
 from svc.auth.accounts import Account
 from svc.auth.emails import EMAIL
@@ -18,9 +16,9 @@ from svc.routes.links import add_change_link, mail_link
 from svc.routes.schemas.common import COUNT, NO_ROOM, OWN_PROVIDERS_DISABLED, TIMESTAMP, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section
-from svc.server.state import Request, State
+from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
-from svc.server.web import no_content, reply
+from svc.server.web import Request, Response, no_content, reply
 from svc.shapes import ABSENT, Absent, boolean, given, json_object, list_of, nullable, one_of, record, string, text
 
 describes = Section("Account").describes

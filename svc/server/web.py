@@ -1,18 +1,18 @@
-"""HTTP answers and the route table: JSON, lists, errors, and the fields of a request's log line."""
+"""What every handler imports: the request, and its answer as JSON, as a list or as an error. And the route table."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
-from starlette.responses import Response
+from starlette.responses import Response as Response
 from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
 from svc.db import Page
 from svc.errors import ApiError, anthropic_error
 from svc.server.head import METHODS
-from svc.server.state import Request
+from svc.server.state import Request as Request
 from svc.shapes import integer
 
 Endpoint = Callable[[Request], Awaitable[Response]]
