@@ -1,11 +1,11 @@
 """Shapes: one declaration checks a value, gives it a type, and writes the error text and the JSON schema.
 
-class CreateProject(NamedTuple):
+@request_body("CreateProjectRequest")
+class NewProject(NamedTuple):
     name: Annotated[str, label(200)]
 
-BODY = record("CreateProjectRequest", CreateProject)
-BODY.check({"name": "Thesis"}, "")     -> CreateProject("Thesis")
-BODY.check({"name": ""}, "")           -> ApiError: name must be a string of 1 to 200 characters, not blank, ...
+shape_of(NewProject).check({"name": "Thesis"}, "")     -> NewProject("Thesis")
+shape_of(NewProject).check({"name": ""}, "")           -> ApiError: name must be a string of 1 to 200 characters, ...
 """
 
 import enum
@@ -318,6 +318,23 @@ def record(name: str, kind: type[R], description: str = "", *, example: Any = No
     properties = {field.name: _with_default(field) for field in found}
     schema = _object([field.name for field in found if field.default is ...], properties, description, keywords)
     return Shape(check, "an object", Component("schemas", name, schema), found, example)
+
+
+def request_body(
+    name: str, description: str = "", *, example: Any = None, **keywords: Any
+) -> Callable[[type[R]], type[R]]:
+    """Declare a NamedTuple as the body of requests, with the arguments of `record`. `shape_of` returns its shape."""
+
+    def declare(kind: type[R]) -> type[R]:
+        kind.shape = record(name, kind, description, example=example, **keywords)  # type: ignore[attr-defined]
+        return kind
+
+    return declare
+
+
+def shape_of(kind: type[R]) -> Shape[R]:
+    shape: Shape[R] = kind.shape  # type: ignore[attr-defined]
+    return shape
 
 
 def _object(required: Collection[str], properties: Schema, description: str, keywords: Schema) -> Schema:

@@ -11,7 +11,7 @@ from svc import quota
 from svc.content.contents import ArtifactContent, add_content
 from svc.db import Database
 from svc.ids import fields_as_json, new_id, signature
-from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
+from svc.shapes import ABSENT, Absent, label, matching, nullable, request_body, string
 from svc.slices import delete_found, without_overwriting
 from svc.tables import Table, refusals
 
@@ -74,6 +74,17 @@ _TYPE = matching(
 ).about("A media type.")
 
 
+@request_body(
+    "CreateArtifactRequest",
+    "The content is text or base64, at most 32 MiB.",
+    anyOf=[
+        {"required": ["content"], "properties": {"content": {"type": "string"}, "content_base64": {"type": "null"}}},
+        {
+            "required": ["content_base64"],
+            "properties": {"content_base64": {"type": "string"}, "content": {"type": "null"}},
+        },
+    ],
+)
 class NewArtifact(NamedTuple):
     name: Annotated[str, _NAME]
     content_type: Annotated[str | None, _TYPE] = None
@@ -89,27 +100,11 @@ class NewArtifact(NamedTuple):
     ] = None
 
 
+@request_body("UpdateArtifactRequest", "Missing fields do not change.", example={"name": "notes.md"})
 class ArtifactChanges(NamedTuple):
     name: Annotated[str | Absent, _NAME] = ABSENT
     content_type: Annotated[str | Absent, _TYPE] = ABSENT
     project_id: Annotated[str | Absent | None, nullable(string).about("Null removes it from its project.")] = ABSENT
-
-
-NEW_ARTIFACT = record(
-    "CreateArtifactRequest",
-    NewArtifact,
-    "The content is text or base64, at most 32 MiB.",
-    anyOf=[
-        {"required": ["content"], "properties": {"content": {"type": "string"}, "content_base64": {"type": "null"}}},
-        {
-            "required": ["content_base64"],
-            "properties": {"content_base64": {"type": "string"}, "content": {"type": "null"}},
-        },
-    ],
-)
-ARTIFACT_CHANGES = record(
-    "UpdateArtifactRequest", ArtifactChanges, "Missing fields do not change.", example={"name": "notes.md"}
-)
 
 
 async def add_artifact(

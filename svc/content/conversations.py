@@ -19,7 +19,7 @@ from svc.shapes import (
     nullable,
     number,
     one_of,
-    record,
+    request_body,
     string,
     text,
 )
@@ -42,6 +42,7 @@ _TITLE = nullable(label(TITLE_LENGTH)).about(
 )
 
 
+@request_body("ConversationRequest", "Missing fields are null or false, or do not change.", example={"title": "Trains"})
 class ConversationFields(NamedTuple):
     title: Annotated[str | Absent | None, _TITLE] = ABSENT
     project_id: Annotated[
@@ -53,18 +54,10 @@ class ConversationFields(NamedTuple):
     current_message_id: Annotated[str | Absent, _CURRENT] = ABSENT
 
 
+@request_body("CreateMessageRequest", example={"role": "user", "content": "When does it leave?"})
 class NewMessage(NamedTuple):
     role: Annotated[str, one_of(*ROLES)]
     content: Annotated[str, text(history.MESSAGE_LENGTH, blank=False).about("Not blank.")]
-
-
-CONVERSATION_FIELDS = record(
-    "ConversationRequest",
-    ConversationFields,
-    "Missing fields are null or false, or do not change.",
-    example={"title": "Trains"},
-)
-NEW_MESSAGE = record("CreateMessageRequest", NewMessage, example={"role": "user", "content": "When does it leave?"})
 
 
 class Conversation(NamedTuple):

@@ -17,7 +17,7 @@ from svc.server.gate import Caller
 from svc.server.interface import Answer, Query, Refusal, Section, paged
 from svc.server.state import State
 from svc.server.web import Request, Response, add_log_fields, listing, read_page, reply, reply_written
-from svc.shapes import integer, list_of, one_of, record, string, text
+from svc.shapes import integer, list_of, one_of, request_body, string, text
 
 describes = Section("Agents").describes
 _STATUS = Query("status", "Only those with this status.", one_of(*runs.STATUSES))
@@ -27,6 +27,7 @@ _ENDED = Refusal(
 _LONG_CHARACTERS = 1_000_000
 
 
+@request_body("RunRequest", example={"goal": "Calculate 12 * (3 + 4)", "model": "builtin/assistant", "max_steps": 6})
 class NewRun(NamedTuple):
     goal: Annotated[str, text(runs.GOAL_LENGTH, blank=False).about("The goal of the agent; not blank.")]
     model: Annotated[str | None, string.about("As in a chat request.")] = None
@@ -43,16 +44,9 @@ class NewRun(NamedTuple):
     ] = None
 
 
-NEW_RUN = record(
-    "RunRequest",
-    NewRun,
-    example={"goal": "Calculate 12 * (3 + 4)", "model": "builtin/assistant", "max_steps": 6},
-)
-
-
 @describes(
     "Run an agent",
-    body=NEW_RUN,
+    body=NewRun,
     most_bytes=16 * MIB,
     answers={200: RUN_ANSWER},
     errors=[NO_ROOM, NO_FUNDS, *NO_MODEL, PROJECT_NOT_FOUND],

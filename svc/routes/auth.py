@@ -15,7 +15,7 @@ from svc.routes.user import USER
 from svc.server.gate import SUSPENDED
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.web import Request, Response, add_log_fields, no_content, reply
-from svc.shapes import boolean, json_object, one_of, record, string, text, whole
+from svc.shapes import boolean, json_object, one_of, request_body, string, text, whole
 
 describes = Section("Sign-in").describes
 _SESSION = json_object(
@@ -31,17 +31,23 @@ _SESSION = json_object(
 )
 
 
+@request_body("SignUpRequest", example={"email": "ada@example.com", "password": "correct horse battery", "name": "Ada"})
 class SignUp(NamedTuple):
     email: Annotated[str, EMAIL]
     password: Annotated[str, accounts.PASSWORD]
     name: Annotated[str | None, accounts.PERSON_NAME] = None
 
 
+@request_body("LogInRequest", example={"email": "ada@example.com", "password": "correct horse battery"})
 class LogIn(NamedTuple):
     email: Annotated[str, string.about("The account's email address, in any case.")]
     password: Annotated[str, string]
 
 
+@request_body(
+    "PasswordResetConfirmation",
+    example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtB", "password": "an even better one"},
+)
 class PasswordResetConfirmation(NamedTuple):
     token: Annotated[str, TOKEN]
     password: Annotated[
@@ -52,30 +58,19 @@ class PasswordResetConfirmation(NamedTuple):
     ] = False
 
 
+@request_body("SessionCodeRequest", example={"code": "fZ3kQ9vTq0aXw7LmB2cYs8RdJ5hNu1PgEo6WiKt4xVy"})
 class SessionCode(NamedTuple):
     code: Annotated[str, text(10_000, least=1).about("The one-time code from the page's fragment.")]
 
 
 _COOKIE = {"set-cookie": CHECKOUT_COOKIE_HEADER}
-SIGN_UP = record(
-    "SignUpRequest", SignUp, example={"email": "ada@example.com", "password": "correct horse battery", "name": "Ada"}
-)
-_LOG_IN = record("LogInRequest", LogIn, example={"email": "ada@example.com", "password": "correct horse battery"})
-_CONFIRMATION = record(
-    "PasswordResetConfirmation",
-    PasswordResetConfirmation,
-    example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtB", "password": "an even better one"},
-)
 _TO_NEW_PASSWORD = ("reset", "undo")
-_SESSION_CODE = record(
-    "SessionCodeRequest", SessionCode, example={"code": "fZ3kQ9vTq0aXw7LmB2cYs8RdJ5hNu1PgEo6WiKt4xVy"}
-)
 
 
 @describes(
     "Create an account",
     "Limit: 10 an hour by default for an IP address (IPv6: a /64 network).",
-    body=SIGN_UP,
+    body=SignUp,
     answers={201: Answer("The new account's session.", _SESSION, headers=_COOKIE)},
     errors=[Refusal("email_taken", param="email", when="An account has this email address.")],
 )
@@ -92,7 +87,7 @@ async def sign_up(request: Request, body: SignUp) -> Response:
 @describes(
     "Sign in",
     "Limit: 5 a minute by default for an IP address.",
-    body=_LOG_IN,
+    body=LogIn,
     answers={200: Answer("The session.", _SESSION, headers=_COOKIE)},
     errors=[
         Refusal(
@@ -126,7 +121,7 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
 
 @describes(
     "Set a new password",
-    body=_CONFIRMATION,
+    body=PasswordResetConfirmation,
     answers={
         204: Answer("The password is set."),
         200: Answer("Passwords are disabled: a session of the account.", _SESSION, headers=_COOKIE),
@@ -180,7 +175,7 @@ async def log_out(request: Request, caller: Any) -> Response:
 @describes(
     "Exchange a one-time code for a session",
     "A code works once, within a minute, in the browser that started the sign-in. A cookie identifies the browser.",
-    body=_SESSION_CODE,
+    body=SessionCode,
     answers={200: Answer("The session.", _SESSION, headers=_COOKIE)},
     errors=[
         Refusal(

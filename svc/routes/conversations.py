@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from svc.content import answers, conversations, history, search, versions
-from svc.content.conversations import CONVERSATION_FIELDS, NEW_MESSAGE, Conversation, ConversationFields, NewMessage
+from svc.content.conversations import Conversation, ConversationFields, NewMessage
 from svc.content.history import STATUSES, Message
 from svc.db import Database, Page
 from svc.ids import timestamp
@@ -114,7 +114,7 @@ _NO_ANSWER = Refusal("not_found", "No answer is in progress in this conversation
 
 @describes(
     "Create a conversation",
-    body=CONVERSATION_FIELDS,
+    body=ConversationFields,
     answers={201: Answer("The conversation.", _CONVERSATION)},
     errors=[PROJECT_NOT_FOUND, NO_ROOM],
 )
@@ -155,7 +155,7 @@ async def get_conversation(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Change a conversation",
-    body=CONVERSATION_FIELDS,
+    body=ConversationFields,
     examples={
         "title": {"title": "Trains to Zürich"},
         "version": {"current_message_id": "msg_01m3250v3vn4qvxnatpwzmywwn"},
@@ -294,7 +294,7 @@ def _messages_and_further(
     return page, {message.id: _further(details.get(message.id), several.get(message.id, [])) for message in page.items}
 
 
-@describes("Add a message", body=NEW_MESSAGE, answers={201: Answer("The message.", _MESSAGE)}, errors=[NO_ROOM])
+@describes("Add a message", body=NewMessage, answers={201: Answer("The message.", _MESSAGE)}, errors=[NO_ROOM])
 async def create_message(request: Request, caller: Caller, body: NewMessage) -> Response:
     state = request.state
     add = partial(conversations.add_message, role=body.role, content=body.content, now_seconds=state.clock())

@@ -22,7 +22,7 @@ from svc.server.gate import SUSPENDED, Caller
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import State
 from svc.server.web import Request, Response, no_content, reply
-from svc.shapes import json_object, record, string, text
+from svc.shapes import json_object, request_body, string, text
 
 describes = Section("Sign-in").describes
 describes_account = Section("Account").describes
@@ -97,23 +97,19 @@ def _reset_own_default_model(tx: sqlite3.Connection, account_id: str) -> None:
         accounts.update_account(tx, account_id, {"default_model": None})
 
 
+@request_body("PasswordResetRequest", example={"email": "ada@example.com"})
 class PasswordReset(NamedTuple):
     email: Annotated[str, EMAIL]
 
 
+@request_body("VerifyEmailRequest", example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtu"})
 class VerifyEmail(NamedTuple):
     token: Annotated[str, TOKEN]
 
 
-_PASSWORD_RESET = record("PasswordResetRequest", PasswordReset, example={"email": "ada@example.com"})
-_VERIFY_EMAIL = record(
-    "VerifyEmailRequest", VerifyEmail, example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtu"}
-)
-
-
 @describes(
     "Request a password reset",
-    body=_PASSWORD_RESET,
+    body=PasswordReset,
     answers={202: Answer("Accepted.", _PASSWORD_RESET_ACCEPTED)},
 )
 async def request_password_reset(request: Request, body: PasswordReset) -> Response:
@@ -133,7 +129,7 @@ def _add_reset_link(email: str, tx: sqlite3.Connection, now_seconds: float) -> R
 
 @describes(
     "Verify an email address",
-    body=_VERIFY_EMAIL,
+    body=VerifyEmail,
     answers={204: Answer("The address is verified.")},
     errors=[
         Refusal("invalid_token", param="token", when="The link was used, is over a day old, or is unknown."),

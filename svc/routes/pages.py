@@ -9,7 +9,7 @@ import functools
 import gzip
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -21,38 +21,29 @@ import orjson
 from svc.auth import tokens
 from svc.billing import payments
 from svc.content import search
-from svc.content.artifacts import NEW_ARTIFACT
-from svc.content.conversations import CONVERSATION_FIELDS, NEW_MESSAGE
-from svc.content.projects import NEW_PROJECT
-from svc.content.support import NEW_SUPPORT
 from svc.errors import ApiError
 from svc.inference.chat_call import DEFAULT_OUTPUT_TOKENS
-from svc.inference.providers import NEW_PROVIDER
 from svc.money import MICROS_PER_DOLLAR
-from svc.routes import page_script
-from svc.routes.agents import NEW_RUN
-from svc.routes.auth import SIGN_UP
-from svc.routes.schemas.media import IMAGE
-from svc.routes.user import NEW_KEY, SETTINGS_CHANGES
-from svc.server.interface import Answer, Content, Refusal, Section, header, path_id
+from svc.routes import agents, artifacts, auth, conversations, media, page_script, projects, providers, support, user
+from svc.server.interface import Answer, Content, Refusal, Section, header, operation_of, path_id
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, OF_PAGES
 from svc.server.web import Request, Response
-from svc.shapes import Schema, Shape, string
+from svc.shapes import Schema, string
 
-# The bodies that the application's forms fill in.
-_FORMS: Mapping[str, Shape[Any]] = {
-    "sign_up": SIGN_UP,
-    "key": NEW_KEY,
-    "project": NEW_PROJECT,
-    "provider": NEW_PROVIDER,
-    "run": NEW_RUN,
-    "artifact": NEW_ARTIFACT,
-    "support": NEW_SUPPORT,
-    "conversation": CONVERSATION_FIELDS,
-    "message": NEW_MESSAGE,
-    "image": IMAGE,
-    "settings": SETTINGS_CHANGES,
+# The endpoints whose bodies the application's forms fill in.
+_FORMS: dict[str, Callable[..., Any]] = {
+    "sign_up": auth.sign_up,
+    "key": user.create_api_key,
+    "project": projects.create_project,
+    "provider": providers.create_provider,
+    "run": agents.run_agent,
+    "artifact": artifacts.create_artifact,
+    "support": support.create_support_conversation,
+    "conversation": conversations.create_conversation,
+    "message": conversations.create_message,
+    "image": media.create_image,
+    "settings": user.update_settings,
 }
 # JSON schema keyword: attribute of an input element.
 _ATTRIBUTES = {"minLength": "minlength", "maxLength": "maxlength", "minimum": "min", "maximum": "max"}
@@ -83,17 +74,22 @@ _IMPORT_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 def page_limits() -> dict[str, Any]:
     """Return the input attributes by form and field, and the limits in the application's texts."""
+    forms = {name: _fields(handler) for name, handler in _FORMS.items()}
     return {
-        **{name: {field.name: _bounds(field.shape.schema) for field in shape.fields} for name, shape in _FORMS.items()},
-        "provider_name_pattern": next(
-            field.shape.schema["pattern"] for field in NEW_PROVIDER.fields if field.name == "name"
-        ),
+        **{name: {field: _bounds(schema) for field, schema in fields.items()} for name, fields in forms.items()},
+        "provider_name_pattern": forms["provider"]["name"]["pattern"],
         "search": {"maxlength": search.QUERY_LENGTH},
         "session_hours": tokens.SESSION_SECONDS // 3600,
         "chats_per_minute": CHAT_PER_MINUTE,
         "least_dollars": payments.LEAST_MICROS // MICROS_PER_DOLLAR,
         "output_tokens": DEFAULT_OUTPUT_TOKENS,
     }
+
+
+def _fields(handler: Callable[..., Any]) -> dict[str, Schema]:
+    operation = operation_of(handler)
+    assert operation is not None and operation.body is not None
+    return {field.name: field.shape.schema for field in operation.body.shape.fields}
 
 
 def _bounds(schema: Schema) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from svc.agents import runs
 from svc.content import artifacts, conversations, projects
-from svc.content.projects import MOST_STEPS, NEW_PROJECT, PROJECT_CHANGES, NewProject, Project, ProjectChanges
+from svc.content.projects import MOST_STEPS, NewProject, Project, ProjectChanges
 from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND, TIMES, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Item, Refusal, Section, paged, parameter
@@ -31,7 +31,7 @@ async def project_filter(request: Request, caller: Caller) -> str | None:
 
 @describes(
     "Create a project",
-    body=NEW_PROJECT,
+    body=NewProject,
     answers={201: Answer("The project.", _PROJECT)},
     errors=[Refusal("quota_exceeded", "This account has 1,000 projects, the most there can be. Delete some first.")],
 )
@@ -52,7 +52,7 @@ async def get_project(request: Request, caller: Caller) -> Response:
 
 
 @describes(
-    "Change a project", body=PROJECT_CHANGES, answers={200: Answer("The changed project.", _PROJECT)}, errors=[NO_ROOM]
+    "Change a project", body=ProjectChanges, answers={200: Answer("The changed project.", _PROJECT)}, errors=[NO_ROOM]
 )
 async def update_project(request: Request, caller: Caller, body: ProjectChanges) -> Response:
     state, project_id = request.state, request.path_params["project_id"]

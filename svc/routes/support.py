@@ -6,7 +6,7 @@ The operator may also answer with `svc support`.
 from svc.admin import support as inbox
 from svc.auth.emails import EMAIL
 from svc.content import support
-from svc.content.support import NEW_SUPPORT, NEW_SUPPORT_MESSAGE, NewSupport, NewSupportMessage
+from svc.content.support import NewSupport, NewSupportMessage
 from svc.routes.schemas.common import NO_ROOM, TIMES, TIMESTAMP, WRONG_PARAMETER, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Query, Refusal, Section, paged
@@ -55,7 +55,7 @@ _FULL = Refusal(
 @describes(
     "Contact the operator",
     "For pro accounts. An account has at most one active support conversation.",
-    body=NEW_SUPPORT,
+    body=NewSupport,
     answers={201: Answer("The conversation.", _WITH_MESSAGES)},
     errors=[
         NO_ROOM,
@@ -91,7 +91,7 @@ async def get_support_conversation(request: Request, caller: Caller) -> Response
 
 @describes(
     "Add a message to a support conversation",
-    body=NEW_SUPPORT_MESSAGE,
+    body=NewSupportMessage,
     answers={201: Answer("The message.", _MESSAGE)},
     errors=[_ALREADY_ENDED, NO_ROOM, _FULL],
 )
@@ -133,7 +133,7 @@ async def get_inbox_conversation(request: Request, caller: Caller) -> Response:
 @describes_inbox(
     "Answer a user",
     "The user sees the message as the operator's.",
-    body=NEW_SUPPORT_MESSAGE,
+    body=NewSupportMessage,
     answers={201: Answer("The message.", _MESSAGE)},
     errors=[_ALREADY_ENDED, _FULL],
 )

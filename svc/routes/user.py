@@ -19,7 +19,19 @@ from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import Request, Response, no_content, reply
-from svc.shapes import ABSENT, Absent, boolean, given, json_object, list_of, nullable, one_of, record, string, text
+from svc.shapes import (
+    ABSENT,
+    Absent,
+    boolean,
+    given,
+    json_object,
+    list_of,
+    nullable,
+    one_of,
+    request_body,
+    string,
+    text,
+)
 
 describes = Section("Account").describes
 describes_api_keys = Section("API keys").describes
@@ -105,17 +117,26 @@ _OWNER_REFUSALS = [
 ]
 
 
+@request_body("UpdateUserRequest", "Missing fields do not change.")
 class UserChanges(NamedTuple):
     name: Annotated[str | Absent | None, accounts.PERSON_NAME] = ABSENT
     email: Annotated[str | Absent, EMAIL] = ABSENT
     current_password: Annotated[str | None, _CURRENT_PASSWORD] = None
 
 
+@request_body(
+    "ChangePasswordRequest", example={"current_password": "correct horse battery", "password": "an even better one"}
+)
 class ChangePassword(NamedTuple):
     password: Annotated[str, accounts.PASSWORD]
     current_password: Annotated[str | None, _CURRENT_PASSWORD] = None
 
 
+@request_body(
+    "DeleteUserRequest",
+    "The owner's confirmation.",
+    anyOf=[{"required": [name], "properties": {name: string}} for name in ("password", "confirm")],
+)
 class DeleteUser(NamedTuple):
     password: Annotated[str | None, string.about("The account's password.")] = None
     confirm: Annotated[
@@ -124,6 +145,7 @@ class DeleteUser(NamedTuple):
     ] = None
 
 
+@request_body("UpdateSettingsRequest", "Missing fields do not change.", example={"default_model": "builtin/assistant"})
 class SettingsChanges(NamedTuple):
     default_model: Annotated[
         str | Absent | None,
@@ -142,27 +164,11 @@ class SettingsChanges(NamedTuple):
     ] = ABSENT
 
 
+@request_body("CreateApiKeyRequest", example={"name": "my laptop"})
 class NewKey(NamedTuple):
     name: Annotated[str, tokens.KEY_NAME]
 
 
-_CHANGE_PASSWORD = record(
-    "ChangePasswordRequest",
-    ChangePassword,
-    example={"current_password": "correct horse battery", "password": "an even better one"},
-)
-_DELETE_USER = record(
-    "DeleteUserRequest",
-    DeleteUser,
-    "The owner's confirmation.",
-    anyOf=[{"required": [name], "properties": {name: string}} for name in ("password", "confirm")],
-)
-SETTINGS_CHANGES = record(
-    "UpdateSettingsRequest",
-    SettingsChanges,
-    "Missing fields do not change.",
-    example={"default_model": "builtin/assistant"},
-)
 _WRONG_EMAIL = Refusal("invalid_value", "confirm must be the email address of this account.", "confirm")
 _WRONG_OLD_PASSWORD = Refusal("invalid_credentials", "The password is wrong.", "password")
 _WRONG_MODEL = Refusal(
@@ -171,8 +177,6 @@ _WRONG_MODEL = Refusal(
 _NO_MODEL = Refusal(
     "model_not_found", param="default_model", when="The catalog has groups, and the account's group has no such model."
 )
-NEW_KEY = record("CreateApiKeyRequest", NewKey, example={"name": "my laptop"})
-_USER_CHANGES = record("UpdateUserRequest", UserChanges, "Missing fields do not change.")
 
 
 @describes("Show the account", answers={200: Answer("The caller's account.", USER)})
@@ -182,7 +186,7 @@ async def get_me(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Change the name or the email address",
-    body=_USER_CHANGES,
+    body=UserChanges,
     examples={
         "name": ("The name", {"name": "Ada Lovelace"}),
         "email": ("The address", {"email": "ada@new.example", "current_password": "correct horse battery"}),
@@ -216,7 +220,7 @@ async def _check_change_of_address(state: State, caller: Caller, password: str |
 
 @describes(
     "Change the password",
-    body=_CHANGE_PASSWORD,
+    body=ChangePassword,
     answers={204: Answer("The password is changed.")},
     errors=_OWNER_REFUSALS,
 )
@@ -259,7 +263,7 @@ async def _check_owner(
 
 @describes(
     "Delete the account",
-    body=_DELETE_USER,
+    body=DeleteUser,
     examples={
         "password": ("With the password", {"password": "correct horse battery"}),
         "confirm": ("An account without a password", {"confirm": "ada@example.com"}),
@@ -292,7 +296,7 @@ async def get_settings(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Change the settings",
-    body=SETTINGS_CHANGES,
+    body=SettingsChanges,
     answers={200: Answer("The changed settings.", SETTINGS)},
     errors=[_WRONG_MODEL, _NO_MODEL, OWN_PROVIDERS_DISABLED, NO_ROOM],
 )
@@ -335,7 +339,7 @@ def _certificate_file(config: Config) -> str | None:
     "Create an API key",
     "A key never expires. It has all rights of its account except to delete it. A session or another key can create "
     "it.",
-    body=NEW_KEY,
+    body=NewKey,
     answers={201: Answer("The key. It is shown only once.", _NEW_API_KEY)},
     errors=[NO_ROOM],
 )

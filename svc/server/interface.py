@@ -213,7 +213,7 @@ class Section(NamedTuple):
         text: str = ...,
         *,
         answers: Mapping[int, Answer],
-        body: Shape[B],
+        body: Shape[B] | type[B],
         examples: Mapping[str, Any] = ...,
         most_bytes: int = ...,
         parameters: Sequence[Schema | Item | Query] = ...,
@@ -242,7 +242,7 @@ class Section(NamedTuple):
         text: str = "",
         *,
         answers: Mapping[int, Answer],
-        body: Shape[Any] | Body | None = None,
+        body: Shape[Any] | type[Any] | Body | None = None,
         examples: Mapping[str, Any] = _EMPTY,
         most_bytes: int = MIB,
         parameters: Sequence[Schema | Item | Query] = (),
@@ -253,18 +253,19 @@ class Section(NamedTuple):
         """Declare a handler's operation, whose id is the handler's name. Guards, body and ids in the path add their own
         refusals. A longer `text` is a file of that name, `create_user.md`.
 
-        A `body` that is a Shape is read and checked first, with at most `most_bytes`. The handler gets the typed value
-        as its last argument. `security` is for a handler that checks a token itself;
-        None in it means that the token is optional. Every response may have the `headers`.
+        A `body` that is a Shape, or a class with one, is read and checked first, with at most `most_bytes`. The handler
+        gets the typed value as its last argument. `security` is for a handler that checks a token itself; None in it
+        means that the token is optional. Every response may have the `headers`.
         """
-        whole = Body(body, examples, most_bytes) if isinstance(body, Shape) else body
+        shape = shapes.shape_of(body) if isinstance(body, type) else body
+        whole = Body(shape, examples, most_bytes) if isinstance(shape, Shape) else shape
         found = [one.parameter if isinstance(one, Item | Query) else one for one in parameters]
         refusals = [*(one.not_found for one in parameters if isinstance(one, Item)), *errors]
 
         def declare(handler: Callable[..., Any]) -> Callable[..., Any]:
             name = handler.__name__
-            if isinstance(body, Shape):
-                handler = _with_body(handler, body, most_bytes)
+            if isinstance(shape, Shape):
+                handler = _with_body(handler, shape, most_bytes)
             vars(handler)["operation"] = Operation(
                 self.tag, name, summary, text, whole, answers, found, refusals, security, headers
             )

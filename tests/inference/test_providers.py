@@ -7,6 +7,7 @@ import pytest
 from svc.errors import ApiError
 from svc.inference import providers
 from svc.inference.providers import KeyBox
+from svc.shapes import shape_of
 from tests.support.byok import KEY
 from tests.support.cases import each
 
@@ -14,7 +15,7 @@ URL = "https://api.example.com/v1"
 
 
 def checked(**fields: Any) -> dict[str, Any]:
-    return providers.NEW_PROVIDER.check({"name": "mine", "base_url": URL, **fields}, "")._asdict()
+    return shape_of(providers.NewProvider).check({"name": "mine", "base_url": URL, **fields}, "")._asdict()
 
 
 @each("name", ["a", "7", "my-provider_2", "a" * 63, "0--_"])
@@ -114,9 +115,9 @@ WRONG: dict[str, list[Any]] = {
 
 @each(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
 def test_invalid_urls_are_refused_by_rule_without_a_quote(field: str, value: Any) -> None:
-    for shape in (providers.NEW_PROVIDER, providers.PROVIDER_CHANGES):
+    for kind in (providers.NewProvider, providers.ProviderChanges):
         with pytest.raises(ApiError) as refused:
-            shape.check({"name": "mine", "base_url": URL, field: value}, "")
+            shape_of(kind).check({"name": "mine", "base_url": URL, field: value}, "")
         place = refused.value.error["param"].partition("[")[0]  # of a list the item is named
         expected = "missing_field" if value == [None] else "invalid_value"
         assert (refused.value.code, place) == (expected, field)

@@ -19,11 +19,11 @@ from svc.auth import accounts
 from svc.auth.emails import EMAIL
 from svc.errors import ERRORS, ApiError
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
-from svc.inference.providers import NEW_PROVIDER, PROVIDER_CHANGES
+from svc.inference.providers import NewProvider, ProviderChanges
 from svc.routes.pages import STATIC
 from svc.routes.service import document
 from svc.server.web import in_anthropic_format
-from svc.shapes import Shape
+from svc.shapes import Shape, shape_of
 from svc.version import VERSION
 from tests.conftest import Service
 from tests.inference.test_providers import WRONG
@@ -362,20 +362,20 @@ PROVIDER: dict[str, list[Any]] = {
 }
 
 
-@each(("schema", "shape"), [("CreateProviderRequest", NEW_PROVIDER), ("UpdateProviderRequest", PROVIDER_CHANGES)])
-def test_provider_fields_are_checked_as_documented(schema: str, shape: Shape[Any]) -> None:
+@each(("schema", "kind"), [("CreateProviderRequest", NewProvider), ("UpdateProviderRequest", ProviderChanges)])
+def test_provider_fields_are_checked_as_documented(schema: str, kind: type[Any]) -> None:
     for field, value in [(name, value) for cases in (PROVIDER, WRONG) for name in cases for value in cases[name]]:
         body = {"name": "mine", "base_url": "https://h", field: value}
         wrong = faults(body, "components", "schemas", schema)
         try:
-            shape.check(body, "")
+            shape_of(kind).check(body, "")
             accepted = True
         except ApiError:
             accepted = False
         # A pattern cannot express which ports and printable characters are valid.
         assert accepted == (not wrong) or (field in ("base_url", "models") and not accepted), (field, value)
         assert accepted == (value in PROVIDER[field])
-    assert bool(faults({}, "components", "schemas", schema)) == (shape is NEW_PROVIDER)
+    assert bool(faults({}, "components", "schemas", schema)) == (kind is NewProvider)
 
 
 # --- the pages
