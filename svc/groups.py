@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
-from svc.shapes import boolean, integer, list_of, mapping, matching, record, required, text
+from svc.shapes import boolean, integer, list_of, mapping, matching, record, required, shape_of, text
 
 AUTO = "auto"  # as the choice of an administrator: the account's address finds its group
 _MOST = 1_000  # groups, and patterns of one
@@ -20,6 +20,7 @@ _EMAIL = matching(re.compile(r"[^@\s]+@[^@\s]+"), "a pattern of addresses such a
 _KEYS = ("models", "allowance_micros", "own_providers", "chats_per_minute")
 
 
+@record("Group")
 class _Table(NamedTuple):
     models: Annotated[Sequence[str], list_of(_MODEL, most=_MOST)] = ("*",)
     allowance_micros: Annotated[int, integer(0, 10**12)] = 0
@@ -28,7 +29,6 @@ class _Table(NamedTuple):
     emails: Annotated[Sequence[str], list_of(_EMAIL, most=_MOST)] = ()
 
 
-_TABLE = record("Group", _Table)
 _GROUPS = list_of(mapping, most=_MOST)
 
 
@@ -86,7 +86,7 @@ def check_keys(table: Mapping[str, Any], place: str, known: Sequence[str]) -> No
 
 def _group(name: str, table: dict[str, Any], place: str, known: tuple[str, ...]) -> Group:
     check_keys(table, place, known)
-    found = _TABLE.check(table, place)
+    found = shape_of(_Table).check(table, place)
     emails = _any_of([pattern.lower() for pattern in found.emails])
     return Group(
         name, _any_of(found.models), emails, found.allowance_micros, found.own_providers, found.chats_per_minute

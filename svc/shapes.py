@@ -1,6 +1,6 @@
 """Shapes: one declaration checks a value, gives it a type, and writes the error text and the JSON schema.
 
-@request_body("CreateProjectRequest")
+@record("CreateProjectRequest")
 class NewProject(NamedTuple):
     name: Annotated[str, label(200)]
 
@@ -302,31 +302,24 @@ def tagged(tag: str, shapes: Mapping[str, Shape[Any]], other: Shape[Any] | None 
 # --- objects
 
 
-def record(name: str, kind: type[R], description: str = "", *, example: Any = None, **keywords: Any) -> Shape[R]:
-    """An object of a request as the NamedTuple `kind`, each of its fields annotated with a shape. Other fields are
-    ignored.
+def record(name: str, description: str = "", *, example: Any = None, **keywords: Any) -> Callable[[type[R]], type[R]]:
+    """Declare a NamedTuple, whose fields are annotated with shapes, as an object of a request: see `shape_of`.
 
-    A field without a default is required. With the default ABSENT it may be missing, and null is a value; with every
-    other default null counts as missing. `keywords` are added to the JSON schema, which is named `name`.
+    Other fields are ignored. A field without a default is required. With the default ABSENT it may be missing, and null
+    is a value; with every other default null counts as missing. `keywords` are added to the JSON schema.
     """
-    found = tuple(_fields(kind))
-
-    def check(value: Any, param: str) -> R:
-        sent, within = mapping.check(value, param), f"{param}." if param else ""
-        return kind(*[_field(sent, field, within) for field in found])
-
-    properties = {field.name: _with_default(field) for field in found}
-    schema = _object([field.name for field in found if field.default is ...], properties, description, keywords)
-    return Shape(check, "an object", Component("schemas", name, schema), found, example)
-
-
-def request_body(
-    name: str, description: str = "", *, example: Any = None, **keywords: Any
-) -> Callable[[type[R]], type[R]]:
-    """Declare a NamedTuple as the body of requests, with the arguments of `record`. `shape_of` returns its shape."""
 
     def declare(kind: type[R]) -> type[R]:
-        kind.shape = record(name, kind, description, example=example, **keywords)  # type: ignore[attr-defined]
+        found = tuple(_fields(kind))
+
+        def check(value: Any, param: str) -> R:
+            sent, within = mapping.check(value, param), f"{param}." if param else ""
+            return kind(*[_field(sent, field, within) for field in found])
+
+        properties = {field.name: _with_default(field) for field in found}
+        schema = _object([field.name for field in found if field.default is ...], properties, description, keywords)
+        shape = Shape(check, "an object", Component("schemas", name, schema), found, example)
+        kind.shape = shape  # type: ignore[attr-defined]
         return kind
 
     return declare

@@ -24,6 +24,7 @@ from svc.shapes import (
     one_of,
     record,
     required,
+    shape_of,
     string,
     text,
 )
@@ -156,19 +157,20 @@ def test_json_schema_and_check_accept_the_same_values(shape: Shape[Any]) -> None
 # --- records
 
 
+@record("Thing", "A thing.", example={"name": "a"})
 class Thing(NamedTuple):
     name: Annotated[str, label(5)]
     size: Annotated[int, integer(0, 9)] = 6
     color: Annotated[str | None, one_of("red", "blue").about("Its color.")] = None
 
 
+@record("ThingChanges")
 class ThingChanges(NamedTuple):
     name: Annotated[str | Absent, label(5)] = ABSENT
     color: Annotated[str | Absent | None, nullable(one_of("red", "blue"))] = ABSENT
 
 
-THING = record("Thing", Thing, "A thing.", example={"name": "a"})
-CHANGES = record("ThingChanges", ThingChanges)
+THING, CHANGES = shape_of(Thing), shape_of(ThingChanges)
 
 
 def refused(shape: Shape[Any], value: Any, param: str = "") -> tuple[str, Any]:
@@ -223,8 +225,8 @@ def test_record_yields_an_example_of_each_refusal() -> None:
 
 
 def test_field_without_a_shape_is_an_error() -> None:
-    class Wrong(NamedTuple):
-        name: str
-
     with pytest.raises(TypeError, match=r"Wrong\.name must be annotated with one shape"):
-        record("Wrong", Wrong)
+
+        @record("Wrong")
+        class Wrong(NamedTuple):
+            name: str

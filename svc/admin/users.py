@@ -12,7 +12,7 @@ from svc.db import Page
 from svc.errors import ApiError
 from svc.groups import AUTO, Groups
 from svc.ids import fields_as_json
-from svc.shapes import ABSENT, Absent, boolean, nullable, one_of, request_body, text
+from svc.shapes import ABSENT, Absent, boolean, nullable, one_of, record, text
 
 LINK_SECONDS = 72 * 3600
 STATUS = one_of("active", "suspended")
@@ -38,14 +38,14 @@ _GROUP = nullable(text(63)).about(
 )
 
 
-@request_body("CreateUserRequest", example={"email": "ada@example.com", "name": "Ada"})
+@record("CreateUserRequest", example={"email": "ada@example.com", "name": "Ada"})
 class Invitation(NamedTuple):
     email: Annotated[str, EMAIL]
     name: Annotated[str | None, accounts.PERSON_NAME] = None
     group: Annotated[str | None, _GROUP] = AUTO
 
 
-@request_body("ChangeUserRequest", "Missing fields do not change.", example={"status": "suspended"})
+@record("ChangeUserRequest", "Missing fields do not change.", example={"status": "suspended"})
 class AdminChanges(NamedTuple):
     name: Annotated[str | Absent | None, accounts.PERSON_NAME] = ABSENT
     admin: Annotated[bool | Absent, boolean] = ABSENT

@@ -11,7 +11,7 @@ from svc import quota
 from svc.content.contents import ArtifactContent, add_content
 from svc.db import Database
 from svc.ids import fields_as_json, new_id, signature
-from svc.shapes import ABSENT, Absent, label, matching, nullable, request_body, string
+from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
 from svc.slices import delete_found, without_overwriting
 from svc.tables import Table, refusals
 
@@ -74,7 +74,7 @@ _TYPE = matching(
 ).about("A media type.")
 
 
-@request_body(
+@record(
     "CreateArtifactRequest",
     "The content is text or base64, at most 32 MiB.",
     anyOf=[
@@ -100,7 +100,7 @@ class NewArtifact(NamedTuple):
     ] = None
 
 
-@request_body("UpdateArtifactRequest", "Missing fields do not change.", example={"name": "notes.md"})
+@record("UpdateArtifactRequest", "Missing fields do not change.", example={"name": "notes.md"})
 class ArtifactChanges(NamedTuple):
     name: Annotated[str | Absent, _NAME] = ABSENT
     content_type: Annotated[str | Absent, _TYPE] = ABSENT

@@ -19,7 +19,7 @@ from svc.shapes import (
     nullable,
     number,
     one_of,
-    request_body,
+    record,
     string,
     text,
 )
@@ -42,7 +42,7 @@ _TITLE = nullable(label(TITLE_LENGTH)).about(
 )
 
 
-@request_body("ConversationRequest", "Missing fields are null or false, or do not change.", example={"title": "Trains"})
+@record("ConversationRequest", "Missing fields are null or false, or do not change.", example={"title": "Trains"})
 class ConversationFields(NamedTuple):
     title: Annotated[str | Absent | None, _TITLE] = ABSENT
     project_id: Annotated[
@@ -54,7 +54,7 @@ class ConversationFields(NamedTuple):
     current_message_id: Annotated[str | Absent, _CURRENT] = ABSENT
 
 
-@request_body("CreateMessageRequest", example={"role": "user", "content": "When does it leave?"})
+@record("CreateMessageRequest", example={"role": "user", "content": "When does it leave?"})
 class NewMessage(NamedTuple):
     role: Annotated[str, one_of(*ROLES)]
     content: Annotated[str, text(history.MESSAGE_LENGTH, blank=False).about("Not blank.")]

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 from svc import quota
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
-from svc.shapes import ABSENT, Absent, given, integer, label, nullable, request_body, text
+from svc.shapes import ABSENT, Absent, given, integer, label, nullable, record, text
 from svc.tables import Table, refusals
 
 MOST_STEPS = 20
@@ -15,7 +15,7 @@ _INSTRUCTIONS = text(100_000).about("The beginning of the system message of runs
 _MAX_PLANNER_STEPS = integer(1, MOST_STEPS).about("The most steps of the project's agent runs; null means no limit.")
 
 
-@request_body(
+@record(
     "CreateProjectRequest",
     example={"name": "Thesis", "instructions": "Answer in British English.", "max_planner_steps": 10},
 )
@@ -25,7 +25,7 @@ class NewProject(NamedTuple):
     max_planner_steps: Annotated[int | None, _MAX_PLANNER_STEPS] = None
 
 
-@request_body("UpdateProjectRequest", "Missing fields do not change.", example={"max_planner_steps": None})
+@record("UpdateProjectRequest", "Missing fields do not change.", example={"max_planner_steps": None})
 class ProjectChanges(NamedTuple):
     name: Annotated[str | Absent, _NAME] = ABSENT
     instructions: Annotated[str | Absent | None, nullable(_INSTRUCTIONS)] = ABSENT

@@ -6,19 +6,19 @@ from typing import Annotated, Any, NamedTuple
 from svc import quota
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
-from svc.shapes import label, request_body, text
+from svc.shapes import label, record, text
 from svc.tables import Table, refusals
 
 CONTENT = text(10_000, blank=False)
 
 
-@request_body("CreateSupportRequest", example={"subject": "My invoice", "message": "Where is my invoice?"})
+@record("CreateSupportRequest", example={"subject": "My invoice", "message": "Where is my invoice?"})
 class NewSupport(NamedTuple):
     subject: Annotated[str | None, label(200).about("Not blank, without control characters.")] = None
     message: Annotated[str | None, CONTENT.about("The first message; not blank.")] = None
 
 
-@request_body("CreateSupportMessageRequest", example={"content": "Where is my invoice?"})
+@record("CreateSupportMessageRequest", example={"content": "Where is my invoice?"})
 class NewSupportMessage(NamedTuple):
     content: Annotated[str, CONTENT.about("Not blank.")]
 

@@ -16,7 +16,7 @@ from svc.ids import fields_as_json, new_id
 from svc.inference.catalog import API_KEY, BASE_URL, KIND, MODEL_NAME, PROVIDER_NAME
 from svc.outbound.addresses import same_origin
 from svc.secrets import derive, key_check
-from svc.shapes import ABSENT, Absent, Shape, by_type, list_of, nullable, passed_on, request_body
+from svc.shapes import ABSENT, Absent, Shape, by_type, list_of, nullable, passed_on, record
 from svc.tables import Table, refusals
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ _MODELS = Shape(_check_models, _MODEL_LIST.expected, _MODEL_LIST.schema).about(
 )
 
 
-@request_body("CreateProviderRequest")
+@record("CreateProviderRequest")
 class NewProvider(NamedTuple):
     name: Annotated[str, _NAME]
     base_url: Annotated[str, _BASE_URL]
@@ -105,7 +105,7 @@ class NewProvider(NamedTuple):
     models: Annotated[list[str | dict[str, str]] | None, _MODELS] = None
 
 
-@request_body("UpdateProviderRequest", "Missing fields do not change.")
+@record("UpdateProviderRequest", "Missing fields do not change.")
 class ProviderChanges(NamedTuple):
     name: Annotated[str | Absent, _NAME] = ABSENT
     base_url: Annotated[str | Absent, _BASE_URL] = ABSENT

@@ -17,7 +17,7 @@ from svc.server.gate import Caller
 from svc.server.interface import Answer, Query, Refusal, Section, paged
 from svc.server.state import State
 from svc.server.web import Request, Response, add_log_fields, listing, read_page, reply, reply_written
-from svc.shapes import integer, list_of, one_of, request_body, string, text
+from svc.shapes import integer, list_of, one_of, record, string, text
 
 describes = Section("Agents").describes
 _STATUS = Query("status", "Only those with this status.", one_of(*runs.STATUSES))
@@ -27,7 +27,7 @@ _ENDED = Refusal(
 _LONG_CHARACTERS = 1_000_000
 
 
-@request_body("RunRequest", example={"goal": "Calculate 12 * (3 + 4)", "model": "builtin/assistant", "max_steps": 6})
+@record("RunRequest", example={"goal": "Calculate 12 * (3 + 4)", "model": "builtin/assistant", "max_steps": 6})
 class NewRun(NamedTuple):
     goal: Annotated[str, text(runs.GOAL_LENGTH, blank=False).about("The goal of the agent; not blank.")]
     model: Annotated[str | None, string.about("As in a chat request.")] = None

@@ -15,7 +15,7 @@ from svc.routes.user import USER
 from svc.server.gate import SUSPENDED
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.web import Request, Response, add_log_fields, no_content, reply
-from svc.shapes import boolean, json_object, one_of, request_body, string, text, whole
+from svc.shapes import boolean, json_object, one_of, record, string, text, whole
 
 describes = Section("Sign-in").describes
 _SESSION = json_object(
@@ -31,20 +31,20 @@ _SESSION = json_object(
 )
 
 
-@request_body("SignUpRequest", example={"email": "ada@example.com", "password": "correct horse battery", "name": "Ada"})
+@record("SignUpRequest", example={"email": "ada@example.com", "password": "correct horse battery", "name": "Ada"})
 class SignUp(NamedTuple):
     email: Annotated[str, EMAIL]
     password: Annotated[str, accounts.PASSWORD]
     name: Annotated[str | None, accounts.PERSON_NAME] = None
 
 
-@request_body("LogInRequest", example={"email": "ada@example.com", "password": "correct horse battery"})
+@record("LogInRequest", example={"email": "ada@example.com", "password": "correct horse battery"})
 class LogIn(NamedTuple):
     email: Annotated[str, string.about("The account's email address, in any case.")]
     password: Annotated[str, string]
 
 
-@request_body(
+@record(
     "PasswordResetConfirmation",
     example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtB", "password": "an even better one"},
 )
@@ -58,7 +58,7 @@ class PasswordResetConfirmation(NamedTuple):
     ] = False
 
 
-@request_body("SessionCodeRequest", example={"code": "fZ3kQ9vTq0aXw7LmB2cYs8RdJ5hNu1PgEo6WiKt4xVy"})
+@record("SessionCodeRequest", example={"code": "fZ3kQ9vTq0aXw7LmB2cYs8RdJ5hNu1PgEo6WiKt4xVy"})
 class SessionCode(NamedTuple):
     code: Annotated[str, text(10_000, least=1).about("The one-time code from the page's fragment.")]
 

@@ -22,7 +22,7 @@ from svc.server.gate import SUSPENDED, Caller
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import State
 from svc.server.web import Request, Response, no_content, reply
-from svc.shapes import json_object, request_body, string, text
+from svc.shapes import json_object, record, string, text
 
 describes = Section("Sign-in").describes
 describes_account = Section("Account").describes
@@ -97,12 +97,12 @@ def _reset_own_default_model(tx: sqlite3.Connection, account_id: str) -> None:
         accounts.update_account(tx, account_id, {"default_model": None})
 
 
-@request_body("PasswordResetRequest", example={"email": "ada@example.com"})
+@record("PasswordResetRequest", example={"email": "ada@example.com"})
 class PasswordReset(NamedTuple):
     email: Annotated[str, EMAIL]
 
 
-@request_body("VerifyEmailRequest", example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtu"})
+@record("VerifyEmailRequest", example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtu"})
 class VerifyEmail(NamedTuple):
     token: Annotated[str, TOKEN]
 

@@ -28,7 +28,7 @@ from svc.shapes import (
     list_of,
     nullable,
     one_of,
-    request_body,
+    record,
     string,
     text,
 )
@@ -117,14 +117,14 @@ _OWNER_REFUSALS = [
 ]
 
 
-@request_body("UpdateUserRequest", "Missing fields do not change.")
+@record("UpdateUserRequest", "Missing fields do not change.")
 class UserChanges(NamedTuple):
     name: Annotated[str | Absent | None, accounts.PERSON_NAME] = ABSENT
     email: Annotated[str | Absent, EMAIL] = ABSENT
     current_password: Annotated[str | None, _CURRENT_PASSWORD] = None
 
 
-@request_body(
+@record(
     "ChangePasswordRequest", example={"current_password": "correct horse battery", "password": "an even better one"}
 )
 class ChangePassword(NamedTuple):
@@ -132,7 +132,7 @@ class ChangePassword(NamedTuple):
     current_password: Annotated[str | None, _CURRENT_PASSWORD] = None
 
 
-@request_body(
+@record(
     "DeleteUserRequest",
     "The owner's confirmation.",
     anyOf=[{"required": [name], "properties": {name: string}} for name in ("password", "confirm")],
@@ -145,7 +145,7 @@ class DeleteUser(NamedTuple):
     ] = None
 
 
-@request_body("UpdateSettingsRequest", "Missing fields do not change.", example={"default_model": "builtin/assistant"})
+@record("UpdateSettingsRequest", "Missing fields do not change.", example={"default_model": "builtin/assistant"})
 class SettingsChanges(NamedTuple):
     default_model: Annotated[
         str | Absent | None,
@@ -164,7 +164,7 @@ class SettingsChanges(NamedTuple):
     ] = ABSENT
 
 
-@request_body("CreateApiKeyRequest", example={"name": "my laptop"})
+@record("CreateApiKeyRequest", example={"name": "my laptop"})
 class NewKey(NamedTuple):
     name: Annotated[str, tokens.KEY_NAME]
 
