@@ -73,7 +73,7 @@ from svc.server.gate import (
 from svc.server.head import METHODS
 from svc.server.offload import Offload
 from svc.server.outside import open_outside, read_catalog
-from svc.server.rotation import Rotation, check_master
+from svc.server.rotation import check_master, rotate_running
 from svc.server.serve import run
 from svc.server.state import State
 from svc.server.status import now, settings, status_socket
@@ -285,10 +285,10 @@ async def _start_work(state: State, stack: contextlib.AsyncExitStack) -> None:
 async def _answer_commands(app: Starlette, state: State, stack: contextlib.AsyncExitStack) -> None:
     try:
         answers: dict[str, Callable[[], Any]] = {
-            "status": lambda: now(state),
-            "settings": lambda: settings(state.config),
+            "status": partial(now, state),
+            "settings": partial(settings, state.config),
             "reload": lambda: app.state.reload(),
-            "rotate-secrets": Rotation(state),
+            "rotate-secrets": partial(rotate_running, state),
         }
         await stack.enter_async_context(status_socket(state.folder.path, answers))
     except OSError as error:  # the file system has no sockets: only 'svc status' needs them

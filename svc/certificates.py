@@ -46,15 +46,11 @@ def tls_files(folder: Path, names: Sequence[str], now: float) -> TlsFiles:
     return files
 
 
-def certificate_end(config: Config) -> float | None:
-    """Return when the certificate in use expires, in Unix seconds; None behind a proxy or without a usable one."""
-    with suppress(StartError):
-        return None if config.tls == "proxy" else check_certificate(config)
-    return None
-
-
 def check_certificate(config: Config, host: str | None = None) -> float:
-    """Return when the certificate in use expires. Raises StartError if clients of `host` would not accept it."""
+    """Return when the certificate in use expires, in Unix seconds. There is none behind a proxy.
+
+    Raises StartError if it cannot be used, or if clients of `host` would not accept it.
+    """
     tls = config.data_dir / "tls"
     cert, key = (tls / "cert.pem", tls / "key.pem") if config.tls == "auto" else (config.tls_cert, config.tls_key)
     assert cert and key

@@ -192,28 +192,27 @@ def with_secret_files(environ: Mapping[str, str]) -> dict[str, str]:
             continue
         if environ.get(name, "").strip():
             raise StartError(f"{name} and {name_of_file} are both set: keep one of them")
-        found[name] = _secret_in_file(name_of_file, path)
+        try:
+            found[name] = _secret_in_file(Path(path))
+        except UnicodeDecodeError:
+            raise StartError(f"{name_of_file}: the file is no UTF-8 text") from None
+        except OSError as error:
+            raise StartError(f"{name_of_file}: the file cannot be read: {str(error.strerror).lower()}") from None
+        except ValueError as error:
+            raise StartError(f"{name_of_file}: {error}") from None
     return found
 
 
-def _secret_in_file(setting: str, path: str) -> str:
-    try:
-        if not Path(path).is_file():  # opening a named pipe could block without end
-            raise StartError(f"{setting}: there is no such file")
-        with Path(path).open("rb") as file:
-            content = file.read(SECRET_FILE_BYTES + 1)
-    except OSError as error:
-        raise StartError(f"{setting}: the file cannot be read: {str(error.strerror).lower()}") from None
+def _secret_in_file(path: Path) -> str:
+    if not path.is_file():  # opening a named pipe could block without end
+        raise ValueError("there is no such file")
+    with path.open("rb") as file:
+        content = file.read(SECRET_FILE_BYTES + 1)
     if len(content) > SECRET_FILE_BYTES:
-        raise StartError(
-            f"{setting}: the file has more than {SECRET_FILE_BYTES} bytes, too many for a secret of one line"
-        )
-    try:
-        text = content.decode().strip()
-    except UnicodeDecodeError:
-        raise StartError(f"{setting}: the file is no UTF-8 text") from None
+        raise ValueError(f"the file has more than {SECRET_FILE_BYTES} bytes, too many for a secret of one line")
+    text = content.decode().strip()
     if not text:
-        raise StartError(f"{setting}: the file is empty")
+        raise ValueError("the file is empty")
     return text
 
 

@@ -122,8 +122,9 @@ def connect_prepared(
     # One process after another prepares the file: SQLite's switch to WAL does not wait.
     with start_errors(path), locked(path.parent), contextlib.ExitStack() as stack:
         if not _is_blank(path):
-            _refuse_foreign(path)
-            _refuse_damaged(path, newest_version(migrations))
+            with read_only(path) as conn:
+                _version(conn, path, newest_version(migrations))
+                _refuse_damaged(conn, path)
         conn = stack.enter_context(contextlib.closing(connect(path)))
         # With foreign keys, a migration that replaces a table would delete the rows that refer to it.
         conn.execute("PRAGMA foreign_keys = OFF")
@@ -217,26 +218,23 @@ def _foreign(path: Path) -> StartError:
     return StartError(f"the database {path} belongs to another program; set SVC_DATA_DIR to another folder")
 
 
-def _refuse_damaged(path: Path, newest: int) -> None:
+def _refuse_damaged(conn: sqlite3.Connection, path: Path) -> None:
     """Check the file through a read-only connection, so that a refused file does not change.
 
     A small file is read completely. For a large one that takes many seconds, so only its length and the first and last
     rows of each table are checked, to find a truncated file. `svc check` reads everything.
     """
-    uri = f"{path.absolute().as_uri()}?mode=ro"
-    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as conn:
-        _version(conn, path, newest)
-        pages, page_bytes = (conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
-        log = path.with_name(f"{path.name}-wal")
-        if path.stat().st_size < pages * page_bytes and not (log.exists() and log.stat().st_size):
-            raise StartError(f"the database {path} is damaged (its end is missing); restore a backup")
-        if pages * page_bytes <= _READ_WHOLE_BYTES:
-            _refuse_unsound(conn, path)
-            return
-        tables = conn.execute("SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main'").fetchall()
-        for (table,) in tables:
-            for direction in ("ASC", "DESC"):
-                conn.execute(f"SELECT * FROM {table} ORDER BY 1 {direction} LIMIT 20").fetchall()  # noqa: S608 - our own names
+    pages, page_bytes = (conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    log = path.with_name(f"{path.name}-wal")
+    if path.stat().st_size < pages * page_bytes and not (log.exists() and log.stat().st_size):
+        raise StartError(f"the database {path} is damaged (its end is missing); restore a backup")
+    if pages * page_bytes <= _READ_WHOLE_BYTES:
+        _refuse_unsound(conn, path)
+        return
+    tables = conn.execute("SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main'").fetchall()
+    for (table,) in tables:
+        for direction in ("ASC", "DESC"):
+            conn.execute(f"SELECT * FROM {table} ORDER BY 1 {direction} LIMIT 20").fetchall()  # noqa: S608 - our own names
 
 
 def _refuse_unsound(conn: sqlite3.Connection, path: Path) -> None:

@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from svc.certificates import TlsFiles, certificate_end, tls_files
+from svc.certificates import TlsFiles, check_certificate, tls_files
 from svc.config import Config
 from svc.errors import StartError
 from svc.secrets import open_folder
@@ -225,26 +225,23 @@ def test_certificate_of_another_ca_is_replaced(files: TlsFiles, tmp_path: Path) 
 @pytest.mark.parametrize("tls", ["auto", "files"])
 def test_expiry_of_the_served_certificate_is_reported(files: TlsFiles, tmp_path: Path, tls: str) -> None:
     config = Config(data_dir=tmp_path, tls=tls, tls_cert=files.cert, tls_key=files.key)  # type: ignore[arg-type]
-    assert certificate_end(config) == cert_of(files.cert).not_valid_after_utc.timestamp()
+    assert check_certificate(config) == cert_of(files.cert).not_valid_after_utc.timestamp()
     files.cert.write_bytes(
         files.cert.read_bytes().partition(b"-----END CERTIFICATE-----\n")[0] + b"-----END CERTIFICATE-----\n"
     )
-    assert certificate_end(config) == cert_of(files.cert).not_valid_after_utc.timestamp(), "also without its CA"
+    assert check_certificate(config) == cert_of(files.cert).not_valid_after_utc.timestamp(), "also without its CA"
     files.key.write_bytes(rsa_key())
-    assert certificate_end(config) is None
+    with pytest.raises(StartError):
+        check_certificate(config)
     files.cert.unlink()
     with pytest.raises(FileNotFoundError):
-        certificate_end(config)
+        check_certificate(config)
 
 
 def test_expiry_of_an_expired_certificate_is_reported(tmp_path: Path) -> None:
     tls_files(tmp_path, NAMES, NOW - 1000 * DAY)
-    end = certificate_end(Config(data_dir=tmp_path, tls="auto"))
+    end = check_certificate(Config(data_dir=tmp_path, tls="auto"))
     assert end == pytest.approx(NOW - (1000 - 397) * DAY, abs=2 * 3600)
-
-
-def test_no_certificate_is_made_behind_a_proxy(tmp_path: Path) -> None:
-    assert certificate_end(Config(data_dir=tmp_path, tls="proxy")) is None
 
 
 def test_start_with_a_certificate_does_not_import_cryptography(files: TlsFiles, tmp_path: Path) -> None:

@@ -18,14 +18,13 @@ from svc import audit
 from svc.billing import matching, report, wallet
 from svc.billing.matching import Mismatch
 from svc.billing.stripe import Stripe
-from svc.commands.database import ACCOUNT, account_named, database, printable, reading
+from svc.commands.database import ACCOUNT, account_named, printable, reading, writing
 from svc.config import Config
 from svc.errors import ApiError, StartError
 from svc.ids import timestamp
 from svc.money import dollars, micros_of
 from svc.outbound.client import Outbound
 from svc.outbound.transport import httpx_client
-from svc.schema import command_connection
 from svc.spreadsheet import write_csv
 
 _PAGE_ROWS = 1_000
@@ -38,7 +37,7 @@ def _book(config: Config, options: argparse.Namespace, sign: int, default_note: 
     if not micros:
         raise StartError("the amount must be dollars over 0 with at most 6 decimals, such as 25 or 12.50")
     refunded, payment = getattr(options, "refund_of", None), getattr(options, "payment", None)
-    with command_connection(database(config)) as tx:
+    with writing(config) as tx:
         account_id = account_named(tx, options.email).id
         if refunded:
             matching.book_refund(tx, account_id, micros, refunded, options.note or f"Refund of {refunded}", now)

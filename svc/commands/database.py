@@ -10,7 +10,7 @@ from svc.auth import accounts
 from svc.auth.accounts import Account
 from svc.config import Config
 from svc.errors import StartError
-from svc.schema import check_version, existing, read_only
+from svc.schema import check_version, command_connection, existing, read_only
 from svc.secrets import DATABASE
 
 ACCOUNT = argparse.ArgumentParser(add_help=False)  # the argument of commands on an account
@@ -29,6 +29,11 @@ def reading(config: Config) -> Iterator[sqlite3.Connection]:
     with read_only(path) as conn:
         check_version(conn, path)
         yield conn
+
+
+def writing(config: Config) -> contextlib.AbstractContextManager[sqlite3.Connection]:
+    """Open a transaction on the database, also beside a running server. Raises StartError."""
+    return command_connection(database(config))
 
 
 def account_named(conn: sqlite3.Connection, name: str) -> Account:

@@ -9,10 +9,9 @@ from typing import Any
 
 from svc import audit
 from svc.admin import support
-from svc.commands.database import database, printable, reading
+from svc.commands.database import printable, reading, writing
 from svc.config import Config
 from svc.content.support import CONTENT
-from svc.schema import command_connection
 
 _MOST = 10_000  # conversations, the last changed ones
 
@@ -52,13 +51,13 @@ def _whole(whole: dict[str, Any]) -> Iterator[str]:
 
 def _reply(config: Config, options: argparse.Namespace) -> None:
     text = CONTENT.check(sys.stdin.read().strip() if options.text is None else options.text, "TEXT")
-    with command_connection(database(config)) as tx:
+    with writing(config) as tx:
         support.reply(tx, audit.OPERATOR, options.id, text, time.time())
     print("sent")
 
 
 def _close(config: Config, options: argparse.Namespace) -> None:
-    with command_connection(database(config)) as tx:
+    with writing(config) as tx:
         support.close(tx, audit.OPERATOR, options.id, time.time())
     print("closed")
 

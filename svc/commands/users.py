@@ -16,7 +16,7 @@ from svc.admin import users
 from svc.auth import accounts, links
 from svc.auth.emails import check_email
 from svc.auth.passwords import Passwords
-from svc.commands.database import ACCOUNT, account_named, database, reading
+from svc.commands.database import ACCOUNT, account_named, reading, writing
 from svc.config import Config, from_environ
 from svc.deletion.account import delete_beside_server
 from svc.errors import StartError
@@ -93,7 +93,7 @@ def _list(config: Config, options: argparse.Namespace) -> None:
 
 
 def _delete(config: Config, options: argparse.Namespace) -> None:
-    with command_connection(database(config)) as tx:
+    with writing(config) as tx:
         account_id = account_named(tx, options.email).id
         audit.add(tx, time.time(), audit.OPERATOR, "user.delete", account_id)
         delete_beside_server(tx, account_id, time.time(), served=is_locked(config.data_dir))
@@ -101,14 +101,14 @@ def _delete(config: Config, options: argparse.Namespace) -> None:
 
 
 def _change(field: str, values: Mapping[str, Any], config: Config, options: argparse.Namespace) -> None:
-    with command_connection(database(config)) as tx:
+    with writing(config) as tx:
         changes = {field: values[options.switch]}
         users.change_user(tx, audit.OPERATOR, account_named(tx, options.email).id, changes, None, time.time())
     print("changed")
 
 
 def _reset_link(config: Config, options: argparse.Namespace) -> None:
-    with command_connection(database(config)) as tx:
+    with writing(config) as tx:
         account = account_named(tx, options.email)
         token = links.new_link_token(verified=account.email_verified)
         users.add_reset_link(

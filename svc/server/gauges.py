@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from svc.billing import wallet
-from svc.certificates import certificate_end
+from svc.certificates import check_certificate
 from svc.config import Config
-from svc.errors import ApiError
+from svc.errors import ApiError, StartError
 from svc.metrics import Reading
 from svc.secrets import DATABASE, backup_made_at
 from svc.server.state import State
@@ -49,10 +49,9 @@ async def readings(state: State) -> list[Reading]:
 
 def _on_disk(config: Config) -> Iterator[Reading]:
     database = config.data_dir / DATABASE
-    with contextlib.suppress(OSError):
-        end = certificate_end(config)
-        if end is not None:
-            yield "svc_certificate_expiry_timestamp_seconds", {}, end
+    with contextlib.suppress(StartError, OSError):
+        if config.tls != "proxy":
+            yield "svc_certificate_expiry_timestamp_seconds", {}, check_certificate(config)
     yield "svc_last_backup_timestamp_seconds", {}, backup_made_at(config.data_dir)
     for name, path in (("svc_database_bytes", database), ("svc_wal_bytes", database.with_name(f"{database.name}-wal"))):
         with contextlib.suppress(OSError):

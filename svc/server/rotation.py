@@ -60,35 +60,30 @@ def rotate_stopped(tx: sqlite3.Connection, folder: DataFolder, now_seconds: floa
     return count
 
 
-class Rotation:
-    """Rotates the secrets of a running server."""
+async def rotate_running(state: State) -> dict[str, Any]:
+    """Rotate the secrets of a running server. Return the number of `provider_keys`, or the `error` that stopped or
+    followed the change of the database.
+    """
+    async with state.rotating:
+        try:
+            return {"provider_keys": await _rotate_with(state, state.folder)}
+        except (StartError, ApiError, OSError) as error:
+            return {"error": f"{error}"}
 
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._lock = asyncio.Lock()
 
-    async def __call__(self) -> dict[str, Any]:
-        """Return the number of `provider_keys`, or the `error` that stopped or followed the change of the database."""
-        async with self._lock:
-            try:
-                return {"provider_keys": await self._rotate()}
-            except (StartError, ApiError, OSError) as error:
-                return {"error": f"{error}"}
-
-    async def _rotate(self) -> int:
-        state, folder = self._state, self._state.folder
-        folder.keep_master()  # if the files of the last rotation could not be renamed
-        master = await asyncio.to_thread(_new_master, folder)
-        state.key_box.add(master)
-        count = await state.db.write_as("alone", _rotate, state.key_box, master, state.clock())
-        state.derived_keys.update({purpose: derive(master, purpose) for purpose in state.derived_keys})
-        if state.payments.mode == "sandbox":
-            state.payments.secret = derive(master, "sandbox-payments")
-        folder.master, folder.rotated = master, True
-        await asyncio.to_thread(folder.keep_master)
-        await state.db.empty_log()  # it holds what the old secret encrypted
-        state.log("secrets", message="the secrets were rotated: every session has ended", provider_keys=count)
-        return count
+async def _rotate_with(state: State, folder: DataFolder) -> int:
+    folder.keep_master()  # if the files of the last rotation could not be renamed
+    master = await asyncio.to_thread(_new_master, folder)
+    state.key_box.add(master)
+    count = await state.db.write_as("alone", _rotate, state.key_box, master, state.clock())
+    state.derived_keys.update({purpose: derive(master, purpose) for purpose in state.derived_keys})
+    if state.payments.mode == "sandbox":
+        state.payments.secret = derive(master, "sandbox-payments")
+    folder.master, folder.rotated = master, True
+    await asyncio.to_thread(folder.keep_master)
+    await state.db.empty_log()  # it holds what the old secret encrypted
+    state.log("secrets", message="the secrets were rotated: every session has ended", provider_keys=count)
+    return count
 
 
 def _new_master(folder: DataFolder) -> bytes:

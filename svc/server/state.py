@@ -1,5 +1,6 @@
 """The state of the application, `request.state` in handlers. The lifespan of app.py makes it."""
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -83,6 +84,7 @@ class State:
         self.log = Log(config.log_fd)
         self.metrics = Metrics()
         self.drain = Drain()
+        self.rotating = asyncio.Lock()
         self.bodies = BodyBudget()
         self.limits = Limits(config)
         self.item_memory = ItemMemory()
