@@ -79,6 +79,10 @@ class Progress:
     finish_reason: str | None = None
     artifacts: list[dict[str, Any]] = field(default_factory=list)
 
+    @property
+    def of_last_event(self) -> dict[str, Any]:
+        return {"finish_reason": self.finish_reason, "artifacts": self.artifacts}
+
 
 async def run(
     messages: list[dict[str, Any]],

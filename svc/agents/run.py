@@ -19,7 +19,7 @@ import orjson
 from svc import quota
 from svc.agents import loop, runs
 from svc.agents.loop import Events
-from svc.agents.run_stream import EventWriter, last_event
+from svc.agents.run_stream import EventWriter
 from svc.agents.runs import RunOutcome
 from svc.agents.tools import AgentTool, RunContext, file_fields
 from svc.content import artifacts, history
@@ -104,7 +104,7 @@ class AgentRun:
         if cancelled is not None:
             raise cancelled
         try:
-            yield LastBlock(write([last_event(outcome, self._progress)]))
+            yield LastBlock(write([runs.last_event({**outcome._asdict(), **self._progress.of_last_event})]))
         except asyncio.CancelledError:
             if self.interrupt.reason is None:
                 raise
@@ -252,8 +252,7 @@ class AgentRun:
 
     def _kept_events(self) -> bytes:
         done = self._progress
-        last = {"seq": done.seq + 1, "finish_reason": done.finish_reason, "artifacts": done.artifacts}
-        return b"\n".join([orjson.dumps(last), *done.events])
+        return b"\n".join([orjson.dumps({"seq": done.seq + 1, **done.of_last_event}), *done.events])
 
     def _outcome(self, end: RunOutcome) -> RunOutcome:
         used = [call.usage for call in self._calls]

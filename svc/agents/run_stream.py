@@ -1,11 +1,9 @@
 """The events of an agent run as numbered blocks of its stream, and the part of them that its record keeps."""
 
-from typing import Any
-
 import orjson
 
 from svc.agents.loop import Deltas, Event, Events, Progress
-from svc.agents.runs import EVENTS_BYTES, RunOutcome
+from svc.agents.runs import EVENTS_BYTES
 from svc.inference.blocks import event
 
 _KEPT = ("started", "step", "tool_call", "tool_result")
@@ -55,15 +53,3 @@ class EventWriter:
         except TypeError:  # half an emoji
             pass
         return self._events([{"type": "delta", "text": text} for text in texts])
-
-
-def last_event(outcome: RunOutcome, progress: Progress) -> Event:
-    """Return the `final`, `error` or `stopped` event of a run."""
-    own: dict[str, dict[str, Any]] = {
-        "final": {"output": outcome.output, "finish_reason": progress.finish_reason},
-        "error": {"error": outcome.error},
-        "stopped": {"reason": outcome.reason},
-    }
-    costs = {"steps": outcome.steps, "usage": outcome.usage, "cost_micros": outcome.cost_micros}
-    artifacts = {"artifacts": progress.artifacts} if outcome.status == "final" else {}
-    return {"type": outcome.status, **own[outcome.status], **costs, **artifacts}

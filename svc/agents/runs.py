@@ -96,6 +96,13 @@ def as_json(row: sqlite3.Row) -> dict[str, Any]:
     return {**fields_as_json(dict(row), names), "error": error, "usage": {**usage, "total_tokens": sum(usage.values())}}
 
 
+def last_event(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `final`, `error` or `stopped` event of a run out of its fields."""
+    status = fields["status"]
+    names = (*_OF_LAST_EVENT[status], "steps", "usage", "cost_micros")
+    return {"type": status, **{name: fields[name] for name in names}}
+
+
 def with_events(row: sqlite3.Row, until_now: Sequence[bytes] | None = None) -> bytes:
     """Return a run as JSON with its events. `until_now` are those of a run in progress, by default the stored ones."""
     run = as_json(row)
@@ -103,9 +110,9 @@ def with_events(row: sqlite3.Row, until_now: Sequence[bytes] | None = None) -> b
     if run["status"] == "running":
         events = events if until_now is None else list(until_now)
     else:
-        fields = {**run, "type": run["status"], "run_id": run["id"], **orjson.loads(first)}
-        names = ("type", "run_id", "seq", *_OF_LAST_EVENT[run["status"]], "steps", "usage", "cost_micros")
-        events.append(json_text.dumps({name: fields[name] for name in names}))
+        own = orjson.loads(first)
+        numbered = {"type": run["status"], "run_id": run["id"], "seq": own["seq"]}
+        events.append(json_text.dumps(numbered | last_event(run | own)))
     return b'%b,"events":[%b]}' % (json_text.dumps(run)[:-1], b",".join(events))
 
 

@@ -48,15 +48,12 @@ def first_sentence(text: str) -> str:
 def words(text: str) -> frozenset[str]:
     """Return the words that carry meaning, in lower case and roughly without their endings."""
     found = re.findall(r"[^\W_]+", text.lower())
-    return frozenset(
-        _ENDING.sub("", word) for word in found if word not in _NO_MEANING and (word[1:] or word.isdigit())
-    )
+    known = (word for word in found if word not in _NO_MEANING and (word[1:] or word.isdigit()))
+    return frozenset(_ENDING.sub("", word) for word in known)
 
 
 def clauses(text: str) -> list[tuple[str, str]]:
-    """Split `text` at commas, full stops, `and` and `then` outside quotations into pairs of a separator
-    and a clause.
-    """
+    """Split `text` at commas, full stops, `and` and `then` outside quotations into separators and clauses."""
     unquoted = _QUOTED.sub(lambda match: "_" * len(match[0]), text)
     cuts = [(0, 0), *(match.span() for match in _CLAUSE_END.finditer(unquoted)), (len(text), 0)]
     pairs = [(text[start:end], text[end:following]) for (start, end), (following, _) in pairwise(cuts)]

@@ -186,9 +186,7 @@ def encoded(file: BinaryIO, command: list[str], rate: int) -> Iterator[BinaryIO]
 
 
 def write_flac_length(file: BinaryIO, samples: int) -> None:
-    """Write the number of samples into the file's STREAMINFO block (RFC 9639, 8.2): an encoder that writes to a pipe
-    cannot.
-    """
+    """Write the length into the STREAMINFO block (RFC 9639, 8.2), as an encoder that writes to a pipe cannot."""
     file.seek(0)
     header = file.read(26)
     if header[:4] != b"fLaC" or header[4] & 0x7F != 0:

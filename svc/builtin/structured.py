@@ -1,12 +1,12 @@
 """Values for JSON schemas: answers for `response_format`, and arguments for the tools of clients.
 
-A value is a small instance of its schema, with the text of the answer where the schema has a place for one. The
-keywords in `_KEYWORDS`, `allOf`, and `$ref` within the schema are supported. Others, such as `pattern` and `not`, are
-ignored.
+A value is a small instance of its schema, with the text of the answer where the schema has a place for one. Keywords
+that are not in `_KEYWORDS`, such as `pattern` and `not`, are ignored. A `$ref` must point into the schema.
 """
 
 import json
 import math
+import operator
 import re
 from collections.abc import Iterator
 from fractions import Fraction
@@ -39,6 +39,12 @@ _FORMATS = {
     "uri": "https://example.com/",
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
+_BOUNDS = {
+    "minimum": operator.ge,
+    "exclusiveMinimum": operator.gt,
+    "maximum": operator.le,
+    "exclusiveMaximum": operator.lt,
+}
 # The keywords that imply a type, in this order.
 _IMPLYING = {
     "object": "properties required additionalProperties",
@@ -54,18 +60,15 @@ class _TooLargeError(ValueError):
 
 
 def in_format(text: str, schema: dict[str, Any] | None) -> str:
-    """Return `text` itself without a schema, else JSON that satisfies it. Raises UpstreamFault (400) if no instance is
-    found.
-    """
+    """Return `text` without a schema, else JSON that satisfies it. Raises UpstreamFault (400) if none is found."""
     any_object = schema == {"type": "object"}
     if schema is None or (any_object and json_object(text) is not None):
         return text
     try:
         value = {"answer": text} if any_object else _Builder(schema, text, MAX_COST).build(schema, 0, "")
     except ValueError as error:
-        raise refusal(
-            f"The built-in models cannot make an instance of this JSON schema: {error}", "response_format"
-        ) from None
+        message = f"The built-in models cannot make an instance of this JSON schema: {error}"
+        raise refusal(message, "response_format") from None
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -76,8 +79,7 @@ def takes_text(schema: Any) -> bool:
 
 
 def argument(root: dict[str, Any], schema: Any, name: str, clause: str, numbers: Iterator[str]) -> Any:
-    """Return a value for a tool's parameter: the choice that `clause` mentions, one of its `numbers`, or a small
-    instance.
+    """Return a tool's argument: the choice that `clause` mentions, one of its `numbers`, or a small instance.
 
     Raises ValueError if there is no small instance.
     """
@@ -151,9 +153,8 @@ class _Builder:
                 return self._string(schema, name)
             case "integer" | "number":
                 answer = re.search(r"= (-?[0-9]{1,18}(?:\.[0-9]{1,18})?)$", self._text[-50:])
-                return _number(
-                    schema, kind == "integer", Fraction(answer[1] if answer and name.lower() in ANSWER_NAMES else 0)
-                )
+                wanted = answer[1] if answer and name.lower() in ANSWER_NAMES else 0
+                return _number(schema, kind == "integer", Fraction(wanted))
             case "boolean" | "null":
                 return False if kind == "boolean" else None
         raise ValueError(f"'{kind[:40]}' is not a type.")
@@ -244,23 +245,20 @@ def _size(schema: dict[str, Any], keyword: str) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
-def _bound(schema: dict[str, Any], keyword: str) -> Fraction | None:
-    value = schema.get(keyword)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return Fraction(str(value)) if is_number else None
-
-
 def _number(schema: dict[str, Any], whole: bool, wanted: Fraction) -> int | float:
     """Return `wanted` or 0 if the bounds allow it, else a number close to one of the bounds."""
-    low, high = _bound(schema, "minimum"), _bound(schema, "maximum")
-    above, below = _bound(schema, "exclusiveMinimum"), _bound(schema, "exclusiveMaximum")
-    multiple = abs(_bound(schema, "multipleOf") or Fraction(0))
+    given = {keyword: schema.get(keyword) for keyword in ("multipleOf", *_BOUNDS)}
+    numbers = {
+        keyword: Fraction(str(value))
+        for keyword, value in given.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    }
+    multiple = abs(numbers.pop("multipleOf", Fraction(0)))
     step = Fraction((multiple or 1).numerator) if whole else multiple or Fraction(1)
-    ends = [bound for bound in (low, above, high, below) if bound is not None]
+    ends = list(numbers.values())
     steps = [(end // step + offset) * step for end in ends for offset in (0, 1, 2, -1)]
     for value in (wanted, Fraction(0), *steps, *ends, sum(ends, Fraction(0)) / max(len(ends), 1)):
         in_steps = value % step == 0 or not (whole or multiple)
-        in_bounds = (low is None or value >= low) and (high is None or value <= high)
-        if in_steps and in_bounds and (above is None or value > above) and (below is None or value < below):
+        if in_steps and all(_BOUNDS[keyword](value, end) for keyword, end in numbers.items()):
             return int(value) if value.denominator == 1 else float(value)
     raise ValueError("the bounds of a number in it leave none.")

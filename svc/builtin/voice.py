@@ -1,6 +1,4 @@
-"""The built-in voice: eSpeak NG in a helper process (svc/builtin/speak.py), because the library is GPL and not
-thread-safe.
-"""
+"""The built-in voice: eSpeak NG in a helper process (speak.py), because the library is GPL and not thread-safe."""
 
 import asyncio
 import os
@@ -86,8 +84,7 @@ class Voice:
         return list(self._encoders)
 
     async def named(self, name: str) -> str:
-        """Return the voice with this name in any case: one of VOICES, or a language such as `de`, `fr-FR` or
-        `en-gb+f2`.
+        """Return the voice with this name: one of VOICES, or a language such as `de`, `fr-FR` or `en-gb+f2`.
 
         Raises ApiError `invalid_value` (param `voice`) for an unknown one.
         """
@@ -156,9 +153,8 @@ class Voice:
 
     async def _ask(self, order: dict[str, Any], file: BinaryIO | None = None, account_id: str = "") -> Any:
         if (found := engine()) is None:
-            raise ApiError(
-                "model_not_found", "There is no voice: install espeak-ng, or the extra 'voice' of this service."
-            )
+            message = "There is no voice: install espeak-ng, or the extra 'voice' of this service."
+            raise ApiError("model_not_found", message)
         answer = orjson.loads(await self._pool.run({**order, "engine": found}, file, account_id=account_id))
         if "errno" in answer:
             raise ApiError("storage_unavailable") from OSError(answer["errno"], answer["error"])
@@ -186,11 +182,8 @@ def _installed(command: str) -> list[str] | None:
 
 
 def _language_of(text: str) -> str | None:
-    scripts = [
-        unicodedata.name(character, "").split(" ")[0]
-        for character in text[:_SCRIPT_SAMPLE_LENGTH]
-        if character.isalpha()
-    ]
+    letters = filter(str.isalpha, text[:_SCRIPT_SAMPLE_LENGTH])
+    scripts = [unicodedata.name(letter, "").split(" ")[0] for letter in letters]
     foreign = [_SCRIPTS[script] for script in scripts if script in _SCRIPTS]
     if len(foreign) * 2 <= len(scripts):
         return None

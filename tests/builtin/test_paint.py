@@ -16,8 +16,7 @@ from svc.builtin.painter import canvas as canvas_module
 from svc.builtin.painter.canvas import Canvas, color
 from svc.builtin.painter.figures import figures, shapes
 from svc.builtin.painter.paint import Stage, picture
-from svc.builtin.painter.places import ABSTRACT
-from svc.builtin.painter.scene import Scene, rows
+from svc.builtin.painter.scene import ABSTRACT, Scene, rows
 from tests.support.cases import each
 
 Pixels = list[list[tuple[int, int, int]]]

@@ -1,7 +1,7 @@
 """A picture in memory: anti-aliased shapes, translucent layers and glows in plain Python, and its PNG file.
 
-Each colour has a plane. One slice assignment paints part of a row, and one `bytes.translate` blends it, at the speed of
-C. Coordinates are pixels, y grows downward, and shapes may extend beyond the edges.
+Each colour has a plane, because `bytes.translate` blends a part of a row at the speed of C. Coordinates are pixels, y
+grows downward, and shapes may extend beyond the edges.
 """
 
 import math

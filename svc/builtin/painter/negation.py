@@ -1,6 +1,4 @@
-"""Find the negated words of a prompt: "no cats or dogs", "a beach without birds", "not at night", "cloudless",
-"cat-free".
-"""
+"""Find the negated words of a prompt: "no cats or dogs", "without birds", "not at night", "cloudless", "cat-free"."""
 
 import re
 from collections.abc import Callable, Sequence

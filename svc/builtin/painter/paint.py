@@ -7,32 +7,29 @@ import math
 import re
 from typing import Any
 
-from svc.builtin.painter import places
 from svc.builtin.painter.canvas import BLACK, WHITE, Canvas, Color, Point, between, color, mix
 from svc.builtin.painter.figures import figures, shapes
-from svc.builtin.painter.scene import COLORS, Scene, rows
+from svc.builtin.painter.scene import ABSTRACT, COLORS, DARK, DIM, LEAVES, LOW, Scene, rows
 
 _STEPS = 129
 CPU_SECONDS, MEMORY_BYTES = 40, 512 * 1024 * 1024
 
 
 class Stage:
-    """A canvas with its scene. `unit` is a hundredth of the shorter side; `light` is the position of
-    the sun or moon.
-    """
+    """A canvas with its scene. `unit` is a hundredth of the shorter side, `light` the place of the sun or moon."""
 
     def __init__(self, canvas: Canvas, scene: Scene) -> None:
         self.canvas, self.scene, self.chance = canvas, scene, scene.chance
         self.width, self.height, self.unit = canvas.width, canvas.height, min(canvas.width, canvas.height) / 100
         self.horizon = self.shore = self.height * self.chance.uniform(0.56, 0.64)
         self.side = self.chance.choice((1, -1))  # 1 when the light comes from the left
-        high = self.chance.uniform(0.08, 0.16) if scene.time in places.LOW else self.chance.uniform(0.28, 0.4)
+        high = self.chance.uniform(0.08, 0.16) if scene.time in LOW else self.chance.uniform(0.28, 0.4)
         self.light = (
             self.width * (0.5 - self.side * self.chance.uniform(0.12, 0.24)),
             self.horizon - self.height * high,
         )
-        self.dark = scene.time in places.DARK
-        self.lit = self.dark or scene.time in places.DIM
+        self.dark = scene.time in DARK
+        self.lit = self.dark or scene.time in DIM
         self.near = 1.0  # the distance of the current layer: 0 is the farthest, 1 the nearest
         ones = sum(count for name, (count, _) in scene.things.items() if figures()[name].where != "meadow")
         spots = [(one + self.chance.uniform(0.35, 0.65)) / ones for one in range(ones)]
@@ -47,7 +44,7 @@ class Stage:
             "haze": mix(self.sky[3], light, 0.2),
             "ground": self.sky[1],
             "cloud": mix(self.sky[2], cloud, 0.55),
-            "leaf": color(places.LEAVES.get(scene.time, "#3f7f45")),
+            "leaf": color(LEAVES.get(scene.time, "#3f7f45")),
             "window": color("#b0cede" if scene.time in ("day", "spring") else "#ffd070"),
         }
 
@@ -58,7 +55,7 @@ class Stage:
             if name in self.scene.weather:
                 self.layers(row.look)
             elif name == "place":
-                self.layers(self.chance.choice(places.ABSTRACT) if abstract else rows("places")[self.scene.place].look)
+                self.layers(self.chance.choice(ABSTRACT) if abstract else rows("places")[self.scene.place].look)
                 for thing in sorted(self.scene.things, key=lambda thing: figures()[thing].where != "meadow"):
                     (count, shade), figure = self.scene.things[thing], figures()[thing]
                     tall = float(figure.tall)
@@ -82,11 +79,9 @@ class Stage:
         return mix(between(self.lands, near), self.sky[3], 0.45 * (1 - near) ** 2)
 
     def ridge(self, down: float, tall: float, waves: float, near: float, drop: float = 0) -> None:
-        """Paint land with about `waves` crests of `tall` units, from `down` hundredths of the way from the horizon to
-        the bottom.
+        """Paint land with about `waves` crests of `tall` units, `down` hundredths of the way from horizon to bottom.
 
-        Its distance is `near` hundredths; below 0 it is only a line for figures. It falls by `drop` units toward the
-        light.
+        Below a distance `near` of 0 it is only a line for figures. It falls by `drop` units toward the light.
         """
         base, self.near = self.horizon + (self.height - self.horizon) * down / 100, near / 100
         octaves = ((1, 0.28), (2.1, 0.14), (4.3, 0.06))
@@ -105,9 +100,7 @@ class Stage:
             self.canvas.fill([[(0, self.height * 1.2), *crest, (self.width, self.height * 1.2)]], (shade, foot, foot))
 
     def water(self, down: float) -> None:
-        """Paint water from `down` hundredths of the way from the horizon to the bottom. It mirrors the picture above
-        it.
-        """
+        """Paint water that mirrors the picture, from `down` hundredths of the way from horizon to bottom."""
         self.shore = self.horizon + (self.height - self.horizon) * down / 100
         deep, bright = mix(self.sky[0], self.lands[-1], 0.45), mix(self.sky[3], self.sky[1], 0.42)
         self._wash(self.shore, [bright, mix(bright, deep, 0.62), deep])
@@ -140,9 +133,7 @@ class Stage:
             self.draw(name, x, y, size, shade)
 
     def draw(self, name: str, x: float, foot: float, tall: float, shade: Color | None = None) -> None:
-        """Paint a figure `tall` pixels high with its foot at (`x`, `foot`), in the colour `shade` or one of the
-        figure's.
-        """
+        """Paint a figure `tall` pixels high with its foot at (`x`, `foot`), in `shade` or one of its colours."""
         figure, unit, chance = figures()[name], tall / 100, self.chance
         jitter = float(figure.jitter)
         self.colors["land"] = self.colors["main"] = self._depth(self.near)

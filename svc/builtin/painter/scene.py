@@ -1,7 +1,6 @@
-"""The content of a picture: the words of the prompt become a place, an hour, weather, colours and things. The rest is
-random.
+"""The content of a picture: the words of the prompt become a place, an hour, weather, colours and things.
 
-The prompt is the seed, so the same prompt makes the same picture. `description` names only what is drawn.
+The rest is random, with the prompt as the seed. `description` names only what is drawn.
 """
 
 import hashlib
@@ -12,14 +11,50 @@ from itertools import islice, pairwise
 from random import Random
 from typing import NamedTuple
 
-from svc.builtin.painter import places
 from svc.builtin.painter.canvas import WHITE, Color, color, mix
 from svc.builtin.painter.figures import Figure, figures, table
 from svc.builtin.painter.negation import kept_and_refused
 
+# Hours of the night, of lit lamps, and of a low sun; the colours of leaves; the usual hours of some places.
+DARK, DIM, LOW = ("night", "neon"), ("dusk", "sunset", "storm"), ("sunset", "dawn", "golden", "dusk")
+LEAVES = {"autumn": "#ce5c24", "spring": "#f4b0c8", "winter": "#ced0e8"}
+LAND = ["hills", "mountains", "forest", "lake", "sea"]
+TIMES_OF_LAND = ["day", "golden", "sunset", "dawn", "dusk", "spring"]
+USUAL = {"desert": ["golden", "sunset"], "city": ["dusk", "night", "sunset"]}
+
+PHRASES = {"northern lights": "aurora", "christmas tree": "christmas pine", "pine tree": "pine", "palm tree": "palm"}
+# The figures of places and weather that a refused name also removes.
+FIGURES_OF = {
+    "trees": "pine far palm tree flower", "pine": "pine far", "clouds": "cloud", "stars": "star spark", "birds": "bird",
+    "mountains": "peak", "city": "tower slab spire", "desert": "dune", "fog": "mist", "snow": "winter",
+}  # fmt: skip
+# Numbers in a description, and in a prompt.
+WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven"}
+NUMBERS = {
+    "two": 2, "pair": 2, "three": 3, "few": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "many": 7, "village": 5
+}  # fmt: skip
+_COLORS = """
+black #20222a red #d8342f orange #f0862c yellow #f2cc2f gold #e0ab2e green #3f9e4d emerald #1f9d6b lime #9acd32
+olive #7d8033 teal #1e9a96 turquoise #33c3bd cyan #2cc0e0 blue #2f6fd6 indigo #3d3aa8 navy #1d2b66 purple #8238b8
+violet #8a4fd0 lavender #a78be0 magenta #d02fa0 pink #f07aa8 brown #8a5a34 maroon #803428 white #f6f4ee silver #b4bcc6
+gray #84888c grey #84888c
+"""
+
+# The layers of abstract compositions, and their colours: the ground and then the shapes.
+ABSTRACT = [
+    "halo all 5 10 40; disc all 7 8 56; rings all 6 12 50; half all 5 14 50; disc all 6 2 9",
+    "disc sky 1 40 30; ridge -70 12 1.3 0; ridge -40 12 1.1 20; ridge -10 12 1.5 40; ridge 20 11 1.2 60; "
+    "ridge 52 10 1.6 90",
+]
+SCHEMES = [
+    "#f4ead7 #e4572e #f3a712 #29335c #669bbc #1b1b2f", "#10142b #f25f5c #ffe066 #247ba0 #70c1b3 #f7fff7",
+    "#fdf6ec #264653 #2a9d8f #e9c46a #f4a261 #e76f51", "#1a1423 #b75d69 #eacdc2 #774c60 #372549 #f2e2d2",
+    "#eef4ed #134074 #8da9c4 #0b2545 #ef6f6c #f6ae2d", "#fff1e6 #5f0f40 #9a031e #fb8b24 #e36414 #0f4c5c",
+]  # fmt: skip
+
 _MOST_WORDS, _MOST_THINGS, _MOST_OF_A_KIND, _IN_A_MEADOW = 400, 6, 7, 70
 _MOST_CHARACTERS = 4_000
-COLORS = dict(zip(places.COLORS.split()[::2], map(color, places.COLORS.split()[1::2]), strict=True))
+COLORS = dict(zip(_COLORS.split()[::2], map(color, _COLORS.split()[1::2]), strict=True))
 _COLOR_NAMES = {shade: name for name, shade in COLORS.items()}
 
 
@@ -53,15 +88,14 @@ Things = dict[str, tuple[int, Color | None]]  # by name: the number, and the col
 
 
 class Scene:
-    """The content of a picture of `prompt`; each `variation` is another one. The place is `abstract` without a known
-    word.
+    """The content of a picture of `prompt`. Without a known word the place is `abstract`.
 
     `colors` are four of the sky, the light, and the land from far to near, or the shapes of an abstract composition.
     `without` are the refused things, figures, places, times and weather.
     """
 
     def __init__(self, prompt: str, variation: int = 0) -> None:
-        text = re.sub("|".join(places.PHRASES), lambda found: places.PHRASES[found[0]], prompt.lower())
+        text = re.sub("|".join(PHRASES), lambda found: PHRASES[found[0]], prompt.lower())
         words = re.findall(r"[^\W_]+", text)[:_MOST_WORDS]
         seed = hashlib.sha256(f"{variation}/{' '.join(words) or prompt}".encode("utf-8", "replace"))
         self.chance = Random(seed.digest())  # noqa: S311 - a picture, no secret
@@ -77,7 +111,7 @@ class Scene:
         if self.place or self.things or self.time or self.weather:
             self._look(tints)
         else:
-            ground, *shapes = map(color, self.chance.choice(places.SCHEMES).split())
+            ground, *shapes = map(color, self.chance.choice(SCHEMES).split())
             shapes = [*tints, *shapes][:5]
             self.place, sky = "abstract", [mix(ground, WHITE, 0.06), ground, ground, mix(ground, shapes[0], 0.12)]
             self.colors = [*sky, ground, *shapes]
@@ -86,13 +120,13 @@ class Scene:
         first = next((figures()[name] for name in self.things), None)
         if not self.place and first and first.home not in self.without:
             self.place = first.home
-        self.place = self.place or self.chance.choice(self._allowed(places.LAND))
+        self.place = self.place or self.chance.choice(self._allowed(LAND))
         if first and first.where == "water" and self.place not in ("sea", "lake", "city"):
             self.place = "sea" if "lake" in self.without else "lake"
-        usual = self._allowed(places.USUAL.get(self.place, places.TIMES_OF_LAND))
+        usual = self._allowed(USUAL.get(self.place, TIMES_OF_LAND))
         if not self.time:
             self.time = self.chance.choice(usual)
-        dark = self.time in places.DARK
+        dark = self.time in DARK
         if dark or self.time == "dusk":
             self.weather.add("stars")
         if self.time != "storm" and not self.weather & {"fog", "rain", "moon"}:
@@ -125,7 +159,7 @@ def _counted(name: str, count: int, shade: Color | None) -> str:
     one = f"{_COLOR_NAMES[shade]} {name}" if shade else name
     if count == 1:
         return f"{'an' if one[0] in 'aeiou' else 'a'} {one}"
-    return f"{places.WORDS.get(count, count)} {one}{'es' if name.endswith('x') else 's'}"
+    return f"{WORDS.get(count, count)} {one}{'es' if name.endswith('x') else 's'}"
 
 
 def _listed(parts: list[str]) -> str:
@@ -136,7 +170,7 @@ def _refused(word: str) -> list[str]:
     """Return the names of a refused word, with the figures of places and weather that show it."""
     names = [name for known in ("things", "weather", "refused") for name in _named([word], known)]
     names = names or _named([word], "places") + _named([word], "times")  # only for words without another meaning
-    return [*names, *(figure for name in names for figure in places.FIGURES_OF.get(name, "").split())]
+    return [*names, *(figure for name in names for figure in FIGURES_OF.get(name, "").split())]
 
 
 def _named(words: Iterable[str], table_name: str) -> list[str]:
@@ -149,9 +183,9 @@ def _things(words: list[str]) -> Things:
     for index, word in enumerate(words):
         for name in _named([word], "things"):
             before, figure = words[max(index - 2, 0) : index], figures()[name]
-            numbers = [one for one in (*before, word) if one in places.NUMBERS or (one.isdecimal() and len(one) < 3)]
+            numbers = [one for one in (*before, word) if one in NUMBERS or (one.isdecimal() and len(one) < 3)]
             usual = 1 if word in figure.words.split() else 3
-            count = int(places.NUMBERS.get(numbers[-1], numbers[-1])) if numbers else usual
+            count = int(NUMBERS.get(numbers[-1], numbers[-1])) if numbers else usual
             in_a_meadow = figure.where == "meadow" and count > 2
             count = _IN_A_MEADOW if in_a_meadow else min(max(count, 1), _MOST_OF_A_KIND)
             shades = [COLORS[one] for one in before if one in COLORS]
