@@ -142,7 +142,7 @@ async def list_users(request: Request, caller: Caller) -> Response:
     only = {one.name: one.of(request) for one in _FILTERS}
     limit, after = page_limit(request), page_after(request)
     page = await request.state.db.heavy_read(users.user_page, request.state.clock(), limit, after, only)
-    return listing(page, dict)
+    return listing(page)
 
 
 @describes(
@@ -223,7 +223,7 @@ async def delete_user(request: Request, caller: Caller) -> Response:
     answers=paged("A page of keys.", "ApiKeyList", API_KEY),
 )
 async def list_user_api_keys(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, users.key_page, request.path_params["account_id"]), dict)
+    return listing(await read_page(request, users.key_page, request.path_params["account_id"]))
 
 
 @describes("Delete all API keys of an account", answers={204: Answer("The keys are deleted.")})
@@ -293,7 +293,7 @@ async def get_status(request: Request, caller: Caller) -> Response:
     answers=paged("A page of the log.", "AuditList", _AUDIT_ENTRY),
 )
 async def list_audit(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, audit.audit_page), dict)
+    return listing(await read_page(request, audit.audit_page))
 
 
 async def unknown(request: Request, caller: Caller) -> Response:

@@ -87,7 +87,7 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
 )
 async def list_runs(request: Request, caller: Caller) -> Response:
     filters = {"status": _STATUS.of(request), "project_id": await project_filter(request, caller)}
-    return listing(await read_page(request, runs.TABLE.page, caller.id, **filters), runs.in_a_list)
+    return listing((await read_page(request, runs.TABLE.page, caller.id, **filters)).of(runs.in_a_list))
 
 
 @describes("Show a run", answers={200: Answer("The run.", RUN_WITH_EVENTS)})

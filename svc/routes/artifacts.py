@@ -23,16 +23,7 @@ from svc.errors import ApiError
 from svc.inference.media_engines import storage
 from svc.routes.media import from_file
 from svc.routes.projects import IN_PROJECT, project_filter
-from svc.routes.schemas.common import (
-    CONTENT_URL,
-    COUNT,
-    ID,
-    NO_ROOM,
-    PROJECT_NOT_FOUND,
-    SHA256,
-    TIMES,
-    id_of,
-)
+from svc.routes.schemas.common import CONTENT_URL, COUNT, ID, NO_ROOM, PROJECT_NOT_FOUND, SHA256, TIMES, id_of
 from svc.server.bodies import read_chunks
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
@@ -164,7 +155,7 @@ def _decoded(text: str) -> bytes:
 async def list_artifacts(request: Request, caller: Caller) -> Response:
     filters = {"project_id": await project_filter(request, caller), "run_id": _OF_RUN.of(request)}
     page = await read_page(request, artifacts.TABLE.page, caller.id, **filters)
-    return listing(page, partial(_as_json, request.state))
+    return listing(page.of(partial(_as_json, request.state)))
 
 
 @describes("Show an artifact", answers={200: Answer("The artifact.", _ARTIFACT)})

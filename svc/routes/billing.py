@@ -102,7 +102,7 @@ async def get_billing_account(request: Request, caller: Caller) -> Response:
 
 @describes("List credits and debits", answers=paged("A page of the ledger.", "Ledger", _LEDGER_ENTRY))
 async def list_ledger(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, wallet.LEDGER.page, caller.id), dict)
+    return listing(await read_page(request, wallet.LEDGER.page, caller.id))
 
 
 @describes(
@@ -130,7 +130,7 @@ async def list_usage(request: Request, caller: Caller) -> Response:
     first_day = usage.day_of(state.clock() - (days - 1) * _DAY_SECONDS)
     await state.engines.usage.flush()
     page = await state.db.heavy_read(usage.usage_page, caller.id, first_day, page_after(request), by=by)
-    return listing(page, dict)
+    return listing(page)
 
 
 @describes(

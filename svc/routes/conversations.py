@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from svc.content import answers, conversations, history, search, versions
+from svc.content.answers import AnswerDetails
 from svc.content.conversations import Conversation, ConversationFields, NewMessage
 from svc.content.history import STATUSES, Message
 from svc.db import Database, Page
@@ -121,8 +122,7 @@ _NO_ANSWER = Refusal("not_found", "No answer is in progress in this conversation
 async def create_conversation(request: Request, caller: Caller, body: ConversationFields) -> Response:
     state = request.state
     fields = given(body._replace(current_message_id=ABSENT))
-    conversation = await state.db.write(conversations.add_conversation, caller.id, state.clock(), **fields)
-    return reply(conversation.as_json(), 201)
+    return reply(await state.db.write(conversations.add_conversation, caller.id, state.clock(), **fields), 201)
 
 
 @describes(
@@ -137,8 +137,7 @@ async def list_conversations(request: Request, caller: Caller) -> Response:
     """Return a page of conversations: the pinned ones, then the last used first."""
     project_id = await project_filter(request, caller)
     if not request.query_params.get("q"):
-        page = await read_page(request, conversations.TABLE.page, caller.id, project_id=project_id)
-        return listing(page, Conversation.as_json)
+        return listing(await read_page(request, conversations.TABLE.page, caller.id, project_id=project_id))
     limit, after, words = page_limit(request), page_after(request), _WORDS.of(request)
     found = await request.state.db.heavy_read(search.search, caller.id, words, limit, after, project_id)
     return reply(
@@ -149,8 +148,7 @@ async def list_conversations(request: Request, caller: Caller) -> Response:
 @describes("Show a conversation", answers={200: Answer("The conversation.", _CONVERSATION)})
 async def get_conversation(request: Request, caller: Caller) -> Response:
     conversation_id = request.path_params["conversation_id"]
-    conversation = await request.state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)
-    return reply(conversation.as_json())
+    return reply(await request.state.db.read(conversations.TABLE.by_id, caller.id, conversation_id))
 
 
 @describes(
@@ -169,10 +167,8 @@ async def get_conversation(request: Request, caller: Caller) -> Response:
 )
 async def update_conversation(request: Request, caller: Caller, body: ConversationFields) -> Response:
     state, conversation_id = request.state, request.path_params["conversation_id"]
-    conversation = await state.db.write(
-        conversations.change_conversation, caller.id, conversation_id, given(body), state.clock()
-    )
-    return reply(conversation.as_json())
+    change = conversations.change_conversation
+    return reply(await state.db.write(change, caller.id, conversation_id, given(body), state.clock()))
 
 
 @describes("Delete a conversation", answers={204: Answer("The conversation and its messages are deleted.")})
@@ -198,7 +194,7 @@ async def stop_answer(request: Request, caller: Caller) -> Response:
     answer = state.open_answers.get(conversation_id)
     if answer is None or not answer.stop("requested"):
         raise _ENDED.error()
-    return reply(conversation.as_json(), 202)
+    return reply(conversation, 202)
 
 
 @describes(
@@ -279,28 +275,26 @@ def _markdown_after(
 )
 async def list_messages(request: Request, caller: Caller) -> Response:
     conversation_id = request.path_params["conversation_id"]
-    page, further = await read_page(request, _messages_and_further, caller.id, conversation_id)
-    return listing(page, lambda message: {**message.as_json(), **further[message.id]})
+    return listing(await read_page(request, _messages_page, caller.id, conversation_id))
 
 
-def _messages_and_further(
+def _messages_page(
     conn: sqlite3.Connection, account_id: str, conversation_id: str, limit: int, after: str | None
-) -> tuple[Page[Message], dict[str, dict[str, Any]]]:
+) -> Page[dict[str, Any]]:
     conversations.TABLE.by_id(conn, account_id, conversation_id)
     page = history.messages_page(conn, account_id, conversation_id, limit, after)
     found = answers.by_message(conn, account_id, [message.id for message in page.items])
     several = versions.versions_of(conn, account_id, conversation_id)
-    details = {message_id: answer.as_json() for message_id, answer in found.items()}
-    return page, {message.id: _further(details.get(message.id), several.get(message.id, [])) for message in page.items}
+    return page.of(lambda message: _message(message, found.get(message.id), several.get(message.id, [])))
 
 
 @describes("Add a message", body=NewMessage, answers={201: Answer("The message.", _MESSAGE)}, errors=[NO_ROOM])
 async def create_message(request: Request, caller: Caller, body: NewMessage) -> Response:
     state = request.state
     add = partial(conversations.add_message, role=body.role, content=body.content, now_seconds=state.clock())
-    message = await state.db.write(add, caller.id, request.path_params["conversation_id"])
-    return reply({**message.as_json(), **_further(None, [])}, 201)
+    return reply(_message(await state.db.write(add, caller.id, request.path_params["conversation_id"]), None, []), 201)
 
 
-def _further(answer: dict[str, Any] | None, versions: list[str]) -> dict[str, Any]:
-    return {"finish_reason": answer and answer["finish_reason"], "answer": answer, "versions": versions}
+def _message(message: Message, answer: AnswerDetails | None, versions: list[str]) -> dict[str, Any]:
+    further = {"finish_reason": answer and answer.finish_reason, "answer": answer, "versions": versions}
+    return {**message.as_json(), **further}

@@ -86,7 +86,7 @@ async def list_identity_providers(request: Request) -> Response:
         {"provider": provider.name, "issuer": provider.issuer, "url": f"{base_url}/auth/oauth/{provider.name}"}
         for provider in request.state.identity_providers.values()
     ]
-    return listing(Page(found, has_more=False), dict)
+    return listing(Page(found, has_more=False))
 
 
 @describes(
@@ -140,7 +140,7 @@ async def finish_oauth(request: Request) -> Response:
 async def list_identities(request: Request, caller: Caller) -> Response:
     page = await read_page(request, identities.TABLE.page, caller.id)
     names = {provider.issuer: provider.name for provider in request.state.identity_providers.values()}
-    return listing(page, lambda identity: {"provider": names.get(identity["issuer"]), **identity})
+    return listing(page.of(lambda identity: {"provider": names.get(identity["issuer"]), **identity}))
 
 
 @describes_account(

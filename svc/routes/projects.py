@@ -2,7 +2,7 @@
 
 from svc.agents import runs
 from svc.content import artifacts, conversations, projects
-from svc.content.projects import MOST_STEPS, NewProject, Project, ProjectChanges
+from svc.content.projects import MOST_STEPS, NewProject, ProjectChanges
 from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND, TIMES, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Item, Refusal, Section, paged, parameter
@@ -37,18 +37,17 @@ async def project_filter(request: Request, caller: Caller) -> str | None:
 )
 async def create_project(request: Request, caller: Caller, body: NewProject) -> Response:
     state = request.state
-    return reply((await state.db.write(projects.add_project, caller.id, body, state.clock())).as_json(), 201)
+    return reply(await state.db.write(projects.add_project, caller.id, body, state.clock()), 201)
 
 
 @describes("List the projects", answers=paged("A page of projects.", "ProjectList", _PROJECT))
 async def list_projects(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, projects.TABLE.page, caller.id), Project.as_json)
+    return listing(await read_page(request, projects.TABLE.page, caller.id))
 
 
 @describes("Show a project", answers={200: Answer("The project.", _PROJECT)})
 async def get_project(request: Request, caller: Caller) -> Response:
-    project = await request.state.db.read(projects.TABLE.by_id, caller.id, request.path_params["project_id"])
-    return reply(project.as_json())
+    return reply(await request.state.db.read(projects.TABLE.by_id, caller.id, request.path_params["project_id"]))
 
 
 @describes(
@@ -56,7 +55,7 @@ async def get_project(request: Request, caller: Caller) -> Response:
 )
 async def update_project(request: Request, caller: Caller, body: ProjectChanges) -> Response:
     state, project_id = request.state, request.path_params["project_id"]
-    return reply((await state.db.write(projects.change_project, caller.id, project_id, body, state.clock())).as_json())
+    return reply(await state.db.write(projects.change_project, caller.id, project_id, body, state.clock()))
 
 
 @describes(

@@ -83,7 +83,7 @@ async def create_provider(request: Request, caller: Caller, body: NewProvider) -
 
 @describes("List the providers", answers=paged("A page of providers.", "ProviderList", _PROVIDER))
 async def list_providers(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, providers.TABLE.page, caller.id), providers.as_json)
+    return listing((await read_page(request, providers.TABLE.page, caller.id)).of(providers.as_json))
 
 
 @describes("Show a provider", answers={200: Answer("The provider.", _PROVIDER)})

@@ -76,7 +76,7 @@ async def create_support_conversation(request: Request, caller: Caller, body: Ne
     answers=paged("A page of conversations, without messages.", "SupportConversationList", _CONVERSATION),
 )
 async def list_support_conversations(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, support.TABLE.page, caller.id), dict)
+    return listing(await read_page(request, support.TABLE.page, caller.id))
 
 
 @describes(
@@ -119,7 +119,7 @@ async def close_support_conversation(request: Request, caller: Caller) -> Respon
     errors=[WRONG_PARAMETER],
 )
 async def list_inbox(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, inbox.inbox_page, _STATUS.of(request)), dict)
+    return listing(await read_page(request, inbox.inbox_page, _STATUS.of(request)))
 
 
 @describes_inbox(

@@ -19,19 +19,7 @@ from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import Request, Response, no_content, reply
-from svc.shapes import (
-    ABSENT,
-    Absent,
-    boolean,
-    given,
-    json_object,
-    list_of,
-    nullable,
-    one_of,
-    record,
-    string,
-    text,
-)
+from svc.shapes import ABSENT, Absent, boolean, given, json_object, list_of, nullable, one_of, record, string, text
 
 describes = Section("Account").describes
 describes_api_keys = Section("API keys").describes

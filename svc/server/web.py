@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from operator import methodcaller
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -90,7 +91,8 @@ class _JsonResponse(Response):
 
 
 def reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return _JsonResponse(orjson.dumps(value), status, headers)
+    """Return `value` as JSON. An object in it is written as its method `as_json` returns it."""
+    return _JsonResponse(orjson.dumps(value, default=methodcaller("as_json")), status, headers)
 
 
 def reply_written(body: bytes, headers: Mapping[str, str] | None = None) -> Response:
@@ -101,8 +103,8 @@ def no_content() -> Response:
     return Response(status_code=204)
 
 
-def listing(page: Page[T], as_json: Callable[[T], Mapping[str, Any]]) -> Response:
-    return reply({"object": "list", "data": [as_json(item) for item in page.items], "has_more": page.has_more})
+def listing(page: Page[Any]) -> Response:
+    return reply({"object": "list", "data": page.items, "has_more": page.has_more})
 
 
 def page_limit(request: Request) -> int:

@@ -7,7 +7,7 @@ from svc.agents.tools import TOOLS
 from svc.routes.schemas.chat import COMPLETION_USAGE
 from svc.routes.schemas.common import COUNT, ID, MICROS, TIMESTAMP, example_id, id_of
 from svc.server.error_schemas import ERROR_DETAIL
-from svc.server.interface import Answer, Content, as_event, event_of, named_header, variants
+from svc.server.interface import Answer, Content, as_event, event_of, kind_of, named_header, variants
 from svc.shapes import Fields, Shape, anything, boolean, json_object, list_of, mapping, nullable, one_of, string, whole
 
 _STEPS = whole.about(example=6, minimum=1)
@@ -24,7 +24,7 @@ _RUN_ARTIFACT = json_object(
 
 def _event(title: str, kind: str, description: str, /, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
     number = whole.about("The event's number: 1, 2, 3 … without gaps.", 1, minimum=1)
-    return json_object(title, description, type=one_of(kind), run_id=id_of("run"), seq=number, **fields)
+    return kind_of(title, kind, description, run_id=id_of("run"), seq=number, **fields)
 
 
 _STARTED = _event(
@@ -68,7 +68,7 @@ _FURTHER = (
     _event("RunStopped", "stopped", "The run was stopped. This is the last event.", reason=_REASON, **_TOTALS),
 )
 _EVENTS = (_STARTED, _STEP, _DELTA, *_FURTHER)
-_TRUNCATED = json_object("RunTruncated", "Further events, up to the last one, are not kept.", type=one_of("truncated"))
+_TRUNCATED = kind_of("RunTruncated", "truncated", "Further events, up to the last one, are not kept.")
 _KEPT = variants(_STARTED, _STEP, *_FURTHER, _TRUNCATED).named("KeptRunEvent")
 RUN = json_object(
     "Run",

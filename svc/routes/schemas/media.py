@@ -7,14 +7,9 @@ from svc.builtin.voice import LANGUAGES, VOICES
 from svc.errors import ApiError
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS
-from svc.routes.schemas.common import (
-    CONTENT_URL,
-    COST_HEADER,
-    COUNT,
-    SECONDS,
-)
+from svc.routes.schemas.common import CONTENT_URL, COST_HEADER, COUNT, SECONDS
 from svc.server.error_schemas import ERROR
-from svc.server.interface import Answer, Content, as_event, event_of, named_header
+from svc.server.interface import Answer, Content, as_event, event_of, kind_of, named_header
 from svc.shapes import (
     Shape,
     by_type,
@@ -47,10 +42,10 @@ _IMAGE_LIST = json_object(
 _SPEECH_USAGE = json_object(
     "SpeechUsage", input_tokens=COUNT, output_tokens=COUNT.about(example=56), total_tokens=COUNT.about(example=56)
 )
-_SPEECH_DELTA = json_object(
-    "SpeechDelta", type=one_of("speech.audio.delta"), audio=string.about("A chunk of the audio in base64.", "UklGRg==")
+_SPEECH_DELTA = kind_of(
+    "SpeechDelta", "speech.audio.delta", audio=string.about("A chunk of the audio in base64.", "UklGRg==")
 )
-_SPEECH_DONE = json_object("SpeechDone", type=one_of("speech.audio.done"), usage=_SPEECH_USAGE)
+_SPEECH_DONE = kind_of("SpeechDone", "speech.audio.done", usage=_SPEECH_USAGE)
 _SPEECH_EVENT = event_of(
     "SpeechStreamEvent", "A chunk, the end, or the error that ends the stream.", _SPEECH_DELTA, _SPEECH_DONE, ERROR
 )

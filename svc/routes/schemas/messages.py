@@ -4,8 +4,8 @@ from typing import Any
 
 from svc.routes.schemas.common import CALCULATE, COST_HEADER, COUNT
 from svc.server.error_schemas import ANTHROPIC_ERROR
-from svc.server.interface import Answer, Content, as_event, header, variants
-from svc.shapes import Shape, json_object, list_of, mapping, nullable, one_of, string
+from svc.server.interface import Answer, Content, as_event, header, kind_of, variants
+from svc.shapes import json_object, list_of, mapping, nullable, one_of, string
 
 _INDEX = COUNT.about("The place of the block in `content`.", 0)
 _USAGE = json_object(
@@ -18,19 +18,15 @@ _USAGE = json_object(
 )
 
 
-def _object(title: str, kind: str, /, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
-    return json_object(title, type=one_of(kind), **fields)
-
-
-_TEXT = _object("MessagesTextBlock", "text", text=string.about(example="12 * (3 + 4) = 84"))
-_TOOL_USE = _object(
+_TEXT = kind_of("MessagesTextBlock", "text", text=string.about(example="12 * (3 + 4) = 84"))
+_TOOL_USE = kind_of(
     "MessagesToolUseBlock",
     "tool_use",
     id=string.about(example="call_01m3250v3vfsgzezy8ak224fj9"),
     name=string.about(example="calculate"),
     input=mapping.about("Empty if the model did not write a JSON object.", {"expression": "12 * (3 + 4)"}),
 )
-_THINKING = _object("MessagesThinkingBlock", "thinking", thinking=string, signature=one_of(""))
+_THINKING = kind_of("MessagesThinkingBlock", "thinking", thinking=string, signature=one_of(""))
 _BLOCK = variants(_TEXT, _TOOL_USE, _THINKING)
 _ENDING = {
     "stop_reason": nullable(one_of("end_turn", "max_tokens", "tool_use", "stop_sequence", "refusal")).about(
@@ -49,21 +45,21 @@ _MESSAGE = json_object(
     usage=_USAGE,
 )
 _DELTA = variants(
-    _object("MessagesTextDelta", "text_delta", text=string.about(example="12 * (3")),
-    _object("MessagesThinkingDelta", "thinking_delta", thinking=string),
-    _object("MessagesInputDelta", "input_json_delta", partial_json=string.about("A part of the JSON.")),
+    kind_of("MessagesTextDelta", "text_delta", text=string.about(example="12 * (3")),
+    kind_of("MessagesThinkingDelta", "thinking_delta", thinking=string),
+    kind_of("MessagesInputDelta", "input_json_delta", partial_json=string.about("A part of the JSON.")),
 )
-_START = _object("MessagesStart", "message_start", message=_MESSAGE)
+_START = kind_of("MessagesStart", "message_start", message=_MESSAGE)
 _TEXT_PIECE = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "12 * (3"}}
-_END = _object("MessagesDelta", "message_delta", delta=json_object("MessagesEnding", **_ENDING), usage=_USAGE)
+_END = kind_of("MessagesDelta", "message_delta", delta=json_object("MessagesEnding", **_ENDING), usage=_USAGE)
 _EVENT = variants(
     _START,
-    _object("MessagesBlockStart", "content_block_start", index=_INDEX, content_block=_BLOCK),
-    _object("MessagesBlockDelta", "content_block_delta", index=_INDEX, delta=_DELTA),
-    _object("MessagesBlockStop", "content_block_stop", index=_INDEX),
+    kind_of("MessagesBlockStart", "content_block_start", index=_INDEX, content_block=_BLOCK),
+    kind_of("MessagesBlockDelta", "content_block_delta", index=_INDEX, delta=_DELTA),
+    kind_of("MessagesBlockStop", "content_block_stop", index=_INDEX),
     _END,
-    _object("MessagesStop", "message_stop"),
-    _object("MessagesPing", "ping"),
+    kind_of("MessagesStop", "message_stop"),
+    kind_of("MessagesPing", "ping"),
     ANTHROPIC_ERROR,
 )
 

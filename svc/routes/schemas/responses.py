@@ -3,20 +3,20 @@
 from typing import Any
 
 from svc.routes.schemas.common import ARGUMENTS, CALCULATE, COST_HEADER, COUNT, SECONDS
-from svc.server.interface import Answer, Content, named_header, variants
+from svc.server.interface import Answer, Content, kind_of, named_header, variants
 from svc.shapes import Shape, anything, boolean, json_object, list_of, mapping, nullable, number, one_of, string, whole
 
 _LOGPROBS = list_of(mapping).about("Log probabilities, if the request asks for them.", [])
-_TEXT_PART = json_object(
+_TEXT_PART = kind_of(
     "ResponseOutputText",
-    type=one_of("output_text"),
+    "output_text",
     text=string.about(example="84"),
     annotations=list_of(mapping).about(example=[]),
     logprobs=_LOGPROBS.optional(),
 )
-_REFUSAL_PART = json_object("ResponseRefusal", type=one_of("refusal"), refusal=string)
-_REASONING_PART = json_object("ResponseReasoningText", type=one_of("reasoning_text"), text=string)
-_SUMMARY_PART = json_object("ResponseSummaryText", type=one_of("summary_text"), text=string)
+_REFUSAL_PART = kind_of("ResponseRefusal", "refusal", refusal=string)
+_REASONING_PART = kind_of("ResponseReasoningText", "reasoning_text", text=string)
+_SUMMARY_PART = kind_of("ResponseSummaryText", "summary_text", text=string)
 _STATUS = one_of("in_progress", "completed", "incomplete").about(example="completed")
 _CALL = {"call_id": string.about("The id that the tool's result repeats."), "name": string}
 _NAMESPACE = string.about("The group that the tool belongs to.").optional()
