@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from svc.commands import backups, books, check, doctor, restore, status, support, users
+from svc.commands import backups, books, check, doctor, status, support, users
 from svc.config import Config, from_environ
 from svc.errors import ApiError, StartError
 from svc.routes import service
@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     commands.add_parser("serve", help="start the service (as python app.py does)").set_defaults(run=_serve)
     commands.add_parser("openapi", help="print the interface document").set_defaults(run=_openapi)
-    for module in (users, books, support, backups, restore, check, doctor, status):
+    for module in (users, books, support, backups, check, doctor, status):
         module.add_parsers(commands)
     return parser
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from svc import slices
+from svc import tables
 from svc.schema import connect
-from svc.slices import run_some
+from svc.tables import run_some
 from tests.support.databases import prepare
 
 SCHEMA = "CREATE TABLE notes (number INTEGER PRIMARY KEY, account_id TEXT NOT NULL, text TEXT, more TEXT) STRICT;"
@@ -33,7 +33,7 @@ def conn(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def delete(conn: sqlite3.Connection, number: int) -> bool:
-    return slices.delete_row(conn, DELETE, "a", number, table="notes", texts=["text", "more"])
+    return tables.delete_row(conn, DELETE, "a", number, table="notes", texts=["text", "more"])
 
 
 def steps_to_delete(conn: sqlite3.Connection, *texts: str | None) -> int:
@@ -84,10 +84,10 @@ def test_deletion_slice_ends_at_its_time_limit(conn: sqlite3.Connection, monkeyp
     for account_id in ("ada", "bob"):
         conn.execute(f"{rows} FROM n", (account_id,))
     own = "DELETE FROM notes WHERE number IN (SELECT number FROM notes WHERE account_id = ?1 LIMIT ?2)"
-    monkeypatch.setattr(slices, "_SOME_SECONDS", 0.0)
+    monkeypatch.setattr(tables, "_SOME_SECONDS", 0.0)
     assert run_some(conn, own, "ada", at_once=1)
     assert conn.execute("SELECT count(*) FROM notes WHERE account_id = 'ada'").fetchone()[0] == 199
-    monkeypatch.setattr(slices, "_SOME_SECONDS", 60.0)
+    monkeypatch.setattr(tables, "_SOME_SECONDS", 60.0)
     assert not run_some(conn, own, "ada")
     assert conn.execute("SELECT account_id, count(*) FROM notes").fetchone()[:] == ("bob", 200)
 

@@ -10,8 +10,7 @@ import orjson
 from svc import json_text, quota
 from svc.content import history
 from svc.ids import fields_as_json
-from svc.slices import delete_found, delete_row
-from svc.tables import Table, refusals
+from svc.tables import Table, delete_found, delete_row, refusals
 
 GOAL_LENGTH = 1_000_000
 EVENTS_BYTES = 256 * 1024  # of the events that are kept, besides the last one

@@ -10,7 +10,7 @@ from typing import Any
 from svc.db import Database, Page
 from svc.errors import ApiError
 from svc.ids import timestamp
-from svc.slices import run_some
+from svc.tables import run_some
 from svc.write_buffer import WriteBuffer
 
 _COUNTS = ("requests", "input_tokens", "output_tokens", "cost_micros")

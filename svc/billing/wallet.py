@@ -16,8 +16,7 @@ from svc.billing.usage import bounded_tokens, day_of
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.money import dollars
-from svc.slices import run_some
-from svc.tables import Table
+from svc.tables import Table, run_some
 
 MOST_MICROS = 10**15  # the bound of a wallet, as in schema.sql
 UNBOUNDED_TOKENS = 2**31 - 1

@@ -1,6 +1,8 @@
-"""`svc backup`: the data folder in one tar archive with digests, also while a server uses it.
+"""`svc backup`: the data folder in one tar archive with digests, also while a server uses it; `svc restore`.
 
-the secrets -> SQLite's online backup of one snapshot, in steps -> verify -> digests -> rename the archive
+backup: the secrets -> SQLite's online backup of one snapshot, in steps -> verify -> digests -> rename the archive
+restore: the manifest -> check each member's digest -> verify the database -> .svc-restored -> the data folder's names;
+or a plain database file, as a replica or an upgrade leaves it, with the secrets that are beside it
 """
 
 import argparse
@@ -8,6 +10,7 @@ import contextlib
 import fcntl
 import hashlib
 import io
+import os
 import re
 import shutil
 import sqlite3
@@ -17,28 +20,34 @@ import tempfile
 import time
 from collections.abc import Iterator
 from functools import partial
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import orjson
 
-from svc import secrets
-from svc.commands.check import findings
+from svc import audit, secrets
+from svc.commands.check import findings, sizes
 from svc.config import Config
 from svc.errors import StartError
 from svc.ids import timestamp
-from svc.schema import read_only
+from svc.inference.providers import count_sealed
+from svc.schema import APPLICATION_ID, FIRST_VERSION, connect, newest_schema, newest_version, read_only
 from svc.secrets import DATABASE, MASTER
 from svc.version import VERSION
 
-MANIFEST = "manifest.json"
-FORMAT = 1
+_MANIFEST = "manifest.json"
+_FORMAT = 1
 # Clients and rows need them: the master secret (sessions, encrypted provider keys) and the certificates.
-SECRETS = (MASTER, "tls/ca.pem", "tls/ca-key.pem", "tls/cert.pem", "tls/key.pem")
+_SECRETS = (MASTER, "tls/ca.pem", "tls/ca-key.pem", "tls/cert.pem", "tls/key.pem")
 _PREFIX = ".svc-backup-"  # of the folder in which a backup is made
 # A step copies 1 MiB and reports progress. It reads one snapshot of the WAL, so neither it nor the writer waits.
 _STEP_PAGES = 256
 _SLACK_BYTES = 1024 * 1024  # for the secrets and the file system
+_SQLITE = b"SQLite format 3\0"
+_NO_CONTENT = {"lock", "lost+found", secrets.RESTORING}
+_CHUNK_BYTES = 1024 * 1024
+_MANIFEST_BYTES = 64 * 1024
 
 
 def add_parsers(commands: Any) -> None:
@@ -46,6 +55,9 @@ def add_parsers(commands: Any) -> None:
     copy.add_argument("target", metavar="FILE", help="a new file, a folder to put one in, or - for standard output")
     copy.add_argument("--keep", type=int, metavar="N", help="in a folder: remove all but the newest N backups")
     copy.set_defaults(run=_backup)
+    back = commands.add_parser("restore", help="restore a backup into the data folder, which must be new or empty")
+    back.add_argument("archive", metavar="FILE", help="a backup, a database file, or - for standard input")
+    back.set_defaults(run=_restore)
 
 
 def _backup(config: Config, options: argparse.Namespace) -> None:
@@ -60,7 +72,7 @@ def _backup(config: Config, options: argparse.Namespace) -> None:
         series = f"svc-{secrets.installation_id(conn)}-"  # several services may share a folder of backups
     if to_stdout:
         # It needs the database's size in the temporary folder (TMPDIR).
-        with one_line("back up to -"), tempfile.TemporaryDirectory(prefix=_PREFIX[1:]) as work:
+        with _one_line("back up to -"), tempfile.TemporaryDirectory(prefix=_PREFIX[1:]) as work:
             _write_archive(folder, Path(work), sys.stdout.buffer, now, copies=1)
             sys.stdout.buffer.flush()
     else:
@@ -77,7 +89,7 @@ def _backup(config: Config, options: argparse.Namespace) -> None:
 
 def _make(folder: Path, target: Path, created_at: str) -> None:
     """Write a backup to the new file `target` (0600), atomically. Its folder needs twice the database's size."""
-    with one_line(f"back up to {target}"), _workplace(target.parent) as work:
+    with _one_line(f"back up to {target}"), _workplace(target.parent) as work:
         with secrets.private_file(work / "archive") as file:
             _write_archive(folder, work, file, created_at, copies=2)
         (work / "archive").rename(target)
@@ -93,7 +105,7 @@ def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, co
             int(source.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size", "user_version")
         )
         # After the snapshot has begun: its master secret is in the folder even if a server rotates the secrets now.
-        kept = {name: (folder / name).read_bytes() for name in SECRETS if (folder / name).exists()}
+        kept = {name: (folder / name).read_bytes() for name in _SECRETS if (folder / name).exists()}
         master = secrets.fitting_master(source, folder)
         if master is None:
             wrong = "is not the key of the database" if MASTER in kept else "is missing"
@@ -109,16 +121,16 @@ def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, co
             # Without a WAL, the copy is a single file.
             target.execute("PRAGMA journal_mode = DELETE")
         installation = secrets.installation_id(source)
-    verify(copy)
+    _verify(copy)
     manifest = {
-        "format": FORMAT,
+        "format": _FORMAT,
         "version": VERSION,
         "schema_version": schema_version,
         "installation": installation,
         "created_at": created_at,
-        "sha256": {DATABASE: digest(copy), **{name: hashlib.sha256(data).hexdigest() for name, data in kept.items()}},
+        "sha256": {DATABASE: _digest(copy), **{name: hashlib.sha256(data).hexdigest() for name, data in kept.items()}},
     }
-    texts = {MANIFEST: orjson.dumps(manifest, option=orjson.OPT_INDENT_2), **kept}
+    texts = {_MANIFEST: orjson.dumps(manifest, option=orjson.OPT_INDENT_2), **kept}
     with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive, copy.open("rb") as database:
         members: dict[str, BinaryIO] = {name: io.BytesIO(data) for name, data in texts.items()}
         for name, content in {**members, DATABASE: database}.items():
@@ -134,7 +146,7 @@ def _show_progress(page_bytes: int, _: int, remaining_pages: int, all_pages: int
         print(f"\r{percent} % of {all_pages * page_bytes} bytes", end=end, file=sys.stderr, flush=True)
 
 
-def verify(path: Path) -> None:
+def _verify(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as conn:
         conn.row_factory = sqlite3.Row
         found = findings(conn)
@@ -143,7 +155,7 @@ def verify(path: Path) -> None:
         raise StartError(f"the database is not sound: {found[0]}{more}; 'svc check' shows all")
 
 
-def digest(path: Path) -> str:
+def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -163,7 +175,7 @@ def _workplace(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def one_line(what: str) -> Iterator[None]:
+def _one_line(what: str) -> Iterator[None]:
     """Raise a fault of the file system, the database or the archive as StartError: "cannot" do `what`, and why."""
     try:
         yield
@@ -172,3 +184,150 @@ def one_line(what: str) -> Iterator[None]:
         raise StartError(f"cannot {what}: {reason}") from error
     except tarfile.TarError as error:
         raise StartError(f"the archive is damaged: {' '.join(str(error).split())}") from error
+
+
+# --- restore
+
+
+def _restore(config: Config, options: argparse.Namespace) -> None:
+    try:
+        with _opened(options.archive) as file:
+            beside = None if options.archive == "-" else Path(options.archive).parent
+            manifest = restore(file, config.data_dir, beside)
+    except OSError as error:
+        raise StartError(f"cannot read {options.archive}: {error.strerror}") from None
+    with read_only(config.data_dir / DATABASE) as conn:
+        sized, sealed, installation = sizes(conn), count_sealed(conn), secrets.installation_id(conn)
+    if "created_at" in manifest:
+        print(f"{config.data_dir}: {sized} as of {manifest['created_at']} (version {manifest['version']}), verified")
+        return
+    print(f"{config.data_dir}: {sized} out of a database of schema {manifest['schema_version']}, verified")
+    if not manifest["with_secrets"]:
+        deletion = f", or set SVC_NEW_SECRETS={installation} to delete {sealed} provider keys that it encrypts"
+        todo = f"copy the old one into the folder{deletion if sealed else ''}"
+        print(f"there was no master.key beside it: {todo}. A new one ends all sessions")
+
+
+def _opened(archive: str) -> BufferedReader:
+    if archive == "-":
+        return os.fdopen(sys.stdin.fileno(), "rb", closefd=False)
+    path = Path(archive)
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size:
+        raise StartError(f"{log} holds a part of this database, which is in use or was not closed; use 'svc backup'")
+    return path.open("rb")
+
+
+def restore(archive: BufferedReader, folder: Path, beside: Path | None) -> dict[str, Any]:
+    """Restore a backup, or a database file with the secrets in the folder `beside`; return the manifest.
+
+    `folder` must be new or empty; it may be a mount point with `lost+found`, or a link to a folder. All files are
+    verified in a subfolder first. After a kill, the next restore or start completes or removes it. Raises StartError
+    with one line.
+    """
+    folder = folder.resolve()
+    with _one_line(f"restore into {folder}"), _to_fill(folder) as work:
+        plain = archive.peek(len(_SQLITE)).startswith(_SQLITE)
+        manifest = _take_database(archive, work, beside) if plain else _extract(archive, work)
+        newest = newest_version(newest_schema()[1])
+        version = manifest.get("version") or f"schema {manifest['schema_version']}"
+        if manifest["schema_version"] > newest:
+            raise StartError(f"the backup is of a newer version ({version}); install that version first")
+        if manifest["schema_version"] < FIRST_VERSION:
+            text = f"the backup was made by a version before 1.0.0 ({version}), whose databases cannot be migrated"
+            raise StartError(text)
+        _verify(work / DATABASE)
+        if manifest["schema_version"] == newest:  # an older one has perhaps no audit log
+            with contextlib.closing(connect(work / DATABASE)) as tx:
+                audit.add(tx, time.time(), audit.OPERATOR, "restore", None, {"created_at": manifest.get("created_at")})
+    return manifest
+
+
+@contextlib.contextmanager
+def _to_fill(folder: Path) -> Iterator[Path]:
+    """Make and lock the data folder, and give a subfolder whose files become its content if the block succeeds."""
+    is_new = not folder.exists()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = secrets.take_lock(folder)
+    work = folder / secrets.RESTORING
+    try:
+        if secrets.complete_restore(folder):
+            raise StartError(f"an interrupted restore into {folder} has been completed; nothing is left to do")
+        if {path.name for path in folder.iterdir()} - _NO_CONTENT:
+            text = "a backup is restored into a new or empty folder (set SVC_DATA_DIR)"
+            raise StartError(f"{folder} is not empty; {text}")
+        shutil.rmtree(work, ignore_errors=True)  # a restore that was killed left it
+        work.mkdir(mode=0o700)
+        yield work
+        owner = folder.stat()
+        for path in (work, *work.rglob("*")) if os.geteuid() == 0 else ():
+            os.chown(path, owner.st_uid, owner.st_gid)
+        secrets.sync_folder(work)
+        work.rename(folder / secrets.RESTORED)
+        secrets.sync_folder(folder)
+        secrets.complete_restore(folder)
+        is_new = False
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        if is_new:
+            shutil.rmtree(folder)
+        secrets.give_to_owner(folder)
+        os.close(lock)
+
+
+def _take_database(file: BufferedReader, folder: Path, beside: Path | None) -> dict[str, Any]:
+    """Write a database file into `folder`, and the secrets that are in `beside`."""
+    path = folder / DATABASE
+    _write(path, file)
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        if conn.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise StartError("the file is not a database of this service")
+        version = conn.execute("PRAGMA user_version").fetchone()[0]
+        conn.execute("PRAGMA journal_mode = DELETE")
+        master = None
+        if beside and version >= FIRST_VERSION:
+            master = secrets.fitting_master(conn, beside)  # perhaps from before a rotation
+    for name in _SECRETS:
+        if beside is not None and (beside / name).exists():
+            (folder / name).parent.mkdir(mode=0o700, exist_ok=True)
+            secrets.write_private(folder / name, (beside / name).read_bytes())
+    if master is not None:
+        secrets.write_private(folder / MASTER, master)
+    return {"schema_version": version, "with_secrets": (folder / MASTER).exists()}
+
+
+def _extract(archive: BinaryIO, folder: Path) -> dict[str, Any]:
+    """Write the members, which must have known names, into `folder`, and check their digests; return the manifest."""
+    with tarfile.open(fileobj=archive, mode="r|") as tar:
+        members = iter(tar)
+        manifest = _manifest(tar, next(members, None))
+        for member in members:
+            source = tar.extractfile(member) if member.isreg() and member.name in manifest["sha256"] else None
+            if source is None:
+                raise StartError("the archive is not a backup of this service, or was changed")
+            path = folder / member.name
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            _write(path, source)
+    for name, expected in manifest["sha256"].items():
+        if not (folder / name).exists() or _digest(folder / name) != expected:
+            raise StartError(f"the archive is damaged: {name} is missing or was changed")
+    return manifest
+
+
+def _manifest(tar: tarfile.TarFile, member: tarfile.TarInfo | None) -> dict[str, Any]:
+    is_manifest = member is not None and member.name == _MANIFEST and member.size <= _MANIFEST_BYTES
+    source = tar.extractfile(member) if member and is_manifest else None
+    try:
+        manifest = orjson.loads(source.read()) if source else {}
+        digests, version = manifest["sha256"], manifest["schema_version"]
+        known = {DATABASE, MASTER} <= {*digests} <= {DATABASE, *_SECRETS} and type(digests) is dict
+        if known and manifest["format"] == _FORMAT and type(version) is int:
+            return dict(manifest)
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        pass  # it is not one of ours
+    raise StartError("the archive is not a backup of this service")
+
+
+def _write(path: Path, source: IO[bytes]) -> None:
+    with secrets.private_file(path) as file:
+        shutil.copyfileobj(source, file, _CHUNK_BYTES)

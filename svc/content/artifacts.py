@@ -12,8 +12,7 @@ from svc.content.contents import ArtifactContent, add_content
 from svc.db import Database
 from svc.ids import fields_as_json, new_id, signature
 from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
-from svc.slices import delete_found, without_overwriting
-from svc.tables import Table, refusals
+from svc.tables import Table, delete_found, refusals, without_overwriting
 
 LINK_SECONDS = 3600
 _SECONDS = re.compile("[0-9]{1,12}")

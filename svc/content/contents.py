@@ -15,8 +15,7 @@ from svc.db import Database
 from svc.errors import ApiError
 from svc.ids import new_id
 from svc.retry import retry_write
-from svc.slices import without_overwriting
-from svc.tables import refusals
+from svc.tables import refusals, without_overwriting
 
 T = TypeVar("T")
 CONTENT_BYTES = 32 * 1024 * 1024

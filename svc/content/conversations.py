@@ -23,8 +23,7 @@ from svc.shapes import (
     string,
     text,
 )
-from svc.slices import delete_found
-from svc.tables import Table, refusals
+from svc.tables import Table, delete_found, refusals
 
 TITLE_LENGTH = 200
 ROLES = ("system", "user", "assistant")

@@ -10,8 +10,7 @@ from svc.content import fulltext, versions
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
-from svc.slices import delete_row
-from svc.tables import refusals
+from svc.tables import delete_row, refusals
 
 MESSAGE_LENGTH = 1_000_000
 # The longest time of a transaction that deletes, so that other writes do not wait.

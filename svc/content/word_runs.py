@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from svc.budget import spent
 from svc.content.words import is_unspaced
-from svc.slices import run_some
+from svc.tables import run_some
 
 CHUNKS = 128  # places of one message or title
 _FRESH_ROWS = 64

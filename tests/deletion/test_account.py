@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from svc import slices
+from svc import tables
 from svc.auth import accounts, identities, links, oauth_flows
 from svc.billing import matching, payments, usage, wallet
 from svc.billing.usage import add_call
@@ -157,7 +157,7 @@ async def test_deletion_continues_after_a_restart(config: Config, clocks: Clocks
 @pytest.mark.slow
 def test_no_slice_scans_all_rows_of_an_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill_database(tmp_path / "service.db", 20_000, big_artifacts=0)
-    for module, bound in ((slices, "_SOME_SECONDS"), (history, "_SLICE_SECONDS")):
+    for module, bound in ((tables, "_SOME_SECONDS"), (history, "_SLICE_SECONDS")):
         monkeypatch.setattr(module, bound, 0.0002)
     with contextlib.closing(connect(tmp_path / "service.db")) as tx:
         account_id = accounts.account_by_email(tx, GOING).id
