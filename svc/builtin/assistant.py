@@ -33,18 +33,14 @@ FALLBACK = (
     "recall what was said in this conversation and call the tools I am offered. For more, the operator can configure "
     "a model server."
 )
-_DICTATED = re.compile(
-    r"(?:please )?(?:say|repeat|echo|(?:reply|respond|answer) with)(?: exactly)?:?\s+(\S.*)", re.I | re.S
-)
-_MY = re.compile(r"\b(?:what(?:'s| is| was| are| were)|tell me|remember|recall) my ([\w' ]{1,40})|\bwho am i\b", re.I)
+_DICTATED = re.compile(r"(?is)(?:please )?(?:say|repeat|echo|(?:reply|respond|answer) with)(?: exactly)?:?\s+(\S.*)")
+_MY = re.compile(r"(?i)\b(?:what(?:'s| is| was| are| were)|tell me|remember|recall) my ([\w' ]{1,40})|\bwho am i\b")
 _WHAT_I_SAID = re.compile(
-    r"\bwhat (?:did|have) i (?:just )?(?:say|said|tell you|told you)\b(?: (?:about|on) (.+))?", re.I
+    r"(?i)\bwhat (?:did|have) i (?:just )?(?:say|said|tell you|told you)\b(?: (?:about|on) (.+))?"
 )
-_FACT = re.compile(r"\b(?:my|(?:the )?user's) ([\w' ]{1,40}?) (?:is|are|was|were) (.+)", re.I)
+_FACT = re.compile(r"(?i)\b(?:my|(?:the )?user's) ([\w' ]{1,40}?) (?:is|are|was|were) (.+)")
 _NAME = re.compile(r"\b(?:[Ii] am|[Ii]'m|[Cc]all me) ([A-Z][\w-]*(?: [A-Z][\w-]*){0,3})")
-_QUESTION = re.compile(
-    r"(?:what|who|where|when|which|why|how|is|are|do|does|did|can|could|was|were)\b|.*\?$", re.I | re.S
-)
+_QUESTION = re.compile(r"(?is)(?:what|who|where|when|which|why|how|is|are|do|does|did|can|could|was|were)\b|.*\?$")
 # The fields of a tool's result that hold its value.
 _VALUES = ("error", "message", "result", "value", "output", "answer", "content", "text", "time", "data", "results")
 _PRODUCTS = {"write": "Saved", "image": "Drew", "audio": "Said aloud:"}

@@ -7,20 +7,18 @@ from datetime import UTC, date, datetime, timedelta
 _MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in month_name[1:])
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
 _DATE = re.compile(
-    rf"\b(?:(\d{{4}}-\d{{2}}-\d{{2}})|(?:{_DAY} (?:of )?)?({_MONTH})(?: {_DAY})?(?:,? (\d{{4}}))?)\b", re.I
+    rf"(?i)\b(?:(\d{{4}}-\d{{2}}-\d{{2}})|(?:{_DAY} (?:of )?)?({_MONTH})(?: {_DAY})?(?:,? (\d{{4}}))?)\b"
 )
 _COUNT_WORDS = "a two three four five six seven eight nine ten"
 _COUNTS = {"an": 1, "one": 1, **{word: count for count, word in enumerate(_COUNT_WORDS.split(), 1)}}
-_OFFSET = re.compile(rf"\b(\d{{1,7}}|{'|'.join(_COUNTS)}) (day|week|month|year)s?\b(?: (ago|before|earlier))?", re.I)
-_TIME = re.compile(r"\bwhat(?:'s| is) the (?:current )?time\b|\bwhat time is it\b|\bcurrent time\b|^time\W*$", re.I)
+_OFFSET = re.compile(rf"(?i)\b(\d{{1,7}}|{'|'.join(_COUNTS)}) (day|week|month|year)s?\b(?: (ago|before|earlier))?")
+_TIME = re.compile(r"(?i)\bwhat(?:'s| is) the (?:current )?time\b|\bwhat time is it\b|\bcurrent time\b|^time\W*$")
 _TODAY = re.compile(
-    r"\b(?:what|which) (?:day|date|weekday)(?: of the week)? is (?:it|today)\b|\b(?:today's|current) "
-    r"date\b|^(?:date|today)\W*$"
-    r"|\bwhat(?:'s| is) (?:today|the (?:current )?(?:date|day)(?: today)?)\W*$",
-    re.I,
+    r"(?i)\b(?:what|which) (?:day|date|weekday)(?: of the week)? is (?:it|today)\b|\b(?:today's|current) date\b"
+    r"|^(?:date|today)\W*$|\bwhat(?:'s| is) (?:today|the (?:current )?(?:date|day)(?: today)?)\W*$"
 )
 _RELATIVE = {"day after tomorrow": 2, "day before yesterday": -2, "tomorrow": 1, "yesterday": -1, "today": 0}
-_WEEKDAY = re.compile(rf"\b(next|last|this|coming) ({'|'.join(day_name)})\b", re.I)
+_WEEKDAY = re.compile(rf"(?i)\b(next|last|this|coming) ({'|'.join(day_name)})\b")
 
 
 def date_answer(sentence: str, now_seconds: float) -> str | None:

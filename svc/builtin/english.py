@@ -21,28 +21,22 @@ which who will with would you your
 _NO_MEANING = frozenset(_STOP_WORDS.split())
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ies|ed|es|e|(?<!s)s|(?<![aeiou])y)$")
 _CLAUSE_END = re.compile(
-    r"[;\n]\s{0,9}|[.?!]\s{1,9}|,\s{1,9}(?:(?:and|then)\s{1,9}){0,2}|\s(?:and|then)\s{1,9}(?:then\s{1,9})?", re.I
+    r"(?i)[;\n]\s{0,9}|[.?!]\s{1,9}|,\s{1,9}(?:(?:and|then)\s{1,9}){0,2}|\s(?:and|then)\s{1,9}(?:then\s{1,9})?"
 )
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^“”\n]+)”|`([^`\n]+)`|(?<!\w)'([^'\n]+)'(?!\w)")
 _POLITE = re.compile(
-    r"\s*(?:(?:please|now|then|also|first|next|finally|hey|hi|hello|ok|okay|so|and|(?:can|could|would|will) you"
-    r"|i (?:want|need) you to|i(?:'d| would) like you to|let's)\b[\s,:]*)*",
-    re.I,
+    r"(?i)\s*(?:(?:please|now|then|also|first|next|finally|hey|hi|hello|ok|okay|so|and|(?:can|could|would|will) you"
+    r"|i (?:want|need) you to|i(?:'d| would) like you to|let's)\b[\s,:]*)*"
 )
-_LAST_WORDS = re.compile(r" (?:please|right now|now|today|for me|currently)$", re.I)
-_SUBJECT = re.compile(r"\b(?:in|at|for|of|about|to|from|on|named|called|with)\s+(?:the\s+)?(.+)", re.I | re.S)
+_LAST_WORDS = re.compile(r"(?i) (?:please|right now|now|today|for me|currently)$")
+_SUBJECT = re.compile(r"(?is)\b(?:in|at|for|of|about|to|from|on|named|called|with)\s+(?:the\s+)?(.+)")
 _FIRST_WORDS = re.compile(
-    r"(?:(?:what|who|where|when|which|how)(?:'s|\s{1,9}(?:is|are|was|were))?|\w+)\s{1,9}(?:(?:the|a|an|me|my|up)\s{1,9})*",
-    re.I,
+    r"(?i)(?:(?:what|who|where|when|which|how)(?:'s|\s{1,9}(?:is|are|was|were))?|\w+)\s{1,9}(?:(?:the|a|an|me|my|up)\s{1,9})*"
 )
 
 
 def sentences(text: str) -> list[str]:
     return [part.strip() for part in re.split(r"(?<=[.!?])\s+|\n+", text) if part.strip()]
-
-
-def first_sentence(text: str) -> str:
-    return trimmed(next(iter(sentences(text)), ""))
 
 
 def words(text: str) -> frozenset[str]:
@@ -66,6 +60,11 @@ def without_politeness(clause: str) -> str:
 
 def quotations(text: str) -> list[str]:
     return [next(filter(None, groups)) for groups in _QUOTED.findall(text)]
+
+
+def place(clause: str) -> str:
+    """Return the subject of a clause, up to the end of its sentence."""
+    return trimmed(next(iter(sentences(subject(clause))), ""))
 
 
 def trimmed(text: str) -> str:

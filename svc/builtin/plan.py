@@ -25,6 +25,7 @@ def _asked(verbs_with_noun: str, nouns: str, verbs: str = "(?!)") -> str:
 
 
 _FILE = "(?:artifact|file|note|document)"
+_FILE_OR_NAME = rf"{_FILE}|\w+\.[a-z]{{2,5}}"
 _MAKE = "generate|create|make"
 _PICTURE = "image|picture|draw|paint"
 _MEMORY = "memory|memories|conversations?|history"
@@ -39,11 +40,7 @@ SKILLS = {
     "list": (f"list_{_FILE}s", "", _asked("list|show|what|which", f"{_FILE}s")),
     "audio": ("audio|speech|speak|voice", "content", _asked(f"say|read|record|{_MAKE}|an?", _SOUNDS, "speak|narrate")),
     "image": (_PICTURE, "content", _asked(f"{_MAKE}|an?", "image|picture|drawing|photo", "draw|paint|sketch")),
-    "read": (
-        f"(?:read|open|get)_{_FILE}",
-        "",
-        _asked("read|open|show|what(?:'s| is) in", rf"{_FILE}|\w+\.[a-z]{{2,5}}"),
-    ),
+    "read": (f"(?:read|open|get)_{_FILE}", "", _asked("read|open|show|what(?:'s| is) in", _FILE_OR_NAME)),
     "write": (f"(?:write|save|create)_{_FILE}", "content", _asked(f"{_MAKE}|put", f"{_FILE}|report", _SAVE)),
     "search": ("memory|memories", "query", _asked("search|look|find|check", _MEMORY, _ABOUT_ME)),
     "time": ("^(?:get_|current_)*(?:date|time|datetime)$", "", _TIME),
@@ -60,21 +57,18 @@ PARAMETERS = {
     "place": "location city place town country",
 }
 
-_RESULT = re.compile(r"\b(?:results?|answers?|outcomes?|total|it|that|this|them|everything|both)\b", re.I)
-_NAMED = re.compile(r"\b(?:named|called|titled)\s+[\"'`]?([\w-]{1,80})", re.I)
-_NOUN = re.compile(rf"\b(?:{_FILE}|report|list|summary)\b", re.I)
-_SAYING = re.compile(r"(?::|\b(?:saying|that says|containing|with the (?:text|words)))\s+(.+)", re.I | re.S)
-_ABOUT = re.compile(r"(?::|\b(?:about|on|of|showing|with|depicting|saying|for|from))\s+(.+)", re.I | re.S)
-_SAVED = re.compile(r"\w+(?: down)? (.+?) (?:to|in|into|as|under) (?:(?:a|an|the|my) )?[\w.-]+\W*$", re.I | re.S)
+_RESULT = re.compile(r"(?i)\b(?:results?|answers?|outcomes?|total|it|that|this|them|everything|both)\b")
+_NAMED = re.compile(r"(?i)\b(?:named|called|titled)\s+[\"'`]?([\w-]{1,80})")
+_NOUN = re.compile(rf"(?i)\b(?:{_FILE}|report|list|summary)\b")
+_SAYING = re.compile(r"(?is)(?::|\b(?:saying|that says|containing|with the (?:text|words)))\s+(.+)")
+_ABOUT = re.compile(r"(?is)(?::|\b(?:about|on|of|showing|with|depicting|saying|for|from))\s+(.+)")
+_SAVED = re.compile(r"(?is)\w+(?: down)? (.+?) (?:to|in|into|as|under) (?:(?:a|an|the|my) )?[\w.-]+\W*$")
 _SOUND = r"(?:aloud|out loud|(?:in|as)\s+(?:an?\s+)?(?:audio|speech))"
-_MADE = re.compile(
-    rf"(?:draw|paint|sketch|speak|narrate|say|read)\s+(?:(?:me|aloud)\s+)?(.+?)(?:\s+{_SOUND})?$", re.I | re.S
-)
-_AND_SAVE = re.compile(r"[,;.]?\s(?:and |then )*(?:save|store|write|put) (?:it|this|that|them)\b", re.I)
-_LIST_END = re.compile(r",\s{1,9}(?:and\s{1,9})?|\s(?:and|or)\s{1,9}", re.I)
+_MADE = re.compile(rf"(?is)(?:draw|paint|sketch|speak|narrate|say|read)\s+(?:(?:me|aloud)\s+)?(.+?)(?:\s+{_SOUND})?$")
+_AND_SAVE = re.compile(r"(?i)[,;.]?\s(?:and |then )*(?:save|store|write|put) (?:it|this|that|them)\b")
+_LIST_END = re.compile(r"(?i),\s{1,9}(?:and\s{1,9})?|\s(?:and|or)\s{1,9}")
 # `Use the tool` adds nothing to a goal.
-ABOUT_TOOLS = re.compile(r"(?:use|call|try|invoke)\b.{0,80}\btools?\W*", re.I | re.S)
-
+_ABOUT_TOOLS = re.compile(r"(?is)(?:use|call|try|invoke)\b.{0,80}\btools?\W*")
 
 KnownTool = tuple[Tool, frozenset[str], frozenset[str]]  # with the words of its name and of its description
 
@@ -140,7 +134,7 @@ def _requests(goal: str, others: list[KnownTool]) -> list[tuple[str, str]]:
         last, text = found[-1] if found else ("", "")
         if not last:
             found += [(skill, clause)] if skill else []
-        elif not ABOUT_TOOLS.fullmatch(clause.strip()):
+        elif not _ABOUT_TOOLS.fullmatch(clause.strip()):
             joined = not skill or (skill == last == "write" and _RESULT.search(clause[:30]))
             found[-1:] = [(last, text + separator + clause)] if joined else [(last, text), (skill, clause)]
     return [(skill, english.without_politeness(text)) for skill, text in found]
@@ -175,9 +169,9 @@ def _steps(skill: str, tool: Tool | None, text: str, offered: Mapping[str, Tool]
             yield Step("list", offered["list"], name)
         yield Step(skill, tool, text, {"name": name or subject(text)}, needs)
     elif skill == "other" and tool and tool.properties and parameter(tool, "place"):
-        for part in _LIST_END.split(english.first_sentence(subject(text))):
-            place = trimmed(re.sub(r"^\s*(?:in|at|for|of|the)\s+", "", part, flags=re.I))
-            yield Step(skill, tool, text, {"place": place})
+        for part in _LIST_END.split(english.place(text)):
+            one = re.sub(r"(?i)^\s*(?:in|at|for|of|the)\s+", "", part)
+            yield Step(skill, tool, text, {"place": trimmed(one)})
     else:
         yield Step(skill, tool, text, {role: subject(text)} if skill == "search" else {})
 
@@ -196,11 +190,11 @@ def arguments(tool: Tool, values: Mapping[str, str], clause: str) -> dict[str, A
     if not tool.required and not given:
         wanted = [name for name, schema in tool.properties.items() if takes_text(schema)][:1]
     numbers, quoted = iter(re.findall(r"-?[0-9]+(?:\.[0-9]+)?", clause)), iter(quotations(clause))
-    about = subject(clause)
     for name in wanted[:MAX_ARGUMENTS]:
         schema = tool.properties.get(name)
         if schema is None or (takes_text(schema) and "format" not in schema):
-            given[name] = next(quoted, english.first_sentence(about) if name in PARAMETERS["place"].split() else about)
+            about = english.place if name in PARAMETERS["place"].split() else subject
+            given[name] = next(quoted, None) or about(clause)
         else:
             with suppress(ValueError):  # no value fits its schema: the tool names the missing parameter
                 given[name] = argument(tool.parameters, schema, name, clause, numbers)
