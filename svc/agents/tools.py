@@ -70,7 +70,7 @@ class RunContext:
             return orjson.loads(orjson.dumps(await tool.function(self, **tool.checked(arguments))))
         except (ApiError, ValueError) as error:
             raise ToolFailure(str(error)) from None
-        except (ToolFailure, asyncio.CancelledError):
+        except ToolFailure:
             raise
         except Exception as error:
             self.on_fault(error)

@@ -126,7 +126,6 @@ def _outcome(call: EarlierCall) -> str:
 
 
 def own_answer(request: BuiltinRequest, now_seconds: float) -> Answer:
-    """Return the answer to the last user message."""
     goal = request.goal[:MAX_GOAL_CHARACTERS].strip()
     dictated = _DICTATED.fullmatch(goal)
     if dictated and not asks_arithmetic(goal):

@@ -65,13 +65,12 @@ def calculate(expression: str) -> str:
 
 
 def _tokens(text: str) -> list[str]:
-    tokens, position = [], 0
-    end = len(text.rstrip())
-    while position < end:
+    text, tokens, position = text.rstrip(), [], 0
+    while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
             rest = text[position:].lstrip()
-            raise ValueError(f"Unexpected '{rest[0]}' at position {end - len(rest.rstrip()) + 1} of the expression.")
+            raise ValueError(f"Unexpected '{rest[0]}' at position {len(text) - len(rest) + 1} of the expression.")
         tokens.append(match[1] or match[2])
         position = match.end()
     return tokens

@@ -72,10 +72,7 @@ class Library:
         voices = self._espeak.espeak_ListVoices(None)
         every = [voice.contents for voice in itertools.takewhile(bool, (voices[index] for index in itertools.count()))]
         # Its languages are pairs of a priority byte and a string; the first is the voice's own.
-        return {
-            voice.languages[1:].decode("ascii", "replace"): voice.identifier.decode("utf-8", "replace")
-            for voice in every
-        }
+        return {str(one.languages[1:], "utf-8", "replace"): str(one.identifier, "utf-8", "replace") for one in every}
 
     def take_voice(self, name: str, words_per_minute: int, gap: int, pitch: int) -> None:
         if self._espeak.espeak_SetVoiceByName(name.encode()) != 0:

@@ -17,12 +17,12 @@ Shape = tuple[str | None, str, bool, list[str], float, list[list[complex]], int]
 
 
 class Figure(NamedTuple):
+    words: str
     jitter: str
     colors: str
     where: str
     tall: str
     home: str
-    words: str
     shapes: str
 
 
@@ -36,7 +36,6 @@ def table(name: str) -> dict[str, list[str]]:
 
 @cache
 def figures() -> dict[str, Figure]:
-    """Return the figures by name."""
     return {name: Figure(*columns) for name, columns in table("things").items()}
 
 

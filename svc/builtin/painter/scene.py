@@ -5,14 +5,14 @@ The rest is random, with the prompt as the seed. `description` names only what i
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from itertools import islice, pairwise
 from random import Random
 from typing import NamedTuple
 
 from svc.builtin.painter.canvas import WHITE, Color, color, mix
-from svc.builtin.painter.figures import Figure, figures, table
+from svc.builtin.painter.figures import figures, table
 from svc.builtin.painter.negation import kept_and_refused
 
 # Hours of the night, of lit lamps, and of a low sun; the colours of leaves; the usual hours of some places.
@@ -75,10 +75,9 @@ def rows(table_name: str) -> dict[str, Row]:
 @cache
 def _names_by_word(table_name: str) -> dict[str, list[str]]:
     """Return the names of a table's rows by their words, in the singular and plural."""
-    named: Mapping[str, Row | Figure] = figures() if table_name == "things" else rows(table_name)
     known: dict[str, list[str]] = {}
-    for name, row in named.items():
-        for one in row.words.split():
+    for name, (words, *_) in table(table_name).items():
+        for one in words.split():
             for form in (one, one + "s", one + "es", re.sub("y$", "ies", one), re.sub("f$", "ves", one)):
                 known.setdefault(form, []).append(name)
     return known
@@ -141,7 +140,6 @@ class Scene:
 
     @property
     def description(self) -> str:
-        """Return a sentence about the picture."""
         if self.place == "abstract":
             return f"An abstract composition of shapes{f' in {self.tint}' if self.tint else ''}."
         things = [_counted(name, count, shade) for name, (count, shade) in self.things.items()]
