@@ -7,7 +7,6 @@ one chat completion -> answer()
 
 import contextlib
 import math
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,7 +64,6 @@ class Block:
     call_id: str = ""
     name: str = ""
     item: dict[str, Any] = field(default_factory=dict)
-    closed: bool = False
 
     @property
     def json(self) -> bytes:
@@ -89,8 +87,8 @@ class Block:
 class BlockWriter(AnswerWriter):
     """Turns the answer of a chat call into blocks. While one is open, parts of others wait.
 
-    A format overrides `begun`, `opened`, `deltas` and `closed`, which add events to `parts`, and `answer`, `end` and
-    `fault`. `model`, `created`, `finish_reason` and `usage` are those of the chat answer; `usage` is None before its
+    A format overrides `begun`, `opened`, `deltas` and `closed`, which add events to `parts`, and `whole`, `end` and
+    `fault`. `model`, `created`, `finish_reason` and `usage` are those of the chat answer; `usage` is empty before its
     end. `stop_reason` is vLLM's: the stop sequence that ended the text.
     """
 
@@ -105,13 +103,12 @@ class BlockWriter(AnswerWriter):
         self.created = 0
         self.finish_reason: str | None = None
         self.stop_reason: Any = None
-        self.usage: dict[str, Any] | None = None
-        self._open: Block | None = None
-        self._waiting: deque[Block] = deque()
+        self.usage: dict[str, Any] = {}
+        self._open = 0  # the index of the open block, or of the next one
         self._calls: dict[int, Block] = {}  # by their index in the chat stream
         self._index: int | None = None  # of the choice
         self._skips = False  # whether the last chunk, and the texts like it, belong to another choice
-        self._whole = False
+        self._has_events = True  # a JSON answer has none
 
     # --- what a format writes
 
@@ -128,6 +125,10 @@ class BlockWriter(AnswerWriter):
     def closed(self, block: Block) -> None:
         raise NotImplementedError
 
+    def whole(self) -> dict[str, Any]:
+        """Return the JSON answer, after all blocks."""
+        raise NotImplementedError
+
     # --- what it writes them for
 
     def events(self, chunks: Sequence[Chunk | Texts]) -> list[bytes]:
@@ -141,18 +142,18 @@ class BlockWriter(AnswerWriter):
         parts, self.parts = self.parts, []
         return blocks.joined(parts)
 
-    def read_whole(self, completion: dict[str, Any]) -> None:
-        """Read a whole chat answer, without events."""
-        self._whole = True
+    def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
+        self._has_events = False
         choice = completion["choices"][0]
         calls = [{**call, "index": index} for index, call in enumerate(choice["message"].get("tool_calls") or ())]
         delta = {**choice["message"], "tool_calls": calls}
         self._read({**completion, "choices": [{**choice, "delta": delta}]})
+        return orjson.dumps(self.whole())
 
     def _read(self, chunk: Chunk) -> None:
         if not self.model:
             self.model, self.created = chunk["model"], chunk["created"]
-            if not self._whole:
+            if self._has_events:
                 self.begun()
         self.usage = chunk.get("usage") or self.usage
         for choice in chunk["choices"]:
@@ -166,7 +167,7 @@ class BlockWriter(AnswerWriter):
             self._read_choice(choice["delta"], logprobs if isinstance(logprobs, list) else None)
             if reason := choice["finish_reason"]:
                 self.finish_reason = reason
-                self._advance(ended=True)
+                self._close_to(len(self.blocks))
 
     def _read_choice(self, delta: dict[str, Any], logprobs: list[Any] | None) -> None:
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
@@ -188,38 +189,37 @@ class BlockWriter(AnswerWriter):
 
     def _add(self, kind: str, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:
         last = self.blocks[-1] if self.blocks else None
-        if last is None or last.kind != kind or last.closed:
+        if last is None or last.kind != kind or last.index < self._open:
             last = self._append(Block(kind, len(self.blocks)))
         self._extend(last, tokens, logprobs)
 
     def _append(self, block: Block) -> Block:
         self.blocks.append(block)
-        if not self._whole:
-            self._waiting.append(block)
-            self._advance()
+        if self._has_events and block.index == self._open:
+            self.opened(block)
+        else:
+            self._close_to(block.index)
         return block
 
     def _extend(self, block: Block, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:
-        if block.closed:  # its arguments were complete
+        if block.index < self._open:  # its arguments were complete
             return
         block.tokens += tokens
         block.logprobs += logprobs or ()
-        if block is self._open:
+        if self._has_events and block.index == self._open:
             self.deltas(block, tokens, logprobs)
 
-    def _advance(self, *, ended: bool = False) -> None:
-        """Close the open block if it is complete and another one waits, and open that one; at the end all of them."""
-        while self._open is None or ended or (self._waiting and _is_complete(self._open)):
-            if self._open is not None:
-                self._open.closed = True
-                self.closed(self._open)
-                self._open = None
-            if not self._waiting:
-                return
-            self._open = block = self._waiting.popleft()
-            self.opened(block)
-            if block.tokens:
-                self.deltas(block, [block.json], block.logprobs)
+    def _close_to(self, end: int) -> None:
+        """Close the open block, and open the next one, while it is before the block `end` and complete."""
+        ended = self.finish_reason is not None
+        while self._has_events and self._open < end and (ended or _is_complete(self.blocks[self._open])):
+            self.closed(self.blocks[self._open])
+            self._open += 1
+            if self._open < len(self.blocks):
+                block = self.blocks[self._open]
+                self.opened(block)
+                if block.tokens:
+                    self.deltas(block, [block.json], block.logprobs)
 
 
 def _is_complete(block: Block) -> bool:

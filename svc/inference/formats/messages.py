@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
 from orjson import Fragment
 
 from svc.errors import ApiError, anthropic_error
@@ -27,22 +26,21 @@ class MessagesAnswer(BlockWriter):
         self._stop_sequences = stop_sequences
         self._around_delta = (b"", b"")  # the bytes before and after the text in a delta of the open block
 
-    def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
-        self.read_whole(completion)
+    def whole(self) -> dict[str, Any]:
         content = [self._content(block) for block in self.blocks]
-        return orjson.dumps(self._message(content, **self._ending(), usage=_usage(completion["usage"])))
+        return self._message(content, **self._ending(), usage=_usage(self.usage))
 
     def _message(self, content: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
         head = {"id": f"msg_{random_base62(24)}", "type": "message", "role": "assistant", "model": self.model}
         return {**head, "content": content, **fields}
 
     def _content(self, block: Block) -> dict[str, Any]:
-        if block.kind != "call":
-            return _started(block, block.text)
-        if block.arguments is not None:
-            return {**_started(block), "input": Fragment(block.text)}
-        self.call.log_fields["invalid_arguments"] = self.call.log_fields.get("invalid_arguments", 0) + 1
-        return _started(block)
+        content = _started(block, block.text)
+        if block.kind == "call" and block.arguments is not None:
+            content["input"] = Fragment(block.text)
+        elif block.kind == "call":
+            self.call.log_fields["invalid_arguments"] = self.call.log_fields.get("invalid_arguments", 0) + 1
+        return content
 
     def _ending(self) -> dict[str, Any]:
         """Return `stop_reason` and `stop_sequence`."""

@@ -75,12 +75,11 @@ class ResponseWriter(BlockWriter):
         self._sequence = 0
         self._templates: list[tuple[bytes, bytes, bytes]] = []  # the delta events of the open item
 
-    def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
-        self.read_whole(completion)
+    def whole(self) -> dict[str, Any]:
         for block in self.blocks:
             self._begin(block)
             self._finish(block)
-        return orjson.dumps(self._finished())
+        return self._finished()
 
     def end(self) -> bytes:
         self._event(self._status(), response=self._finished())
@@ -90,8 +89,8 @@ class ResponseWriter(BlockWriter):
         if not self.model:  # the client has only got pings
             self.model, self.created = self.call.head["model"], self.call.head["created"]
             self.begun()
-        for block in self.blocks:
-            if block.item and not block.closed:
+        for block in self.blocks[self._open :]:
+            if block.item:
                 self._fill(block, "incomplete")
         code = "rate_limit_exceeded" if error.status == 429 else "server_error"
         self._event("failed", response=self._response("failed", {"code": code, "message": _ascii(str(error))}))

@@ -32,6 +32,9 @@ class Recorder(BlockWriter):
     def closed(self, block: Block) -> None:
         self.parts.append(f"close {block.index} {block.text};".encode())
 
+    def whole(self) -> dict[str, Any]:
+        return {"usage": self.usage, "blocks": [[block.kind, block.text] for block in self.blocks]}
+
 
 def chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
     return {**HEAD, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}]}
@@ -81,10 +84,10 @@ def test_a_whole_answer_has_the_same_blocks(reasoning: bool) -> None:
     message = {"role": "assistant", "reasoning_content": "R", "content": "é", "refusal": None}
     message["tool_calls"] = [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "tool_calls"}
-    writer.read_whole({**HEAD, "choices": [choice], "usage": {"total_tokens": 1}})
-    expected = [("reasoning", b'"R"'), ("text", b'"\\u00e9"'), ("call", b'"{}"')]
-    assert [(block.kind, block.json) for block in writer.blocks] == expected[not reasoning :]
-    assert writer.parts == [] and writer.finish_reason == "tool_calls" and writer.usage == {"total_tokens": 1}
+    answer = writer.answer({**HEAD, "choices": [choice], "usage": {"total_tokens": 1}}, b"")
+    expected = [["reasoning", "R"], ["text", "é"], ["call", "{}"]][not reasoning :]
+    assert orjson.loads(answer) == {"usage": {"total_tokens": 1}, "blocks": expected}
+    assert writer.parts == [] and writer.finish_reason == "tool_calls"
 
 
 class Framed:
