@@ -126,6 +126,11 @@ class ApiError(Exception):
         return {"error": self.error}
 
 
+def invalid_value(message: str, param: str) -> ApiError:
+    """Return the error for a value of the field `param`."""
+    return ApiError("invalid_value", message, param=param)
+
+
 def anthropic_error(error: ApiError, request_id: str) -> dict[str, Any]:
     """Return an error in the shape of Anthropic's API, in which the paths under `/v1/messages` report it."""
     _, kind = _TYPES.get(error.status, _OTHER_TYPES if error.status < 500 else _TYPES[500])

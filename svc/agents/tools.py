@@ -192,7 +192,7 @@ async def generate_image(
     model = run.image_model
     assert model is not None  # see `needs`
     call = ImageCall(model, ImageRequest(prompt, 1, MOST_SIDE, MOST_SIDE, {"prompt": prompt}), run.media, run.payer)
-    async with _paid(run, call, run.media.limits(model).images) as file:
+    async with _paid(run, call, run.media.slots(model)) as file:
         await call.draw(file)
         (picture,) = call.pictures
         artifact = await store(run.media, run.home, prompt, picture.content(file))
@@ -208,7 +208,7 @@ async def generate_audio(
     assert model is not None  # see `needs`
     request = SpeechRequest(input, "wav", _VOICE, 1.0, DEFAULT_AUDIO_TOKENS, {"voice": _VOICE})
     call = SpeechCall(model, request, run.media, run.payer)
-    async with _paid(run, call, run.media.limits(model).speeches) as file:
+    async with _paid(run, call, run.media.slots(model)) as file:
         await call.speak(file)
         file.seek(0)
         content = await asyncio.to_thread(file.read)

@@ -119,9 +119,8 @@ class Samples(Track):
 
     def _read_format(self, format: bytes) -> None:
         tag, channels, rate, _, frame_bytes, bits = struct.unpack_from("<HHIIHH", format)
-        if not (1 <= channels <= 8 and 4_000 <= rate <= 192_000 and 1 <= frame_bytes <= 64) or (
-            bits == 16 and frame_bytes != 2 * channels
-        ):
+        usual = 1 <= channels <= 8 and 4_000 <= rate <= 192_000 and 1 <= frame_bytes <= 64
+        if not usual or (bits == 16 and frame_bytes != 2 * channels):
             raise ValueError("The header of the WAV file is not valid.")
         self._head = _wav_head(format)
         self._set_format(rate, frame_bytes, channels, bits if tag in (1, 0xFFFE) else 0)

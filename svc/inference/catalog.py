@@ -117,10 +117,9 @@ class Model:
 
     def __post_init__(self) -> None:
         provider = self.provider
+        counted_as = BUILTIN if provider is None else "byok" if provider.byok else provider.name
+        object.__setattr__(self, "counted_as", counted_as)
         object.__setattr__(self, "paid", any(self.prices.values()))
-        object.__setattr__(
-            self, "counted_as", BUILTIN if provider is None else "byok" if provider.byok else provider.name
-        )
 
     def as_json(self, created: int, alias: str | None = None) -> dict[str, Any]:
         """Return the model as an entry of GET /v1/models, under its id or under one of its aliases."""

@@ -83,9 +83,8 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
     api_key = _optional(table, "api_key", catalog.API_KEY, None, name)
     given = [price for price in PRICES["chat"] if price in table]
     if "models" in table and given:
-        raise ValueError(
-            f"{name}: {given[0]} is for a provider without models; here each [[providers.models]] has its own"
-        )
+        told = "is for a provider without models; here each [[providers.models]] has its own"
+        raise ValueError(f"{name}: {given[0]} {told}")
     # A server with a key is usually paid, so its models are never free by accident.
     if "models" not in table and api_key and not given:
         raise ValueError(

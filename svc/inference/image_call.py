@@ -98,7 +98,7 @@ class ImageCall(PaidCall):
         body = {**self._request.body, "model": model_name, "n": self._request.count}
         with self._media.spool() as answer:
             await self._write_answer(provider, body, answer)
-            async with self._media.limits(self._model).parsing:
+            async with self._media.parsing(self._model):
                 found = await asyncio.to_thread(pictures_in, answer, provider, self._request.count, file)
                 pictures, self.details = found
         for picture in pictures:

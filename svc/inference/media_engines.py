@@ -10,7 +10,7 @@ import os
 import re
 import tempfile
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,15 +61,6 @@ class Slots:
                 del self._open[account_id]
 
 
-@dataclass(frozen=True)
-class MediaLimits:
-    """The limits of one kind of provider. Answers are parsed one at a time: each may have 48 MiB."""
-
-    images: Slots = field(default_factory=Slots)
-    speeches: Slots = field(default_factory=Slots)
-    parsing: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
 class _Spool(io.FileIO):
     """An unbuffered file that is closed in a thread: deleting takes 4 ms for each 100 MB, and there may be many."""
 
@@ -98,18 +89,22 @@ class _Spool(io.FileIO):
 class MediaEngines:
     """The engines for images and speech. Large answers are stored in unnamed files in `folder`.
 
-    Users' own providers have separate limits, so that silent ones do not block paid calls.
+    The limits of open requests are by the kind of the model, and separate for users' own providers, so that silent ones
+    do not block paid calls. Answers are parsed one at a time: each may have 48 MiB.
     """
 
     engines: Engines
     painter: ProcessPool
     voice: Voice
     folder: Path
-    shared: MediaLimits = field(default_factory=MediaLimits)
-    byok: MediaLimits = field(default_factory=MediaLimits)
+    _slots: defaultdict[tuple[str, bool], Slots] = field(default_factory=lambda: defaultdict(Slots))
+    _parsing: defaultdict[bool, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
-    def limits(self, model: Model) -> MediaLimits:
-        return self.byok if model.provider is not None and model.provider.byok else self.shared
+    def slots(self, model: Model) -> Slots:
+        return self._slots[model.kind, bool(model.provider and model.provider.byok)]
+
+    def parsing(self, model: Model) -> asyncio.Lock:
+        return self._parsing[bool(model.provider and model.provider.byok)]
 
     async def ask(self, provider: Provider, path: str, body: dict[str, Any]) -> Reply:
         """Send a request for media to a provider. Raises UpstreamFault, and ApiError `address_not_allowed`."""

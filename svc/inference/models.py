@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from svc.db import Database
-from svc.errors import ApiError, UpstreamFault
+from svc.errors import ApiError, UpstreamFault, invalid_value
 from svc.groups import Group
 from svc.inference import providers, upstream, upstream_errors
 from svc.inference.catalog import BUILTIN, Catalog, ListedModels, Model, Provider, is_model_name
@@ -56,14 +56,14 @@ class Models:
             return first
         model_id = self.default(default_model) if wanted is None else wanted
         if not isinstance(model_id, str):
-            raise ApiError("invalid_value", "model must be a string, an id of GET /v1/models.", param="model")
+            raise invalid_value("model must be a string, an id of GET /v1/models.", "model")
         model = self.catalog.configured(model_id) if group is None else None
         model = model or await self.find(account_id, model_id, group, kind)
         if model is None:
             message = f"There is no model {model_id[:200]!r}. GET /v1/models lists them."
             raise ApiError("model_not_found", message, param="model")
         if model.kind != kind:
-            raise ApiError("invalid_value", f"{model_id!r} is a model for {model.kind}, not for {kind}.", param="model")
+            raise invalid_value(f"{model_id!r} is a model for {model.kind}, not for {kind}.", "model")
         return model
 
     def default(self, default_model: str | None) -> str:

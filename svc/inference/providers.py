@@ -220,9 +220,8 @@ def drop_sealed(tx: sqlite3.Connection) -> None:
 
 
 def provider_by_name(conn: sqlite3.Connection, account_id: str, name: str) -> sqlite3.Row | None:
-    row: sqlite3.Row | None = conn.execute(
-        "SELECT * FROM providers WHERE account_id = ? AND name = ?", (account_id, name)
-    ).fetchone()
+    query = "SELECT * FROM providers WHERE account_id = ? AND name = ?"
+    row: sqlite3.Row | None = conn.execute(query, (account_id, name)).fetchone()
     return row
 
 

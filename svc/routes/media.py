@@ -86,7 +86,7 @@ async def create_image(request: Request, caller: Caller, body: dict[str, Any]) -
     room = quota.room(state.db, caller.id, call.most_bytes, wanted.count) if as_url else contextlib.nullcontext()
     with contextlib.ExitStack() as held:
         async with room, _kept(state, caller) as kept, _made(request, caller, call):
-            held.enter_context(state.media.limits(model).images.taken(caller.id))
+            held.enter_context(state.media.slots(model).taken(caller.id))
             file = held.enter_context(state.media.spool())
             await _write_images(state, caller, call, wanted.prompt, file, kept if as_url else None)
         return from_file(request, caller, file, {"content-type": "application/json", **cost_of(call)}, held.pop_all())
@@ -206,7 +206,7 @@ async def _speech(request: Request, caller: Caller, body: dict[str, Any], format
     call = SpeechCall(model, wanted, media, payer_of(request, caller))
     with contextlib.ExitStack() as held:
         async with _made(request, caller, call):
-            held.enter_context(media.limits(model).speeches.taken(caller.id))
+            held.enter_context(media.slots(model).taken(caller.id))
             file = held.enter_context(media.spool())
             await call.speak(file)
         headers = {

@@ -12,7 +12,7 @@ import pytest
 
 from svc.errors import ApiError
 from svc.inference.catalog import Model, Provider
-from svc.inference.media_engines import MediaEngines, MediaLimits, Slots, _stem
+from svc.inference.media_engines import MediaEngines, Slots, _stem
 from svc.inference.pictures import picture_type
 from tests.support.cases import each
 
@@ -50,8 +50,8 @@ def test_own_providers_have_separate_limits() -> None:
     own = Model("mine/x", "x", Provider("mine", "http://x", byok=True), "image", {"micros_per_image": 0})
     operators = Model("lab/x", "x", Provider("lab", "http://x"), "image", {"micros_per_image": 5})
     built_in = Model("builtin/paint", "paint", None, "image", {"micros_per_image": 5})
-    assert media.limits(own) is media.byok and media.limits(operators) is media.limits(built_in) is media.shared
-    assert isinstance(media.byok, MediaLimits) and media.byok.parsing is not media.shared.parsing
+    assert media.slots(own) is not media.slots(operators) is media.slots(built_in)
+    assert media.parsing(own) is not media.parsing(operators) is media.parsing(built_in)
 
 
 def test_a_spool_is_a_file_without_a_name(tmp_path: Path) -> None:

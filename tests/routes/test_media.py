@@ -206,7 +206,7 @@ async def test_full_disk_is_503_and_free(lab: Lab, monkeypatch: pytest.MonkeyPat
 
 
 async def test_too_many_requests_are_503_and_free(lab: Lab) -> None:
-    slots = lab.service.state["media"].shared.images
+    slots = lab.service.state["media"]._slots["image", False]
     slots._open.update({"user_1": 40, "user_2": 40, "user_3": 24, "user_4": 12, "user_5": 6, "user_6": 6})
     answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint")
     slots._open.clear()

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from svc import json_text
-from svc.errors import ApiError
+from svc.errors import invalid_value
 from svc.inference.formats.messages import MessagesAnswer
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
 from svc.inference.tokens import estimated_input_tokens
@@ -63,26 +63,25 @@ def _add_tools(request: dict[str, Any], body: dict[str, Any]) -> tuple[str, ...]
     functions: dict[str, dict[str, Any]] = {}
     ignored: list[str] = []
     choice = request.get("tool_choice") or {"type": "auto"}
-    found = {block["tool_name"] for block in _result_blocks(request) if block["type"] == "tool_reference"} | {
-        choice.get("name")
-    }
+    found = {block["tool_name"] for block in _result_blocks(request) if block["type"] == "tool_reference"}
+    found.add(choice.get("name"))
     for position, tool in enumerate(request.get("tools") or ()):
         if tool.get("defer_loading") and tool.get("name") not in found:
             continue
         if tool.get("type") in (None, "custom"):
             if tool["name"] in functions:
                 message = f"There is another tool with the name {tool['name'][:200]}."
-                raise ApiError("invalid_value", message, param=f"tools[{position}].name")
+                raise invalid_value(message, f"tools[{position}].name")
             optional = not_null(tool, "description", "strict")
             functions[tool["name"]] = {"name": tool["name"], "parameters": tool["input_schema"], **optional}
         else:
             ignored.append(tool.get("name") or tool["type"])
     if choice["type"] == "tool" and choice["name"] not in functions:
         message = f"tool_choice.name must be the name of a tool with an input_schema. {_HOSTED}"
-        raise ApiError("invalid_value", message, param="tool_choice.name")
+        raise invalid_value(message, "tool_choice.name")
     if choice["type"] == "any" and not functions:
         message = f"tool_choice must not be any without a tool that has an input_schema. {_HOSTED}"
-        raise ApiError("invalid_value", message, param="tool_choice")
+        raise invalid_value(message, "tool_choice")
     if functions:
         body["tools"] = [{"type": "function", "function": function} for function in functions.values()]
         named = {"type": "function", "function": {"name": choice.get("name")}}
@@ -112,7 +111,7 @@ def _messages(request: dict[str, Any]) -> list[dict[str, Any]]:
         found = [text_part(content)] if isinstance(content, str) else content
         count += len(found) + sum(len(block["content"]) for block in found if isinstance(block.get("content"), list))
         if count > _MOST_BLOCKS:
-            raise ApiError("invalid_value", f"messages must hold at most {_MOST_BLOCKS:,} blocks.", param="messages")
+            raise invalid_value(f"messages must hold at most {_MOST_BLOCKS:,} blocks.", "messages")
         if message["role"] == "system":
             _add_system(messages, content)
         else:
@@ -120,7 +119,7 @@ def _messages(request: dict[str, Any]) -> list[dict[str, Any]]:
             add(messages, found, param)
     translated = messages.all()
     if not translated:
-        raise ApiError("invalid_value", "messages must hold a message with content.", param="messages")
+        raise invalid_value("messages must hold a message with content.", "messages")
     return translated
 
 

@@ -6,7 +6,7 @@ Fields that have no meaning here (`cache_control`, `metadata`, `service_tier`) a
 
 from typing import Any
 
-from svc.errors import ApiError
+from svc.errors import invalid_value
 from svc.shapes import (
     Shape,
     boolean,
@@ -54,7 +54,7 @@ _TEXT_SOURCES = _tagged(
 def _check_document_source(value: Any, param: str) -> Any:
     if isinstance(value, dict) and value.get("type") in ("base64", "url", "file"):
         message = f"{param} must be plain text: PDF documents and stored files cannot be sent to models here."
-        raise ApiError("invalid_value", message, param=param)
+        raise invalid_value(message, param)
     return _TEXT_SOURCES.check(value, param)
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from svc.errors import ApiError
+from svc.errors import invalid_value
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import AnswerWriter
 
@@ -29,7 +29,7 @@ def text_part(text: str) -> Part:
 def image_part(url: str, param: str, **detail: str) -> Part:
     """Return the part of an image. Raises ApiError `invalid_value` if the address is neither https nor `data:`."""
     if re.match("https://|data:", url, re.IGNORECASE) is None:
-        raise ApiError("invalid_value", f"{param} must begin with https:// or data:.", param=param)
+        raise invalid_value(f"{param} must begin with https:// or data:.", param)
     return {"type": "image_url", "image_url": {"url": url, **detail}}
 
 
@@ -76,9 +76,7 @@ class ChatMessages:
     def add_call(self, call_id: str, name: str, arguments: str, param: str) -> None:
         calls = self._of_turn("tool_calls")
         if call_id in self._open_calls:
-            raise ApiError(
-                "invalid_value", f"{param}: there is another tool call with the id {call_id[:200]}.", param=param
-            )
+            raise invalid_value(f"{param}: there is another tool call with the id {call_id[:200]}.", param)
         self._open_calls[call_id] = param
         calls.append({"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}})
 
@@ -87,9 +85,7 @@ class ChatMessages:
         alone.
         """
         if self._open_calls.pop(call_id, None) is None:
-            raise ApiError(
-                "invalid_value", f"{param}: there is no tool call with the id {call_id[:200]} before it.", param=param
-            )
+            raise invalid_value(f"{param}: there is no tool call with the id {call_id[:200]} before it.", param)
         self._end_turn()
         text = "\n".join(part["text"] for part in parts if part["type"] == "text")
         self._messages.append({"role": "tool", "tool_call_id": call_id, "content": text})
@@ -124,4 +120,4 @@ class ChatMessages:
 
     def _check_results(self) -> None:
         for call_id, param in self._open_calls.items():
-            raise ApiError("invalid_value", f"{param}: the tool call {call_id[:200]} has no result.", param=param)
+            raise invalid_value(f"{param}: the tool call {call_id[:200]} has no result.", param)

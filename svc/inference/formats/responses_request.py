@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from svc.errors import ApiError
+from svc.errors import ApiError, invalid_value
 from svc.inference.blocks import ascii_json
 from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
@@ -68,7 +68,7 @@ def translate(body: dict[str, Any], *, account_id: str, memory: ItemMemory, cloc
         if item.get("type") == "item_reference" or (item.get("type") is None and "role" not in item):
             item_id, param = item["id"], f"input[{place}].id"
             if item_id in referenced:  # a small request could otherwise become gigabytes
-                raise ApiError("invalid_value", f"Duplicate item found with id {item_id!r}.", param=param)
+                raise invalid_value(f"Duplicate item found with id {item_id!r}.", param)
             referenced.add(item_id)
             item = memory.item(account_id, item_id, param)
         _add_item(messages, tools, item, f"input[{place}]")
@@ -174,20 +174,18 @@ def _parts(content: str | list[dict[str, Any]], role: str, param: str) -> list[P
 def _chat_part(part: dict[str, Any], role: str, param: str) -> Part:
     if part["type"] == "refusal":
         if role != "assistant":
-            raise ApiError("invalid_value", "Only a message of the assistant may hold a refusal.", param=param)
+            raise invalid_value("Only a message of the assistant may hold a refusal.", param)
         return part
     if part["type"] == "input_image":
         if role not in ("user", "tool"):
-            raise ApiError("invalid_value", "Only a user message or a result may hold an image.", param=param)
+            raise invalid_value("Only a user message or a result may hold an image.", param)
         return image_part(part["image_url"], f"{param}.image_url", **not_null(part, "detail"))
     if part["type"] != "input_file":
         return text_part(part["text"])
     with contextlib.suppress(ValueError):
         if found := _TEXT_FILE.fullmatch(part["file_data"]):
             return text_part(base64.b64decode(found[1], validate=True).decode())
-    raise ApiError(
-        "invalid_value", "input_file must be a plain text in UTF-8; other files are not supported.", param=param
-    )
+    raise invalid_value("input_file must be a plain text in UTF-8; other files are not supported.", param)
 
 
 # --- tools
@@ -213,9 +211,7 @@ class _ToolSet:
             if namespace is not None and (name in self._chat or name in ungrouped):
                 name = f"{namespace}__{name}"[-_TOOL_NAME_CHARACTERS:]
             if name in self._chat:
-                raise ApiError(
-                    "invalid_value", f"There is another tool with the name {name[:200]}.", param=f"{param}.name"
-                )
+                raise invalid_value(f"There is another tool with the name {name[:200]}.", f"{param}.name")
             self.offered[name] = NamedTool(tool["name"], tool["type"] == "custom", namespace)
             self._names[namespace, tool["name"]] = name
             self._chat[name] = {"type": "function", "function": {"name": name, **_function(tool)}}

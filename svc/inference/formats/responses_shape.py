@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from svc.errors import ApiError
+from svc.errors import ApiError, invalid_value
 from svc.shapes import (
     Fields,
     Shape,
@@ -136,7 +136,7 @@ _FORMATS = {
 def _check_metadata(value: Any, param: str) -> Any:
     pairs = mapping.check(value, param)
     if len(pairs) > _PAIRS:
-        raise ApiError("invalid_value", f"{param} may have at most {_PAIRS} pairs.", param=param)
+        raise invalid_value(f"{param} may have at most {_PAIRS} pairs.", param)
     for key, item in pairs.items():
         _KEY.check(key, f"a key of {param}")
         _VALUE.check(item, f"{param}.{key}")
