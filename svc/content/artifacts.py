@@ -188,9 +188,7 @@ def change_artifact(
 
 
 def check_replacing(conn: sqlite3.Connection, account_id: str, artifact_id: str, content_type: str | None) -> Artifact:
-    """Return the artifact whose content a request replaces. Raises ApiError `not_found`, or `invalid_value` for the
-    type.
-    """
+    """Return the artifact whose content a request replaces. Raises ApiError `not_found`, `invalid_value` (the type)."""
     if content_type is not None:
         _TYPE.check(content_type, "content_type")
     return TABLE.by_id(conn, account_id, artifact_id)
@@ -205,8 +203,7 @@ async def replace_content(
     content_type: str | None,
     now_seconds: float,
 ) -> Artifact:
-    """Replace the content with `chunks`, a list that is emptied, and return the artifact. No `content_type` keeps the
-    old one.
+    """Replace the content with `chunks`, a list that is emptied, and return the artifact. The type may be kept (None).
 
     Raises ApiError `not_found`, `invalid_value` for the type, `PAYLOAD_TOO_LARGE` and `quota_exceeded`.
     """
@@ -238,9 +235,7 @@ def delete_artifact(tx: sqlite3.Connection, account_id: str, artifact_id: str) -
 
 
 def delete_old(tx: sqlite3.Connection, changed_before: float) -> bool:
-    """Delete artifacts of all accounts that were last changed before (Unix seconds), for 5 ms; return whether there are
-    more.
-    """
+    """Delete artifacts of all accounts that were last changed before (Unix seconds), as `delete_found`."""
     query = "SELECT account_id, id FROM artifacts WHERE updated_at < ? ORDER BY updated_at LIMIT 1"
     return delete_found(tx, query, changed_before, delete_artifact)
 

@@ -43,8 +43,7 @@ async def add_content(
     check: Callable[[sqlite3.Connection], object],
     finish: Callable[[sqlite3.Connection, ArtifactContent], T],
 ) -> T:
-    """Store `parts` and return the result of `finish(tx, content)`, which makes them an artifact's in the last
-    transaction.
+    """Store `parts`. In the last transaction `finish(tx, content)` makes them an artifact's; return its result.
 
     `check(tx)` is called in the first and the last transaction and may raise an error. The content is visible only when
     it is whole. The list is emptied. Raises ApiError `PAYLOAD_TOO_LARGE`, and `invalid_api_key` if the account was
@@ -115,24 +114,18 @@ def content_chunk(conn: sqlite3.Connection, account_id: str, artifact_id: str, s
     return bytes(row["content"])
 
 
+_DELETE_UNUSED = """
+    DELETE FROM artifact_contents WHERE NOT EXISTS (
+        SELECT 1 FROM artifacts WHERE account_id = artifact_contents.account_id AND content_id = artifact_contents.id)
+"""
+
+
 def _delete(tx: sqlite3.Connection, account_id: str, content_id: str) -> None:
     with without_overwriting(tx):
-        tx.execute(
-            """
-            DELETE FROM artifact_contents WHERE account_id = ?1 AND id = ?2
-                AND NOT EXISTS (SELECT 1 FROM artifacts WHERE account_id = ?1 AND content_id = ?2)
-            """,
-            (account_id, content_id),
-        )
+        tx.execute(f"{_DELETE_UNUSED} AND account_id = ? AND id = ?", (account_id, content_id))
 
 
 def delete_unfinished(tx: sqlite3.Connection) -> None:
     """Delete contents that an earlier server did not finish. For the start, before anything is written."""
     with without_overwriting(tx):
-        tx.execute(
-            """
-            DELETE FROM artifact_contents WHERE NOT EXISTS (
-                SELECT 1 FROM artifacts WHERE account_id = artifact_contents.account_id
-                    AND content_id = artifact_contents.id)
-            """
-        )
+        tx.execute(_DELETE_UNUSED)

@@ -60,9 +60,7 @@ class NewMessage(NamedTuple):
 
 
 class Conversation(NamedTuple):
-    """A row of `conversations`; `number` and `title_version` are the title's place in the index. Times are Unix
-    seconds.
-    """
+    """A row of `conversations`; times are Unix seconds."""
 
     number: int
     id: str
@@ -76,6 +74,11 @@ class Conversation(NamedTuple):
     created_at: float
     updated_at: float
     answering: bool
+
+    @property
+    def title_place(self) -> int:
+        """The place of the title in the index of words."""
+        return self.number * CHUNKS + self.title_version
 
     def as_json(self) -> dict[str, Any]:
         names = "id title project_id temperature max_output_tokens created_at updated_at"
@@ -102,34 +105,30 @@ def title_of(said: str) -> str | None:
 
 
 def add_conversation(
-    tx: sqlite3.Connection,
-    account_id: str,
-    now_seconds: float,
-    *,
-    title: str | None = None,
-    project_id: str | None = None,
-    pinned: bool = False,
-    temperature: float | None = None,
-    max_output_tokens: int | None = None,
-    conversation_id: str | None = None,
-    room_reserved: bool = False,
+    tx: sqlite3.Connection, account_id: str, now_seconds: float, conversation_id: str | None = None, **fields: Any
 ) -> Conversation:
-    """Store a conversation out of checked fields and return it.
+    """Store a conversation with checked `fields` and return it. With a `conversation_id`, the caller has reserved room.
 
-    `room_reserved`: the caller has reserved the room for it. Raises ApiError `not_found` (param `project_id`) for the
-    project, `quota_exceeded`, and `invalid_api_key` if the account was deleted.
+    Raises ApiError `not_found` (param `project_id`) for the project, `quota_exceeded`, and `invalid_api_key` if the
+    account was deleted.
     """
-    if not room_reserved:
-        quota.check_room(tx, account_id, quota.ROW_BYTES + len((title or "").encode()))
-    made_id = conversation_id or new_id("conv", now_seconds)
-    with refusals(project_id):
+    if conversation_id is None:
+        quota.check_room(tx, account_id, quota.ROW_BYTES + len((fields.get("title") or "").encode()))
+    values: dict[str, Any] = {**dict.fromkeys(ConversationFields._fields), "pinned": False, **fields}
+    with refusals(values["project_id"]):
         row = tx.execute(
             """
             INSERT INTO conversations
                 (id, account_id, project_id, title, pinned, temperature, max_output_tokens, created_at, updated_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *
+            VALUES (:id, :account_id, :project_id, :title, :pinned, :temperature, :max_output_tokens, :now, :now)
+            RETURNING *
             """,
-            (made_id, account_id, project_id, title, pinned, temperature, max_output_tokens, now_seconds, now_seconds),
+            {
+                **values,
+                "id": conversation_id or new_id("conv", now_seconds),
+                "account_id": account_id,
+                "now": now_seconds,
+            },
         ).fetchone()
     conversation = Conversation(**row)
     _add_title(tx, conversation)
@@ -148,9 +147,8 @@ def change_conversation(
     if not changes:
         return before
     if "current_message_id" in changes:
-        current = history.message_by_id(
-            tx, account_id, conversation_id, changes["current_message_id"], "current_message_id"
-        )
+        shown_id, param = changes["current_message_id"], "current_message_id"
+        current = history.message_by_id(tx, account_id, conversation_id, shown_id, param)
         if before.answering:
             raise history.already_answering()
         versions.show(tx, account_id, conversation_id, current.number, current.branch)
@@ -204,8 +202,7 @@ def note_use(
 
 
 def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
-    """Delete messages of a conversation for 8 ms, and after the last one the conversation; return whether there is more
-    to do.
+    """Delete messages of a conversation for 8 ms, and after the last one itself; return whether there is more to do.
 
     Raises ApiError `not_found`.
     """
@@ -218,9 +215,7 @@ def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id
 
 
 def delete_old(tx: sqlite3.Connection, used_before: float) -> bool:
-    """Delete conversations of all accounts that were last used before (Unix seconds), for 5 ms; return whether there
-    are more.
-    """
+    """Delete conversations of all accounts that were last used before (Unix seconds), as `delete_found`."""
     query = (
         "SELECT account_id, id FROM conversations WHERE updated_at < ? AND NOT answering ORDER BY updated_at LIMIT 1"
     )
@@ -229,14 +224,10 @@ def delete_old(tx: sqlite3.Connection, used_before: float) -> bool:
 
 def _add_title(tx: sqlite3.Connection, conversation: Conversation) -> None:
     if conversation.title is not None:
-        TITLES.add(tx, conversation.account_id, _title_place(conversation), indexed_words(conversation.title))
+        TITLES.add(tx, conversation.account_id, conversation.title_place, indexed_words(conversation.title))
 
 
 def _remove_title(tx: sqlite3.Connection, conversation: Conversation) -> None:
     if conversation.title is not None:
-        place = _title_place(conversation)
+        place = conversation.title_place
         TITLES.remove(tx, conversation.account_id, place, place + 1, len(conversation.title))
-
-
-def _title_place(conversation: Conversation) -> int:
-    return conversation.number * CHUNKS + conversation.title_version

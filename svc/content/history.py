@@ -21,9 +21,7 @@ STATUSES = ("complete", IN_PROGRESS, "stopped", "interrupted", "failed")
 
 
 class Message(NamedTuple):
-    """A row of `messages`; `number` is its order and its place in the index of words.
-    `created_at` is in Unix seconds.
-    """
+    """A row of `messages`; `number` is its order and its place in the index of words, `created_at` Unix seconds."""
 
     number: int
     id: str
@@ -39,11 +37,8 @@ class Message(NamedTuple):
     error: str | None = None  # an error object in JSON
 
     def as_json(self) -> dict[str, Any]:
-        error = None if self.error is None else orjson.loads(self.error)
-        return {
-            **fields_as_json(self._asdict(), "id conversation_id role content model created_at status"),
-            "error": error,
-        }
+        shown = fields_as_json(self._asdict(), "id conversation_id role content model created_at status")
+        return {**shown, "error": None if self.error is None else orjson.loads(self.error)}
 
 
 def add_message(
@@ -98,16 +93,15 @@ def update_answer(
 ) -> bool:
     """Store the text so far of an answer in progress, or its end. Return False if it has ended or was deleted."""
     content = _storable(content)
-    changed = tx.execute(
-        """
-        UPDATE messages SET content = ?, status = ?, error = ? WHERE account_id = ? AND number = ?
-            AND status = 'in_progress'
-        """,
-        (content, status, None if error is None else orjson.dumps(error).decode(), account_id, number),
-    )
-    if changed.rowcount and status != IN_PROGRESS:
+    statement = """
+        UPDATE messages SET content = ?, status = ?, error = ?
+        WHERE account_id = ? AND number = ? AND status = 'in_progress'
+    """
+    stored_error = None if error is None else orjson.dumps(error).decode()
+    is_changed = tx.execute(statement, (content, status, stored_error, account_id, number)).rowcount == 1
+    if is_changed and status != IN_PROGRESS:
         fulltext.add_message_words(tx, account_id, number, content)
-    return changed.rowcount == 1
+    return is_changed
 
 
 def end_interrupted_answers(tx: sqlite3.Connection) -> None:
@@ -133,13 +127,11 @@ def messages_page(
 
 def newest_question(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> str | None:
     """Return the text of the newest message of a user on a conversation's current branch, if there is one."""
-    row = conn.execute(
-        """
+    query = """
         SELECT content FROM current_messages WHERE account_id = ? AND conversation_id = ? AND role = 'user'
         ORDER BY number DESC LIMIT 1
-        """,
-        (account_id, conversation_id),
-    ).fetchone()
+    """
+    row = conn.execute(query, (account_id, conversation_id)).fetchone()
     return row[0] if row else None
 
 
@@ -184,9 +176,7 @@ def message_by_id(
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str, **of: str) -> bool:
-    """Delete messages of an account, or `of` its `conversation_id` or `run_id`, for 8 ms; return whether there are
-    more.
-    """
+    """Delete messages of an account, `of` a `conversation_id` or `run_id`, for 8 ms; return whether more are left."""
     ends = time.monotonic() + _SLICE_SECONDS
     narrowed = "".join(f" AND {column} = ?" for column in of)
     query = f"SELECT number FROM messages WHERE account_id = ?{narrowed} ORDER BY number LIMIT {_SLICE_ROWS}"  # noqa: S608 - ours

@@ -13,7 +13,6 @@ from functools import cache, partial
 from heapq import nlargest
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
-from itertools import islice
 from os.path import commonprefix
 from pathlib import Path
 from typing import Any
@@ -68,12 +67,12 @@ def similar_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[
         return []
     wrong = 1 if len(word) < _LONG_MISSPELT else 2
     lengths = range(len(word) - wrong, len(word) + wrong + 1)
-    others = [
+    return [
         other
-        for beginning in {word[:2]: None, word[0] + word[2]: None}
+        for beginning in dict.fromkeys((word[:2], word[0] + word[2]))
         for other in words_beginning(conn, account_id, beginning, _SIMILAR_READ, lengths)
-    ]
-    return list(islice((other for other in others if is_similar(word, other)), _KEPT))
+        if is_similar(word, other)
+    ][:_KEPT]
 
 
 def is_similar(word: str, other: str) -> bool:

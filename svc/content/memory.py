@@ -120,10 +120,13 @@ def ask(tx: sqlite3.Connection, exchange: Exchange, model: str) -> history.Messa
     """
     account_id, conversation_id, now_seconds = exchange.account_id, exchange.conversation_id, exchange.asked_at_seconds
     if exchange.is_new:
-        conversations.add_conversation(tx, account_id, now_seconds, conversation_id=conversation_id, room_reserved=True)
+        conversations.add_conversation(tx, account_id, now_seconds, conversation_id)
     add = partial(history.add_message, tx, account_id, conversation_id=conversation_id, now_seconds=now_seconds)
     replaced = exchange.replaces
-    if exchange.continues and _is_stored(tx, exchange) and not (replaced and history.is_current(tx, replaced)):
+    # The question may be stored already: answers with tool calls follow it.
+    newest = history.newest_question(tx, account_id, conversation_id) if exchange.continues else None
+    is_stored = newest == exchange.question[: history.MESSAGE_LENGTH]
+    if is_stored and not (replaced and history.is_current(tx, replaced)):
         asks, replaces = False, None
     else:
         asks = replaced.role != "assistant" if replaced else bool(exchange.question.strip())
@@ -133,15 +136,12 @@ def ask(tx: sqlite3.Connection, exchange: Exchange, model: str) -> history.Messa
         add(role="user", content=exchange.question, replaces=replaces)
         replaces = None
     answer = add(role="assistant", content="", model=model, status=history.IN_PROGRESS, replaces=replaces)
-    memory = [passage.as_json() for passage in exchange.passages]
-    answers.store(tx, account_id, answer.id, AnswerDetails(memory=memory))
+    answers.add(tx, account_id, answer.id, [passage.as_json() for passage in exchange.passages])
     return answer
 
 
 class End(NamedTuple):
-    """How an answer ended, if it has: a status of history.STATUSES, and for `failed` the error object that the caller
-    gets.
-    """
+    """How an answer ended, if it has: a status of history.STATUSES, and for `failed` the caller's error object."""
 
     status: str
     error: dict[str, Any] | None = None
@@ -161,17 +161,9 @@ class End(NamedTuple):
 def save(
     tx: sqlite3.Connection, answer: history.Message, text: str, details: AnswerDetails, ended: End, now_seconds: float
 ) -> None:
-    """Store the text and the details of an answer so far, or its end.
-    Nothing is stored if it has ended or was deleted.
-    """
+    """Store the text and the details of an answer so far, or its end, unless it has ended or was deleted."""
     account_id = answer.account_id
     if history.update_answer(tx, account_id, answer.number, text, ended.status, ended.stored_error):
         if ended.status != history.IN_PROGRESS:
             conversations.note_use(tx, account_id, answer.conversation_id or "", text, now_seconds)
-        answers.store(tx, account_id, answer.id, details)
-
-
-def _is_stored(conn: sqlite3.Connection, exchange: Exchange) -> bool:
-    """Whether the question is the newest one of the conversation: answers with tool calls may follow it."""
-    newest = history.newest_question(conn, exchange.account_id, exchange.conversation_id)
-    return newest == exchange.question[: history.MESSAGE_LENGTH]
+        answers.update(tx, account_id, answer.id, details)

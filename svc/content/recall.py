@@ -76,7 +76,7 @@ def matching_passages(
     words: list[_Word] = []
     with best_effort(_LOOKUP_SECONDS):
         words.extend(_looked_up(conn, account_id, asked))
-    found: list[_Chunk] = []
+    found: list[tuple[_Order, Message, str]] = []
     with best_effort(_READING_SECONDS):
         found.extend(_sharing(conn, account_id, asked, words, replaced))
     forms = {form for word in words for form in word.forms}
@@ -84,23 +84,19 @@ def matching_passages(
     passages: list[Passage] = []
     left = MOST_CHARACTERS
     with best_effort(_READING_SECONDS):
-        for _, message, chunk in sorted(found, key=lambda one: one.order, reverse=True):
-            if spent():
+        for _, message, chunk in sorted(found, reverse=True):
+            if spent() or len(passages) == MOST_PASSAGES:
                 break
-            text = _own_text(conn, account_id, message, chunk, forms)
-            if message["content"].strip() in used or not text:
+            text = _own_text(conn, message, chunk, forms)
+            if message.content.strip() in used or not text:
                 continue
-            used.add(message["content"].strip())
+            used.add(message.content.strip())
             room = min(_PASSAGE_CHARACTERS, left - 40)
             if room < min(_LEAST_CHARACTERS, len(text)):
                 break
-            source = message["conversation_id"] or message["run_id"]
-            passages.append(
-                Passage(message["id"], message["role"], _cut(text, forms, room), source, message["created_at"])
-            )
+            source = message.conversation_id or message.run_id or ""
+            passages.append(Passage(message.id, message.role, _cut(text, forms, room), source, message.created_at))
             left -= len(passages[-1].line())
-            if len(passages) == MOST_PASSAGES:
-                break
     return passages
 
 
@@ -134,9 +130,7 @@ def _asked(question: str) -> _Asked:
 
 
 def _names(question: str) -> set[str]:
-    """Return the folded words that have a capital inside a sentence, such as "May" or "Will", unless most words have
-    one.
-    """
+    """Return the folded words with a capital inside a sentence, such as "May" or "Will", unless most words have one."""
     names = {folded(word) for word in _INNER_WORD.findall(question) if word.istitle()}
     return names if 2 * len(names) < len(question.split()) else set()
 
@@ -186,17 +180,14 @@ def _without_stop_words(words: list[str], asked: _Asked) -> list[str]:
     return [word for word in words if not is_stop_word(word, asked.language)]
 
 
-class _Chunk(NamedTuple):
-    """A chunk of a message that may help, and its sort key."""
-
-    order: tuple[bool, float, int]
-    message: sqlite3.Row
-    chunk: str
+# Statements before questions, then by the words shared, then the newer place first.
+_Order = tuple[bool, float, int]
 
 
 def _sharing(
     conn: sqlite3.Connection, account_id: str, asked: _Asked, words: list[_Word], replaced: Message | None
-) -> Iterator[_Chunk]:
+) -> Iterator[tuple[_Order, Message, str]]:
+    """Yield the messages that may help, each with its order and the chunk that shares words with the question."""
     scores: defaultdict[int, float] = defaultdict(float)
     for word in words:
         for place in word.places:
@@ -206,21 +197,22 @@ def _sharing(
         if spent():
             return
         number, chunk = divmod(place, CHUNKS)
-        message = conn.execute(
+        row = conn.execute(
             "SELECT * FROM messages WHERE account_id = ? AND number = ?", (account_id, number)
         ).fetchone()
-        if message is None or message["role"] == "system":
+        if row is None or row["role"] == "system":
             continue
-        if replaced and message["conversation_id"] == replaced.conversation_id and number >= replaced.number:
+        message = Message(**row)
+        if replaced and message.conversation_id == replaced.conversation_id and number >= replaced.number:
             continue
-        text = chunks_of(message["content"])[chunk]
+        text = chunks_of(message.content)[chunk]
         significant = words
         if asked.language is None and (language := language_of(distinct_words(text))) is not None:
             significant = [word for word in words if not is_stop_word(word.text, language)]
         if _is_enough(asked, significant, [word for word in significant if place in word.places], text):
             # A question of the user answers nothing, but it has more of the words.
-            is_statement = message["role"] != "user" or not message["content"].rstrip().endswith(("?", "\uff1f"))
-            yield _Chunk((is_statement, scores[place], place), message, text)
+            is_statement = message.role != "user" or not message.content.rstrip().endswith(("?", "\uff1f"))
+            yield (is_statement, scores[place], place), message, text
 
 
 def _is_enough(asked: _Asked, significant: list[_Word], shared: list[_Word], text: str) -> bool:
@@ -239,12 +231,12 @@ def _is_enough(asked: _Asked, significant: list[_Word], shared: list[_Word], tex
     return share > _SHARE and is_special and not word.close.isdisjoint(words_of(text))
 
 
-def _own_text(conn: sqlite3.Connection, account_id: str, message: sqlite3.Row, text: str, forms: set[str]) -> str:
+def _own_text(conn: sqlite3.Connection, message: Message, text: str, forms: set[str]) -> str:
     """Return `text` without the lines that repeat recalled passages, or nothing if only those lines have the words."""
-    answer = answers.by_message(conn, account_id, [message["id"]]).get(message["id"])
-    if answer is None or not answer.memory:
+    answer = answers.by_message(conn, message.account_id, [message.id]).get(message.id)
+    if answer is None or not answer["memory"]:
         return text.strip()
-    recalled = {word for passage in answer.memory for word in words_of(passage["text"])}
+    recalled = {word for passage in answer["memory"] for word in words_of(passage["text"])}
     own = [line for line in text.splitlines() if not _repeats(line, recalled)]
     return "\n".join(own).strip() if any(places_of(line, forms) for line in own) else ""
 

@@ -30,43 +30,34 @@ class SearchResult(NamedTuple):
     incomplete: bool
 
 
-class _LookedUp(NamedTuple):
-    places: list[int]  # the newest chunks of messages with the word
-    titles: list[int]  # the places of the titles with the word
-
-
 def search(
     conn: sqlite3.Connection, account_id: str, query: str, limit: int, after: str | None, project_id: str | None
 ) -> SearchResult:
-    """Return a page of the account's conversations with all words of `query`, in the order of the list; none without a
-    word.
+    """Return a page of the account's conversations with all words of `query`, or none without words.
 
     Raises ApiError `invalid_value` if `after` is not one of them.
     """
     words = distinct_words(query[:QUERY_LENGTH])[:_WORDS]
     beginning = None if not words or query[-1].isspace() or is_unspaced(words[-1]) else words.pop()
     asked = [(word, False) for word in words] + ([] if beginning is None else [(beginning, True)])
-    by_word: list[_LookedUp] = []
+    by_word: list[tuple[list[int], list[int]]] = []  # the newest chunks of messages, and the titles, with a word
     incomplete = True
     with best_effort(_STEP_SECONDS):
         for word, is_beginning in asked:
-            places = MESSAGES.newest(conn, account_id, [word], _HITS, beginning=is_beginning)
-            found = _LookedUp(places, TITLES.newest(conn, account_id, [word], _HITS, beginning=is_beginning))
+            chunks = MESSAGES.newest(conn, account_id, [word], _HITS, beginning=is_beginning)
+            titles = TITLES.newest(conn, account_id, [word], _HITS, beginning=is_beginning)
             if by_word and spent():  # places of this word may be missing, and then conversations would be
                 break
-            by_word.append(found)
+            by_word.append((chunks, titles))
         incomplete = spent()
-    rare = (
-        sorted((found for found in by_word if len(found.places) < _HITS), key=lambda found: len(found.places))
-        or by_word[:1]
-    )
+    rare = sorted((found for found in by_word if len(found[0]) < _HITS), key=lambda found: len(found[0])) or by_word[:1]
     newest: list[dict[int, int | None]] = []
     with best_effort(_STEP_SECONDS):
         conversation_of: dict[int, int] = {}
-        for found in rare:
+        for chunks, titles in rare:
             if spent():
                 break
-            newest.append(_newest_by_conversation(conn, account_id, found, conversation_of))
+            newest.append(_newest_by_conversation(conn, account_id, chunks, titles, conversation_of))
     numbers = set.intersection(*map(set, newest)) if newest else set()
     page = conversations.TABLE.page(conn, account_id, limit, after, project_id=project_id, number=sorted(numbers))
     items = [{**one.as_json(), "matches": []} for one in page.items]
@@ -81,13 +72,13 @@ def search(
 
 
 def _newest_by_conversation(
-    conn: sqlite3.Connection, account_id: str, found: _LookedUp, conversation_of: dict[int, int]
+    conn: sqlite3.Connection, account_id: str, chunks: list[int], titles: list[int], conversation_of: dict[int, int]
 ) -> dict[int, int | None]:
     """Return the newest chunk with the word in each conversation, or None if only the title has it.
 
     Common words are in the same messages, so `conversation_of` caches the conversation of each message.
     """
-    unknown = {place // CHUNKS for place in found.places} - conversation_of.keys()
+    unknown = {place // CHUNKS for place in chunks} - conversation_of.keys()
     rows = conn.execute(
         """
         SELECT messages.number, conversations.number
@@ -101,10 +92,10 @@ def _newest_by_conversation(
     )
     conversation_of.update(rows.fetchall())
     newest: dict[int, int | None] = {}
-    for place in found.places:
+    for place in chunks:
         if (conversation := conversation_of.get(place // CHUNKS)) is not None:
             newest.setdefault(conversation, place)
-    for place in found.titles:
+    for place in titles:
         newest.setdefault(place // CHUNKS, None)
     return newest
 
@@ -117,26 +108,19 @@ def _snippets(
         found.append({"message_id": None, "parts": _parts(conversation.title, words, beginning)})
     if place is not None:
         number, chunk = divmod(place, CHUNKS)
-        row = conn.execute(
-            "SELECT id, substr(CAST(content AS BLOB), 1, ?) AS content FROM messages WHERE account_id = ? AND number "
-            "= ?",
-            (INDEXED_BYTES, conversation.account_id, number),
-        ).fetchone()
-        text = chunks_of(row["content"].decode(errors="ignore"))[chunk]
+        query = "SELECT id, substr(CAST(content AS BLOB), 1, ?) FROM messages WHERE account_id = ? AND number = ?"
+        message_id, content = conn.execute(query, (INDEXED_BYTES, conversation.account_id, number)).fetchone()
+        text = chunks_of(content.decode(errors="ignore"))[chunk]
         first = next((start for start, _ in places_of(text, words, beginning)), 0)
         start = max(0, first - _BEFORE)
         cut = text[start : start + _SNIPPET_CHARACTERS]
-        found.append({"message_id": row["id"], "parts": _parts(cut, words, beginning)})
+        found.append({"message_id": message_id, "parts": _parts(cut, words, beginning)})
     return found
 
 
 def _parts(text: str, words: set[str], beginning: str | None) -> list[dict[str, Any]]:
     parts, at = [], 0
-    for start, end in places_of(text, words, beginning):
-        if start > at:
-            parts.append({"text": text[at:start], "found": False})
-        parts.append({"text": text[start:end], "found": True})
+    for start, end in [*places_of(text, words, beginning), (len(text), len(text))]:
+        parts += [{"text": text[at:start], "found": False}, {"text": text[start:end], "found": True}]
         at = end
-    if at < len(text):
-        parts.append({"text": text[at:], "found": False})
-    return parts
+    return [part for part in parts if part["text"]]

@@ -99,11 +99,11 @@ def _show(tx: sqlite3.Connection, account_id: str, conversation_id: str, branch:
 
 def versions_of(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> dict[str, list[str]]:
     """Return the ids of all versions, oldest first, of each message of the conversation that has several."""
+    query = """
+        SELECT first_id, replaces_id FROM branches WHERE account_id = ? AND conversation_id = ? AND branch > 0
+        ORDER BY branch
+    """
     versions: dict[str, list[str]] = {}
-    for first_id, replaces_id in conn.execute(
-        "SELECT first_id, replaces_id FROM branches WHERE account_id = ? AND conversation_id = ? AND branch > 0 ORDER "
-        "BY branch",
-        (account_id, conversation_id),
-    ):
+    for first_id, replaces_id in conn.execute(query, (account_id, conversation_id)):
         versions.setdefault(replaces_id, [replaces_id]).append(first_id)
     return {message_id: group for group in versions.values() for message_id in group}

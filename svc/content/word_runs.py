@@ -18,7 +18,6 @@ import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
-from itertools import chain
 from typing import NamedTuple
 
 from svc.budget import spent
@@ -43,8 +42,7 @@ _MESSAGE = "SELECT 1 FROM messages WHERE account_id = ?1 AND number = value / ?2
 class Index(NamedTuple):
     """The words of titles or of messages, which the `mark` before each word separates.
 
-    A place is in the index while its text is `stored`. Searches find messages on the current branch of their
-    conversation.
+    A place is in the index while its text is `stored`, and `found` on the current branch of its conversation.
     """
 
     mark: str
@@ -58,9 +56,8 @@ class Index(NamedTuple):
         text = "\n".join(sorted(self.mark + word for word in words))
         row = (account_id, _key(self.mark, place), len(words), f"\n{text}\n")
         tx.execute("INSERT INTO fresh_words (account_id, place, lines, words) VALUES (?, ?, ?, ?)", row)
-        rows, lines = tx.execute(
-            "SELECT count(*), sum(lines) FROM fresh_words WHERE account_id = ?", (account_id,)
-        ).fetchone()
+        fresh = "SELECT count(*), sum(lines) FROM fresh_words WHERE account_id = ?"
+        rows, lines = tx.execute(fresh, (account_id,)).fetchone()
         if rows > _FRESH_ROWS or lines > _FRESH_LINES:
             _make_run(tx, account_id)
 
@@ -182,14 +179,12 @@ def _blocks_at(conn: sqlite3.Connection, account_id: str, line: str) -> list[tup
 
     One query for all runs takes a third of the time of a query for each.
     """
-    rows = conn.execute(
-        """
+    query = """
         SELECT id, ifnull(first, ''), lines FROM word_runs LEFT JOIN word_blocks
             ON run = id AND first = (SELECT max(first) FROM word_blocks WHERE run = id AND first <= ?2)
         WHERE account_id = ?1
-        """,
-        (account_id, line),
-    )
+    """
+    rows = conn.execute(query, (account_id, line))
     return [(run, first, _unpacked(packed) if packed else "\n") for run, first, packed in rows]
 
 
@@ -198,6 +193,11 @@ def _lines_from(conn: sqlite3.Connection, run: int, first: str, text: str, begin
 
     If all lines of a block have the same word, the blocks between it and the last one with this word are left out.
     """
+    query = """
+        SELECT first, lines FROM word_blocks WHERE run = ?1 AND first > ?2
+            AND first >= ifnull((SELECT max(first) FROM word_blocks WHERE run = ?1 AND first <= ?3), '')
+        ORDER BY first LIMIT 1
+    """
     while True:
         lines = _lines_beginning(text, beginning)
         yield lines
@@ -205,14 +205,7 @@ def _lines_from(conn: sqlite3.Connection, run: int, first: str, text: str, begin
         if last > beginning + _LAST_SIGN or spent():
             return
         is_one_word = lines and _word(lines[0]) == _word(last)
-        row = conn.execute(
-            """
-            SELECT first, lines FROM word_blocks WHERE run = ?1 AND first > ?2
-                AND first >= ifnull((SELECT max(first) FROM word_blocks WHERE run = ?1 AND first <= ?3), '')
-            ORDER BY first LIMIT 1
-            """,
-            (run, first, _word(last) + "!" if is_one_word else first),
-        ).fetchone()
+        row = conn.execute(query, (run, first, _word(last) + "!" if is_one_word else first)).fetchone()
         if row is None:
             return
         first, text = row[0], _unpacked(row[1])
@@ -223,14 +216,12 @@ def _places_of(conn: sqlite3.Connection, account_id: str, word: str, most: int) 
     beginning = word + " "
     ends = [(_places(text, beginning), run, first) for run, first, text in _blocks_at(conn, account_id, word + "!")]
     ends.sort(key=lambda end: end[0][-1:], reverse=True)  # mostly, all places of a run are newer than those of the next
+    before = "SELECT first, lines FROM word_blocks WHERE run = ? AND first < ? ORDER BY first DESC LIMIT 1"
     newest: list[str] = []
     for places, run, first in ends:
         oldest = newest[0] if len(newest) == most else ""
         while first > beginning and len(places) < most and places[0] > oldest and not spent():
-            row = conn.execute(
-                "SELECT first, lines FROM word_blocks WHERE run = ? AND first < ? ORDER BY first DESC LIMIT 1",
-                (run, first),
-            ).fetchone()
+            row = conn.execute(before, (run, first)).fetchone()
             if row is None:
                 break
             first, places = row[0], [*_places(_unpacked(row[1]), beginning), *places]
@@ -296,21 +287,19 @@ def _new_run(tx: sqlite3.Connection, account_id: str, level: int) -> int:
 def _merge_level(tx: sqlite3.Connection, account_id: str, run: int) -> None:
     """Begin to merge the runs of the level of the new `run`, if there are enough."""
     (level,) = tx.execute("SELECT level FROM word_runs WHERE account_id = ? AND id = ?", (account_id, run)).fetchone()
-    rows = tx.execute(
-        """
+    query = """
         SELECT id FROM word_runs WHERE account_id = ? AND level = ? AND into_run IS NULL
             AND id NOT IN (SELECT into_run FROM word_runs WHERE into_run IS NOT NULL)
-        """,
-        (account_id, level),
-    ).fetchall()
+    """
+    rows = tx.execute(query, (account_id, level)).fetchall()
     if len(rows) >= _FAN:
-        _begin_merge(tx, account_id, [row[0] for row in rows], level + 1)
+        _begin_merge(tx, account_id, rows, level + 1)
 
 
-def _begin_merge(tx: sqlite3.Connection, account_id: str, runs: list[int], level: int) -> None:
+def _begin_merge(tx: sqlite3.Connection, account_id: str, runs: list[sqlite3.Row], level: int) -> None:
     into = _new_run(tx, account_id, level)
     statement = "UPDATE word_runs SET into_run = ? WHERE account_id = ? AND id = ?"
-    tx.executemany(statement, ((into, account_id, run) for run in runs))
+    tx.executemany(statement, ((into, account_id, run["id"]) for run in runs))
 
 
 def _write(tx: sqlite3.Connection, run: int, lines: list[str]) -> None:
@@ -327,27 +316,24 @@ def _merge_some(tx: sqlite3.Connection, account_id: str, into: int) -> None:
     """Move the first lines of the runs that become the run `into`."""
     row = tx.execute("SELECT lines FROM word_blocks WHERE run = ? ORDER BY first DESC LIMIT 1", (into,)).fetchone()
     moved_to = "" if row is None else _lines(row[0])[-1]
-    rows = tx.execute(
-        """
+    query = """
         SELECT word_blocks.rowid, first, lines FROM word_runs JOIN word_blocks ON word_blocks.rowid IN (
             SELECT own.rowid FROM word_blocks AS own WHERE own.run = word_runs.id ORDER BY own.first LIMIT ?3)
         WHERE account_id = ?1 AND into_run = ?2 ORDER BY first LIMIT ?3
-        """,
-        (account_id, into, _STEP_BLOCKS + 1),
-    ).fetchall()
-    end = rows.pop()["first"] if len(rows) > _STEP_BLOCKS else None  # the first line that was not read
-    blocks = [(row["rowid"], _lines(row["lines"])) for row in rows]
-    lines = sorted(
-        chain.from_iterable(
-            block[bisect_right(block, moved_to) : end and bisect_left(block, end)] for _, block in blocks
-        )
-    )
+    """
+    rows = tx.execute(query, (account_id, into, _STEP_BLOCKS + 1)).fetchall()
+    end = rows.pop()["first"] if len(rows) > _STEP_BLOCKS else _LAST_SIGN  # the first line that was not read
+    lines: list[str] = []
+    for row in rows:
+        block = _lines(row["lines"])
+        lines += block[bisect_right(block, moved_to) : bisect_left(block, end)]
+        if block[-1] < end:
+            tx.execute("DELETE FROM word_blocks WHERE rowid = ?", (row["rowid"],))
+    lines.sort()
     if tx.execute("SELECT 1 FROM word_purges WHERE account_id = ? AND last_run IS NOT NULL", (account_id,)).fetchone():
         lines = _live_lines(tx, account_id, lines)
     _write(tx, into, lines)
-    moved = [(rowid,) for rowid, block in blocks if end is None or block[-1] < end]
-    tx.executemany("DELETE FROM word_blocks WHERE rowid = ?", moved)
-    if end is not None:
+    if end < _LAST_SIGN:
         return
     tx.execute("DELETE FROM word_runs WHERE account_id = ? AND into_run = ?", (account_id, into))
     if lines or moved_to:
@@ -358,18 +344,15 @@ def _merge_some(tx: sqlite3.Connection, account_id: str, into: int) -> None:
 
 def _purge_some(tx: sqlite3.Connection, account_id: str, purge_id: int) -> None:
     """Begin to rewrite the next run without the lines of deleted texts."""
-    (last_run,) = tx.execute(
-        """
+    statement = """
         UPDATE word_purges
         SET last_run = ifnull(last_run, (SELECT ifnull(max(id), 0) FROM word_runs WHERE account_id = ?1))
         WHERE account_id = ?1 AND id = ?2 RETURNING last_run
-        """,
-        (account_id, purge_id),
-    ).fetchone()
+    """
+    (last_run,) = tx.execute(statement, (account_id, purge_id)).fetchone()
     query = "SELECT id, level FROM word_runs WHERE account_id = ? AND id <= ? ORDER BY id LIMIT 1"
-    row = tx.execute(query, (account_id, last_run)).fetchone()
-    if row is not None:
-        _begin_merge(tx, account_id, [row["id"]], row["level"])
+    if run := tx.execute(query, (account_id, last_run)).fetchone():
+        _begin_merge(tx, account_id, [run], run["level"])
     else:
         tx.execute("DELETE FROM word_purges WHERE account_id = ? AND id = ?", (account_id, purge_id))
 

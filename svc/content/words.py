@@ -56,17 +56,14 @@ def indexed_words(text: str) -> set[str]:
     found: set[str] = set()
     for run in _compiled(_RUN).findall(folded(text)):
         if is_unspaced(run):
-            found.update(map(add, run, run[1:]))
-            found.add(run[-1] + " ")
+            found.update(map(add, run, run[1:] + " "))
         else:
             found.add(run[:WORD_LENGTH])
     return found
 
 
 def places_of(text: str, wanted: Collection[str], beginning: str | None = None) -> list[tuple[int, int]]:
-    """Return the start and end of each of the folded words `wanted` in `text`, and of words that begin with
-    `beginning`.
-    """
+    """Return start and end of each of the folded words `wanted` in `text`, and of words that begin with `beginning`."""
     found: list[tuple[int, int]] = []
     for match in _compiled(_RAW_RUN).finditer(text):
         run = folded(match[0])
@@ -83,7 +80,7 @@ def places_of(text: str, wanted: Collection[str], beginning: str | None = None) 
     joined: list[tuple[int, int]] = []
     for start, end in sorted(found):
         if joined and start <= joined[-1][1] and is_unspaced(text[start]):
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((start, end))
+            start, before = joined.pop()
+            end = max(end, before)
+        joined.append((start, end))
     return joined

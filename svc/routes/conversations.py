@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 
 from svc.content import answers, conversations, history, search, versions
-from svc.content.answers import AnswerDetails
 from svc.content.conversations import Conversation, ConversationFields, NewMessage
 from svc.content.history import STATUSES, Message
 from svc.db import Database, Page
@@ -122,7 +121,8 @@ _NO_ANSWER = Refusal("not_found", "No answer is in progress in this conversation
 async def create_conversation(request: Request, caller: Caller, body: ConversationFields) -> Response:
     state = request.state
     fields = given(body._replace(current_message_id=ABSENT))
-    return reply(await state.db.write(conversations.add_conversation, caller.id, state.clock(), **fields), 201)
+    add = partial(conversations.add_conversation, **fields)
+    return reply(await state.db.write(add, caller.id, state.clock()), 201)
 
 
 @describes(
@@ -295,6 +295,6 @@ async def create_message(request: Request, caller: Caller, body: NewMessage) -> 
     return reply(_message(await state.db.write(add, caller.id, request.path_params["conversation_id"]), None, []), 201)
 
 
-def _message(message: Message, answer: AnswerDetails | None, versions: list[str]) -> dict[str, Any]:
-    further = {"finish_reason": answer and answer.finish_reason, "answer": answer, "versions": versions}
+def _message(message: Message, answer: dict[str, Any] | None, versions: list[str]) -> dict[str, Any]:
+    further = {"finish_reason": answer and answer["finish_reason"], "answer": answer, "versions": versions}
     return {**message.as_json(), **further}

@@ -72,7 +72,7 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
     "answers": (
         "answers",
         ("message_id",),
-        lambda row: {"message_id": row["message_id"], **answers.of_row(row).as_json()},
+        lambda row: {"message_id": row["message_id"], **answers.as_json(row)},
     ),
     "runs": ("runs", ("id",), lambda row: orjson.Fragment(runs.with_events(row))),
     "ledger": ("ledger", ("seq",), wallet.ledger_as_json),

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from svc.content import answers, conversations, history, recall
-from svc.content.answers import AnswerDetails
 from tests.bench_recall import HALVES, UNRELATED, Result, measure, measure_all, read_half
 from tests.content.test_history import NOW, ada, bob, conn, say, texts  # noqa: F401 - fixtures
 from tests.support.cases import each
@@ -185,7 +184,7 @@ def test_repeated_recall_is_not_recalled_again(conn, ada) -> None:  # type: igno
     def answered(text: str) -> None:
         found = [passage.as_json() for passage in recall.matching_passages(conn, ada, "what breed is my dog Rex?")]
         said = conversations.add_message(conn, ada, conversation_id, role="assistant", content=text, now_seconds=NOW)
-        answers.store(conn, ada, said.id, AnswerDetails(1, 1, 0, 1, "stop", None, found))
+        answers.add(conn, ada, said.id, found)
 
     say(conn, ada, "My dog Rex is a beagle.")
     answered("You told me that your dog Rex is a beagle.")
