@@ -6,9 +6,9 @@ Between two slices, of some milliseconds, other writes run.
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from svc.db import Page, page
 from svc.errors import ApiError
@@ -37,6 +37,9 @@ class Table(Generic[R]):
         """Return a row of the account. Raises ApiError `not_found`; `param` is the field that held the id."""
         query = f"SELECT * FROM {self.name} WHERE account_id = ? AND id = ?"
         row = conn.execute(query, (account_id, row_id)).fetchone()
+        return self._made(row, param)
+
+    def _made(self, row: sqlite3.Row | None, param: str | None = None) -> R:
         if row is None:
             raise ApiError("not_found", f"There is no such {self.noun}.", param=param)
         return self.make(row)
@@ -53,6 +56,13 @@ class Table(Generic[R]):
         """Return a page of the account's rows, as `page` in svc/db.py."""
         rows = page(conn, self.name, account_id, limit, after, order=self.order, columns=self.listed, **narrowed)
         return rows.of(self.make)
+
+    def update(self, tx: sqlite3.Connection, account_id: str, row_id: str, columns: Mapping[str, Any]) -> R:
+        """Set `columns` of a row of the account, at least one, and return the row. Raises ApiError `not_found`."""
+        assigned = ", ".join(f"{column} = :{column}" for column in columns)
+        statement = f"UPDATE {self.name} SET {assigned} WHERE account_id = :account_id AND id = :id RETURNING *"
+        values = {**columns, "account_id": account_id, "id": row_id}
+        return self._made(tx.execute(statement, values).fetchone())
 
     def delete(self, tx: sqlite3.Connection, account_id: str, row_id: str) -> None:
         """Delete a row of the account. Raises ApiError `not_found`."""

@@ -172,19 +172,10 @@ def change_artifact(
 
     Raises ApiError `not_found`, with the param `project_id` if it is the project.
     """
-    artifact = TABLE.by_id(tx, account_id, artifact_id)
     if not changes:
-        return artifact
-    values = {**artifact._asdict(), **changes, "now": now_seconds}
-    with refusals(values["project_id"]):
-        row = tx.execute(
-            """
-            UPDATE artifacts SET name = :name, content_type = :content_type, project_id = :project_id, updated_at = :now
-            WHERE account_id = :account_id AND id = :id RETURNING *
-            """,
-            values,
-        ).fetchone()
-    return Artifact(**row)
+        return TABLE.by_id(tx, account_id, artifact_id)
+    with refusals(changes.get("project_id")):
+        return TABLE.update(tx, account_id, artifact_id, {**changes, "updated_at": now_seconds})
 
 
 def check_replacing(conn: sqlite3.Connection, account_id: str, artifact_id: str, content_type: str | None) -> Artifact:
@@ -213,17 +204,11 @@ async def replace_content(
         quota.check_room(tx, account_id, size - check_replacing(tx, account_id, artifact_id, content_type).size)
 
     def finish(tx: sqlite3.Connection, content: ArtifactContent) -> Artifact:
+        columns = {"size": content.size, "sha256": content.sha256, "content_id": content.id, "prompt": None}
+        if content_type is not None:
+            columns["content_type"] = content_type
         with without_overwriting(tx):  # a trigger deletes the old one
-            row = tx.execute(
-                """
-                UPDATE artifacts
-                SET content_type = ifnull(?, content_type), size = ?, sha256 = ?, content_id = ?, updated_at = ?,
-                    prompt = NULL
-                WHERE account_id = ? AND id = ? RETURNING *
-                """,
-                (content_type, content.size, content.sha256, content.id, now_seconds, account_id, artifact_id),
-            ).fetchone()
-        return Artifact(**row)
+            return TABLE.update(tx, account_id, artifact_id, {**columns, "updated_at": now_seconds})
 
     return await add_content(db, account_id, chunks, check=check, finish=finish)
 

@@ -152,20 +152,13 @@ def change_conversation(
         if before.answering:
             raise history.already_answering()
         versions.show(tx, account_id, conversation_id, current.number, current.branch)
-    updated_at = before.updated_at if changes.keys().isdisjoint(("title", "project_id")) else now_seconds
-    values = {**before._asdict(), **changes, "updated_at": updated_at}
-    renamed = values["title"] != before.title
-    with refusals(values["project_id"]):
-        row = tx.execute(
-            """
-            UPDATE conversations SET title = :title, title_version = (title_version + :renamed) % 128,
-                project_id = :project_id, pinned = :pinned, temperature = :temperature,
-                max_output_tokens = :max_output_tokens, updated_at = :updated_at
-            WHERE account_id = :account_id AND id = :id RETURNING *
-            """,
-            {**values, "renamed": renamed},
-        ).fetchone()
-    after = Conversation(**row)
+    columns = {name: value for name, value in changes.items() if name != "current_message_id"}
+    if not columns.keys().isdisjoint(("title", "project_id")):
+        columns["updated_at"] = now_seconds
+    renamed = columns.get("title", before.title) != before.title
+    columns["title_version"] = (before.title_version + renamed) % CHUNKS
+    with refusals(columns.get("project_id")):
+        after = TABLE.update(tx, account_id, conversation_id, columns)
     if renamed:
         _remove_title(tx, before)
         _add_title(tx, after)
@@ -190,14 +183,11 @@ def note_use(
     tx: sqlite3.Connection, account_id: str, conversation_id: str, said: str, now_seconds: float
 ) -> str | None:
     """Store the time of the last use, and a title out of `said` if there is none; return a new title."""
-    conversation = TABLE.by_id(tx, account_id, conversation_id)
-    title = title_of(said) if conversation.title is None else None
+    before = TABLE.by_id(tx, account_id, conversation_id)
+    title = title_of(said) if before.title is None else None
+    after = TABLE.update(tx, account_id, before.id, {"title": title or before.title, "updated_at": now_seconds})
     if title is not None:
-        _add_title(tx, conversation._replace(title=title))
-    tx.execute(
-        "UPDATE conversations SET title = ifnull(?, title), updated_at = ? WHERE account_id = ? AND id = ?",
-        (title, now_seconds, account_id, conversation_id),
-    )
+        _add_title(tx, after)
     return title
 
 

@@ -78,12 +78,4 @@ def change_project(
         return project
     changes["instructions"] = changes.get("instructions", project.instructions) or ""
     quota.check_room(tx, account_id, len(changes["instructions"].encode()) - len(project.instructions.encode()))
-    row = tx.execute(
-        """
-        UPDATE projects SET name = :name, instructions = :instructions, max_planner_steps = :max_planner_steps,
-            updated_at = :now
-        WHERE account_id = :account_id AND id = :id RETURNING *
-        """,
-        {**project._asdict(), **changes, "now": now_seconds},
-    ).fetchone()
-    return Project(**row)
+    return TABLE.update(tx, account_id, project_id, {**changes, "updated_at": now_seconds})

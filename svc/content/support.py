@@ -70,7 +70,7 @@ def add_message(
     Raises ApiError `not_found`, `already_ended` for a closed conversation, `PAYLOAD_TOO_LARGE` for a full one, and
     `quota_exceeded` for a full account.
     """
-    TABLE.by_id(tx, account_id, support_id)
+    TABLE.update(tx, account_id, support_id, {"updated_at": now_seconds})
     if role == "user":
         quota.check_room(tx, account_id, quota.ROW_BYTES + len(content.encode()))
     closed = ApiError("already_ended", "This support conversation is closed. Open a new one.")
@@ -84,10 +84,6 @@ def add_message(
             """,
             (new_id("msg", now_seconds), account_id, support_id, role, content, now_seconds),
         ).fetchone()
-    tx.execute(
-        "UPDATE support_conversations SET updated_at = ? WHERE account_id = ? AND id = ?",
-        (now_seconds, account_id, support_id),
-    )
     return message_as_json(row)
 
 
@@ -95,11 +91,8 @@ def close(tx: sqlite3.Connection, account_id: str, support_id: str, now_seconds:
     """Close a support conversation and return it with its messages. Raises ApiError `not_found` and `already_ended`."""
     if TABLE.by_id(tx, account_id, support_id)["status"] == "closed":
         raise ApiError("already_ended", "This support conversation is already closed.")
-    tx.execute(
-        "UPDATE support_conversations SET status = 'closed', closed_at = ?1, updated_at = ?1 WHERE account_id = ?2 "
-        "AND id = ?3",
-        (now_seconds, account_id, support_id),
-    )
+    closed = {"status": "closed", "closed_at": now_seconds, "updated_at": now_seconds}
+    TABLE.update(tx, account_id, support_id, closed)
     return support_with_messages(tx, account_id, support_id)
 
 
