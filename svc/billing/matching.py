@@ -67,9 +67,8 @@ def _why_refused(conn: sqlite3.Connection, account_id: str, payment_id: str) -> 
         return f"{payment_id} is a payment of another account, {found['account_id']}"
     paid, returned, booked = (dollars(found[f"{name}_micros"]) for name in ("paid", "returned", "booked"))
     return (
-        f"of {payment_id} {paid} was credited and {returned} was returned by the processor; {booked} of that is "
-        f"booked. "
-        "A further refund can be booked when the processor has reported it"
+        f"of {payment_id} {paid} was credited and {returned} was returned by the processor; {booked} of that is booked."
+        " A further refund can be booked when the processor has reported it"
     )
 
 
@@ -77,17 +76,13 @@ def _why_refused(conn: sqlite3.Connection, account_id: str, payment_id: str) -> 
 
 
 def todo(conn: sqlite3.Connection, event_id: str) -> str | None:
-    """Return the command that books a refund or a dispute, or why it cannot be booked; None for others
-    and booked ones.
-    """
-    found = conn.execute(
-        f"""
+    """Return the command that books a refund or a dispute, or why there is nothing to book; None for other events."""
+    query = f"""
         SELECT payment_id, account_id, refunds.checkout_id, min(amount_micros, {_DUE}) AS due
         FROM payment_events JOIN refunds ON payment_id = ifnull(payment_events.checkout_id, payment_events.id)
         WHERE payment_events.id = ? AND returns AND currency = 'usd'
-        """,
-        (event_id,),
-    ).fetchone()
+    """
+    found = conn.execute(query, (event_id,)).fetchone()
     if found is None or not found["due"] or found["due"] < 0:
         return None
     if found["checkout_id"] and found["account_id"] is None:
@@ -102,12 +97,11 @@ def _credit(account_id: str | None, due_micros: int, event_id: str) -> str:
 
 def _debit(conn: sqlite3.Connection, account_id: str | None, due_micros: int, payment_id: str) -> str:
     """Return the command for `due_micros`, or for what the wallet has."""
-    micros = (
-        due_micros if account_id is None else min(due_micros, wallet.balances(conn, account_id)["available_micros"])
-    )
-    if not micros:
+    if account_id is not None:
+        due_micros = min(due_micros, wallet.balances(conn, account_id)["available_micros"])
+    if not due_micros:
         return "The wallet is empty. Book it when there is money in the wallet again"
-    return f"svc debit {account_id or 'EMAIL'} {_amount(micros)} --refund-of {shlex.quote(payment_id)}"
+    return f"svc debit {account_id or 'EMAIL'} {_amount(due_micros)} --refund-of {shlex.quote(payment_id)}"
 
 
 def _amount(micros: int) -> str:

@@ -23,14 +23,14 @@ _BOUNDS = " to ".join(f"{micros // MICROS_PER_DOLLAR}.00" for micros in (LEAST_M
 AMOUNT_RULE = f"{_BOUNDS} US dollars in whole cents"
 MICROS_PER_CENT = 10_000
 _DELETED_AT_ONCE = 20
+_ENDS = {"checkout.session.expired": "expired", "checkout.session.async_payment_failed": "failed"}
 _RETURNS = ("charge.refunded", "charge.dispute.created")  # as in schema.sql
 
 
 class Checkout(NamedTuple):
-    """A payment that a person began; `account_id` is None if the account is deleted, `session_id` until the processor
-    answers.
+    """A payment that a person began. `state` is `open`, `paid`, `failed` or `expired`.
 
-    `state` is `open`, `paid`, `failed` or `expired`.
+    `account_id` is None if the account is deleted, `session_id` until the processor answers.
     """
 
     id: str
@@ -61,9 +61,7 @@ class Receipt(NamedTuple):
 
 @dataclass
 class Payments:
-    """The processor in use. `mode` is `stripe`, `sandbox` (a page of this service) or `none`; `secret` signs its
-    events.
-    """
+    """The processor: `mode` is `stripe`, `sandbox` (a page of this service) or `none`. `secret` signs its events."""
 
     mode: str
     base_url: str
@@ -133,13 +131,10 @@ def detach_checkouts(tx: sqlite3.Connection, account_id: str) -> None:
 
 
 def set_session(tx: sqlite3.Connection, account_id: str, checkout_id: str, session_id: str) -> None:
-    """Store the processor's session of a checkout. Raises ApiError `upstream_invalid_response` if another checkout has
-    it.
-    """
+    """Store the processor's session. Raises ApiError `upstream_invalid_response` if another checkout has it."""
+    statement = "UPDATE checkouts SET session_id = ? WHERE account_id = ? AND id = ?"
     try:
-        tx.execute(
-            "UPDATE checkouts SET session_id = ? WHERE account_id = ? AND id = ?", (session_id, account_id, checkout_id)
-        )
+        tx.execute(statement, (session_id, account_id, checkout_id))
     except sqlite3.IntegrityError:
         raise failed("upstream_invalid_response", "'s answer is not valid") from None
 
@@ -167,10 +162,7 @@ def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, 
     if reason is None and checkout is not None:
         reason = _pay(tx, checkout, event, now_seconds, test_money)
     if checkout is not None and (reason is None or event.session_id == checkout.session_id):
-        ended = {"checkout.session.expired": "expired", "checkout.session.async_payment_failed": "failed"}.get(
-            event.type
-        )
-        if ended:
+        if ended := _ENDS.get(event.type):
             tx.execute("UPDATE checkouts SET state = ? WHERE id = ? AND state = 'open'", (ended, checkout.id))
         statement = "UPDATE checkouts SET payment_intent = ? WHERE id = ? AND payment_intent IS NULL AND ?1 NOT NULL"
         tx.execute(statement, (event.payment_intent, checkout.id))
@@ -195,8 +187,7 @@ def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, 
 
 
 def _checkout_for(conn: sqlite3.Connection, event: PaymentEvent) -> Checkout | None:
-    """Return the checkout of an event: by its session, else by the id that it names if that checkout has no session
-    yet.
+    """Return the checkout of an event: by its session, else by the id that it names if that has no session yet.
 
     For a refund or a dispute: by its payment, else by the id that it names.
     """

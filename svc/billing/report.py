@@ -26,9 +26,7 @@ class Line:
 
 
 def month_bounds(text: str) -> tuple[float, float]:
-    """Return the begin of the month `text` (2026-09, in UTC) and of the next one, in Unix seconds.
-    Raises StartError.
-    """
+    """Return the begin of the month `text` (2026-09) and of the next one, in Unix seconds. Raises StartError."""
     match = re.fullmatch(r"(20[0-9]{2})-(0[1-9]|1[0-2])", text)
     if match is None:
         raise StartError("--month takes a month such as 2026-09")

@@ -25,14 +25,13 @@ _MOST_CENTS = 10**12
 _ATTEMPT_SECONDS = 8.0
 _PAUSE_SECONDS = 0.5
 _URL = re.compile(r"[!-~]{1,4096}")
-# These are retried once: with the same Idempotency-Key, Stripe makes the session once.
 _TRANSIENT = {409, 429, 500, 502, 503, 504}
 
 
 class PaymentEvent(NamedTuple):
-    """The part of an event that is used here. `session_id` is the id of its object: a Checkout Session, a charge or a
-    dispute.
+    """The part of an event that is used here.
 
+    `session_id` is the id of its object: a Checkout Session, a charge or a dispute.
     `amount_cents` is the amount of a session, `returned_cents` that of a refund or a dispute.
     """
 
@@ -59,12 +58,9 @@ def sign(secret: bytes, body: bytes, at_seconds: int) -> str:
 
 
 def check_signature(secret: bytes | None, headers: Sequence[str], body: bytes, now_seconds: float) -> None:
-    """Raise ApiError `invalid_value` unless there is exactly one `Stripe-Signature` header, and it signs these bytes,
-    now.
-    """
-    refused = ApiError(
-        "invalid_value", "Send one valid Stripe-Signature header for this body.", param="stripe-signature"
-    )
+    """Raise ApiError `invalid_value` unless exactly one `Stripe-Signature` header signs these bytes, now."""
+    text = "Send one valid Stripe-Signature header for this body."
+    refused = ApiError("invalid_value", text, param="stripe-signature")
     if secret is None or len(headers) != 1 or len(headers[0]) > _HEADER_LENGTH:
         raise refused
     parts = [part.partition("=") for part in headers[0].split(",")]
@@ -109,18 +105,13 @@ def read_event(body: bytes) -> PaymentEvent:
 
 
 def _returned_cents(data: dict[str, Any], before: dict[str, Any]) -> int | None:
-    """Return the amount of a refund or a dispute; for a charge, whose refunds Stripe adds up, what the
-    last one added.
-    """
+    """Return the amount of a refund or a dispute; of a charge, whose refunds Stripe adds up, that of the last one."""
+    amount, known = (data.get("amount") if data.get("object") in ("refund", "dispute") else None), 0
     if data.get("object") == "charge":
-        refunded, known = data.get("amount_refunded"), before.get("amount_refunded", 0)
-        return (
-            refunded - known
-            if type(refunded) is int and type(known) is int and 0 < refunded - known <= _MOST_CENTS
-            else None
-        )
-    amount = data.get("amount") if data.get("object") in ("refund", "dispute") else None
-    return amount if type(amount) is int and 0 < amount <= _MOST_CENTS else None
+        amount, known = data.get("amount_refunded"), before.get("amount_refunded", 0)
+    if type(amount) is not int or type(known) is not int:
+        return None
+    return amount - known if 0 < amount - known <= _MOST_CENTS else None
 
 
 def session_event(session_id: str, checkout_id: str, amount_cents: int, now_seconds: float) -> bytes:
@@ -134,15 +125,14 @@ def session_event(session_id: str, checkout_id: str, amount_cents: int, now_seco
         "payment_intent": f"pi_{session_id}",
         "currency": "usd",
     }
-    return orjson.dumps(
-        {
-            "id": f"evt_{session_id}",
-            "object": "event",
-            "type": "checkout.session.completed",
-            "created": int(now_seconds),
-            "data": {"object": session},
-        }
-    )
+    event = {
+        "id": f"evt_{session_id}",
+        "object": "event",
+        "type": "checkout.session.completed",
+        "created": int(now_seconds),
+        "data": {"object": session},
+    }
+    return orjson.dumps(event)
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -189,7 +179,18 @@ class Stripe:
             "success_url": success_url,
             "cancel_url": cancel_url,
         }
-        answer = await self._post(form, checkout_id)
+        # Once more after a transient failure: with the same key, Stripe makes the session once.
+        try:
+            status, answer = await self._send("POST", "", form, checkout_id)
+        except ApiError as error:
+            if error.code == "upstream_invalid_response":
+                raise
+            status, answer = 0, {}
+        if status == 0 or status in _TRANSIENT:
+            await asyncio.sleep(self.pause_seconds)
+            status, answer = await self._send("POST", "", form, checkout_id)
+        if status != 200:
+            raise failed("upstream_error", f" refused with status {status}")
         session_id, url = answer.get("id"), answer.get("url")
         if not isinstance(session_id, str) or not 0 < len(session_id) <= _ID_LENGTH or not self._is_page(url):
             raise failed("upstream_invalid_response", "'s answer is not valid")
@@ -202,24 +203,8 @@ class Stripe:
             parts, api = urlsplit(url), urlsplit(self.api)
         except ValueError:
             return False
-        return bool(parts.hostname) and (
-            parts.scheme == "https" or (parts.scheme, parts.netloc) == (api.scheme, api.netloc)
-        )
-
-    async def _post(self, form: dict[str, str], idempotency_key: str) -> dict[str, Any]:
-        """Send a form, and once more after a transient failure."""
-        try:
-            status, answer = await self._send("POST", "", form, idempotency_key)
-        except ApiError as error:
-            if error.code == "upstream_invalid_response":
-                raise
-            status, answer = 0, {}
-        if status == 0 or status in _TRANSIENT:
-            await asyncio.sleep(self.pause_seconds)
-            status, answer = await self._send("POST", "", form, idempotency_key)
-        if status != 200:
-            raise failed("upstream_error", f" refused with status {status}")
-        return answer
+        is_api = (parts.scheme, parts.netloc) == (api.scheme, api.netloc)
+        return bool(parts.hostname) and (parts.scheme == "https" or is_api)
 
     async def _send(
         self, method: str, path: str, form: dict[str, str] | None = None, idempotency_key: str | None = None

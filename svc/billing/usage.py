@@ -80,9 +80,7 @@ def add_overrun(tx: sqlite3.Connection, day: str, model: str, micros: int) -> No
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Delete usage of an account for 5 ms; return whether there is more. A trigger keeps what was paid in
-    `deleted_usage`.
-    """
+    """Delete usage of an account for 5 ms; return whether there is more. A trigger keeps what was paid."""
     return run_some(
         tx,
         """
@@ -186,9 +184,7 @@ def verify(conn: sqlite3.Connection) -> list[str]:
 
 
 class UsageCounter(WriteBuffer[Row, list[int]]):
-    """The free calls that are not written yet: requests, input tokens and output tokens by row. No money depends on
-    them.
-    """
+    """The free calls that are not written yet: requests, input tokens and output tokens by row."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db, _add_counts)

@@ -203,17 +203,12 @@ def close(tx: sqlite3.Connection, account_id: str) -> None:
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Remove the person from ledger rows of such an account, the oldest first, for 5 ms; return whether
-    there are more.
-    """
-    return run_some(
-        tx,
-        """
+    """Remove the person from ledger rows, the oldest first, for 5 ms; return whether there are more."""
+    statement = """
         UPDATE ledger SET account_id = NULL, description = '', request_id = NULL, key_id = NULL
         WHERE seq IN (SELECT seq FROM ledger WHERE account_id = ?1 ORDER BY seq LIMIT ?2)
-        """,
-        account_id,
-    )
+    """
+    return run_some(tx, statement, account_id)
 
 
 # --- prices
@@ -243,14 +238,11 @@ def _per_million(prices: Mapping[str, int]) -> tuple[int, int]:
 
 def balances(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
     """Return the wallet's part of `GET /billing/account`; a deleted account has 0."""
-    row = conn.execute(
-        """
+    query = """
         SELECT balance_micros, (SELECT ifnull(sum(amount_micros), 0) FROM holds WHERE account_id = ?1)
         FROM wallets WHERE account_id = ?1
-        """,
-        (account_id,),
-    ).fetchone()
-    balance_micros, held_micros = row or (0, 0)
+    """
+    balance_micros, held_micros = conn.execute(query, (account_id,)).fetchone() or (0, 0)
     return {
         "wallet_balance_micros": balance_micros,
         "held_micros": held_micros,
@@ -347,13 +339,13 @@ def verify(conn: sqlite3.Connection) -> list[str]:
 
 
 def _broken_chains(conn: sqlite3.Connection) -> Iterator[str]:
-    """Find rows of deleted accounts that continue no balance. Their account is unknown, but the first row of an account
-    begins at 0, and each further one where an earlier one ended."""
+    """Find rows of deleted accounts that continue no balance.
+
+    The first row of an account begins at 0, and each further one where an earlier one ended.
+    """
+    query = "SELECT id, amount_micros, balance_after_micros FROM ledger WHERE account_id IS NULL ORDER BY seq"
     ends: Counter[int] = Counter()
-    rows = conn.execute(
-        "SELECT id, amount_micros, balance_after_micros FROM ledger WHERE account_id IS NULL ORDER BY seq"
-    )
-    for row_id, amount_micros, after_micros in rows:
+    for row_id, amount_micros, after_micros in conn.execute(query):
         before_micros = after_micros - amount_micros
         if before_micros and not ends[before_micros]:
             yield f"ledger {row_id}: its account is deleted, and no earlier row ended at {before_micros} micros"
