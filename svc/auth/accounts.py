@@ -160,10 +160,7 @@ def ended_accounts(conn: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[s
 
 
 def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, Any]) -> Account:
-    """Set columns and return the account.
-
-    Raises ApiError `invalid_api_key` if it is deleted, `quota_exceeded` if the instructions have no room.
-    """
+    """Set columns and return the account. Raises ApiError `invalid_api_key` if it is deleted, `quota_exceeded`."""
     if changes.get("instructions") and (before := account_by_id(tx, account_id)):
         more_bytes = len(changes["instructions"].encode()) - len((before.instructions or "").encode())
         quota.check_room(tx, account_id, more_bytes)
@@ -238,10 +235,7 @@ def verify_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) ->
 
 
 def set_group(tx: sqlite3.Connection, account_id: str, choice: str | None, groups: Groups | None) -> None:
-    """Set the account's group: a name, None for no group, or AUTO for the one that its verified address joins.
-
-    Raises ApiError `invalid_value` if there is no such group.
-    """
+    """Set the group: a name, None for no group, or AUTO for that of the verified address. Raises `invalid_value`."""
     if choice not in (None, AUTO, *(groups.by_name if groups else ())):
         raise ApiError("invalid_value", f"There is no group {choice!r} in the catalog.", param="group")
     _set(tx, account_id, {"group_name": None if choice == AUTO else choice, "group_chosen": choice != AUTO})

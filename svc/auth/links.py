@@ -22,10 +22,9 @@ _VERIFIED, _UNVERIFIED = "p", "u"
 
 
 class Link(NamedTuple):
-    """`by_mail`: the link was mailed to the account's address, so its use verifies that address.
+    """A link; `number` is its order. `by_mail`: it was mailed to the account's address, so its use verifies that.
 
-    `email` is the address that the account gets, for `change` and `undo`. Links of an account are numbered as they were
-    made.
+    `email` is the address that the account gets, for `change` and `undo`.
     """
 
     account_id: str
@@ -74,10 +73,7 @@ def add_link(
 
 
 def find_link(conn: sqlite3.Connection, purposes: Collection[str], token: str, now_seconds: float) -> Link:
-    """Return the link with this secret part.
-
-    Raises ApiError `invalid_token` if it is used, expired or unknown, and `account_suspended`.
-    """
+    """Return the link with this secret part. Raises ApiError `invalid_token`, `account_suspended`."""
     row = conn.execute(
         """
         SELECT account_id, purpose, by_mail, links.email, links.rowid, suspended_at

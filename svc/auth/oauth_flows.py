@@ -52,10 +52,7 @@ def new_token() -> str:
 def begin(
     tx: sqlite3.Connection, state: str, browser: str, provider: str, account_id: str | None, now_seconds: float
 ) -> None:
-    """Store a flow for 10 minutes; `account_id` is the account to link to, or None for a sign-in.
-
-    Raises ApiError `invalid_api_key` if that account is deleted.
-    """
+    """Store a flow for 10 minutes; `account_id` is the account to link to, or None for a sign-in."""
     _delete_old(tx, "oauth_flows", now_seconds)
     with refusals():
         tx.execute(

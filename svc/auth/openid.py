@@ -117,10 +117,7 @@ class OpenID(SignInProvider):
 
 
 def signed_claims(token: str, keys: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the claims of `token` if one of `keys` (JWKs) has signed it, else None.
-
-    Raises ApiError if it is not a valid JWT.
-    """
+    """Return the claims of `token` if one of `keys` (JWKs) has signed it, else None. Raises ApiError for no JWT."""
     try:
         header = _JWS.get_unverified_header(token)
     except jwt.InvalidTokenError:

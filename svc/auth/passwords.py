@@ -47,10 +47,7 @@ class Passwords:
         return await self._run("other", lambda: self._hasher.hash(password))
 
     async def matches(self, password: str, stored: str | None, *, login: bool = True) -> bool:
-        """Return whether `password` has the hash `stored`. It takes the same time without a hash.
-
-        Raises ApiError `overloaded` if too many calls wait.
-        """
+        """Return whether `password` has the hash `stored`, in the same time without one. Raises as `hash`."""
         return await self._run("login" if login else "other", lambda: self._verify(password, stored))
 
     def close(self) -> None:

@@ -79,10 +79,7 @@ def _digest(secret: bytes, at_seconds: str, body: bytes) -> str:
 
 
 def read_event(body: bytes) -> PaymentEvent:
-    """Return the event in a signed body; the body's digest replaces a missing id.
-
-    Raises ApiError `invalid_json` if the body is not a JSON object.
-    """
+    """Return the event in a signed body; its digest replaces a missing id. Raises ApiError `invalid_json`."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:

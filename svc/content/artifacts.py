@@ -122,9 +122,8 @@ async def add_artifact(
 ) -> Artifact:
     """Store a new artifact and return it. It is visible once its whole content is stored.
 
-    `room_reserved`: the call that made the artifact has reserved its room. `prompt` is that of an image; a long one is
-    cut. Raises ApiError `missing_field` or `invalid_value` for the name or type, `PAYLOAD_TOO_LARGE`, `quota_exceeded`,
-    and `not_found` (param `project_id`) for the project.
+    `room_reserved`: the call that made the artifact has reserved its room. A long `prompt` of an image is cut.
+    Raises ApiError `missing_field`, `invalid_value`, `PAYLOAD_TOO_LARGE`, `quota_exceeded`, `not_found` (the project).
     """
     values: dict[str, Any] = {
         "name": _NAME.check(name, "name"),
@@ -168,10 +167,7 @@ def artifacts_of_run(conn: sqlite3.Connection, account_id: str, run_id: str) -> 
 def change_artifact(
     tx: sqlite3.Connection, account_id: str, artifact_id: str, changes: Mapping[str, Any], now_seconds: float
 ) -> Artifact:
-    """Set the checked `name`, `content_type` and `project_id`, and return the artifact.
-
-    Raises ApiError `not_found`, with the param `project_id` if it is the project.
-    """
+    """Set the checked fields and return the artifact. Raises ApiError `not_found`."""
     if not changes:
         return TABLE.by_id(tx, account_id, artifact_id)
     with refusals(changes.get("project_id")):

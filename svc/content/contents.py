@@ -46,8 +46,7 @@ async def add_content(
     """Store `parts`. In the last transaction `finish(tx, content)` makes them an artifact's; return its result.
 
     `check(tx)` is called in the first and the last transaction and may raise an error. The content is visible only when
-    it is whole. The list is emptied. Raises ApiError `PAYLOAD_TOO_LARGE`, and `invalid_api_key` if the account was
-    deleted.
+    it is whole. The list is emptied. Raises ApiError `PAYLOAD_TOO_LARGE`.
     """
     size = sum(map(len, parts))
     if size > CONTENT_BYTES:

@@ -107,10 +107,9 @@ def title_of(said: str) -> str | None:
 def add_conversation(
     tx: sqlite3.Connection, account_id: str, now_seconds: float, conversation_id: str | None = None, **fields: Any
 ) -> Conversation:
-    """Store a conversation with checked `fields` and return it. With a `conversation_id`, the caller has reserved room.
+    """Store a conversation with checked `fields`. With a `conversation_id`, the caller has reserved room.
 
-    Raises ApiError `not_found` (param `project_id`) for the project, `quota_exceeded`, and `invalid_api_key` if the
-    account was deleted.
+    Raises ApiError `not_found` for the project, and `quota_exceeded`.
     """
     if conversation_id is None:
         quota.check_room(tx, account_id, quota.ROW_BYTES + len((fields.get("title") or "").encode()))
@@ -140,8 +139,8 @@ def change_conversation(
 ) -> Conversation:
     """Set the checked fields and return the conversation. Only a new title or project counts as use.
 
-    `current_message_id` shows the branch of that message. Raises ApiError `not_found`, with the param `project_id` or
-    `current_message_id` for these, and `already_active` if another branch cannot be shown during an answer.
+    `current_message_id` shows the branch of that message. Raises ApiError `not_found`, and `already_active` if another
+    branch cannot be shown during an answer.
     """
     before = TABLE.by_id(tx, account_id, conversation_id)
     if not changes:
@@ -168,10 +167,7 @@ def change_conversation(
 def add_message(
     tx: sqlite3.Connection, account_id: str, conversation_id: str, *, role: str, content: str, now_seconds: float
 ) -> history.Message:
-    """Add a message and return it. It gives a title to a conversation without one.
-
-    Raises ApiError `not_found` and `quota_exceeded`.
-    """
+    """Add a message, and a title if there is none. Raises ApiError `not_found` and `quota_exceeded`."""
     title = note_use(tx, account_id, conversation_id, content if role != "system" else "", now_seconds)
     quota.check_room(tx, account_id, quota.ROW_BYTES + len(f"{title or ''}{content}".encode("utf-8", "replace")))
     return history.add_message(
@@ -192,10 +188,7 @@ def note_use(
 
 
 def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
-    """Delete messages of a conversation for 8 ms, and after the last one itself; return whether there is more to do.
-
-    Raises ApiError `not_found`.
-    """
+    """Delete messages for 8 ms, then the conversation; return whether there is more. Raises ApiError `not_found`."""
     conversation = TABLE.by_id(tx, account_id, conversation_id)
     if history.delete_some(tx, account_id, conversation_id=conversation_id):
         return True

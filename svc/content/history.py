@@ -57,8 +57,7 @@ def add_message(
     """Store a message of a conversation or an agent run, its first million characters, and return it.
 
     It follows the newest message of the conversation's current branch, or is a new version of the message with the id
-    `replaces`. Raises ApiError `quota_exceeded` for too many versions, `already_active` for a second answer in
-    progress, and `invalid_api_key` if the conversation or the account was deleted.
+    `replaces`. Raises ApiError `quota_exceeded` for too many versions, and `already_active` for a second answer.
     """
     content = _storable(content)
     branch, message_id = 0, new_id("msg", now_seconds)

@@ -66,10 +66,9 @@ def begin(
     replaces: str | None,
     now_seconds: float,
 ) -> Exchange:
-    """Begin an exchange in a conversation or in a new one: a heavy read, as there may be tens of thousands of messages.
+    """Begin an exchange in a conversation or a new one: a heavy read, as there may be tens of thousands of messages.
 
-    `replaces` is the id of the message of the conversation of which the exchange adds a version. Raises ApiError
-    `not_found` for a conversation or message that is not the account's.
+    It adds a version of the message `replaces`. Raises ApiError `not_found`.
     """
     texts = [_text(message.get("content")) for message in messages]
     asked = max((position for position, message in enumerate(messages) if message["role"] == "user"), default=None)
@@ -115,8 +114,7 @@ def ask(tx: sqlite3.Connection, exchange: Exchange, model: str) -> history.Messa
     """Store the question and an empty answer in progress, and return the answer.
 
     Of a question whose answer is replaced, no second copy is stored. Raises ApiError `already_active` if the
-    conversation is being answered, `not_found` if it was deleted, `quota_exceeded`, and `invalid_api_key` if the
-    account was deleted.
+    conversation is being answered, `not_found` if it was deleted, and `quota_exceeded`.
     """
     account_id, conversation_id, now_seconds = exchange.account_id, exchange.conversation_id, exchange.asked_at_seconds
     if exchange.is_new:

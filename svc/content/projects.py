@@ -51,10 +51,7 @@ TABLE = Table("projects", lambda row: Project(**row), "project", at_once=1)
 
 
 def add_project(tx: sqlite3.Connection, account_id: str, new: NewProject, now_seconds: float) -> Project:
-    """Store a project and return it.
-
-    Raises ApiError `quota_exceeded` if the account has 1,000 or no room, `invalid_api_key` if the account was deleted.
-    """
+    """Store a project and return it. Raises ApiError `quota_exceeded`."""
     quota.check_room(tx, account_id, quota.ROW_BYTES + len(new.instructions.encode()))
     full = ApiError("quota_exceeded", "This account has 1,000 projects, the maximum. Delete some first.")
     with refusals(projects_count=full):

@@ -69,8 +69,7 @@ def matching_passages(
 ) -> list[Passage]:
     """Return up to 5 passages of the account that help to answer `question`, best first, at most 2,000 characters.
 
-    Messages whose text is in `known` are left out, `replaced` with what follows it, and answers that only repeat a
-    recalled passage.
+    They are not of messages whose text is in `known`, nor of `replaced` and what follows it.
     """
     asked = _asked(question[:_QUERY_CHARACTERS])
     words: list[_Word] = []
@@ -218,8 +217,7 @@ def _sharing(
 def _is_enough(asked: _Asked, significant: list[_Word], shared: list[_Word], text: str) -> bool:
     """Whether a passage that shares words with the question helps to answer it.
 
-    One word is enough if it is long and not only related, or is most of the question, or the question is about the
-    user.
+    One word is enough if it is long and not only related, or is most of the question, or the question has "I" or "my".
     """
     if not any(word.is_rare for word in shared):
         return False

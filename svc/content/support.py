@@ -43,10 +43,7 @@ def support_with_messages(conn: sqlite3.Connection, account_id: str, support_id:
 
 
 def add_support(tx: sqlite3.Connection, account_id: str, new: NewSupport, now_seconds: float) -> dict[str, Any]:
-    """Open a support conversation, perhaps with its first message, and return it with its messages.
-
-    Raises ApiError `already_active`, `quota_exceeded`, `invalid_api_key` if the account was deleted.
-    """
+    """Open a support conversation, perhaps with a message. Raises ApiError `already_active`, `quota_exceeded`."""
     subject, content = new
     quota.check_room(tx, account_id, quota.ROW_BYTES + len((subject or "").encode()))
     support_id = new_id("sup", now_seconds)
@@ -67,8 +64,7 @@ def add_message(
 ) -> dict[str, Any]:
     """Add a message of the `user` or the `operator`, and return it.
 
-    Raises ApiError `not_found`, `already_ended` for a closed conversation, `PAYLOAD_TOO_LARGE` for a full one, and
-    `quota_exceeded` for a full account.
+    Raises ApiError `not_found`, `already_ended`, `PAYLOAD_TOO_LARGE` (200 messages), and `quota_exceeded`.
     """
     TABLE.update(tx, account_id, support_id, {"updated_at": now_seconds})
     if role == "user":

@@ -23,10 +23,9 @@ def current(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> 
 
 
 def begin(tx: sqlite3.Connection, account_id: str, conversation_id: str, replaced_id: str, version_id: str) -> int:
-    """Begin and show a branch with a new version of a message, and return it.
+    """Begin and show a branch with a new version of a message, which the caller adds; return the branch.
 
-    The caller adds the version in the same transaction. Raises ApiError `not_found`, and `quota_exceeded` after 1,000
-    versions.
+    Raises ApiError `not_found`, and `quota_exceeded` after 1,000 versions.
     """
     values = {"account_id": account_id, "conversation_id": conversation_id, "whole": _WHOLE}
     tx.execute(

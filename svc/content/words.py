@@ -50,8 +50,8 @@ def words_of(text: str) -> Iterator[str]:
 def indexed_words(text: str) -> set[str]:
     """Return the words of `text` for the index.
 
-    In a script without spaces these are all pairs of neighbours, and each last sign with a blank. The index finds other
-    single signs as the beginning of a pair.
+    In a script without spaces these are pairs of neighbours, and the last sign with a blank: a single sign is found as
+    the beginning of a pair.
     """
     found: set[str] = set()
     for run in _compiled(_RUN).findall(folded(text)):
