@@ -80,8 +80,7 @@ class Payments:
     async def deliver(self, db: Database, signatures: Sequence[str], body: bytes, now_seconds: float) -> Receipt:
         """Receive an event; when this returns, it is on disk with its credit.
 
-        Raises ApiError `invalid_value` for a wrong signature, `invalid_json`, and `storage_unavailable`: the processor
-        retries.
+        Raises ApiError `invalid_value` for a wrong signature, `invalid_json`, and `storage_unavailable`.
         """
         check_signature(self.secret, signatures, body, now_seconds)
         return await db.write(receive, read_event(body), now_seconds, test_money=self.mode == "sandbox")
