@@ -9,7 +9,7 @@ path, method and guards.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar, TypeVarTuple, overload
+from typing import Any, NamedTuple, TypedDict, TypeVar, TypeVarTuple, Unpack, overload
 
 import orjson
 from starlette.responses import Response
@@ -195,15 +195,26 @@ class Operation(NamedTuple):
     text: str
     body: Body | None
     answers: Mapping[int, Answer]
-    parameters: Sequence[Schema]
-    errors: Sequence[Refusal]
-    security: Sequence[Component | None]
-    headers: Mapping[str, Schema] = _EMPTY  # optional ones of every response
+    parameters: Sequence[Schema | Item | Query] = ()
+    errors: Sequence[Refusal] = ()
+    security: Sequence[Component | None] = ()
+    headers: Mapping[str, Schema] = _EMPTY
     guards: tuple[Implied, ...] = ()
 
     @property
     def is_paged(self) -> bool:
         return any(answer.is_page for answer in self.answers.values())
+
+
+class Details(TypedDict, total=False):
+    """What only some operations declare. `security` is for a handler that checks a token itself; None in it means that
+    the token is optional. Every response may have the `headers`.
+    """
+
+    parameters: Sequence[Schema | Item | Query]
+    errors: Sequence[Refusal]
+    security: Sequence[Component | None]
+    headers: Mapping[str, Schema]
 
 
 class Section(NamedTuple):
@@ -221,9 +232,7 @@ class Section(NamedTuple):
         body: Shape[B] | type[B],
         examples: Mapping[str, Any] = ...,
         most_bytes: int = ...,
-        parameters: Sequence[Schema | Item | Query] = ...,
-        errors: Sequence[Refusal] = ...,
-        headers: Mapping[str, Schema] = ...,
+        **details: Unpack[Details],
     ) -> Callable[
         [Callable[[Request, *Who, B], Awaitable[Response]]], Callable[[Request, *Who], Awaitable[Response]]
     ]: ...
@@ -236,9 +245,7 @@ class Section(NamedTuple):
         *,
         answers: Mapping[int, Answer],
         body: Body | None = ...,
-        parameters: Sequence[Schema | Item | Query] = ...,
-        errors: Sequence[Refusal] = ...,
-        security: Sequence[Component | None] = ...,
+        **details: Unpack[Details],
     ) -> Callable[[Handler], Handler]: ...
 
     def describes(
@@ -250,30 +257,22 @@ class Section(NamedTuple):
         body: Shape[Any] | type[Any] | Body | None = None,
         examples: Mapping[str, Any] = _EMPTY,
         most_bytes: int = MIB,
-        parameters: Sequence[Schema | Item | Query] = (),
-        errors: Sequence[Refusal] = (),
-        security: Sequence[Component | None] = (),
-        headers: Mapping[str, Schema] = _EMPTY,
+        **details: Unpack[Details],
     ) -> Callable[..., Any]:
         """Declare a handler's operation, whose id is the handler's name. Guards, body and ids in the path add their own
         refusals. A longer `text` is a file of that name, `create_user.md`.
 
         A `body` that is a Shape, or a class with one, is read and checked first, with at most `most_bytes`. The handler
-        gets the typed value as its last argument. `security` is for a handler that checks a token itself; None in it
-        means that the token is optional. Every response may have the `headers`.
+        gets the typed value as its last argument.
         """
         shape = shapes.shape_of(body) if isinstance(body, type) else body
         whole = Body(shape, examples, most_bytes) if isinstance(shape, Shape) else shape
-        found = [one.parameter if isinstance(one, Item | Query) else one for one in parameters]
-        refusals = [*(one.not_found for one in parameters if isinstance(one, Item)), *errors]
 
         def declare(handler: Callable[..., Any]) -> Callable[..., Any]:
             name = handler.__name__
             if isinstance(shape, Shape):
                 handler = _with_body(handler, shape, most_bytes)
-            vars(handler)["operation"] = Operation(
-                self.tag, name, summary, text, whole, answers, found, refusals, security, headers
-            )
+            vars(handler)["operation"] = Operation(self.tag, name, summary, text, whole, answers, **details)
             return handler
 
         return declare

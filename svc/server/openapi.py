@@ -24,6 +24,7 @@ from svc.server.interface import (
     Content,
     Item,
     Operation,
+    Query,
     Refusal,
     header,
     named_header,
@@ -130,8 +131,7 @@ def document(
         if operation is None:
             raise ValueError(f"{method} {path} is not described: its handler lacks @describes")
         template = path.replace(":path}", "}")
-        described = _with_ids(operation, template, ids)
-        paths.setdefault(template, {})[method.lower()] = _operation(described, template, texts)
+        paths.setdefault(template, {})[method.lower()] = _operation(operation, template, ids, texts)
         for scheme in _schemes(operation):
             components.referred(scheme)
     return {
@@ -210,20 +210,16 @@ class Components:
 # --- one operation
 
 
-def _with_ids(operation: Operation, path: str, ids: Mapping[str, Item]) -> Operation:
-    """Return the operation with the ids in its path, and their refusals, except those that it declares itself."""
-    declared = [one["name"] for one in operation.parameters]
-    found = [ids[name] for name in re.findall(r"\{(\w+)\}", path) if name in ids and name not in declared]
-    return operation._replace(
-        parameters=[*(item.parameter for item in found), *operation.parameters],
-        errors=[*(item.not_found for item in found), *operation.errors],
-    )
-
-
-def _operation(operation: Operation, path: str, texts: Path) -> dict[str, Any]:
-    parameters = [*operation.parameters, *(_PAGE_PARAMETERS if operation.is_paged else ())]
+def _operation(operation: Operation, path: str, ids: Mapping[str, Item], texts: Path) -> dict[str, Any]:
+    """Return the operation, to which the ids in its path are added, except those that it declares itself."""
+    names = re.findall(r"\{(\w+)\}", path)
+    paging = _PAGE_PARAMETERS if operation.is_paged else ()
+    declared = [one.parameter if isinstance(one, Item | Query) else one for one in (*operation.parameters, *paging)]
+    found = [ids[name] for name in names if name in ids and name not in [one["name"] for one in declared]]
+    parameters = [*(item.parameter for item in found), *declared]
+    refusals = [item.not_found for item in (*found, *operation.parameters) if isinstance(item, Item)]
     in_path = [one["name"] for one in parameters if one["in"] == "path"]
-    if in_path != re.findall(r"\{(\w+)\}", path):
+    if in_path != names:
         raise ValueError(f"{path} is described with the path parameters {in_path}")
     file = texts / f"{operation.name}.md"
     value: dict[str, Any] = {
@@ -234,7 +230,7 @@ def _operation(operation: Operation, path: str, texts: Path) -> dict[str, Any]:
         "security": [{scheme.name: []} if scheme else {} for scheme in _schemes(operation)],
         "parameters": parameters,
         "requestBody": operation.body and _body(operation.body),
-        "responses": _responses(operation, path),
+        "responses": _responses(operation._replace(errors=[*refusals, *operation.errors]), path),
     }
     return {name: part for name, part in value.items() if part or name == "security"}
 
