@@ -16,10 +16,6 @@ from svc.shapes import ABSENT, Absent, boolean, nullable, one_of, record, text
 
 LINK_SECONDS = 72 * 3600
 STATUS = one_of("active", "suspended")
-_FIELDS = (
-    "id email email_verified name tier admin group group_chosen status created_at last_seen_at balance_micros "
-    "spent_month_micros stored_bytes keys"
-)
 _FROM = "FROM accounts JOIN wallets ON wallets.account_id = accounts.id JOIN stored ON stored.account_id = accounts.id"
 _SELECT = f"""
     SELECT accounts.id, email, email_verified_at IS NOT NULL AS email_verified, name, tier, admin,
@@ -90,7 +86,7 @@ def user(conn: sqlite3.Connection, account_id: str, now_seconds: float) -> dict[
 
 
 def _as_json(row: sqlite3.Row) -> dict[str, Any]:
-    found = fields_as_json(dict(row), _FIELDS)
+    found = fields_as_json(dict(row), " ".join(row.keys()))
     return {**found, **{name: bool(row[name]) for name in ("email_verified", "admin", "group_chosen")}}
 
 

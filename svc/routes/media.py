@@ -71,7 +71,6 @@ _DEFAULT_VOICE = "alloy"
     "OpenAI's image generation. It does not count as a chat request. A model with a price is paid for each generated "
     "image.",
     body=schemas.IMAGE,
-    examples=schemas.IMAGE_EXAMPLES,
     answers={200: schemas.IMAGES_ANSWER},
     errors=_REFUSALS,
 )
@@ -177,7 +176,6 @@ def _write_image(file: BinaryIO, content: bytes, revised_prompt: str | None, url
 @describes(
     "Generate speech",
     body=schemas.AUDIO,
-    examples=schemas.AUDIO_EXAMPLES,
     answers={200: schemas.AUDIO_ANSWER},
     errors=_REFUSALS,
 )
@@ -189,7 +187,6 @@ async def generate_audio(request: Request, caller: Caller, body: dict[str, Any])
     "Generate speech in OpenAI's format",
     "The same as `/v1/audio/generate`, for clients of OpenAI's format.",
     body=schemas.SPEECH,
-    examples=schemas.SPEECH_EXAMPLES,
     answers={200: schemas.SPEECH_ANSWER},
     errors=_REFUSALS,
 )
