@@ -147,7 +147,6 @@ async def list_users(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Invite a user",
-    body=users.Invitation,
     answers={201: Answer("The new account.", _INVITATION)},
     errors=[Refusal("email_taken", param="email", when="An account has this email address."), _NO_GROUP],
 )
@@ -174,7 +173,6 @@ async def get_user(request: Request, caller: Caller) -> Response:
 @describes(
     "Change an account",
     "A suspended account is refused with 403 `account_suspended`, and its open streams end within 2 seconds.",
-    body=users.AdminChanges,
     answers={200: Answer("The changed account.", _USER_IN_LIST)},
     errors=[_LAST_ADMIN, _NO_GROUP],
 )

@@ -46,7 +46,6 @@ class NewRun(NamedTuple):
 
 @describes(
     "Run an agent",
-    body=NewRun,
     most_bytes=16 * MIB,
     answers={200: RUN_ANSWER},
     errors=[NO_ROOM, NO_FUNDS, *NO_MODEL, PROJECT_NOT_FOUND],

@@ -86,7 +86,6 @@ _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.
 @describes(
     "Create an artifact",
     "The body may have 44 MiB.",
-    body=artifacts.NewArtifact,
     examples={
         "text": ("Text", {"name": "note.md", "content_type": "text/markdown", "content": "hello world"}),
         "bytes": ("Bytes", {"name": "note.txt", "content_type": "text/plain", "content_base64": "aGVsbG8gd29ybGQ="}),
@@ -166,7 +165,6 @@ async def get_artifact(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Change an artifact",
-    body=artifacts.ArtifactChanges,
     answers={200: Answer("The changed artifact.", _ARTIFACT)},
     errors=[PROJECT_NOT_FOUND],
 )

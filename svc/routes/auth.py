@@ -70,7 +70,6 @@ _TO_NEW_PASSWORD = ("reset", "undo")
 @describes(
     "Create an account",
     "Limit: 10 an hour by default for an IP address (IPv6: a /64 network).",
-    body=SignUp,
     answers={201: Answer("The new account's session.", _SESSION, headers=_COOKIE)},
     errors=[Refusal("email_taken", param="email", when="An account has this email address.")],
 )
@@ -87,7 +86,6 @@ async def sign_up(request: Request, body: SignUp) -> Response:
 @describes(
     "Sign in",
     "Limit: 5 a minute by default for an IP address.",
-    body=LogIn,
     answers={200: Answer("The session.", _SESSION, headers=_COOKIE)},
     errors=[
         Refusal(
@@ -121,7 +119,6 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
 
 @describes(
     "Set a new password",
-    body=PasswordResetConfirmation,
     answers={
         204: Answer("The password is set."),
         200: Answer("Passwords are disabled: a session of the account.", _SESSION, headers=_COOKIE),
@@ -175,7 +172,6 @@ async def log_out(request: Request, caller: Any) -> Response:
 @describes(
     "Exchange a one-time code for a session",
     "A code works once, within a minute, in the browser that started the sign-in. A cookie identifies the browser.",
-    body=SessionCode,
     answers={200: Answer("The session.", _SESSION, headers=_COOKIE)},
     errors=[
         Refusal(

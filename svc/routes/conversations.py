@@ -114,7 +114,6 @@ _NO_ANSWER = Refusal("not_found", "No answer is in progress in this conversation
 
 @describes(
     "Create a conversation",
-    body=ConversationFields,
     answers={201: Answer("The conversation.", _CONVERSATION)},
     errors=[PROJECT_NOT_FOUND, NO_ROOM],
 )
@@ -153,7 +152,6 @@ async def get_conversation(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Change a conversation",
-    body=ConversationFields,
     examples={
         "title": {"title": "Trains to Zürich"},
         "version": {"current_message_id": "msg_01m3250v3vn4qvxnatpwzmywwn"},
@@ -288,7 +286,7 @@ def _messages_page(
     return page.of(lambda message: _message(message, found.get(message.id), several.get(message.id, [])))
 
 
-@describes("Add a message", body=NewMessage, answers={201: Answer("The message.", _MESSAGE)}, errors=[NO_ROOM])
+@describes("Add a message", answers={201: Answer("The message.", _MESSAGE)}, errors=[NO_ROOM])
 async def create_message(request: Request, caller: Caller, body: NewMessage) -> Response:
     state = request.state
     add = partial(conversations.add_message, role=body.role, content=body.content, now_seconds=state.clock())

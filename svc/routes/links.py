@@ -109,7 +109,6 @@ class VerifyEmail(NamedTuple):
 
 @describes(
     "Request a password reset",
-    body=PasswordReset,
     answers={202: Answer("Accepted.", _PASSWORD_RESET_ACCEPTED)},
 )
 async def request_password_reset(request: Request, body: PasswordReset) -> Response:
@@ -129,7 +128,6 @@ def _add_reset_link(email: str, tx: sqlite3.Connection, now_seconds: float) -> R
 
 @describes(
     "Verify an email address",
-    body=VerifyEmail,
     answers={204: Answer("The address is verified.")},
     errors=[
         Refusal("invalid_token", param="token", when="The link was used, is over a day old, or is unknown."),

@@ -31,7 +31,6 @@ async def project_filter(request: Request, caller: Caller) -> str | None:
 
 @describes(
     "Create a project",
-    body=NewProject,
     answers={201: Answer("The project.", _PROJECT)},
     errors=[Refusal("quota_exceeded", "This account has 1,000 projects, the most there can be. Delete some first.")],
 )
@@ -50,9 +49,7 @@ async def get_project(request: Request, caller: Caller) -> Response:
     return reply(await request.state.db.read(projects.TABLE.by_id, caller.id, request.path_params["project_id"]))
 
 
-@describes(
-    "Change a project", body=ProjectChanges, answers={200: Answer("The changed project.", _PROJECT)}, errors=[NO_ROOM]
-)
+@describes("Change a project", answers={200: Answer("The changed project.", _PROJECT)}, errors=[NO_ROOM])
 async def update_project(request: Request, caller: Caller, body: ProjectChanges) -> Response:
     state, project_id = request.state, request.path_params["project_id"]
     return reply(await state.db.write(projects.change_project, caller.id, project_id, body, state.clock()))

@@ -57,7 +57,6 @@ _OF_CHANGES = (_ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM, _TOO_OFTEN)
     "Add a provider",
     "An account may have 100 providers. Requests for its models are sent there with this key. Redirects are not "
     "followed.",
-    body=NewProvider,
     examples={
         "all": {"name": "mine", "base_url": "https://api.example.com/v1", "api_key": "sk-a-key-of-yours-x4Qz"},
         "narrowed": {"name": "home", "base_url": "https://models.example.com/v1", "models": ["llama3.2"]},
@@ -94,7 +93,6 @@ async def get_provider(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Change a provider",
-    body=ProviderChanges,
     examples={"models": {"models": ["small", "large"]}, "key": {"api_key": "sk-another-key-of-yours-x4Qz"}},
     answers={200: Answer("The changed provider.", _PROVIDER)},
     errors=_OF_CHANGES,

@@ -55,7 +55,6 @@ _FULL = Refusal(
 @describes(
     "Contact the operator",
     "For pro accounts. An account has at most one active support conversation.",
-    body=NewSupport,
     answers={201: Answer("The conversation.", _WITH_MESSAGES)},
     errors=[
         NO_ROOM,
@@ -91,7 +90,6 @@ async def get_support_conversation(request: Request, caller: Caller) -> Response
 
 @describes(
     "Add a message to a support conversation",
-    body=NewSupportMessage,
     answers={201: Answer("The message.", _MESSAGE)},
     errors=[_ALREADY_ENDED, NO_ROOM, _FULL],
 )
@@ -133,7 +131,6 @@ async def get_inbox_conversation(request: Request, caller: Caller) -> Response:
 @describes_inbox(
     "Answer a user",
     "The user sees the message as the operator's.",
-    body=NewSupportMessage,
     answers={201: Answer("The message.", _MESSAGE)},
     errors=[_ALREADY_ENDED, _FULL],
 )

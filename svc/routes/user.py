@@ -174,7 +174,6 @@ async def get_me(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Change the name or the email address",
-    body=UserChanges,
     examples={
         "name": ("The name", {"name": "Ada Lovelace"}),
         "email": ("The address", {"email": "ada@new.example", "current_password": "correct horse battery"}),
@@ -208,7 +207,6 @@ async def _check_change_of_address(state: State, caller: Caller, password: str |
 
 @describes(
     "Change the password",
-    body=ChangePassword,
     answers={204: Answer("The password is changed.")},
     errors=_OWNER_REFUSALS,
 )
@@ -251,7 +249,6 @@ async def _check_owner(
 
 @describes(
     "Delete the account",
-    body=DeleteUser,
     examples={
         "password": ("With the password", {"password": "correct horse battery"}),
         "confirm": ("An account without a password", {"confirm": "ada@example.com"}),
@@ -284,7 +281,6 @@ async def get_settings(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Change the settings",
-    body=SettingsChanges,
     answers={200: Answer("The changed settings.", SETTINGS)},
     errors=[_WRONG_MODEL, _NO_MODEL, OWN_PROVIDERS_DISABLED, NO_ROOM],
 )
@@ -327,7 +323,6 @@ def _certificate_file(config: Config) -> str | None:
     "Create an API key",
     "A key never expires. It has all rights of its account except to delete it. A session or another key can create "
     "it.",
-    body=NewKey,
     answers={201: Answer("The key. It is shown only once.", _NEW_API_KEY)},
     errors=[NO_ROOM],
 )

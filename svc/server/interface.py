@@ -9,7 +9,7 @@ path, method and guards.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypedDict, TypeVar, TypeVarTuple, Unpack, overload
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from starlette.responses import Response
@@ -22,10 +22,9 @@ from svc.server.state import Request
 from svc.shapes import Component, Schema, Shape
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
-B = TypeVar("B")
-Who = TypeVarTuple("Who")
-Handler = TypeVar("Handler", bound=Callable[..., Any])
-Guarded = TypeVar("Guarded", bound=Callable[..., Any])
+Handler = Callable[..., Awaitable[Response]]  # of a request, of what its guards pass, and of its body
+H = TypeVar("H", bound=Handler)
+Guarded = TypeVar("Guarded", bound=Handler)
 
 
 def as_event(value: Mapping[str, Any]) -> dict[str, str]:
@@ -206,47 +205,10 @@ class Operation(NamedTuple):
         return any(answer.is_page for answer in self.answers.values())
 
 
-class Details(TypedDict, total=False):
-    """What only some operations declare. `security` is for a handler that checks a token itself; None in it means that
-    the token is optional. Every response may have the `headers`.
-    """
-
-    parameters: Sequence[Schema | Item | Query]
-    errors: Sequence[Refusal]
-    security: Sequence[Component | None]
-    headers: Mapping[str, Schema]
-
-
 class Section(NamedTuple):
     """A section of the interface document. Its `describes` declares handlers."""
 
     tag: str
-
-    @overload
-    def describes(
-        self,
-        summary: str,
-        text: str = ...,
-        *,
-        answers: Mapping[int, Answer],
-        body: Shape[B] | type[B],
-        examples: Mapping[str, Any] = ...,
-        most_bytes: int = ...,
-        **details: Unpack[Details],
-    ) -> Callable[
-        [Callable[[Request, *Who, B], Awaitable[Response]]], Callable[[Request, *Who], Awaitable[Response]]
-    ]: ...
-
-    @overload
-    def describes(
-        self,
-        summary: str,
-        text: str = ...,
-        *,
-        answers: Mapping[int, Answer],
-        body: Body | None = ...,
-        **details: Unpack[Details],
-    ) -> Callable[[Handler], Handler]: ...
 
     def describes(
         self,
@@ -254,31 +216,35 @@ class Section(NamedTuple):
         text: str = "",
         *,
         answers: Mapping[int, Answer],
-        body: Shape[Any] | type[Any] | Body | None = None,
+        body: Shape[Any] | Body | None = None,
         examples: Mapping[str, Any] = _EMPTY,
         most_bytes: int = MIB,
-        **details: Unpack[Details],
-    ) -> Callable[..., Any]:
+        parameters: Sequence[Schema | Item | Query] = (),
+        errors: Sequence[Refusal] = (),
+        security: Sequence[Component | None] = (),
+        headers: Mapping[str, Schema] = _EMPTY,
+    ) -> Callable[[Handler], Handler]:
         """Declare a handler's operation, whose id is the handler's name. Guards, body and ids in the path add their own
         refusals. A longer `text` is a file of that name, `create_user.md`.
 
-        A `body` that is a Shape, or a class with one, is read and checked first, with at most `most_bytes`. The handler
-        gets the typed value as its last argument.
+        If the handler's last argument, `body`, is annotated with a `record`, the body is read and checked first, with
+        at most `most_bytes`. For another body the Shape is `body`. `security` is for a handler that checks a token
+        itself; None in it means that the token is optional. Every response may have the `headers`.
         """
-        shape = shapes.shape_of(body) if isinstance(body, type) else body
-        whole = Body(shape, examples, most_bytes) if isinstance(shape, Shape) else shape
 
-        def declare(handler: Callable[..., Any]) -> Callable[..., Any]:
-            name = handler.__name__
-            if isinstance(shape, Shape):
-                handler = _with_body(handler, shape, most_bytes)
-            vars(handler)["operation"] = Operation(self.tag, name, summary, text, whole, answers, **details)
-            return handler
+        def declare(handler: Handler) -> Handler:
+            shape = body or getattr(handler.__annotations__.get("body"), "shape", None)
+            whole = Body(shape, examples, most_bytes) if isinstance(shape, Shape) else shape
+            endpoint = _with_body(handler, shape, most_bytes) if isinstance(shape, Shape) else handler
+            vars(endpoint)["operation"] = Operation(
+                self.tag, handler.__name__, summary, text, whole, answers, parameters, errors, security, headers
+            )
+            return endpoint
 
         return declare
 
 
-def _with_body(handler: Callable[..., Awaitable[Response]], shape: Shape[Any], most_bytes: int) -> Callable[..., Any]:
+def _with_body(handler: Handler, shape: Shape[Any], most_bytes: int) -> Handler:
     async def endpoint(request: Request, *who: Any) -> Response:
         return await handler(request, *who, await read_shape(request, shape, most_bytes))
 
@@ -291,12 +257,12 @@ def implies(
     security: Component | None = None,
     headers: Mapping[str, Schema] = _EMPTY,
     html: bool = False,
-) -> Callable[[Callable[[Handler], Guarded]], Callable[[Handler], Guarded]]:
+) -> Callable[[Callable[[H], Guarded]], Callable[[H], Guarded]]:
     """Declare what a guard adds to the operations behind it, and pass the handler's declaration through the guard."""
     implied = Implied(errors, security, headers, html)
 
-    def declare(guard: Callable[[Handler], Guarded]) -> Callable[[Handler], Guarded]:
-        def guarding(handler: Handler) -> Guarded:
+    def declare(guard: Callable[[H], Guarded]) -> Callable[[H], Guarded]:
+        def guarding(handler: H) -> Guarded:
             guarded, inner = guard(handler), operation_of(handler)
             if inner is not None:
                 vars(guarded)["operation"] = inner._replace(guards=(implied, *inner.guards))
