@@ -1,6 +1,7 @@
 """What handlers and guards declare of themselves, and what the interface document makes of it."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from tests.support.cases import each
 Endpoint = Callable[[Request[Any]], Awaitable[Response]]
 THING = json_object("Thing", id=string.about(example="thing_1"))
 IDS = {"thing_id": item_id("thing_id", "thing", "thing")}
+TEXTS = Path(__file__).parent  # has none
 TOKEN = Component("securitySchemes", "token", {"type": "http", "scheme": "bearer"})
 
 
@@ -67,7 +69,8 @@ def handler(**declared: Any) -> Endpoint:
 
 def operation(endpoint: Endpoint, path: str = "/things") -> dict[str, Any]:
     """The one operation of a document; its shared parts are not resolved."""
-    whole = document([("POST", path, endpoint)], {"title": "t", "version": "1"}, {"Things": "All."}, IDS, "https://h")
+    info = {"title": "t", "version": "1"}
+    whole = document([("POST", path, endpoint)], info, {"Things": "All."}, IDS, TEXTS, "https://h")
     from openapi_spec_validator import OpenAPIV31SpecValidator
 
     assert list(OpenAPIV31SpecValidator(whole).iter_errors()) == []
@@ -77,7 +80,7 @@ def operation(endpoint: Endpoint, path: str = "/things") -> dict[str, Any]:
 
 def test_declaration_passes_through_guards_in_order() -> None:
     found = operation_of(outer(inner(handler())))
-    assert isinstance(found, Operation) and found.id == "doIt"
+    assert isinstance(found, Operation) and found.name == "do_it"
     assert [guard.errors[0].code for guard in found.guards] == ["invalid_api_key", "rate_limit_exceeded"]
     assert operation_of(lambda: None) is None
 
@@ -162,7 +165,7 @@ def test_different_parts_with_one_name_are_an_error() -> None:
 
 def test_shared_responses_are_written_once() -> None:
     rows = [("GET", "/a", outer(handler())), ("POST", "/a", outer(handler()))]
-    whole = document(rows, {"title": "t", "version": "1"}, {}, {}, "https://h")
+    whole = document(rows, {"title": "t", "version": "1"}, {}, {}, TEXTS, "https://h")
     references = {method: found["responses"]["401"] for method, found in whole["paths"]["/a"].items()}
     shared = {"$ref": "#/components/responses/Unauthorized"}
     assert references == {"get": shared, "post": shared}
@@ -187,7 +190,9 @@ def test_object_of_an_answer_requires_its_fields_and_shows_their_examples() -> N
 
 def test_named_part_with_further_keywords_keeps_its_reference() -> None:
     box = json_object("Box", thing=THING.about("The content.", deprecated=True))
-    whole_document = document([("GET", "/box", handler(answers={200: Answer("A box.", box)}))], {}, {}, {}, "https://h")
+    whole_document = document(
+        [("GET", "/box", handler(answers={200: Answer("A box.", box)}))], {}, {}, {}, TEXTS, "https://h"
+    )
     schemas = whole_document["components"]["schemas"]
     expected = {"$ref": "#/components/schemas/Thing", "description": "The content.", "deprecated": True}
     assert schemas["Box"]["properties"]["thing"] == expected
