@@ -35,7 +35,6 @@ from svc.errors import ApiError, StartError
 from svc.inference.media_engines import MediaEngines
 from svc.inference.providers import KeyBox
 from svc.log import capture_library_logs
-from svc.outbound.client import forget_heads
 from svc.routes import (
     admin,
     agents,
@@ -306,7 +305,6 @@ async def _reload(state: State) -> list[str]:
         return [str(error)]
     state.models.catalog.replace_by(catalog)
     state.engines.field_support.forget()
-    forget_heads()
     state.log("catalog", message="the catalog was read again")
     return []
 

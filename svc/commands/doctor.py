@@ -149,8 +149,8 @@ class _Dated(Outbound):
         super().__init__(resolve=resolve)
         self.ahead_seconds: list[float] = []
 
-    async def send(self, *arguments: Any, **options: Any) -> Reply:
-        reply = await super().send(*arguments, **options)
+    async def ask(self, *arguments: Any, **options: Any) -> Reply:
+        reply = await super().ask(*arguments, **options)
         with contextlib.suppress(ValueError):
             date = parsedate_to_datetime(reply.header(b"date") or "")
             self.ahead_seconds.append(time.time() - date.timestamp())

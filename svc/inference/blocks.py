@@ -19,20 +19,30 @@ Chunk = dict[str, Any]
 
 @dataclass(slots=True)
 class Texts:
-    """Chunks that differ only in their text.
+    """Chunks of one read that differ only in their text. Raw, they are `like` an earlier one except for its content.
 
-    `tokens` are the texts as JSON strings. `before` and `after` surround the text in the block of each chunk.
+    `texts` has no empty text, `tokens` has the texts as JSON strings, and `text` is all of them joined. `before` and
+    `after` surround the text in the block of each chunk.
     """
 
     texts: list[str]
     tokens: list[bytes]
-    before: bytes
-    after: bytes
+    text: str
+    like: Chunk
+    before: bytes = b""
+    after: bytes = b""
 
     @property
     def ascii_tokens(self) -> list[bytes]:
         """The texts as JSON strings in ASCII."""
-        return self.tokens if b"".join(self.tokens).isascii() else ascii_strings(self.texts)
+        return self.tokens if self.text.isascii() else ascii_strings(self.texts)
+
+    def raws(self) -> list[Chunk]:
+        """Return the raw chunks one by one."""
+        (choice,) = self.like["choices"]
+        return [
+            {**self.like, "choices": [{**choice, "delta": {**choice["delta"], "content": text}}]} for text in self.texts
+        ]
 
 
 def ascii_strings(texts: Sequence[str]) -> list[bytes]:

@@ -25,17 +25,16 @@ _SPREAD = frozenset({"extrabody", "options", "generationconfig", "parameters", "
 
 def drop_output_limits(body: dict[str, Any]) -> dict[str, Any]:
     """Return `body` without other names of `max_tokens`, `max_completion_tokens`, `n` and `stream_options`."""
-    options = body.get("stream_options") or {}
-    kept = {
-        name: value if name in DOCUMENTED_FIELDS or _bare(name) not in _SPREAD else _without_limits(value)
-        for name, value in body.items()
-        if name in DOCUMENTED_FIELDS or _bare(name) not in _LIMITS
-    }
-    if options:  # a server in Go reads INCLUDE_USAGE as include_usage
-        kept["stream_options"] = {
-            name: value for name, value in options.items() if name == "include_usage" or _bare(name) != "includeusage"
+    if not DOCUMENTED_FIELDS.issuperset(body):
+        body = {
+            name: _without_limits(value) if _bare(name) in _SPREAD else value
+            for name, value in body.items()
+            if name in DOCUMENTED_FIELDS or _bare(name) not in _LIMITS
         }
-    return kept
+    if options := body.get("stream_options"):  # a server in Go reads INCLUDE_USAGE as include_usage
+        kept = {name: options[name] for name in options if name == "include_usage" or _bare(name) != "includeusage"}
+        body = {**body, "stream_options": kept}
+    return body
 
 
 def _without_limits(value: Any) -> Any:
@@ -92,27 +91,25 @@ def drop_routing_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dic
     Texts, JSON schemas and the arguments of tool calls are kept. `metadata` is not: proxies read destinations from it.
     The fields `ours`, which contain no input of the caller, are kept.
     """
-    return {
-        key: value
-        if type(value) not in _HOLDERS or key in _OPAQUE_FIELDS or key in ours
-        else _without_routing(value, _OPAQUE.get(key, _NONE), key in _SPREAD_AT_TOP)
-        for key, value in body.items()
-        if key in _HARMLESS or not _routes(key, at_top=True)
-    }
+    kept = body.copy()
+    if not _HARMLESS.issuperset(body):
+        kept = {name: body[name] for name in body if name in _HARMLESS or not _routes(name, at_top=True)}
+    for name, value in kept.items():
+        if type(value) in _HOLDERS and name not in _OPAQUE_FIELDS and name not in ours:
+            kept[name] = _without_routing(value, _OPAQUE.get(name, _NONE), name in _SPREAD_AT_TOP)
+    return kept
 
 
 def _without_routing(value: Any, opaque: frozenset[str], at_top: bool = False) -> Any:
-    if isinstance(value, list):
-        return [_without_routing(item, opaque) for item in value]
-    if isinstance(value, dict):
-        if not at_top and _HARMLESS.issuperset(value) and _HOLDERS.isdisjoint(map(type, value.values())):
-            return value  # like most messages
-        return {
-            key: item if type(item) not in _HOLDERS or key in opaque else _without_routing(item, opaque)
-            for key, item in value.items()
-            if (key in _HARMLESS and not at_top) or not _routes(key, at_top)
-        }
-    return value
+    if type(value) is list:
+        return [_without_routing(item, opaque) if type(item) in _HOLDERS else item for item in value]
+    if not at_top and _HARMLESS.issuperset(value) and _HOLDERS.isdisjoint(map(type, value.values())):
+        return value  # like most messages
+    return {
+        name: item if type(item) not in _HOLDERS or name in opaque else _without_routing(item, opaque)
+        for name, item in value.items()
+        if (name in _HARMLESS and not at_top) or not _routes(name, at_top)
+    }
 
 
 # Most requests have only these names.

@@ -16,8 +16,9 @@ import orjson
 
 from svc import json_text
 from svc.errors import UpstreamFault
+from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import Provider
-from svc.inference.repeats import Repeat, Repeats
+from svc.inference.repeats import Repeats
 from svc.inference.upstream_errors import CLIENT_FAULTS, error_fault, fault_of, is_error, json_or_text
 from svc.json_text import MOST_JSON_VALUES, has_more_values
 from svc.outbound.connection import Reply
@@ -41,7 +42,7 @@ _NO_ANSWER = "The answer is neither JSON nor an event stream."
 _MOST_TRIES = 3
 _BLANKS = b"\xef\xbb\xbf \t\r\n"
 
-RawChunk = dict[str, Any] | Repeat
+RawChunk = Chunk | Texts
 
 
 class RawAnswer:
@@ -67,10 +68,8 @@ class RawAnswer:
         """Return the raw chunks of the next read that has any, or None after the last. Raises UpstreamFault."""
         try:
             while not self._ended:
-                raws = self._read(await self._reply.more())
-                if self._reply.ended and not self._ended:
-                    raws += await self._read_end()
-                if raws:
+                data = await self._reply.more()
+                if raws := self._read(data) if data else await self._read_end():
                     return raws
         except CLIENT_FAULTS as error:
             raise fault_of(error) from None

@@ -19,7 +19,7 @@ from svc.errors import ApiError, UpstreamFault
 from svc.inference.catalog import CONTEXT_LENGTH, ListedModels, Provider, is_model_name
 from svc.inference.raw_answer import RawAnswer, parsed
 from svc.inference.upstream_errors import CLIENT_FAULTS, error_object, fault_of, json_or_text
-from svc.outbound.client import Headers, Outbound
+from svc.outbound.client import Headers, Outbound, RequestHead, request_head
 from svc.outbound.connection import Reply
 from svc.outbound.errors import OutboundError
 
@@ -91,28 +91,25 @@ async def send(
     Returns the answer once its head is there and its status is a success. Raises UpstreamFault, and ApiError
     `address_not_allowed`.
     """
-    headers: Headers = ((b"accept", accept), (b"user-agent", b"svc"))
-    if body:
-        headers += ((b"content-type", b"application/json"),)
-    if provider.api_key:
-        headers += ((b"authorization", b"Bearer " + provider.api_key.encode()),)
-    url = provider.base_url.rstrip("/") + path
     try:
-        reply = await client.send(
-            "POST" if body else "GET",
-            url,
-            headers,
-            body,
-            timeout_seconds=provider.timeout_seconds,
-            on_sent=on_sent,
-            account_id=provider.account_id,
-            cached=not provider.byok,
-        )
+        head = provider.heads.get((path, accept)) or _head(provider, path, accept, bool(body))
+        reply = await client.ask(head, body, provider.timeout_seconds, on_sent, provider.account_id)
     except CLIENT_FAULTS as error:
         raise fault_of(error, before_the_answer=True) from None
     if not 200 <= reply.status < 300:
         raise await _refusal(reply, provider)
     return reply
+
+
+def _head(provider: Provider, path: str, accept: bytes, posts: bool) -> RequestHead:
+    headers: Headers = ((b"accept", accept), (b"user-agent", b"svc"))
+    if posts:
+        headers += ((b"content-type", b"application/json"),)
+    if provider.api_key:
+        headers += ((b"authorization", b"Bearer " + provider.api_key.encode()),)
+    head = request_head("POST" if posts else "GET", provider.base_url.rstrip("/") + path, headers)
+    provider.heads[path, accept] = head
+    return head
 
 
 async def dump(body: dict[str, Any], heavy: bool = False) -> bytes:

@@ -30,7 +30,6 @@ from svc.inference.normalize import (
     texts_of_parts,
 )
 from svc.inference.plain_answer import plain_text
-from svc.inference.repeats import Repeat
 from svc.inference.tokens import estimated_input_tokens, estimated_tokens
 from svc.inference.upstream_errors import error_fault
 
@@ -106,36 +105,37 @@ class ChunkWriter:
             self._estimated_input = estimated_input_tokens(self._request)
         return self._estimated_input
 
-    def feed(self, raw: dict[str, Any] | Repeat) -> Sequence[Chunk | Texts]:
+    def feed(self, raw: Chunk | Texts) -> Sequence[Chunk | Texts]:
         """Return the chunks to send for a raw chunk, for several that repeat one, or for a raw `chat.completion`.
 
         Raises UpstreamFault: `status` for an error object, `cut` for a choice that broke off, `invalid` for an answer
         that is too long or not valid JSON.
         """
-        chunks = self._read_repeat(raw) if isinstance(raw, Repeat) else self._read(raw, raw)
+        chunks = self._read_repeats(raw) if isinstance(raw, Texts) else self._read(raw, raw)
         if self.text_bytes + self._kept_bytes > ANSWER_LIMIT_BYTES:
             raise UpstreamFault("invalid", "The answer is too long.")
         return chunks
 
-    def _read_repeat(self, repeat: Repeat) -> Sequence[Chunk | Texts]:
-        last, text = self._last, repeat.text
+    def _read_repeats(self, repeats: Texts) -> Sequence[Chunk | Texts]:
+        last, text = self._last, repeats.text
         size_bytes = len(text) if text.isascii() else text_size_bytes(text)
         if (
             last is None
-            or last.raw is not repeat.like
+            or last.raw is not repeats.like
             or size_bytes > CHUNK_CHARACTERS
             or size_bytes > last.choice.left_bytes
         ):
-            return [chunk for raw in repeat.raws() for chunk in self._read(repeat.like, raw)]
+            return [chunk for raw in repeats.raws() for chunk in self._read(repeats.like, raw)]
         last.text.parts.append(text)
         last.choice.left_bytes -= size_bytes
         self.text_bytes += size_bytes
         if not last.before:
             last.before, last.after = around_text(last.chunk)
-        return [Texts(repeat.texts, repeat.tokens, last.before, last.after)]
+        repeats.before, repeats.after = last.before, last.after
+        return [repeats]
 
     def _read(self, like: dict[str, Any], raw: dict[str, Any]) -> list[Chunk]:
-        """Read `raw`, and note it as the last text: a Repeat of `like` repeats it."""
+        """Read `raw`, and note it as the last text: Texts like `like` repeat it."""
         if self.whole:
             return self._read_chunk(raw)
         late = self._waiting or any(choice.waiting for choice in self._choices.values())  # fields of earlier chunks
@@ -149,12 +149,7 @@ class ChunkWriter:
 
     def _read_chunk(self, raw: dict[str, Any]) -> list[Chunk]:
         self._out = []
-        self._parts = len(raw)
-        check_parts(self._parts)
-        if "usage" in raw:
-            self._note_usage(raw)
-        if not _TOP_FIELDS.issuperset(raw):
-            self._waiting |= _unknown(raw, _TOP_FIELDS)
+        self._note_fields(raw)
         choices = raw.get("choices")
         if isinstance(choices, list) and not self._closed:
             for position, choice in enumerate(choices if len(choices) == 1 else numbered(choices)):
@@ -203,15 +198,15 @@ class ChunkWriter:
 
         Raises the same faults.
         """
-        plain = plain_text(raw)
-        if plain is None or plain.size_bytes > self.choice_bytes:
+        if (plain := plain_text(raw)) is None:
             return None
-        self._closed, self.text_bytes = True, plain.size_bytes
-        self._read_chunk(raw)  # the fields beside the choice
-        message = {"role": "assistant", "content": plain.text, "refusal": None}
-        return self._completion(
-            [{"index": 0, "message": message, "logprobs": None, "finish_reason": plain.finish_reason}]
-        )
+        text, size_bytes, reason = plain
+        if size_bytes > self.choice_bytes:
+            return None
+        self._closed, self.text_bytes = True, size_bytes
+        self._note_fields(raw)
+        message = {"role": "assistant", "content": text, "refusal": None}
+        return self._completion([{"index": 0, "message": message, "logprobs": None, "finish_reason": reason}])
 
     def _completion(self, choices: list[dict[str, Any]], apart: bool = False) -> tuple[dict[str, Any], bytes]:
         answer = {**self.head, "object": "chat.completion", **self._waiting, "choices": choices, "usage": self.usage}
@@ -242,12 +237,20 @@ class ChunkWriter:
         choice = self._choices.get(0)
         return choice.reason() if choice is not None and self._closed else None
 
-    def _note_usage(self, raw: dict[str, Any]) -> None:
-        if isinstance(usage := raw.get("usage"), dict):
-            known = (
-                {name: value for name, value in usage.items() if value is not None} if None in usage.values() else usage
-            )
-            self._reported.update(known)
+    def _note_fields(self, raw: dict[str, Any]) -> None:
+        """Note the fields of a raw chunk beside its choices."""
+        self._parts = len(raw)
+        check_parts(self._parts)
+        if "usage" in raw:
+            self._note_usage(raw["usage"])
+        if not _TOP_FIELDS.issuperset(raw):
+            self._waiting |= _unknown(raw, _TOP_FIELDS)
+
+    def _note_usage(self, usage: Any) -> None:
+        if type(usage) is dict:
+            if None in usage.values():
+                usage = {name: value for name, value in usage.items() if value is not None}
+            self._reported |= usage
 
     def _send(
         self, choice: GrowingChoice, delta: dict[str, Any], reason: str | None = None, *, later: bool = False
@@ -283,7 +286,7 @@ class ChunkWriter:
                 return
             choice = self._choices[index] = GrowingChoice(index, self.choice_bytes)
         if "usage" in raw:  # Moonshot puts it here
-            self._note_usage(raw)
+            self._note_usage(raw["usage"])
         if choice.finish_reason is not None:
             return
         if raw.get("logprobs") is not None or not _CHOICE_FIELDS.issuperset(raw):

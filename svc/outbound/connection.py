@@ -62,15 +62,16 @@ class Connection(asyncio.Protocol):
         self._timer_at = 0.0
         self._deadline = math.inf
         self.ends_at = math.inf  # of the exchange, in the loop's time
+        self.chunks: list[bytes] = []  # of the body, that were not taken yet
+        self._buffered_bytes = 0
+        self._paused = False
 
     async def exchange(self, head: bytes, body: bytes, timeout_seconds: float) -> "Reply":
         self.phase = _HEAD
         self._lines: list[tuple[bytes, bytes]] = []  # of the head, and later of trailers, which are ignored
         self._timeout_seconds = timeout_seconds
         self._silent_bytes = 0  # since the last byte of a body: heads, chunk extensions, trailers
-        self.framed = self._reusable = self._paused = False
-        self.chunks: list[bytes] = []
-        self._buffered_bytes = 0
+        self.framed = self._reusable = False
         if len(body) < PAUSE_AT_BYTES:
             self.transport.write(head + body)
         else:

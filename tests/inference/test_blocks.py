@@ -15,7 +15,9 @@ def test_an_error_event_is_one_block() -> None:
 
 def test_each_of_several_texts_is_a_block() -> None:
     for texts in (["a", "\n", '"', "\u2028", "\U0001f642", "\\"], ["a", "\n", '"', "\\"]):
-        (written,) = blocks.blocks([blocks.Texts(texts, [*map(orjson.dumps, texts)], b'data: {"text":', b"}\n\n")])
+        (written,) = blocks.blocks(
+            [blocks.Texts(texts, [*map(orjson.dumps, texts)], "".join(texts), {}, b'data: {"text":', b"}\n\n")]
+        )
         assert written.isascii()
         assert [
             orjson.loads(block)["text"] for block in written.removesuffix(b"\n\n")[6:].split(b"\n\ndata: ")

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
-from svc.inference.plain_answer import PlainText, plain_text
+from svc.inference.plain_answer import plain_text
 from tests.support.cases import each
 from tests.support.wire_grammar import writer
 
@@ -42,12 +42,12 @@ def message(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_text_with_a_finish_reason_is_an_ordinary_answer(answer: dict[str, Any]) -> None:
-    assert plain_text(answer) == PlainText("Hi", 2, "stop")
+    assert plain_text(answer) == ("Hi", 2, "stop")
 
 
 def test_size_is_in_bytes_and_the_finish_reason_fits_a_text() -> None:
-    assert plain_text(raw({**message(content="né🙂"), "finish_reason": "tool_calls"})) == PlainText("né🙂", 7, "stop")
-    assert plain_text(raw({**CHOICE, "finish_reason": "length"})) == PlainText("Hi", 2, "length")
+    assert plain_text(raw({**message(content="né🙂"), "finish_reason": "tool_calls"})) == ("né🙂", 7, "stop")
+    assert plain_text(raw({**CHOICE, "finish_reason": "length"})) == ("Hi", 2, "length")
 
 
 @each(

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
 from svc.inference import blocks, wire
+from svc.inference.blocks import Texts
 from svc.inference.catalog import Provider
 from svc.inference.raw_answer import RawAnswer
-from svc.inference.repeats import Repeat
 from svc.outbound.connection import Reply
 from tests.support.cases import each
 from tests.support.wire_grammar import as_sent
@@ -124,7 +124,7 @@ async def test_stream_parses_the_same_for_any_grouping_of_events(
     sent, found = [], []
     while (raws := await answer.more()) is not None:
         for raw in raws:
-            found += raw.raws() if isinstance(raw, Repeat) else [raw]
+            found += raw.raws() if isinstance(raw, Texts) else [raw]
             sent += together.feed(raw)
     hidden = [orjson.loads(orjson.dumps(raw).replace(SECRET.encode(), b"***")) for raw in stream]
     assert found == hidden
@@ -211,10 +211,10 @@ async def test_events_of_one_read_are_returned_together() -> None:
     tokens = [*map(orjson.dumps, texts)]
     assert first == [
         chunk("a", {}, {}, {}),
-        Repeat(chunk("a", {}, {}, {}), texts[:-1], "".join(texts[:-1]), tokens[:-1]),
+        Texts(texts[:-1], tokens[:-1], "".join(texts[:-1]), chunk("a", {}, {}, {})),
     ]
     second = await answer.more()
-    repeated = Repeat(chunk("a", {}, {}, {}), texts[-1:], texts[-1], tokens[-1:])
+    repeated = Texts(texts[-1:], tokens[-1:], texts[-1], chunk("a", {}, {}, {}))
     assert second is not None and second[0] == repeated and len(second) == 2
     assert await answer.more() is None
     made = writer(float("inf"))

@@ -6,7 +6,8 @@ from typing import Any
 
 import orjson
 
-from svc.inference.repeats import Repeat, Repeats
+from svc.inference.blocks import Texts
+from svc.inference.repeats import Repeats
 from tests.support.cases import each
 
 
@@ -18,7 +19,7 @@ def event_of(raw: dict[str, Any]) -> bytes:
     return b"data: " + orjson.dumps(raw)
 
 
-def found_in(repeats: Repeats, events: list[bytes], start: int = 0) -> tuple[Repeat, list[bytes]] | None:
+def found_in(repeats: Repeats, events: list[bytes], start: int = 0) -> tuple[Texts, list[bytes]] | None:
     """Return the repeats among `events` from `start` on, and the events after them."""
     place = sum(len(event) + 2 for event in events[:start])
     text = b"".join(event + b"\n\n" for event in events)
@@ -47,7 +48,7 @@ def found_in(repeats: Repeats, events: list[bytes], start: int = 0) -> tuple[Rep
 def test_events_that_differ_elsewhere_or_contain_the_secret_are_not_repeats(data: bytes) -> None:
     repeats, first = Repeats("my-secret-key"), chunk("a", {}, {}, {})
     repeats.learn(event_of(first), first)
-    assert found_in(repeats, [event_of(first)]) == (Repeat(first, ["a"], "a", [b'"a"']), [])
+    assert found_in(repeats, [event_of(first)]) == (Texts(["a"], [b'"a"'], "a", first), [])
     assert found_in(repeats, [b"data: " + data]) is None
 
 
@@ -98,7 +99,7 @@ def test_repeats_end_at_another_event(other: dict[str, Any], separators: tuple[s
         [b"data: " + written(first)[:-3]],
         [b": ping", *repeated],
     ):
-        expected = Repeat(first, texts, "".join(texts), tokens), rest
+        expected = Texts(texts, tokens, "".join(texts), first), rest
         assert found_in(repeats, [*repeated, *rest]) == expected
         assert found_in(repeats, [b": ping", *repeated, *rest], 1) == expected
 

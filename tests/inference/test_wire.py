@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
 from svc.inference import blocks, wire
-from svc.inference.repeats import Repeat
+from svc.inference.blocks import Texts
 from svc.inference.upstream_errors import caller_error
 from tests.support.cases import each
 from tests.support.wire_grammar import (
@@ -209,8 +209,8 @@ def test_a_whole_completion_becomes_chunks() -> None:
     assert assembled(chunks) == {"content": "Hi", "calls": [{"id": "c", "name": "f", "arguments": '{"a": 1}'}]}
 
 
-def repeats_of(like: dict[str, Any], *texts: str) -> Repeat:
-    return Repeat(like, [*texts], "".join(texts), [orjson.dumps(text) for text in texts])
+def repeats_of(like: dict[str, Any], *texts: str) -> Texts:
+    return Texts([*texts], [orjson.dumps(text) for text in texts], "".join(texts), like)
 
 
 def test_half_an_emoji_is_sent_before_repeated_texts() -> None:

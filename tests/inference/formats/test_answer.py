@@ -61,7 +61,7 @@ def test_each_kind_of_text_is_a_separate_block() -> None:
 
 def test_texts_of_one_read_are_deltas_of_the_open_block() -> None:
     writer = Recorder(None)  # type: ignore[arg-type]  # it asks the call nothing
-    together = Texts(["a", "é"], [b'"a"', '"é"'.encode()], b"", b"")
+    together = Texts(["a", "é"], [b'"a"', '"é"'.encode()], "aé", {})
     assert b"".join(writer.events([chunk({"content": "x"}), together])) == b'begin;open text 0;"x";"a";"\\u00e9";'
 
 

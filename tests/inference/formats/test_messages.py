@@ -189,9 +189,9 @@ def test_texts_of_another_choice_are_left_out() -> None:
     sent = writer.events(
         [
             {**head, "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": None}]},
-            Texts(["b", "\u2028"], [b'"b"', '"\u2028"'.encode()], b"", b""),
+            Texts(["b", "\u2028"], [b'"b"', '"\u2028"'.encode()], "b\u2028", {}),
             {**head, "choices": [{"index": 1, "delta": {"content": "x"}, "finish_reason": None}]},
-            Texts(["y"], [b'"y"'], b"", b""),
+            Texts(["y"], [b'"y"'], "y", {}),
             {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
         ]
     )
