@@ -201,8 +201,7 @@ def create_app(config: Config) -> Starlette:
     """Return the ASGI application for `config`. Its lifespan opens everything and raises StartError."""
     state = State(config)
     app = Starlette(lifespan=partial(_lifespan, state=state))
-    # In place of Starlette's own layers, which take as long as a short answer. The server calls it without `app`
-    # itself.
+    # In place of Starlette's own layers, which take as long as a short answer. The server calls it without `app`.
     app.middleware_stack = app.state.answer = Edge(app.router, _COMPILED, state, pages.not_found)
     app.state.drain = state.drain
     app.state.start_error = None
@@ -246,7 +245,7 @@ async def _open_storage(state: State, stack: contextlib.AsyncExitStack) -> None:
 
 
 def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataFolder) -> str | None:
-    """End what a crash left open, in one transaction, because a commit takes the most time. Return a warning to log."""
+    """End what a crash left open, in one transaction, because commits take time. Return a warning to log."""
     warning = check_master(tx, folder, config.new_secrets)
     quota.set_limit(tx, config.account_bytes)
     wallet.release_all(tx)  # of requests that ended with the process

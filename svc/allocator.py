@@ -17,8 +17,7 @@ def release_tls_buffer(transport: asyncio.BaseTransport) -> None:
     """Return the pages of a TLS connection's read buffer, which is empty between two reads.
 
     uvloop allocates 256 KiB for each connection and fills a little of it. malloc places it where the buffers of the
-    last handshake were, so a third of a connection's 70 KB were dirty pages. The system provides them again on the next
-    write.
+    last handshake were, so a third of a connection's 70 KB were dirty pages.
     """
     protocol = transport.get_extra_info("uvloop.sslproto")
     if protocol is None:  # not uvloop

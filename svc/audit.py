@@ -23,8 +23,7 @@ def add(
 ) -> None:
     """Store that `actor`, an account's id or OPERATOR, did `action` to `subject`, an account's id or another name.
 
-    `details` must hold no secrets. Its `email` and `name` are the subject's, and are removed when that account is
-    deleted. The email address is added if the subject is an account.
+    `details` must hold no secrets. Its `email`, which is added for an account, and `name` are removed with the account.
     """
     row = tx.execute("SELECT email FROM accounts WHERE id = ? AND deleting_at IS NULL", (subject,)).fetchone()
     values = {**({} if row is None else {"email": row[0]}), **(details or {})}

@@ -1,4 +1,4 @@
-"""The local CA, and the server's certificate that it issues for clients that trust it. Imported only to issue one."""
+"""The local CA and the certificates that it issues. Imported only to issue one, because the import is slow."""
 
 import inspect
 import os
@@ -27,7 +27,7 @@ class _Pair(NamedTuple):
 
 
 def make_certificate(tls: Path, names: set[str | IPv4Address | IPv6Address], now: float, until: float) -> None:
-    """Write cert.pem and key.pem for `names` into `tls`, and another CA if the present one expires before `until`."""
+    """Write cert.pem and key.pem for `names` into `tls`. Another CA is made if this one expires before `until`."""
     today = datetime.fromtimestamp(now, UTC)
     ca = _read_ca(tls / "ca.pem", tls / "ca-key.pem", datetime.fromtimestamp(until, UTC))
     if ca is None:
@@ -51,7 +51,7 @@ def make_certificate(tls: Path, names: set[str | IPv4Address | IPv6Address], now
 
 
 def _read_ca(path: Path, key_path: Path, until: datetime) -> _Pair | None:
-    """Return the CA, or None if it or its key is missing, damaged or not ours, or if it expires before `until`."""
+    """Return the CA, or None if a file is missing, damaged or not ours, or if it expires before `until`."""
     try:
         certs = x509.load_pem_x509_certificates(path.read_bytes())
         key = serialization.load_pem_private_key(key_path.read_bytes(), password=None)

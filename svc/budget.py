@@ -1,7 +1,7 @@
 """A budget of CPU time for the work of a thread, so that one database read cannot occupy a reader.
 
-`Database.read` and `Database.heavy_read` limit each function. SQLite calls `spent` while it runs a query and interrupts
-the query when it returns True. Loops in Python call `spent` themselves and return what they have found so far.
+`Database.read` and `Database.heavy_read` limit each function. SQLite calls `spent` while it runs a query, and stops one
+that has used its time. Loops in Python call it themselves and return what they have found so far.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _limit = _Limit()
 
 
 def spent() -> bool:
-    """Return whether the work in progress on this thread has used its CPU time. One call takes half a microsecond."""
+    """Return whether the work on this thread has used its CPU time. One call takes half a microsecond."""
     return time.thread_time() >= _limit.ends
 
 

@@ -19,7 +19,7 @@ _NO_CHECK_TIME = ssl.VerifyFlags(0x200000)  # X509_V_FLAG_NO_CHECK_TIME, for whi
 
 
 class TlsFiles(NamedTuple):
-    """The server's certificate (with its chain), its key, and the local CA's certificate for clients."""
+    """The server's certificate with its chain, its key, and the certificate of the local CA."""
 
     cert: Path
     key: Path
@@ -62,7 +62,7 @@ def check_certificate(config: Config, host: str | None = None) -> float:
 
 
 def _certificate_names(names: Sequence[str]) -> set[Name]:
-    """Return `names` as a certificate holds them, without those that are neither an address nor a DNS name."""
+    """Return `names` as a certificate holds them, without what is neither an address nor a DNS name."""
     found: set[Name] = set()
     for name in names:
         with suppress(ValueError):

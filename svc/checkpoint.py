@@ -1,4 +1,4 @@
-"""Checkpoints of the write-ahead log, made beside the writer, in a separate thread and on a separate connection.
+"""Checkpoints of the write-ahead log, made beside the writer, on another thread and connection.
 
 SQLite's automatic checkpoint runs inside a commit, which then takes 1.6 ms for each MB of the log. A backup holds back
 checkpoints while it copies. Afterwards one commit took 0.4 s for every 250 MB that had been written during the copy.
@@ -49,7 +49,7 @@ class Checkpointer:
         return True
 
     async def close(self) -> None:
-        """Wait for the checkpoint that is running and close the connection. Call it after the writer has ended."""
+        """Wait for a running checkpoint and close the connection. Call it after the writer has ended."""
         if self._running or self._conn is not None:  # or there is no thread
             await asyncio.wrap_future(self._threads.submit(self._close_connection))
             self._threads.shutdown()
@@ -75,6 +75,6 @@ class Checkpointer:
 
 
 def checkpoint(conn: sqlite3.Connection) -> tuple[int, int]:
-    """Copy as many pages into the file as is possible without waiting. Return the pages in the log, and those left."""
+    """Copy pages into the file without waiting. Return how many the log has, and how many are left to copy."""
     _, pages, copied = conn.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     return pages, pages - copied

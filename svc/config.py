@@ -40,7 +40,7 @@ class IdentityProvider:
 
 @dataclass(frozen=True)
 class Config:
-    """The configuration. Fields up to `smtp_url` are settings of the environment, and tests set the last ones."""
+    """The configuration. Annotated fields are settings of the environment; tests set the others."""
 
     host: Annotated[str, parsers.host] = "127.0.0.1"
     port: Annotated[int, parsers.integer(0, 65535, "must be an integer from 0 to 65535 (0 picks a free port)")] = 8443
@@ -76,8 +76,7 @@ class Config:
     stripe_api: Annotated[str, parsers.api] = "https://api.stripe.com"
     smtp_url: Annotated[MailServer | None, parsers.mail_server] = field(default=None, repr=False)
 
-    # The whole environment, with secrets in place of their files: the catalog's `api_key_env` names one of its
-    # variables.
+    # The environment, with secrets in place of their files: `api_key_env` of the catalog names a variable.
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     identity_providers: tuple[IdentityProvider, ...] = ()  # from `SVC_OAUTH_*`
     clock: Callable[[], float] = time.time  # seconds
@@ -105,7 +104,7 @@ class Config:
 
     @property
     def discovers(self) -> bool:
-        """Whether the start searches for local model servers: by default in local posture without a catalog."""
+        """Whether to search for local model servers: by default in local posture without a catalog."""
         return self.discover if self.discover is not None else self.local_posture and self.catalog is None
 
     @property
@@ -141,7 +140,7 @@ class Config:
 
 
 def from_environ(environ: Mapping[str, str]) -> Config:
-    """Return the configuration of the `SVC_*` variables. Raises StartError, which names an invalid or unknown one."""
+    """Return the configuration of the `SVC_*` variables. Raises StartError for an invalid or unknown one."""
     values: dict[str, object] = {}
     parts: dict[str, dict[str, Any]] = {}
     settings = with_secret_files(environ)
@@ -180,7 +179,7 @@ def is_secret(name: str) -> bool:
 def with_secret_files(environ: Mapping[str, str]) -> dict[str, str]:
     """Return `environ` with `<NAME>` in place of each `<NAME>_FILE` of a secret; empty values are ignored.
 
-    Raises StartError. Its text does not quote the path, because an operator may have put the secret there by mistake.
+    Raises StartError, without the path: an operator may have put the secret there by mistake.
     """
     found = dict(environ)
     for name_of_file in sorted(environ):

@@ -86,7 +86,7 @@ NO_RETRY = {"x-should-retry": "false"}
 
 
 class ApiError(Exception):
-    """An error for the caller: a code of `ERRORS`, and optionally a more exact message, the field's name and headers.
+    """An error for the caller: a code of `ERRORS`, perhaps with a more exact message.
 
     `retry_after_seconds` becomes the header `Retry-After` and, on 429, `error.retry_after`. `status` and `error`
     replace those of the table when a model server's own error is passed on.
@@ -132,7 +132,7 @@ def invalid_value(message: str, param: str) -> ApiError:
 
 
 def anthropic_error(error: ApiError, request_id: str) -> dict[str, Any]:
-    """Return an error in the shape of Anthropic's API, in which the paths under `/v1/messages` report it."""
+    """Return an error in the shape of Anthropic's API, for the paths under `/v1/messages`."""
     _, kind = _TYPES.get(error.status, _OTHER_TYPES if error.status < 500 else _TYPES[500])
     detail = {"type": kind, "message": error.error["message"]}
     if "retry_after" in error.error:
@@ -143,9 +143,8 @@ def anthropic_error(error: ApiError, request_id: str) -> dict[str, Any]:
 class UpstreamFault(Exception):
     """A failure of a model server, which the service turns into an ApiError.
 
-    `kind` is `unreachable` (no connection), `timeout`, `status` (an HTTP error), `invalid` (an invalid answer) or `cut`
-    (an incomplete answer). With `status` come the HTTP status and the error object, if there is one.
-    `retry_after_seconds` is from `Retry-After`.
+    `kind` is `unreachable` (no connection), `timeout`, `status` (an HTTP error), `invalid` or `cut` (an incomplete
+    answer). `status`, `error` and `retry_after_seconds` are those of an HTTP error.
     """
 
     def __init__(
@@ -173,7 +172,7 @@ class StartError(Exception):
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception's type and the last lines of its traceback, without its text, which may contain secrets."""
+    """Return an exception's type and places, without its text, which may contain secrets."""
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     places = [f"{path.rsplit('/', 1)[-1]}:{line}" for path, line in frames]
     return " < ".join([type(error).__name__, *reversed(places[-6:])])

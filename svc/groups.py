@@ -1,5 +1,4 @@
-"""Groups of accounts, from the catalog file: the models that they may use, their monthly allowance and their limit of
-chats.
+"""Groups of accounts, from the catalog file: their models, their monthly allowance and their limit of chats.
 
 [access], for accounts without a group, and [[groups]] -> parse() -> Groups.of(account's group) -> Group
 """
@@ -36,8 +35,7 @@ _GROUPS = list_of(mapping, most=_MOST)
 class Group:
     """What the accounts of a group may do; `name` is "" for those without a group.
 
-    `allows(model_id)` is about the operator's models. `has(address)` is whether a verified address, in lower case,
-    joins.
+    `allows(model_id)` is about the operator's models. `has(address)`: a verified address, in lower case, joins.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The log: JSON lines on stderr, written by a separate thread, so that a blocked stderr does not block the service."""
+"""The log: JSON lines on stderr. A thread writes them, so that a blocked stderr does not block the service."""
 
 import contextlib
 import logging
@@ -37,12 +37,12 @@ _TEXT_CHARACTERS = 2_000
 
 
 def redact(text: str) -> str:
-    """Replace what looks like a token, a key, credentials in a URL or an email address by `[redacted]`."""
+    """Replace what looks like a secret or an email address by `[redacted]`."""
     return _SECRET.sub("[redacted]", text)
 
 
 class Log(logging.Handler):
-    """Writes events as JSON lines to descriptor `fd` in a `with` block, whose end waits up to a second for them."""
+    """Writes events to descriptor `fd` in a `with` block, whose end waits up to a second for them."""
 
     def __init__(self, fd: int = 2) -> None:
         super().__init__(logging.WARNING)
@@ -65,7 +65,7 @@ class Log(logging.Handler):
         self.add({"time": time.time(), "level": level, "event": event, **fields})
 
     def add(self, record: dict[str, Any]) -> None:
-        """Log a line with `time` (Unix seconds), `level`, `event` and fields. `record` must not be used afterwards."""
+        """Log a line with `time` (Unix seconds), `level`, `event` and fields. It takes over `record`."""
         if len(self._waiting) < _QUEUE_LINES:
             self._waiting.append(record)
 

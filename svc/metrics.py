@@ -1,8 +1,7 @@
 """Metrics in Prometheus' text format (version 0.0.4): counters and histograms since the start, and gauges.
 
-To count is a dictionary access and an addition, without a lock, because one thread writes each series. A reader may
-find the sum of a histogram one observation ahead of its buckets. No label holds a caller's text, or the series would
-grow without limit.
+One thread writes each series, so counting needs no lock. A reader may find the sum of a histogram one observation
+ahead of its buckets. No label holds a caller's text, which would make the number of series unlimited.
 """
 
 from bisect import bisect_left
@@ -41,7 +40,7 @@ _HELP = {
     "svc_mails_total": "Emails by outcome; refused: the mail server rejected the recipient's address.",
     "svc_byok_errors_total": "Answers with status 500 or more that an account's own provider caused.",
 }
-# They are read at each scrape. One without a value, such as the certificate behind a proxy, is left out.
+# They are read at each scrape. One without a value is left out.
 GAUGES = {
     "svc_build_info": "Always 1; the labels are the versions of the service and of Python.",
     "svc_open_answers": "Answers in progress that may take long: event streams and calls of models.",
@@ -69,7 +68,7 @@ Reading = tuple[str, Mapping[str, str], float]
 
 
 class Tally:
-    """A counter for each combination of its labels. Those in `begin` begin at 0, which shows their first increase."""
+    """A counter for each combination of its labels. Those in `begin` are shown before they are counted."""
 
     def __init__(self, name: str, *labels: str, begin: Iterable[tuple[str, ...]] = ()) -> None:
         self._name = name

@@ -1,8 +1,7 @@
 """How much each account stores, how much it may store, and the room that is reserved for calls under way.
 
 The triggers of schema.sql count what is stored. A call reserves room before the model is asked; what it stores
-afterwards is never refused. Reservations are rows, not a counter in memory: every check of room sees them in its own
-transaction.
+afterwards is never refused. Reservations are rows, so every check of room sees them in its own transaction.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ MOST_ARTIFACTS = 10_000  # as in schema.sql
 
 
 class Stored(NamedTuple):
-    """What an account stores and may store, in bytes: its texts, names and files, and 256 for each row."""
+    """What an account stores and may store, in bytes, with 256 for each row."""
 
     stored_bytes: int
     limit_bytes: int
@@ -42,7 +41,7 @@ def stored(conn: sqlite3.Connection, account_id: str) -> Stored:
 
 
 def check_room(conn: sqlite3.Connection, account_id: str, more_bytes: int, artifacts: int = 0) -> None:
-    """Raise ApiError `quota_exceeded`, or `PAYLOAD_TOO_LARGE` for artifacts, unless the account may store so much."""
+    """Raise ApiError `quota_exceeded`, or `PAYLOAD_TOO_LARGE` for artifacts, if the account lacks room."""
     now = stored(conn, account_id)
     reserved_bytes, reserved_artifacts = conn.execute(
         "SELECT ifnull(sum(bytes), 0), ifnull(sum(artifacts), 0) FROM reserved_room WHERE account_id = ?", (account_id,)
@@ -69,7 +68,7 @@ def too_many_artifacts() -> ApiError:
 
 
 def reserve(tx: sqlite3.Connection, account_id: str, reservation_id: str, size_bytes: int, artifacts: int = 0) -> None:
-    """Reserve room for what a call will store. Raises what `check_room` does, and `invalid_api_key` without account."""
+    """Reserve room for a call. Raises what `check_room` does, and `invalid_api_key` without an account."""
     check_room(tx, account_id, size_bytes, artifacts)
     with refusals():
         tx.execute("INSERT INTO reserved_room VALUES (?, ?, ?, ?)", (account_id, reservation_id, size_bytes, artifacts))

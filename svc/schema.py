@@ -1,4 +1,4 @@
-"""Preparing a database file at start: created if there is none, migrated if it is older, refused if it is not ours."""
+"""Prepare a database file at start: create it, migrate an older one, refuse one that is not ours."""
 
 import contextlib
 import logging
@@ -34,7 +34,7 @@ def newest_version(migrations: Sequence[str]) -> int:
 
 
 def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
-    """Return a connection without implicit transactions, and without the checkpoints that svc/checkpoint.py makes."""
+    """Return a connection without implicit transactions and checkpoints (svc/checkpoint.py makes them)."""
     conn = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256)
     try:
         conn.row_factory = sqlite3.Row
@@ -98,8 +98,7 @@ def check_version(conn: sqlite3.Connection, path: Path) -> None:
 def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
     """Yield a connection in one transaction for an operator's command, also beside a running server.
 
-    Raises StartError as `open_database` does, and sqlite3.OperationalError if another process writes for over 5
-    seconds.
+    Raises StartError as `open_database` does, and sqlite3.OperationalError if others write for 5 seconds.
     """
     try:
         prepared = connect_prepared(path, *newest_schema(), may_upgrade=not is_locked(path.parent))
@@ -116,8 +115,8 @@ def connect_prepared(
 ) -> sqlite3.Connection:
     """Return a connection that writes to the file at `path`, after it was created or migrated in one transaction.
 
-    An older database is first copied to `kept_path`. Raises StartError as `open_database` does. Without `may_upgrade`
-    an older database is refused, because an older server is using it.
+    An older database is first copied to `kept_path`; without `may_upgrade` it is refused, because an older server is
+    using it. Raises StartError as `open_database` does.
     """
     # One process after another prepares the file: SQLite's switch to WAL does not wait.
     with start_errors(path), locked(path.parent), contextlib.ExitStack() as stack:
@@ -202,7 +201,7 @@ def _is_blank(path: Path) -> bool:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Check the bytes of the first page. SQLite would create its side files beside the database of another program."""
+    """Check the first page. SQLite would create its side files beside the database of another program."""
     with path.open("rb") as file:
         page = file.read(_PAGE_BYTES)
     if not page.startswith(b"SQLite format 3\0"):
@@ -221,8 +220,8 @@ def _foreign(path: Path) -> StartError:
 def _refuse_damaged(conn: sqlite3.Connection, path: Path) -> None:
     """Check the file through a read-only connection, so that a refused file does not change.
 
-    A small file is read completely. For a large one that takes many seconds, so only its length and the first and last
-    rows of each table are checked, to find a truncated file. `svc check` reads everything.
+    A small file is read completely. For a large one that takes many seconds, so only its length and the ends of each
+    table are checked, to find a truncated file. `svc check` reads everything.
     """
     pages, page_bytes = (conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
     log = path.with_name(f"{path.name}-wal")
@@ -276,7 +275,7 @@ def _older(path: Path) -> StartError:
 
 
 def shape(conn: sqlite3.Connection) -> dict[tuple[str, str], str]:
-    """Return the SQL of the schema by kind and name, without comments: a new and a migrated database have the same."""
+    """Return the SQL of the schema by kind and name. A new and a migrated database have the same."""
     rows = conn.execute("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
     return {(kind, name): _bare(sql) for kind, name, sql in rows}
 

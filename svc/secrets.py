@@ -1,10 +1,9 @@
 """The data folder, its lock and the master secret.
 
-All files are written by `write_private`: a kill leaves either the old file or the new one, and a start can be repeated.
+All files are written by `write_private`: a kill leaves either the old file or the new one.
 
-open_folder() -> the database is opened -> check_master() (svc/server/rotation.py) in its first transaction ->
-keep_master() rotation: master.key.new -> set_master() in the transaction that encrypts everything again ->
-master.key.old, master.key
+start: open_folder() -> check_master() (svc/server/rotation.py) in the first transaction -> keep_master()
+rotation: master.key.new -> set_master() in the transaction that encrypts again -> master.key.old, master.key
 """
 
 import contextlib
@@ -31,21 +30,20 @@ _OURS = ("lock", "master.key*", "status", _BACKUP_NOTE, "service.db*", "tls", "t
 
 @dataclass
 class DataFolder:
-    """The locked data folder; `master` is the secret of this installation, from which `derive` makes one key for each
-    purpose.
+    """The locked data folder. `derive` makes a key for each purpose from its secret `master`.
 
-    `found` is False for a new secret beside an existing database: it is not on disk until `keep_master`. `rotated`: the
+    `found` is False for a new secret beside an existing database: `keep_master` writes it to disk. `rotated`: the
     database needs `master`, and its file still has the name NEW_MASTER.
     """
 
     path: Path
     master: bytes = field(repr=False)
     found: bool
-    _lock: int = field(repr=False)
     rotated: bool = False
+    lock: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False)
 
     def keep_master(self) -> None:
-        """Give the master secret its file, if it has none yet, and complete a rotation. Raises StartError."""
+        """Write the master secret to its file if it has none, and complete a rotation. Raises StartError."""
         try:
             if self.rotated:  # keep the old one, and give the new one its name
                 if old := _read(self.path / MASTER):
@@ -61,18 +59,15 @@ class DataFolder:
         self.found, self.rotated = True, False
 
     def close(self) -> None:
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        self.lock.close()
 
 
 def open_folder(path: Path) -> DataFolder:
-    """Make (0700) and lock the data folder, and read or make its master secret. A StartError has changed nothing."""
+    """Make (0700) and lock the data folder, and read or make its secret. A StartError has changed nothing."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _close_to_others(path)
-        lock = take_lock(path)
-        try:
+        with take_lock(path) as lock:
             complete_restore(path)
             if (path / RESTORING).exists():
                 raise StartError(
@@ -82,27 +77,22 @@ def open_folder(path: Path) -> DataFolder:
             if master is not None and len(master) != MASTER_BYTES:
                 damage = f"it has {len(master)} bytes, not {MASTER_BYTES}"
                 raise StartError(f"{path / MASTER} is damaged: {damage}. Restore it from a backup")
-            folder = DataFolder(path, master or os.urandom(MASTER_BYTES), master is not None, lock)
+            folder = DataFolder(path, master or os.urandom(MASTER_BYTES), master is not None)
             if not (path / DATABASE).exists():
                 folder.keep_master()  # a first start: nothing is encrypted yet
+            folder.lock = lock.pop_all()
             return folder
-        except BaseException:
-            os.close(lock)
-            raise
     except OSError as error:
         raise StartError(f"cannot use the data folder {path}: {error.strerror}") from None
 
 
-def take_lock(folder: Path) -> int:
-    """Lock the data folder until the returned descriptor is closed. Raises StartError if it is locked, OSError."""
-    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def take_lock(folder: Path) -> contextlib.ExitStack:
+    """Lock the data folder until the returned stack is closed. Raises StartError if it is locked, OSError."""
+    lock = contextlib.ExitStack()
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BaseException as error:
-        os.close(lock)
-        if isinstance(error, BlockingIOError):
-            raise StartError(f"another server, or a restore, is using the data folder {folder}") from None
-        raise
+        lock.enter_context(locked(folder / "lock", fcntl.LOCK_EX | fcntl.LOCK_NB, os.O_RDWR | os.O_CREAT))
+    except BlockingIOError:
+        raise StartError(f"another server, or a restore, is using the data folder {folder}") from None
     return lock
 
 
@@ -139,7 +129,7 @@ def installation_id(conn: sqlite3.Connection) -> str:
 
 
 def key_check(conn: sqlite3.Connection) -> bytes | None:
-    """Return what is derived from the database's master secret for "check", or None before the first start."""
+    """Return what was derived from the master secret for "check", or None before the first start."""
     return cast(bytes | None, conn.execute("SELECT key_check FROM installation").fetchone()[0])
 
 
@@ -175,9 +165,9 @@ def is_locked(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
+def locked(path: Path, how: int = fcntl.LOCK_EX, flags: int = 0) -> Iterator[None]:
     """Lock a folder or a file for the block. Raises OSError, BlockingIOError for a lock that does not wait."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags, 0o600)
     try:
         fcntl.flock(descriptor, how)
         yield
@@ -186,7 +176,7 @@ def locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
 
 
 def note_backup(folder: Path, began_at: float) -> None:
-    """Store that a backup has been made now, which needs no master secret from before. Raises OSError."""
+    """Store that a backup was made now, and delete a master secret from before it. Raises OSError."""
     (folder / _BACKUP_NOTE).touch(mode=0o600)
     old = folder / OLD_MASTER
     if old.exists() and old.stat().st_mtime < began_at:
@@ -208,7 +198,7 @@ def derive(master: bytes, purpose: str) -> bytes:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replace the file at `path` atomically, readable only by the owner (0600), and sync it. Raises OSError."""
+    """Replace the file at `path` (0600) atomically, and sync it. Raises OSError."""
     with private_file(path) as file:
         file.write(data)
 
@@ -241,7 +231,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _close_to_others(folder: Path) -> None:
-    """Remove the permissions of other users from our files, in a folder that was made by hand or by another version."""
+    """Remove the permissions of other users from our files. The folder may have been made by hand."""
     ours = [path for pattern in _OURS for path in folder.glob(pattern) if not path.is_symlink()]
     for path in [*ours, folder]:
         mode = stat.S_IMODE(path.stat().st_mode)

@@ -7,7 +7,7 @@ from typing import TextIO
 
 
 def write_csv(file: TextIO, rows: Iterable[Sequence[object]]) -> None:
-    """Write `rows` as CSV. A text that begins like a formula gets an apostrophe: users choose addresses and names."""
+    """Write `rows` as CSV. A text like a formula gets an apostrophe: users choose addresses and names."""
     csv.writer(file, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
 
 

@@ -20,7 +20,7 @@ _OVERWRITTEN_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class Table(Generic[R]):
-    """A table with the columns `id` and `account_id`. The module that owns it declares it, after the type of its rows.
+    """A table with the columns `id` and `account_id`. The module that owns it declares it.
 
     `noun` names a row in error messages. Lists have the columns `listed` in descending `order`; the default is the
     order of insertion. A statement changes at most `at_once` rows: 1 for rows that can have 100 KB.
@@ -115,7 +115,7 @@ def without_overwriting(tx: sqlite3.Connection) -> Iterator[None]:
 
 
 def delete_found(tx: sqlite3.Connection, query: str, value: float | str, delete: Callable[..., object]) -> bool:
-    """Call `delete(tx, *row)` with the first row of `query` for `value`, for 5 ms. Return whether there may be more."""
+    """Call `delete(tx, *row)` with the first row of `query`, for 5 ms. Return whether there may be more."""
     ends = time.monotonic() + _SOME_SECONDS
     while row := tx.execute(query, (value,)).fetchone():
         delete(tx, *row)
@@ -140,11 +140,9 @@ def run_some(tx: sqlite3.Connection, statement: str, account_id: str, *more: str
 def delete_row(
     tx: sqlite3.Connection, statement: str, account_id: str, rowid: int, *, table: str, texts: Sequence[str]
 ) -> bool:
-    """Delete a row of the account by `statement`, or overwrite the next MB of its `texts`. Return whether it is
-    deleted.
+    """Delete a row of the account, or overwrite the next MB of its `texts`. Return whether it is deleted.
 
-    SQLite overwrites what it deletes, 8 ms for each MB in one transaction. So texts of more than a MB are overwritten
-    before.
+    SQLite overwrites what it deletes, 8 ms for each MB. So texts of more than a MB are overwritten before.
     """
     columns = ", ".join(f"ifnull(length(CAST({text} AS BLOB)), 0)" for text in texts)
     sizes = tx.execute(f"SELECT {columns} FROM {table} WHERE rowid = ?", (rowid,)).fetchone()

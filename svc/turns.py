@@ -6,10 +6,9 @@ from weakref import WeakValueDictionary
 
 
 class Turns:
-    """At most `most` places at once, and `most_of_one` for each account. Only these wait for a place, so accounts take
-    turns.
+    """`most` places, of which an account may have or wait for `most_of_one`. So accounts take turns.
 
-    The account "" is the operator's. It has no share.
+    The account "" is the operator's. It has no limit.
     """
 
     def __init__(self, most: int, most_of_one: int) -> None:

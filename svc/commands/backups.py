@@ -88,7 +88,7 @@ def _backup(config: Config, options: argparse.Namespace) -> None:
 
 
 def _make(folder: Path, target: Path, created_at: str) -> None:
-    """Write a backup to the new file `target` (0600), atomically. Its folder needs twice the database's size."""
+    """Write a backup to the new file `target` atomically. Its folder needs twice the database's size."""
     with _one_line(f"back up to {target}"), _workplace(target.parent) as work:
         with secrets.private_file(work / "archive") as file:
             _write_archive(folder, work, file, created_at, copies=2)
@@ -97,7 +97,7 @@ def _make(folder: Path, target: Path, created_at: str) -> None:
 
 
 def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, copies: int) -> None:
-    """Copy the database into `work`, with room for `copies`, and verify it; write it to `file` with the secrets."""
+    """Copy the database into `work`, which needs room for `copies`, and write the archive to `file`."""
     copy = work / DATABASE
     with read_only(folder / DATABASE) as source:
         # While this transaction is open, every step reads the same snapshot.
@@ -176,7 +176,7 @@ def _workplace(folder: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _one_line(what: str) -> Iterator[None]:
-    """Raise a fault of the file system, the database or the archive as StartError: "cannot" do `what`, and why."""
+    """Raise a fault of the files, the database or the archive as StartError: "cannot" do `what`, and why."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:
@@ -222,8 +222,7 @@ def restore(archive: BufferedReader, folder: Path, beside: Path | None) -> dict[
     """Restore a backup, or a database file with the secrets in the folder `beside`; return the manifest.
 
     `folder` must be new or empty; it may be a mount point with `lost+found`, or a link to a folder. All files are
-    verified in a subfolder first. After a kill, the next restore or start completes or removes it. Raises StartError
-    with one line.
+    verified in a subfolder first. After a kill, the next restore or start completes or removes it.
     """
     folder = folder.resolve()
     with _one_line(f"restore into {folder}"), _to_fill(folder) as work:
@@ -245,11 +244,11 @@ def restore(archive: BufferedReader, folder: Path, beside: Path | None) -> dict[
 
 @contextlib.contextmanager
 def _to_fill(folder: Path) -> Iterator[Path]:
-    """Make and lock the data folder, and give a subfolder whose files become its content if the block succeeds."""
+    """Make and lock the data folder. If the block succeeds, the files of the yielded subfolder become its content."""
     is_new = not folder.exists()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = secrets.take_lock(folder)
     work = folder / secrets.RESTORING
+    lock = secrets.take_lock(folder)
     try:
         if secrets.complete_restore(folder):
             raise StartError(f"an interrupted restore into {folder} has been completed; nothing is left to do")
@@ -272,7 +271,7 @@ def _to_fill(folder: Path) -> Iterator[Path]:
         if is_new:
             shutil.rmtree(folder)
         secrets.give_to_owner(folder)
-        os.close(lock)
+        lock.close()
 
 
 def _take_database(file: BufferedReader, folder: Path, beside: Path | None) -> dict[str, Any]:
@@ -297,7 +296,7 @@ def _take_database(file: BufferedReader, folder: Path, beside: Path | None) -> d
 
 
 def _extract(archive: BinaryIO, folder: Path) -> dict[str, Any]:
-    """Write the members, which must have known names, into `folder`, and check their digests; return the manifest."""
+    """Write the members into `folder`, and check their names and digests; return the manifest."""
     with tarfile.open(fileobj=archive, mode="r|") as tar:
         members = iter(tar)
         manifest = _manifest(tar, next(members, None))

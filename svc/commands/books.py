@@ -1,7 +1,6 @@
 """`svc credit` and `svc debit`, manual bookings; `svc ledger`, `svc report` and `svc payments`, which read the books.
 
-They run beside a running server. Nothing is printed while the database is read: a blocked pipe would delay the
-checkpoint of its log.
+Nothing is printed while the database is read: a blocked pipe would delay the checkpoint of its log.
 """
 
 import argparse

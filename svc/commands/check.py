@@ -39,8 +39,7 @@ def _check(config: Config, options: argparse.Namespace) -> int:
 
 def findings(conn: sqlite3.Connection) -> list[str]:
     """Return what is wrong in a database of any version, a line each: its pages, foreign keys, and the money."""
-    # Each row is looked up in all its indexes. With SQLite's default cache of 2 MB, a large file would be read many
-    # times.
+    # Each row is looked up in all its indexes. With a cache of 2 MB, a large file would be read many times.
     conn.execute("PRAGMA cache_size = -65536")
     found = [f"integrity: {row[0]}" for row in conn.execute("PRAGMA integrity_check") if row[0] != "ok"]
     found += [

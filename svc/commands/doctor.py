@@ -1,7 +1,6 @@
 """`svc doctor`: check the settings, this machine, and every configured service. Nothing is changed.
 
-settings of the running server, or of this command -> all checks at once, each with a deadline -> a line for each
-finding
+settings of the server, or of this command -> all checks at once, each with a deadline -> a line for each finding
 
 A check returns (grade, text). An error that a start would raise is a finding of grade `wrong`.
 Texts of other servers and secrets are not printed: only status codes, and names from the settings.

@@ -118,7 +118,7 @@ def _reset_link(config: Config, options: argparse.Namespace) -> None:
 
 
 def _served(config: Config) -> Config:
-    """Return the settings of the running server, which knows its port if that is 0, or else those of this command."""
+    """Return the settings of the running server, which knows its port, or else those of this command."""
     with contextlib.suppress(OSError, ValueError, StartError):
         if answer := status.ask(config.data_dir, "settings"):
             return replace(from_environ(answer["environ"]), base_url=answer["base_url"])

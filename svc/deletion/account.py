@@ -1,8 +1,7 @@
-"""Delete an account: it is gone at once for its owner, and its rows are deleted in slices, between which others write.
+"""Delete an account: it is gone at once for its owner, and its rows are deleted in slices.
 
-begin_deletion -> no sign-in, key, link, wallet or checkout belongs to the account -> continue_deletion until nothing is
-left -> the deleted rows are overwritten in the log. The next start continues a deletion that a process has left
-unfinished.
+begin_deletion: no sign-in, key, link, wallet or checkout -> continue_deletion until nothing is left -> the log, which
+holds the deleted rows, is emptied. The next start continues an unfinished deletion.
 """
 
 import asyncio
@@ -55,7 +54,7 @@ def _begin_for(tx: sqlite3.Connection, account_id: str, now_seconds: float, acto
 
 
 def continue_deletion(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Delete a slice of the account's rows, and after the last one the account; return whether there is more to do."""
+    """Delete a slice of the account's rows, after the last one the account; return whether there is more."""
     if any(delete_some(tx, account_id) for delete_some in _SLICES):
         return True
     accounts.delete_account(tx, account_id)
@@ -75,7 +74,7 @@ async def delete_account(
 
 
 def delete_beside_server(tx: sqlite3.Connection, account_id: str, now_seconds: float, *, served: bool) -> None:
-    """Delete an account on the connection of a command, in transactions with pauses where the database is `served`.
+    """Delete an account by a command, in transactions with pauses if a server uses the database.
 
     A transaction must be open, and one is open at the end.
     """

@@ -1,4 +1,4 @@
-"""Delete what was not used for longer than the operator keeps it: at start and every hour, in slices."""
+"""Delete what the operator does not keep any longer: at start and every hour, in slices."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ async def delete_old_hourly(db: Database, config: Config) -> None:
 
 
 async def delete_old(db: Database, config: Config) -> None:
-    """Delete conversations, ended runs and files that were last used before the days that they are kept."""
+    """Delete conversations, ended runs and files whose last use is older than they are kept."""
     kinds = (
         (conversations.delete_old, config.keep_conversations_days),
         (runs.delete_old, config.keep_runs_days),
