@@ -44,7 +44,7 @@ async def answer_in_format(
         asked = translate(body)
         if model.provider is None:
             check_for_builtin(asked.chat, asked.names)
-        added = ADDED.intersection([*asked.chat, "reasoning_content"])
+        added = ADDED.intersection(asked.chat) | {"reasoning_content"}
         return asked, ChatCall(model, asked.chat, state.engines, payer, added=added, heavy=heavy)
 
     asked, call = await state.offload.run(caller.id, make) if heavy else make()

@@ -11,10 +11,7 @@ from svc.inference.formats.answer import AnswerWriter
 Part = dict[str, Any]
 # Fields that a format names differently: a model server that refuses one is asked again without it, and with the other
 # name of `max_tokens`.
-ADDED = frozenset(
-    {"max_tokens", "stream_options", "reasoning_effort", "verbosity", "top_k", "parallel_tool_calls"}
-    | {"reasoning_content"}
-)
+ADDED = frozenset({"max_tokens", "stream_options", "reasoning_effort", "verbosity", "top_k", "parallel_tool_calls"})
 
 
 def not_null(holder: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -56,8 +53,7 @@ class ChatMessages:
 
     def __init__(self) -> None:
         self._system: list[str] = []
-        self._messages: list[dict[str, Any]] = []
-        self._turn: dict[str, list[Any]] = {}  # the fields of the assistant's message, if it is its turn
+        self._messages: list[dict[str, Any]] = []  # those of the assistant with a list of texts for each field
         self._open_calls: dict[str, str] = {}  # the id of each call without a result, and its place
         self._late: list[dict[str, Any]] = []  # user messages that follow the results of the open calls
 
@@ -81,12 +77,9 @@ class ChatMessages:
         calls.append({"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}})
 
     def add_result(self, call_id: str, parts: list[Part], param: str) -> None:
-        """Add the result of a tool call. Images in it follow as a user message, because a tool message holds text
-        alone.
-        """
+        """Add the result of a tool call. Its images follow as a user message: a tool message holds text alone."""
         if self._open_calls.pop(call_id, None) is None:
             raise invalid_value(f"{param}: there is no tool call with the id {call_id[:200]} before it.", param)
-        self._end_turn()
         text = "\n".join(part["text"] for part in parts if part["type"] == "text")
         self._messages.append({"role": "tool", "tool_call_id": call_id, "content": text})
         if images := [part for part in parts if part["type"] != "text"]:
@@ -96,28 +89,29 @@ class ChatMessages:
     def all(self) -> list[dict[str, Any]]:
         """Return all messages. Raises ApiError `invalid_value` for a tool call without a result."""
         self._check_results()
-        self._end_turn()
         leading = [{"role": "system", "content": "\n\n".join(self._system)}] if self._system else []
-        return leading + self._messages
+        return leading + [_joined(message) for message in self._messages]
 
     def _add_late(self) -> None:
-        if self._late and not self._open_calls:
-            self._end_turn()
+        if not self._open_calls:
             self._messages += self._late
             self._late = []
 
     def _of_turn(self, field: str) -> list[Any]:
-        if not self._turn:
+        if not self._messages or self._messages[-1]["role"] != "assistant":
             self._check_results()
-        return self._turn.setdefault(field, [])
-
-    def _end_turn(self) -> None:
-        if turn := self._turn:
-            self._turn = {}
-            calls = {"tool_calls": turn.pop("tool_calls")} if "tool_calls" in turn else {}
-            texts = {field: "\n".join(said) for field, said in turn.items()}
-            self._messages.append({"role": "assistant", "content": None if calls else "", **texts, **calls})
+            self._messages.append({"role": "assistant"})
+        found: list[Any] = self._messages[-1].setdefault(field, [])
+        return found
 
     def _check_results(self) -> None:
         for call_id, param in self._open_calls.items():
             raise invalid_value(f"{param}: the tool call {call_id[:200]} has no result.", param)
+
+
+def _joined(message: dict[str, Any]) -> dict[str, Any]:
+    if message["role"] != "assistant":
+        return message
+    texts = {field: "\n".join(said) for field, said in message.items() if field not in ("role", "tool_calls")}
+    calls = {"tool_calls": message["tool_calls"]} if "tool_calls" in message else {}
+    return {"role": "assistant", "content": None if calls else "", **texts, **calls}

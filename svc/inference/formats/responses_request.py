@@ -46,6 +46,7 @@ _FIXED = {
 }
 _TEXT_FILE = re.compile(r"data:text/[\w.+-]+(?:;charset=[\w-]+)?;base64,(.*)", re.DOTALL | re.IGNORECASE)
 _TOOL_NAME_CHARACTERS = 64
+Tool = dict[str, Any]
 _INPUT_SCHEMA = {
     "type": "object",
     "properties": {"input": {"type": "string"}},
@@ -116,16 +117,13 @@ def _echo(sent: dict[str, Any]) -> dict[str, bytes]:
     return {name: ascii_json(value) for name, value in echo.items()}
 
 
-def _echoed_tool(tool: dict[str, Any]) -> dict[str, Any]:
+def _echoed_tool(tool: Tool) -> Tool:
     """Return a tool with the fields that OpenAI's types require."""
     if tool["type"] == "function":
         return {"description": None, "parameters": None, "strict": None, **tool}
     if tool["type"] == "namespace":
-        return {
-            **tool,
-            "description": tool.get("description") or "",
-            "tools": [_echoed_tool(one) for one in tool["tools"]],
-        }
+        tools = [_echoed_tool(one) for one in tool["tools"]]
+        return {**tool, "description": tool.get("description") or "", "tools": tools}
     return tool
 
 
@@ -194,10 +192,10 @@ def _chat_part(part: dict[str, Any], role: str, param: str) -> Part:
 class _ToolSet:
     """The tools of a request: `offered` are those that the model server gets, by their names there."""
 
-    def __init__(self, tools: list[dict[str, Any]], items: list[dict[str, Any]]) -> None:
+    def __init__(self, tools: list[Tool], items: list[dict[str, Any]]) -> None:
         """Take the tools of the request and of its items."""
         self.offered: dict[str, NamedTool] = {}
-        self._chat: dict[str, dict[str, Any]] = {}
+        self._chat: dict[str, Tool] = {}
         self._names: dict[tuple[str | None, str], str] = {}
         found = [*_placed(tools, "tools")]
         for place, item in enumerate(items):
@@ -230,9 +228,8 @@ class _ToolSet:
         elif isinstance(chosen, dict):
             name = self.name_of(chosen) if chosen["type"] in ("function", "custom") and chosen.get("name") else None
             if name not in kept:
-                raise ApiError(
-                    "unsupported_value", "tool_choice must name one of the functions in tools.", param="tool_choice"
-                )
+                message = "tool_choice must name one of the functions in tools."
+                raise ApiError("unsupported_value", message, param="tool_choice")
             chosen = {"type": "function", "function": {"name": name}}
         if not kept:
             if chosen == "required":
@@ -242,9 +239,7 @@ class _ToolSet:
         return {"tools": [*kept.values()], **{name: value for name, value in more.items() if name in sent}}
 
 
-def _placed(
-    tools: list[dict[str, Any]], param: str, namespace: str | None = None
-) -> Iterator[tuple[dict[str, Any], str, str | None]]:
+def _placed(tools: list[Tool], param: str, namespace: str | None = None) -> Iterator[tuple[Tool, str, str | None]]:
     """Yield each tool with its place, and with its namespace if it is in one."""
     for place, tool in enumerate(tools):
         if tool["type"] == "namespace":
@@ -253,7 +248,7 @@ def _placed(
             yield tool, f"{param}[{place}]", namespace
 
 
-def _function(tool: dict[str, Any]) -> dict[str, Any]:
+def _function(tool: Tool) -> dict[str, Any]:
     if tool["type"] == "function":
         return not_null(tool, "description", "parameters", "strict")
     texts = (tool.get("description"), (tool.get("format") or {}).get("definition"))

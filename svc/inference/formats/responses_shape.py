@@ -92,9 +92,8 @@ _HOSTED_TOOL = passed_on(
     required=("type",),
 ).named("ResponseHostedTool")
 _TOOLS = list_of(tagged("type", OWN_TOOLS, _HOSTED_TOOL))
-_ANY_TOOL = passed_on({"type": string, "name": string, "namespace": string}, required=("type",)).named(
-    "ResponseToolName"
-)
+_TOOL_NAME = {"type": string, "name": string, **_NAMESPACE}
+_ANY_TOOL = passed_on(_TOOL_NAME, required=("type",)).named("ResponseToolName")
 _ALLOWED_TOOLS = _typed("allowed_tools", mode=one_of("auto", "required"), tools=list_of(_ANY_TOOL))
 _TOOL_CHOICE = by_type(
     "none, auto, required or an object that names a tool",
@@ -120,9 +119,8 @@ def _check_item(value: Any, param: str) -> Any:
     return _TYPED_ITEM.check(value, param)
 
 
-_ITEM = Shape(_check_item, "an object", {"anyOf": [shape.schema for shape in _ITEMS.values()]}).named(
-    "ResponseInputItem"
-)
+_ANY_ITEM = {"anyOf": [shape.schema for shape in _ITEMS.values()]}
+_ITEM = Shape(_check_item, "an object", _ANY_ITEM).named("ResponseInputItem")
 
 # --- the request
 
