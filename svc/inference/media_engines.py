@@ -24,12 +24,18 @@ from svc.errors import ApiError
 from svc.inference.catalog import Model, Provider
 from svc.inference.chat_request import drop_routing_fields
 from svc.inference.paid_call import Engines
-from svc.inference.pictures import picture_type
 from svc.inference.upstream import dump, send
 from svc.outbound.connection import Reply
 
 _ENDINGS = {content_type: format for format, content_type in CONTENT_TYPES.items()}
 _ENDINGS |= {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif", "image/avif": "avif"}
+_PICTURE_STARTS = {
+    "image/png": rb"\x89PNG\r\n\x1a\n",
+    "image/jpeg": rb"\xff\xd8\xff",
+    "image/webp": rb"RIFF....WEBP",
+    "image/avif": rb"....ftypavi[fs]",
+    "image/gif": rb"GIF8[79]a",
+}
 ANSWER_SECONDS = 3600.0  # of a model server
 _OVERLOADED = ("overloaded", "There are too many open requests for images or speech. Try again in a few seconds.", 5)
 
@@ -125,6 +131,11 @@ def storage() -> Iterator[None]:
         yield
     except OSError as error:
         raise ApiError("storage_unavailable") from error
+
+
+def picture_type(content: bytes) -> str | None:
+    """Return the media type of a picture by its first bytes, or None if browsers do not show it."""
+    return next((name for name, start in _PICTURE_STARTS.items() if re.match(start, content, re.DOTALL)), None)
 
 
 class Home(NamedTuple):

@@ -12,8 +12,7 @@ import pytest
 
 from svc.errors import ApiError
 from svc.inference.catalog import Model, Provider
-from svc.inference.media_engines import MediaEngines, Slots, _stem
-from svc.inference.pictures import picture_type
+from svc.inference.media_engines import MediaEngines, Slots, _stem, picture_type
 from tests.support.cases import each
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from svc.errors import UpstreamFault
 from svc.inference.catalog import Provider
-from svc.inference.pictures import Picture, pictures_in
+from svc.inference.image_call import Picture, pictures_in
 from tests.support.cases import each
 from tests.support.turns import waited_for_less_than_50_ms
 
@@ -144,7 +144,7 @@ def test_decoding_a_large_picture_does_not_block_threads() -> None:
 
 @each("slice_characters", [1, 2, 3, 5, 64])
 def test_base64_decodes_the_same_in_slices_of_any_size(monkeypatch: pytest.MonkeyPatch, slice_characters: int) -> None:
-    monkeypatch.setattr("svc.inference.pictures._SLICE_CHARACTERS", slice_characters)
+    monkeypatch.setattr("svc.inference.image_call._SLICE_CHARACTERS", slice_characters)
     for encoded in (PLAIN, PLAIN.rstrip("="), PLAIN + "\n==\n", f"data:image/jpeg;base64,{PLAIN[:77]}\r\n{PLAIN[77:]}"):
         assert contents({"b64_json": encoded}) == [BYTES]
     for encoded in (
