@@ -16,7 +16,7 @@ from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Query, Refusal, Section, paged
 from svc.server.state import State
-from svc.server.web import Request, Response, add_log_fields, listing, read_page, reply, reply_written
+from svc.server.web import JsonResponse, Request, Response, add_log_fields, listing, read_page, reply
 from svc.shapes import integer, list_of, one_of, record, string, text
 
 describes = Section("Agents").describes
@@ -96,7 +96,7 @@ async def get_run(request: Request, caller: Caller) -> Response:
     row = await request.state.db.read(runs.TABLE.by_id, caller.id, request.path_params["run_id"])
     long = len(row["goal"]) + len(row["output"] or "") > _LONG_CHARACTERS
     written = await asyncio.to_thread(runs.with_events, row, until_now) if long else runs.with_events(row, until_now)
-    return reply_written(written)
+    return JsonResponse(written)
 
 
 @describes(

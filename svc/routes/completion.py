@@ -21,7 +21,7 @@ from svc.server.body_budget import KIB, MIB
 from svc.server.gate import Caller
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import PING, EventStream, Interrupt, LastBlock
-from svc.server.web import Request, Response, add_log_fields, reply_written
+from svc.server.web import JsonResponse, Request, Response, add_log_fields
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -87,9 +87,7 @@ async def respond(
             written = await _off_loop(request, writer.answer, completion, written)
     finally:
         request.context.log_fields.update(call.log_fields)
-    if call.paid:
-        headers = {**headers, **cost_of(call)}
-    return reply_written(written, headers)
+    return JsonResponse(written, headers={**headers, **cost_of(call)} if call.paid else headers)
 
 
 def cost_of(call: PaidCall) -> dict[str, str]:

@@ -1,17 +1,17 @@
 """Reading a request's body: bounded, and counted as it arrives."""
 
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 
 from svc.bounded import add_part
 from svc.errors import ApiError
 from svc.json_text import parse_json
-from svc.server.body_budget import KIB, MIB, SMALL_BYTES
+from svc.server.body_budget import KIB, SMALL_BYTES
 from svc.server.state import Request
 from svc.shapes import Shape
-
-T = TypeVar("T")
 
 _BIG_JSON_BYTES = 64 * KIB
 _LENGTH_DIGITS = 18
@@ -56,21 +56,30 @@ def _too_large(limit_bytes: int) -> ApiError:
     return ApiError("PAYLOAD_TOO_LARGE", f"The request body is over {limit_bytes} bytes. Send less.")
 
 
-async def read_shape(request: Request, shape: Shape[T], limit_bytes: int = MIB) -> T:
-    """Return the request's body, one JSON object, as `shape` types it. A large one is parsed outside the event loop.
+def with_body(
+    handler: Callable[..., Awaitable[Response]], shape: Shape[Any], most_bytes: int
+) -> Callable[..., Awaitable[Response]]:
+    """Give `handler` the request's body, one JSON object as `shape` types it, as its last argument.
 
-    Raises what `read_chunks` and `shape.check` raise. Raises ApiError `unsupported_media_type` without `Content-Type:
-    application/json`, and `invalid_json` for a body that is not one JSON object in UTF-8 of at most 100 levels.
+    The handler is not called if `read_chunks` or `shape.check` raise ApiError, without `Content-Type: application/json`
+    (`unsupported_media_type`), or for a body that is not one JSON object in UTF-8 of at most 100 levels
+    (`invalid_json`). A large body is parsed outside the event loop.
     """
-    context = request.context
-    content_type = context.headers.get(b"content-type", b"")
-    if content_type != b"application/json" and not _is_json(content_type):
-        raise ApiError("unsupported_media_type")
-    body = b"".join(await read_chunks(request, limit_bytes))
-    if len(body) <= _BIG_JSON_BYTES:
-        return shape.check(_parse_object(body), "")
-    owner = context.account_id or context.client_ip
-    return await request.state.offload.run(owner, lambda: shape.check(_parse_object(body), ""))
+
+    async def endpoint(request: Request, *who: Any) -> Response:
+        context = request.context
+        content_type = context.headers.get(b"content-type", b"")
+        if content_type != b"application/json" and not _is_json(content_type):
+            raise ApiError("unsupported_media_type")
+        body = b"".join(await read_chunks(request, most_bytes))
+        if len(body) <= _BIG_JSON_BYTES:
+            typed = shape.check(_parse_object(body), "")
+        else:
+            owner = context.account_id or context.client_ip
+            typed = await request.state.offload.run(owner, lambda: shape.check(_parse_object(body), ""))
+        return await handler(request, *who, typed)
+
+    return endpoint
 
 
 def _is_json(content_type: bytes) -> bool:

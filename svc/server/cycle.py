@@ -94,9 +94,8 @@ class Cycle:
             context.disconnect()
 
     def wake(self) -> None:
-        """Resume a waiting `receive`: part of the body has come, the client has disconnected, or the answer is
-        complete.
-        """
+        """Let `receive` return: part of the body has come, the client has disconnected, or the answer is complete."""
+        self.news = True
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
 

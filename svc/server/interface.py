@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from svc import shapes
 from svc.errors import ApiError
-from svc.server.bodies import read_shape
+from svc.server.bodies import with_body
 from svc.server.body_budget import MIB
 from svc.server.state import Request
 from svc.shapes import Component, Schema, Shape
@@ -235,20 +235,13 @@ class Section(NamedTuple):
         def declare(handler: Handler) -> Handler:
             shape = body or getattr(handler.__annotations__.get("body"), "shape", None)
             whole = Body(shape, examples, most_bytes) if isinstance(shape, Shape) else shape
-            endpoint = _with_body(handler, shape, most_bytes) if isinstance(shape, Shape) else handler
+            endpoint = with_body(handler, shape, most_bytes) if isinstance(shape, Shape) else handler
             vars(endpoint)["operation"] = Operation(
                 self.tag, handler.__name__, summary, text, whole, answers, parameters, errors, security, headers
             )
             return endpoint
 
         return declare
-
-
-def _with_body(handler: Handler, shape: Shape[Any], most_bytes: int) -> Handler:
-    async def endpoint(request: Request, *who: Any) -> Response:
-        return await handler(request, *who, await read_shape(request, shape, most_bytes))
-
-    return endpoint
 
 
 def implies(

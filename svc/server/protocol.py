@@ -211,12 +211,9 @@ class Protocol(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         headers, parser, now = self._headers, self._parser, self._watch.now
         named, version, upgrades = dict(headers), parser.get_http_version(), parser.should_upgrade()
-        http_1_1, small = (
-            version == "1.1",
-            len(named) == len(headers) <= HEAD_LINES and self._unparsed_bytes <= HEAD_BYTES,
-        )
-        plain = http_1_1 and small and b"host" in named
-        if not plain or b"transfer-encoding" in named or upgrades:
+        http_1_1 = version == "1.1"
+        small = len(named) == len(headers) <= HEAD_LINES and self._unparsed_bytes <= HEAD_BYTES
+        if not (http_1_1 and small and b"host" in named) or b"transfer-encoding" in named or upgrades:
             check_head(version, self._url, headers, received_bytes=self._unparsed_bytes, upgrades=upgrades)
             named = joined(headers)
         method, path, raw_path, query, host = target_of(parser.get_method(), self._url)
@@ -266,7 +263,6 @@ class Protocol(asyncio.Protocol):
         cycle.body += body
         if len(cycle.body) > HIGH_WATER_LIMIT:
             self._channel.pause_reading()
-        cycle.news = True
         cycle.wake()
 
     def on_message_complete(self) -> None:
@@ -275,7 +271,6 @@ class Protocol(asyncio.Protocol):
         if cycle is None:
             return
         cycle.more_body = False
-        cycle.news = True
         cycle.wake()
         if cycle.response_complete:
             self._deadline = self._watch.now + self.idle_seconds

@@ -75,8 +75,10 @@ async def _show_methods(request: Request) -> Response:
     return Response(status_code=204, headers={"allow": METHODS})
 
 
-class _JsonResponse(Response):
-    def __init__(self, body: bytes, status: int, headers: Mapping[str, str] | None) -> None:
+class JsonResponse(Response):
+    """An answer that is `body`, written JSON."""
+
+    def __init__(self, body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         self.status_code = status
         self.body = body
         self.raw_headers = [(b"content-length", b"%d" % len(body)), *_JSON_HEADERS]
@@ -92,11 +94,7 @@ class _JsonResponse(Response):
 
 def reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return `value` as JSON. An object in it is written as its method `as_json` returns it."""
-    return _JsonResponse(orjson.dumps(value, default=methodcaller("as_json")), status, headers)
-
-
-def reply_written(body: bytes, headers: Mapping[str, str] | None = None) -> Response:
-    return _JsonResponse(body, 200, headers)
+    return JsonResponse(orjson.dumps(value, default=methodcaller("as_json")), status, headers)
 
 
 def no_content() -> Response:
