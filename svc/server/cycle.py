@@ -137,10 +137,11 @@ class Cycle:
         headers = [*self._channel.server_state.default_headers, *sent]
         self.response_started = True
         self.waiting_for_100_continue = False
-        block = b"\r\n".join(map(b": ".join, headers))
-        breaks = len(headers) - 1
-        if block.count(b"\r") != breaks or block.count(b"\n") != breaks or block.count(b"\0"):
-            raise RuntimeError("a header holds a line break or a NUL")
+        lines = [*map(b": ".join, headers)]
+        text = b"".join(lines)
+        if 0 in text or 10 in text or 13 in text:
+            raise RuntimeError("a header holds a NUL or a line break")
+        block = b"\r\n".join(lines)
         named = dict(headers)
         if b"connection" in named:
             self.keep_alive = self.keep_alive and named[b"connection"] != b"close"
