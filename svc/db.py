@@ -197,9 +197,7 @@ def _begin_and_run(conn: sqlite3.Connection, fn: Callable[..., T], cpu_seconds: 
 
 @dataclass
 class _Disk:
-    """Whether the last transaction failed. Then the next one is synced, so that no work begins that
-    cannot be stored.
-    """
+    """Whether the last transaction failed. The next one is then synced: no work begins that cannot be stored."""
 
     failed: bool = False
 
@@ -212,9 +210,7 @@ def _run_transaction(
     queue: JobQueue,
     finish: Finish,
 ) -> bool:
-    """Run jobs for 20 ms, at least one, then background work up to the half of that.
-    Return whether more of it is left.
-    """
+    """Run jobs for 20 ms, then background work up to half of that. Return whether more of it is left."""
     began = time.monotonic()
     more = False
     jobs = queue.take(_BATCH)

@@ -33,9 +33,7 @@ _SECOND_HALF = re.compile(rb"\\u[dD][c-fC-F]")  # of a character in two escapes
 
 
 def parse_json(body: bytes) -> Any:
-    """Parse `body`. Raises ApiError `invalid_json`, also for NaN, lone surrogates and over 100 levels, or
-    `PAYLOAD_TOO_LARGE`.
-    """
+    """Parse `body`. Raises ApiError `PAYLOAD_TOO_LARGE` or `invalid_json`, for NaN and over 100 levels, too."""
     if has_more_values(body):
         raise ApiError("PAYLOAD_TOO_LARGE", f"The JSON body holds more than {MOST_JSON_VALUES} values. Send less.")
     texts: dict[str, str] = {}
@@ -159,9 +157,7 @@ def _long_texts(body: bytes, long_bytes: int) -> Iterator[tuple[int, int]]:
 
 
 def _split_at_quotes(body: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the position of each slice of `body`, and its parts between the quotes of strings.
-    Escapes are overwritten.
-    """
+    """Yield the position of each slice of `body`, and its parts between quotes. Escapes are overwritten."""
     position = 0
     while position < len(body):
         part = body[position : position + _SLICE_BYTES]
@@ -209,9 +205,7 @@ def _put_back(value: Any, texts: dict[str, str]) -> Any:
 
 
 def has_more_values(body: bytes, most: int = MOST_JSON_VALUES) -> bool:
-    """Return whether the JSON `body` may hold more than `most` values: it has as many commas and brackets outside of
-    strings.
-    """
+    """Return whether the JSON `body` may hold more than `most` values, by its commas and brackets."""
     if len(body) <= most or _marks(body) <= most:
         return False
     values, inside = 0, False

@@ -111,9 +111,7 @@ Run = Callable[[sqlite3.Connection, JobQueue, Finish], bool]
 
 
 class _Worker(aiosqlite.Connection):
-    """A connection and its thread. aiosqlite cannot run a function on it publicly; tests/test_db.py checks its private
-    names.
-    """
+    """A connection and its thread. tests/test_db.py checks the private names of aiosqlite that are used here."""
 
     async def open(self) -> None:
         """Open the connection on its thread. Raises what `connect` raises."""

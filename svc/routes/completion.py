@@ -33,9 +33,7 @@ _HEADER_CHARACTERS = 1000
 async def answer_in_format(
     request: Request, caller: Caller, body: dict[str, Any], translate: Callable[[dict[str, Any]], Translated]
 ) -> Response:
-    """Answer a request of another format. It is stateless: nothing is kept in conversations and no
-    memory is recalled.
-    """
+    """Answer a request of another format, without conversations and memory."""
     state = request.state
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     heavy, payer = is_heavy(request), payer_of(request, caller)
@@ -111,7 +109,7 @@ def stream_of(
         interrupt=interrupt,
         closing=writer.fault if writer else lambda error: error_event(error.error),
         on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
-        headers=headers,
+        extra_headers=headers,
         ping=writer.ping if writer else PING,
     )
 

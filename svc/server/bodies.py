@@ -61,9 +61,9 @@ def with_body(
 ) -> Callable[..., Awaitable[Response]]:
     """Give `handler` the request's body, one JSON object as `shape` types it, as its last argument.
 
-    The handler is not called if `read_chunks` or `shape.check` raise ApiError, without `Content-Type: application/json`
-    (`unsupported_media_type`), or for a body that is not one JSON object in UTF-8 of at most 100 levels
-    (`invalid_json`). A large body is parsed outside the event loop.
+    The endpoint raises what `read_chunks` and `shape.check` raise. It raises ApiError `unsupported_media_type` without
+    `Content-Type: application/json`, and `invalid_json` for a body that is not one JSON object. A large body is parsed
+    outside the event loop.
     """
 
     async def endpoint(request: Request, *who: Any) -> Response:

@@ -4,7 +4,7 @@ import ipaddress
 from collections import Counter
 
 from svc.errors import ApiError
-from svc.server.context import Context
+from svc.server.head import Context
 
 KIB = 1024
 MIB = 1024 * 1024
@@ -16,9 +16,7 @@ _SHARE_BYTES = 64 * MIB  # of one address or account: more than the largest body
 
 
 def network_of(address: str) -> bytes:
-    """Return the key by which a client's address is counted: an IPv4 address (also one mapped into IPv6), or an IPv6
-    /64.
-    """
+    """Return the key by which a client's address is counted: an IPv4 address (mapped, too), or an IPv6 /64."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

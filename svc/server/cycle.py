@@ -7,6 +7,7 @@ It also cannot end an answer of unknown length to HTTP/1.0.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from email.utils import formatdate
 from http import HTTPStatus
 
 import orjson
@@ -23,26 +24,27 @@ STATUS_LINE = {status: f"HTTP/1.1 {status} {_PHRASES.get(status, '')}\r\n".encod
 
 
 class Channel(FlowControl):
-    """What the requests of one connection share: its transport, its flow control, and the call at the
-    end of an answer.
-    """
+    """What the requests of one connection share. `close` sends an error, if there is one, and closes the connection."""
 
     def __init__(
-        self, transport: asyncio.Transport, server_state: ServerState, on_response: Callable[[], None]
+        self,
+        transport: asyncio.Transport,
+        server_state: ServerState,
+        on_response: Callable[[], None],
+        close: Callable[[ApiError | None], None],
     ) -> None:
         super().__init__(transport)
         self.loop = asyncio.get_running_loop()
         self.transport = transport
         self.server_state = server_state
         self.on_response = on_response
+        self.close = close
         self.written: asyncio.Future[None] = self.loop.create_future()  # what send() returns when it need not wait
         self.written.set_result(None)
 
 
 class Cycle:
-    """One request and its answer. The head of an answer waits for the first part of its body: most answers are one
-    write.
-    """
+    """One request and its answer. The head waits for the first part of the body, so that most answers are one write."""
 
     # Without them, CPython gives each object a dictionary if many exist before an attribute is first set.
     __slots__ = (
@@ -77,10 +79,7 @@ class Cycle:
                 raise RuntimeError("the application returned before its answer was complete")
         except BaseException as error:  # also when it is cancelled because the server ends
             _log.error("Exception in ASGI application", exc_info=error)
-            if self.response_started:
-                self._channel.transport.close()
-            else:
-                await self._send_500()
+            self._channel.close(None if self.response_started else ApiError("internal_error"))
         finally:
             self._channel.server_state.tasks.discard(self._task)
             self._task = None
@@ -180,22 +179,19 @@ class Cycle:
                 channel.transport.close()
             channel.on_response()
 
-    async def _send_500(self) -> None:
-        headers, body = error_answer(ApiError("internal_error"))
-        await self.send(
-            {"type": "http.response.start", "status": 500, "headers": [*headers, (b"connection", b"close")]}
-        )
-        await self.send({"type": "http.response.body", "body": body, "more_body": False})
 
-
-def error_answer(error: ApiError) -> tuple[list[tuple[bytes, bytes]], bytes]:
+def last_answer(error: ApiError) -> bytes:
+    """Return the answer before the end of a connection, without the layers around a handler."""
     body = orjson.dumps(error.body())
     headers = {
+        "date": formatdate(usegmt=True),
         "content-type": "application/json",
         "content-length": str(len(body)),
         "x-request-id": public_id("req_"),
         "strict-transport-security": "max-age=31536000",
         "x-content-type-options": "nosniff",
         **error.headers,
+        "connection": "close",
     }
-    return [(name.encode(), value.encode()) for name, value in headers.items()], body
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return STATUS_LINE[error.status] + head.encode() + b"\r\n" + body

@@ -22,8 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from svc.config import LOOPBACK_NAMES
 from svc.errors import ApiError, ClientGone, describe
 from svc.ids import public_id
-from svc.server.context import Context
-from svc.server.head import joined
+from svc.server.head import Context, joined
 from svc.server.state import Request, State
 from svc.server.web import Routes, in_anthropic_format, refusal
 
@@ -180,9 +179,7 @@ class Edge:
         self._log.add(line)
 
     def _admit(self, scope: Scope, sent: Mapping[bytes, bytes]) -> str:
-        """Return the client's address. Raises ApiError for another host, for plain HTTP behind a proxy, and during the
-        drain.
-        """
+        """Return the client's address. Raises ApiError for another host, plain HTTP behind a proxy, or the drain."""
         proto, forwarded, peer = (
             sent.get(b"x-forwarded-proto", b""),
             sent.get(b"x-forwarded-for", b""),

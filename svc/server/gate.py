@@ -165,9 +165,7 @@ def signed_in(handler: Handler) -> Endpoint:
 def _requirement(
     code: str, when: str, is_met: Callable[..., bool]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a guard that refuses other requests with `code` before the body is read. A guard outside may pass the
-    caller.
-    """
+    """Return a guard that refuses requests with `code` before the body is read. A guard outside may pass the caller."""
 
     @implies([Refusal(code, when=when)])
     def guard(handler: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:

@@ -1,8 +1,10 @@
-"""Checks of a request's head that the parser does not make."""
+"""The head of a request: checks that the parser does not make, and the context of its request."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 from urllib.parse import unquote
 
 from svc.errors import ApiError
@@ -21,6 +23,29 @@ _ABSOLUTE = re.compile(rb"(?i)(?P<scheme>https?)://(?P<host>[^/?#]*)(?P<rest>.*)
 Headers = list[tuple[bytes, bytes]]
 # The method and the path as text, the path as it was sent, the query, and the host of a target that is a URL.
 Target = tuple[str, str, bytes, bytes, bytes | None]
+
+
+@dataclass(slots=True, eq=False)
+class Context:
+    """What the layers around a handler know of a request, at `scope["svc"]`."""
+
+    headers: Mapping[bytes, bytes]  # joined by name in lower case
+    answer_headers: list[tuple[bytes, bytes]] = field(init=False)  # added to the answer, an error too
+    log_fields: dict[str, Any] = field(init=False)  # of the request's line in the log, beside those of every request
+    request_id: str = field(init=False)
+    status: int = 0  # of the answer, when it has begun
+    client_ip: str = ""  # set when the host is accepted
+    account_id: str | None = None  # set when the caller is authenticated
+    linked_account_id: str | None = None  # the account whose signed link the request has
+    counted_body: tuple[int, list[bytes]] | None = None  # its bytes, and the shares that they count in
+    disconnected: bool = False
+    interrupt: Callable[[str], None] | None = None  # ends the open answer
+
+    def disconnect(self) -> None:
+        """Note that the client has disconnected, and end the open answer."""
+        self.disconnected = True
+        if self.interrupt is not None:
+            self.interrupt("client_disconnected")
 
 
 def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

@@ -139,9 +139,7 @@ class Content(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A successful answer: JSON of `shape`, or the `contents` by media type.
-    `is_page`: the shape is a page of a list.
-    """
+    """A successful answer: JSON of `shape` (`is_page`: a page of a list), or the `contents` by media type."""
 
     text: str
     shape: Shape[Any] | None = None

@@ -64,9 +64,7 @@ class Window:
 
 
 class Limits:
-    """The service's rate limits. Each method counts one admission, and raises ApiError `rate_limit_exceeded` over the
-    limit.
-    """
+    """The rate limits. Each method counts one admission. Raises ApiError `rate_limit_exceeded` over the limit."""
 
     def __init__(self, config: Config) -> None:
         monotonic = config.monotonic

@@ -13,9 +13,7 @@ _THREADS = 1  # more would wait for each other: Python runs one thread at a time
 
 
 class Offload:
-    """Runs plain functions in a thread, one of each owner at a time, so that a hundred jobs of one delay another by one
-    job.
-    """
+    """Runs plain functions in a thread, one of each owner at a time, so that many jobs of one delay another by one."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, "offload")

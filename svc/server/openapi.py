@@ -153,9 +153,7 @@ class Components:
         self._responses: Counter[str] = Counter()
 
     def referred(self, value: Any) -> Any:
-        """Return `value` with a JSON schema for each shape, a reference for each named part, and the
-        text of each file.
-        """
+        """Return `value` with schemas for shapes, references for named parts, and the texts of files."""
         if isinstance(value, Shape):
             return self.referred(value.schema)
         if isinstance(value, Component):

@@ -20,9 +20,8 @@ from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 from uvicorn.server import ServerState
 
 from svc.errors import ApiError
-from svc.server.context import Context
-from svc.server.cycle import STATUS_LINE, Channel, Cycle, error_answer
-from svc.server.head import HEAD_BYTES, HEAD_LINES, METHODS, check_head, expects_100, joined, target_of
+from svc.server.cycle import Channel, Cycle, last_answer
+from svc.server.head import HEAD_BYTES, HEAD_LINES, METHODS, Context, check_head, expects_100, joined, target_of
 
 _PIPELINED_REQUESTS = 64
 _WRITE_BUFFER_BYTES = 64 * 1024
@@ -113,7 +112,7 @@ class Protocol(asyncio.Protocol):
         self._server_state.connections.add(self)  # type: ignore[arg-type]  # not one of uvicorn's own
         self.transport = transport
         transport.set_write_buffer_limits(_WRITE_BUFFER_BYTES)
-        self._channel = Channel(transport, self._server_state, self._on_response)
+        self._channel = Channel(transport, self._server_state, self._on_response, self._close)
         self._socket: socket.socket = transport.get_extra_info("socket")
         self._addresses = (
             get_local_addr(transport),
@@ -150,7 +149,7 @@ class Protocol(asyncio.Protocol):
         self.lost()
         self._disconnect()
         # They refer to this object: only the garbage collector would free it otherwise.
-        del self._parser, self._channel.on_response
+        del self._parser, self._channel.on_response, self._channel.close
 
     def _disconnect(self) -> None:
         self._deaf = True
@@ -204,9 +203,7 @@ class Protocol(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append(
-            (name.lower(), value.rstrip(b" \t"))
-        )  # RFC 9112, 5.1; the parser strips only what is before it
+        self._headers.append((name.lower(), value.rstrip()))  # RFC 9112, 5.1; the parser strips only what is before it
 
     def on_headers_complete(self) -> None:
         headers, parser, now = self._headers, self._parser, self._watch.now
@@ -312,10 +309,7 @@ class Protocol(asyncio.Protocol):
     def _close(self, error: ApiError | None) -> None:
         self._deaf = True
         if error is not None:
-            headers, body = error_answer(error)
-            lines = [*self._server_state.default_headers, *headers, (b"connection", b"close")]
-            head = b"".join(b"%s: %s\r\n" % line for line in lines)
-            self.transport.write(b"".join((STATUS_LINE[error.status], head, b"\r\n", body)))
+            self.transport.write(last_answer(error))
         self._expect_reader()
         self.transport.close()
 

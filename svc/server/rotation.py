@@ -61,9 +61,7 @@ def rotate_stopped(tx: sqlite3.Connection, folder: DataFolder, now_seconds: floa
 
 
 async def rotate_running(state: State) -> dict[str, Any]:
-    """Rotate the secrets of a running server. Return the number of `provider_keys`, or the `error` that stopped or
-    followed the change of the database.
-    """
+    """Rotate the secrets of a running server. Return the number of `provider_keys`, or the `error`."""
     async with state.rotating:
         try:
             return {"provider_keys": await _rotate_with(state, state.folder)}

@@ -305,9 +305,7 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle the service's signals. Afterwards they are ignored, so that the process ends with its
-        own exit status.
-        """
+        """Handle signals. Afterwards they are ignored, so that the process ends with its own exit status."""
         self._loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.handle_exit)
@@ -319,9 +317,7 @@ class Server(uvicorn.Server):
                 signal.signal(number, signal.SIG_IGN)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin the shutdown at the first signal. Another SIGTERM changes nothing, a second SIGINT ends the process at
-        once.
-        """
+        """Begin the shutdown at the first signal. Another SIGTERM changes nothing; a second SIGINT ends the process."""
         if sig == signal.SIGINT:
             if self._interrupted:
                 os._exit(1)

@@ -25,7 +25,7 @@ from svc.inference.media_engines import Slots
 from svc.inference.normalize import split_text
 from svc.log import Log
 from svc.retry import retry_write
-from svc.server.context import Context
+from svc.server.head import Context
 from svc.server.sse import Drain, Interrupt, LastBlock
 
 _SAVE_SECONDS = 1.5
@@ -170,9 +170,7 @@ class SessionAnswer:
             news.set()
 
     def start(self, drain: Drain, slots: Slots, log: Log) -> None:
-        """Generate the answer in a task, whether or not anyone reads it.
-        A slot of the account is taken until its end.
-        """
+        """Generate the answer in a task, even without readers. It takes a slot of the account until its end."""
         self._task = asyncio.create_task(self._generate(drain, slots, log))
 
     async def _generate(self, drain: Drain, slots: Slots, log: Log) -> None:

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from svc.errors import ApiError, ClientGone
-from svc.server.context import Context
+from svc.server.head import Context
 
 _CODES = {
     "account_deleted": "invalid_api_key",
@@ -140,6 +140,7 @@ class LastBlock(bytes):
     """The last block of a stream. It is sent with the end of the answer, in one write."""
 
 
+@dataclass(eq=False)
 class EventStream(Response):
     """A `text/event-stream` answer from a generator of bytes, each one or more blocks. The last may be a `LastBlock`.
 
@@ -148,58 +149,44 @@ class EventStream(Response):
     It may yield its last event before it returns.
     """
 
-    def __init__(
-        self,
-        events: AsyncGenerator[bytes, None],
-        *,
-        drain: Drain,
-        owner: str,
-        interrupt: Interrupt,
-        closing: Callable[[ApiError], bytes],
-        on_fault: Callable[[BaseException], None],
-        headers: Mapping[str, str] | None = None,
-        ping: bytes = PING,
-        ping_seconds: float = PING_SECONDS,
-    ) -> None:
-        self.raw_headers = [*_HEADERS, *((name.encode(), value.encode()) for name, value in (headers or {}).items())]
-        self.status_code = 200
-        self._started = False
-        self._turn = -1
-        self._unsent = b""
-        self._pinging: asyncio.Task[None] | None = None
-        self._events = events
-        self._drain = drain
-        self._owner = owner
-        self._interrupt = interrupt
-        self._closing = closing
-        self._on_fault = on_fault
-        self._ping = ping
-        self._ping_seconds = ping_seconds
-        self._sent_at = time.monotonic()
+    events: AsyncGenerator[bytes, None]
+    drain: Drain
+    owner: str
+    interrupt: Interrupt
+    closing: Callable[[ApiError], bytes]
+    on_fault: Callable[[BaseException], None]
+    extra_headers: Mapping[str, str] = field(default_factory=dict)
+    ping: bytes = PING
+    ping_seconds: float = PING_SECONDS
+    _started: bool = False
+    _turn: int = -1
+    _unsent: bytes = b""
+    _pinging: asyncio.Task[None] | None = None
+    _sent_at: float = field(default_factory=time.monotonic)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._send = send
         if scope["method"] == "HEAD":
-            await self._events.aclose()
+            await self.events.aclose()
             await self._flush(more_body=False)
             return
-        self._ping_in(self._ping_seconds)
+        self._ping_in(self.ping_seconds)
         last = b""
         try:
-            async with contextlib.aclosing(self._events):
-                with self._interrupt.over(scope["svc"], self._drain, self._owner, 0):
+            async with contextlib.aclosing(self.events):
+                with self.interrupt.over(scope["svc"], self.drain, self.owner, 0):
                     await self._pump()
         except ClientGone:
             return
         except ApiError as error:
             if not self._started:
                 raise
-            last = self._closing(error)
+            last = self.closing(error)
         except Exception as error:
             if not self._started:
                 raise
-            self._on_fault(error)
-            last = self._closing(ApiError("internal_error"))
+            self.on_fault(error)
+            last = self.closing(ApiError("internal_error"))
         finally:
             self._timer.cancel()
             if self._pinging is not None:
@@ -209,7 +196,7 @@ class EventStream(Response):
 
     async def _pump(self) -> None:
         self._slice_end = self._sent_at + _SLICE_SECONDS
-        step = self._events.__anext__()
+        step = self.events.__anext__()
         while True:
             try:
                 block = await step
@@ -224,24 +211,23 @@ class EventStream(Response):
                     return
                 await self._flush()
                 if self._sent_at > self._slice_end:
-                    turn = self._drain.turn()
+                    turn = self.drain.turn()
                     if turn == self._turn:  # the producer has not waited since then
                         await asyncio.sleep(0)
-                        turn = self._drain.turn()
+                        turn = self.drain.turn()
                     self._turn, self._slice_end = turn, self._sent_at + _SLICE_SECONDS
             except asyncio.CancelledError as cancelled:
-                if self._interrupt.reason is None:
+                if self.interrupt.reason is None:
                     raise
-                step = self._events.athrow(cancelled)
+                step = self.events.athrow(cancelled)
             else:
-                step = self._events.__anext__()
+                step = self.events.__anext__()
 
     async def _flush(self, more_body: bool = True) -> None:
-        """Send the unsent bytes. The server's send() waits before it writes, so an interrupted call has
-        sent nothing.
-        """
+        """Send the unsent bytes. send() waits before it writes, so an interrupted call has sent nothing."""
         if not self._started:
-            await self._send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            extra = ((name.encode(), value.encode()) for name, value in self.extra_headers.items())
+            await self._send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *extra]})
             self._started = True
         if (unsent := self._unsent) or not more_body:
             await self._send({"type": "http.response.body", "body": unsent, "more_body": more_body})
@@ -255,8 +241,8 @@ class EventStream(Response):
         silent_seconds = time.monotonic() - self._sent_at
         if self._unsent:  # the client is not reading; these bytes will end the silence
             silent_seconds = 0.0
-        elif silent_seconds >= self._ping_seconds:
+        elif silent_seconds >= self.ping_seconds:
             silent_seconds = 0.0
-            self._unsent += self._ping
+            self._unsent += self.ping
             self._pinging = asyncio.create_task(self._flush())
-        self._ping_in(self._ping_seconds - silent_seconds)
+        self._ping_in(self.ping_seconds - silent_seconds)

@@ -24,7 +24,7 @@ from svc.log import Log
 from svc.metrics import Metrics
 from svc.secrets import DataFolder
 from svc.server.body_budget import BodyBudget
-from svc.server.context import Context
+from svc.server.head import Context
 from svc.server.limits import Limits
 from svc.server.offload import Offload
 from svc.server.session_answer import SessionAnswer

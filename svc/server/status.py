@@ -101,9 +101,7 @@ def ask(folder: Path, line: str = "status", timeout_seconds: float = _TIMEOUT_SE
 
 @contextlib.contextmanager
 def _address(folder: Path) -> Iterator[str]:
-    """Yield the socket's address, which refers to an open descriptor: a path may be longer than the 107 bytes of an
-    address.
-    """
+    """Yield the socket's address by an open descriptor: a path may be longer than the 107 bytes of an address."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{descriptor}/{_NAME}" if Path("/proc/self/fd").exists() else str(folder / _NAME)

@@ -106,9 +106,7 @@ def listing(page: Page[Any]) -> Response:
 
 
 def page_limit(request: Request) -> int:
-    """Return the query parameter `limit`, at most 100. Raises ApiError `invalid_value` if it is not an integer of 1 or
-    more.
-    """
+    """Return the query parameter `limit`, at most 100. Raises ApiError `invalid_value` unless it is positive."""
     sent = request.query_params.get("limit", str(DEFAULT_LIMIT))
     found = re.fullmatch(r"0*([1-9][0-9]{0,2})[0-9]*", sent)  # more digits only make it larger
     return PAGE_LIMIT.check(min(int(found[1]), MOST_ITEMS) if found else sent, "limit")

@@ -17,7 +17,7 @@ from svc.db import Database
 from svc.deletion import account as deletion
 from svc.errors import ApiError
 from svc.schema import connect
-from svc.server.context import Context
+from svc.server.head import Context
 from svc.server.sse import Interrupt
 from tests.bench_delete import GOING
 from tests.bench_delete import fill as fill_database

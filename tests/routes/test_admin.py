@@ -13,8 +13,7 @@ from svc.auth import accounts, links
 from svc.billing import wallet
 from svc.config import Config
 from svc.deletion.account import begin_deletion
-from svc.server.context import Context
-from svc.server.head import METHODS
+from svc.server.head import METHODS, Context
 from svc.server.sse import Interrupt
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.admins import ask, log_of

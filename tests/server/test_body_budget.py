@@ -4,7 +4,7 @@ import pytest
 
 from svc.errors import ApiError
 from svc.server.body_budget import KIB, SMALL_BYTES, BodyBudget, network_of
-from svc.server.context import Context
+from svc.server.head import Context
 from tests.support.cases import each
 
 

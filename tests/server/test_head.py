@@ -2,10 +2,13 @@
 test_protocol.py.)
 """
 
+from typing import Any
+
 import pytest
 
 from svc.errors import ApiError
-from svc.server.head import HEAD_BYTES, HEAD_LINES, Headers, check_head, expects_100, joined, target_of
+from svc.server.head import HEAD_BYTES, HEAD_LINES, Context, Headers, check_head, expects_100, joined, target_of
+from svc.server.state import Request
 from tests.support.cases import each
 
 HOST = (b"host", b"localhost")
@@ -140,3 +143,33 @@ def test_target_is_limited_before_decoding(url: bytes, code: str) -> None:
         target_of(b"GET", url)
     assert refused.value.code == code
     assert target_of(b"GET", url[:100])
+
+
+async def unused(*message: Any) -> Any:
+    raise NotImplementedError
+
+
+def test_a_request_has_the_context_of_its_scope() -> None:
+    context = Context({b"host": b"127.0.0.1"})
+    scope: Any = {"type": "http", "svc": context}
+    state: Any = None
+    assert Request(scope, unused, state).context is context
+    assert (
+        context.headers,
+        context.account_id,
+        context.linked_account_id,
+        context.client_ip,
+        context.counted_body,
+    ) == (
+        {b"host": b"127.0.0.1"},
+        None,
+        None,
+        "",
+        None,
+    )
+
+
+def test_a_misspelt_field_of_a_context_fails() -> None:
+    context = Context({})
+    with pytest.raises(AttributeError):
+        context.client_id = "192.0.2.1"  # type: ignore[attr-defined]

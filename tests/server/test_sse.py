@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from svc.errors import ApiError, ClientGone
-from svc.server.context import Context
+from svc.server.head import Context
 from svc.server.sse import PING, Drain, EventStream, Interrupt, LastBlock
 from tests.support.cases import each
 
@@ -71,7 +71,7 @@ async def test_blocks_are_sent_unchanged_with_stream_headers() -> None:
         yield b"two\n\n"
 
     caller = Caller()
-    await run(stream(events(), Drain(), headers={"x-service-run": "run_1"}), caller)
+    await run(stream(events(), Drain(), extra_headers={"x-service-run": "run_1"}), caller)
     headers = dict(caller.messages[0]["headers"])
     assert headers[b"content-type"] == b"text/event-stream" and headers[b"x-service-run"] == b"run_1"
     assert headers[b"cache-control"] == b"no-cache, no-store" and headers[b"x-accel-buffering"] == b"no"

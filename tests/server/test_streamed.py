@@ -9,7 +9,7 @@ import pytest
 from starlette.requests import Request
 
 from svc.errors import ApiError
-from svc.server.context import Context
+from svc.server.head import Context
 from svc.server.sse import Drain
 from svc.server.state import long_answer_slots
 from svc.server.streamed import Streamed, json_array
