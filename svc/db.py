@@ -1,8 +1,7 @@
 """SQLite under asyncio: plain functions run on threads with a connection each, and writers share commits.
 
-write(fn) -> queue -> the writer's thread: BEGIN, one function after the other for up to 20 ms, one COMMIT (one fsync).
-If one
-             fails after it has written, the batch runs again with each function in a SAVEPOINT.
+write(fn) -> queue -> the writer's thread: BEGIN, functions for up to 20 ms, one COMMIT (one fsync)
+          -> if one fails after it has written, the batch runs again with each function in a SAVEPOINT
 read(fn)  -> queue -> one of two read-only workers: one snapshot, up to 250 ms of CPU time
 heavy_read(fn) -> the same on a separate worker, for searches and exports: up to 1 s of CPU time
 look_up(fn) -> at once, on the event loop: for a row or two by key
@@ -79,7 +78,7 @@ class Database:
             committed(jobs, seconds)
             checkpointer.committed(jobs)
 
-        self._writer = Pool(connect_writer, partial(_run_transaction, between, note, _Disk()))
+        self._writer = Pool(connect_writer, _Transactions(between, note).run)
         self._checkpointer = checkpointer = Checkpointer(path, self._writer.soon)
         self._readers = Pool(partial(_connect_reader, path), partial(_run_reads, _READ_SECONDS), READERS)
         # One worker: searches are mostly Python code, and two at a time would slow down the event loop.
@@ -87,9 +86,8 @@ class Database:
 
     async def open(self) -> None:
         """Open the connections. Raises StartError, and then leaves none open."""
-        self._stack.push_async_callback(
-            self._checkpointer.close
-        )  # SQLite makes the last checkpoint with the last connection
+        # It closes last: SQLite makes the last checkpoint with the last connection.
+        self._stack.push_async_callback(self._checkpointer.close)
         try:
             with start_errors(self._path):
                 for pool in (self._writer, self._readers, self._heavy):
@@ -195,52 +193,45 @@ def _begin_and_run(conn: sqlite3.Connection, fn: Callable[..., T], cpu_seconds: 
         return fn(conn, *args)
 
 
-@dataclass
-class _Disk:
-    """Whether the last transaction failed. The next one is then synced: no work begins that cannot be stored."""
+class _Transactions:
+    """Runs the jobs of the writer in batches."""
 
-    failed: bool = False
+    def __init__(self, between: Between | None, committed: Committed) -> None:
+        self._between, self._committed = between, committed
+        self._failed = False  # the last one; the next one is then synced, so that no work begins that cannot be stored
 
-
-def _run_transaction(
-    between: Between | None,
-    committed: Committed,
-    disk: _Disk,
-    conn: sqlite3.Connection,
-    queue: JobQueue,
-    finish: Finish,
-) -> bool:
-    """Run jobs for 20 ms, then background work up to half of that. Return whether more of it is left."""
-    began = time.monotonic()
-    more = False
-    jobs = queue.take(_BATCH)
-    try:
-        # The next synced commit also writes an unsynced one before it to the disk.
-        synced = disk.failed or not jobs or any(job.mode != "unsynced" for job in jobs)
-        conn.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
-        conn.execute("BEGIN IMMEDIATE")
-        ends = began + _SLICE_SECONDS
-        outcomes = _run_writes(conn, jobs, ends, _outcome)
-        if outcomes is None:
-            conn.execute("ROLLBACK")
+    def run(self, conn: sqlite3.Connection, queue: JobQueue, finish: Finish) -> bool:
+        """Run jobs for 20 ms, then background work up to half of that. Return whether more of it is left."""
+        began = time.monotonic()
+        between, more = self._between, False
+        jobs = queue.take(_BATCH)
+        try:
+            # The next synced commit also writes an unsynced one before it to the disk.
+            synced = self._failed or not jobs or any(job.mode != "unsynced" for job in jobs)
+            conn.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
             conn.execute("BEGIN IMMEDIATE")
-            outcomes = _run_writes(conn, jobs, ends, _savepoint) or []
-        more = between is not None
-        while between is not None and more and time.monotonic() - began < _BACKGROUND_SECONDS:
-            more = _savepoint(conn, between)[0] is True
-        ended = time.monotonic()
-        conn.execute("COMMIT")
-        disk.failed = False
-        committed(len(outcomes), time.monotonic() - ended)
-    except BaseException as error:
-        disk.failed = True
-        if conn.in_transaction:
-            with contextlib.suppress(sqlite3.Error):
+            ends = began + _SLICE_SECONDS
+            outcomes = _run_writes(conn, jobs, ends, _outcome)
+            if outcomes is None:
                 conn.execute("ROLLBACK")
-        outcomes, more = [(None, _storage_unavailable(error)) for _ in jobs], False
-    queue.put_back(jobs[len(outcomes) :])
-    finish(jobs, outcomes)
-    return more
+                conn.execute("BEGIN IMMEDIATE")
+                outcomes = _run_writes(conn, jobs, ends, _savepoint) or []
+            more = between is not None
+            while between is not None and more and time.monotonic() - began < _BACKGROUND_SECONDS:
+                more = _savepoint(conn, between)[0] is True
+            ended = time.monotonic()
+            conn.execute("COMMIT")
+            self._failed = False
+            self._committed(len(outcomes), time.monotonic() - ended)
+        except BaseException as error:
+            self._failed = True
+            if conn.in_transaction:
+                with contextlib.suppress(sqlite3.Error):
+                    conn.execute("ROLLBACK")
+            outcomes, more = [(None, _storage_unavailable(error)) for _ in jobs], False
+        queue.put_back(jobs[len(outcomes) :])
+        finish(jobs, outcomes)
+        return more
 
 
 def _run_writes(

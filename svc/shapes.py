@@ -12,7 +12,7 @@ import enum
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 from svc.errors import ApiError
 
@@ -47,8 +47,7 @@ class Component(dict[str, Any]):
 
     def __init__(self, kind: str, name: str, value: Schema) -> None:
         super().__init__(value)
-        self.kind = kind
-        self.name = name
+        self.kind, self.name = kind, name
 
     @property
     def reference(self) -> str:
@@ -57,8 +56,7 @@ class Component(dict[str, Any]):
 
 @dataclass(slots=True, eq=False)
 class Shape(Generic[T]):
-    """A rule for a value. `check(value, param)` returns the typed value or raises ApiError `missing_field` or
-    `invalid_value`.
+    """A rule for a value. `check(value, param)` returns the typed value. Raises ApiError.
 
     `param` is the path of the value (`messages[0].role`), and `expected` completes "param must be ...". `schema` is the
     JSON schema of the rule, `fields` are those of a record, and `example` is a valid value. A field of an answer that
@@ -94,17 +92,6 @@ class Shape(Generic[T]):
         return replace(
             self, schema=Component("schemas", self.schema.name, {**self.schema, "additionalProperties": True})
         )
-
-    def example_refusals(self) -> Iterator[ApiError]:
-        """Yield the errors of the first non-nullable field if it is null, and of a first field that is wrong."""
-        never_null = [field for field in self.fields if field.default in (..., ABSENT)]
-        for fields, value in ((never_null, None), (self.fields, object())):
-            for field in fields:
-                try:
-                    field.shape.check(value, field.name)
-                except ApiError as error:
-                    yield error
-                    break
 
 
 Fields = Mapping[str, Shape[Any]]
@@ -172,11 +159,8 @@ def text(most: int, *, least: int = 0, blank: bool = True, controls: bool = True
     schema |= {} if controls else {"pattern": _LABEL_PATTERN}
 
     def accepts(value: str) -> bool:
-        return (
-            least <= len(value) <= most
-            and (blank or is_visible(value))
-            and (controls or CONTROL_CHARACTERS.search(value) is None)
-        )
+        fits = least <= len(value) <= most and (blank or is_visible(value))
+        return fits and (controls or CONTROL_CHARACTERS.search(value) is None)
 
     return _shape(str, expected, schema, accepts=accepts)
 
@@ -188,12 +172,8 @@ def label(most: int) -> Shape[str]:
 
 def matching(pattern: re.Pattern[str], expected: str, most: int) -> Shape[str]:
     """A string of at most `most` characters that matches the whole `pattern`, which must also be valid in ECMA-262."""
-
-    def accepts(value: str) -> bool:
-        return len(value) <= most and pattern.fullmatch(value) is not None
-
     schema = {"type": "string", "maxLength": most, "pattern": f"^(?:{pattern.pattern})$"}
-    return _shape(str, expected, schema, accepts=accepts)
+    return _shape(str, expected, schema, accepts=lambda value: len(value) <= most and bool(pattern.fullmatch(value)))
 
 
 def one_of(*allowed: str) -> Shape[str]:
@@ -224,7 +204,6 @@ def integer(low: int, high: int) -> Shape[int]:
 
 def number(low: float, high: float) -> Shape[float]:
     """A number from `low` to `high`."""
-
     schema = {"type": "number", "minimum": low, "maximum": high}
     expected = f"a number from {low:g} to {high:g}"
     return _shape(_NUMBER, expected, schema, accepts=lambda value: low <= value <= high, convert=float)
@@ -338,9 +317,7 @@ def _object(required: Collection[str], properties: Schema, description: str, key
 def _fields(kind: type[R]) -> Iterator[Field]:
     defaults: Mapping[str, Any] = getattr(kind, "_field_defaults", {})
     for name, hint in get_type_hints(kind, include_extras=True).items():
-        shapes = (
-            [part for part in get_args(hint)[1:] if isinstance(part, Shape)] if get_origin(hint) is Annotated else []
-        )
+        shapes = [part for part in getattr(hint, "__metadata__", ()) if isinstance(part, Shape)]
         if len(shapes) != 1:
             raise TypeError(f"{kind.__name__}.{name} must be annotated with one shape")
         yield Field(name, shapes[0], defaults.get(name, ...))
@@ -379,14 +356,12 @@ def passed_on(
             field = min(missing, key=[*required].index)
             raise refusal(None, within + field, fields[field].expected)
         for field, sent in value.items():
-            if field in checks and (sent is not None or field in required):
+            if field in checks and (sent is not None or field in needed):
                 checks[field](sent, within + field)
         return value
 
-    properties = {
-        field: shape.schema if field in required else or_null(shape.schema) for field, shape in fields.items()
-    }
-    found = tuple(Field(field, shape, ... if field in required else None) for field, shape in fields.items())
+    properties = {name: shape.schema if name in needed else or_null(shape.schema) for name, shape in fields.items()}
+    found = tuple(Field(name, shape, ... if name in needed else None) for name, shape in fields.items())
     schema = _object(required, properties, description, {**keywords, "additionalProperties": True})
     return Shape(check, "an object", schema, found)
 
@@ -412,8 +387,8 @@ def json_object(
 
 def given(values: tuple[Any, ...]) -> dict[str, Any]:
     """Return the fields of a partial update that were sent, by name."""
-    fields: tuple[str, ...] = getattr(values, "_fields", ())
-    return {name: value for name, value in zip(fields, values, strict=True) if value is not ABSENT}
+    names = getattr(values, "_fields", ())
+    return {name: value for name, value in zip(names, values, strict=True) if value is not ABSENT}
 
 
 def required(holder: Mapping[str, Any], name: str, shape: Shape[T], within: str = "") -> T:

@@ -99,8 +99,8 @@ def timed(name, run):
             noted.append((began, time.monotonic(), time.thread_time() - cpu, 0.0, name))
     return runs
 
-def transaction(between, committed, disk, conn, queue, finish):
-    commit, names = [0.0], []
+def transaction(self, conn, queue, finish):
+    commit, names, committed = [0.0], [], self._committed
     def note(count, seconds):
         commit[0] = seconds
         committed(count, seconds)
@@ -108,11 +108,13 @@ def transaction(between, committed, disk, conn, queue, finish):
         names.extend(getattr(job.fn, "__name__", "partial") for job in jobs[:len(outcomes)])
         finish(jobs, outcomes)
     began, cpu = time.monotonic(), time.thread_time()
-    more = run_transaction(between, note, disk, conn, queue, finished)
+    self._committed = note
+    more = run_transaction(self, conn, queue, finished)
+    self._committed = committed
     noted.append((began, time.monotonic(), time.thread_time() - cpu, commit[0], " ".join(names) or "index_some"))
     return more
 
-run_transaction, db._run_transaction = db._run_transaction, transaction
+run_transaction, db._Transactions.run = db._Transactions.run, transaction
 db._empty_log = timed("empty_log", db._empty_log)
 checkpoint.checkpoint = timed("checkpoint", checkpoint.checkpoint)
 status = app.main()

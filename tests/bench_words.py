@@ -97,7 +97,7 @@ class Measured:
 def note_transactions() -> list[float]:
     """A list to which the CPU seconds of each transaction of the writer are added from now on."""
     noted: list[float] = []
-    run = database._run_transaction
+    run = database._Transactions.run
 
     def timed(*arguments: Any) -> Any:
         began = time.thread_time()
@@ -106,7 +106,7 @@ def note_transactions() -> list[float]:
         finally:
             noted.append(time.thread_time() - began)
 
-    database._run_transaction = timed
+    database._Transactions.run = timed
     return noted
 
 

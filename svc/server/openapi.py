@@ -7,14 +7,14 @@ components
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from svc.errors import ERRORS
+from svc.errors import ERRORS, ApiError
 from svc.json_text import MOST_JSON_VALUES
 from svc.server.body_budget import KIB, MIB
 from svc.server.error_schemas import error_examples, error_schema
@@ -32,7 +32,7 @@ from svc.server.interface import (
     parameter,
 )
 from svc.server.web import DEFAULT_LIMIT, MOST_ITEMS, PAGE_LIMIT, Row, in_anthropic_format
-from svc.shapes import Component, Shape, one_of, string, whole
+from svc.shapes import ABSENT, Component, Shape, one_of, string, whole
 
 # --- what every operation has
 
@@ -307,8 +307,20 @@ def _of_body(operation: Operation) -> list[Refusal]:
     elif body.media_type == "application/x-www-form-urlencoded":
         coded += ", or not a urlencoded form"
     found.append(Refusal("unsupported_media_type", when=f"{coded}."))
-    found += [Refusal(one.code, one.error["message"], one.error["param"]) for one in body.shape.example_refusals()]
+    found += [Refusal(one.code, one.error["message"], one.error["param"]) for one in example_refusals(body.shape)]
     return [*found, Refusal("PAYLOAD_TOO_LARGE", when=f"{too_large}."), Refusal("overloaded")]
+
+
+def example_refusals(shape: Shape[Any]) -> Iterator[ApiError]:
+    """Yield a record's errors for the first field that must not be null if it is, and for the first wrong field."""
+    never_null = [field for field in shape.fields if field.default in (..., ABSENT)]
+    for fields, value in ((never_null, None), (shape.fields, object())):
+        for field in fields:
+            try:
+                field.shape.check(value, field.name)
+            except ApiError as error:
+                yield error
+                break
 
 
 def _refused(operation: Operation, path: str, status: str, found: list[tuple[int, Refusal]]) -> dict[str, Any]:

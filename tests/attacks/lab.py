@@ -32,7 +32,7 @@ import app
 from svc import db
 
 make_loop, longest, last = uvloop.new_event_loop, 0.0, time.thread_time()
-transaction, longest_transaction = getattr(db, "_run_transaction", None), 0.0
+transaction, longest_transaction = db._Transactions.run, 0.0
 
 def timed_transaction(*arguments):
     global longest_transaction
@@ -59,7 +59,7 @@ def write(*_):
     os.replace(os.environ["PULSE_FILE"] + ".new", os.environ["PULSE_FILE"])
     longest = longest_transaction = 0.0
 
-db._run_transaction = timed_transaction
+db._Transactions.run = timed_transaction
 uvloop.new_event_loop = new_event_loop
 signal.signal(signal.SIGUSR1, write)
 sys.exit(app.main())

@@ -111,7 +111,7 @@ async def check_costs(
     kind: str, megabytes: float, most_seconds: float, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of five tries the best counts: other programs make CPU time longer, never shorter."""
-    monkeypatch.setattr(database, "_run_transaction", database._run_transaction)  # it is put back at the end
+    monkeypatch.setattr(database._Transactions, "run", database._Transactions.run)  # it is put back at the end
     noted = note_transactions()
     tries = []
     for number in range(5):
