@@ -24,10 +24,6 @@ _WORD = re.compile(r"\S{1,24}\s?|\s{1,24}")
 _FRAGMENT = re.compile(r"(?s).{1,32}")
 
 
-class TextPart(NamedTuple):
-    text: str
-
-
 class ToolCallPart(NamedTuple):
     name: str
     arguments: str
@@ -37,7 +33,7 @@ class FinishPart(NamedTuple):
     reason: Literal["stop", "length"]
 
 
-Part = TextPart | ToolCallPart | FinishPart
+Part = str | ToolCallPart | FinishPart
 Play = Callable[[], AsyncGenerator[Part, None]]
 
 
@@ -98,9 +94,9 @@ class _Choice:
             self._begun = True
             yield self._chunk({"role": "assistant", "content": ""})
         stop = ""
-        if isinstance(part, TextPart):
+        if isinstance(part, str):
             # A stop sequence after these characters changes nothing: the text before it is too long.
-            text = (self._held + _encodable(part.text))[: self._bytes_left + MAX_STOP_CHARACTERS]
+            text = (self._held + _encodable(part))[: self._bytes_left + MAX_STOP_CHARACTERS]
             text, self._held, stop = _before_stop(text, self._stops)
         else:
             text, self._held = self._held, ""

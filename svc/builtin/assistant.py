@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from svc.builtin.answer import Part, TextPart, ToolCallPart
+from svc.builtin.answer import Part, ToolCallPart
 from svc.builtin.calculate import asks_arithmetic, calculate, expressions
 from svc.builtin.dates import date_answer
 from svc.builtin.english import MAX_GOAL_CHARACTERS, quotations, sentences, trimmed, words
@@ -65,7 +65,7 @@ def parts(request: BuiltinRequest, now_seconds: float) -> list[Part]:
     if ready := _ready(steps, calls):
         return [_call(step, steps, calls) for step in (ready if request.parallel_calls else ready[:1])]
     text = _report(request, steps, calls) if calls or own is None else own
-    return [TextPart(in_format(text, request.response_format))]
+    return [in_format(text, request.response_format)]
 
 
 def _ready(steps: Sequence[Step], calls: Sequence[EarlierCall]) -> list[Step]:

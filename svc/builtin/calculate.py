@@ -14,6 +14,7 @@ MAX_DEPTH = 50
 MAX_DIGITS = 1_000
 MAX_EXPRESSIONS = 8
 SIGNIFICANT_DIGITS = 28
+_TOO_LARGE = f"A number in the calculation has more than {MAX_DIGITS:,} digits."
 
 _LIMIT = 10**MAX_DIGITS
 _LIMIT_BITS = _LIMIT.bit_length()
@@ -109,7 +110,7 @@ def _operand(rest: list[str], depth: int) -> Fraction:
     exponent = token.lower().partition("e")[2]
     # Checked before it is a number: 1e999999999 would fill the memory.
     if len(exponent.lstrip("+-0")) > len(str(MAX_DIGITS)) or abs(int(exponent or "0")) > MAX_DIGITS:
-        raise _too_large()
+        raise ValueError(_TOO_LARGE)
     return _bounded(Fraction(token))
 
 
@@ -121,7 +122,7 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
     # Checked before computing: a number of b bits to the e has at least (b - 1) * e bits.
     bits = max(base.numerator.bit_length(), base.denominator.bit_length()) - 1
     if bits * abs(exponent.numerator) > _LIMIT_BITS:
-        raise _too_large()
+        raise ValueError(_TOO_LARGE)
     return Fraction(base**exponent.numerator)
 
 
@@ -140,12 +141,8 @@ _OPERATIONS: dict[str, tuple[int, Callable[[Fraction, Fraction], Fraction | int]
 
 def _bounded(value: Fraction) -> Fraction:
     if abs(value.numerator) >= _LIMIT or value.denominator >= _LIMIT:
-        raise _too_large()
+        raise ValueError(_TOO_LARGE)
     return value
-
-
-def _too_large() -> ValueError:
-    return ValueError(f"A number in the calculation has more than {MAX_DIGITS:,} digits.")
 
 
 def _written(value: Fraction) -> str:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from svc.builtin import script, voice
-from svc.builtin.answer import Play, TextPart, answer, replay
+from svc.builtin.answer import Play, answer, replay
 from svc.builtin.request import BYTES_PER_TOKEN, BuiltinRequest, is_big, read_request
 from svc.builtin.structured import in_format
 from svc.errors import ApiError
@@ -78,7 +78,7 @@ def _planned(model: str, body: dict[str, Any], now_seconds: Callable[[], float])
     if model == "script":
         return request, partial(script.play, script.section(request), request.choices)
     if model == "echo":
-        return request, partial(replay, [TextPart(in_format(request.goal, request.response_format))])
+        return request, partial(replay, [in_format(request.goal, request.response_format)])
     from svc.builtin import assistant  # late: the start would wait 30 ms for its patterns
 
     return request, partial(replay, assistant.parts(request, now_seconds()))

@@ -19,9 +19,8 @@ import json
 import math
 import re
 from collections.abc import AsyncGenerator
-from typing import NamedTuple
 
-from svc.builtin.answer import FinishPart, Part, TextPart, ToolCallPart
+from svc.builtin.answer import FinishPart, Part, ToolCallPart
 from svc.builtin.request import BuiltinRequest, refusal
 from svc.errors import UpstreamFault
 
@@ -39,11 +38,7 @@ DIRECTIVES = (
 _REPEATS = re.compile(rf"(?:repeat\s+[0-9]{{1,18}}\s+(?=\S)){{0,{MAX_NESTED_REPEATS}}}")
 
 
-class Wait(NamedTuple):
-    seconds: float
-
-
-Action = Part | Wait | UpstreamFault
+Action = Part | float | UpstreamFault  # a number waits so many seconds
 Section = list[tuple[int, Action]]
 
 
@@ -70,12 +65,12 @@ async def play(actions: Section, choices: int) -> AsyncGenerator[Part, None]:
     for count, action in actions:
         for _ in range(count):
             directives_left -= 1
-            seconds_left -= action.seconds if isinstance(action, Wait) else 0
+            seconds_left -= action if isinstance(action, float) else 0
             if directives_left < 0 or seconds_left < 0:
                 yield FinishPart("length")
                 return
-            if isinstance(action, Wait):
-                await asyncio.sleep(action.seconds)
+            if isinstance(action, float):
+                await asyncio.sleep(action)
             elif isinstance(action, UpstreamFault):
                 raise action
             else:
@@ -98,11 +93,11 @@ def _action(line: str) -> Action | None:
     first, _, others = rest.strip().partition(" ")
     match directive.rstrip():
         case "say":
-            return TextPart(_said(rest))
+            return _said(rest)
         case "tool" if first:
             return ToolCallPart(first, others.lstrip() or "{}")
         case "wait" if re.fullmatch("[0-9]{1,5}", rest.strip()) and int(first) <= MAX_WAIT_MILLISECONDS:
-            return Wait(int(first) / 1000)
+            return int(first) / 1000
         case "fail" if re.fullmatch("[45][0-9][0-9]", first):
             status, message = int(first), others.strip() or "The script failed."
             kind = "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "api_error"

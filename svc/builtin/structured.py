@@ -55,10 +55,6 @@ _IMPLIED = {keyword: kind for kind, keywords in _IMPLYING.items() for keyword in
 _KEYWORDS = _IMPLIED.keys() | {"type", "enum", "const", "minLength", "maxLength", "format", "anyOf", "oneOf"}
 
 
-class _TooLargeError(ValueError):
-    """The schema is too expensive: no other branch of it is tried."""
-
-
 def in_format(text: str, schema: dict[str, Any] | None) -> str:
     """Return `text` without a schema, else JSON that satisfies it. Raises UpstreamFault (400) if none is found."""
     any_object = schema == {"type": "object"}
@@ -123,7 +119,7 @@ class _Builder:
     def _charge(self, cost: int) -> None:
         self._cost_left -= cost
         if self._cost_left < 0:
-            raise _TooLargeError("it is too large.")
+            raise ValueError("it is too large.")
 
     def build(self, schema: Any, depth: int, name: str) -> Any:
         """Return an instance for the property `name`. Raises ValueError if there is none within the bounds."""
@@ -212,10 +208,9 @@ class _Builder:
         for alternative in sorted(possible, key=lambda one: "$ref" in one or one.get("type") in ("object", "array")):
             try:
                 return self.build({**rest, "allOf": [alternative]}, depth + 1, name)
-            except _TooLargeError:
-                raise
             except ValueError:
-                continue
+                if self._cost_left < 0:  # for any other alternative, too
+                    raise
         raise ValueError("no alternative of an anyOf is possible.")
 
     def _array(self, schema: dict[str, Any], depth: int, name: str) -> list[Any]:
