@@ -15,10 +15,8 @@ from svc.tables import Table, delete_found, delete_row, refusals
 GOAL_LENGTH = 1_000_000
 EVENTS_BYTES = 256 * 1024  # of the events that are kept, besides the last one
 _OF_LAST_EVENT = {"final": ("output", "finish_reason", "artifacts"), "error": ("error",), "stopped": ("reason",)}
-_IN_A_LIST = (
-    "id, status, goal, model, max_steps, steps, output, error, reason, prompt_tokens, completion_tokens, cost_micros, "
-    "project_id, created_at, finished_at"
-)
+_FIELDS = "id status goal model max_steps steps output reason cost_micros project_id created_at finished_at"
+_IN_A_LIST = ", ".join([*_FIELDS.split(), "error", "prompt_tokens", "completion_tokens"])
 TABLE = Table[sqlite3.Row]("runs", lambda row: row, "run", at_once=1, listed=_IN_A_LIST)
 _LISTED_CHARACTERS = 10_000
 STATUSES = ("running", "final", "error", "stopped")
@@ -89,10 +87,13 @@ def end_interrupted_runs(tx: sqlite3.Connection, now_seconds: float) -> int:
 
 def as_json(row: sqlite3.Row) -> dict[str, Any]:
     """Return a run in the form of the API."""
-    names = "id status goal model max_steps steps output reason cost_micros project_id created_at finished_at"
     usage = {name: row[name] for name in ("prompt_tokens", "completion_tokens")}
     error = None if row["error"] is None else orjson.loads(row["error"])
-    return {**fields_as_json(dict(row), names), "error": error, "usage": {**usage, "total_tokens": sum(usage.values())}}
+    return {
+        **fields_as_json(dict(row), _FIELDS),
+        "error": error,
+        "usage": {**usage, "total_tokens": sum(usage.values())},
+    }
 
 
 def last_event(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -242,10 +242,8 @@ async def fetch_url(
             limits: dict[str, Any] = {"timeout_seconds": _FETCH_SECONDS, "account_id": run.home.account_id}
             reply = await run.guarded.send("GET", url, headers, **limits)
             async with contextlib.aclosing(reply):
-                async for chunk in reply:
+                while len(content) < _READ_BYTES and (chunk := await reply.more()):
                     content += chunk
-                    if len(content) >= _READ_BYTES:
-                        break
     except (OutboundError, TimeoutError):
         # One text for every fault: it must not reveal which ports of the network are open.
         raise ToolFailure("This address cannot be read. Only public http and https pages can.") from None

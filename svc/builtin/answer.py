@@ -7,12 +7,12 @@ A token is 4 bytes of UTF-8, rounded up for each choice: its text, and the names
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing
-from itertools import count
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from itertools import chain, count
 from typing import Any, Literal, NamedTuple
 
 from svc.builtin.request import BYTES_PER_TOKEN, MAX_STOP_CHARACTERS, BuiltinRequest, text_bytes, token_count
+from svc.errors import UpstreamFault
 from svc.ids import new_id
 
 # The caps of one answer, shared evenly by its choices. An answer beyond them ends with `length`.
@@ -33,17 +33,12 @@ class FinishPart(NamedTuple):
     reason: Literal["stop", "length"]
 
 
-Part = str | ToolCallPart | FinishPart
-Play = Callable[[], AsyncGenerator[Part, None]]
+Said = str | ToolCallPart | FinishPart
+Part = Said | float | UpstreamFault  # a number is a pause in seconds, and a fault ends the answer
 
 
-async def replay(parts: Sequence[Part]) -> AsyncGenerator[Part, None]:
-    for part in parts:
-        yield part
-
-
-async def answer(request: BuiltinRequest, play: Play) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield chunks and a last one for the usage. Each of `request.choices` is a separate play.
+async def answer(request: BuiltinRequest, parts: Sequence[Part]) -> AsyncGenerator[dict[str, Any], None]:
+    """Yield chunks and a last one for the usage. Each of `request.choices` has the same parts. Raises UpstreamFault.
 
     svc/inference/wire.py adds ids, `created` and `model`, and joins the chunks for a client that wants no stream.
     """
@@ -55,17 +50,18 @@ async def answer(request: BuiltinRequest, play: Play) -> AsyncGenerator[dict[str
 
     for index in range(request.choices):
         choice = _Choice(request, index)
-        async with aclosing(play()) as parts:
-            async for part in parts:
-                for chunk in choice.chunks(part):
-                    yield chunk
-                    await rest()
-                await rest()
-                if choice.finished:
-                    break
-        if not choice.finished:
-            for chunk in choice.chunks(FinishPart("stop")):
+        for part in chain(parts, (FinishPart("stop"),)):
+            if isinstance(part, UpstreamFault):
+                raise part
+            if isinstance(part, float):
+                await asyncio.sleep(part)
+                continue
+            for chunk in choice.chunks(part):
                 yield chunk
+                await rest()
+            await rest()
+            if choice.finished:
+                break
         completion_tokens += token_count(choice.size_bytes)
     usage = {"prompt_tokens": request.prompt_tokens, "completion_tokens": completion_tokens}
     usage["total_tokens"] = sum(usage.values())
@@ -88,7 +84,7 @@ class _Choice:
         self._begun = not request.stream  # only a stream has an opening chunk
         self.finished = False
 
-    def chunks(self, part: Part) -> Iterator[dict[str, Any]]:
+    def chunks(self, part: Said) -> Iterator[dict[str, Any]]:
         """Yield the chunks of a part, and `finished` is set with the last chunk of the choice."""
         if not self._begun:
             self._begun = True

@@ -7,11 +7,10 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from functools import partial
 from typing import Any, NamedTuple
 
 from svc.builtin import script, voice
-from svc.builtin.answer import Play, answer, replay
+from svc.builtin.answer import Part, answer
 from svc.builtin.request import BYTES_PER_TOKEN, BuiltinRequest, is_big, read_request
 from svc.builtin.structured import in_format
 from svc.errors import ApiError
@@ -65,20 +64,20 @@ async def chat(
     if model not in MODELS or MODELS[model].kind != "chat":
         raise ApiError("model_not_found", param="model")
     if is_big(body):
-        request, play = await asyncio.to_thread(_planned, model, body, now_seconds)
+        request, parts = await asyncio.to_thread(_planned, model, body, now_seconds)
     else:
-        request, play = _planned(model, body, now_seconds)
-    async with aclosing(answer(request, play)) as chunks:
+        request, parts = _planned(model, body, now_seconds)
+    async with aclosing(answer(request, parts)) as chunks:
         async for chunk in chunks:
             yield chunk
 
 
-def _planned(model: str, body: dict[str, Any], now_seconds: Callable[[], float]) -> tuple[BuiltinRequest, Play]:
+def _planned(model: str, body: dict[str, Any], now_seconds: Callable[[], float]) -> tuple[BuiltinRequest, list[Part]]:
     request = read_request(body)
     if model == "script":
-        return request, partial(script.play, script.section(request), request.choices)
+        return request, script.parts(request)
     if model == "echo":
-        return request, partial(replay, [in_format(request.goal, request.response_format)])
+        return request, [in_format(request.goal, request.response_format)]
     from svc.builtin import assistant  # late: the start would wait 30 ms for its patterns
 
-    return request, partial(replay, assistant.parts(request, now_seconds()))
+    return request, assistant.parts(request, now_seconds())

@@ -13,19 +13,18 @@
 last user message. After the last section the answer is empty, so a tool loop ends. Empty lines are skipped.
 """
 
-import asyncio
 import contextlib
 import json
 import math
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import Iterator
 
 from svc.builtin.answer import FinishPart, Part, ToolCallPart
 from svc.builtin.request import BuiltinRequest, refusal
 from svc.errors import UpstreamFault
 
 # The bounds of an answer, shared evenly by its choices. An answer beyond them ends with `length`.
-MAX_DIRECTIVES = 20_000
+MAX_PARTS = 20_000
 MAX_WAIT_TOTAL_SECONDS = 600.0
 MAX_WAIT_MILLISECONDS = 60_000
 MAX_LINES = 10_000
@@ -38,16 +37,12 @@ DIRECTIVES = (
 _REPEATS = re.compile(rf"(?:repeat\s+[0-9]{{1,18}}\s+(?=\S)){{0,{MAX_NESTED_REPEATS}}}")
 
 
-Action = Part | float | UpstreamFault  # a number waits so many seconds
-Section = list[tuple[int, Action]]
-
-
-def section(request: BuiltinRequest) -> Section:
-    """Return the actions of this call, each with its number of repeats. Raises UpstreamFault (400) for a wrong line."""
+def parts(request: BuiltinRequest) -> list[Part]:
+    """Return the parts of this call for one choice. Raises UpstreamFault (400) for a wrong line."""
     lines = request.goal.split("\n", MAX_LINES)
     if len(lines) > MAX_LINES or request.goal.count("repeat") > MAX_REPEATS:
         raise refusal(f"A script may have at most {MAX_LINES:,} lines and {MAX_REPEATS:,} repeats.", "messages")
-    sections: list[Section] = [[]]
+    sections: list[list[tuple[int, Part]]] = [[]]
     # Every call reads the whole script, so that a mistake in it is reported first.
     for number, line in enumerate(lines, 1):
         line = line.rstrip("\r").lstrip()
@@ -55,40 +50,34 @@ def section(request: BuiltinRequest) -> Section:
             sections.append([])
         elif line:
             sections[-1].append(_repeated(line, number))
-    return sections[request.turns] if request.turns < len(sections) else []
+    section = sections[request.turns] if request.turns < len(sections) else []
+    return list(_within_bounds(section, request.choices))
 
 
-async def play(actions: Section, choices: int) -> AsyncGenerator[Part, None]:
-    """Play one choice out of `choices`. Raises UpstreamFault for `fail` and `drop`."""
-    directives_left = MAX_DIRECTIVES // choices
-    seconds_left = MAX_WAIT_TOTAL_SECONDS / choices
-    for count, action in actions:
-        for _ in range(count):
-            directives_left -= 1
-            seconds_left -= action if isinstance(action, float) else 0
-            if directives_left < 0 or seconds_left < 0:
+def _within_bounds(section: list[tuple[int, Part]], choices: int) -> Iterator[Part]:
+    parts_left, seconds_left = MAX_PARTS // choices, MAX_WAIT_TOTAL_SECONDS / choices
+    for repeats, part in section:
+        for _ in range(repeats):
+            parts_left -= 1
+            seconds_left -= part if isinstance(part, float) else 0
+            if parts_left < 0 or seconds_left < 0:
                 yield FinishPart("length")
                 return
-            if isinstance(action, float):
-                await asyncio.sleep(action)
-            elif isinstance(action, UpstreamFault):
-                raise action
-            else:
-                yield action
+            yield part
 
 
-def _repeated(line: str, number: int) -> tuple[int, Action]:
-    """Return the number of repeats of a line, the product of nested ones, and its action."""
+def _repeated(line: str, number: int) -> tuple[int, Part]:
+    """Return the number of repeats of a line, the product of nested ones, and its part."""
     repeats = _REPEATS.match(line)
     assert repeats is not None  # it also matches nothing
-    action = _action(line[repeats.end() :])
-    if action is None:
+    part = _part(line[repeats.end() :])
+    if part is None:
         found = f"Line {number} of the script, '{line[:60].rstrip()}',"
         raise refusal(f"{found} is not a directive. The directives are: {DIRECTIVES}.", "messages")
-    return min(math.prod(map(int, re.findall("[0-9]+", repeats[0]))), MAX_DIRECTIVES + 1), action
+    return min(math.prod(map(int, re.findall("[0-9]+", repeats[0]))), MAX_PARTS + 1), part
 
 
-def _action(line: str) -> Action | None:
+def _part(line: str) -> Part | None:
     directive, _, rest = line.partition(" ")
     first, _, others = rest.strip().partition(" ")
     match directive.rstrip():
