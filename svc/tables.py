@@ -57,6 +57,12 @@ class Table(Generic[R]):
         rows = page(conn, self.name, account_id, limit, after, order=self.order, columns=self.listed, **narrowed)
         return rows.of(self.make)
 
+    def insert(self, tx: sqlite3.Connection, columns: Mapping[str, Any]) -> R:
+        """Store a row and return it. Raises sqlite3.IntegrityError, see `refusals`."""
+        values = ", ".join(f":{column}" for column in columns)
+        statement = f"INSERT INTO {self.name} ({', '.join(columns)}) VALUES ({values}) RETURNING *"
+        return self.make(tx.execute(statement, columns).fetchone())
+
     def update(self, tx: sqlite3.Connection, account_id: str, row_id: str, columns: Mapping[str, Any]) -> R:
         """Set `columns` of a row of the account, at least one, and return the row. Raises ApiError `not_found`."""
         assigned = ", ".join(f"{column} = :{column}" for column in columns)

@@ -32,18 +32,12 @@ def check_email(value: Any, param: str = "email") -> str:
 
     The normalized form must be an address, too: a full-width @ becomes a second @.
     """
-    if not isinstance(value, str) or not 3 <= len(value) <= LONGEST or not _well_formed(value):
+    if not isinstance(value, str) or not 3 <= len(value) <= LONGEST or not _FORM.fullmatch(value):
+        raise refusal(value, param, _EXPECTED)
+    is_unseen = any(unicodedata.category(character) in _UNSEEN_CATEGORIES for character in value)
+    if is_unseen or _UNSEEN.search(value) or not _FORM.fullmatch(unicodedata.normalize("NFKC", value)):
         raise refusal(value, param, _EXPECTED)
     return value
-
-
-def _well_formed(text: str) -> bool:
-    return (
-        _FORM.fullmatch(text) is not None
-        and _UNSEEN.search(text) is None
-        and not any(unicodedata.category(character) in _UNSEEN_CATEGORIES for character in text)
-        and _FORM.fullmatch(unicodedata.normalize("NFKC", text)) is not None
-    )
 
 
 EMAIL = Shape(

@@ -28,11 +28,9 @@ def add_identity(
     tx: sqlite3.Connection, account_id: str, issuer: str, subject: str, email: str | None, now_seconds: float
 ) -> None:
     """Link an identity. Raises ApiError `invalid_token` if it is linked already or the account is deleted."""
+    columns = {"id": new_id("idn", now_seconds), "account_id": account_id, "issuer": issuer, "subject": subject}
     try:
-        tx.execute(
-            "INSERT INTO identities (id, account_id, issuer, subject, email, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-            (new_id("idn", now_seconds), account_id, issuer, subject, email, now_seconds),
-        )
+        TABLE.insert(tx, {**columns, "email": email, "created_at": now_seconds})
     except sqlite3.IntegrityError:
         raise ApiError("invalid_token") from None
 

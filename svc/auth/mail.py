@@ -8,7 +8,7 @@ import contextlib
 import smtplib
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
@@ -36,7 +36,6 @@ class Mail:
         server: MailServer,
         base_url: str,
         log: Log,
-        pauses_seconds: Sequence[float] = _PAUSES_SECONDS,
         count: Callable[[str], None] = lambda outcome: None,
     ) -> None:
         host = urlsplit(base_url).hostname or ""
@@ -44,7 +43,6 @@ class Mail:
         self._domain = host if any(character.isalpha() for character in host) and ":" not in host else "localhost"
         self._sender = server.sender or f"svc@{self._domain}"
         self._log = log
-        self._pauses_seconds = pauses_seconds
         self._count = count
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -94,7 +92,7 @@ class Mail:
     async def _send(self, message: EmailMessage) -> Exception | None:
         """Send a message, with retries; return the last error, or None."""
         recipients = [address.addr_spec for address in message["To"].addresses]
-        for pause_seconds in (*self._pauses_seconds, None):
+        for pause_seconds in (*_PAUSES_SECONDS, None):
             async with self._turns:
                 error = await self._in_thread(lambda smtp: smtp.send_message(message, to_addrs=recipients))
             if error is None:

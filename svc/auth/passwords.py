@@ -22,15 +22,11 @@ _WAITING = 50  # in each queue: about five seconds of work
 
 
 class Passwords:
-    """Used inside one event loop. `waiting` bounds each queue.
+    """Used inside one event loop. A new call in a full queue evicts the oldest, whose caller has probably left."""
 
-    A new call in a full queue evicts the oldest one, whose caller has probably disconnected.
-    """
-
-    def __init__(self, memory_kib: int, time_cost: int, waiting: int = _WAITING) -> None:
+    def __init__(self, memory_kib: int, time_cost: int) -> None:
         self._memory_kib, self._time_cost = memory_kib, time_cost
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="argon2")
-        self._most_waiting = waiting
         self._queues: dict[str, deque[asyncio.Future[None]]] = {kind: deque() for kind in _SHARES}
         self._running: Counter[str] = Counter()
         # It takes as long to verify as any other hash; no password is known to give only zeros.
@@ -67,7 +63,7 @@ class Passwords:
         waiting = self._queues[kind]
         waiting.append(turn)
         self._start_next()
-        if len(waiting) > self._most_waiting and not (oldest := waiting.popleft()).done():
+        if len(waiting) > _WAITING and not (oldest := waiting.popleft()).done():
             oldest.set_exception(ApiError("overloaded", "Too many people are signing in. Try again shortly."))
         try:
             await turn

@@ -147,7 +147,6 @@ class Stripe:
     client: "httpx.AsyncClient"
     api: str
     secret_key: str = field(repr=False)
-    pause_seconds: float = _PAUSE_SECONDS
 
     async def check(self) -> int:
         """Return the status of a request that changes nothing: 401 if the key is wrong."""
@@ -184,7 +183,7 @@ class Stripe:
                 raise
             status, answer = 0, {}
         if status == 0 or status in _TRANSIENT:
-            await asyncio.sleep(self.pause_seconds)
+            await asyncio.sleep(_PAUSE_SECONDS)
             status, answer = await self._send("POST", "", form, checkout_id)
         if status != 200:
             raise failed("upstream_error", f" refused with status {status}")

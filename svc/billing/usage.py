@@ -81,14 +81,11 @@ def add_overrun(tx: sqlite3.Connection, day: str, model: str, micros: int) -> No
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Delete usage of an account for 5 ms; return whether there is more. A trigger keeps what was paid."""
-    return run_some(
-        tx,
-        """
+    statement = """
         DELETE FROM usage_days WHERE (account_id, day, model, key_id, group_name) IN (
             SELECT account_id, day, model, key_id, group_name FROM usage_days WHERE account_id = ?1 LIMIT ?2)
-        """,
-        account_id,
-    )
+    """
+    return run_some(tx, statement, account_id)
 
 
 def usage_page(

@@ -132,7 +132,8 @@ async def add_artifact(
         "account_id": account_id,
         "project_id": project_id,
         "run_id": run_id,
-        "now": now_seconds,
+        "created_at": now_seconds,
+        "updated_at": now_seconds,
         "prompt": prompt and prompt[:PROMPT_LENGTH],
     }
 
@@ -142,16 +143,9 @@ async def add_artifact(
 
     def finish(tx: sqlite3.Connection, content: ArtifactContent) -> Artifact:
         with refusals(project_id, artifacts_count=quota.too_many_artifacts()):
-            row = tx.execute(
-                """
-                INSERT INTO artifacts (id, account_id, project_id, run_id, name, content_type, size, sha256, content_id,
-                    created_at, updated_at, prompt)
-                VALUES (:id, :account_id, :project_id, :run_id, :name, :content_type, :size, :sha256, :content_id,
-                    :now, :now, :prompt) RETURNING *
-                """,
-                {**values, "size": content.size, "sha256": content.sha256, "content_id": content.id},
-            ).fetchone()
-        return Artifact(**row)
+            return TABLE.insert(
+                tx, {**values, "size": content.size, "sha256": content.sha256, "content_id": content.id}
+            )
 
     return await add_content(db, account_id, [data], check=check, finish=finish)
 

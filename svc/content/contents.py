@@ -61,7 +61,12 @@ async def add_content(
     def add(tx: sqlite3.Connection, first: int) -> T | None:
         if first in (0, last):
             check(tx)
-        _add_chunks(tx, account_id, content.id, chunks, first)
+        if first == 0:
+            with refusals():
+                tx.execute("INSERT INTO artifact_contents (account_id, id) VALUES (?, ?)", (account_id, content.id))
+        statement = "INSERT INTO artifact_chunks (account_id, content_id, number, content) VALUES (?, ?, ?, ?)"
+        batch = enumerate(chunks[first : first + _CHUNKS_AT_ONCE], first)
+        tx.executemany(statement, ((account_id, content.id, number, chunk) for number, chunk in batch))
         return finish(tx, content) if first == last else None
 
     try:
@@ -87,27 +92,14 @@ def _cut(parts: list[bytes]) -> tuple[list[bytes], bytes]:
     return [*chunks, bytes(held)] if held else chunks, digest.digest()
 
 
-def _add_chunks(tx: sqlite3.Connection, account_id: str, content_id: str, chunks: list[bytes], first: int) -> None:
-    numbers = range(first, min(first + _CHUNKS_AT_ONCE, len(chunks)))
-    with refusals():
-        if first == 0:
-            tx.execute("INSERT INTO artifact_contents (account_id, id) VALUES (?, ?)", (account_id, content_id))
-        tx.executemany(
-            "INSERT INTO artifact_chunks (account_id, content_id, number, content) VALUES (?, ?, ?, ?)",
-            ((account_id, content_id, number, chunks[number]) for number in numbers),
-        )
-
-
 def content_chunk(conn: sqlite3.Connection, account_id: str, artifact_id: str, sha256: bytes, number: int) -> bytes:
     """Return the chunk `number` (from 0) of the content whose hash is `sha256`. Raises ContentReplaced."""
-    row = conn.execute(
-        """
+    query = """
         SELECT artifact_chunks.content
         FROM artifacts JOIN artifact_chunks USING (account_id, content_id)
         WHERE artifacts.account_id = ? AND artifacts.id = ? AND artifacts.sha256 = ? AND artifact_chunks.number = ?
-        """,
-        (account_id, artifact_id, sha256, number),
-    ).fetchone()
+    """
+    row = conn.execute(query, (account_id, artifact_id, sha256, number)).fetchone()
     if row is None:
         raise ContentReplaced
     return bytes(row["content"])

@@ -26,7 +26,6 @@ from svc.shapes import (
 from svc.tables import Table, delete_found, refusals
 
 TITLE_LENGTH = 200
-ROLES = ("system", "user", "assistant")
 _MADE_TITLE_LENGTH = 80
 TEMPERATURE = nullable(number(0, 2)).about("Of session chats whose request has none. Null: the model's own.")
 MAX_OUTPUT_TOKENS = nullable(integer(1, 2**31 - 1)).about(
@@ -55,7 +54,7 @@ class ConversationFields(NamedTuple):
 
 @record("CreateMessageRequest", example={"role": "user", "content": "When does it leave?"})
 class NewMessage(NamedTuple):
-    role: Annotated[str, one_of(*ROLES)]
+    role: Annotated[str, one_of("system", "user", "assistant")]
     content: Annotated[str, text(history.MESSAGE_LENGTH, blank=False).about("Not blank.")]
 
 
@@ -113,23 +112,9 @@ def add_conversation(
     """
     if conversation_id is None:
         quota.check_room(tx, account_id, quota.ROW_BYTES + len((fields.get("title") or "").encode()))
-    values: dict[str, Any] = {**dict.fromkeys(ConversationFields._fields), "pinned": False, **fields}
-    with refusals(values["project_id"]):
-        row = tx.execute(
-            """
-            INSERT INTO conversations
-                (id, account_id, project_id, title, pinned, temperature, max_output_tokens, created_at, updated_at)
-            VALUES (:id, :account_id, :project_id, :title, :pinned, :temperature, :max_output_tokens, :now, :now)
-            RETURNING *
-            """,
-            {
-                **values,
-                "id": conversation_id or new_id("conv", now_seconds),
-                "account_id": account_id,
-                "now": now_seconds,
-            },
-        ).fetchone()
-    conversation = Conversation(**row)
+    columns = {"id": conversation_id or new_id("conv", now_seconds), "account_id": account_id, **fields}
+    with refusals(fields.get("project_id")):
+        conversation = TABLE.insert(tx, {**columns, "created_at": now_seconds, "updated_at": now_seconds})
     _add_title(tx, conversation)
     return conversation
 

@@ -54,15 +54,9 @@ def add_project(tx: sqlite3.Connection, account_id: str, new: NewProject, now_se
     """Store a project and return it. Raises ApiError `quota_exceeded`."""
     quota.check_room(tx, account_id, quota.ROW_BYTES + len(new.instructions.encode()))
     full = ApiError("quota_exceeded", "This account has 1,000 projects, the maximum. Delete some first.")
+    times = {"created_at": now_seconds, "updated_at": now_seconds}
     with refusals(projects_count=full):
-        row = tx.execute(
-            """
-            INSERT INTO projects (id, account_id, name, instructions, max_planner_steps, created_at, updated_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING *
-            """,
-            (new_id("proj", now_seconds), account_id, *new, now_seconds, now_seconds),
-        ).fetchone()
-    return Project(**row)
+        return TABLE.insert(tx, {"id": new_id("proj", now_seconds), "account_id": account_id, **new._asdict(), **times})
 
 
 def change_project(

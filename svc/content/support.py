@@ -47,13 +47,10 @@ def add_support(tx: sqlite3.Connection, account_id: str, new: NewSupport, now_se
     subject, content = new
     quota.check_room(tx, account_id, quota.ROW_BYTES + len((subject or "").encode()))
     support_id = new_id("sup", now_seconds)
+    columns = {"id": support_id, "account_id": account_id, "subject": subject}
     active = ApiError("already_active", "A support conversation is already active. Continue there, or close it first.")
     with refusals(UNIQUE=active):
-        tx.execute(
-            "INSERT INTO support_conversations (id, account_id, subject, created_at, updated_at) "
-            "VALUES (?1, ?2, ?3, ?4, ?4)",
-            (support_id, account_id, subject, now_seconds),
-        )
+        TABLE.insert(tx, {**columns, "created_at": now_seconds, "updated_at": now_seconds})
     if content is not None:
         add_message(tx, account_id, support_id, "user", content, now_seconds)
     return support_with_messages(tx, account_id, support_id)
@@ -69,18 +66,12 @@ def add_message(
     TABLE.update(tx, account_id, support_id, {"updated_at": now_seconds})
     if role == "user":
         quota.check_room(tx, account_id, quota.ROW_BYTES + len(content.encode()))
+    columns = {"id": new_id("msg", now_seconds), "account_id": account_id, "support_id": support_id}
     closed = ApiError("already_ended", "This support conversation is closed. Open a new one.")
     text = "This support conversation is full. Close it and open a new one."
     full = ApiError("PAYLOAD_TOO_LARGE", text, param="content")
     with refusals(support_closed=closed, support_messages_count=full):
-        row = tx.execute(
-            """
-            INSERT INTO support_messages (id, account_id, support_id, role, content, created_at)
-            VALUES (?, ?, ?, ?, ?, ?) RETURNING *
-            """,
-            (new_id("msg", now_seconds), account_id, support_id, role, content, now_seconds),
-        ).fetchone()
-    return message_as_json(row)
+        return MESSAGES.insert(tx, {**columns, "role": role, "content": content, "created_at": now_seconds})
 
 
 def close(tx: sqlite3.Connection, account_id: str, support_id: str, now_seconds: float) -> dict[str, Any]:

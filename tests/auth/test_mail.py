@@ -28,6 +28,11 @@ from tests.support.oauth_browser import rows
 BASE_URL = "https://svc.example:8443"
 
 
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("svc.auth.mail._PAUSES_SECONDS", (0.01, 0.01))
+
+
 @pytest.fixture
 def config(config: Config, box: MailBox) -> Config:
     return dataclasses.replace(config, smtp_url=server_of(box))
@@ -52,7 +57,7 @@ class Logged(Log):
 async def deliver(server: MailServer, to: str = "ada@example.com") -> list[dict[str, Any]]:
     """Send one message and return its log entries."""
     log = Logged()
-    mail = Mail(server, BASE_URL, log, (0.01, 0.01))
+    mail = Mail(server, BASE_URL, log)
 
     async def compose() -> EmailMessage:
         return mail.message(to, "Subject", "Text\n")

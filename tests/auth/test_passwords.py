@@ -12,9 +12,10 @@ from tests.conftest import PASSWORD
 
 
 @pytest.fixture
-async def slow() -> AsyncIterator[Passwords]:
+async def slow(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Passwords]:
     """Hashes of about 30 ms each, and queues of 20."""
-    passwords = Passwords(16_384, 3, waiting=20)
+    monkeypatch.setattr("svc.auth.passwords._WAITING", 20)
+    passwords = Passwords(16_384, 3)
     yield passwords
     passwords.close()
 
@@ -29,8 +30,9 @@ async def test_password_matches_only_its_own_hash() -> None:
     passwords.close()
 
 
-async def test_full_queue_evicts_the_oldest_call_with_503() -> None:
-    passwords = Passwords(8, 1, waiting=3)
+async def test_full_queue_evicts_the_oldest_call_with_503(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("svc.auth.passwords._WAITING", 3)
+    passwords = Passwords(8, 1)
     outcomes = await asyncio.gather(*(passwords.hash(PASSWORD) for _ in range(10)), return_exceptions=True)
     passwords.close()
     refused = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, ApiError)]
@@ -67,7 +69,7 @@ async def test_130_logins_do_not_starve_a_sign_up(slow: Passwords) -> None:
 
 
 async def test_cancelled_calls_release_their_turn() -> None:
-    passwords = Passwords(8, 1, waiting=50)
+    passwords = Passwords(8, 1)
     for _ in range(20):
         tasks = [
             asyncio.ensure_future(passwords.matches(PASSWORD, None, login=bool(number % 2))) for number in range(12)

@@ -438,8 +438,9 @@ async def test_session_is_requested_after_the_checkout_is_stored(funding: Fundin
 @pytest.fixture
 async def api(processor: Processor, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stripe]:
     monkeypatch.setattr("svc.billing.stripe._ATTEMPT_SECONDS", 0.3)
+    monkeypatch.setattr("svc.billing.stripe._PAUSE_SECONDS", 0.01)
     async with httpx_client(Outbound()) as client:
-        yield Stripe(client, processor.url, API_KEY, pause_seconds=0.01)
+        yield Stripe(client, processor.url, API_KEY)
 
 
 async def ask(api: Stripe) -> tuple[str, str]:
@@ -490,7 +491,7 @@ async def test_failing_processor_gives_one_clear_error(
 async def test_closed_processor_is_unreachable() -> None:
     async with httpx_client(Outbound()) as client:
         with pytest.raises(ApiError) as refusal:
-            await ask(Stripe(client, "http://127.0.0.1:1", API_KEY, pause_seconds=0.01))
+            await ask(Stripe(client, "http://127.0.0.1:1", API_KEY))
     assert refusal.value.code == "upstream_unreachable"
 
 
