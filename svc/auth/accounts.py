@@ -102,13 +102,11 @@ def add_account(
     if _is_reserved(tx, email, account_id, now_seconds):
         raise taken
     with refusals(UNIQUE=taken):
-        tx.execute(
-            """
+        statement = """
             INSERT INTO accounts (id, email, email_key, name, password_hash, created_at, admin)
             VALUES (?, ?, ?, ?, ?, ?, ? AND NOT EXISTS (SELECT 1 FROM accounts WHERE deleting_at IS NULL))
-            """,
-            (account_id, email, lookalike_key(email), name, password_hash, now_seconds, local),
-        )
+        """
+        tx.execute(statement, (account_id, email, lookalike_key(email), name, password_hash, now_seconds, local))
     return existing_account(tx, account_id)
 
 

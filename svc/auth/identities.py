@@ -17,9 +17,8 @@ TABLE = Table("identities", _as_json, "identity")
 
 def account_of(conn: sqlite3.Connection, issuer: str, subject: str) -> str | None:
     """Return the id of the account that an identity signs in to, or None."""
-    row = conn.execute(
-        "SELECT account_id FROM identities WHERE issuer = ? AND subject = ?", (issuer, subject)
-    ).fetchone()
+    query = "SELECT account_id FROM identities WHERE issuer = ? AND subject = ?"
+    row = conn.execute(query, (issuer, subject)).fetchone()
     account_id: str | None = row and row["account_id"]
     return account_id
 
@@ -37,10 +36,8 @@ def add_identity(
 
 def delete_identities(tx: sqlite3.Connection, account_id: str, *, but: tuple[str, str] | None) -> None:
     """Unlink every identity of the account, except that of the issuer and subject `but`."""
-    tx.execute(
-        "DELETE FROM identities WHERE account_id = ? AND (issuer, subject) IS NOT (?, ?)",
-        (account_id, *(but or (None, None))),
-    )
+    statement = "DELETE FROM identities WHERE account_id = ? AND (issuer, subject) IS NOT (?, ?)"
+    tx.execute(statement, (account_id, *(but or (None, None))))
 
 
 def delete_identity(tx: sqlite3.Connection, account_id: str, identity_id: str, *, has_password: bool) -> None:

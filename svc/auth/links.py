@@ -74,13 +74,11 @@ def add_link(
 
 def find_link(conn: sqlite3.Connection, purposes: Collection[str], token: str, now_seconds: float) -> Link:
     """Return the link with this secret part. Raises ApiError `invalid_token`, `account_suspended`."""
-    row = conn.execute(
-        """
+    query = """
         SELECT account_id, purpose, by_mail, links.email, links.rowid, suspended_at
         FROM links JOIN accounts ON accounts.id = account_id WHERE token_hash = ? AND links.expires_at > ?
-        """,
-        (token_hash(token), now_seconds),
-    ).fetchone()
+    """
+    row = conn.execute(query, (token_hash(token), now_seconds)).fetchone()
     if row is None or row["purpose"] not in purposes:
         raise ApiError("invalid_token", param="token")
     if row["suspended_at"] is not None:

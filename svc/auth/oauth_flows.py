@@ -74,18 +74,14 @@ def end(tx: sqlite3.Connection, state: str, browser: str, now_seconds: float) ->
 def add_code(tx: sqlite3.Connection, code: str, browser: str, account_id: str, now_seconds: float) -> None:
     """Store the code that signs `browser` in as `account_id`, once, within a minute."""
     _delete_old(tx, "oauth_codes", now_seconds)
-    tx.execute(
-        "INSERT INTO oauth_codes (code_hash, browser_hash, account_id, expires_at) VALUES (?, ?, ?, ?)",
-        (token_hash(code), token_hash(browser), account_id, now_seconds + CODE_SECONDS),
-    )
+    statement = "INSERT INTO oauth_codes (code_hash, browser_hash, account_id, expires_at) VALUES (?, ?, ?, ?)"
+    tx.execute(statement, (token_hash(code), token_hash(browser), account_id, now_seconds + CODE_SECONDS))
 
 
 def use_code(tx: sqlite3.Connection, code: str, browser: str, now_seconds: float) -> str:
     """Return the account id of a code. Raises ApiError `invalid_token`."""
-    row = tx.execute(
-        "DELETE FROM oauth_codes WHERE code_hash = ? AND browser_hash = ? RETURNING account_id, expires_at",
-        (token_hash(code), token_hash(browser)),
-    ).fetchone()
+    statement = "DELETE FROM oauth_codes WHERE code_hash = ? AND browser_hash = ? RETURNING account_id, expires_at"
+    row = tx.execute(statement, (token_hash(code), token_hash(browser))).fetchone()
     if row is None or row["expires_at"] <= now_seconds:
         raise ApiError("invalid_token", "This sign-in is not valid. Start it again in this browser.", param="code")
     account_id: str = row["account_id"]

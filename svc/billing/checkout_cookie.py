@@ -2,7 +2,6 @@
 
 import hmac
 import re
-from typing import NamedTuple
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -26,19 +25,8 @@ def delete_cookie(response: Response) -> None:
     response.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="lax")
 
 
-class CheckoutCookie(NamedTuple):
-    """The account of a cookie, and when it was set (Unix milliseconds)."""
-
-    account_id: str
-    set_at_ms: int
-
-    def is_newer(self, verified_at: float | None) -> bool:
-        """Return whether it was set after the account's address was verified, or that is not verified."""
-        return verified_at is None or self.set_at_ms >= int(verified_at * 1000)
-
-
-def read_cookie(headers: Headers, secret: bytes, now_seconds: float) -> CheckoutCookie | None:
-    """Return the cookie of a request, or None without a valid one."""
+def read_cookie(headers: Headers, secret: bytes, now_seconds: float) -> tuple[str, int] | None:
+    """Return the account's id and when the cookie was set (Unix milliseconds), or None without a valid cookie."""
     match = _FORM.fullmatch(cookie(headers.getlist("cookie"), COOKIE) or "")
     if match is None:
         return None
@@ -46,4 +34,4 @@ def read_cookie(headers: Headers, secret: bytes, now_seconds: float) -> Checkout
     genuine = hmac.compare_digest(signed, signature(secret, f"{account_id}.{set_at_ms}"))
     if not genuine or now_seconds * 1000 >= int(set_at_ms) + COOKIE_SECONDS * 1000:
         return None
-    return CheckoutCookie(account_id, int(set_at_ms))
+    return account_id, int(set_at_ms)

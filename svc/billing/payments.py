@@ -105,13 +105,10 @@ def add_checkout(
 ) -> None:
     """Store a checkout. Raises ApiError `invalid_api_key` if the account is deleted."""
     with refusals():
-        tx.execute(
-            "INSERT INTO checkouts (id, account_id, amount_micros, created_at) VALUES (?, ?, ?, ?)",
-            (checkout_id, account_id, amount_micros, now_seconds),
-        )
+        statement = "INSERT INTO checkouts (id, account_id, amount_micros, created_at) VALUES (?, ?, ?, ?)"
+        tx.execute(statement, (checkout_id, account_id, amount_micros, now_seconds))
     # Delete some checkouts that are unpaid after 30 days; the schema has the same rule.
-    tx.execute(
-        """
+    statement = """
         DELETE FROM checkouts WHERE id IN (
             SELECT id FROM checkouts
             WHERE state <> 'paid' AND created_at <= (SELECT max(created_at) FROM checkouts) - 2592000
@@ -119,9 +116,8 @@ def add_checkout(
                     SELECT 1 FROM payment_events WHERE checkout_id = checkouts.id
                         AND type <> 'checkout.session.expired')
             ORDER BY created_at LIMIT ?)
-        """,
-        (_DELETED_AT_ONCE,),
-    )
+    """
+    tx.execute(statement, (_DELETED_AT_ONCE,))
 
 
 def detach_checkouts(tx: sqlite3.Connection, account_id: str) -> None:
@@ -228,8 +224,6 @@ def _pay(
         wallet.book(tx, account_id, amount_micros, description=text, reference=checkout.id, now_seconds=now_seconds)
     except ApiError:
         return "wallet full"
-    tx.execute(
-        "UPDATE checkouts SET state = 'paid', paid_at = ?, session_id = ? WHERE id = ?",
-        (now_seconds, event.session_id, checkout.id),
-    )
+    statement = "UPDATE checkouts SET state = 'paid', paid_at = ?, session_id = ? WHERE id = ?"
+    tx.execute(statement, (now_seconds, event.session_id, checkout.id))
     return None

@@ -48,35 +48,29 @@ def add_call(
     key = (account_id, day, model, key_id or "", group)
     values = (*key, requests, bounded_tokens(input_tokens), bounded_tokens(output_tokens), cost_micros)
     # UPDATE first: nearly every call adds to a row, and an upsert takes half as long again.
-    added = tx.execute(
-        """
+    statement = """
         UPDATE usage_days SET requests = requests + ?6, input_tokens = input_tokens + ?7,
             output_tokens = output_tokens + ?8, cost_micros = cost_micros + ?9
         WHERE account_id = ?1 AND day = ?2 AND model = ?3 AND key_id = ?4 AND group_name = ?5
-        """,
-        values,
-    ).rowcount
+    """
+    added = tx.execute(statement, values).rowcount
     if not added:
-        tx.execute(
-            """
+        statement = """
             INSERT INTO usage_days
                 (account_id, day, model, key_id, group_name, requests, input_tokens, output_tokens, cost_micros)
             SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM accounts WHERE id = ?1
-            """,
-            values,
-        )
+        """
+        tx.execute(statement, values)
 
 
 def add_overrun(tx: sqlite3.Connection, day: str, model: str, micros: int) -> None:
     """Add what a call cost beyond its hold to the operator's loss of the day."""
-    tx.execute(
-        """
+    statement = """
         INSERT INTO overruns (day, model, calls, micros) VALUES (?, ?, 1, ?)
         ON CONFLICT (day, model) DO UPDATE
         SET calls = calls + 1, micros = min(micros + excluded.micros, 1000000000000000000)
-        """,
-        (day, model, min(micros, _MOST_OVERRUN_MICROS)),
-    )
+    """
+    tx.execute(statement, (day, model, min(micros, _MOST_OVERRUN_MICROS)))
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
@@ -102,14 +96,12 @@ def usage_page(
     its_row = f"SELECT 1 FROM usage_days WHERE (account_id, day, {column}) = (?, ?, ?)"
     if after is not None and not (colon and conn.execute(its_row, place).fetchone()):
         raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
-    rows = conn.execute(
-        f"""
+    query = f"""
         SELECT day || ':' || {column} AS id, day, nullif({column}, '') AS {column}, {_SUMS}
         FROM usage_days WHERE account_id = ?1 AND day >= ?4 AND day <= ?2 AND (day < ?2 OR {column} > ?3)
         GROUP BY day, {column} ORDER BY day DESC, {column} LIMIT ?5
-        """,
-        (*place, first_day, _MOST_ROWS + 1),
-    ).fetchall()
+    """
+    rows = conn.execute(query, (*place, first_day, _MOST_ROWS + 1)).fetchall()
     return Page([dict(row) for row in rows[:_MOST_ROWS]], len(rows) > _MOST_ROWS)
 
 

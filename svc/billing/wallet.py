@@ -36,10 +36,8 @@ def hold(tx: sqlite3.Connection, account_id: str, hold_id: str, amount_micros: i
     if amount_micros == 0:
         return
     try:
-        tx.execute(
-            "INSERT INTO holds (id, account_id, amount_micros, created_at) VALUES (?, ?, ?, ?)",
-            (hold_id, account_id, amount_micros, now_seconds),
-        )
+        statement = "INSERT INTO holds (id, account_id, amount_micros, created_at) VALUES (?, ?, ?, ?)"
+        tx.execute(statement, (hold_id, account_id, amount_micros, now_seconds))
     except sqlite3.IntegrityError as error:
         if "held_within_balance" in str(error):
             raise _insufficient(tx, account_id, amount_micros) from None
@@ -68,14 +66,11 @@ def settle(
     """
     charged_micros = min(max(cost_micros, 0), MOST_MICROS)
     # Nearly every call costs at most its hold. RETURNING takes SQLite over half as long again.
-    ended = tx.execute(
-        "DELETE FROM holds WHERE account_id = ? AND id = ? AND amount_micros >= ?",
-        (account_id, hold_id, charged_micros),
-    ).rowcount
+    statement = "DELETE FROM holds WHERE account_id = ? AND id = ? AND amount_micros >= ?"
+    ended = tx.execute(statement, (account_id, hold_id, charged_micros)).rowcount
     if not ended:
-        row = tx.execute(
-            "DELETE FROM holds WHERE account_id = ? AND id = ? RETURNING amount_micros", (account_id, hold_id)
-        ).fetchone()
+        statement = "DELETE FROM holds WHERE account_id = ? AND id = ? RETURNING amount_micros"
+        row = tx.execute(statement, (account_id, hold_id)).fetchone()
         if row is None:
             return None
         charged_micros = row[0]
@@ -115,15 +110,13 @@ def book(
     led_id = new_id("led", now_seconds, random.randbytes)
     row = (led_id, account_id, kind, amount_micros, description, reference, now_seconds, *call)
     try:
-        tx.execute(
-            """
+        statement = """
             INSERT INTO ledger (id, account_id, kind, amount_micros, description, reference, created_at,
                 model, input_tokens, output_tokens, request_id, key_id, balance_after_micros)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
                 (SELECT balance_micros FROM wallets WHERE account_id = ?2) + ?4)
-            """,
-            row,
-        )
+        """
+        tx.execute(statement, row)
     except sqlite3.IntegrityError as error:
         if "in_bounds" not in str(error) and "held_within_balance" not in str(error):
             raise

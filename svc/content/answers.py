@@ -22,13 +22,11 @@ class AnswerDetails(NamedTuple):
 
 def add(tx: sqlite3.Connection, account_id: str, message_id: str, memory: list[dict[str, Any]]) -> None:
     """Store an answer in progress to which the passages of `memory` were recalled."""
-    tx.execute(
-        """
+    statement = """
         INSERT INTO answers (message_id, account_id, input_tokens, output_tokens, cost_micros, duration_ms, memory)
         VALUES (?, ?, 0, 0, 0, 0, ?)
-        """,
-        (message_id, account_id, orjson.dumps(memory).decode()),
-    )
+    """
+    tx.execute(statement, (message_id, account_id, orjson.dumps(memory).decode()))
 
 
 def update(tx: sqlite3.Connection, account_id: str, message_id: str, answer: AnswerDetails) -> None:
@@ -36,22 +34,18 @@ def update(tx: sqlite3.Connection, account_id: str, message_id: str, answer: Ans
     reasoning = answer.reasoning
     if reasoning is not None:
         reasoning = reasoning[:_REASONING_LENGTH].encode("utf-8", "replace").decode()
-    tx.execute(
-        """
+    statement = """
         UPDATE answers SET input_tokens = ?, output_tokens = ?, cost_micros = ?, duration_ms = ?, finish_reason = ?,
             reasoning = ?
         WHERE account_id = ? AND message_id = ?
-        """,
-        (*answer._replace(reasoning=reasoning), account_id, message_id),
-    )
+    """
+    tx.execute(statement, (*answer._replace(reasoning=reasoning), account_id, message_id))
 
 
 def by_message(conn: sqlite3.Connection, account_id: str, message_ids: Collection[str]) -> dict[str, dict[str, Any]]:
     """Return the details of those messages of the account that are answers, by their ids."""
-    rows = conn.execute(
-        "SELECT * FROM answers WHERE account_id = ? AND message_id IN (SELECT value FROM json_each(?))",
-        (account_id, orjson.dumps(list(message_ids)).decode()),
-    )
+    query = "SELECT * FROM answers WHERE account_id = ? AND message_id IN (SELECT value FROM json_each(?))"
+    rows = conn.execute(query, (account_id, orjson.dumps(list(message_ids)).decode()))
     return {row["message_id"]: as_json(row) for row in rows}
 
 

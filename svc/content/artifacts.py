@@ -152,9 +152,8 @@ async def add_artifact(
 
 def artifacts_of_run(conn: sqlite3.Connection, account_id: str, run_id: str) -> list[Artifact]:
     """Return the stored artifacts of an agent run, the oldest first."""
-    rows = conn.execute(
-        "SELECT * FROM artifacts WHERE account_id = ? AND run_id = ? ORDER BY rowid", (account_id, run_id)
-    )
+    query = "SELECT * FROM artifacts WHERE account_id = ? AND run_id = ? ORDER BY rowid"
+    rows = conn.execute(query, (account_id, run_id))
     return [Artifact(**row) for row in rows]
 
 

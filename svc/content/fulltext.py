@@ -67,13 +67,11 @@ def index_some(tx: sqlite3.Connection) -> bool:
 
 
 def _index_chunks(tx: sqlite3.Connection, ends: float) -> bool:
-    row = tx.execute(
-        """
+    query = """
         SELECT unindexed.number, next_chunk, account_id, substr(CAST(content AS BLOB), 1, ?)
         FROM unindexed JOIN messages USING (number) ORDER BY next_chunk, unindexed.number LIMIT 1 -- all advance alike
-        """,
-        (INDEXED_BYTES,),
-    ).fetchone()
+    """
+    row = tx.execute(query, (INDEXED_BYTES,)).fetchone()
     if row is None:
         return False
     number, next_chunk, account_id, content = row

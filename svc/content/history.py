@@ -67,14 +67,12 @@ def add_message(
         branch = versions.current(tx, account_id, conversation_id)
     row = (message_id, account_id, conversation_id, run_id, role, content, model, now_seconds, branch, status)
     with refusals(one_answer_at_a_time=already_answering()):
-        added = tx.execute(
-            """
+        statement = """
             INSERT INTO messages (id, account_id, conversation_id, run_id, role, content, model, created_at, branch,
                 status)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            row,
-        )
+        """
+        added = tx.execute(statement, row)
     message = Message(added.lastrowid or 0, *row)
     if status != IN_PROGRESS:  # its words are indexed at its end
         fulltext.add_message_words(tx, account_id, message.number, content)
@@ -165,10 +163,8 @@ def message_by_id(
     conn: sqlite3.Connection, account_id: str, conversation_id: str, message_id: str, param: str
 ) -> Message:
     """Return a message of a conversation. Raises ApiError `not_found`; `param` is the field that held the id."""
-    row = conn.execute(
-        "SELECT * FROM messages WHERE account_id = ? AND conversation_id = ? AND id = ?",
-        (account_id, conversation_id, message_id),
-    ).fetchone()
+    query = "SELECT * FROM messages WHERE account_id = ? AND conversation_id = ? AND id = ?"
+    row = conn.execute(query, (account_id, conversation_id, message_id)).fetchone()
     if row is None:
         raise ApiError("not_found", "There is no such message in this conversation.", param=param)
     return Message(**row)

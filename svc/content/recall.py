@@ -157,9 +157,8 @@ class _Word(NamedTuple):
 
 
 def _looked_up(conn: sqlite3.Connection, account_id: str, asked: _Asked) -> Iterator[_Word]:
-    counted = conn.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM messages WHERE account_id = ? LIMIT ?)", (account_id, _COUNTED)
-    ).fetchone()[0]
+    query = "SELECT count(*) FROM (SELECT 1 FROM messages WHERE account_id = ? LIMIT ?)"
+    counted = conn.execute(query, (account_id, _COUNTED)).fetchone()[0]
     misspelt = 0
     for word in asked.words:
         if spent():
@@ -196,9 +195,8 @@ def _sharing(
         if spent():
             return
         number, chunk = divmod(place, CHUNKS)
-        row = conn.execute(
-            "SELECT * FROM messages WHERE account_id = ? AND number = ?", (account_id, number)
-        ).fetchone()
+        query = "SELECT * FROM messages WHERE account_id = ? AND number = ?"
+        row = conn.execute(query, (account_id, number)).fetchone()
         if row is None or row["role"] == "system":
             continue
         message = Message(**row)

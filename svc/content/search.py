@@ -79,17 +79,15 @@ def _newest_by_conversation(
     Common words are in the same messages, so `conversation_of` caches the conversation of each message.
     """
     unknown = {place // CHUNKS for place in chunks} - conversation_of.keys()
-    rows = conn.execute(
-        """
+    query = """
         SELECT messages.number, conversations.number
         -- In this order: else it reads every message.
         FROM json_each(?) CROSS JOIN messages ON messages.number = json_each.value
             JOIN conversations ON conversations.account_id = messages.account_id
                 AND conversations.id = messages.conversation_id
         WHERE messages.account_id = ?
-        """,
-        (str(sorted(unknown)), account_id),
-    )
+    """
+    rows = conn.execute(query, (str(sorted(unknown)), account_id))
     conversation_of.update(rows.fetchall())
     newest: dict[int, int | None] = {}
     for place in chunks:

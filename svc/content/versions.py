@@ -15,10 +15,8 @@ _WHOLE = 2**63 - 1
 
 def current(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> int:
     """Return the branch of the conversation's next message."""
-    row = conn.execute(
-        "SELECT branch FROM branches WHERE account_id = ? AND conversation_id = ? AND shown_to = ?",
-        (account_id, conversation_id, _WHOLE),
-    ).fetchone()
+    query = "SELECT branch FROM branches WHERE account_id = ? AND conversation_id = ? AND shown_to = ?"
+    row = conn.execute(query, (account_id, conversation_id, _WHOLE)).fetchone()
     return row[0] if row else 0
 
 
@@ -28,18 +26,15 @@ def begin(tx: sqlite3.Connection, account_id: str, conversation_id: str, replace
     Raises ApiError `not_found`, and `quota_exceeded` after 1,000 versions.
     """
     values = {"account_id": account_id, "conversation_id": conversation_id, "whole": _WHOLE}
-    tx.execute(
-        """
+    statement = """
         INSERT OR IGNORE INTO branches (account_id, conversation_id, branch, last, shown_to)
         SELECT account_id, conversation_id, 0, max(number), :whole
         FROM messages WHERE account_id = :account_id AND conversation_id = :conversation_id
-        """,
-        values,
-    )
+    """
+    tx.execute(statement, values)
     full = ApiError("quota_exceeded", "This conversation has 1,000 replaced messages. Begin a new one.")
     with refusals(branch_range=full):
-        row = tx.execute(
-            """
+        statement = """
             INSERT INTO branches (account_id, conversation_id, branch, parent, first_id, replaces_id, shown_to)
             SELECT account_id, conversation_id,
                 (SELECT max(branch) + 1 FROM branches WHERE account_id = :account_id
@@ -48,9 +43,8 @@ def begin(tx: sqlite3.Connection, account_id: str, conversation_id: str, replace
             FROM messages JOIN branches USING (account_id, conversation_id, branch)
             WHERE account_id = :account_id AND conversation_id = :conversation_id AND id = :replaced_id
             RETURNING branch
-            """,
-            {**values, "replaced_id": replaced_id, "version_id": version_id},
-        ).fetchone()
+        """
+        row = tx.execute(statement, {**values, "replaced_id": replaced_id, "version_id": version_id}).fetchone()
     if row is None:
         raise ApiError("not_found", "There is no such message in this conversation.")
     branch: int = row[0]
@@ -61,13 +55,11 @@ def begin(tx: sqlite3.Connection, account_id: str, conversation_id: str, replace
 def show(tx: sqlite3.Connection, account_id: str, conversation_id: str, number: int, branch: int) -> None:
     """Show the path that ends in the newest message after the message `number` of `branch`, or in that message."""
     following: dict[int, int] = {}
-    for row in tx.execute(
-        """
+    query = """
         SELECT branches.branch, parent, last, number FROM branches LEFT JOIN messages ON id = replaces_id
         WHERE branches.account_id = ? AND branches.conversation_id = ? ORDER BY branches.branch
-        """,
-        (account_id, conversation_id),
-    ):
+    """
+    for row in tx.execute(query, (account_id, conversation_id)):
         leaves_after = row["parent"] in following and (row["parent"] != branch or row["number"] > number)
         if row["branch"] == branch or leaves_after:
             following[row["branch"]] = row["last"]
@@ -82,8 +74,7 @@ def _show(tx: sqlite3.Connection, account_id: str, conversation_id: str, branch:
         "shown_to > 0",
         values,
     )
-    tx.execute(
-        """
+    statement = """
         WITH RECURSIVE path (place, ends) AS (
             SELECT :branch, :whole
             UNION ALL SELECT parent, number - 1
@@ -91,9 +82,8 @@ def _show(tx: sqlite3.Connection, account_id: str, conversation_id: str, branch:
             WHERE branches.account_id = :account_id AND branches.conversation_id = :conversation_id)
         UPDATE branches SET shown_to = ends FROM path
         WHERE account_id = :account_id AND conversation_id = :conversation_id AND branch = place
-        """,
-        values,
-    )
+    """
+    tx.execute(statement, values)
 
 
 def versions_of(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> dict[str, list[str]]:

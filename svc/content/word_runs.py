@@ -68,28 +68,22 @@ class Index(NamedTuple):
         account's runs must be rewritten, which takes 0.5 s of CPU for each MB of texts. This begins when a quarter of
         them was deleted, else after a time that grows with them.
         """
-        rows = tx.execute(
-            "DELETE FROM fresh_words WHERE account_id = ? AND place >= ? AND place < ? RETURNING place",
-            (account_id, _key(self.mark, first), _key(self.mark, end)),
-        ).fetchall()
+        statement = "DELETE FROM fresh_words WHERE account_id = ? AND place >= ? AND place < ? RETURNING place"
+        rows = tx.execute(statement, (account_id, _key(self.mark, first), _key(self.mark, end))).fetchall()
         level = tx.execute("SELECT max(level) FROM word_runs WHERE account_id = ?", (account_id,)).fetchone()[0]
         if level is None or any(row[0] == _key(self.mark, first) for row in rows):
             return
         now_seconds = time.time()
-        tx.execute(
-            """
+        statement = """
             INSERT INTO word_purges (account_id, due_at, deleted_bytes) VALUES (?, ?, ?)
             ON CONFLICT DO UPDATE SET deleted_bytes = deleted_bytes + excluded.deleted_bytes
-            """,
-            (account_id, now_seconds + _LEVEL_ONE_SECONDS * _FAN ** (level - 1), size_bytes),
-        )
-        tx.execute(
-            """
+        """
+        tx.execute(statement, (account_id, now_seconds + _LEVEL_ONE_SECONDS * _FAN ** (level - 1), size_bytes))
+        statement = """
             UPDATE word_purges SET due_at = min(due_at, ?2) WHERE account_id = ?1 AND last_run IS NULL
                 AND 4 * deleted_bytes > (SELECT bytes FROM stored WHERE account_id = ?1)
-            """,
-            (account_id, now_seconds),
-        )
+        """
+        tx.execute(statement, (account_id, now_seconds))
 
     def newest(
         self, conn: sqlite3.Connection, account_id: str, words: Iterable[str], most: int, *, beginning: bool = False

@@ -107,9 +107,12 @@ async def _account_of_cookie(request: Request) -> Account | None:
     cookie = checkout_cookie.read_cookie(request.headers, state.derived_keys["checkout"], state.clock())
     if cookie is None:
         return None
-    add_log_fields(request, account=cookie.account_id)
-    account = await state.db.read(accounts.account_by_id, cookie.account_id)
-    return account.check_active() if account is not None and cookie.is_newer(account.email_verified_at) else None
+    account_id, set_at_ms = cookie
+    add_log_fields(request, account=account_id)
+    account = await state.db.read(accounts.account_by_id, account_id)
+    # A cookie from before the address was verified may be another person's.
+    is_owners = account is not None and set_at_ms >= int((account.email_verified_at or 0) * 1000)
+    return account.check_active() if account is not None and is_owners else None
 
 
 def _origin(base_url: str) -> str:

@@ -141,6 +141,15 @@ async def test_cookie_expires_after_8_hours_and_with_the_account(browser: Browse
     assert gone.status_code == 204 and (await other.get("/checkout")).status_code == 401
 
 
+async def test_cookie_from_before_the_verification_of_the_address_is_rejected(browser: Browser) -> None:
+    service = browser.service
+    account_id = (await service.client.get("/user/me", headers=browser.headers)).json()["id"]
+    for later_seconds, status in ((-1, 200), (0, 200), (0.001, 401)):
+        verified = {"email_verified_at": service.clocks.now + later_seconds}
+        await service.state["db"].write(accounts.update_account, account_id, verified)
+        assert (await browser.get("/checkout")).status_code == status
+
+
 async def test_cookie_of_another_installation_is_rejected(browser: Browser, config: Config, clocks: Clocks) -> None:
     elsewhere = dataclasses.replace(config, data_dir=config.data_dir / "elsewhere")
     async with serving(elsewhere, clocks) as service:
