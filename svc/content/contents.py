@@ -61,12 +61,12 @@ async def add_content(
     def add(tx: sqlite3.Connection, first: int) -> T | None:
         if first in (0, last):
             check(tx)
-        if first == 0:
-            with refusals():
-                tx.execute("INSERT INTO artifact_contents (account_id, id) VALUES (?, ?)", (account_id, content.id))
         statement = "INSERT INTO artifact_chunks (account_id, content_id, number, content) VALUES (?, ?, ?, ?)"
         batch = enumerate(chunks[first : first + _CHUNKS_AT_ONCE], first)
-        tx.executemany(statement, ((account_id, content.id, number, chunk) for number, chunk in batch))
+        with refusals():
+            if first == 0:
+                tx.execute("INSERT INTO artifact_contents (account_id, id) VALUES (?, ?)", (account_id, content.id))
+            tx.executemany(statement, ((account_id, content.id, number, chunk) for number, chunk in batch))
         return finish(tx, content) if first == last else None
 
     try:
