@@ -79,11 +79,7 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
     return RunOrder(body.goal, instructions, model, image, speech, tools, max_steps, project_id, remembered=session)
 
 
-@describes(
-    "List the runs",
-    parameters=[IN_PROJECT, _STATUS],
-    answers=paged("A page of runs.", "RunList", RUN),
-)
+@describes("List the runs", parameters=[IN_PROJECT, _STATUS], answers=paged("A page of runs.", "RunList", RUN))
 async def list_runs(request: Request, caller: Caller) -> Response:
     filters = {"status": _STATUS.of(request), "project_id": await project_filter(request, caller)}
     return listing((await read_page(request, runs.TABLE.page, caller.id, **filters)).of(runs.in_a_list))

@@ -163,11 +163,7 @@ async def get_artifact(request: Request, caller: Caller) -> Response:
     return reply(_as_json(request.state, artifact))
 
 
-@describes(
-    "Change an artifact",
-    answers={200: Answer("The changed artifact.", _ARTIFACT)},
-    errors=[PROJECT_NOT_FOUND],
-)
+@describes("Change an artifact", answers={200: Answer("The changed artifact.", _ARTIFACT)}, errors=[PROJECT_NOT_FOUND])
 async def update_artifact(request: Request, caller: Caller, body: ArtifactChanges) -> Response:
     state, artifact_id = request.state, request.path_params["artifact_id"]
     artifact = await state.db.write(artifacts.change_artifact, caller.id, artifact_id, given(body), state.clock())

@@ -163,10 +163,7 @@ async def _answer_of_session(
         return reply(answer.cut_short(), headers={**headers, **cost_of(call)})
 
 
-@describes(
-    "List the models",
-    answers={200: Answer("All models.", _MODEL_LIST)},
-)
+@describes("List the models", answers={200: Answer("All models.", _MODEL_LIST)})
 async def list_models(request: Request, caller: Caller) -> Response:
     """Return all models on one page, as OpenAI's clients expect."""
     models, limits = request.state.models, request.state.limits

@@ -195,11 +195,7 @@ async def stop_answer(request: Request, caller: Caller) -> Response:
     return reply(conversation, 202)
 
 
-@describes(
-    "Follow the answer in progress",
-    answers={200: FOLLOWED_ANSWER},
-    errors=[_NO_ANSWER],
-)
+@describes("Follow the answer in progress", answers={200: FOLLOWED_ANSWER}, errors=[_NO_ANSWER])
 async def follow_answer(request: Request, caller: Caller) -> Response:
     state, conversation_id = request.state, request.path_params["conversation_id"]
     await state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)

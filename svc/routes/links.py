@@ -107,10 +107,7 @@ class VerifyEmail(NamedTuple):
     token: Annotated[str, TOKEN]
 
 
-@describes(
-    "Request a password reset",
-    answers={202: Answer("Accepted.", _PASSWORD_RESET_ACCEPTED)},
-)
+@describes("Request a password reset", answers={202: Answer("Accepted.", _PASSWORD_RESET_ACCEPTED)})
 async def request_password_reset(request: Request, body: PasswordReset) -> Response:
     """Always answer 202 at once, so that the answer does not reveal accounts. The mail is written afterwards."""
     mail_link(request.state, "reset", partial(_add_reset_link, body.email))

@@ -173,12 +173,7 @@ def _write_image(file: BinaryIO, content: bytes, revised_prompt: str | None, url
 # --- speech
 
 
-@describes(
-    "Generate speech",
-    body=schemas.AUDIO,
-    answers={200: schemas.AUDIO_ANSWER},
-    errors=_REFUSALS,
-)
+@describes("Generate speech", body=schemas.AUDIO, answers={200: schemas.AUDIO_ANSWER}, errors=_REFUSALS)
 async def generate_audio(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     return await _speech(request, caller, body, "format")
 

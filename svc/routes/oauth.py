@@ -5,6 +5,8 @@ to the page with a one-time code or an error in its fragment -> POST /auth/oauth
 """
 
 import sqlite3
+from collections.abc import Callable
+from functools import partial
 from urllib.parse import urlencode
 
 from svc.auth import accounts, identities, oauth_flows
@@ -100,12 +102,9 @@ async def begin_oauth(request: Request) -> Response:
     """Redirect to the provider. The page shows errors, because people open this address by a link."""
     provider = _provider(request, request.path_params["provider"])
     try:
-        url, browser = await _begin(request, provider, None)
+        return await _begin(request, provider, None, _found)
     except ApiError as error:
         return _failed(request, provider, error.code, str(error))
-    answer = _found(url)
-    oauth_flows.set_cookie(answer, browser)
-    return answer
 
 
 @describes(
@@ -161,10 +160,8 @@ async def list_identities(request: Request, caller: Caller) -> Response:
     ],
 )
 async def begin_linking(request: Request, caller: Caller) -> Response:
-    url, browser = await _begin(request, _provider(request, request.path_params["identity"]), caller.id)
-    answer = reply({"url": url})
-    oauth_flows.set_cookie(answer, browser)
-    return answer
+    provider = _provider(request, request.path_params["identity"])
+    return await _begin(request, provider, caller.id, lambda url: reply({"url": url}))
 
 
 @describes_account(
@@ -193,15 +190,17 @@ def _flow(request: Request, provider: SignInProvider, state: str) -> Flow:
     return new_flow(request.state.derived_keys["oauth"], redirect_uri, state)
 
 
-async def _begin(request: Request, provider: SignInProvider, account_id: str | None) -> tuple[str, str]:
-    """Return the provider's address and the browser's token. A browser keeps its token: it may have two sign-ins in
-    progress.
-    """
+async def _begin(
+    request: Request, provider: SignInProvider, account_id: str | None, answer_to: Callable[[str], Response]
+) -> Response:
+    """Return the answer with the provider's address. A browser keeps its cookie, because it may have several flows."""
     browser, token = oauth_flows.browser_of(request.headers) or oauth_flows.new_token(), oauth_flows.new_token()
     url = await provider.authorization_url(_flow(request, provider, token))
     now_seconds = request.state.clock()
     await request.state.db.write(oauth_flows.begin, token, browser, provider.name, account_id, now_seconds)
-    return url, browser
+    answer = answer_to(url)
+    oauth_flows.set_cookie(answer, browser)
+    return answer
 
 
 async def _come_back(request: Request, provider: SignInProvider) -> dict[str, str]:
@@ -220,16 +219,9 @@ async def _come_back(request: Request, provider: SignInProvider) -> dict[str, st
         raise ApiError("upstream_error", "The provider sent an error, or no code.")
     identity = _usable(await provider.identity(_flow(request, provider, token), query["code"]))
     code = None if flow.account_id else oauth_flows.new_token()
-    account_id = await state.db.write(
-        _account_of,
-        identity,
-        flow.account_id,
-        browser,
-        code,
-        state.config.signup == "open" or _is_of_domain(state.config, provider, identity),
-        state.config.local_posture,
-        state.clock(),
-    )
+    signup_open = state.config.signup == "open" or _is_of_domain(state.config, provider, identity)
+    find = partial(_account_of, signup_open=signup_open, local=state.config.local_posture)
+    account_id = await state.db.write(find, identity, flow.account_id, browser, code, state.clock())
     add_log_fields(request, account=account_id, provider=provider.name)
     return {"code": code} if code else {"linked": provider.name}
 
@@ -260,9 +252,10 @@ def _account_of(
     link_to: str | None,
     browser: str,
     code: str | None,
+    now_seconds: float,
+    *,
     signup_open: bool,
     local: bool,
-    now_seconds: float,
 ) -> str:
     """Return the account of an identity, and store the `code` that signs `browser` in to it (None when linking).
 
@@ -296,9 +289,7 @@ def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, 
         if not signup_open:
             raise ApiError("signup_closed")
         account = accounts.add_account(tx, identity.email, identity.name, None, now_seconds, local=local)
-    elif (
-        not (identity.email_verified and same_email(identity.email, account.email)) or account.email_verified_at is None
-    ):
+    elif not (account.email_verified and identity.email_verified and same_email(identity.email, account.email)):
         raise ApiError("email_taken")
     return account.id
 

@@ -78,10 +78,7 @@ async def list_support_conversations(request: Request, caller: Caller) -> Respon
     return listing(await read_page(request, support.TABLE.page, caller.id))
 
 
-@describes(
-    "Show a support conversation",
-    answers={200: Answer("The conversation with its messages.", _WITH_MESSAGES)},
-)
+@describes("Show a support conversation", answers={200: Answer("The conversation with its messages.", _WITH_MESSAGES)})
 async def get_support_conversation(request: Request, caller: Caller) -> Response:
     return reply(
         await request.state.db.read(support.support_with_messages, caller.id, request.path_params["support_id"])

@@ -205,11 +205,7 @@ async def _check_change_of_address(state: State, caller: Caller, password: str |
     state.limits.take_by_account("change_email", caller.id)
 
 
-@describes(
-    "Change the password",
-    answers={204: Answer("The password is changed.")},
-    errors=_OWNER_REFUSALS,
-)
+@describes("Change the password", answers={204: Answer("The password is changed.")}, errors=_OWNER_REFUSALS)
 async def change_password(request: Request, caller: Caller, body: ChangePassword) -> Response:
     state = request.state
     before = await _check_owner(state, caller, body.current_password)
