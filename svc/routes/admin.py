@@ -24,7 +24,7 @@ from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Query, Refusal, Section, paged
 from svc.server.state import State
 from svc.server.status import now
-from svc.server.web import Request, Response, listing, no_content, page_after, page_limit, read_page, reply
+from svc.server.web import Request, Response, listing, page_after, page_limit, read_page, reply
 from svc.shapes import boolean, given, json_object, list_of, mapping, matching, nullable, one_of, string, text
 from svc.spreadsheet import csv_text
 
@@ -208,11 +208,10 @@ async def create_reset_link(request: Request, caller: Caller) -> Response:
     answers={204: Answer("The account is deleted.")},
     errors=[_LAST_ADMIN],
 )
-async def delete_user(request: Request, caller: Caller) -> Response:
+async def delete_user(request: Request, caller: Caller) -> None:
     state, account_id = request.state, request.path_params["account_id"]
     await delete_account(state.db, state.drain, account_id, state.clock(), actor=caller.id)
     state.item_memory.delete_account(account_id)
-    return no_content()
 
 
 @describes(
@@ -225,19 +224,17 @@ async def list_user_api_keys(request: Request, caller: Caller) -> Response:
 
 
 @describes("Delete all API keys of an account", answers={204: Answer("The keys are deleted.")})
-async def delete_user_api_keys(request: Request, caller: Caller) -> Response:
+async def delete_user_api_keys(request: Request, caller: Caller) -> None:
     state, account_id = request.state, request.path_params["account_id"]
     await state.db.write(users.note_deletion_of_keys, caller.id, account_id, state.clock())
     while await state.db.write(tokens.TABLE.delete_some, account_id):
         pass  # in short transactions, because there may be many keys
-    return no_content()
 
 
 @describes("Delete an API key of an account", answers={204: Answer("The key is deleted.")})
-async def delete_user_api_key(request: Request, caller: Caller) -> Response:
+async def delete_user_api_key(request: Request, caller: Caller) -> None:
     state, ids = request.state, request.path_params
     await state.db.write(users.delete_key, caller.id, ids["account_id"], ids["key_id"], state.clock())
-    return no_content()
 
 
 @describes(

@@ -31,7 +31,7 @@ from svc.server.interface import Answer, Body, Content, Query, Refusal, Section,
 from svc.server.sse import Interrupt
 from svc.server.state import State
 from svc.server.streamed import Download
-from svc.server.web import Request, Response, listing, no_content, read_page, reply
+from svc.server.web import Request, Response, listing, read_page, reply
 from svc.shapes import given, json_object, nullable, one_of, string
 
 describes = Section("Artifacts").describes
@@ -171,9 +171,8 @@ async def update_artifact(request: Request, caller: Caller, body: ArtifactChange
 
 
 @describes("Delete an artifact", answers={204: Answer("The artifact is deleted.")})
-async def delete_artifact(request: Request, caller: Caller) -> Response:
+async def delete_artifact(request: Request, caller: Caller) -> None:
     await request.state.db.write_as("alone", artifacts.delete_artifact, caller.id, request.path_params["artifact_id"])
-    return no_content()
 
 
 @describes(

@@ -61,7 +61,7 @@ _TYPED_LENGTH = 20  # of a wrong amount that the form shows again
 def in_html(handler: Endpoint) -> Endpoint:
     """Show errors as pages; 401 asks to sign in. If payments are switched off, every page says so."""
 
-    async def endpoint(request: Request) -> Response:
+    async def endpoint(request: Request) -> Response | None:
         if request.state.payments.mode == "none":
             return _page(request, "Add funds", pages.SWITCHED_OFF, 403 if request.scope["method"] == "POST" else 200)
         try:
@@ -80,7 +80,7 @@ _FOREIGN_FORM = "The form was not sent from a page of this service, or payments 
 def from_our_page(handler: Endpoint) -> Endpoint:
     """Refuse a form of another site, which could be sent with the account's cookie."""
 
-    async def guarded(request: Request) -> Response:
+    async def guarded(request: Request) -> Response | None:
         ours = _origin(request.state.config.base_url)
         if request.headers.getlist("origin") != [ours]:
             raise ApiError("invalid_request", f"Open {ours}/checkout and send the form from there.", status=403)
@@ -90,10 +90,10 @@ def from_our_page(handler: Endpoint) -> Endpoint:
 
 
 @implies([Refusal("session_expired", when="The form to sign in."), SUSPENDED, STORAGE], security=_COOKIE)
-def recognised(handler: Callable[[Request, Account], Awaitable[Response]]) -> Endpoint:
+def recognised(handler: Callable[[Request, Account], Awaitable[Response | None]]) -> Endpoint:
     """Pass the cookie's account to the handler. Bearer tokens are ignored."""
 
-    async def endpoint(request: Request) -> Response:
+    async def endpoint(request: Request) -> Response | None:
         account = await _account_of_cookie(request)
         if account is None:
             raise ApiError("session_expired")

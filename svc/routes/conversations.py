@@ -22,7 +22,7 @@ from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Query, Refusal, Section, header, paged
 from svc.server.sse import Interrupt
 from svc.server.streamed import Streamed
-from svc.server.web import Request, Response, listing, no_content, page_after, page_limit, read_page, reply
+from svc.server.web import Request, Response, listing, page_after, page_limit, read_page, reply
 from svc.shapes import ABSENT, boolean, given, json_object, list_of, nullable, one_of, string, text
 
 describes = Section("Conversations").describes
@@ -170,14 +170,13 @@ async def update_conversation(request: Request, caller: Caller, body: Conversati
 
 
 @describes("Delete a conversation", answers={204: Answer("The conversation and its messages are deleted.")})
-async def delete_conversation(request: Request, caller: Caller) -> Response:
+async def delete_conversation(request: Request, caller: Caller) -> None:
     while await request.state.db.write_as(
         "alone", conversations.delete_conversation, caller.id, request.path_params["conversation_id"]
     ):
         pass
     if answer := request.state.open_answers.get(request.path_params["conversation_id"]):
         answer.stop("conversation_deleted")
-    return no_content()
 
 
 @describes(

@@ -21,7 +21,7 @@ from svc.inference import providers
 from svc.server.gate import SUSPENDED, Caller
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import State
-from svc.server.web import Request, Response, no_content, reply
+from svc.server.web import Request, Response, reply
 from svc.shapes import json_object, record, string, text
 
 describes = Section("Sign-in").describes
@@ -133,14 +133,13 @@ def _add_reset_link(email: str, tx: sqlite3.Connection, now_seconds: float) -> R
         SUSPENDED,
     ],
 )
-async def verify_email(request: Request, body: VerifyEmail) -> Response:
+async def verify_email(request: Request, body: VerifyEmail) -> None:
     state = request.state
     await state.db.read(links.find_link, _TO_ADDRESS, body.token, state.clock())
     undo = links.new_link_token(verified=False)
     before = await state.db.write(_verify, body.token, undo, state.models.catalog.groups, state.clock())
     if before is not None:
         mail_link(state, "changed-with-undo" if before.email_verified else "changed", (before.email, undo))
-    return no_content()
 
 
 def _verify(tx: sqlite3.Connection, token: str, undo: str, groups: Groups | None, now_seconds: float) -> Account | None:

@@ -20,7 +20,7 @@ from svc.routes.schemas.common import TIMESTAMP, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Item, Refusal, Section, item_id, named_header, paged, parameter, path_id
 from svc.server.openapi import REFERRER_POLICY
-from svc.server.web import Request, Response, add_log_fields, listing, no_content, read_page, reply
+from svc.server.web import Request, Response, add_log_fields, listing, read_page, reply
 from svc.shapes import Shape, boolean, json_object, list_of, nullable, one_of, string
 
 describes = Section("Sign-in").describes
@@ -170,12 +170,11 @@ async def begin_linking(request: Request, caller: Caller) -> Response:
     answers={204: Answer("The identity is unlinked.")},
     errors=[Refusal("last_identity", when="It is the only way to sign in to the account.")],
 )
-async def delete_identity(request: Request, caller: Caller) -> Response:
+async def delete_identity(request: Request, caller: Caller) -> None:
     db, identity_id = request.state.db, request.path_params["identity"]
     account = await caller.account(db)
     has_password = account.has_password and request.state.config.passwords
     await db.write(identities.delete_identity, caller.id, identity_id, has_password=has_password)
-    return no_content()
 
 
 def _provider(request: Request, name: str) -> SignInProvider:

@@ -6,7 +6,7 @@ from svc.content.projects import MOST_STEPS, NewProject, ProjectChanges
 from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND, TIMES, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Item, Refusal, Section, paged, parameter
-from svc.server.web import Request, Response, listing, no_content, read_page, reply
+from svc.server.web import Request, Response, listing, read_page, reply
 from svc.shapes import integer, json_object, nullable, string
 
 describes = Section("Projects").describes
@@ -60,10 +60,9 @@ async def update_project(request: Request, caller: Caller, body: ProjectChanges)
     "Its runs, artifacts and conversations stay, without a project.",
     answers={204: Answer("The project is deleted.")},
 )
-async def delete_project(request: Request, caller: Caller) -> Response:
+async def delete_project(request: Request, caller: Caller) -> None:
     db, project_id = request.state.db, request.path_params["project_id"]
     for table in (artifacts.TABLE, conversations.TABLE, runs.TABLE):
         while await db.write_as("alone", table.detach_some, caller.id, project_id):
             pass
     await db.write(projects.TABLE.delete, caller.id, project_id)
-    return no_content()

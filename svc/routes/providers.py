@@ -9,7 +9,7 @@ from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED, PERHAPS_R
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, paged
 from svc.server.state import State
-from svc.server.web import Request, Response, listing, no_content, read_page, reply
+from svc.server.web import Request, Response, listing, read_page, reply
 from svc.shapes import boolean, by_type, given, json_object, list_of, nullable, string
 
 describes = Section("Providers").describes
@@ -106,9 +106,8 @@ async def update_provider(request: Request, caller: Caller, body: ProviderChange
 
 
 @describes("Delete a provider", answers={204: Answer("The provider and its key are deleted.")})
-async def delete_provider(request: Request, caller: Caller) -> Response:
+async def delete_provider(request: Request, caller: Caller) -> None:
     await request.state.db.write(providers.TABLE.delete, caller.id, request.path_params["provider_id"])
-    return no_content()
 
 
 @describes(

@@ -18,7 +18,7 @@ from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
-from svc.server.web import Request, Response, no_content, reply
+from svc.server.web import Request, Response, reply
 from svc.shapes import ABSENT, Absent, boolean, given, json_object, list_of, nullable, one_of, record, string, text
 
 describes = Section("Account").describes
@@ -206,13 +206,12 @@ async def _check_change_of_address(state: State, caller: Caller, password: str |
 
 
 @describes("Change the password", answers={204: Answer("The password is changed.")}, errors=_OWNER_REFUSALS)
-async def change_password(request: Request, caller: Caller, body: ChangePassword) -> Response:
+async def change_password(request: Request, caller: Caller, body: ChangePassword) -> None:
     state = request.state
     before = await _check_owner(state, caller, body.current_password)
     password_hash = await state.passwords.hash(body.password)
     if not await state.db.write(_change_password, caller.id, before, password_hash):
         raise _WRONG_PASSWORD.error()  # another request has just changed it
-    return no_content()
 
 
 def _change_password(tx: sqlite3.Connection, account_id: str, before: str | None, password_hash: str) -> bool:
@@ -258,7 +257,7 @@ async def _check_owner(
         Refusal("rate_limit_exceeded", when="More than 5 attempts in a minute."),
     ],
 )
-async def delete_me(request: Request, caller: Caller, body: DeleteUser) -> Response:
+async def delete_me(request: Request, caller: Caller, body: DeleteUser) -> None:
     state = request.state
     account = await caller.account(state.db)
     if account.has_password and state.config.passwords:
@@ -267,7 +266,6 @@ async def delete_me(request: Request, caller: Caller, body: DeleteUser) -> Respo
         raise _WRONG_EMAIL.error()
     await delete_account(state.db, state.drain, caller.id, state.clock())
     state.item_memory.delete_account(caller.id)
-    return no_content()
 
 
 @describes("Show the settings", answers={200: Answer("The settings.", SETTINGS)})
@@ -349,6 +347,5 @@ async def _pages_of_keys(db: Database, account_id: str) -> AsyncGenerator[list[d
 @describes_api_keys(
     "Delete an API key", "The next request with it fails.", answers={204: Answer("The key is deleted.")}
 )
-async def delete_api_key(request: Request, caller: Caller) -> Response:
+async def delete_api_key(request: Request, caller: Caller) -> None:
     await request.state.db.write(tokens.TABLE.delete, caller.id, request.path_params["key_id"])
-    return no_content()

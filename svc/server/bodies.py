@@ -57,8 +57,8 @@ def _too_large(limit_bytes: int) -> ApiError:
 
 
 def with_body(
-    handler: Callable[..., Awaitable[Response]], shape: Shape[Any], most_bytes: int
-) -> Callable[..., Awaitable[Response]]:
+    handler: Callable[..., Awaitable[Response | None]], shape: Shape[Any], most_bytes: int
+) -> Callable[..., Awaitable[Response | None]]:
     """Give `handler` the request's body, one JSON object as `shape` types it, as its last argument.
 
     The endpoint raises what `read_chunks` and `shape.check` raise. It raises ApiError `unsupported_media_type` without
@@ -66,7 +66,7 @@ def with_body(
     outside the event loop.
     """
 
-    async def endpoint(request: Request, *who: Any) -> Response:
+    async def endpoint(request: Request, *who: Any) -> Response | None:
         context = request.context
         content_type = context.headers.get(b"content-type", b"")
         if content_type != b"application/json" and not _is_json(content_type):

@@ -24,7 +24,7 @@ from svc.errors import ApiError, ClientGone, describe
 from svc.ids import public_id
 from svc.server.head import Context, joined
 from svc.server.state import Request, State
-from svc.server.web import Routes, in_anthropic_format, refusal
+from svc.server.web import Routes, in_anthropic_format, no_content, refusal
 
 EXPOSED_HEADERS = (
     "retry-after",
@@ -140,7 +140,7 @@ class Edge:
                 added += self._cors.headers(scope, sent)
                 context.client_ip = self._admit(scope, sent)
                 endpoint = self._routes.endpoint(scope)
-                answer = await endpoint(Request(scope, receive, self._state))
+                answer = await endpoint(Request(scope, receive, self._state)) or no_content()
             else:
                 answer = preflight
             await answer(scope, receive, send_with_headers)

@@ -78,14 +78,14 @@ class Caller:
         return account
 
 
-Handler = Callable[[Request, Caller], Awaitable[Response]]
+Handler = Callable[[Request, Caller], Awaitable[Response | None]]
 
 
 @implies(security=_LINK)
 def linked(endpoint: Endpoint) -> Endpoint:
     """Accept a valid link to an artifact's content in place of a token. The guards within check everything else."""
 
-    async def guarded(request: Request) -> Response:
+    async def guarded(request: Request) -> Response | None:
         state: State = request.state
         artifact_id = request.path_params["artifact_id"]
         key = state.derived_keys["content"]
@@ -99,7 +99,7 @@ def linked(endpoint: Endpoint) -> Endpoint:
 def key_in_header(endpoint: Endpoint) -> Endpoint:
     """Accept the token in `x-api-key`, too. Two different tokens are refused, as two `Authorization` headers are."""
 
-    async def guarded(request: Request) -> Response:
+    async def guarded(request: Request) -> Response | None:
         context = request.context
         key = context.headers.get(b"x-api-key")
         if key is not None:
@@ -125,20 +125,20 @@ def key_in_header(endpoint: Endpoint) -> Endpoint:
 def signed_in(handler: Handler) -> Endpoint:
     """Require a valid token of either kind, else 401."""
 
-    async def with_session(request: Request, token: str) -> Response:
+    async def with_session(request: Request, token: str) -> Response | None:
         await tokens.load_jwt()
         session = tokens.read_session(request.state.derived_keys["session"], token, request.state.clock())
         caller = _caller(request.state, session and session.account_id, "session")
         caller.identity_at = session.identity_at if session else 0
         return await handle(request, caller)
 
-    def handle(request: Request, caller: Caller) -> Awaitable[Response]:
+    def handle(request: Request, caller: Caller) -> Awaitable[Response | None]:
         context = request.context
         context.account_id = context.log_fields["account"] = caller.id
         acting_for.set(caller.id)
         return handler(request, caller)
 
-    def endpoint(request: Request) -> Awaitable[Response]:
+    def endpoint(request: Request) -> Awaitable[Response | None]:
         state, linked_id = request.state, request.context.linked_account_id
         if linked_id is not None:
             return handle(request, _caller(state, linked_id, LINK))
@@ -168,8 +168,8 @@ def _requirement(
     """Return a guard that refuses requests with `code` before the body is read. A guard outside may pass the caller."""
 
     @implies([Refusal(code, when=when)])
-    def guard(handler: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
-        def guarded(request: Request, *caller: Caller) -> Awaitable[Response]:
+    def guard(handler: Callable[..., Awaitable[Response | None]]) -> Callable[..., Awaitable[Response | None]]:
+        def guarded(request: Request, *caller: Caller) -> Awaitable[Response | None]:
             if not is_met(request, *caller):
                 raise ApiError(code)
             return handler(request, *caller)
@@ -218,7 +218,7 @@ def administered(handler: Handler) -> Endpoint:
 def metered(handler: Handler) -> Handler:
     """Count one request of the account's chat limit before the body is read. The answer's headers have what is left."""
 
-    def guarded(request: Request, caller: Caller) -> Awaitable[Response]:
+    def guarded(request: Request, caller: Caller) -> Awaitable[Response | None]:
         group = caller.group
         limit = (group.chats_per_minute if group else None) or CHAT_PER_MINUTE[caller.tier]
         try:
@@ -245,7 +245,7 @@ def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
         ]
     )
     def guard(handler: Endpoint) -> Endpoint:
-        async def endpoint(request: Request) -> Response:
+        async def endpoint(request: Request) -> Response | None:
             request.state.limits.take_by_ip(rule, request.context.client_ip)
             return await handler(request)
 

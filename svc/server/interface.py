@@ -22,7 +22,7 @@ from svc.server.state import Request
 from svc.shapes import Component, Schema, Shape
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
-Handler = Callable[..., Awaitable[Response]]  # of a request, of what its guards pass, and of its body
+Handler = Callable[..., Awaitable[Response | None]]  # of a request, of what its guards pass, and of its body
 H = TypeVar("H", bound=Handler)
 Guarded = TypeVar("Guarded", bound=Handler)
 

@@ -16,7 +16,7 @@ from svc.server.head import METHODS
 from svc.server.state import Request as Request
 from svc.shapes import integer
 
-Endpoint = Callable[[Request], Awaitable[Response]]
+Endpoint = Callable[[Request], Awaitable[Response | None]]  # None is the status 204
 Row = tuple[str, str, Endpoint]
 T = TypeVar("T")
 DEFAULT_LIMIT, MOST_ITEMS = 20, 100
