@@ -5,8 +5,8 @@
 
 import fnmatch
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
 from svc.shapes import boolean, integer, list_of, mapping, matching, record, required, shape_of, text
@@ -16,34 +16,27 @@ _MOST = 1_000  # groups, and patterns of one
 NAME = matching(re.compile(r"[a-z0-9][a-z0-9_\-]{0,62}"), "a slug: a-z, 0-9, - and _, at most 63 characters", 63)
 _MODEL = text(400, blank=False)
 _EMAIL = matching(re.compile(r"[^@\s]+@[^@\s]+"), "a pattern of addresses such as *@research.example", 254)
-_KEYS = ("models", "allowance_micros", "own_providers", "chats_per_minute")
+_GROUPS = list_of(mapping, most=_MOST)
 
 
 @record("Group")
-class _Table(NamedTuple):
+class Group(NamedTuple):
+    """What the accounts of a group may do. `name` is "" for those without a group."""
+
+    name: Annotated[str, NAME] = ""
+    emails: Annotated[Sequence[str], list_of(_EMAIL, most=_MOST)] = ()
     models: Annotated[Sequence[str], list_of(_MODEL, most=_MOST)] = ("*",)
     allowance_micros: Annotated[int, integer(0, 10**12)] = 0
     own_providers: Annotated[bool, boolean] = True
     chats_per_minute: Annotated[int | None, integer(1, 1_000_000)] = None
-    emails: Annotated[Sequence[str], list_of(_EMAIL, most=_MOST)] = ()
 
+    def allows(self, model_id: str) -> bool:
+        """Return whether the group may use this model of the operator."""
+        return _any_of(self.models).match(model_id) is not None
 
-_GROUPS = list_of(mapping, most=_MOST)
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """What the accounts of a group may do; `name` is "" for those without a group.
-
-    `allows(model_id)` is about the operator's models. `has(address)`: a verified address, in lower case, joins.
-    """
-
-    name: str
-    allows: Callable[[str], bool]
-    has: Callable[[str], bool]
-    allowance_micros: int
-    own_providers: bool
-    chats_per_minute: int | None
+    def has(self, email: str) -> bool:
+        """Return whether this verified address joins."""
+        return _any_of(self.emails).match(email.lower()) is not None
 
 
 class Groups(NamedTuple):
@@ -58,20 +51,20 @@ class Groups(NamedTuple):
 
     def matching(self, email: str) -> str | None:
         """Return the name of the first group that this verified address joins."""
-        return next((name for name, group in self.by_name.items() if group.has(email.lower())), None)
+        return next((name for name, group in self.by_name.items() if group.has(email)), None)
 
 
 def parse(document: Mapping[str, Any]) -> Groups | None:
     """Return the groups of a catalog file, or None if it has none. Raises ApiError and ValueError for a wrong entry."""
     if "access" not in document and "groups" not in document:
         return None
-    access = _group("", mapping.check(document.get("access", {}), "access"), "access", _KEYS)
+    access = _group(mapping.check(document.get("access", {}), "access"), "access", Group._fields[2:])
     by_name: dict[str, Group] = {}
     for place, table in enumerate(_GROUPS.check(document.get("groups", []), "groups"), 1):
         name = required(table, "name", NAME, f"group {place}")
         if name == AUTO or name in by_name:
             raise ValueError(f"group {place}: the name {name!r} is {'reserved' if name == AUTO else 'used twice'}")
-        by_name[name] = _group(name, table, f"group {name}", ("name", "emails", *_KEYS))
+        by_name[name] = _group(table, f"group {name}", Group._fields)
     return Groups(access, by_name)
 
 
@@ -82,15 +75,12 @@ def check_keys(table: Mapping[str, Any], place: str, known: Sequence[str]) -> No
             raise ValueError(f"{place}: {key!r} is not known; known are {', '.join(known)}")
 
 
-def _group(name: str, table: dict[str, Any], place: str, known: tuple[str, ...]) -> Group:
+def _group(table: dict[str, Any], place: str, known: tuple[str, ...]) -> Group:
     check_keys(table, place, known)
-    found = shape_of(_Table).check(table, place)
-    emails = _any_of([pattern.lower() for pattern in found.emails])
-    return Group(
-        name, _any_of(found.models), emails, found.allowance_micros, found.own_providers, found.chats_per_minute
-    )
+    found = shape_of(Group).check(table, place)
+    return found._replace(emails=tuple(pattern.lower() for pattern in found.emails), models=tuple(found.models))
 
 
-def _any_of(patterns: Sequence[str]) -> Callable[[str], bool]:
-    match = re.compile("|".join(map(fnmatch.translate, patterns)) or "(?!)").match
-    return lambda text: match(text) is not None
+@lru_cache(_MOST)
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(fnmatch.translate, patterns)) or "(?!)")
