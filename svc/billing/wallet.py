@@ -132,8 +132,7 @@ def _insufficient(conn: sqlite3.Connection, account_id: str, needed_micros: int)
         "insufficient_funds",
         f"This needs {dollars(needed_micros)} ({needed_micros} micros). The wallet has {dollars(balance_micros)} "
         f"({balance_micros} micros), of which {dollars(held_micros)} ({held_micros} micros) is reserved for running "
-        f"requests. "
-        "Add funds in the browser, at /checkout.",
+        "requests. Add funds in the browser, at /checkout.",
     )
 
 

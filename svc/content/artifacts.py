@@ -15,7 +15,6 @@ from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
 from svc.tables import Table, delete_found, refusals, without_overwriting
 
 LINK_SECONDS = 3600
-_SECONDS = re.compile("[0-9]{1,12}")
 NAME_LENGTH = 200
 PROMPT_LENGTH = 4_000
 CONTENT_TYPE_LENGTH = 200
@@ -37,7 +36,7 @@ def account_of_link(key: bytes, query: Mapping[str, str], artifact_id: str, now_
     signed = signature(key, f"{account_id}\n{artifact_id}\n{expires}")
     if not hmac.compare_digest(signed.encode(), query.get("signature", "").encode()):
         return None
-    return account_id if _SECONDS.fullmatch(expires) and int(expires) > now_seconds else None
+    return account_id if int(expires) > now_seconds else None
 
 
 class Artifact(NamedTuple):
@@ -143,9 +142,7 @@ async def add_artifact(
 
     def finish(tx: sqlite3.Connection, content: ArtifactContent) -> Artifact:
         with refusals(project_id, artifacts_count=quota.too_many_artifacts()):
-            return TABLE.insert(
-                tx, {**values, "size": content.size, "sha256": content.sha256, "content_id": content.id}
-            )
+            return TABLE.insert(tx, {**values, **content._asdict()})
 
     return await add_content(db, account_id, [data], check=check, finish=finish)
 
@@ -193,11 +190,11 @@ async def replace_content(
         quota.check_room(tx, account_id, size - check_replacing(tx, account_id, artifact_id, content_type).size)
 
     def finish(tx: sqlite3.Connection, content: ArtifactContent) -> Artifact:
-        columns = {"size": content.size, "sha256": content.sha256, "content_id": content.id, "prompt": None}
+        columns = {**content._asdict(), "prompt": None, "updated_at": now_seconds}
         if content_type is not None:
             columns["content_type"] = content_type
         with without_overwriting(tx):  # a trigger deletes the old one
-            return TABLE.update(tx, account_id, artifact_id, {**columns, "updated_at": now_seconds})
+            return TABLE.update(tx, account_id, artifact_id, columns)
 
     return await add_content(db, account_id, chunks, check=check, finish=finish)
 

@@ -30,7 +30,7 @@ class ContentReplaced(Exception):
 class ArtifactContent(NamedTuple):
     """The fields of an artifact's row about its content; `size` in bytes."""
 
-    id: str
+    content_id: str
     size: int
     sha256: bytes
 
@@ -65,8 +65,10 @@ async def add_content(
         batch = enumerate(chunks[first : first + _CHUNKS_AT_ONCE], first)
         with refusals():
             if first == 0:
-                tx.execute("INSERT INTO artifact_contents (account_id, id) VALUES (?, ?)", (account_id, content.id))
-            tx.executemany(statement, ((account_id, content.id, number, chunk) for number, chunk in batch))
+                tx.execute(
+                    "INSERT INTO artifact_contents (account_id, id) VALUES (?, ?)", (account_id, content.content_id)
+                )
+            tx.executemany(statement, ((account_id, content.content_id, number, chunk) for number, chunk in batch))
         return finish(tx, content) if first == last else None
 
     try:
@@ -76,7 +78,7 @@ async def add_content(
     except BaseException:
         if last:
             with contextlib.suppress(ApiError):
-                await retry_write(lambda: db.write(_delete, account_id, content.id))
+                await retry_write(lambda: db.write(_delete, account_id, content.content_id))
         raise
 
 

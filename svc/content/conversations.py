@@ -9,20 +9,7 @@ from svc.content import history, versions
 from svc.content.word_runs import CHUNKS, TITLES
 from svc.content.words import indexed_words
 from svc.ids import fields_as_json, new_id
-from svc.shapes import (
-    ABSENT,
-    CONTROL_CHARACTERS,
-    Absent,
-    boolean,
-    integer,
-    label,
-    nullable,
-    number,
-    one_of,
-    record,
-    string,
-    text,
-)
+from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, boolean, integer, label, nullable, number, record, string
 from svc.tables import Table, delete_found, refusals
 
 TITLE_LENGTH = 200
@@ -50,12 +37,6 @@ class ConversationFields(NamedTuple):
     temperature: Annotated[float | Absent | None, TEMPERATURE] = ABSENT
     max_output_tokens: Annotated[int | Absent | None, MAX_OUTPUT_TOKENS] = ABSENT
     current_message_id: Annotated[str | Absent, _CURRENT] = ABSENT
-
-
-@record("CreateMessageRequest", example={"role": "user", "content": "When does it leave?"})
-class NewMessage(NamedTuple):
-    role: Annotated[str, one_of("system", "user", "assistant")]
-    content: Annotated[str, text(history.MESSAGE_LENGTH, blank=False).about("Not blank.")]
 
 
 class Conversation(NamedTuple):

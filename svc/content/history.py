@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import orjson
 
@@ -10,6 +10,7 @@ from svc.content import fulltext, versions
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
+from svc.shapes import one_of, record, text
 from svc.tables import delete_row, refusals
 
 MESSAGE_LENGTH = 1_000_000
@@ -18,6 +19,12 @@ _SLICE_SECONDS, _SLICE_ROWS = 0.008, 500
 _READ_CHARACTERS, _ROW_CHARACTERS = 1_000_000, 256
 IN_PROGRESS = "in_progress"
 STATUSES = ("complete", IN_PROGRESS, "stopped", "interrupted", "failed")
+
+
+@record("CreateMessageRequest", example={"role": "user", "content": "When does it leave?"})
+class NewMessage(NamedTuple):
+    role: Annotated[str, one_of("system", "user", "assistant")]
+    content: Annotated[str, text(MESSAGE_LENGTH, blank=False).about("Not blank.")]
 
 
 class Message(NamedTuple):
@@ -80,9 +87,8 @@ def add_message(
 
 
 def already_answering() -> ApiError:
-    return ApiError(
-        "already_active", "This conversation is being answered. Wait for the end of the answer, or stop it."
-    )
+    text = "This conversation is being answered. Wait for the end of the answer, or stop it."
+    return ApiError("already_active", text)
 
 
 def update_answer(

@@ -125,13 +125,10 @@ def is_stop_word(word: str, language: str | None) -> bool:
     """Return whether a folded word is a stop word of `language`, or of any language if that is None."""
     if is_unspaced(word):  # these scripts show the language
         stop_words = _listed("stop_words.txt")
-        return word in stop_words or all(sign in stop_words for sign in word) or (len(word) == 2 and _is_glue(word))
+        # A pair with a particle is not a word. Japanese grammar is written in hiragana.
+        is_glue = any(sign in stop_words or "\u3040" <= sign <= "\u309f" for sign in word)
+        return word in stop_words or (len(word) == 2 and is_glue)
     return _is_listed("stop_words.txt", word, language)
-
-
-def _is_glue(pair: str) -> bool:
-    # A pair with a particle is not a word. Japanese grammar is written in hiragana.
-    return any(sign in _listed("stop_words.txt") or "\u3040" <= sign <= "\u309f" for sign in pair)
 
 
 is_weak_word = partial(_is_listed, "weak_words.txt")

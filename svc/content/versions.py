@@ -69,11 +69,11 @@ def show(tx: sqlite3.Connection, account_id: str, conversation_id: str, number: 
 
 def _show(tx: sqlite3.Connection, account_id: str, conversation_id: str, branch: int) -> None:
     values = {"account_id": account_id, "conversation_id": conversation_id, "branch": branch, "whole": _WHOLE}
-    tx.execute(
-        "UPDATE branches SET shown_to = 0 WHERE account_id = :account_id AND conversation_id = :conversation_id AND "
-        "shown_to > 0",
-        values,
-    )
+    statement = """
+        UPDATE branches SET shown_to = 0
+        WHERE account_id = :account_id AND conversation_id = :conversation_id AND shown_to > 0
+    """
+    tx.execute(statement, values)
     statement = """
         WITH RECURSIVE path (place, ends) AS (
             SELECT :branch, :whole

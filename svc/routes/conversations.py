@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from svc.content import answers, conversations, history, search, versions
-from svc.content.conversations import Conversation, ConversationFields, NewMessage
-from svc.content.history import STATUSES, Message
+from svc.content.conversations import Conversation, ConversationFields
+from svc.content.history import STATUSES, Message, NewMessage
 from svc.db import Database, Page
 from svc.ids import timestamp
 from svc.inference.formats.answer import AnswerWriter
