@@ -32,6 +32,7 @@ from svc.db import open_database
 from svc.deletion.account import end_answers, finish_deletions
 from svc.deletion.retention import delete_old_hourly
 from svc.errors import ApiError, StartError
+from svc.inference.catalog_file import on_offer
 from svc.inference.media_engines import MediaEngines
 from svc.inference.providers import KeyBox
 from svc.log import capture_library_logs
@@ -71,7 +72,7 @@ from svc.server.gate import (
 )
 from svc.server.head import METHODS
 from svc.server.offload import Offload
-from svc.server.outside import open_outside, read_catalog
+from svc.server.outside import open_outside
 from svc.server.rotation import check_master, rotate_running
 from svc.server.serve import run
 from svc.server.state import State
@@ -298,11 +299,11 @@ async def _reload(state: State) -> list[str]:
     if state.config.catalog is None or state.drain.draining:
         return []
     try:
-        catalog = await asyncio.to_thread(read_catalog, state.config, state.engines.outbound)
+        state.models.catalog.load(await asyncio.to_thread(on_offer, state.config))
     except StartError as error:
         state.log("catalog", level="warning", message=f"the catalog is not replaced: {error}")
         return [str(error)]
-    state.models.catalog.replace_by(catalog)
+    state.models.catalog.start()
     state.engines.field_support.forget()
     state.log("catalog", message="the catalog was read again")
     return []

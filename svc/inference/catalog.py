@@ -172,45 +172,40 @@ class Catalog:
     """
 
     def __init__(self, offer: Offer, ask: Callable[[Provider], Awaitable[ListedModels]], created: int) -> None:
-        self._models, listed, self.default_model, self.groups = offer
-        self._by_name = {name: model for model in self._models for name in (model.id, *model.aliases)}
-        self._names = {BUILTIN, *(model.provider.name for model in self._models if model.provider)}
-        self._listed: dict[str, _Listed] = {}
-        # A configured provider replaces a local server of the same name.
-        for provider in sorted(listed, key=lambda provider: not provider.configured):
-            if provider.configured or provider.name not in self._names:
-                self._listed[provider.name] = _Listed(provider)
-                self._names.add(provider.name)
         self._ask = ask
         self.created = created
-        self._check_reference(self.default_model, "default_model", "chat")
-        for model in self._models:
-            self._check_reference(model.fallback, f"fallback of {model.id}", model.kind)
+        self._listed: dict[str, _Listed] = {}
+        self.load(offer)
 
-    def _check_reference(self, model_id: str | None, place: str, kind: str) -> None:
-        model = self._by_name.get(model_id or "")
-        if model is None and model_id and model_id.partition("/")[0] not in self._listed:
-            raise StartError(f"the catalog: there is no model {model_id!r}, the {place}")
-        if model is not None and model.kind != kind:
-            raise StartError(f"the catalog: {model_id!r}, the {place}, is for {model.kind}, not for {kind}")
+    def load(self, offer: Offer) -> None:
+        """Offer this. Unchanged providers keep their lists; running calls keep their prices. Raises StartError."""
+        by_name = {name: model for model in offer.models for name in (model.id, *model.aliases)}
+        names = {BUILTIN, *(model.provider.name for model in offer.models if model.provider)}
+        listed: dict[str, _Listed] = {}
+        # A configured provider replaces a local server of the same name.
+        for provider in sorted(offer.listed, key=lambda provider: not provider.configured):
+            if provider.configured or provider.name not in names:
+                known = self._listed.get(provider.name)
+                listed[provider.name] = known if known and known.provider == provider else _Listed(provider)
+                names.add(provider.name)
+        references = [(offer.default_model, "default_model", "chat")]
+        references += [(model.fallback, f"fallback of {model.id}", model.kind) for model in offer.models]
+        for model_id, place, kind in references:
+            model = by_name.get(model_id or "")
+            if model is None and model_id and model_id.partition("/")[0] not in listed:
+                raise StartError(f"the catalog: there is no model {model_id!r}, the {place}")
+            if model is not None and model.kind != kind:
+                raise StartError(f"the catalog: {model_id!r}, the {place}, is for {model.kind}, not for {kind}")
+        for name, one in self._listed.items():
+            if one.asking and listed.get(name) is not one:
+                one.asking.cancel()
+        self._models, _, self.default_model, self.groups = offer
+        self._by_name, self._names, self._listed = by_name, names, listed
 
     def start(self) -> None:
         """Ask the providers for their lists, in the background."""
         for listed in self._listed.values():
             self._refresh(listed)
-
-    def replace_by(self, other: "Catalog") -> None:
-        """Offer what `other` offers. Unchanged providers keep their lists; running calls keep their prices."""
-        for name, listed in self._listed.items():
-            new = other._listed.get(name)
-            if new and new.provider == listed.provider:
-                other._listed[name] = listed
-            elif listed.asking:
-                listed.asking.cancel()
-        self._models, self._by_name = other._models, other._by_name
-        self._listed, self._names = other._listed, other._names
-        self.default_model, self.groups = other.default_model, other.groups
-        self.start()
 
     async def close(self) -> None:
         tasks = [listed.asking for listed in self._listed.values() if listed.asking]

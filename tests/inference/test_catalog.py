@@ -176,7 +176,7 @@ async def test_alias_finds_its_model_and_has_its_own_entry(tmp_path: Path) -> No
     assert [model.id for model in await catalog.models()].count("other/model") == 1
     assert model.as_json(7, "gpt-5") == {**model.as_json(7), "id": "gpt-5", "alias_of": "other/model"}
     assert "alias_of" not in model.as_json(7)
-    catalog.replace_by(made(read(tmp_path, other.replace("gpt-5", "gpt-6"))))
+    catalog.load(read(tmp_path, other.replace("gpt-5", "gpt-6")))
     assert await catalog.find("gpt-5") is None and catalog.configured("gpt-6") is not None
 
 
