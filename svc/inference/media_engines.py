@@ -67,28 +67,13 @@ class Slots:
                 del self._open[account_id]
 
 
-class _Spool(io.FileIO):
-    """An unbuffered file that is closed in a thread: deleting takes 4 ms for each 100 MB, and there may be many."""
-
-    def __init__(self, descriptor: int) -> None:
-        super().__init__(descriptor, "r+b", closefd=False)
-
+class _Unbuffered(io.FileIO):
     def write(self, data: Any) -> int:
         """Write all of `data`. A full disk may take a part of it, and reports the error at the next write."""
         rest = memoryview(data)
         while rest:
             rest = rest[super().write(rest) or 0 :]
         return len(data)
-
-    def close(self) -> None:
-        if self.closed:
-            return
-        descriptor = self.fileno()
-        super().close()
-        try:
-            asyncio.get_running_loop().run_in_executor(None, os.close, descriptor)
-        except RuntimeError:  # the loop has ended
-            os.close(descriptor)
 
 
 @dataclass(frozen=True)
@@ -118,10 +103,15 @@ class MediaEngines:
         body = body if provider.byok else await asyncio.to_thread(drop_routing_fields, body)
         return await send(self.engines.way_to(provider), provider, path, b"*/*", await dump(body))
 
-    def spool(self) -> BinaryIO:
-        """Return a new unnamed file. Raises ApiError `storage_unavailable`."""
+    @contextlib.contextmanager
+    def spool(self) -> Iterator[BinaryIO]:
+        """Open an unnamed, unbuffered file for the block. Raises ApiError `storage_unavailable`."""
         with storage(), tempfile.TemporaryFile(dir=self.folder, buffering=0) as file:
-            return _Spool(os.dup(file.fileno()))
+            spool = _Unbuffered(os.dup(file.fileno()), "r+b")
+        try:
+            yield spool
+        finally:  # in a thread: deleting takes 4 ms for each 100 MB, and many may be closed at once
+            asyncio.get_running_loop().run_in_executor(None, spool.close)
 
 
 @contextlib.contextmanager

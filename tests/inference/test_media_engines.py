@@ -5,6 +5,7 @@ import contextlib
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -53,12 +54,12 @@ def test_own_providers_have_separate_limits() -> None:
     assert media.parsing(own) is not media.parsing(operators) is media.parsing(built_in)
 
 
-def test_a_spool_is_a_file_without_a_name(tmp_path: Path) -> None:
+async def test_a_spool_is_a_file_without_a_name(tmp_path: Path) -> None:
     nothing: Any = None
     with MediaEngines(nothing, nothing, nothing, tmp_path).spool() as file:
         assert file.write(b"x" * 100_000) == 100_000 and not list(tmp_path.iterdir())
-    with pytest.raises(ApiError, match="storage"):
-        MediaEngines(nothing, nothing, nothing, tmp_path / "gone").spool()
+    with pytest.raises(ApiError, match="storage"), MediaEngines(nothing, nothing, nothing, tmp_path / "gone").spool():
+        pass
 
 
 async def test_large_spool_is_closed_in_a_thread(tmp_path: Path) -> None:
@@ -70,15 +71,15 @@ async def test_large_spool_is_closed_in_a_thread(tmp_path: Path) -> None:
             file.write(piece)
         return file
 
-    def closing_seconds(file: BinaryIO) -> float:
+    def closing_seconds(close: Callable[[], None]) -> float:
         began = time.thread_time()
-        file.close()
+        close()
         return time.thread_time() - began
 
-    spool = filled(MediaEngines(nothing, nothing, nothing, tmp_path).spool())
-    descriptor = spool.fileno()
+    held = contextlib.ExitStack()
+    descriptor = filled(held.enter_context(MediaEngines(nothing, nothing, nothing, tmp_path).spool())).fileno()
     with tempfile.TemporaryFile(dir=tmp_path, buffering=0) as ordinary:
-        assert closing_seconds(spool) < closing_seconds(filled(ordinary)) / 3 and spool.closed
+        assert closing_seconds(held.close) < closing_seconds(filled(ordinary).close) / 3
     with pytest.raises(OSError, match="Bad file descriptor"):
         async with asyncio.timeout(10):
             while os.fstat(descriptor):

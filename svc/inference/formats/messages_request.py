@@ -84,8 +84,8 @@ def _add_tools(request: dict[str, Any], body: dict[str, Any]) -> tuple[str, ...]
         raise invalid_value(message, "tool_choice")
     if functions:
         body["tools"] = [{"type": "function", "function": function} for function in functions.values()]
-        named = {"type": "function", "function": {"name": choice.get("name")}}
         if request.get("tool_choice"):
+            named = {"type": "function", "function": {"name": choice.get("name")}}
             body["tool_choice"] = _CHOICES.get(choice["type"], named)
         if choice.get("disable_parallel_tool_use"):
             body["parallel_tool_calls"] = False
