@@ -75,9 +75,8 @@ class _Choice:
         self._index = index
         self._stream = request.stream  # word by word
         self._stops = request.stops
-        self._bytes_left = MAX_OUTPUT_BYTES // request.choices
-        if request.max_tokens:
-            self._bytes_left = min(self._bytes_left, request.max_tokens * BYTES_PER_TOKEN)
+        most_bytes = MAX_OUTPUT_BYTES // request.choices
+        self._bytes_left = min(most_bytes, (request.max_tokens or most_bytes) * BYTES_PER_TOKEN)
         self._most_calls = max(1, MAX_TOOL_CALLS // request.choices)
         self._calls = self.size_bytes = 0
         self._held = ""  # the end of the text, in which a stop sequence may begin
@@ -124,13 +123,10 @@ class _Choice:
             yield self._last("length")
 
     def _within(self, text: str) -> str:
-        data = text.encode()
-        if len(data) > self._bytes_left:
-            data = data[: self._bytes_left]
-            text = data.decode("utf-8", "ignore")
+        data = text.encode()[: self._bytes_left]
         self._bytes_left -= len(data)
-        self.size_bytes += text_bytes(text)
-        return text
+        self.size_bytes += len(data)
+        return data.decode("utf-8", "ignore")
 
     def _pieces(self, pattern: re.Pattern[str], text: str) -> Iterable[str]:
         return (match[0] for match in pattern.finditer(text)) if self._stream else filter(None, [text])
@@ -159,8 +155,4 @@ def _before_stop(text: str, stops: Sequence[str]) -> tuple[str, str, str]:
 
 def _encodable(text: str) -> str:
     """Return `text` with surrogate pairs joined and lone ones replaced: a script may contain escapes."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
