@@ -50,13 +50,10 @@ class Checkpointer:
 
     async def close(self) -> None:
         """Wait for a running checkpoint and close the connection. Call it after the writer has ended."""
-        if self._running or self._conn is not None:  # or there is no thread
-            await asyncio.wrap_future(self._threads.submit(self._close_connection))
-            self._threads.shutdown()
-
-    def _close_connection(self) -> None:
+        await self.wait()
         if self._conn is not None:
-            self._conn.close()
+            await asyncio.wrap_future(self._threads.submit(self._conn.close))
+        self._threads.shutdown()
 
     def _run(self) -> None:
         try:

@@ -9,7 +9,7 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from svc.billing import wallet
@@ -20,7 +20,6 @@ from svc.errors import StartError
 from svc.secrets import backup_made_at
 from svc.server.serve import tls_context
 
-FINE, LOOK, WRONG = "ok", "look", "wrong"
 _DAY_SECONDS = 86_400
 _GIB = 1024**3
 _EXPIRES_SOON_DAYS = 14
@@ -28,13 +27,14 @@ _OLD_BACKUP_DAYS = 7
 SKEW_SECONDS = 60
 NTP = "Set the clock by NTP: sessions, certificates and payments rely on it"
 
-Result = tuple[str, str]  # the grade and the text of a finding
+Grade = Literal["ok", "look", "wrong"]  # look: it works, but check it
+Result = tuple[Grade, str]  # the grade and the text of a finding
 
 
 class Finding(NamedTuple):
-    """`grade`: `ok`, `look` (it works, but check it) or `wrong`; `about` is the subject."""
+    """`about` is the subject."""
 
-    grade: str
+    grade: Grade
     about: str
     text: str
 
@@ -51,7 +51,7 @@ def findings(config: Config) -> list[Finding]:
     try:
         grade, text = certificate(config)
     except (StartError, OSError) as error:
-        grade, text = WRONG, str(error)
+        grade, text = "wrong", str(error)
     return [Finding(grade, "certificate", text), *files(config), *options(config)]
 
 
@@ -62,55 +62,55 @@ def existing(path: Path) -> Path:
 
 def certificate(config: Config) -> Result:
     if config.tls == "proxy":
-        return FINE, "the proxy has it; the proxy must send X-Forwarded-Proto: https"
+        return "ok", "the proxy has it; the proxy must send X-Forwarded-Proto: https"
     if config.tls == "files":
         tls_context(config)
     elif not (config.data_dir / "tls" / "cert.pem").exists():
-        return FINE, "there is none yet; the first start makes one"
+        return "ok", "there is none yet; the first start makes one"
     host = urlsplit(config.base_url).hostname or ""
     todo = "The server renews it" if config.tls == "auto" else "Replace the file and send SIGHUP"
     try:
         days = (check_certificate(config, host) - time.time()) / _DAY_SECONDS
     except StartError as error:
-        return WRONG, f"{error}. {todo}"
+        return "wrong", f"{error}. {todo}"
     if days < _EXPIRES_SOON_DAYS:
-        return LOOK, f"it expires in {days:.0f} days. {todo}"
-    return FINE, f"it is for {host}, and valid for {days:.0f} days"
+        return "look", f"it expires in {days:.0f} days. {todo}"
+    return "ok", f"it is for {host}, and valid for {days:.0f} days"
 
 
 def files(config: Config) -> Iterator[Finding]:
     """Check disk, backup, clock and the certificate's key by what the file system knows."""
     free_gib = shutil.disk_usage(existing(config.data_dir.absolute())).free / _GIB
-    grade = WRONG if free_gib < 1 else LOOK if free_gib < 5 else FINE
+    grade: Grade = "wrong" if free_gib < 1 else "look" if free_gib < 5 else "ok"
     yield Finding(grade, "disk", f"{free_gib:.1f} GiB are free for the data folder")
     if config.tls_key and stat.S_IMODE(config.tls_key.stat().st_mode) & 0o007:
-        yield Finding(LOOK, "certificate", f"other users can read the key. Run chmod o= {config.tls_key}")
+        yield Finding("look", "certificate", f"other users can read the key. Run chmod o= {config.tls_key}")
     written = [path.stat().st_mtime for path in config.data_dir.glob("service.db*")]
     if not written:
         return
     days = (time.time() - backup_made_at(config.data_dir)) / _DAY_SECONDS
     if days > _OLD_BACKUP_DAYS:
         text = f"there is none of the last {_OLD_BACKUP_DAYS} days. Run 'svc backup FOLDER' every night"
-        yield Finding(LOOK, "backup", text)
+        yield Finding("look", "backup", text)
     else:
-        yield Finding(FINE, "backup", f"the last one was made {days:.1f} days ago")
+        yield Finding("ok", "backup", f"the last one was made {days:.1f} days ago")
     if max(written) - time.time() > SKEW_SECONDS:
-        yield Finding(WRONG, "clock", f"it was set back: the database was written in its future. {NTP}")
+        yield Finding("wrong", "clock", f"it was set back: the database was written in its future. {NTP}")
 
 
 def options(config: Config) -> Iterator[Finding]:
     if config.builtin and "voice" not in builtin.offered():
-        yield Finding(LOOK, "speech", "builtin/voice needs eSpeak NG. Install espeak-ng, or the extra 'voice'")
+        yield Finding("look", "speech", "builtin/voice needs eSpeak NG. Install espeak-ng, or the extra 'voice'")
     if config.smtp_url is None:
-        yield Finding(FINE, "mail", "there is no mail server; 'svc user reset-link' prints links")
+        yield Finding("ok", "mail", "there is no mail server; 'svc user reset-link' prints links")
     if not config.local_posture and config.metrics_token is None:
-        yield Finding(LOOK, "metrics", "they are off. Set SVC_METRICS_TOKEN")
+        yield Finding("look", "metrics", "they are off. Set SVC_METRICS_TOKEN")
     if config.payment_mode == "none":
-        yield Finding(FINE, "payments", "none are accepted")
+        yield Finding("ok", "payments", "none are accepted")
     elif config.payment_mode == "sandbox":
-        grade = FINE if config.local_posture else LOOK
-        yield Finding(grade, "payments", "every user can add test money (SVC_PAYMENTS=sandbox)")
+        text = "every user can add test money (SVC_PAYMENTS=sandbox)"
+        yield Finding("ok" if config.local_posture else "look", "payments", text)
     elif "_test_" in (config.stripe_secret_key or ""):
-        yield Finding(LOOK, "payments", "the key is for test money")
+        yield Finding("look", "payments", "the key is for test money")
     if config.stripe_webhook_secret and not config.stripe_webhook_secret.startswith("whsec_"):
-        yield Finding(LOOK, "payments", "SVC_STRIPE_WEBHOOK_SECRET does not begin with whsec_")
+        yield Finding("look", "payments", "SVC_STRIPE_WEBHOOK_SECRET does not begin with whsec_")

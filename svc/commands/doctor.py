@@ -23,19 +23,7 @@ from typing import Any
 
 import httpx
 
-from svc.admin.health import (
-    FINE,
-    LOOK,
-    NTP,
-    SKEW_SECONDS,
-    WRONG,
-    Finding,
-    Result,
-    certificate,
-    existing,
-    files,
-    options,
-)
+from svc.admin.health import NTP, SKEW_SECONDS, Finding, Result, certificate, existing, files, options
 from svc.auth import accounts
 from svc.auth.github import GitHub
 from svc.auth.mail import Mail
@@ -77,7 +65,7 @@ def _doctor(config: Config, options: argparse.Namespace) -> int:
     found += asyncio.run(examine(used))
     for finding in found:
         print(line_of(finding))
-    faults = sum(finding.grade == WRONG for finding in found)
+    faults = sum(finding.grade == "wrong" for finding in found)
     print(f"{faults} of {len(found)} are wrong" if faults else f"nothing of {len(found)} is wrong")
     return 1 if faults else 0
 
@@ -93,13 +81,13 @@ def _settings(here: Config) -> tuple[list[Finding], Config]:
         used = replace(from_environ(answer["environ"]), data_dir=here.data_dir.absolute(), base_url=answer["base_url"])
     except (OSError, ValueError, StartError) as error:
         text = f"those of this command are examined, the server's cannot be read: {error}"
-        return [Finding(WRONG if isinstance(error, StartError) else LOOK, about, text)], here
-    found = [Finding(FINE, about, "those of the running server are examined")]
+        return [Finding("wrong" if isinstance(error, StartError) else "look", about, text)], here
+    found = [Finding("ok", about, "those of the running server are examined")]
     mine: dict[str, str] = status.settings(here)["environ"]
     names = sorted(mine.keys() & SETTINGS.keys() - {"SVC_DATA_DIR"})
     if differ := [name for name in names if mine[name] != used.environ.get(name)]:
         text = f"{', '.join(differ)} of this command differ from the running server's"
-        found.append(Finding(LOOK, about, text))
+        found.append(Finding("look", about, text))
     return found, used
 
 
@@ -125,7 +113,7 @@ async def examine(config: Config) -> list[Finding]:
             checks += _model_servers(config, outbound)
             notes = _groups(config, catalog)
         except StartError as error:
-            found.append(Finding(WRONG, "catalog", str(error)))
+            found.append(Finding("wrong", "catalog", str(error)))
         found += await asyncio.gather(*(_run(about, check) for about, check in checks))
     return [*found, *notes, *files(config), *options(config), _clock(outbound.ahead_seconds)]
 
@@ -135,9 +123,9 @@ async def _run(about: str, check: Awaitable[Result]) -> Finding:
         async with asyncio.timeout(_DEADLINE_SECONDS):
             grade, text = await check
     except TimeoutError:
-        grade, text = WRONG, f"no answer within {_DEADLINE_SECONDS:g} seconds"
+        grade, text = "wrong", f"no answer within {_DEADLINE_SECONDS:g} seconds"
     except (StartError, ApiError, OSError) as error:
-        grade, text = WRONG, str(error)
+        grade, text = "wrong", str(error)
     return Finding(grade, about, text)
 
 
@@ -163,10 +151,10 @@ def _folder(path: Path) -> Result:
     parent = existing(path)
     if parent != path:
         if not os.access(parent, os.W_OK | os.X_OK):
-            return WRONG, f"{path} does not exist, and this user cannot make it in {parent}"
-        return FINE, f"{path} does not exist yet; the first start makes it"
+            return "wrong", f"{path} does not exist, and this user cannot make it in {parent}"
+        return "ok", f"{path} does not exist yet; the first start makes it"
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        return WRONG, f"this user cannot write to {path}. Run as the user of the service"
+        return "wrong", f"this user cannot write to {path}. Run as the user of the service"
     owner = path.stat().st_uid
     found: dict[Path, os.stat_result] = {}
     for file in (path, *path.rglob("*")):
@@ -174,25 +162,25 @@ def _folder(path: Path) -> Result:
             found[file] = file.lstat()
     for file, its in found.items():
         if its.st_uid != owner and file.name != "lost+found":
-            return WRONG, f"{file} belongs to user {its.st_uid}. Run chown -R {owner} {path}"
+            return "wrong", f"{file} belongs to user {its.st_uid}. Run chown -R {owner} {path}"
     for file, its in found.items():
         if its.st_mode & 0o077 and its.st_uid == owner and not stat.S_ISLNK(its.st_mode):
-            return LOOK, f"other users can read {file} until the next start. Run chmod -R go= {path}"
-    return FINE, f"only user {owner} can read {path}"
+            return "look", f"other users can read {file} until the next start. Run chmod -R go= {path}"
+    return "ok", f"only user {owner} can read {path}"
 
 
 def _database(config: Config) -> Result:
     path, key = config.data_dir / DATABASE, config.data_dir / MASTER
     if not path.exists():
-        return FINE, "there is none yet; the first start makes it"
+        return "ok", "there is none yet; the first start makes it"
     with start_errors(path), reading(config) as conn:
         master = key.read_bytes() if key.exists() else b""
         if fits(conn, master):
-            return FINE, f"{path.stat().st_size:,} bytes; 'svc check' verifies all of it"
+            return "ok", f"{path.stat().st_size:,} bytes; 'svc check' verifies all of it"
         if fitting_master(conn, config.data_dir):
-            return LOOK, f"{key} is being replaced. If no 'svc rotate-secrets' runs, the next start completes that"
+            return "look", f"{key} is being replaced. If no 'svc rotate-secrets' runs, the next start completes that"
         fault = "is not the key of this database" if master else "is missing"
-        return WRONG, f"{key} {fault}; {count_sealed(conn)} provider keys need it. Restore it from a backup"
+        return "wrong", f"{key} {fault}; {count_sealed(conn)} provider keys need it. Restore it from a backup"
 
 
 def _port(config: Config) -> Result:
@@ -200,20 +188,20 @@ def _port(config: Config) -> Result:
         answer = status.ask(config.data_dir)
         if answer is not None:
             process = f"process {answer['pid']} (svc {answer['version']})"
-            return FINE, f"{process} serves {answer['base_url']} from this folder"
+            return "ok", f"{process} serves {answer['base_url']} from this folder"
     bind(config.host, config.port).close()
-    return FINE, f"{config.host} port {config.port} is free"
+    return "ok", f"{config.host} port {config.port} is free"
 
 
 def _clock(ahead_seconds: list[float]) -> Finding:
     if not ahead_seconds:
         now = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
-        return Finding(FINE, "clock", f"it is {now} UTC; no other service has answered with a date")
+        return Finding("ok", "clock", f"it is {now} UTC; no other service has answered with a date")
     seconds = min(ahead_seconds, key=abs)
     if abs(seconds) > SKEW_SECONDS:
         direction = "ahead" if seconds > 0 else "behind"
-        return Finding(WRONG, "clock", f"it is {abs(seconds):.0f} seconds {direction}. {NTP}")
-    return Finding(FINE, "clock", f"within {max(abs(seconds), 1):.0f} seconds of the other services")
+        return Finding("wrong", "clock", f"it is {abs(seconds):.0f} seconds {direction}. {NTP}")
+    return Finding("ok", "clock", f"within {max(abs(seconds), 1):.0f} seconds of the other services")
 
 
 # --- other services
@@ -236,7 +224,7 @@ def _groups(config: Config, catalog: Catalog) -> list[Finding]:
     with contextlib.suppress(StartError, sqlite3.Error, OSError), reading(config) as conn:  # `_database` reports them
         in_use = accounts.groups_in_use(conn)
     notes = [
-        Finding(LOOK, f"group {name}", f"it is not in the catalog. Its {number} accounts have what [access] allows")
+        Finding("look", f"group {name}", f"it is not in the catalog. Its {number} accounts have what [access] allows")
         for name, number in in_use.items()
         if groups is None or name not in groups.by_name
     ]
@@ -245,7 +233,7 @@ def _groups(config: Config, catalog: Catalog) -> list[Finding]:
         text = f"it may not use {default.id}, so requests without a model fail"
         for group in (groups.access, *groups.by_name.values()):
             if not group.allows(default.id):
-                notes.append(Finding(LOOK, f"group {group.name or '[access]'}", text))
+                notes.append(Finding("look", f"group {group.name or '[access]'}", text))
     return notes
 
 
@@ -255,43 +243,43 @@ async def _provider(outbound: Outbound, provider: Provider, names: list[str]) ->
         offered = set(await upstream.models(outbound, provider))
     except UpstreamFault as fault:
         if not provider.configured:
-            return FINE, "not on this machine (tried because there is no catalog)"
+            return "ok", "not on this machine (tried because there is no catalog)"
         if fault.status in (404, 405):
-            return LOOK, "it answers, but has no list of models. If chat fails, check base_url"
+            return "look", "it answers, but has no list of models. If chat fails, check base_url"
         if fault.status in (401, 403):
-            return WRONG, f"the API key is refused or missing (status {fault.status})"
+            return "wrong", f"the API key is refused or missing (status {fault.status})"
         reason = f"it answers with status {fault.status}" if fault.status else f"it cannot be reached: {fault}"
         if fault.kind == "invalid":
             reason = "its answer is not that of a model server"
-        return WRONG, f"{reason}. Check that it runs at {provider.base_url}"
+        return "wrong", f"{reason}. Check that it runs at {provider.base_url}"
     if provider.configured and not offered:
-        return WRONG, "it answers, but has no model. Load one there"
+        return "wrong", "it answers, but has no model. Load one there"
     missing = [name for name in names if name not in offered and f"{name}:latest" not in offered]
     if missing:  # some servers list only some of their models
-        return LOOK, f"it does not list {', '.join(missing[:5])}, which the catalog names"
-    return FINE, f"it answers and has {f'all {len(names)}' if names else len(offered)} models"
+        return "look", f"it does not list {', '.join(missing[:5])}, which the catalog names"
+    return "ok", f"it answers and has {f'all {len(names)}' if names else len(offered)} models"
 
 
 async def _mail(config: Config, server: MailServer) -> Result:
     place = f"{server.host} port {server.port}"
     error = await Mail(server, config.base_url, Log()).check()
     if error is None:
-        return FINE, f"{place} accepts the connection{' and the password' if server.user else ''}"
+        return "ok", f"{place} accepts the connection{' and the password' if server.user else ''}"
     if isinstance(error, smtplib.SMTPAuthenticationError):
-        return WRONG, f"{place} refuses user and password (code {error.smtp_code})"
+        return "wrong", f"{place} refuses user and password (code {error.smtp_code})"
     reason = f"TLS fails: {error.reason}" if isinstance(error, ssl.SSLError) else getattr(error, "strerror", None)
-    return WRONG, f"{place}: {reason or type(error).__name__}. Check SVC_SMTP_URL"
+    return "wrong", f"{place}: {reason or type(error).__name__}. Check SVC_SMTP_URL"
 
 
 async def _stripe(config: Config, client: httpx.AsyncClient) -> Result:
     code = await Stripe(client, config.stripe_api, config.stripe_secret_key or "").check()
     if code == 200:
-        return FINE, f"Stripe accepts the key; it needs a webhook to {config.base_url}/billing/webhook"
+        return "ok", f"Stripe accepts the key; it needs a webhook to {config.base_url}/billing/webhook"
     reason = {401: "it refuses SVC_STRIPE_SECRET_KEY", 403: "SVC_STRIPE_SECRET_KEY may not use Checkout Sessions"}
-    return WRONG, f"Stripe answers with status {code}: {reason.get(code, 'it fails')}"
+    return "wrong", f"Stripe answers with status {code}: {reason.get(code, 'it fails')}"
 
 
 async def _identity_provider(config: Config, settings: IdentityProvider, client: httpx.AsyncClient) -> Result:
     is_github = settings.name == "github"
     await (GitHub(settings, client) if is_github else OpenID(settings, client, config.clock, config.monotonic)).check()
-    return FINE, f"it answers; its redirect address is {config.base_url}/auth/oauth/{settings.name}/callback"
+    return "ok", f"it answers; its redirect address is {config.base_url}/auth/oauth/{settings.name}/callback"

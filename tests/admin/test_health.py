@@ -5,7 +5,7 @@ tests/commands/test_doctor_machine.py.
 import dataclasses
 from pathlib import Path
 
-from svc.admin.health import WRONG, findings
+from svc.admin.health import findings
 from svc.config import Config
 
 
@@ -15,4 +15,4 @@ def test_unreadable_certificate_is_a_finding(config: Config, tmp_path: Path) -> 
         assert path is not None
         path.write_text("no certificate")
     first = findings(broken)[0]
-    assert (first.grade, first.about) == (WRONG, "certificate") and first.text
+    assert (first.grade, first.about) == ("wrong", "certificate") and first.text
