@@ -13,7 +13,7 @@ from svc.db import open_database
 from svc.errors import StartError
 from svc.schema import APPLICATION_ID, newest_schema
 from tests.support.databases import prepare
-from tests.support.server import start_fails
+from tests.support.server import APP, COMMAND, start_fails
 
 
 def damaged(folder: Path) -> None:
@@ -81,7 +81,7 @@ KINDS: dict[str, Callable[[Path], Mapping[str, str] | None]] = {
 def refused(folder: Path, kind: str) -> tuple[int, str, str]:
     data = folder / "data"
     data.mkdir(parents=True)
-    return start_fails(folder, KINDS[kind](data))
+    return start_fails(folder, KINDS[kind](data), COMMAND if kind == "damaged" else (APP,))
 
 
 def assert_one_line(outcome: tuple[int, str, str]) -> None:

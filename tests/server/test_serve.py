@@ -27,6 +27,7 @@ from tests.support.answers import assert_error
 from tests.support.connections import GET, LAST_GET, TINY, answers, assert_refused, read_head, stalled
 from tests.support.server import (
     APP,
+    COMMAND,
     ROOT,
     RunningServer,
     hang_up,
@@ -442,7 +443,7 @@ async def test_a_killed_server_starts_again_on_the_same_folder(tmp_path: Path) -
 
 
 async def test_application_starts_serves_and_stops(tmp_path: Path) -> None:
-    async with running_server(tmp_path, command=(APP,)) as server:
+    async with running_server(tmp_path, command=COMMAND) as server:
         assert await still_serves(server)
         assert_refused(await server.exchange(b"GET / HTTP/1.1\r\n\r\n"), 400, "invalid_request")
         for method, path, refusal in (

@@ -24,7 +24,7 @@ from tests.support.connections import GET, TINY, read_head
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact
 from tests.support.people import command
-from tests.support.server import RunningServer, hang_up, read_to_end, running_server
+from tests.support.server import COMMAND, RunningServer, hang_up, read_to_end, running_server
 
 CHAT = "/v1/chat/completions"
 PROXY = {"SVC_TLS": "proxy", "SVC_TRUSTED_PROXIES": "127.0.0.1"}
@@ -59,7 +59,7 @@ def files(folder: Path) -> dict[str, str]:
 
 
 async def test_sighup_during_the_start_is_ignored(tmp_path: Path) -> None:
-    starting = running_server(tmp_path)
+    starting = running_server(tmp_path, command=COMMAND)
     entering = asyncio.create_task(starting.__aenter__())
     process_id = await ignoring_sighup()
     while not entering.done():

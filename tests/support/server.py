@@ -22,8 +22,13 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from tests.support import forked
+from tests.support.forked import Forked
+
 ROOT = Path(__file__).parent.parent.parent
 APP = ROOT / "app.py"
+COMMAND = ("app.py",)  # for a test of the start itself: the process is not forked
+_FORKED = {(APP,): "app", ("-m", "tests.support.tiny_app"): "tests.support.tiny_app"}
 START_SECONDS = 30.0  # a second on an idle machine
 STOP_SECONDS = 10.0
 
@@ -45,7 +50,7 @@ class RunningServer:
     """
 
     def __init__(
-        self, process: subprocess.Popen[bytes], folder: Path, data_dir: Path, base_url: str, *, plain: bool
+        self, process: subprocess.Popen[bytes] | Forked, folder: Path, data_dir: Path, base_url: str, *, plain: bool
     ) -> None:
         self.process = process
         self.pid = process.pid
@@ -144,7 +149,8 @@ def running_server_sync(
     """A server in `tmp_path` with `env` over the tests' defaults; at the end it gets SIGTERM and must have exited in
     time.
 
-    `command` is what follows `python`; `popen` goes to subprocess.Popen.
+    `command` is what follows `python`; `popen` goes to subprocess.Popen. Without either the process is forked from one that
+    has imported the application.
     """
     settings = _settings(tmp_path, env)
     process = _start(tmp_path, settings, command, **popen)
@@ -213,14 +219,19 @@ def _settings(tmp_path: Path, env: Mapping[str, str] | None) -> dict[str, str]:
     return {**inherited, **defaults, **(env or {})}
 
 
-def _start(tmp_path: Path, env: dict[str, str], command: Sequence[str | Path], **popen: Any) -> subprocess.Popen[bytes]:
+def _start(
+    tmp_path: Path, env: dict[str, str], command: Sequence[str | Path], **popen: Any
+) -> subprocess.Popen[bytes] | Forked:
+    module = _FORKED.get(tuple(command))
+    if module and not popen:
+        return forked.start(module, tmp_path, env)
     # Files, not pipes: they never fill up, and outlive the process.
     with (tmp_path / "stdout").open("wb") as stdout, (tmp_path / "stderr").open("wb") as stderr:
         options = {"cwd": ROOT, "env": env, "stdout": stdout, "stderr": stderr, **popen}
         return subprocess.Popen([sys.executable, *command], **options)
 
 
-def _wait_until_listening(process: subprocess.Popen[bytes], tmp_path: Path) -> str:
+def _wait_until_listening(process: subprocess.Popen[bytes] | Forked, tmp_path: Path) -> str:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         first, end, _ = (tmp_path / "stdout").read_text().partition("\n")

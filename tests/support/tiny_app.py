@@ -157,11 +157,15 @@ def create_app(config: Config) -> Starlette:
     return app
 
 
-if __name__ == "__main__":
+def main() -> int:
     for name, value in os.environ.items():
         if name.startswith("TINY_") and name != "TINY_START":
             attribute = name.removeprefix("TINY_").lower()
             owner = Protocol if hasattr(Protocol, attribute) else Server
             assert hasattr(owner, attribute), name
             setattr(owner, attribute, float(value))
-    sys.exit(run(from_environ(os.environ), create_app))
+    return run(from_environ(os.environ), create_app)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
