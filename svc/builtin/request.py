@@ -4,6 +4,7 @@ svc/inference/chat_shape.py has checked the types of its fields. Bounds and unsu
 status 400.
 """
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ MAX_STOP_CHARACTERS = 256
 BYTES_PER_TOKEN = 4
 # Larger requests are read and planned in a thread.
 _BIG_BYTES = 64 << 10
+_BIG_MESSAGES = 500
 _NAMES_ALONE = r"(?:\[[^\[\]]*\] ?)*"
 
 
@@ -97,10 +99,12 @@ def text_bytes(text: str) -> int:
 
 def is_big(body: Mapping[str, Any]) -> bool:
     """Return whether it takes more than a few milliseconds to read `body` and to plan an answer."""
-    try:
-        return len(orjson.dumps(body)) > _BIG_BYTES
-    except TypeError:  # lone surrogates, or more levels or digits than orjson writes
+    contents = [message.get("content") or "" for message in body["messages"]]
+    if len(contents) > _BIG_MESSAGES or sum(map(len, contents)) > _BIG_BYTES:  # to write 16 MiB as JSON takes 100 ms
         return True
+    with contextlib.suppress(TypeError):  # `read_request` refuses what cannot be written as JSON
+        return len(orjson.dumps([body.get("tools"), body.get("response_format")])) > _BIG_BYTES
+    return False
 
 
 def read_request(body: Mapping[str, Any]) -> BuiltinRequest:
