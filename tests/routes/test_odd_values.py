@@ -75,9 +75,14 @@ SHORT = (
 )
 FEW = ("", "🙂e\u0301\0'\"\\", "x" * UNBOUNDED, "\ud800", "a" * 63)
 NUMBERS = (0, 1, -1, 6.0, 0.5, -0.0, 2**31, 2**53 + 1, 2**63, -(2**63), 1e308, 10**400)
+MESSAGES = [{"role": "user", "content": "hi"}]
 # Bodies with which a request is quick and does something; NUMBER is another one each time.
 QUICK: dict[tuple[str, str], dict[str, Any]] = {
     **BODIES,
+    ("POST", "/v1/chat/completions"): {"model": "builtin/echo", "messages": MESSAGES},
+    ("POST", "/v1/responses"): {"model": "builtin/echo", "input": "hi"},
+    ("POST", "/v1/messages"): {"model": "builtin/echo", "messages": MESSAGES, "max_tokens": 100},
+    ("POST", "/v1/messages/count_tokens"): {"model": "builtin/echo", "messages": MESSAGES},
     ("POST", "/auth/signup"): {"email": "personNUMBER@example.com", "password": "correct horse battery"},
     ("POST", "/auth/password-reset"): {"email": "ada@example.com"},
     ("POST", "/admin/users"): {"email": "invitedNUMBER@example.com"},
