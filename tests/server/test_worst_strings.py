@@ -106,7 +106,7 @@ async def test_worst_address_query_or_header_does_not_block_the_loop(service: Se
     text = WORST[kind][:1_500]
     coded = text.replace("\t", " ").replace("\n", " ").encode()
     headers = await service.bearer()
-    for path, item in DOCUMENT["paths"].items():
+    for number, (path, item) in enumerate(DOCUMENT["paths"].items()):
         if "get" not in item:
             continue
         parameters = [resolved(parameter) for parameter in item["get"].get("parameters", [])]
@@ -115,8 +115,10 @@ async def test_worst_address_query_or_header_does_not_block_the_loop(service: Se
         for one in parameters:
             if one["in"] == "path":
                 target = target.replace("{" + one["name"] + "}", quote(text, safe=""))
-        # The others together, since a request without a valid key is refused before they are read.
-        for names in (("authorization",), ("cookie", "accept", "x-request-id", "range", "if-none-match")):
+        # The others together, since a request without a valid key is refused before they are read. The token is read the
+        # same way on all paths: each kind on a ninth of them.
+        tokens = [("authorization",)] if number % len(WORST) == [*WORST].index(kind) else []
+        for names in (*tokens, ("cookie", "accept", "x-request-id", "range", "if-none-match")):
             service.clocks.advance(61)
             sent = {**headers, **dict.fromkeys(names, coded)}
             answer = await service.client.get(target, params=query, headers=sent)
