@@ -47,15 +47,18 @@ def page_texts(page: str) -> Iterator[str]:
             yield from re.split(r"\n\s*(?:[-*]|\d+\.)\s|^\s*(?:[-*]|\d+\.|#+)\s", block, flags=re.MULTILINE)
 
 
-def docstrings(code: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            # A drawing in a docstring is indented or has an arrow, and is no sentence.
-            yield from (
-                paragraph
-                for paragraph in re.split(r"\n\s*\n", ast.get_docstring(node) or "")
-                if "->" not in paragraph and "\n  " not in paragraph
-            )
+def docstrings(node: ast.AST) -> Iterator[str]:
+    """Yield the paragraphs of all docstrings in a syntax tree. Expressions, most of the tree, have none."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        # A drawing in a docstring is indented or has an arrow, and is no sentence.
+        yield from (
+            paragraph
+            for paragraph in re.split(r"\n\s*\n", ast.get_docstring(node) or "")
+            if "->" not in paragraph and "\n  " not in paragraph
+        )
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield from docstrings(child)
 
 
 def sentences(text: str) -> list[str]:
@@ -74,7 +77,7 @@ def texts(name: str) -> list[str]:
     content = (ROOT / name).read_text()
     if name.endswith(".md"):
         return [*page_texts(content)]
-    return [*docstrings(content)] if name.endswith(".py") else script_texts(content)
+    return [*docstrings(ast.parse(content))] if name.endswith(".py") else script_texts(content)
 
 
 def checked() -> Iterator[tuple[str, list[str]]]:
