@@ -19,7 +19,7 @@ from svc import cli
 from tests.support.agent_runs import Account, add_accounts
 from tests.support.cases import each
 from tests.support.money import assert_exact, rows
-from tests.support.people import command
+from tests.support.people import command, command_on
 from tests.support.server import ROOT, RunningServer, running_server, running_server_sync
 
 CHAT = {"model": "builtin/assistant-paid", "messages": [{"role": "user", "content": "What is 12 * (3 + 4)?"}]}
@@ -40,10 +40,8 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stopped]:
     yield server, account, (folder / "whole.tar").read_bytes()
 
 
-def restored(archive: Path | str, folder: Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    env = {**os.environ, "SVC_DATA_DIR": str(folder)}
-    arguments = [sys.executable, "-m", "svc", "restore", str(archive)]
-    return subprocess.run(arguments, cwd=ROOT, env=env, input=stdin, capture_output=True, timeout=60)
+def restored(archive: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    return command_on(folder, "restore", str(archive))
 
 
 Refused = Callable[[Path], str]
@@ -102,7 +100,7 @@ def test_restored_folder_has_keys_certificates_and_balances(tmp_path: Path, stop
     server, account, archive = stopped
     (tmp_path / "a.tar").write_bytes(archive)
     answer = restored(tmp_path / "a.tar", tmp_path / "data")
-    assert answer.returncode == 0 and b"1 wallet" in answer.stdout, answer
+    assert answer.returncode == 0 and "1 wallet" in answer.stdout, answer
     assert (tmp_path / "data" / "tls" / "ca.pem").read_bytes() == server.ca.read_bytes()
     assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "data").rglob("*") if path.is_file()} == {0o600}
@@ -119,11 +117,11 @@ def test_restored_folder_has_keys_certificates_and_balances(tmp_path: Path, stop
 def test_backup_works_through_a_pipe(tmp_path: Path, stopped: Stopped) -> None:
     server, _, _ = stopped
     env = {**os.environ, "SVC_DATA_DIR": str(server.data_dir)}
-    made = subprocess.run(
-        [sys.executable, "-m", "svc", "backup", "-"], cwd=ROOT, env=env, capture_output=True, timeout=60
-    )
+    svc = [sys.executable, "-m", "svc"]
+    made = subprocess.run([*svc, "backup", "-"], cwd=ROOT, env=env, capture_output=True, timeout=60)
     assert made.returncode == 0, made.stderr
-    assert restored("-", tmp_path / "data", stdin=made.stdout).returncode == 0
+    env["SVC_DATA_DIR"] = str(tmp_path / "data")
+    subprocess.run([*svc, "restore", "-"], cwd=ROOT, env=env, input=made.stdout, check=True, timeout=60)
     assert_exact(tmp_path / "data" / "service.db")
 
 
@@ -131,7 +129,7 @@ def test_restore_never_overwrites_a_used_folder(tmp_path: Path, stopped: Stopped
     server, _, archive = stopped
     (tmp_path / "a.tar").write_bytes(archive)
     before = (server.data_dir / "service.db").read_bytes()
-    assert b"not empty" in restored(tmp_path / "a.tar", server.data_dir).stderr
+    assert "not empty" in restored(tmp_path / "a.tar", server.data_dir).stderr
     assert (server.data_dir / "service.db").read_bytes() == before
 
 

@@ -20,6 +20,7 @@ from svc.secrets import fitting_master
 from tests.conftest import Clocks, serving
 from tests.server.test_rotation import KEY, files, fill, stored_keys
 from tests.support.oauth_browser import rows
+from tests.support.people import command_on
 from tests.support.server import ROOT, running_server_sync
 
 # Runs the command or the server, and kills itself just before the step of that number: a sync, a rename, a deletion, or
@@ -64,9 +65,7 @@ def killed_command(folder: Path, step: int) -> int:
 def killed_server(folder: Path, step: int) -> int:
     env = {"SVC_DATA_DIR": str(folder)}
     with running_server_sync(folder.parent, env, ["-c", KILLED, str(step), "serve"]) as server:
-        status = subprocess.run(
-            [sys.executable, "-m", "svc", "rotate-secrets"], cwd=ROOT, env={**os.environ, **env}
-        ).returncode
+        status = command_on(folder, "rotate-secrets").returncode
         return status and server.process.wait(10)
 
 

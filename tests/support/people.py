@@ -11,6 +11,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import pytest
@@ -43,8 +44,12 @@ def command(server: RunningServer, *arguments: str, stdin: str = "", **env: str)
     """Run `svc ARGUMENTS` beside the server, in a thread of this process: a new process takes half a second of CPU
     time.
     """
-    settings = {"SVC_DATA_DIR": str(server.data_dir), "SVC_BASE_URL": server.base_url, **env}
-    return _ONE_COMMAND.submit(_run, arguments, stdin, settings).result(30)
+    return command_on(server.data_dir, *arguments, stdin=stdin, SVC_BASE_URL=server.base_url, **env)
+
+
+def command_on(data_dir: Path, *arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    """Run `svc ARGUMENTS` on a data folder, in a thread as well."""
+    return _ONE_COMMAND.submit(_run, arguments, stdin, {"SVC_DATA_DIR": str(data_dir), **env}).result(30)
 
 
 def _run(arguments: tuple[str, ...], stdin: str, settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
