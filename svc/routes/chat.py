@@ -17,7 +17,7 @@ from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
 from svc.routes.completion import BODY_BYTES, answer_in_format, cost_of, is_heavy, payer_of, respond, stream_of
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, FAILED_IN_CONVERSATION
-from svc.routes.schemas.common import COUNT, MODEL_CALL, NO_MODEL, NO_ROOM, SECONDS, TEXTS
+from svc.routes.schemas.common import COUNT, MODEL_CALL, NO_MODEL, NO_ROOM, SECONDS, TEXTS, example_id
 from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, TOKEN_COUNT
 from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES
 from svc.server.gate import Caller
@@ -84,26 +84,15 @@ _WRONG_RESULT = Refusal(
     most_bytes=BODY_BYTES,
     parameters=[
         parameter(
-            "x-service-conversation",
+            memory.HEADER,
             "header",
             "With a session: the conversation to continue. Without it, a new one begins. With an API key it is "
             "ignored.",
             string,
-            "conv_01m3250v3vn4qvxnatpwzmywwn",
+            example_id("conv"),
         ),
-        parameter(
-            "x-service-replaces",
-            "header",
-            TEXTS / "x-service-replaces.md",
-            string,
-            "msg_01m3250v3vn4qvxnatpwzmywwn",
-        ),
-        parameter(
-            _CONTINUE,
-            "header",
-            TEXTS / "x-service-continue.md",
-            _BOOLEAN,
-        ),
+        parameter(memory.REPLACES, "header", TEXTS / "x-service-replaces.md", string, example_id("msg")),
+        parameter(_CONTINUE, "header", TEXTS / "x-service-continue.md", _BOOLEAN),
     ],
     answers={200: CHAT_ANSWER},
     errors=[

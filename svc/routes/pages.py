@@ -216,11 +216,8 @@ def _page_answer(request: Request, name: str) -> Response:
         200: Answer(
             "The file.",
             contents={
-                "text/css": Content(string),
-                "text/javascript": Content(string),
+                **{media_type.partition(";")[0]: Content(string) for media_type in _TYPES.values()},
                 "image/png": Content(string.about(contentMediaType="image/png")),
-                "image/svg+xml": Content(string),
-                "application/manifest+json": Content(string),
             },
             headers=_FILE_HEADERS,
         ),

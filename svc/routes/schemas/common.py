@@ -82,10 +82,7 @@ MODEL_CALL = (
         "mine: Incorrect API key provided: ***.",
         when="The caller's own provider refused its key. The message begins with the provider's name.",
     ),
-    Refusal("upstream_unreachable"),
-    Refusal("upstream_error"),
-    Refusal("upstream_invalid_response"),
-    Refusal("upstream_timeout"),
+    *map(Refusal, ("upstream_unreachable", "upstream_error", "upstream_invalid_response", "upstream_timeout")),
     Refusal("upstream_error", status="503", when="The model server is busy."),
     Refusal("upstream_error", status="504"),
 )
