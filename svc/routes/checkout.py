@@ -23,7 +23,7 @@ from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import KIB
 from svc.server.gate import SUSPENDED
-from svc.server.interface import Answer, Body, Item, Refusal, Section, header, implies, parameter, path_id, token_in
+from svc.server.interface import Answer, Body, Implied, Item, Refusal, Section, header, parameter, path_id, token_in
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, REFERRER_POLICY
 from svc.server.web import Endpoint, Request, Response, add_log_fields
@@ -57,7 +57,7 @@ _FORM_TYPE = "application/x-www-form-urlencoded"
 _TYPED_LENGTH = 20  # of a wrong amount that the form shows again
 
 
-@implies(html=True)
+@Implied(html=True)
 def in_html(handler: Endpoint) -> Endpoint:
     """Show errors as pages; 401 asks to sign in. If payments are switched off, every page says so."""
 
@@ -76,7 +76,7 @@ def in_html(handler: Endpoint) -> Endpoint:
 _FOREIGN_FORM = "The form was not sent from a page of this service, or payments are switched off."
 
 
-@implies([Refusal("invalid_request", when=_FOREIGN_FORM, status="403")])
+@Implied([Refusal("invalid_request", when=_FOREIGN_FORM, status="403")])
 def from_our_page(handler: Endpoint) -> Endpoint:
     """Refuse a form of another site, which could be sent with the account's cookie."""
 
@@ -89,7 +89,7 @@ def from_our_page(handler: Endpoint) -> Endpoint:
     return guarded
 
 
-@implies([Refusal("session_expired", when="The form to sign in."), SUSPENDED, STORAGE], security=_COOKIE)
+@Implied([Refusal("session_expired", when="The form to sign in."), SUSPENDED, STORAGE], security=_COOKIE)
 def recognised(handler: Callable[[Request, Account], Awaitable[Response | None]]) -> Endpoint:
     """Pass the cookie's account to the handler. Bearer tokens are ignored."""
 

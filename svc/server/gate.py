@@ -16,7 +16,7 @@ from svc.content.artifacts import account_of_link
 from svc.db import Database, acting_for
 from svc.errors import ApiError
 from svc.groups import Group
-from svc.server.interface import Refusal, bearer, implies, named_header, token_in
+from svc.server.interface import Implied, Refusal, bearer, named_header, token_in
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.state import Request, State
 from svc.server.web import Endpoint
@@ -81,7 +81,7 @@ class Caller:
 Handler = Callable[[Request, Caller], Awaitable[Response | None]]
 
 
-@implies(security=_LINK)
+@Implied(security=_LINK)
 def linked(endpoint: Endpoint) -> Endpoint:
     """Accept a valid link to an artifact's content in place of a token. The guards within check everything else."""
 
@@ -95,7 +95,7 @@ def linked(endpoint: Endpoint) -> Endpoint:
     return guarded
 
 
-@implies(security=_API_KEY_HEADER)
+@Implied(security=_API_KEY_HEADER)
 def key_in_header(endpoint: Endpoint) -> Endpoint:
     """Accept the token in `x-api-key`, too. Two different tokens are refused, as two `Authorization` headers are."""
 
@@ -112,7 +112,7 @@ def key_in_header(endpoint: Endpoint) -> Endpoint:
     return guarded
 
 
-@implies(
+@Implied(
     [
         Refusal("invalid_api_key", when="The token is missing, malformed, unknown or deleted."),
         Refusal("session_expired", when="The session is older than 8 hours."),
@@ -167,7 +167,7 @@ def _requirement(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a guard that refuses requests with `code` before the body is read. A guard outside may pass the caller."""
 
-    @implies([Refusal(code, when=when)])
+    @Implied([Refusal(code, when=when)])
     def guard(handler: Callable[..., Awaitable[Response | None]]) -> Callable[..., Awaitable[Response | None]]:
         def guarded(request: Request, *caller: Caller) -> Awaitable[Response | None]:
             if not is_met(request, *caller):
@@ -205,7 +205,7 @@ def administered(handler: Handler) -> Endpoint:
     return signed_in(session_only(admin_only(handler)))
 
 
-@implies(
+@Implied(
     [
         Refusal(
             "rate_limit_exceeded",
@@ -235,7 +235,7 @@ def metered(handler: Handler) -> Handler:
 def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
     """Count one request of the client's address under `rule`, else 429."""
 
-    @implies(
+    @Implied(
         [
             Refusal(
                 "rate_limit_exceeded",

@@ -2,11 +2,12 @@
 
 describes = Section("Projects").describes
 @describes("Create a project", body=..., answers={201: Answer("The project.", PROJECT)}) declares a handler:
-create_project is the operation createProject. @implies(errors=[...]) declares a guard. The route table in app.py has
+create_project is the operation createProject. @Implied(errors=[...]) declares a guard. The route table in app.py has
 path, method and guards.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -171,16 +172,26 @@ class Body(NamedTuple):
     any_type: bool = False
 
 
-class Implied(NamedTuple):
-    """What a guard adds to every operation behind it.
+@dataclass(frozen=True)
+class Implied:
+    """What a guard adds to every operation behind it. It decorates the guard, and passes the handler's declaration on.
 
     `headers` are on all answers from the guard inwards. With `html` all refusals from there inwards are pages.
     """
 
     errors: Sequence[Refusal] = ()
     security: Component | None = None
-    headers: Mapping[str, Schema] = _EMPTY
+    headers: Mapping[str, Schema] = field(default_factory=dict)
     html: bool = False
+
+    def __call__(self, guard: Callable[[H], Guarded]) -> Callable[[H], Guarded]:
+        def guarding(handler: H) -> Guarded:
+            guarded, inner = guard(handler), operation_of(handler)
+            if inner is not None:
+                vars(guarded)["operation"] = inner._replace(guards=(self, *inner.guards))
+            return guarded
+
+        return guarding
 
 
 class Operation(NamedTuple):
@@ -240,28 +251,6 @@ class Section(NamedTuple):
             return endpoint
 
         return declare
-
-
-def implies(
-    errors: Sequence[Refusal] = (),
-    *,
-    security: Component | None = None,
-    headers: Mapping[str, Schema] = _EMPTY,
-    html: bool = False,
-) -> Callable[[Callable[[H], Guarded]], Callable[[H], Guarded]]:
-    """Declare what a guard adds to the operations behind it, and pass the handler's declaration through the guard."""
-    implied = Implied(errors, security, headers, html)
-
-    def declare(guard: Callable[[H], Guarded]) -> Callable[[H], Guarded]:
-        def guarding(handler: H) -> Guarded:
-            guarded, inner = guard(handler), operation_of(handler)
-            if inner is not None:
-                vars(guarded)["operation"] = inner._replace(guards=(implied, *inner.guards))
-            return guarded
-
-        return guarding
-
-    return declare
 
 
 def operation_of(handler: Callable[..., Any]) -> Operation | None:

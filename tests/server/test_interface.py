@@ -12,13 +12,13 @@ from svc.server.interface import (
     Answer,
     Body,
     Component,
+    Implied,
     Operation,
     Refusal,
     Section,
     as_event,
     event_of,
     header,
-    implies,
     item_id,
     operation_of,
     paged,
@@ -35,7 +35,7 @@ TEXTS = Path(__file__).parent  # has none
 TOKEN = Component("securitySchemes", "token", {"type": "http", "scheme": "bearer"})
 
 
-@implies([Refusal("invalid_api_key")], security=TOKEN)
+@Implied([Refusal("invalid_api_key")], security=TOKEN)
 def outer(handler: Endpoint) -> Endpoint:
     async def guarded(request: Request[Any]) -> Response:
         return await handler(request)
@@ -43,7 +43,7 @@ def outer(handler: Endpoint) -> Endpoint:
     return guarded
 
 
-@implies([Refusal("rate_limit_exceeded")], headers={"x-left": header("How many.", whole, 1, required=False)})
+@Implied([Refusal("rate_limit_exceeded")], headers={"x-left": header("How many.", whole, 1, required=False)})
 def inner(handler: Endpoint) -> Endpoint:
     async def guarded(request: Request[Any]) -> Response:
         return await handler(request)
@@ -51,7 +51,7 @@ def inner(handler: Endpoint) -> Endpoint:
     return guarded
 
 
-@implies(html=True)
+@Implied(html=True)
 def as_page(handler: Endpoint) -> Endpoint:
     async def guarded(request: Request[Any]) -> Response:
         return await handler(request)
