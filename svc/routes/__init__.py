@@ -1,1 +1,5 @@
-"""Request handlers, one module for each topic. They hold no SQL, and errors are raised by name."""
+"""The interface: one file for each part, handlers that go straight down.
+
+Nothing imports them but `app.py` and the command line.
+They hold no SQL and build no error bodies: they call the rooms below and raise named errors.
+"""
