@@ -164,8 +164,8 @@ class AgentRun:
         if self._order.tools:
             body["tools"] = [tool.as_function for tool in self._order.tools.values()]
         heavy = sum(len(message["content"] or "") for message in messages) > _HEAVY_CHARACTERS
-        settings: dict[str, Any] = {"added": RETURNED, "ours": ("tools",), "heavy": heavy}
-        call = ChatCall(self._order.model, body, self._state.engines, self._payer, **settings)
+        engines, payer = self._state.engines, self._payer
+        call = ChatCall(self._order.model, body, engines, payer, added=RETURNED, ours=("tools",), heavy=heavy)
         call.also = self._update_in
         self._calls.append(call)
         return call

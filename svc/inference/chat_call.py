@@ -68,21 +68,8 @@ class ChatCall(PaidCall):
     `heavy`, with many values or long texts, it must run off the event loop.
     """
 
-    __slots__ = (
-        *(
-            "_added",
-            "_answer",
-            "_body",
-            "_heavy",
-            "_input_tokens",
-            "_left_out",
-            "_limits",
-            "_lowered",
-            "_reached",
-            "_refused",
-        ),
-        *("_streamed", "_writer", "answered", "begun"),
-    )
+    _lowered = 0  # how often the limit was lowered
+    _left_out: frozenset[str] = frozenset()  # the added fields that the last request lacked
 
     def __init__(
         self,
@@ -102,14 +89,9 @@ class ChatCall(PaidCall):
         self._streamed = False  # the client gets the parts of the answer as they come
         self._answer: dict[str, Any] | None = None
         self._limits: dict[str, int] = {}  # the output limits of a paid call with a hold
-        self._lowered = 0  # how often the limit was lowered
-        self._left_out: frozenset[str] = frozenset()  # the added fields that the last request lacked
         # By model: the fields that it has refused in this call, and whether later calls may rely on it.
         self._refused: dict[str, dict[str, bool]] = {}
-        options = body.get("stream_options") or {}
-        self._writer = wire.ChunkWriter(
-            public_id("chatcmpl-"), int(engines.clock()), model.id, bool(options.get("include_usage")), body
-        )
+        self.writer = wire.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
         self._input_tokens = worst_input_tokens(body) if self.paid else 0
         if model.provider is not None:
             body = drop_output_limits(body) if self.paid else body
@@ -118,7 +100,7 @@ class ChatCall(PaidCall):
         self._added = frozenset(added)
         self._heavy = heavy
         if heavy:
-            self._writer.estimated_input()  # not on the event loop or in the settlement
+            self.writer.estimated_input()  # not on the event loop or in the settlement
 
     @property
     def streams(self) -> bool:
@@ -126,22 +108,9 @@ class ChatCall(PaidCall):
         return bool(self._body.get("stream"))
 
     @property
-    def head(self) -> Mapping[str, Any]:
-        """The id, the time and the model of the answer."""
-        return self._writer.head
-
-    def texts_after(self, sent: dict[str, int]) -> dict[str, str]:
-        return self._writer.texts_after(sent)
-
-    @property
     def text_bytes(self) -> int:
         """The size of the text of the answer so far, reasoning and arguments included."""
-        return self._writer.text_bytes
-
-    @property
-    def estimated_input_tokens(self) -> int:
-        """The estimated tokens of the request."""
-        return self._writer.estimated_input()
+        return self.writer.text_bytes
 
     @property
     def most_bytes(self) -> int:
@@ -151,12 +120,12 @@ class ChatCall(PaidCall):
     @property
     def message(self) -> dict[str, Any]:
         """The assistant's message so far."""
-        return self._answer["choices"][0]["message"] if self._answer else self._writer.content()
+        return self._answer["choices"][0]["message"] if self._answer else self.writer.content()
 
     @property
     def finish_reason(self) -> str | None:
         """The reason why the answer ended. None if it was cut off."""
-        return self._answer["choices"][0]["finish_reason"] if self._answer else self._writer.finish_reason()
+        return self._answer["choices"][0]["finish_reason"] if self._answer else self.writer.finish_reason()
 
     @property
     def usage(self) -> Mapping[str, int]:
@@ -164,12 +133,12 @@ class ChatCall(PaidCall):
         client.
         """
         if self.answered and (self._streamed or not self._failed):
-            return self._writer.usage
-        if not (self._streamed and self._writer.text_bytes) and not (self._left and self._reached):
+            return self.writer.usage
+        if not (self._streamed and self.writer.text_bytes) and not (self._left and self._reached):
             return _NO_USAGE
         # Before the end, a model server's count may be a placeholder (0). It is at least the estimate for the output.
-        reported, produced = self._writer.usage, estimated_tokens(self._writer.text_bytes)
-        prompt = reported["prompt_tokens"] or self._writer.estimated_input()
+        reported, produced = self.writer.usage, estimated_tokens(self.writer.text_bytes)
+        prompt = reported["prompt_tokens"] or self.writer.estimated_input()
         completion = max(reported["completion_tokens"], produced)
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
@@ -189,7 +158,7 @@ class ChatCall(PaidCall):
             granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))
             self.hold(tx, wallet.cost_micros(prices, self._input_tokens, granted * choices))
         self._limits = dict.fromkeys(asked_for or ("max_tokens",), granted)
-        self._writer.choice_bytes = granted * _BYTES_PER_GRANTED_TOKEN
+        self.writer.choice_bytes = granted * _BYTES_PER_GRANTED_TOKEN
         if not asked_for:
             self._added |= {"max_tokens"}
 
@@ -216,7 +185,7 @@ class ChatCall(PaidCall):
             async with contextlib.aclosing(answer):
                 while raws is not None:
                     chunks, fault = self._read(raws)
-                    if fault is None and self.paid and self._writer.finished:
+                    if fault is None and self.paid and self.writer.finished:
                         async with self._read_to_the_count(answer):
                             yield chunks
                         break
@@ -225,7 +194,7 @@ class ChatCall(PaidCall):
                     if fault is not None:
                         raise fault
                     raws = await answer.more()
-            last = self._writer.finish()
+            last = self.writer.finish()
             self.answered = True
             yield [*last]
         except UpstreamFault as fault:
@@ -239,7 +208,7 @@ class ChatCall(PaidCall):
         fault = None
         try:
             for raw in raws:
-                chunks += self._writer.feed(raw)
+                chunks += self.writer.feed(raw)
         except UpstreamFault as found:
             fault = found
         self.begun = self.begun or bool(chunks)
@@ -248,7 +217,7 @@ class ChatCall(PaidCall):
     @contextlib.asynccontextmanager
     async def _read_to_the_count(self, answer: EngineAnswer) -> AsyncGenerator[None, None]:
         """Read the usage of a finished answer beside the block, even if the block is cancelled."""
-        if self._writer.cut:  # the model server would not end
+        if self.writer.cut:  # the model server would not end
             yield
             return
         reading = asyncio.ensure_future(self._read_on(answer))
@@ -274,7 +243,7 @@ class ChatCall(PaidCall):
 
     async def complete(self) -> tuple[dict[str, Any], bytes]:
         """Return the answer as one `chat.completion`, and its JSON. Raises ApiError for a fault of the model server."""
-        writer = self._writer
+        writer = self.writer
         writer.whole = True
         try:
             answer, raws = await self.tried(self._begin)
@@ -301,10 +270,7 @@ class ChatCall(PaidCall):
 
     def _note_end(self) -> None:
         usage = self.usage
-        self.log_fields["input_tokens"], self.log_fields["output_tokens"] = (
-            usage["prompt_tokens"],
-            usage["completion_tokens"],
-        )
+        self.log_fields |= {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]}
         self.ended()
 
     # --- the engine

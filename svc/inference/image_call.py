@@ -155,7 +155,7 @@ class ImageCall(PaidCall):
         reply.limit(_ANSWER_BYTES, ANSWER_SECONDS)
         try:
             async with contextlib.aclosing(reply):
-                async for chunk in reply:
+                while chunk := await reply.more():
                     file.write(chunk)
         except CLIENT_FAULTS as error:
             raise fault_of(error) from None

@@ -172,7 +172,7 @@ def _note_finish(raw: dict[str, Any], unfinished: set[Any]) -> None:
 
 def _chunk(data: bytes, provider: Provider, apart: bool = False) -> dict[str, Any]:
     value = parsed(data, provider, apart)
-    if not isinstance(value, dict):
+    if type(value) is not dict:
         raise UpstreamFault("invalid", "The answer is no JSON object.")
     if "choices" not in value and is_error(value):
         raise error_fault(value, provider.api_key)

@@ -32,7 +32,7 @@ class Repeats:
     def learn(self, lines: bytes, raw: dict[str, Any]) -> None:
         """Keep an event and its raw chunk if its only `"content":` is that of the chunk's delta."""
         self._like = None
-        if self._misses > _MOST_MISSES or lines.count(_CONTENT) != 1 or (text := _text_of(raw)) is None:
+        if self._misses > _MOST_MISSES or lines.count(_CONTENT) != 1 or not (text := _text_of(raw)):
             return
         self._misses += 1
         start = lines.index(_CONTENT) + len(_CONTENT)

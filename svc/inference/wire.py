@@ -68,9 +68,9 @@ class ChunkWriter:
     chunks, and `answer()` returns everything at the end.
     """
 
-    def __init__(self, id: str, created: int, model: str, include_usage: bool, request: dict[str, Any]) -> None:
+    def __init__(self, id: str, created: int, model: str, request: dict[str, Any]) -> None:
         self.head: dict[str, Any] = {"id": id, "object": "chat.completion.chunk", "created": created, "model": model}
-        self._include_usage = include_usage
+        self._include_usage = bool((request.get("stream_options") or {}).get("include_usage"))
         self._request = request
         self.whole = self.cut = self._closed = False
         self.text_bytes = self._kept_bytes = 0

@@ -3,7 +3,7 @@
 import asyncio
 import math
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import cast
 
 import httptools
@@ -27,26 +27,10 @@ class Connection(asyncio.Protocol):
     deadlines. It is set again only if it fires early, or for an earlier deadline.
     """
 
-    # All attributes: CPython gives each object a dictionary if many exist before an attribute is first set, a tenth of
-    # an event.
-    __slots__ = (
-        *("_buffered_bytes", "_deadline", "_keep", "_lines", "_lost", "_parser", "_paused", "_reusable"),
-        *(
-            "_silent_bytes",
-            "_timeout_seconds",
-            "_timer",
-            "_timer_at",
-            "_waiter",
-            "chunks",
-            "ends_at",
-            "error",
-            "headers",
-        ),
-        *("loop", "origin", "phase", "status", "transport", "framed", "__weakref__"),
-    )
     transport: asyncio.Transport
-    headers: list[tuple[bytes, bytes]]
 
+    # It sets all attributes: CPython gives each object a dictionary if many exist before an attribute is first set,
+    # which takes a tenth of an event.
     def __init__(
         self, origin: Origin, keep: Callable[["Connection"], bool], lost: Callable[["Connection"], None]
     ) -> None:
@@ -62,16 +46,21 @@ class Connection(asyncio.Protocol):
         self._timer_at = 0.0
         self._deadline = math.inf
         self.ends_at = math.inf  # of the exchange, in the loop's time
-        self.chunks: list[bytes] = []  # of the body, that were not taken yet
+        self._timeout_seconds = 0.0
+        self.status = 0
+        self.headers: list[tuple[bytes, bytes]] = []
+        self._lines: list[tuple[bytes, bytes]] = []  # of the head, and later of trailers, which are ignored
+        self._silent_bytes = 0  # since the last byte of a body: heads, chunk extensions, trailers
+        self.chunks: list[bytes] = []  # of the body, not taken yet
         self._buffered_bytes = 0
-        self._paused = False
+        self.framed = self._paused = self._reusable = False
 
     async def exchange(self, head: bytes, body: bytes, timeout_seconds: float) -> "Reply":
         self.phase = _HEAD
-        self._lines: list[tuple[bytes, bytes]] = []  # of the head, and later of trailers, which are ignored
+        self._lines = []
         self._timeout_seconds = timeout_seconds
-        self._silent_bytes = 0  # since the last byte of a body: heads, chunk extensions, trailers
-        self.framed = self._reusable = False
+        self._silent_bytes = 0
+        self._reusable = False
         if len(body) < PAUSE_AT_BYTES:
             self.transport.write(head + body)
         else:
@@ -236,7 +225,8 @@ class Connection(asyncio.Protocol):
             if self._buffered_bytes >= PAUSE_AT_BYTES and not self._paused:
                 self._paused = True
                 self.transport.pause_reading()
-            self._wake()
+            if self._waiter is not None:
+                self._wake()
 
     def on_message_complete(self) -> None:
         if len(self._lines) > MAX_HEADERS:
@@ -244,11 +234,12 @@ class Connection(asyncio.Protocol):
         if self.phase == _BODY:
             self.phase = _DONE
             self._reusable = self._parser.should_keep_alive()
-            self._wake()
+            if self._waiter is not None:
+                self._wake()
 
 
 class Reply:
-    """An answer after its head. Iterate over it once for the bytes of its body, then `aclose` it.
+    """An answer after its head. Read its body once with `more` or `read`, then `aclose` it.
 
     `status` is 200 to 599, `raw_headers` has lower-case names, `framed` is whether they have the length of the body.
     Reading raises `ReadTimeout` after `timeout_seconds` without a byte, `Cut` if the connection ends first, else
@@ -280,15 +271,6 @@ class Reply:
         """Whether the whole body has arrived, even if it has not been read."""
         return self._connection is None or self._connection.phase == _DONE
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        data = await self.more()
-        if not data:
-            raise StopAsyncIteration
-        return data
-
     async def more(self) -> bytes:
         """Return the next bytes of the body, as many as have arrived; none after its end."""
         while (connection := self._connection) is not None:
@@ -316,7 +298,7 @@ class Reply:
         """Return the whole body, within these limits."""
         self.limit(limit_bytes, seconds)
         chunks: list[bytes] = []
-        async for chunk in self:
+        while chunk := await self.more():
             add_part(chunks, chunk)
         return b"".join(chunks)
 

@@ -69,9 +69,11 @@ def parse_event(lines: bytes) -> ServerSentEvent | None:
     for line in lines.split(b"\n"):
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
-        if field == b"event":
-            name = value
-        elif field == b"data" or field == b"error":
-            name = name if field == b"data" else field
+        if field == b"data":
             data.append(value)
+        elif field == b"error":
+            name = field
+            data.append(value)
+        elif field == b"event":
+            name = value
     return (name, b"\n".join(data)) if data else None

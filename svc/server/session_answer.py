@@ -233,7 +233,7 @@ class SessionAnswer:
                     over, begun = self._over, self._call.begun or not own
                     if self._fault is not None and over and not begun and self.ended.status not in _STOPPED:
                         raise self._fault
-                    if (over or begun) and (delta := {**opening, **self._call.texts_after(sent)}):
+                    if (over or begun) and (delta := {**opening, **self._call.writer.texts_after(sent)}):
                         opening = {}
                         yield self._chunk(delta)
                     elif over:
@@ -268,17 +268,17 @@ class SessionAnswer:
             return self._chunk({}, "stop", status=status) + DONE
         if status != "complete":
             return error_event(self.ended.error or ApiError("internal_error").error) + DONE
-        tokens = event({**self._call.head, "choices": [], "usage": self._call.usage}) if usage else b""
+        tokens = event({**self._call.writer.head, "choices": [], "usage": self._call.usage}) if usage else b""
         return self._chunk({}, self._call.finish_reason or "stop") + tokens + DONE
 
     def _chunk(self, delta: dict[str, Any], reason: str | None = None, **fields: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-        return event({**self._call.head, "choices": [choice], **fields})
+        return event({**self._call.writer.head, "choices": [choice], **fields})
 
     def cut_short(self) -> dict[str, Any]:
         """Return the JSON answer after a stop."""
         choice = {"index": 0, "message": self._call.message, "logprobs": None, "finish_reason": "stop"}
-        head = {**self._call.head, "object": "chat.completion"}
+        head = {**self._call.writer.head, "object": "chat.completion"}
         return {**head, "choices": [choice], "usage": dict(self._call.usage), "status": "stopped"}
 
 

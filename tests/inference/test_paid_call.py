@@ -795,7 +795,7 @@ async def test_disconnect_after_the_end_without_usage_charges_the_estimate(
     with pytest.raises(leaving):
         async with call:
             answer = call.stream()
-            while not call._writer.finished:
+            while not call.writer.finished:
                 await anext(answer)
             await answer.athrow(leaving())
     async with asyncio.timeout(1):

@@ -84,7 +84,7 @@ class Scripted:
 
 
 def writer(choice_bytes: float) -> wire.ChunkWriter:
-    made = wire.ChunkWriter(**HEAD, include_usage=False, request={"messages": []})
+    made = wire.ChunkWriter(**HEAD, request={"messages": []})
     made.choice_bytes = choice_bytes
     return made
 

@@ -233,7 +233,7 @@ def test_no_chunk_follows_the_end() -> None:
 
 
 def test_stream_is_finished_when_all_requested_choices_ended() -> None:
-    stream = wire.ChunkWriter(**HEAD, include_usage=False, request={"messages": [], "n": 2})
+    stream = wire.ChunkWriter(**HEAD, request={"messages": [], "n": 2})
     for index in (0, 1):
         assert not stream.finished
         stream.feed({"choices": [{"index": index, "delta": {"content": "a"}}]})

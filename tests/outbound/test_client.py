@@ -437,12 +437,12 @@ async def test_connection_with_an_unread_body_is_closed() -> None:
 
     async with Stub(play) as stub, client() as outbound:
         reply = await outbound.send("GET", stub.url, timeout_seconds=5)
-        assert await anext(reply) == b"ab"
+        assert await reply.more() == b"ab"
         await reply.aclose()
         await reply.aclose()
         await until(lambda: stub.ended == 1)
         with pytest.raises(Cut):
-            await anext(reply)
+            await reply.more()
 
 
 @both_loops
@@ -568,9 +568,9 @@ async def test_closed_client_closes_connections_and_refuses_requests() -> None:
         assert not outbound._connections
         with pytest.raises(Cut):
             await waiting
-        assert await anext(reply) == b"ab"
+        assert await reply.more() == b"ab"
         with pytest.raises(Cut):
-            await anext(reply)
+            await reply.more()
         with pytest.raises(ConnectError):
             await fetch(outbound, stub.url)
         await until(lambda: stub.ended == stub.connections)

@@ -147,10 +147,10 @@ async def test_answer_cut_at_any_byte_is_an_error(answer: bytes, reset: bool) ->
 async def test_bytes_before_the_cut_are_delivered_and_the_fault_remains() -> None:
     async with Stub(once(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nab")) as stub, client() as outbound:
         reply = await outbound.send("GET", stub.url, timeout_seconds=5)
-        assert await anext(reply) == b"ab"
+        assert await reply.more() == b"ab"
         for _ in range(2):
             with pytest.raises(Cut):
-                await anext(reply)
+                await reply.more()
 
 
 @both_loops
@@ -292,10 +292,10 @@ async def test_timeout_restarts_with_each_part_of_the_body() -> None:
     async with Stub(play) as stub, client() as outbound:
         reply = await outbound.send("GET", stub.url, timeout_seconds=0.4)
         for _ in range(5):
-            assert await anext(reply) == b"a"
+            assert await reply.more() == b"a"
         for _ in range(2):
             with pytest.raises(ReadTimeout):
-                await anext(reply)
+                await reply.more()
 
 
 @both_loops
@@ -310,18 +310,18 @@ async def test_framing_without_body_bytes_does_not_extend_the_timeout() -> None:
     async with Stub(play) as stub, client() as outbound:
         reply = await outbound.send("GET", stub.url, timeout_seconds=0.2)
         with pytest.raises(ReadTimeout):
-            await anext(reply)
+            await reply.more()
 
 
 @both_loops
 async def test_slow_reader_causes_no_timeout() -> None:
     async with Stub(always(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nab")) as stub, client() as outbound:
         reply = await outbound.send("GET", stub.url, timeout_seconds=0.1)
-        assert await anext(reply) == b"ab"
+        assert await reply.more() == b"ab"
         await asyncio.sleep(0.3)
         assert outbound._connections
         with pytest.raises(ReadTimeout):
-            await anext(reply)
+            await reply.more()
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
@@ -354,7 +354,7 @@ async def test_memory_is_bounded_for_a_fast_server(tls: bool, authority: Context
         assert connection._buffered_bytes <= 1 << 20
         assert sent < 32 << 20  # what the kernel's buffers hold
         received = 0
-        async for piece in reply:
+        while piece := await reply.more():
             assert len(piece) <= 1 << 20
             received += len(piece)
         assert received == size

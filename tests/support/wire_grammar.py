@@ -15,7 +15,7 @@ REASONS = {"stop", "length", "tool_calls", "content_filter", "function_call"}
 
 
 def writer(include_usage: bool = False, *, whole: bool = False) -> wire.ChunkWriter:
-    made = wire.ChunkWriter(**HEAD, include_usage=include_usage, request=REQUEST)
+    made = wire.ChunkWriter(**HEAD, request={**REQUEST, "stream_options": {"include_usage": include_usage}})
     made.whole = whole
     return made
 

@@ -54,7 +54,7 @@ class MessagesAnswer(BlockWriter):
     # --- events
 
     def begun(self) -> None:
-        usage = _usage({"prompt_tokens": self.call.estimated_input_tokens, "completion_tokens": 0})
+        usage = _usage({"prompt_tokens": self.call.writer.estimated_input(), "completion_tokens": 0})
         message = self._message([], stop_reason=None, stop_sequence=None, usage=usage)
         self.parts.append(_event("message_start", message=message))
 

@@ -87,7 +87,7 @@ class ResponseWriter(BlockWriter):
 
     def fault(self, error: ApiError) -> bytes:
         if not self.model:  # the client has only got pings
-            self.model, self.created = self.call.head["model"], self.call.head["created"]
+            self.model, self.created = self.call.writer.head["model"], self.call.writer.head["created"]
             self.begun()
         for block in self.blocks[self._open :]:
             if block.item:

@@ -22,7 +22,9 @@ FAULT = ApiError("upstream_error")
 
 
 def a_writer(reasoning: bool = True, stop_sequences: list[str] | None = None, usage: Any = None) -> MessagesAnswer:
-    call = SimpleNamespace(estimated_input_tokens=1, usage=usage or USAGE, request_id="req_1", log_fields={})
+    call = SimpleNamespace(
+        writer=SimpleNamespace(estimated_input=lambda: 1), usage=usage or USAGE, request_id="req_1", log_fields={}
+    )
     return MessagesAnswer(reasoning, stop_sequences or [], call)  # type: ignore[arg-type]
 
 
@@ -38,7 +40,7 @@ def streamed(
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """What the stream of a model server's raw chunks comes to; a fault in them ends it."""
     writer = writer or a_writer()
-    chunks = ChunkWriter("chatcmpl-1", 1, "lab/m", False, REQUEST)
+    chunks = ChunkWriter("chatcmpl-1", 1, "lab/m", REQUEST)
     sent: list[bytes] = []
     try:
         for one in raws:
@@ -50,7 +52,7 @@ def streamed(
 
 
 def answered(raws: list[dict[str, Any]], writer: MessagesAnswer | None = None) -> dict[str, Any]:
-    chunks = ChunkWriter("chatcmpl-1", 1, "lab/m", False, REQUEST)
+    chunks = ChunkWriter("chatcmpl-1", 1, "lab/m", REQUEST)
     chunks.whole = True
     for one in raws:
         chunks.feed(one)
@@ -170,7 +172,7 @@ def test_invalid_arguments_are_empty_in_json_and_unchanged_in_a_stream(arguments
 
 def test_arguments_of_any_size_and_depth_are_accepted() -> None:
     deep = '{"a":' * 500 + "{}" + "}" * 500
-    chunks = ChunkWriter("chatcmpl-1", 1, "lab/m", False, REQUEST)
+    chunks = ChunkWriter("chatcmpl-1", 1, "lab/m", REQUEST)
     chunks.whole = True
     chunks.feed(raw(call(0, deep, "f"), "stop"))
     chunks.feed(raw(call(1, '{"a":123456789012345678901234567890}', "g")))
