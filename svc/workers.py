@@ -19,6 +19,8 @@ from svc.retry import UncancellableFuture
 T = TypeVar("T")
 Outcome = tuple[Any, BaseException | None]
 Mode = Literal["queued", "first", "unsynced", "alone"]  # see Database.write_as
+# These jobs settle money, so they run before the others, and cancelling the caller must not lose their result.
+UNCANCELLABLE = ("first", "unsynced")
 
 # A second worker joins when jobs have waited this long: to wake it for less costs more than it saves.
 _PATIENCE_SECONDS = 0.002
@@ -51,17 +53,19 @@ class JobQueue:
         self._alone: Queues = OrderedDict()
         self._alone_is_next = False
         self._served = ""  # the account of the last job that was taken
-        self._count = 0
 
     def __len__(self) -> int:
-        return self._count
+        with self._lock:
+            return len(self._first) + sum(map(len, (*self._queued.values(), *self._alone.values())))
+
+    def __bool__(self) -> bool:
+        return bool(self._first or self._queued or self._alone)
 
     def add(self, job: Job) -> None:
+        if job.mode in UNCANCELLABLE:
+            self._first.append(job)
+            return
         with self._lock:
-            self._count += 1
-            if job.mode == "first" or job.mode == "unsynced":
-                self._first.append(job)
-                return
             queues = self._alone if job.mode == "alone" else self._queued
             if job.account_id not in queues:
                 queues[job.account_id] = deque()
@@ -82,7 +86,6 @@ class JobQueue:
                 while self._queued and len(taken) < most:
                     taken.append(self._next(self._queued))
                 self._alone_is_next = True
-            self._count -= len(taken)
         return taken
 
     def _next(self, queues: Queues) -> Job:
@@ -95,7 +98,6 @@ class JobQueue:
     def put_back(self, jobs: Sequence[Job]) -> None:
         """Return jobs of a batch that were not run to the front of the queue."""
         with self._lock:
-            self._count += len(jobs)
             for job in reversed(jobs):
                 if job.mode != "queued":
                     self._first.appendleft(job)
@@ -105,8 +107,7 @@ class JobQueue:
 
 
 Finish = Callable[[list[Job], list[Outcome]], None]
-# Runs on a worker's thread: takes jobs from the queue and passes their outcomes to Finish. Returns whether work is left
-# that is not in the queue.
+# Runs on a worker's thread: takes jobs and passes their outcomes to Finish. Returns whether other work is left.
 Run = Callable[[sqlite3.Connection, JobQueue, Finish], bool]
 
 
@@ -159,19 +160,16 @@ class Pool:
         mode: Mode = "queued",
     ) -> "asyncio.Future[T]":
         """Run `fn(conn, *args)` on a worker, in the turn of `account_id` or as `mode` says."""
-        # These jobs settle money, so cancelling the caller must not lose their result.
-        uncancellable = mode == "first" or mode == "unsynced"
-        future: asyncio.Future[T] = (
-            UncancellableFuture(loop=self._loop) if uncancellable else self._loop.create_future()
-        )
+        kept = mode in UNCANCELLABLE
+        future: asyncio.Future[T] = UncancellableFuture(loop=self._loop) if kept else self._loop.create_future()
         if self._closed:
             future.set_exception(ApiError("shutting_down"))
             return future
         self._queue.add(Job(partial(fn, **kwargs) if kwargs else fn, args, future, account_id, mode))
         if not self._busy:
             self._start_soon()
-        elif self._joining is None and len(self._busy) < len(self._workers):
-            self._joining = self._loop.call_later(_PATIENCE_SECONDS, self._join)
+        else:
+            self._join_later()
         return future
 
     def wake(self) -> None:
@@ -194,6 +192,10 @@ class Pool:
             self._idle.clear()
             self._loop.call_soon(self._start)
 
+    def _join_later(self) -> None:
+        if self._joining is None and len(self._busy) < len(self._workers):
+            self._joining = self._loop.call_later(_PATIENCE_SECONDS, self._join)
+
     def _join(self) -> None:
         self._joining = None
         if self._queue:
@@ -206,8 +208,8 @@ class Pool:
             self._busy.add(worker)
             self._more = False
             worker.call(partial(self._work, worker))
-            if len(self._queue) > 1 and self._joining is None:
-                self._joining = self._loop.call_later(_PATIENCE_SECONDS, self._join)
+            if len(self._queue) > 1:
+                self._join_later()
         if not (self._busy or self._queue):
             self._idle.set()
 
@@ -231,8 +233,7 @@ class Pool:
     def _ended(self, worker: _Worker, more: bool) -> None:
         self._busy.discard(worker)
         self._more = more and not self._closed
-        # Not at once: a caller that was just answered may come again, and then shares the next commit with those who
-        # wait.
+        # Not at once: a caller that was just answered may come again, and then shares the next commit.
         self._start_soon()
 
     async def close(self) -> None:
