@@ -159,7 +159,7 @@ async def list_models(request: Request, caller: Caller) -> Response:
 
     def may_ask() -> bool:
         with contextlib.suppress(ApiError):
-            limits.take_by_account("ask_provider", caller.id)
+            limits.take("ask_provider", caller.id)
             return True
         return False
 

@@ -174,7 +174,7 @@ async def begin_checkout(request: Request, account: Account) -> Response:
     typed = (await _form(request)).get("amount", "")
     try:
         amount_micros = payments.check_amount(typed)
-        state.limits.take_by_account("checkout", account.id)
+        state.limits.take("checkout", account.id)
     except ApiError as error:
         return _refused(request, error, await _amounts(request, account, typed[:_TYPED_LENGTH]))
     checkout_id = new_id("chk", state.clock())

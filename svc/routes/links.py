@@ -173,7 +173,7 @@ async def request_verification(request: Request, caller: Caller) -> Response:
     account = await caller.account(state.db)
     if account.email_verified:
         raise ApiError("already_verified")
-    state.limits.take_by_account("verify_email", caller.id)
+    state.limits.take("verify_email", caller.id)
     if state.mail is None:
         return reply({"message": "Mail is not set up on this server. Contact its operator."}, 202)
     mail_link(state, "verify", partial(add_verification_link, account.id))

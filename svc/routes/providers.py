@@ -149,7 +149,7 @@ async def test_provider(request: Request, caller: Caller) -> Response:
     state = request.state
     row = await state.db.read(providers.TABLE.by_id, caller.id, request.path_params["provider_id"])
     providers.check_allowed(caller.group)
-    state.limits.take_by_account("ask_provider", caller.id)
+    state.limits.take("ask_provider", caller.id)
     return reply({"ok": True, "models": await state.models.test(row)})
 
 
@@ -158,7 +158,7 @@ async def _check_name_and_address(state: State, account_id: str, body: NewProvid
     if isinstance(body.name, str) and state.models.catalog.has_provider(body.name):
         raise ApiError("name_taken", "A provider of the operator has this name. Choose another one.", param="name")
     if isinstance(body.base_url, str):
-        state.limits.take_by_account("ask_provider", account_id)
+        state.limits.take("ask_provider", account_id)
         try:
             await state.check_address(body.base_url, account_id)
         except AddressNotAllowed:

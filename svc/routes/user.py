@@ -202,7 +202,7 @@ async def _check_change_of_address(state: State, caller: Caller, password: str |
     if state.mail is None:
         raise ApiError("mail_not_set_up")
     await _check_owner(state, caller, password)
-    state.limits.take_by_account("change_email", caller.id)
+    state.limits.take("change_email", caller.id)
 
 
 @describes("Change the password", answers={204: Answer("The password is changed.")}, errors=_OWNER_REFUSALS)
@@ -227,7 +227,7 @@ async def _check_owner(
     That is who knows the password, or without one has just signed in with an identity provider. Raises ApiError
     `missing_field`, `invalid_credentials`, `recent_sign_in_required`, `rate_limit_exceeded`.
     """
-    state.limits.take_by_account("owner", caller.id)
+    state.limits.take("owner", caller.id)
     stored = await state.db.read(accounts.password_hash, caller.id)
     account = await caller.account(state.db)  # after it: an account that is being deleted has no password
     if stored is None or not state.config.passwords:

@@ -16,6 +16,7 @@ from svc.content.artifacts import account_of_link
 from svc.db import Database, acting_for
 from svc.errors import ApiError
 from svc.groups import Group
+from svc.server.body_budget import network_of
 from svc.server.interface import Implied, Refusal, bearer, named_header, token_in
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.state import Request, State
@@ -246,7 +247,7 @@ def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
     )
     def guard(handler: Endpoint) -> Endpoint:
         async def endpoint(request: Request) -> Response | None:
-            request.state.limits.take_by_ip(rule, request.context.client_ip)
+            request.state.limits.take(rule, network_of(request.context.client_ip))
             return await handler(request)
 
         return endpoint

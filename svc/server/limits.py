@@ -7,7 +7,6 @@ from typing import Any
 
 from svc.config import Config
 from svc.errors import ApiError
-from svc.server.body_budget import network_of
 
 CHAT_PER_MINUTE = {"free": 20, "pro": 120}
 # With more callers in one window the oldest are forgotten, which bounds the memory to about 6 MB a rule. An attacker
@@ -64,7 +63,7 @@ class Window:
 
 
 class Limits:
-    """The rate limits. Each method counts one admission. Raises ApiError `rate_limit_exceeded` over the limit."""
+    """The rate limits, each of which raises ApiError `rate_limit_exceeded`."""
 
     def __init__(self, config: Config) -> None:
         monotonic = config.monotonic
@@ -79,10 +78,7 @@ class Limits:
         rules = by_address | _BY_ACCOUNT
         self._by_rule = {rule: (limit, Window(seconds, monotonic)) for rule, (limit, seconds) in rules.items()}
 
-    def take_by_ip(self, rule: str, address: str) -> Admission:
+    def take(self, rule: str, caller: bytes | str) -> Admission:
+        """Count one admission of `caller`, the id of an account or the network of an address."""
         limit, window = self._by_rule[rule]
-        return window.take(network_of(address), limit)
-
-    def take_by_account(self, rule: str, account_id: str) -> Admission:
-        limit, window = self._by_rule[rule]
-        return window.take(account_id, limit)
+        return window.take(caller, limit)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from svc.config import Config
 from svc.errors import ApiError
 from svc.server import limits as limits_module
+from svc.server.body_budget import network_of
 from svc.server.limits import CHAT_PER_MINUTE, Limits, Window
 from tests.support.cases import each
 
@@ -41,7 +42,7 @@ def limits(ticks: Ticks) -> Limits:
 
 def admitted(limits: Limits, rule: str, address: str, attempts: int = 50) -> int:
     """How many of so many attempts are admitted."""
-    return sum(is_admitted(lambda: limits.take_by_ip(rule, address)) for _ in range(attempts))
+    return sum(is_admitted(lambda: limits.take(rule, network_of(address))) for _ in range(attempts))
 
 
 def admitted_chats(limits: Limits, account: str, tier: str, attempts: int = 200) -> int:
@@ -82,7 +83,9 @@ def test_settings_replace_the_limits_of_an_address(ticks: Ticks) -> None:
 
 def test_exactly_5_of_200_logins_from_many_threads(limits: Limits) -> None:
     with ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(lambda _: is_admitted(lambda: limits.take_by_ip("login", "192.0.2.1")), range(200)))
+        answers = list(
+            pool.map(lambda _: is_admitted(lambda: limits.take("login", network_of("192.0.2.1"))), range(200))
+        )
     assert sum(answers) == 5
 
 
@@ -133,7 +136,7 @@ def test_upgrade_to_pro_lifts_the_limit_at_once(limits: Limits) -> None:
 
 def test_ipv6_counts_by_64(limits: Limits) -> None:
     for number in range(5):
-        limits.take_by_ip("login", f"2001:db8:1:2:{number:x}::{number:x}")
+        limits.take("login", network_of(f"2001:db8:1:2:{number:x}::{number:x}"))
     assert admitted(limits, "login", "2001:db8:1:2:ffff:ffff:ffff:ffff") == 0
     assert admitted(limits, "login", "2001:db8:1:3::1") == 5
     assert admitted(limits, "login", "fe80::1%eth0") == 5
@@ -205,7 +208,7 @@ def test_a_million_addresses_cost_under_50_mb() -> None:
             window = limits._by_rule[rule][1]
             for number in range(1_000_000 if rule == "signup" else 40_000):
                 window.take(number.to_bytes(8, "big"), 3)
-        limits.take_by_ip("signup", "2001:db8::1")
+        limits.take("signup", network_of("2001:db8::1"))
         print(resident_bytes() - before)
     """
     answer = subprocess.run(
