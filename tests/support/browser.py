@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import pytest
@@ -47,6 +47,7 @@ LOOKS = [
 WIDTHS = pytest.mark.parametrize("width", [390, pytest.param(1440, marks=pytest.mark.soak)])
 BOTH_WIDTHS = pytest.mark.parametrize("width", [390, 1440])
 PASSWORD = "correct horse battery"
+Theme = Literal["light", "dark"]
 _REMEMBER = "items => { for (const {name, value} of items) localStorage[name] = value; }"
 _AXE = TESTS / "axe-core" / "axe.min.js"
 
@@ -216,6 +217,7 @@ async def signed_in(
     model: str | None = None,
     visitor: Visitor | None = None,
     width: int = 1440,
+    theme: Theme = "light",
     allow: Sequence[str] = (),
 ) -> AsyncIterator[Page]:
     """A watched page of `visitor` or of a new account, at `address`. `model`: the built-in one that was chosen last.
@@ -229,6 +231,7 @@ async def signed_in(
     page, watch = _unused.pop((browser, server.base_url), None) or await _new_page(browser, server)
     watch.allowed, watch.seen = list(allow), []
     await page.set_viewport_size(_viewport(width))
+    await page.emulate_media(color_scheme=theme)
     await page.context.add_cookies(visitor.storage["cookies"])
     await page.evaluate(_REMEMBER, visitor.storage["origins"][0]["localStorage"])
     try:

@@ -24,6 +24,7 @@ from tests.support.browser import (
     new_email,
     new_visitor,
     opened,
+    signed_in,
 )
 from tests.support.mail_server import mail_server
 from tests.support.people import command
@@ -63,8 +64,13 @@ async def admin(team: RunningServer) -> Visitor:
 async def administration(
     browser: Browser, team: RunningServer, admin: Visitor, part: str = "", **options: Any
 ) -> AsyncIterator[Page]:
+    address = f"/#/admin/{part}"
+    if options.keys() <= {"width", "allow"}:
+        async with signed_in(browser, team, address, visitor=admin, **options) as page:
+            yield page
+        return
     async with new_context(browser, team, admin, **options) as context:
-        yield await opened(context, f"/#/admin/{part}")
+        yield await opened(context, address)
 
 
 async def ask(team: RunningServer, visitor: Visitor, method: str, path: str, **body: Any) -> Any:

@@ -193,8 +193,7 @@ async def test_user_is_found_suspended_and_deleted_by_keyboard(
 async def test_half_of_a_zoomed_page_is_the_chat(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, dollars=5, model="builtin/assistant-paid")
     kept = await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An answer " * 400])
-    async with new_context(browser, server, visitor) as context:
-        page = await context.new_page()
+    async with signed_in(browser, server, visitor=visitor) as page:
         for width, height in ((720, 450), (683, 384), (195, 422)):
             await page.set_viewport_size({"width": width, "height": height})
             await page.goto(f"/#/chat/{kept}")

@@ -60,13 +60,12 @@ async def test_view_that_failed_offline_loads_when_online_again(server: RunningS
 async def test_data_that_failed_offline_loads_when_online_again(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     kept = await asyncio.to_thread(keep_conversation, server, visitor, ["A kind of bread", "It is called rye"])
-    async with new_context(browser, server, visitor, allow=["ERR_"]) as context:
-        page = await opened(context)
+    async with signed_in(browser, server, visitor=visitor, allow=["ERR_"]) as page:
         await page.locator(".conversation").wait_for()
-        await context.set_offline(True)
+        await page.context.set_offline(True)
         await page.goto(f"/#/chat/{kept}")
         await expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("offline")
-        await context.set_offline(False)
+        await page.context.set_offline(False)
         await expect(page.locator(".said-assistant")).to_contain_text("rye")
 
 

@@ -11,7 +11,17 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.browser import LOOKS, WITH_BROWSER, Visitor, database, findings, new_context, new_visitor, opened
+from tests.support.browser import (
+    LOOKS,
+    WITH_BROWSER,
+    Theme,
+    Visitor,
+    database,
+    findings,
+    new_context,
+    new_visitor,
+    signed_in,
+)
 from tests.support.browser_chat import keep_conversation
 from tests.support.server import RunningServer
 
@@ -130,11 +140,10 @@ async def check(page: Page, view: str) -> None:
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
 async def test_views_are_accessible(
-    server: RunningServer, browser: Browser, somebody: tuple[Visitor, dict[str, str]], width: int, theme: str
+    server: RunningServer, browser: Browser, somebody: tuple[Visitor, dict[str, str]], width: int, theme: Theme
 ) -> None:
     visitor, ids = somebody
-    async with new_context(browser, server, visitor, width=width, color_scheme=theme) as context:
-        page = await opened(context)
+    async with signed_in(browser, server, visitor=visitor, width=width, theme=theme) as page:
         for view, opens in VIEWS.items():
             await page.goto(view.format(**ids))
             await page.locator(".page, .chat").wait_for()
@@ -146,11 +155,11 @@ async def test_views_are_accessible(
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
 async def test_chat_is_accessible(
-    server: RunningServer, browser: Browser, somebody: tuple[Visitor, dict[str, str]], width: int, theme: str
+    server: RunningServer, browser: Browser, somebody: tuple[Visitor, dict[str, str]], width: int, theme: Theme
 ) -> None:
     visitor, ids = somebody
-    async with new_context(browser, server, visitor, width=width, color_scheme=theme) as context:
-        page = await opened(context, f"/#/chat/{ids['conversation']}")
+    address = f"/#/chat/{ids['conversation']}"
+    async with signed_in(browser, server, address, visitor=visitor, width=width, theme=theme) as page:
         await expect(page.locator(".token-keyword").first).to_be_visible()
         await page.get_by_role("button", name="Model:").click()
         await check(page, "the model picker")
@@ -163,11 +172,10 @@ async def test_chat_is_accessible(
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
 async def test_dialogs_are_accessible(
-    server: RunningServer, browser: Browser, somebody: tuple[Visitor, dict[str, str]], width: int, theme: str
+    server: RunningServer, browser: Browser, somebody: tuple[Visitor, dict[str, str]], width: int, theme: Theme
 ) -> None:
     visitor, ids = somebody
-    async with new_context(browser, server, visitor, width=width, color_scheme=theme) as context:
-        page = await opened(context)
+    async with signed_in(browser, server, visitor=visitor, width=width, theme=theme) as page:
         for view, opens in DIALOGS:
             await page.goto(view.format(**ids))
             await page.locator(".page, .chat").wait_for()
@@ -186,7 +194,9 @@ async def test_dialogs_are_accessible(
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
-async def test_signed_out_pages_are_accessible(server: RunningServer, browser: Browser, width: int, theme: str) -> None:
+async def test_signed_out_pages_are_accessible(
+    server: RunningServer, browser: Browser, width: int, theme: Theme
+) -> None:
     # A link gives the page no name, which the browser expects beside a password.
     async with new_context(
         browser, server, width=width, color_scheme=theme, allow=["Password forms should", "401", "404"]
@@ -203,7 +213,7 @@ async def test_signed_out_pages_are_accessible(server: RunningServer, browser: B
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
-async def test_reference_is_accessible(server: RunningServer, browser: Browser, width: int, theme: str) -> None:
+async def test_reference_is_accessible(server: RunningServer, browser: Browser, width: int, theme: Theme) -> None:
     async with new_context(browser, server, width=width, color_scheme=theme) as context:
         page = await context.new_page()
         await page.goto("/docs")
