@@ -35,7 +35,6 @@ _VOICE = "alloy"
 _READ_BYTES = 64 * 1024
 _LISTED = 50
 _FETCH_SECONDS = 20.0
-_SHORT_EXPRESSION = 64  # characters, which take less than a millisecond
 # What a tool may need: a session, the operator's permission to fetch, a model for images or for speech.
 Need = Literal["session", "fetch", "image", "speech"]
 
@@ -137,8 +136,7 @@ def tool(description: str, needs: Need | None = None) -> Callable[[Function], Fu
 async def calculate(
     run: RunContext, expression: Annotated[str, text(1_000, least=1).about("for instance 12 * (3 + 4)")]
 ) -> str:
-    long = len(expression) > _SHORT_EXPRESSION
-    return await asyncio.to_thread(arithmetic.calculate, expression) if long else arithmetic.calculate(expression)
+    return await asyncio.to_thread(arithmetic.calculate, expression)
 
 
 @tool("Returns the current date and time in UTC.")

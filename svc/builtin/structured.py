@@ -24,9 +24,7 @@ CHARACTERS_PER_COST = 100
 MAX_ARGUMENT_COST = 200
 MAX_CHOICES = 1_000
 
-ANSWER_NAMES = frozenset(
-    {"answer", "content", "message", "output", "reply", "response", "result", "summary", "text", "value"}
-)
+ANSWER_NAMES = {"answer", "content", "message", "output", "reply", "response", "result", "summary", "text", "value"}
 _FORMATS = {
     "date-time": "1970-01-01T00:00:00Z",
     "date": "1970-01-01",

@@ -21,11 +21,10 @@ _WORD_SECONDS = 60 / 130
 _SLOWEST = 80  # for eSpeak; slower speech has longer pauses between words
 # OpenAI's names, each with a language, a variant of the voice, and a pitch from 0 to 99.
 VOICES = {
-    "alloy": ("en-us", "", 50), "ash": ("en-us", "m3", 42), "ballad": ("en-gb", "m5", 48), "cedar": ("en-us", "m1", 38),
-    "coral": ("en-us", "f2", 56), "echo": ("en-us", "m4", 46), "fable": ("en-gb", "m2", 52),
-    "marin": ("en-us", "f1", 52),
-    "nova": ("en-us", "f3", 58), "onyx": ("en-us", "m7", 30), "sage": ("en-gb", "f4", 50),
-    "shimmer": ("en-us", "f5", 62),
+    "alloy": ("en-us", "", 50), "ash": ("en-us", "m3", 42), "ballad": ("en-gb", "m5", 48),
+    "cedar": ("en-us", "m1", 38), "coral": ("en-us", "f2", 56), "echo": ("en-us", "m4", 46),
+    "fable": ("en-gb", "m2", 52), "marin": ("en-us", "f1", 52), "nova": ("en-us", "f3", 58),
+    "onyx": ("en-us", "m7", 30), "sage": ("en-gb", "f4", 50), "shimmer": ("en-us", "f5", 62),
     "verse": ("en-gb", "m6", 46),
 }  # fmt: skip
 # Some of the languages that eSpeak NG speaks, by the codes that people use.
@@ -118,15 +117,7 @@ class Voice:
         return self._languages
 
     async def speak(
-        self,
-        text: str,
-        file: BinaryIO,
-        *,
-        voice: str,
-        speed: float,
-        format: str,
-        most_seconds: float,
-        account_id: str = "",
+        self, text: str, file: BinaryIO, *, voice: str, speed: float, format: str, most_seconds: float, account_id: str
     ) -> Spoken:
         """Speak into the empty `file` with a `voice` of `named` in a `format` of `formats`, for at most `most_seconds`.
 

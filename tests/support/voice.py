@@ -26,7 +26,9 @@ async def say(
     most_seconds: float = 180.0,
 ) -> tuple[Spoken, bytes]:
     with tempfile.TemporaryFile() as file:
-        spoken = await voice.speak(text, file, voice=name, speed=speed, format=format, most_seconds=most_seconds)
+        spoken = await voice.speak(
+            text, file, voice=name, speed=speed, format=format, most_seconds=most_seconds, account_id=""
+        )
         file.seek(0)
         return spoken, file.read()
 

@@ -24,10 +24,8 @@ class Stage:
         self.horizon = self.shore = self.height * self.chance.uniform(0.56, 0.64)
         self.side = self.chance.choice((1, -1))  # 1 when the light comes from the left
         high = self.chance.uniform(0.08, 0.16) if scene.time in LOW else self.chance.uniform(0.28, 0.4)
-        self.light = (
-            self.width * (0.5 - self.side * self.chance.uniform(0.12, 0.24)),
-            self.horizon - self.height * high,
-        )
+        aside = self.side * self.chance.uniform(0.12, 0.24)
+        self.light = self.width * (0.5 - aside), self.horizon - self.height * high
         self.dark = scene.time in DARK
         self.lit = self.dark or scene.time in DIM
         self.near = 1.0  # the distance of the current layer: 0 is the farthest, 1 the nearest
