@@ -310,11 +310,7 @@ async def _reload(state: State) -> list[str]:
 
 
 def main() -> int:
-    try:
-        return run(from_environ(os.environ), create_app)
-    except StartError as error:
-        print(f"svc: {error}", file=sys.stderr)
-        return 1
+    return run(partial(from_environ, os.environ), create_app)
 
 
 if __name__ == "__main__":

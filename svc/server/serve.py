@@ -82,7 +82,7 @@ def keep_alive(loop: asyncio.AbstractEventLoop, environ: Mapping[str, str]) -> N
         loop.call_later(seconds / 2, keep_alive, loop, environ)
 
 
-def run(config: Config, create_app: Callable[[Config], Starlette]) -> int:
+def run(read_config: Callable[[], Config], create_app: Callable[[Config], Starlette]) -> int:
     """Serve until a signal. Return the exit status: 0 after a signal, 1 with one line on stderr if it cannot start.
 
     `create_app(config)` gets the configuration with the bound port. The server calls the application's
@@ -93,6 +93,7 @@ def run(config: Config, create_app: Callable[[Config], Starlette]) -> int:
     _open_standard_streams()
     os.umask(0o077)
     try:
+        config = read_config()
         _allow_open_files()
         with bind(config.host, config.port) as listener:
             config = config.at_port(listener.getsockname()[1])

@@ -31,4 +31,4 @@ moved = replace(
     argon2_memory_kib=8,
     argon2_time_cost=1,
 )
-sys.exit(run(moved, create_app))
+sys.exit(run(lambda: moved, create_app))

@@ -164,7 +164,7 @@ def main() -> int:
             owner = Protocol if hasattr(Protocol, attribute) else Server
             assert hasattr(owner, attribute), name
             setattr(owner, attribute, float(value))
-    return run(from_environ(os.environ), create_app)
+    return run(partial(from_environ, os.environ), create_app)
 
 
 if __name__ == "__main__":
