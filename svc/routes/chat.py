@@ -11,7 +11,7 @@ from svc.errors import ApiError
 from svc.inference.catalog import CAPABILITIES, CONTEXT_LENGTH, Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
-from svc.inference.formats import messages_request, responses_request
+from svc.inference.formats import messages, responses_request
 from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
@@ -223,7 +223,7 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
     errors=[_WRONG_RESULT, *MODEL_CALL],
 )
 async def create_messages_answer(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    return await answer_in_format(request, caller, body, messages_request.translate)
+    return await answer_in_format(request, caller, body, messages.translate)
 
 
 @describes(
@@ -237,5 +237,5 @@ async def create_messages_answer(request: Request, caller: Caller, body: dict[st
 async def count_message_tokens(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     state = request.state
     await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
-    count = partial(messages_request.counted_tokens, body)
+    count = partial(messages.counted_tokens, body)
     return reply({"input_tokens": await state.offload.run(caller.id, count) if is_heavy(request) else count()})

@@ -1,18 +1,194 @@
-"""The answer of a chat call in Anthropic's Messages format: one message in JSON, or its events."""
+"""Anthropic's Messages format: a request as a chat request, and the answer of the chat call as a message or its events.
 
-from collections.abc import Mapping, Sequence
+body, checked by svc/inference/formats/messages_shape.py -> translate() -> Translated -> MessagesAnswer
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from orjson import Fragment
 
-from svc.errors import ApiError, anthropic_error
+from svc import json_text
+from svc.errors import ApiError, anthropic_error, invalid_value
 from svc.ids import random_base62
 from svc.inference import blocks
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import Block, BlockWriter
+from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
+from svc.inference.tokens import estimated_input_tokens
 
+_MOST_BLOCKS = 10_000
+_FRAME_TOKENS = 16
+_IMAGE_TOKENS = 1024
+_BILLING_HEADER = "x-anthropic-billing-header:"  # Claude Code's; it changes with every prompt and spoils prefix caches
+_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+_NAMES = {"stop": "stop_sequences", "response_format": "output_config.format"}
+_HOSTED = "Tools of Anthropic's servers do not run here."
 _STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal", "tool_calls": "tool_use"}
 _DELTAS = {"reasoning": ("thinking_delta", "thinking"), "call": ("input_json_delta", "partial_json")}
+
+Content = str | list[dict[str, Any]]
+
+
+def translate(request: dict[str, Any]) -> Translated:
+    """Return a checked `request` as a chat request. Raises ApiError `invalid_value`."""
+    body = not_null(request, "model", "max_tokens", "temperature", "top_p", "top_k", "stream")
+    body["messages"] = _messages(request)
+    if stop_sequences := request.get("stop_sequences") or []:
+        body["stop"] = stop_sequences
+    output = request.get("output_config") or {}
+    if output.get("effort"):
+        body["reasoning_effort"] = output["effort"]
+    if wanted := output.get("format") or request.get("output_format"):
+        schema = {"name": "answer", "schema": wanted["schema"], "strict": True}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    ignored_tools = _add_tools(request, body)
+    # `display: omitted` changes nothing: some model servers need their reasoning back, and it is kept nowhere but in
+    # the client.
+    reasoning = (request.get("thinking") or {"type": "disabled"})["type"] != "disabled"
+    return Translated(body, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), _NAMES)
+
+
+def counted_tokens(request: dict[str, Any]) -> int:
+    """Return the estimated input tokens of a checked `request`. Raises ApiError `invalid_value`.
+
+    It counts one token for each 4 bytes, 16 for each message and tool, and 1,024 for each image.
+    """
+    chat = translate(request).chat
+    contents = [message["content"] for message in chat["messages"] if isinstance(message["content"], list)]
+    images = sum(part["type"] == "image_url" for content in contents for part in content)
+    frames = len(chat["messages"]) + len(chat.get("tools", ()))
+    return int(estimated_input_tokens(chat) + _FRAME_TOKENS * frames + _IMAGE_TOKENS * images)
+
+
+# --- tools
+
+
+def _add_tools(request: dict[str, Any], body: dict[str, Any]) -> tuple[str, ...]:
+    """Add the tools that a model can call to the chat request `body`. Return the names of the others."""
+    functions: dict[str, dict[str, Any]] = {}
+    ignored: list[str] = []
+    choice = request.get("tool_choice") or {"type": "auto"}
+    found = {block["tool_name"] for block in _result_blocks(request) if block["type"] == "tool_reference"}
+    found.add(choice.get("name"))
+    for position, tool in enumerate(request.get("tools") or ()):
+        if tool.get("defer_loading") and tool.get("name") not in found:
+            continue
+        if tool.get("type") in (None, "custom"):
+            if tool["name"] in functions:
+                message = f"There is another tool with the name {tool['name'][:200]}."
+                raise invalid_value(message, f"tools[{position}].name")
+            optional = not_null(tool, "description", "strict")
+            functions[tool["name"]] = {"name": tool["name"], "parameters": tool["input_schema"], **optional}
+        else:
+            ignored.append(tool.get("name") or tool["type"])
+    if choice["type"] == "tool" and choice["name"] not in functions:
+        message = f"tool_choice.name must be the name of a tool with an input_schema. {_HOSTED}"
+        raise invalid_value(message, "tool_choice.name")
+    if choice["type"] == "any" and not functions:
+        message = f"tool_choice must not be any without a tool that has an input_schema. {_HOSTED}"
+        raise invalid_value(message, "tool_choice")
+    if functions:
+        body["tools"] = [{"type": "function", "function": function} for function in functions.values()]
+        if request.get("tool_choice"):
+            named = {"type": "function", "function": {"name": choice.get("name")}}
+            body["tool_choice"] = _CHOICES.get(choice["type"], named)
+        if choice.get("disable_parallel_tool_use"):
+            body["parallel_tool_calls"] = False
+    return tuple(ignored)
+
+
+def _result_blocks(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for message in request["messages"]:
+        for block in message["content"] if isinstance(message["content"], list) else ():
+            if block["type"] == "tool_result" and isinstance(block.get("content"), list):
+                yield from block["content"]
+
+
+# --- messages
+
+
+def _messages(request: dict[str, Any]) -> list[dict[str, Any]]:
+    messages = ChatMessages()
+    _add_system(messages, request.get("system") or "")
+    count = 0
+    for position, message in enumerate(request["messages"]):
+        content, param = message["content"], f"messages[{position}].content"
+        found = [text_part(content)] if isinstance(content, str) else content
+        count += len(found) + sum(len(block["content"]) for block in found if isinstance(block.get("content"), list))
+        if count > _MOST_BLOCKS:
+            raise invalid_value(f"messages must hold at most {_MOST_BLOCKS:,} blocks.", "messages")
+        if message["role"] == "system":
+            _add_system(messages, content)
+        else:
+            add = _add_user if message["role"] == "user" else _add_assistant
+            add(messages, found, param)
+    translated = messages.all()
+    if not translated:
+        raise invalid_value("messages must hold a message with content.", "messages")
+    return translated
+
+
+def _add_system(messages: ChatMessages, content: Content) -> None:
+    texts = [content] if isinstance(content, str) else [block["text"] for block in content]
+    for text in texts:
+        if text and not (text.startswith(_BILLING_HEADER) and isinstance(content, list)):
+            messages.add_system(text)
+
+
+def _add_user(messages: ChatMessages, given: list[dict[str, Any]], param: str) -> None:
+    parts: list[Part] = []
+    results = 0
+    for position, block in enumerate(given):
+        at = f"{param}[{position}]"
+        if block["type"] == "tool_result":
+            results += 1
+            failed = [text_part("The tool failed:")] if block.get("is_error") else []
+            found = _parts_of(block.get("content") or "", f"{at}.content")
+            messages.add_result(block["tool_use_id"], failed + found, f"{at}.tool_use_id")
+        else:
+            parts += _parts(block, at)
+    if any(part["type"] != "text" for part in parts):
+        messages.add_user(parts)
+    elif parts or not results:  # one string: some chat templates accept nothing else
+        messages.add_user("\n".join(part["text"] for part in parts))
+
+
+def _add_assistant(messages: ChatMessages, given: list[dict[str, Any]], param: str) -> None:
+    for position, block in enumerate(given):
+        if block["type"] == "tool_use":
+            arguments = json_text.dumps(block["input"]).decode()
+            messages.add_call(block["id"], block["name"], arguments, f"{param}[{position}]")
+        elif block["type"] == "text" and block["text"]:
+            messages.add_said("content", block["text"])
+        elif block["type"] == "thinking" and block["thinking"]:
+            messages.add_said("reasoning_content", block["thinking"])
+
+
+def _parts_of(content: Content, param: str) -> list[Part]:
+    if isinstance(content, str):
+        return [text_part(content)]
+    return [part for position, block in enumerate(content) for part in _parts(block, f"{param}[{position}]")]
+
+
+def _parts(block: dict[str, Any], param: str) -> list[Part]:
+    """Return the parts of a text, an image, a document or a tool reference."""
+    if block["type"] == "text":
+        return [text_part(block["text"])] if block["text"] else []
+    if block["type"] == "tool_reference":
+        return [text_part(f"The tool {block['tool_name']} is available now.")]
+    source = block["source"]
+    if block["type"] == "image":
+        if source["type"] == "base64":
+            return [image_part(f"data:{source['media_type']};base64,{source['data']}", param)]
+        return [image_part(source["url"], f"{param}.source.url")]
+    content = source["data"] if source["type"] == "text" else source["content"]
+    heading = [text_part(block[name]) for name in ("title", "context") if block.get(name)]
+    return heading + _parts_of(content, f"{param}.source.content")
+
+
+# --- the answer
 
 
 class MessagesAnswer(BlockWriter):
@@ -50,8 +226,6 @@ class MessagesAnswer(BlockWriter):
         if reason == "end_turn" and self.stop_reason in self._stop_sequences:
             return {"stop_reason": "stop_sequence", "stop_sequence": self.stop_reason}
         return {"stop_reason": reason, "stop_sequence": None}
-
-    # --- events
 
     def begun(self) -> None:
         usage = _usage({"prompt_tokens": self.call.writer.estimated_input(), "completion_tokens": 0})

@@ -1,4 +1,4 @@
-"""svc/inference/formats/messages_request.py: a Messages request as a chat request."""
+"""svc/inference/formats/messages.py: a Messages request as a chat request."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from svc.errors import ApiError
 from svc.inference.chat_shape import CHAT_REQUEST
-from svc.inference.formats.messages_request import counted_tokens, translate
+from svc.inference.formats.messages import counted_tokens, translate
 from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.inference.formats.request import Translated
 from svc.inference.tokens import estimated_input_tokens, worst_input_tokens
