@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from types import TracebackType
 from typing import Self
 
@@ -150,6 +150,7 @@ class EventStream(Response):
     """
 
     events: AsyncGenerator[bytes, None]
+    _: KW_ONLY
     drain: Drain
     owner: str
     interrupt: Interrupt
