@@ -64,7 +64,7 @@ def measure(path: Path, label: str, search: Callable[[sqlite3.Connection], list[
 
 def list_found(account_id: str, query: str, conn: sqlite3.Connection) -> list[dict[str, Any]]:
     """GET /conversations?q=, its first page."""
-    return search.search(conn, account_id, query, 20, None, None).page.items
+    return search.search(conn, account_id, query, 20, None, None)["data"]
 
 
 def recalled(account_id: str, query: str, conn: sqlite3.Connection) -> list[recall.Passage]:

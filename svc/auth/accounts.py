@@ -21,15 +21,13 @@ MODEL_ID_LENGTH = 364  # a provider's name of 63 characters, a slash, and its ow
 _PASSWORD = text(PASSWORD_LENGTH[1], least=PASSWORD_LENGTH[0])
 PASSWORD = _PASSWORD.about("8 to 1024 characters.", examples=["correct horse battery"]).named("NewPassword")
 _NAME = text(200, controls=False)
-PERSON_NAME = (
-    Shape[str | None](
-        lambda value, param: None if value is None else _NAME.check(value, param).strip() or None,
-        _NAME.expected,
-        or_null({**_NAME.schema, "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$", "examples": ["Ada"]}),
-    )
-    .about("The person's name. Blank or null means no name; control characters are refused.")
-    .named("PersonName")
+_PERSON_NAME = Shape[str | None](
+    lambda value, param: None if value is None else _NAME.check(value, param).strip() or None,
+    _NAME.expected,
+    or_null({**_NAME.schema, "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$", "examples": ["Ada"]}),
 )
+_NAME_RULE = "The person's name. Blank or null means no name; control characters are refused."
+PERSON_NAME = _PERSON_NAME.about(_NAME_RULE).named("PersonName")
 
 
 # The fields of Account, in order.
@@ -241,20 +239,18 @@ def set_group(tx: sqlite3.Connection, account_id: str, choice: str | None, group
 
 
 def join_group(tx: sqlite3.Connection, account_id: str, groups: Groups | None) -> Account | None:
-    """Put the account into the group that its verified address joins, unless an administrator chose one. Return it."""
+    """Put the account into its due group. Return it."""
     account = account_by_id(tx, account_id)
-    if account is None or not joins_another_group(account, groups):
+    if account is None or due_group(account, groups) == account.group:
         return account
-    return update_account(tx, account_id, {"group_name": _joined(account, groups)})
+    return update_account(tx, account_id, {"group_name": due_group(account, groups)})
 
 
-def joins_another_group(account: Account, groups: Groups | None) -> bool:
-    """Return whether `join_group` changes the account's group."""
-    return groups is not None and not account.group_chosen and account.group != _joined(account, groups)
-
-
-def _joined(account: Account, groups: Groups | None) -> str | None:
-    return groups.matching(account.email) if groups and account.email_verified else None
+def due_group(account: Account, groups: Groups | None) -> str | None:
+    """Return the group that an administrator chose, or else the one that the account's verified address joins."""
+    if groups is None or account.group_chosen:
+        return account.group
+    return groups.matching(account.email) if account.email_verified else None
 
 
 def groups_in_use(conn: sqlite3.Connection) -> dict[str, int]:

@@ -32,11 +32,7 @@ class Mail:
     """
 
     def __init__(
-        self,
-        server: MailServer,
-        base_url: str,
-        log: Log,
-        count: Callable[[str], None] = lambda outcome: None,
+        self, server: MailServer, base_url: str, log: Log, count: Callable[[str], None] = lambda outcome: None
     ) -> None:
         host = urlsplit(base_url).hostname or ""
         self._server = server

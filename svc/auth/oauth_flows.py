@@ -55,11 +55,11 @@ def begin(
     """Store a flow for 10 minutes; `account_id` is the account to link to, or None for a sign-in."""
     _delete_old(tx, "oauth_flows", now_seconds)
     with refusals():
-        tx.execute(
-            "INSERT INTO oauth_flows (state_hash, browser_hash, provider, account_id, expires_at) VALUES (?, ?, ?, ?, "
-            "?)",
-            (token_hash(state), token_hash(browser), provider, account_id, now_seconds + FLOW_SECONDS),
-        )
+        statement = """
+            INSERT INTO oauth_flows (state_hash, browser_hash, provider, account_id, expires_at) VALUES (?, ?, ?, ?, ?)
+        """
+        flow = (token_hash(state), token_hash(browser), provider, account_id, now_seconds + FLOW_SECONDS)
+        tx.execute(statement, flow)
 
 
 def end(tx: sqlite3.Connection, state: str, browser: str, now_seconds: float) -> BegunFlow | None:
@@ -102,7 +102,5 @@ def delete_all(tx: sqlite3.Connection) -> None:
 
 def _delete_old(tx: sqlite3.Connection, table: str, now_seconds: float) -> None:
     # A few at a time: after a flood, one long transaction would delay all writes.
-    tx.execute(
-        f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE expires_at <= ? LIMIT ?)",  # noqa: S608 - our names
-        (now_seconds, _DELETED_AT_ONCE),
-    )
+    old = f"SELECT rowid FROM {table} WHERE expires_at <= ? LIMIT ?"  # noqa: S608 - our names
+    tx.execute(f"DELETE FROM {table} WHERE rowid IN ({old})", (now_seconds, _DELETED_AT_ONCE))  # noqa: S608 - our names

@@ -162,9 +162,7 @@ def holder_of(conn: sqlite3.Connection, hashed: bytes) -> KeyHolder | None:
 
 def mark_keys_used(tx: sqlite3.Connection, uses: list[tuple[tuple[str, str], float]]) -> None:
     """Store the last use of accounts and keys: by their ids (key '' for a session), a minute in Unix seconds."""
-    tx.executemany(
-        "UPDATE api_keys SET last_used_at = ?3 WHERE account_id = ?1 AND id = ?2 AND ifnull(last_used_at, 0) < ?3",
-        ((*key, minute_seconds) for key, minute_seconds in uses),
-    )
-    for (account_id, _), minute_seconds in uses:
+    query = "UPDATE api_keys SET last_used_at = ?3 WHERE account_id = ?1 AND id = ?2 AND ifnull(last_used_at, 0) < ?3"
+    for (account_id, key_id), minute_seconds in uses:
+        tx.execute(query, (account_id, key_id, minute_seconds))
         accounts.mark_seen(tx, account_id, minute_seconds)

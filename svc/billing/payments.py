@@ -41,13 +41,12 @@ class Checkout(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """The result of one delivery of an event; `reason` says why it credited nothing.
+    """The result of one delivery of an event; `reason` says why it credited nothing, or is None.
 
     `todo`, for a refund or a dispute, is the command that books it, or why there is nothing to book.
     """
 
     event: PaymentEvent
-    credited: bool
     reason: str | None
     checkout: Checkout | None = None
     todo: str | None = None
@@ -55,7 +54,7 @@ class Receipt(NamedTuple):
     @property
     def needs_operator(self) -> bool:
         """Whether the operator must book it: the wallet does not follow it automatically."""
-        uncredited = self.event.pays and not self.credited and self.reason not in matching.NOT_PAYMENTS
+        uncredited = self.event.pays and self.reason not in (None, *matching.NOT_PAYMENTS)
         return self.reason != "repeated" and (uncredited or self.event.type in _RETURNS)
 
 
@@ -151,7 +150,7 @@ def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, 
     Amount and account are those of the checkout; an event that differs, or was received before, credits nothing.
     """
     if tx.execute("SELECT 1 FROM payment_events WHERE id = ?", (event.id,)).fetchone():
-        return Receipt(event, False, "repeated")
+        return Receipt(event, "repeated")
     checkout = _checkout_for(tx, event)
     reason = _objection(event, checkout)
     if reason is None and checkout is not None:
@@ -178,7 +177,7 @@ def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, 
             "amount_micros": None if cents is None else cents * MICROS_PER_CENT,
         },
     )
-    return Receipt(event, reason is None, reason, checkout, matching.todo(tx, event.id))
+    return Receipt(event, reason, checkout, matching.todo(tx, event.id))
 
 
 def _checkout_for(conn: sqlite3.Connection, event: PaymentEvent) -> Checkout | None:

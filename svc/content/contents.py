@@ -50,9 +50,8 @@ async def add_content(
     """
     size = sum(map(len, parts))
     if size > CONTENT_BYTES:
-        raise ApiError(
-            "PAYLOAD_TOO_LARGE", f"A content may have at most {CONTENT_BYTES} bytes. Send less.", param="content"
-        )
+        text = f"A content may have at most {CONTENT_BYTES} bytes. Send less."
+        raise ApiError("PAYLOAD_TOO_LARGE", text, param="content")
     chunks, sha256 = await asyncio.to_thread(_cut, parts) if size > CHUNK_BYTES else _cut(parts)
     parts.clear()  # else it would be in memory twice
     content = ArtifactContent(new_id("content"), size, sha256)

@@ -91,19 +91,16 @@ def already_answering() -> ApiError:
     return ApiError("already_active", text)
 
 
-def update_answer(
-    tx: sqlite3.Connection, account_id: str, number: int, content: str, status: str = IN_PROGRESS, error: Any = None
-) -> bool:
+def update_answer(tx: sqlite3.Connection, answer: Message, content: str, status: str, error: str | None) -> bool:
     """Store the text so far of an answer in progress, or its end. Return False if it has ended or was deleted."""
     content = _storable(content)
     statement = """
         UPDATE messages SET content = ?, status = ?, error = ?
         WHERE account_id = ? AND number = ? AND status = 'in_progress'
     """
-    stored_error = None if error is None else orjson.dumps(error).decode()
-    is_changed = tx.execute(statement, (content, status, stored_error, account_id, number)).rowcount == 1
+    is_changed = tx.execute(statement, (content, status, error, answer.account_id, answer.number)).rowcount == 1
     if is_changed and status != IN_PROGRESS:
-        fulltext.add_message_words(tx, account_id, number, content)
+        fulltext.add_message_words(tx, answer.account_id, answer.number, content)
     return is_changed
 
 

@@ -145,15 +145,15 @@ class End(NamedTuple):
     error: dict[str, Any] | None = None
 
     @property
-    def stored_error(self) -> dict[str, Any] | None:
-        """The error without long texts, halves of emoji and unknown fields of a model server."""
+    def stored_error(self) -> str | None:
+        """The error in JSON, without long texts, halves of emoji and unknown fields of a model server."""
         if self.error is None:
             return None
-        found = {name: self.error.get(name) for name in _ERROR_LENGTHS}
-        return {
-            name: value and str(value)[: _ERROR_LENGTHS[name]].encode("utf-8", "replace").decode()
-            for name, value in found.items()
-        }
+        stored = {}
+        for name, length in _ERROR_LENGTHS.items():
+            value = self.error.get(name)
+            stored[name] = value and str(value)[:length].encode("utf-8", "replace").decode()
+        return orjson.dumps(stored).decode()
 
 
 def save(
@@ -161,7 +161,7 @@ def save(
 ) -> None:
     """Store the text and the details of an answer so far, or its end, unless it has ended or was deleted."""
     account_id = answer.account_id
-    if history.update_answer(tx, account_id, answer.number, text, ended.status, ended.stored_error):
+    if history.update_answer(tx, answer, text, ended.status, ended.stored_error):
         if ended.status != history.IN_PROGRESS:
             conversations.note_use(tx, account_id, answer.conversation_id or "", text, now_seconds)
         answers.update(tx, account_id, answer.id, details)

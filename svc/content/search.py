@@ -1,7 +1,7 @@
 """Search conversations that have every word in a message or the title; the last word may be the beginning of one."""
 
 import sqlite3
-from typing import Any, NamedTuple
+from typing import Any
 
 from svc.budget import best_effort, spent
 from svc.content import conversations
@@ -9,7 +9,6 @@ from svc.content.conversations import Conversation
 from svc.content.fulltext import INDEXED_BYTES, chunks_of, distinct_words
 from svc.content.word_runs import CHUNKS, MESSAGES, TITLES
 from svc.content.words import is_unspaced, places_of
-from svc.db import Page
 
 QUERY_LENGTH = 500
 # The newest chunks of messages that are read for a word. A word in more of them counts as being everywhere.
@@ -20,22 +19,13 @@ _STEP_SECONDS = 0.25
 _BEFORE, _SNIPPET_CHARACTERS = 60, 200
 
 
-class SearchResult(NamedTuple):
-    """A page of conversations with `matches`: texts in parts, each marked as found or not.
-
-    If it is `incomplete`, the search ran out of CPU time, and conversations and matches may be missing.
-    """
-
-    page: Page[dict[str, Any]]
-    incomplete: bool
-
-
 def search(
     conn: sqlite3.Connection, account_id: str, query: str, limit: int, after: str | None, project_id: str | None
-) -> SearchResult:
-    """Return a page of the account's conversations with all words of `query`, or none without words.
+) -> dict[str, Any]:
+    """Return a list of the account's conversations with all words of `query`, as the API shows it.
 
-    Raises ApiError `invalid_value` if `after` is not one of them.
+    Each has `matches`: texts in parts, which are found or not. If the list is `incomplete`, the search ran out of CPU
+    time. Raises ApiError `invalid_value` if `after` is not one of the conversations.
     """
     words = distinct_words(query[:QUERY_LENGTH])[:_WORDS]
     beginning = None if not words or query[-1].isspace() or is_unspaced(words[-1]) else words.pop()
@@ -68,7 +58,8 @@ def search(
                 break
             item["matches"] = _snippets(conn, one, newest[0].get(one.number), set(words), beginning)
             shown += 1
-    return SearchResult(Page(items, page.has_more), incomplete or len(newest) < len(rare) or shown < len(items))
+    incomplete = incomplete or len(newest) < len(rare) or shown < len(items)
+    return {"object": "list", "data": items, "has_more": page.has_more, "incomplete": incomplete}
 
 
 def _newest_by_conversation(

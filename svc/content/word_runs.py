@@ -253,11 +253,8 @@ def _lines_beginning(text: str, beginning: str) -> list[str]:
 
 def _existing(conn: sqlite3.Connection, text: str, account_id: str, places: Iterable[int]) -> set[int]:
     """Return those of `places` for which the query `text` returns a row."""
-    rows = conn.execute(
-        f"SELECT value FROM json_each(?3) WHERE EXISTS ({text})",  # noqa: S608 - our own words
-        (account_id, CHUNKS, json.dumps(list(places))),
-    )
-    return {row[0] for row in rows}
+    query = f"SELECT value FROM json_each(?3) WHERE EXISTS ({text})"  # noqa: S608 - our own words
+    return {row[0] for row in conn.execute(query, (account_id, CHUNKS, json.dumps(list(places))))}
 
 
 # --- writing runs

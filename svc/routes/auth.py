@@ -196,7 +196,7 @@ async def _session(request: Request, account: Account, status: int, *, by_identi
     state = request.state
     groups = state.models.catalog.groups
     add_log_fields(request, account=account.id)
-    if accounts.joins_another_group(account, groups):
+    if accounts.due_group(account, groups) != account.group:
         joined = await state.db.write(accounts.join_group, account.id, groups)
         account = joined or account
     await tokens.load_jwt()

@@ -162,7 +162,7 @@ async def receive_payment_event(request: Request) -> Response:
     body = await read_body(request, MIB)
     signatures = request.headers.getlist("stripe-signature")
     receipt = await state.payments.deliver(state.db, signatures, body, state.clock())
-    add_log_fields(request, event_type=receipt.event.type, credited=receipt.credited, reason=receipt.reason)
+    add_log_fields(request, event_type=receipt.event.type, credited=receipt.reason is None, reason=receipt.reason)
     if receipt.needs_operator:
         state.metrics.count_payment(receipt.event.type, known=receipt.checkout is not None)
     if receipt.event.returned_cents is not None and receipt.reason != "repeated":
@@ -176,4 +176,4 @@ async def receive_payment_event(request: Request) -> Response:
             currency=receipt.event.currency,
             next=receipt.todo,
         )
-    return reply({"received": True, "credited": receipt.credited})
+    return reply({"received": True, "credited": receipt.reason is None})

@@ -222,7 +222,7 @@ async def pay_in_sandbox(request: Request, account: Account) -> Response:
     checkout = await _sandbox_checkout(request, account)
     signature, body = state.payments.sandbox_event(checkout, state.clock())
     receipt = await state.payments.deliver(state.db, [signature], body, state.clock())
-    add_log_fields(request, event_type=receipt.event.type, credited=receipt.credited, reason=receipt.reason)
+    add_log_fields(request, event_type=receipt.event.type, credited=receipt.reason is None, reason=receipt.reason)
     return _see_other(f"{state.config.base_url}/checkout/return?checkout={checkout.id}")
 
 

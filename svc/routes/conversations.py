@@ -138,10 +138,7 @@ async def list_conversations(request: Request, caller: Caller) -> Response:
     if not request.query_params.get("q"):
         return listing(await read_page(request, conversations.TABLE.page, caller.id, project_id=project_id))
     limit, after, words = page_limit(request), page_after(request), _WORDS.of(request)
-    found = await request.state.db.heavy_read(search.search, caller.id, words, limit, after, project_id)
-    return reply(
-        {"object": "list", "data": found.page.items, "has_more": found.page.has_more, "incomplete": found.incomplete}
-    )
+    return reply(await request.state.db.heavy_read(search.search, caller.id, words, limit, after, project_id))
 
 
 @describes("Show a conversation", answers={200: Answer("The conversation.", _CONVERSATION)})

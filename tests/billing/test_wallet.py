@@ -302,7 +302,7 @@ def money(conn: sqlite3.Connection) -> sqlite3.Connection:
         payments.add_checkout(conn, "ada", checkout, 10_000_000, NOW)
         payments.set_session(conn, "ada", checkout, session)
     event = payments.PaymentEvent("evt", "checkout.session.completed", "cs_a", "chk_a", 1000, "usd", True)
-    assert payments.receive(conn, event, NOW).credited
+    assert payments.receive(conn, event, NOW).reason is None
     wallet.hold(conn, "ada", "h", 4_000_000, NOW)
     return conn
 

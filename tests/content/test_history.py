@@ -211,7 +211,7 @@ def test_words_of_any_script_case_and_accent_are_found(
     say(conn, ada, text, conversation_id=conversation_id)
     say(conn, ada, "something else")
     assert len(texts(conn, ada, query)) == 1
-    assert [found["id"] for found in search.search(conn, ada, query, 20, None, None).page.items] == [conversation_id]
+    assert [found["id"] for found in search.search(conn, ada, query, 20, None, None)["data"]] == [conversation_id]
 
 
 @each(
@@ -226,7 +226,7 @@ def test_query_has_no_syntax(conn: sqlite3.Connection, ada: str, query: str) -> 
     say(conn, ada, "the zebra and near not content", conversation_id=conversation_id)
     found = texts(conn, ada, query)
     assert bool(found) is any(word in query.lower() for word in ("zebra", "content"))
-    listed = search.search(conn, ada, query, 20, None, None).page.items
+    listed = search.search(conn, ada, query, 20, None, None)["data"]
     wanted = [word for word in query.lower().replace("_", " ").replace("'", " ").split() if word.isalnum()]
     assert not listed or all(word in "the zebra and near not content" for word in wanted)
 
@@ -241,7 +241,7 @@ def test_any_text_and_any_query_work(text: str, query: str) -> None:
     conversation_id = conversations.add_conversation(conn, ada, NOW, title=conversations.title_of(text)).id
     say(conn, ada, text, conversation_id=conversation_id)
     assert texts(conn, ada, query) in ([], [text.strip()])
-    assert len(search.search(conn, ada, query, 20, None, None).page.items) <= 1
+    assert len(search.search(conn, ada, query, 20, None, None)["data"]) <= 1
     check_indexes(conn)
     while conversations.delete_conversation(conn, ada, conversation_id):
         pass

@@ -17,7 +17,7 @@ def talk(conn, account_id: str, at: float, title: str | None, *contents: str) ->
 
 
 def found(conn, account_id: str, query: str) -> list[str]:  # type: ignore[no-untyped-def]  # noqa: F811
-    return [match["id"] for match in search.search(conn, account_id, query, 20, None, None).page.items]
+    return [match["id"] for match in search.search(conn, account_id, query, 20, None, None)["data"]]
 
 
 def test_words_may_be_in_different_messages_and_the_title(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
@@ -38,16 +38,17 @@ def test_results_are_ordered_by_last_use_across_pages(conn, ada) -> None:  # typ
     conversations.add_message(conn, ada, ids[0], role="user", content="again", now_seconds=NOW + 9)
     wanted = [ids[0], ids[1], ids[2]]
     assert found(conn, ada, "zebra") == wanted
-    first = search.search(conn, ada, "zebra", 1, None, None).page
-    second = search.search(conn, ada, "zebra", 2, wanted[0], None).page
-    assert first.has_more and [match["id"] for match in second.items] == wanted[1:] and not second.has_more
+    first = search.search(conn, ada, "zebra", 1, None, None)
+    second = search.search(conn, ada, "zebra", 2, wanted[0], None)
+    assert [found["has_more"] for found in (first, second)] == [True, False]
+    assert [match["id"] for match in second["data"]] == wanted[1:]
     with pytest.raises(ApiError):
         search.search(conn, ada, "zebra", 1, talk(conn, ada, 0, None, "lion"), None)
 
 
 def test_matches_are_parts_of_the_whole_text(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     talk(conn, ada, 0, "Zebras in Zürich", "many words " * 300 + "the ZEBRA of zurich sleeps " + "and more " * 300)
-    (match,) = search.search(conn, ada, "zurich zebra", 20, None, None).page.items
+    (match,) = search.search(conn, ada, "zurich zebra", 20, None, None)["data"]
     title, message = match["matches"]
     assert title == {
         "message_id": None,
