@@ -153,7 +153,8 @@ def _messages(messages: Sequence[dict[str, Any]]) -> list[_Message]:
         if role == "user" and read and read[-1].role in ("tool", "attachment") and re.fullmatch(_NAMES_ALONE, text):
             role = "attachment"
         calls = message.get("tool_calls") or [] if role == "assistant" else []
-        made = [_call(call) for call in calls if call.get("function")]
+        functions = [(call.get("id") or "", call["function"]) for call in calls if call.get("function")]
+        made = [EarlierCall(id, one["name"], one.get("arguments") or "") for id, one in functions]
         read.append(_Message(role, text, made, message["tool_call_id"] if role == "tool" else ""))
     return read
 
@@ -171,10 +172,6 @@ def _part(part: dict[str, Any]) -> str:
     if kind in ("text", "refusal") and isinstance(text, str):
         return text
     return f"[{kind.removeprefix('input_').removesuffix('_url')[:40]}]"
-
-
-def _call(call: dict[str, Any]) -> EarlierCall:
-    return EarlierCall(call.get("id") or "", call["function"]["name"], call["function"].get("arguments") or "")
 
 
 def _tools(tools: list[dict[str, Any]]) -> tuple[Tool, ...]:

@@ -214,18 +214,16 @@ def speak_into(file: BinaryIO, engine: Engine, order: dict[str, Any]) -> dict[st
     return {"seconds": size_bytes / _SAMPLE_BYTES / engine.rate, "truncated": truncated}
 
 
-def _answer(order: dict[str, Any]) -> dict[str, Any]:
-    where = order["engine"]
-    engine = Program(**where) if "program" in where else Library(**where)
-    if "voices" in order:
-        return {"languages": engine.languages()}
-    with open(order["file"], "r+b", closefd=False) as file:
-        return speak_into(file, engine, order)
-
-
 def answer(order: dict[str, Any]) -> bytes:
+    found: dict[str, Any]
+    where = order["engine"]
     try:
-        found = _answer(order)
+        engine = Program(**where) if "program" in where else Library(**where)
+        if "voices" in order:
+            found = {"languages": engine.languages()}
+        else:
+            with open(order["file"], "r+b", closefd=False) as file:
+                found = speak_into(file, engine, order)
     except OSError as error:
         found = {"error": f"{error.strerror}", "errno": error.errno}
     except (SpeechError, subprocess.CalledProcessError) as error:

@@ -58,10 +58,11 @@ _ENCODERS = {
 
 
 class Spoken(NamedTuple):
-    """The length of a speech, and whether the limit cut it."""
+    """The length of a speech, whether the limit cut it, and its type."""
 
     seconds: float
     truncated: bool
+    content_type: str
 
 
 class Voice:
@@ -92,10 +93,6 @@ class Voice:
         message = f"There is no voice {name[:100]!r}. Take one of {', '.join(VOICES)}, or a language such as de."
         raise ApiError("invalid_value", message, param="voice")
 
-    async def nearest(self, name: str, format: str) -> tuple[str, str]:
-        """Return the voice and the format for a request to another provider: the defaults for unknown ones."""
-        return await self._known(name) or next(iter(VOICES)), format if format in self._encoders else "wav"
-
     async def _known(self, name: str) -> str | None:
         name = name.lower()
         if name in VOICES:
@@ -119,10 +116,11 @@ class Voice:
     async def speak(
         self, text: str, file: BinaryIO, *, voice: str, speed: float, format: str, most_seconds: float, account_id: str
     ) -> Spoken:
-        """Speak into the empty `file` with a `voice` of `named` in a `format` of `formats`, for at most `most_seconds`.
+        """Speak into the empty `file` for at most `most_seconds`. An unknown voice or format becomes the default.
 
         Raises UpstreamFault, and ApiError `overloaded` and `storage_unavailable`.
         """
+        voice, format = await self._known(voice) or next(iter(VOICES)), format if format in self._encoders else "wav"
         language, variant, pitch = VOICES.get(voice) or (*voice.partition("+")[::2], 50)
         if voice in VOICES:
             language = _language_of(text) or language
@@ -140,7 +138,7 @@ class Voice:
             "encoder": self._encoders[format],
         }
         answer = await self._ask(order, file, account_id)
-        return Spoken(answer["seconds"], answer["truncated"])
+        return Spoken(answer["seconds"], answer["truncated"], CONTENT_TYPES[format])
 
     async def _ask(self, order: dict[str, Any], file: BinaryIO | None = None, account_id: str = "") -> Any:
         if (found := engine()) is None:

@@ -94,17 +94,17 @@ class SpeechCall(PaidCall):
 
     async def _spoken(self, file: BinaryIO) -> AsyncGenerator[Track, None]:
         request = self._request
-        voice, format = await self._media.voice.nearest(request.voice, request.format)
-        track = Track(CONTENT_TYPES[format], self._most_seconds)
-        track.seconds, track.truncated = await self._media.voice.speak(
+        spoken = await self._media.voice.speak(
             request.text,
             file,
-            voice=voice,
+            voice=request.voice,
             speed=request.speed,
-            format=format,
+            format=request.format,
             most_seconds=self._most_seconds,
             account_id=self._payer.account_id,
         )
+        track = Track(spoken.content_type, self._most_seconds)
+        track.seconds, track.truncated = spoken.seconds, spoken.truncated
         yield track
 
     async def _provided(self, provider: Provider, model_name: str, file: BinaryIO) -> AsyncGenerator[Track, None]:

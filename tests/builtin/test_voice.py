@@ -24,7 +24,7 @@ PROSE = (
 async def test_speech_is_a_wav_with_the_energy_of_speech(voice: Voice) -> None:
     spoken, sound = await say(voice, TEXT)
     heard = samples(sound)
-    assert spoken == Spoken(len(heard) / 22_050, False) and 4 < spoken.seconds < 12
+    assert spoken == Spoken(len(heard) / 22_050, False, "audio/wav") and 4 < spoken.seconds < 12
     windows = [sum(map(abs, heard[start : start + 2205])) / 2205 for start in range(0, len(heard) - 2205, 2205)]
     assert max(windows) > 2_000 and sum(window > 300 for window in windows) > len(windows) * 0.6
     assert len({round(window, -2) for window in windows}) > 10
