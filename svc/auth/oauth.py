@@ -60,6 +60,7 @@ class SignInProvider:
     def __init__(self, settings: IdentityProvider, client: "httpx.AsyncClient") -> None:
         self.name = settings.name
         self.issuer = settings.issuer
+        self.domains = settings.domains  # whose people get an account, if the provider has verified the address
         self._client_id = settings.client_id
         self._secret = settings.client_secret
         self._client = client

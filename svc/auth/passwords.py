@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from svc.auth.accounts import PASSWORD_LENGTH
 from svc.errors import ApiError
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Passwords:
 
     async def matches(self, password: str, stored: str | None, *, login: bool = True) -> bool:
         """Return whether `password` has the hash `stored`, in the same time without one. Raises as `hash`."""
+        if len(password) > PASSWORD_LENGTH[1]:
+            return False
         return await self._run("login" if login else "other", lambda: self._verify(password, stored))
 
     def close(self) -> None:

@@ -106,12 +106,9 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
     The log line of a failed sign-in has the client's address, so that the operator can block it.
     """
     state = request.state
-    account, stored = None, None
-    if len(password) <= accounts.PASSWORD_LENGTH[1]:
-        account, stored = await state.db.read(accounts.login_by_email, email)
-        if not await state.passwords.matches(password, stored):
-            account = None
-    if account is None:
+    account, stored = await state.db.read(accounts.login_by_email, email)
+    matches = await state.passwords.matches(password, stored)
+    if account is None or not matches:
         add_log_fields(request, client_ip=request.context.client_ip)
         raise ApiError("invalid_credentials")
     return account.check_active()

@@ -12,7 +12,6 @@ from urllib.parse import urlencode
 from svc.auth import accounts, identities, oauth_flows
 from svc.auth.emails import EMAIL, same_email
 from svc.auth.oauth import Flow, Identity, SignInProvider, new_flow
-from svc.config import Config
 from svc.db import Page
 from svc.errors import ApiError
 from svc.routes.links import verify_address
@@ -218,17 +217,12 @@ async def _come_back(request: Request, provider: SignInProvider) -> dict[str, st
         raise ApiError("upstream_error", "The provider sent an error, or no code.")
     identity = _usable(await provider.identity(_flow(request, provider, token), query["code"]))
     code = None if flow.account_id else oauth_flows.new_token()
-    signup_open = state.config.signup == "open" or _is_of_domain(state.config, provider, identity)
+    domain = (identity.email or "").rpartition("@")[2].lower()
+    signup_open = state.config.signup == "open" or (identity.email_verified and domain in provider.domains)
     find = partial(_account_of, signup_open=signup_open, local=state.config.local_posture)
     account_id = await state.db.write(find, identity, flow.account_id, browser, code, state.clock())
     add_log_fields(request, account=account_id, provider=provider.name)
     return {"code": code} if code else {"linked": provider.name}
-
-
-def _is_of_domain(config: Config, provider: SignInProvider, identity: Identity) -> bool:
-    """Return whether the provider has verified an address of the domains whose people get an account there."""
-    domains = next(one.domains for one in config.identity_providers if one.name == provider.name)
-    return identity.email_verified and (identity.email or "").rpartition("@")[2].lower() in domains
 
 
 def _to_page(request: Request, fragment: dict[str, str]) -> Response:

@@ -186,23 +186,19 @@ async def get_me(request: Request, caller: Caller) -> Response:
     ],
 )
 async def update_me(request: Request, caller: Caller, body: UserChanges) -> Response:
-    name, email, current_password = body
-    moves = not isinstance(email, Absent) and email != (await caller.account(request.state.db)).email
+    state, (name, email, current_password) = request.state, body
+    moves = not isinstance(email, Absent) and email != (await caller.account(state.db)).email
     if moves:
-        await _check_change_of_address(request.state, caller, current_password)
-        mail_link(request.state, "change", partial(add_change_link, caller.id, str(email)))
+        if caller.auth != "session":
+            raise ApiError("session_required")
+        if state.mail is None:
+            raise ApiError("mail_not_set_up")
+        await _check_owner(state, caller, current_password)
+        state.limits.take("change_email", caller.id)
+        mail_link(state, "change", partial(add_change_link, caller.id, str(email)))
     changes = {} if isinstance(name, Absent) else {"name": name}
-    account = await request.state.db.write(accounts.update_account, caller.id, changes)
+    account = await state.db.write(accounts.update_account, caller.id, changes)
     return reply(account.as_json(caller.auth), 202 if moves else 200)
-
-
-async def _check_change_of_address(state: State, caller: Caller, password: str | None) -> None:
-    if caller.auth != "session":
-        raise ApiError("session_required")
-    if state.mail is None:
-        raise ApiError("mail_not_set_up")
-    await _check_owner(state, caller, password)
-    state.limits.take("change_email", caller.id)
 
 
 @describes("Change the password", answers={204: Answer("The password is changed.")}, errors=_OWNER_REFUSALS)
@@ -237,7 +233,7 @@ async def _check_owner(
             raise ApiError("recent_sign_in_required")
         return stored
     password = string.check(password, refusal.param or "")
-    if len(password) > accounts.PASSWORD_LENGTH[1] or not await state.passwords.matches(password, stored, login=False):
+    if not await state.passwords.matches(password, stored, login=False):
         raise refusal.error()
     return stored
 
