@@ -53,37 +53,21 @@ def _message(row: sqlite3.Row) -> dict[str, Any]:
 
 _ACCOUNT = "id email name tier default_model memory_enabled instructions admin group status created_at last_seen_at"
 # file: (table, the columns that order an account's rows, the JSON of a row without secrets and their hashes)
-KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
-    "identities": ("identities", ("id",), _columns("id issuer subject email created_at")),
-    "api_keys": ("api_keys", ("id",), _columns("id key_prefix name created_at last_used_at")),
-    "providers": ("providers", ("id",), providers.as_json),
-    "projects": ("projects", ("id",), lambda row: Project(**row).as_json()),
-    "conversations": ("conversations", ("id",), lambda row: Conversation(**row).as_json()),
-    "branches": (
-        "branches",
-        ("conversation_id", "branch"),
-        _columns("conversation_id branch parent first_id replaces_id"),
-    ),
-    "messages": (
-        "messages",
-        ("number",),
-        _message,
-    ),
-    "answers": (
-        "answers",
-        ("message_id",),
-        lambda row: {"message_id": row["message_id"], **answers.as_json(row)},
-    ),
-    "runs": ("runs", ("id",), lambda row: orjson.Fragment(runs.with_events(row))),
-    "ledger": ("ledger", ("seq",), wallet.ledger_as_json),
-    "usage": ("usage_days", ("day", "model"), _columns("day model requests input_tokens output_tokens cost_micros")),
-    "checkouts": ("checkouts", ("id",), _columns("id amount_micros state session_id created_at paid_at")),
-    "support_conversations": ("support_conversations", ("id",), support.as_json),
-    "support_messages": (
-        "support_messages",
-        ("number",),
-        _columns("support_id id role content created_at"),
-    ),
+KINDS: dict[str, tuple[str, str, AsJson]] = {
+    "identities": ("identities", "id", _columns("id issuer subject email created_at")),
+    "api_keys": ("api_keys", "id", _columns("id key_prefix name created_at last_used_at")),
+    "providers": ("providers", "id", providers.as_json),
+    "projects": ("projects", "id", lambda row: Project(**row).as_json()),
+    "conversations": ("conversations", "id", lambda row: Conversation(**row).as_json()),
+    "branches": ("branches", "conversation_id, branch", _columns("conversation_id branch parent first_id replaces_id")),
+    "messages": ("messages", "number", _message),
+    "answers": ("answers", "message_id", lambda row: {"message_id": row["message_id"], **answers.as_json(row)}),
+    "runs": ("runs", "id", lambda row: orjson.Fragment(runs.with_events(row))),
+    "ledger": ("ledger", "seq", wallet.ledger_as_json),
+    "usage": ("usage_days", "day, model", _columns("day model requests input_tokens output_tokens cost_micros")),
+    "checkouts": ("checkouts", "id", _columns("id amount_micros state session_id created_at paid_at")),
+    "support_conversations": ("support_conversations", "id", support.as_json),
+    "support_messages": ("support_messages", "number", _columns("support_id id role content created_at")),
 }
 
 
@@ -182,17 +166,17 @@ async def _spool_content(db: Database, artifact: Artifact, spool: BinaryIO) -> N
 def _lines(conn: sqlite3.Connection, account_id: str, kind: str, after: Any) -> tuple[bytes, Any] | None:
     """Return the next MiB of rows as JSON lines, and the key of the last one. Return None after the last row."""
     table, order, as_json = KINDS[kind]
-    columns = ", ".join(order)
-    further = "" if after is None else f"AND ({columns}) > ({', '.join('?' * len(order))})"
+    columns = order.split(", ")
+    further = "" if after is None else f"AND ({order}) > ({', '.join('?' * len(columns))})"
     rows = conn.execute(
-        f"SELECT * FROM {table} WHERE account_id = ? {further} ORDER BY {columns}",  # noqa: S608 - our own names
+        f"SELECT * FROM {table} WHERE account_id = ? {further} ORDER BY {order}",  # noqa: S608 - our own names
         (account_id, *(after or ())),
     )
     lines, size = [], 0
     for row in rows:
         lines.append(orjson.dumps(as_json(row), option=orjson.OPT_APPEND_NEWLINE))
         size += len(lines[-1])
-        after = tuple(row[column] for column in order)
+        after = tuple(row[column] for column in columns)
         if size > _LINES_BYTES:
             break
     return (b"".join(lines), after) if lines else None
