@@ -232,7 +232,7 @@ async def replace_artifact_content(request: Request, caller: Caller) -> Response
             when="The range begins after the end of the content.",
             status="416",
             headers={"content-range": header("The size.", string, "bytes */11")},
-        ),
+        )
     ],
 )
 async def get_artifact_content(request: Request, caller: Caller) -> Response:

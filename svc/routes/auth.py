@@ -120,10 +120,7 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
         204: Answer("The password is set."),
         200: Answer("Passwords are disabled: a session of the account.", _SESSION, headers=_COOKIE),
     },
-    errors=[
-        Refusal("invalid_token", param="token", when="The link was used, has expired, or is unknown."),
-        SUSPENDED,
-    ],
+    errors=[Refusal("invalid_token", param="token", when="The link was used, has expired, or is unknown."), SUSPENDED],
 )
 async def confirm_password_reset(request: Request, body: PasswordResetConfirmation) -> Response:
     state = request.state

@@ -154,7 +154,7 @@ async def list_usage(request: Request, caller: Caller) -> Response:
             "Send one valid Stripe-Signature header for this body.",
             "stripe-signature",
             "The signature is missing, wrong, or older than 300 s.",
-        ),
+        )
     ],
 )
 async def receive_payment_event(request: Request) -> Response:

@@ -126,10 +126,7 @@ async def create_conversation(request: Request, caller: Caller, body: Conversati
 
 @describes(
     "List the conversations",
-    parameters=[
-        _WORDS,
-        IN_PROJECT,
-    ],
+    parameters=[_WORDS, IN_PROJECT],
     answers=paged("A page of conversations.", "ConversationList", _FOUND_CONVERSATION, incomplete=_INCOMPLETE),
 )
 async def list_conversations(request: Request, caller: Caller) -> Response:

@@ -88,10 +88,7 @@ def _write_something(tx: sqlite3.Connection) -> None:
             },
         )
     },
-    errors=[
-        Refusal("invalid_api_key", when="The operator's token is missing or wrong."),
-        _SWITCHED_OFF,
-    ],
+    errors=[Refusal("invalid_api_key", when="The operator's token is missing or wrong."), _SWITCHED_OFF],
     security=[None, _METRICS_TOKEN],
 )
 async def get_metrics(request: Request) -> Response:

@@ -129,8 +129,7 @@ _SPOKEN: dict[str, Shape[Any]] = {
     "voice": _VOICE,
     "speed": number(0.25, 4).about(default=1),
     "tts_max_tokens": whole.about(
-        "The most audio tokens; 4096 are 180 seconds. Values are clamped to 256..32768.",
-        default=DEFAULT_AUDIO_TOKENS,
+        "The most audio tokens; 4096 are 180 seconds. Values are clamped to 256..32768.", default=DEFAULT_AUDIO_TOKENS
     ),
 }
 IMAGE = (

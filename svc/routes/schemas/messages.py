@@ -115,9 +115,7 @@ MESSAGES_ANSWER = Answer(
     },
 )
 _QUESTION = {"model": "builtin/assistant", "messages": [{"role": "user", "content": "What is 12 * (3 + 4)?"}]}
-_TOOLS = [
-    {"name": CALCULATE["name"], "description": CALCULATE["description"], "input_schema": CALCULATE["parameters"]},
-]
+_TOOLS = [{"name": CALCULATE["name"], "description": CALCULATE["description"], "input_schema": CALCULATE["parameters"]}]
 MESSAGES_EXAMPLES = {
     "text": ("A question", {**_QUESTION, "max_tokens": 1024}),
     "stream": ("As a stream", {**_QUESTION, "max_tokens": 1024, "stream": True}),
