@@ -95,19 +95,13 @@ _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.
     errors=[_NO_CONTENT, PROJECT_NOT_FOUND, _TOO_LARGE, NO_ROOM],
 )
 async def create_artifact(request: Request, caller: Caller, body: NewArtifact) -> Response:
-    state = request.state
-    text, decode, usual_type = _content_field(body)
-    if body.project_id is not None:  # checked before a content of many megabytes is stored
-        state.db.look_up(projects.TABLE.by_id, caller.id, body.project_id, "project_id")
+    state, name, project_id = request.state, body.name, body.project_id
+    text, decode, kind = _content_field(body)
+    if project_id is not None:  # checked before a content of many megabytes is stored
+        state.db.look_up(projects.TABLE.by_id, caller.id, project_id, "project_id")
+    content = await asyncio.to_thread(decode, text) if len(text) > MIB else decode(text)
     artifact = await artifacts.add_artifact(
-        state.db,
-        caller.id,
-        await asyncio.to_thread(decode, text) if len(text) > MIB else decode(text),
-        name=body.name,
-        content_type=body.content_type or usual_type,
-        project_id=body.project_id,
-        run_id=None,
-        now_seconds=state.clock(),
+        state.db, caller.id, content, name=name, content_type=kind, project_id=project_id, now_seconds=state.clock()
     )
     return reply(_as_json(state, artifact), 201)
 
@@ -121,13 +115,13 @@ def _as_json(state: State, artifact: Artifact) -> dict[str, Any]:
 
 
 def _content_field(body: NewArtifact) -> tuple[str, Callable[[str], bytes], str]:
-    """Return the text of the content, the function that decodes it, and its default type."""
+    """Return the text of the content, the function that decodes it, and its type."""
     if body.content is not None and body.content_base64 is not None:
         raise ApiError("invalid_value", "Send content or content_base64, not both.", param="content_base64")
     if body.content is not None:
-        return body.content, str.encode, "text/plain; charset=utf-8"
+        return body.content, str.encode, body.content_type or "text/plain; charset=utf-8"
     if body.content_base64 is not None:
-        return body.content_base64, _decoded, "application/octet-stream"
+        return body.content_base64, _decoded, body.content_type or "application/octet-stream"
     raise _NO_CONTENT.error()
 
 
@@ -197,13 +191,9 @@ async def replace_artifact_content(request: Request, caller: Caller) -> Response
         raise ApiError("invalid_value", "Send the whole content, without Content-Range.", param="content-range")
     artifact_id, content_type = request.path_params["artifact_id"], request.headers.get("content-type")
     state.db.look_up(artifacts.check_replacing, caller.id, artifact_id, content_type)
+    chunks = await read_chunks(request, CONTENT_BYTES)
     artifact = await artifacts.replace_content(
-        state.db,
-        caller.id,
-        artifact_id,
-        await read_chunks(request, CONTENT_BYTES),
-        content_type=content_type,
-        now_seconds=state.clock(),
+        state.db, caller.id, artifact_id, chunks, content_type=content_type, now_seconds=state.clock()
     )
     return reply(_as_json(state, artifact))
 

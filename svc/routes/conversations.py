@@ -165,11 +165,10 @@ async def update_conversation(request: Request, caller: Caller, body: Conversati
 
 @describes("Delete a conversation", answers={204: Answer("The conversation and its messages are deleted.")})
 async def delete_conversation(request: Request, caller: Caller) -> None:
-    while await request.state.db.write_as(
-        "alone", conversations.delete_conversation, caller.id, request.path_params["conversation_id"]
-    ):
+    state, conversation_id = request.state, request.path_params["conversation_id"]
+    while await state.db.write_as("alone", conversations.delete_conversation, caller.id, conversation_id):
         pass
-    if answer := request.state.open_answers.get(request.path_params["conversation_id"]):
+    if answer := state.open_answers.get(conversation_id):
         answer.stop("conversation_deleted")
 
 

@@ -23,13 +23,14 @@ from svc.billing import payments
 from svc.content import search
 from svc.errors import ApiError
 from svc.inference.chat_call import DEFAULT_OUTPUT_TOKENS
+from svc.inference.providers import NewProvider
 from svc.money import MICROS_PER_DOLLAR
 from svc.routes import agents, artifacts, auth, conversations, media, page_script, projects, providers, support, user
 from svc.server.interface import Answer, Content, Refusal, Section, header, operation_of, path_id
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, OF_PAGES
 from svc.server.web import Request, Response
-from svc.shapes import Schema, string
+from svc.shapes import shape_of, string
 
 # The endpoints whose bodies the application's forms fill in.
 _FORMS: dict[str, Callable[..., Any]] = {
@@ -74,10 +75,9 @@ _IMPORT_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 def page_limits() -> dict[str, Any]:
     """Return the input attributes by form and field, and the limits in the application's texts."""
-    forms = {name: _fields(handler) for name, handler in _FORMS.items()}
     return {
-        **{name: {field: _bounds(schema) for field, schema in fields.items()} for name, fields in forms.items()},
-        "provider_name_pattern": forms["provider"]["name"]["pattern"],
+        **{name: _bounds(handler) for name, handler in _FORMS.items()},
+        "provider_name_pattern": shape_of(NewProvider).schema["properties"]["name"]["pattern"],
         "search": {"maxlength": search.QUERY_LENGTH},
         "session_hours": tokens.SESSION_SECONDS // 3600,
         "chats_per_minute": CHAT_PER_MINUTE,
@@ -86,14 +86,14 @@ def page_limits() -> dict[str, Any]:
     }
 
 
-def _fields(handler: Callable[..., Any]) -> dict[str, Schema]:
+def _bounds(handler: Callable[..., Any]) -> dict[str, dict[str, int]]:
     operation = operation_of(handler)
     assert operation is not None and operation.body is not None
-    return {field.name: field.shape.schema for field in operation.body.shape.fields}
-
-
-def _bounds(schema: Schema) -> dict[str, int]:
-    return {attribute: schema[keyword] for keyword, attribute in _ATTRIBUTES.items() if keyword in schema}
+    schemas = {field.name: field.shape.schema for field in operation.body.shape.fields}
+    return {
+        field: {attribute: schema[keyword] for keyword, attribute in _ATTRIBUTES.items() if keyword in schema}
+        for field, schema in schemas.items()
+    }
 
 
 @dataclass(frozen=True)

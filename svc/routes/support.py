@@ -80,9 +80,8 @@ async def list_support_conversations(request: Request, caller: Caller) -> Respon
 
 @describes("Show a support conversation", answers={200: Answer("The conversation with its messages.", _WITH_MESSAGES)})
 async def get_support_conversation(request: Request, caller: Caller) -> Response:
-    return reply(
-        await request.state.db.read(support.support_with_messages, caller.id, request.path_params["support_id"])
-    )
+    support_id = request.path_params["support_id"]
+    return reply(await request.state.db.read(support.support_with_messages, caller.id, support_id))
 
 
 @describes(
