@@ -21,11 +21,7 @@ from starlette.applications import Starlette
 
 from svc import quota, secrets
 from svc.agents import runs
-from svc.auth.passwords import Passwords
-from svc.auth.tokens import mark_keys_used
 from svc.billing import wallet
-from svc.builtin.processes import ProcessPool
-from svc.builtin.voice import Voice
 from svc.config import Config, from_environ
 from svc.content import contents, fulltext, history
 from svc.db import open_database
@@ -33,8 +29,6 @@ from svc.deletion.account import end_answers, finish_deletions
 from svc.deletion.retention import delete_old_hourly
 from svc.errors import ApiError, StartError
 from svc.inference.catalog_file import on_offer
-from svc.inference.media_engines import MediaEngines
-from svc.inference.providers import KeyBox
 from svc.log import capture_library_logs
 from svc.routes import (
     admin,
@@ -71,15 +65,12 @@ from svc.server.gate import (
     with_passwords,
 )
 from svc.server.head import METHODS
-from svc.server.offload import Offload
-from svc.server.outside import open_outside
 from svc.server.rotation import check_master, rotate_running
 from svc.server.serve import run
 from svc.server.state import State
 from svc.server.status import now, settings, status_socket
 from svc.server.web import Routes
 from svc.version import VERSION
-from svc.write_buffer import WriteBuffer
 
 ROUTES = [
     ("POST", "/v1/chat/completions", signed_in(metered(chat.create_chat_completion))),
@@ -216,7 +207,7 @@ async def _lifespan(app: Starlette, state: State) -> AsyncIterator[dict[str, Sta
     async with contextlib.AsyncExitStack() as stack:
         try:
             await _open_storage(state, stack)
-            await open_outside(state, stack)
+            await state.open(stack)
         except StartError as error:
             app.state.start_error = error
             raise
@@ -240,9 +231,6 @@ async def _open_storage(state: State, stack: contextlib.AsyncExitStack) -> None:
     folder.keep_master()
     if warning:
         state.log("secrets", level="warning", message=warning)
-    state.key_box = KeyBox(folder.master)
-    purposes = ("session", "checkout", "oauth", "content")
-    state.derived_keys = {purpose: secrets.derive(folder.master, purpose) for purpose in purposes}
 
 
 def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataFolder) -> str | None:
@@ -259,19 +247,7 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataF
 
 async def _start_work(state: State, stack: contextlib.AsyncExitStack) -> None:
     config, db = state.config, state.db
-    state.key_uses = WriteBuffer(db, mark_keys_used, "unsynced")
-    stack.push_async_callback(state.key_uses.close)
-    state.offload = stack.enter_context(contextlib.closing(Offload()))
-    passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
-    state.passwords = stack.enter_context(contextlib.closing(passwords))
-    painter, speaker = ProcessPool("svc.builtin.painter.paint"), ProcessPool("svc.builtin.speak")
-    reader = ProcessPool("svc.builtin.pdf", seconds=30.0)
-    state.process_pools = {"pictures": painter, "speech": speaker, "documents": reader}
-    for pool in state.process_pools.values():
-        stack.push_async_callback(pool.close)
-    state.media = MediaEngines(state.engines, painter, Voice(speaker), state.folder.path)
     state.interface = cache(lambda: orjson.dumps(service.document(ROUTES, config.base_url)))
-    state.started_at = config.monotonic()
     capture_library_logs(stack.enter_context(state.log))
     state.engines.catalog.start()
     ending = end_answers(db, state.drain, state.item_memory)

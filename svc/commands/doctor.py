@@ -44,8 +44,8 @@ from svc.outbound.transport import httpx_client
 from svc.schema import start_errors
 from svc.secrets import DATABASE, MASTER, fits, fitting_master
 from svc.server import status
-from svc.server.outside import read_catalog
 from svc.server.serve import bind
+from svc.server.state import read_catalog
 
 _DEADLINE_SECONDS = 15.0
 

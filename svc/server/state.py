@@ -1,8 +1,10 @@
-"""The state of the application, `request.state` in handlers. The lifespan of app.py makes it."""
+"""The state of the application, `request.state` in handlers, and the parts of it that send requests."""
 
 import asyncio
+import contextlib
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from starlette.requests import HTTPConnection
@@ -11,10 +13,17 @@ from starlette.types import Receive, Scope
 from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
 from svc.auth.passwords import Passwords
+from svc.auth.tokens import mark_keys_used
 from svc.billing.payments import Payments
+from svc.billing.stripe import Stripe
+from svc.billing.usage import UsageCounter
 from svc.builtin.processes import ProcessPool
+from svc.builtin.voice import Voice
 from svc.config import Config
 from svc.db import Database
+from svc.inference import upstream
+from svc.inference.catalog import Catalog
+from svc.inference.catalog_file import on_offer
 from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.media_engines import MediaEngines, Slots
 from svc.inference.models import Models
@@ -22,7 +31,10 @@ from svc.inference.paid_call import Engines
 from svc.inference.providers import KeyBox
 from svc.log import Log
 from svc.metrics import Metrics
-from svc.secrets import DataFolder
+from svc.outbound.addresses import check_address, public_address, public_or_private_address
+from svc.outbound.client import Outbound
+from svc.outbound.resolver import Resolver
+from svc.secrets import DataFolder, derive
 from svc.server.body_budget import BodyBudget
 from svc.server.head import Context
 from svc.server.limits import Limits
@@ -31,6 +43,7 @@ from svc.server.session_answer import SessionAnswer
 from svc.server.sse import Drain, Interrupt
 from svc.write_buffer import WriteBuffer
 
+_PURPOSES = ("session", "checkout", "oauth", "content")  # of keys that are derived from the master key
 _MANY_ANSWERS = (
     "rate_limit_exceeded",
     "This account has 4 answers in progress that continue without a client. Wait for one of them, or stop it.",
@@ -55,28 +68,13 @@ def long_answer_slots(most: int = 8) -> Slots:
 class State:
     """What handlers share. `Request` has it as its typed `state`, so that a misspelt name fails the type check.
 
-    The constructor makes what needs no storage. The lifespan of app.py opens the rest, the attributes declared here.
-    `check_address(url, account_id)` is for URLs that users name. `interface` returns the interface document in JSON,
-    which is built at the first call.
+    The constructor makes what needs no storage. The lifespan of app.py sets the attributes declared here.
+    `interface` returns the interface document in JSON, which is built at the first call.
     """
 
     folder: DataFolder
     db: Database
-    derived_keys: dict[str, bytes]  # a key for each purpose, derived from the master key of the data folder
-    key_box: KeyBox
-    check_address: Callable[[str, str], Awaitable[None]]
-    engines: Engines
-    models: Models
-    payments: Payments
-    identity_providers: Mapping[str, SignInProvider]
-    mail: Mail | None
-    key_uses: WriteBuffer[tuple[str, str], float]  # (account id, key id or '') -> minute in Unix seconds
-    offload: Offload
-    passwords: Passwords
-    process_pools: Mapping[str, ProcessPool]
-    media: MediaEngines
     interface: Callable[[], bytes]
-    started_at: float
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -94,6 +92,40 @@ class State:
         self.continued_answers = Slots(4, math.inf, _MANY_ANSWERS)  # without a client
         self.open_texts = Slots(4, 32, _MANY_TEXTS)
 
+    async def open(self, stack: contextlib.AsyncExitStack) -> None:
+        """Open the clients and workers, after the storage. No request is sent yet. Raises StartError."""
+        config, master = self.config, self.folder.master
+        self.key_box = KeyBox(master)
+        self.derived_keys = {purpose: derive(master, purpose) for purpose in _PURPOSES}
+        allow = public_or_private_address if config.private_addresses else public_address
+        resolver = await stack.enter_async_context(contextlib.aclosing(Resolver()))
+        resolve = config.resolve or resolver
+        outbound = await stack.enter_async_context(contextlib.aclosing(Outbound()))
+        guarded = await stack.enter_async_context(contextlib.aclosing(Outbound(allow=allow, resolve=resolve)))
+        catalog = read_catalog(config, outbound)
+        stack.push_async_callback(catalog.close)
+        usage = UsageCounter(self.db)
+        stack.push_async_callback(usage.close)
+        self.check_address = partial(check_address, allow=allow, resolve=resolve)
+        self.engines = Engines(catalog, outbound, guarded, self.db, usage, config.clock, self.metrics)
+        self.models = Models(catalog, self.db, self.key_box, guarded)
+        self.payments = await _payments(self, stack)
+        self.identity_providers = await _identity_providers(config, stack)
+        self.mail = _mail(self, stack)
+        # (account id, key id or '') -> minute in Unix seconds
+        self.key_uses = WriteBuffer[tuple[str, str], float](self.db, mark_keys_used, "unsynced")
+        stack.push_async_callback(self.key_uses.close)
+        self.offload = stack.enter_context(contextlib.closing(Offload()))
+        passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
+        self.passwords = stack.enter_context(contextlib.closing(passwords))
+        painter, speaker = ProcessPool("svc.builtin.painter.paint"), ProcessPool("svc.builtin.speak")
+        reader = ProcessPool("svc.builtin.pdf", seconds=30.0)
+        self.process_pools = {"pictures": painter, "speech": speaker, "documents": reader}
+        for pool in self.process_pools.values():
+            stack.push_async_callback(pool.close)
+        self.media = MediaEngines(self.engines, painter, Voice(speaker), self.folder.path)
+        self.started_at = config.monotonic()
+
 
 class Request(HTTPConnection[Any]):
     """Starlette's request with `state`, `receive` and `context` as attributes: its properties take five times as long.
@@ -109,3 +141,42 @@ class Request(HTTPConnection[Any]):
     def __init__(self, scope: Scope, receive: Receive, state: State) -> None:
         self.scope = scope  # all that the constructor of Starlette does
         self.context, self.receive, self.state = scope["svc"], receive, state
+
+
+async def _payments(state: State, stack: contextlib.AsyncExitStack) -> Payments:
+    config, mode = state.config, state.config.payment_mode
+    if mode != "stripe":
+        secret = derive(state.folder.master, "sandbox-payments") if mode == "sandbox" else None
+        return Payments(mode, config.base_url, secret)
+    from svc.outbound.transport import httpx_client  # late, as below
+
+    client = await stack.enter_async_context(httpx_client(Outbound()))
+    stripe = Stripe(client, config.stripe_api, config.stripe_secret_key or "")
+    return Payments(mode, config.base_url, (config.stripe_webhook_secret or "").encode(), stripe)
+
+
+async def _identity_providers(config: Config, stack: contextlib.AsyncExitStack) -> dict[str, SignInProvider]:
+    if not config.identity_providers:
+        return {}
+    # Late: without such a provider, httpx and the verification of tokens would take a fifth of the start.
+    from svc.auth.github import GitHub
+    from svc.auth.openid import OpenID
+    from svc.outbound.transport import httpx_client
+
+    # The operator names them, so any address is allowed.
+    client = await stack.enter_async_context(httpx_client(Outbound()))
+    openid = partial(OpenID, client=client, clock=config.clock, monotonic=config.monotonic)
+    return {one.name: GitHub(one, client) if one.name == "github" else openid(one) for one in config.identity_providers}
+
+
+def _mail(state: State, stack: contextlib.AsyncExitStack) -> Mail | None:
+    if state.config.smtp_url is None:
+        return None
+    mail = Mail(state.config.smtp_url, state.config.base_url, state.log, count=state.metrics.mails.add)
+    stack.push_async_callback(mail.close)
+    return mail
+
+
+def read_catalog(config: Config, outbound: Outbound) -> Catalog:
+    """Return the catalog of the settings. Raises StartError."""
+    return Catalog(on_offer(config), partial(upstream.models, outbound), int(config.clock()))

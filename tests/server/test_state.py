@@ -1,10 +1,12 @@
-"""What handlers are given is typed: a misspelt name is found before anything runs."""
+"""What handlers are given is typed: a misspelt name is found before anything runs. Settings decide what is opened."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import Service
 
 ROOT = Path(__file__).parent.parent.parent
 HANDLER = """
@@ -47,3 +49,8 @@ def test_a_misspelt_field_of_the_state_or_of_an_account_fails_the_type_check(tmp
     )
     for line, (_, expected) in zip((found[name] for name in sorted(found)), WRONG, strict=True):
         assert expected in line
+
+
+async def test_default_settings_open_no_mail_and_no_identity_provider(service: Service) -> None:
+    assert service.state["mail"] is None and service.state["identity_providers"] == {}
+    assert service.state["payments"].mode == "sandbox", "the tests run in local posture"
