@@ -21,8 +21,8 @@ _SHORT_TARGET = 256  # bytes; a longer one is not cached, to bound the memory, n
 _ABSOLUTE = re.compile(rb"(?i)(?P<scheme>https?)://(?P<host>[^/?#]*)(?P<rest>.*)", re.DOTALL)
 
 Headers = list[tuple[bytes, bytes]]
-# The method and the path as text, the path as it was sent, the query, and the host of a target that is a URL.
-Target = tuple[str, str, bytes, bytes, bytes | None]
+# The method and the path as text, the query, and the host of a target that is a URL.
+Target = tuple[str, str, bytes, bytes | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -109,7 +109,7 @@ def _target_of(method: bytes, url: bytes) -> Target:
         raise ApiError("method_not_allowed", headers={"allow": METHODS})
     if query.count(b"&") >= _QUERY_FIELDS:
         raise ApiError("invalid_request", f"The query must have at most {_QUERY_FIELDS} parameters.")
-    return method.decode("ascii"), unquote(path.decode("ascii")), path, query, host
+    return method.decode("ascii"), unquote(path.decode("ascii")), query, host
 
 
 _remembered = lru_cache(1024)(_target_of)

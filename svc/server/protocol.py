@@ -57,7 +57,7 @@ class Protocol(asyncio.Protocol):
     """One client's connection. Without slots, CPython would give each one a dictionary of 3 KB."""
 
     __slots__ = (
-        *("_addresses", "_app", "_app_state", "_body_bytes", "_body_ends", "_channel", "_closing", "_cycle"),
+        *("_addresses", "_app", "_body_bytes", "_body_ends", "_channel", "_closing", "_cycle"),
         *("_deadline", "_deaf", "_headers", "_in_head", "_parser", "_patience", "_refusal", "_running"),
         *("_server_state", "_socket", "_taken", "_taken_at", "_unparsed_bytes", "_unsent", "_url", "_waiting"),
         *("_watch", "on_lost", "refused", "transport"),
@@ -76,10 +76,9 @@ class Protocol(asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(self, app: ASGIApp, server_state: ServerState, app_state: Any, watch: Watch) -> None:
+    def __init__(self, app: ASGIApp, server_state: ServerState, watch: Watch) -> None:
         self._app = app
         self._server_state = server_state
-        self._app_state = app_state
         self._watch = watch
         self.refused: ApiError | None = None  # sent at once instead of reading requests
         self.on_lost: Callable[[], None] | None = None
@@ -92,9 +91,7 @@ class Protocol(asyncio.Protocol):
         self._running: Cycle | None = None
         self._waiting: list[Cycle] = []
         self._refusal: ApiError | None = None
-        self._deadline = (
-            0.0  # for the client's next step: its head, its body, its next request, its end of the connection
-        )
+        self._deadline = 0.0  # for the client's next step: its head, body, next request, or end of the connection
         self._in_head = False
         self._unparsed_bytes = 0  # since the last complete head or part of a body
         self._body_bytes = 0  # since the last check
@@ -213,7 +210,7 @@ class Protocol(asyncio.Protocol):
         if not (http_1_1 and small and b"host" in named) or b"transfer-encoding" in named or upgrades:
             check_head(version, self._url, headers, received_bytes=self._unparsed_bytes, upgrades=upgrades)
             named = joined(headers)
-        method, path, raw_path, query, host = target_of(parser.get_method(), self._url)
+        method, path, query, host = target_of(parser.get_method(), self._url)
         if host is not None:  # it replaces the Host header
             named = {**named, b"host": host}
             headers = [(b"host", host), *(line for line in headers if line[0] != b"host")]
@@ -224,15 +221,12 @@ class Protocol(asyncio.Protocol):
             "http_version": version,
             "method": method,
             "path": path,
-            "raw_path": raw_path,
             "query_string": query,
             "server": server,
             "client": client,
             "scheme": scheme,
-            "root_path": "",
             "headers": headers,
             "svc": Context(named),
-            "state": self._app_state,  # read-only, so that requests can share it
         }
         # Trailers also come to on_header and must not join the checked headers. An idle connection keeps no secrets.
         self._headers, self._url = [], b""

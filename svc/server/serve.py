@@ -249,7 +249,7 @@ class Server(uvicorn.Server):
         connections = min(self._service.connections, files - min(files // 4, _FILES_FOR_OTHERS))
         self._listener = Listener(
             self._socket,
-            lambda: Protocol(self._app.state.answer, self.server_state, self.lifespan.state, self._watch),
+            lambda: Protocol(self._app.state.answer, self.server_state, self._watch),
             replace(self._service, connections=connections),
             context,
         )

@@ -16,7 +16,7 @@ async def listening(app: Any) -> AsyncIterator[tuple[str, int]]:
     """Serves `app` on loopback; the address is the result."""
     watch = Watch(set())
     loop = asyncio.get_running_loop()
-    async with await loop.create_server(lambda: Protocol(app, ServerState(), {}, watch), "127.0.0.1", 0) as server:
+    async with await loop.create_server(lambda: Protocol(app, ServerState(), watch), "127.0.0.1", 0) as server:
         host, port = server.sockets[0].getsockname()
         yield host, port
 
