@@ -208,7 +208,7 @@ def test_a_million_addresses_cost_under_50_mb() -> None:
             window = limits._by_rule[rule][1]
             for number in range(1_000_000 if rule == "signup" else 40_000):
                 window.take(number.to_bytes(8, "big"), 3)
-        limits.take("signup", network_of("2001:db8::1"))
+        limits.take("signup", b"2001:db8::1")
         print(resident_bytes() - before)
     """
     answer = subprocess.run(
