@@ -67,7 +67,6 @@ class SpeechCall(PaidCall):
 
     @property
     def tokens(self) -> int:
-        """The audio tokens of the speech."""
         return min(ceil(self.track.seconds / _SECONDS_PER_TOKEN - 1e-6), self._request.most_tokens)
 
     def hold_in(self, tx: sqlite3.Connection) -> None:

@@ -74,7 +74,6 @@ def error_object(document: Any, key: str | None) -> dict[str, Any] | None:
 
 
 def json_or_text(body: bytes) -> Any:
-    """Return an error body as JSON, or as text where it is none."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:

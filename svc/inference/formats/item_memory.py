@@ -45,7 +45,6 @@ class ItemMemory:
                 self._drop_oldest(oldest_id)
 
     def owners(self) -> set[str]:
-        """Return the accounts that have items."""
         with self._lock:
             return set(self._accounts)
 

@@ -219,7 +219,6 @@ class MessagesAnswer(BlockWriter):
         return content
 
     def _ending(self) -> dict[str, Any]:
-        """Return `stop_reason` and `stop_sequence`."""
         reason = _STOP_REASONS.get(self.finish_reason or "", "end_turn")
         if any(block.kind == "refusal" for block in self.blocks):
             reason = "refusal"

@@ -64,7 +64,7 @@ class ResponseWriter(BlockWriter):
         remember: Callable[[dict[str, bytes]], None],
     ) -> None:
         super().__init__(call)
-        self._id = _new_id("resp")
+        self._id = f"resp_{random_base62(32)}"
         self._echo = {name: Fragment(value) for name, value in echo.items()}
         if sum(map(len, echo.values())) > self.long_bytes:
             self.long_bytes = -1  # even a short answer is long with its echo
@@ -132,7 +132,7 @@ class ResponseWriter(BlockWriter):
             prefix, kind, fields = "rs", "reasoning", {"content": [], "summary": []}
         else:
             prefix, kind, fields = "msg", "message", {"role": "assistant", "content": []}
-        block.item = {"id": _new_id(prefix), "type": kind, "status": "in_progress", **fields}
+        block.item = {"id": f"{prefix}_{random_base62(32)}", "type": kind, "status": "in_progress", **fields}
 
     def _fill(self, block: Block, status: str) -> None:
         block.item["status"], text = status, self._text(block)
@@ -206,10 +206,6 @@ class ResponseWriter(BlockWriter):
 
 def _ascii(value: Any) -> Fragment:
     return Fragment(ascii_json(value))
-
-
-def _new_id(prefix: str) -> str:
-    return f"{prefix}_{random_base62(32)}"
 
 
 def _written(kind: str, **fields: Any) -> bytes:

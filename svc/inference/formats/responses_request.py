@@ -193,7 +193,6 @@ class _ToolSet:
     """The tools of a request: `offered` are those that the model server gets, by their names there."""
 
     def __init__(self, tools: list[Tool], items: list[dict[str, Any]]) -> None:
-        """Take the tools of the request and of its items."""
         self.offered: dict[str, NamedTool] = {}
         self._chat: dict[str, Tool] = {}
         self._names: dict[tuple[str | None, str], str] = {}
