@@ -42,6 +42,17 @@ def test_rows_of_other_accounts_are_missing(conn: sqlite3.Connection) -> None:
     assert raised.value.error["param"] == "note_id"
 
 
+def test_changes_leave_the_rows_of_other_accounts(conn: sqlite3.Connection) -> None:
+    before = {"id": "a9", "account_id": "a", "project_id": None, "pinned": 1}
+    assert NOTES.insert(conn, before) == before
+    assert NOTES.update(conn, "a", "a9", {"project_id": "p", "pinned": 0}) == {**before, "project_id": "p", "pinned": 0}
+    with pytest.raises(ApiError, match="There is no such note"):
+        NOTES.update(conn, "b", "a9", {"pinned": 1})
+    assert [row["id"] for row in conn.execute("SELECT id FROM notes WHERE pinned")] == ["a0", "b0"]
+    with pytest.raises(sqlite3.IntegrityError):
+        NOTES.insert(conn, before)
+
+
 def test_lists_have_their_order_and_are_narrowed(conn: sqlite3.Connection) -> None:
     assert ids(conn, "a") == ["a0", "a3", "a2", "a1"]
     first = NOTES.page(conn, "a", 1, "a3", project_id="p", pinned=[0])
