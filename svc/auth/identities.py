@@ -19,8 +19,7 @@ def account_of(conn: sqlite3.Connection, issuer: str, subject: str) -> str | Non
     """Return the id of the account that an identity signs in to, or None."""
     query = "SELECT account_id FROM identities WHERE issuer = ? AND subject = ?"
     row = conn.execute(query, (issuer, subject)).fetchone()
-    account_id: str | None = row and row["account_id"]
-    return account_id
+    return None if row is None else str(row["account_id"])
 
 
 def add_identity(

@@ -87,8 +87,7 @@ def usage_page(
 ) -> Page[dict[str, Any]]:
     """Return requests, tokens and cost since `first_day`, per day and `model` or `key`, newest first.
 
-    A page begins after the row with the id `after` and has at most 10,000 rows. The `key_id` of sessions is None.
-    Raises ApiError `invalid_value` if `after` is no row of the account.
+    A page has at most 10,000 rows. The `key_id` of sessions is None. Raises ApiError `invalid_value` for `after`.
     """
     column = "key_id" if by == "key" else "model"
     last_day, colon, name = ("9999:" if after is None else after).partition(":")
