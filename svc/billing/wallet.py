@@ -27,7 +27,7 @@ _PRICED_TOKENS = 1_000_000
 
 
 def hold(tx: sqlite3.Connection, account_id: str, hold_id: str, amount_micros: int, now_seconds: float) -> None:
-    """Reserve micros under a new `hold_id`. Raises ApiError `insufficient_funds`, `invalid_api_key` if it is deleted."""
+    """Reserve micros under a new `hold_id`. Raises ApiError `insufficient_funds`, `invalid_api_key` (deleted)."""
     if amount_micros > MOST_MICROS:
         raise _insufficient(tx, account_id, amount_micros)
     if amount_micros == 0:
