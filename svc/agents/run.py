@@ -173,11 +173,10 @@ class AgentRun:
     # --- the record
 
     async def _open(self, first: ChatCall) -> None:
-        order = self._order
+        order, account_id = self._order, self._payer.account_id
         record = {"id": self.id, "goal": order.goal, "model": order.model.id, "max_steps": order.max_steps}
 
         def open_in(tx: sqlite3.Connection) -> None:
-            account_id = self._payer.account_id
             runs.add_run(tx, account_id, {**record, "project_id": order.project_id}, self._state.clock())
             remembered_bytes = len(order.goal.encode("utf-8", "replace")) + first.most_bytes if order.remembered else 0
             most_bytes = first.most_bytes + remembered_bytes + runs.EVENTS_BYTES
@@ -259,9 +258,8 @@ class AgentRun:
         usage = {
             name: sum([one[name] for one in used]) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
         }
-        cost_micros = sum(
-            [call.cost_micros for call in [*self._calls, *self._media_calls]]
-        )  # calls that were cut short count
+        # Calls that were cut short count.
+        cost_micros = sum([call.cost_micros for call in [*self._calls, *self._media_calls]])
         return end._replace(steps=self._progress.steps, usage=usage, cost_micros=cost_micros)
 
     def _error(self, error: ApiError) -> dict[str, Any]:

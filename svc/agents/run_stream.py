@@ -47,7 +47,7 @@ class EventWriter:
     def _deltas(self, texts: list[str]) -> bytes:
         first = self._progress.seq + 1
         try:
-            written = b"".join([self._delta % numbered for numbered in enumerate(map(orjson.dumps, texts), first)])
+            written = b"".join(map(self._delta.__mod__, enumerate(map(orjson.dumps, texts), first)))
             if written.isascii():
                 return written
         except TypeError:  # half an emoji

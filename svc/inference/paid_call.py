@@ -275,21 +275,21 @@ class PaidCall:
         """Yield the engine's answers, the first one as from `tried`.
         Raises ApiError for a fault of the model server.
         """
-        async with contextlib.AsyncExitStack() as stack:
 
-            async def first(model: Model) -> tuple[T | None, AsyncGenerator[T, None]]:
-                answers = await stack.enter_async_context(contextlib.aclosing(ask(model)))
-                return await anext(answers, None), answers
+        async def first(model: Model) -> tuple[T | None, AsyncGenerator[T, None]]:
+            answers = ask(model)
+            return await anext(answers, None), answers  # a generator that raises is closed
 
-            try:
-                answer, answers = await self.tried(first)
+        try:
+            answer, answers = await self.tried(first)
+            async with contextlib.aclosing(answers):
                 while answer is not None:
                     yield answer
                     answer = await anext(answers, None)
-            except UpstreamFault as fault:
-                raise self.caller_error(fault) from fault
-            finally:
-                self.ended()
+        except UpstreamFault as fault:
+            raise self.caller_error(fault) from fault
+        finally:
+            self.ended()
 
     def ended(self, fault: UpstreamFault | None = None) -> None:
         """Count the current attempt, if there is one, and note for the log which model answered and how

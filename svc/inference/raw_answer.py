@@ -185,7 +185,7 @@ def parsed(data: bytes, provider: Provider, apart: bool = False) -> Any:
     Raises UpstreamFault `invalid`, or `status` for an error object.
     """
     # Some requests to the operator's servers ask for long lists of probabilities.
-    if has_more_values(data, MOST_JSON_VALUES if provider.byok else _OPERATOR_VALUES):
+    if len(data) > MOST_JSON_VALUES and has_more_values(data, MOST_JSON_VALUES if provider.byok else _OPERATOR_VALUES):
         raise UpstreamFault("invalid", _TOO_MANY_VALUES)
     secret = _secret(provider)
     if secret:

@@ -55,7 +55,8 @@ class Repeats:
         last = parts.pop()
         if parts:
             between = self._between
-            tokens = [part[: -len(between)] for part in parts]
+            end = -len(between)
+            tokens = [part[:end] for part in parts]
             if between.join(tokens) + between != b"".join(parts):  # another event comes in between
                 same = next(number for number, part in enumerate(parts) if not part.endswith(between))
                 tokens, last = tokens[:same], self._mark.join([*parts[same:], last])

@@ -140,11 +140,13 @@ class ChunkWriter:
             return self._read_chunk(raw)
         late = self._waiting or any(choice.waiting for choice in self._choices.values())  # fields of earlier chunks
         chunks, self._last = self._read_chunk(raw), None
-        if len(chunks) == 1 and not late and chunks[0]["choices"][0]["delta"].keys() == {"content"}:
-            choice = self._choices[chunks[0]["choices"][0]["index"]]
-            text = choice.texts["content"]
-            if not text.half and choice.finish_reason is None:  # half an emoji is sent with the next text
-                self._last = _LastText(like, choice, text, chunks[0])
+        if len(chunks) == 1 and not late:
+            (sent,) = chunks[0]["choices"]
+            choice = self._choices[sent["index"]]
+            if choice.finish_reason is None and sent["delta"].keys() == {"content"}:
+                text = choice.texts["content"]
+                if not text.half:  # it is sent with the next text
+                    self._last = _LastText(like, choice, text, chunks[0])
         return chunks
 
     def _read_chunk(self, raw: dict[str, Any]) -> list[Chunk]:

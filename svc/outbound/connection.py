@@ -68,21 +68,17 @@ class Connection(asyncio.Protocol):
         try:
             await self.news()
         except BaseException:
-            self.cancelled()
+            self.fail(Cut("The request was cancelled."))
             raise
         if self.phase == _HEAD and self.error is not None:
             raise self.error
         return Reply(self)
 
     def news(self) -> "asyncio.Future[None]":
-        """Return a future for the next change. A task that is cancelled while it waits calls `cancelled`."""
+        """Return a future for the next change. A task that is cancelled while it waits must call `fail`."""
         self.arm(self._timeout_seconds)
         self._waiter = self.loop.create_future()
         return self._waiter
-
-    def cancelled(self) -> None:
-        """Abort the connection, because its task is cancelled."""
-        self.fail(Cut("The request was cancelled."))
 
     def take(self) -> bytes:
         """Return the bytes of the body since the last call."""
@@ -290,7 +286,7 @@ class Reply:
             try:
                 await connection.news()
             except BaseException:
-                connection.cancelled()
+                connection.fail(Cut("The request was cancelled."))
                 raise
         return b""
 
