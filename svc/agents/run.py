@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import re
 import sqlite3
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, NamedTuple
 
 import orjson
@@ -46,8 +46,7 @@ class RunOrder(NamedTuple):
     goal: str
     instructions: str
     model: Model
-    image_model: Model | None
-    speech_model: Model | None
+    media_models: Mapping[str, Model]
     tools: dict[str, AgentTool]
     max_steps: int
     project_id: str | None
@@ -148,12 +147,9 @@ class AgentRun:
             tools=order.tools,
             home=Home(payer.account_id, order.project_id, self.id),
             payer=payer,
-            db=state.db,
-            guarded=state.engines.guarded,
-            clock=state.clock,
+            engines=state.engines,
             media=state.media,
-            image_model=order.image_model,
-            speech_model=order.speech_model,
+            media_models=order.media_models,
             media_calls=self._media_calls,
             also=self._update_in,
             on_fault=self.note_fault,

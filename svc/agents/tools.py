@@ -19,15 +19,13 @@ from svc.agents.loop import ToolFailure
 from svc.builtin import calculate as arithmetic
 from svc.content import artifacts, contents, recall
 from svc.content.artifacts import Artifact
-from svc.db import Database
 from svc.errors import ApiError
 from svc.ids import timestamp
 from svc.inference.catalog import Model
 from svc.inference.image_call import MOST_SIDE, ImageCall, ImageRequest
 from svc.inference.media_engines import Home, MediaEngines, Slots, store
-from svc.inference.paid_call import PaidCall, Payer
+from svc.inference.paid_call import Engines, PaidCall, Payer
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, SpeechCall, SpeechRequest
-from svc.outbound.client import Outbound
 from svc.outbound.errors import OutboundError
 from svc.shapes import Shape, text
 
@@ -41,7 +39,7 @@ Need = Literal["session", "fetch", "image", "speech"]
 
 @dataclass
 class RunContext:
-    """The run that calls `tools`, with a model for each kind of media. `guarded` reaches public addresses only.
+    """The run that calls `tools`. `media_models` are by kind, `image` and `speech`, as far as there are any.
 
     `media_calls` grows. `also` is written with each of their settlements. `on_fault` receives the exception of a bug in
     a tool; the model sees only its class.
@@ -50,12 +48,9 @@ class RunContext:
     tools: "Mapping[str, AgentTool]"
     home: Home
     payer: Payer
-    db: Database
-    guarded: Outbound
-    clock: Callable[[], float]
+    engines: Engines
     media: MediaEngines
-    image_model: Model | None
-    speech_model: Model | None
+    media_models: Mapping[str, Model]
     media_calls: list[PaidCall]
     also: Callable[[sqlite3.Connection], None]
     on_fault: Callable[[BaseException], None]
@@ -141,12 +136,12 @@ async def calculate(
 
 @tool("Returns the current date and time in UTC.")
 async def current_time(run: RunContext) -> str:
-    return timestamp(run.clock())
+    return timestamp(run.engines.clock())
 
 
 @tool("Lists the newest files of the user: id, name, type and size.")
 async def list_artifacts(run: RunContext) -> list[dict[str, Any]]:
-    newest = await run.db.read(artifacts.TABLE.page, run.home.account_id, _LISTED, None)
+    newest = await run.engines.db.read(artifacts.TABLE.page, run.home.account_id, _LISTED, None)
     return [file_fields(row) for row in newest.items]
 
 
@@ -156,7 +151,7 @@ async def read_artifact(run: RunContext, id: Annotated[str, text(100, least=1).a
         found = artifacts.TABLE.by_id(conn, run.home.account_id, id)
         return found, contents.content_chunk(conn, run.home.account_id, id, found.sha256, 0) if found.size else b""
 
-    artifact, content = await run.db.read(read)
+    artifact, content = await run.engines.db.read(read)
     try:
         # The last character may be cut.
         return codecs.getincrementaldecoder("utf-8")().decode(content[:_READ_BYTES], final=artifact.size <= _READ_BYTES)
@@ -171,14 +166,14 @@ async def write_artifact(
     content: Annotated[str, text(1_000_000)],
 ) -> dict[str, Any]:
     artifact = await artifacts.add_artifact(
-        run.db,
+        run.engines.db,
         run.home.account_id,
         content.encode("utf-8", "replace"),
         name=name,
         content_type="text/plain; charset=utf-8",
         project_id=run.home.project_id,
         run_id=run.home.run_id,
-        now_seconds=run.clock(),
+        now_seconds=run.engines.clock(),
     )
     return file_fields(artifact)
 
@@ -187,8 +182,7 @@ async def write_artifact(
 async def generate_image(
     run: RunContext, prompt: Annotated[str, text(4_000, least=1).about("what the picture shows")]
 ) -> dict[str, Any]:
-    model = run.image_model
-    assert model is not None  # see `needs`
+    model = run.media_models["image"]
     call = ImageCall(model, ImageRequest(prompt, 1, MOST_SIDE, MOST_SIDE, {"prompt": prompt}), run.media, run.payer)
     async with _paid(run, call, run.media.slots(model)) as file:
         await call.draw(file)
@@ -202,8 +196,7 @@ async def generate_image(
 async def generate_audio(
     run: RunContext, input: Annotated[str, text(10_000, least=1).about("the text to speak")]
 ) -> dict[str, Any]:
-    model = run.speech_model
-    assert model is not None  # see `needs`
+    model = run.media_models["speech"]
     request = SpeechRequest(input, "wav", _VOICE, 1.0, DEFAULT_AUDIO_TOKENS, {"voice": _VOICE})
     call = SpeechCall(model, request, run.media, run.payer)
     async with _paid(run, call, run.media.slots(model)) as file:
@@ -218,14 +211,14 @@ async def _paid(run: RunContext, call: ImageCall | SpeechCall, slots: Slots) -> 
     """Reserve room for the artifact of `call`, hold its cost and yield a file for its answer; then settle it."""
     call.also = run.also
     run.media_calls.append(call)
-    async with quota.room(run.db, run.home.account_id, call.most_bytes, artifacts=1), call:
+    async with quota.room(run.engines.db, run.home.account_id, call.most_bytes, artifacts=1), call:
         with slots.taken(run.home.account_id), run.media.spool() as file:
             yield file
 
 
 @tool("Finds passages of earlier conversations.", "session")
 async def search_memory(run: RunContext, query: Annotated[str, text(1_000, least=1)]) -> list[dict[str, Any]]:
-    found = await run.db.heavy_read(recall.matching_passages, run.home.account_id, query)
+    found = await run.engines.db.heavy_read(recall.matching_passages, run.home.account_id, query)
     return [passage.as_json() for passage in found]
 
 
@@ -238,7 +231,7 @@ async def fetch_url(
     try:
         async with asyncio.timeout(_FETCH_SECONDS):
             limits: dict[str, Any] = {"timeout_seconds": _FETCH_SECONDS, "account_id": run.home.account_id}
-            reply = await run.guarded.send("GET", url, headers, **limits)
+            reply = await run.engines.guarded.send("GET", url, headers, **limits)
             async with contextlib.aclosing(reply):
                 while len(content) < _READ_BYTES and (chunk := await reply.more()):
                     content += chunk
@@ -252,6 +245,6 @@ async def fetch_url(
     return {"status": reply.status, "content_type": content_type, "text": page}
 
 
-def tools_for(available: Collection[Need]) -> dict[str, AgentTool]:
+def tools_for(available: Collection[str]) -> dict[str, AgentTool]:
     """Return the tools that a run with these needs met may use, by name."""
     return {name: tool for name, tool in TOOLS.items() if tool.needs is None or tool.needs in available}

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from svc.agents import loop, runs
 from svc.agents.run import AgentRun, RunOrder
-from svc.agents.tools import TOOLS, Need, tools_for
+from svc.agents.tools import TOOLS, tools_for
 from svc.content import projects
 from svc.routes.completion import payer_of, stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
@@ -59,13 +59,9 @@ async def run_agent(request: Request, caller: Caller, body: NewRun) -> Response:
 
 async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
     session = caller.auth == "session"
-    image, speech = [await state.models.first(caller.id, kind, caller.group) for kind in ("image", "speech")]
-    needs: dict[Need, object] = {
-        "session": session,
-        "fetch": state.config.agent_fetch,
-        "image": image,
-        "speech": speech,
-    }
+    firsts = {kind: await state.models.first(caller.id, kind, caller.group) for kind in ("image", "speech")}
+    media_models = {kind: model for kind, model in firsts.items() if model is not None}
+    needs = {"session": session, "fetch": state.config.agent_fetch, **media_models}
     offered = tools_for([need for need, found in needs.items() if found])
     names = offered if body.tools is None else list_of(one_of(*offered)).check(body.tools, "tools")
     tools = {name: tool for name, tool in offered.items() if name in names}
@@ -76,7 +72,7 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
         max_steps = min(max_steps, project.max_planner_steps or max_steps)
         instructions = f"{project.instructions}\n\n{instructions}".strip()
     # A key's requests are stateless: they are not remembered.
-    return RunOrder(body.goal, instructions, model, image, speech, tools, max_steps, project_id, remembered=session)
+    return RunOrder(body.goal, instructions, model, media_models, tools, max_steps, project_id, remembered=session)
 
 
 @describes("List the runs", parameters=[IN_PROJECT, _STATUS], answers=paged("A page of runs.", "RunList", RUN))

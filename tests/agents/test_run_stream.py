@@ -25,7 +25,7 @@ from tests.support.cases import each
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 
 
-ORDER = RunOrder("goal", "", SimpleNamespace(id="lab/model"), None, None, {}, 6, None, False)  # type: ignore[arg-type]
+ORDER = RunOrder("goal", "", SimpleNamespace(id="lab/model"), {}, {}, 6, None, False)  # type: ignore[arg-type]
 
 
 class Run(AgentRun):

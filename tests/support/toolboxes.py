@@ -1,5 +1,6 @@
 """The tools of an agent's run on a separate database, for a new account."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -22,12 +23,9 @@ async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], e
         tools=TOOLS,
         home=Home(account.id, None, "run_1"),
         payer=Payer(account.id, "request", None, None),
-        db=db,
-        guarded=guarded,
-        clock=lambda: NOW,
+        engines=SimpleNamespace(db=db, guarded=guarded, clock=lambda: NOW),  # type: ignore[arg-type]
         media=None,  # type: ignore[arg-type] - no tool here draws or speaks
-        image_model=None,
-        speech_model=None,
+        media_models={},
         media_calls=[],
         also=lambda tx: None,
         on_fault=faults.append,
