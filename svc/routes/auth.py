@@ -195,14 +195,7 @@ async def _session(request: Request, account: Account, status: int, *, by_identi
         account = joined or account
     await tokens.load_jwt()
     token = tokens.issue_session(state.derived_keys["session"], account.id, state.clock(), by_identity=by_identity)
-    answer = reply(
-        {
-            "access_token": token,
-            "token_type": "bearer",
-            "expires_in": tokens.SESSION_SECONDS,
-            "user": account.as_json("session"),
-        },
-        status,
-    )
+    session = {"access_token": token, "token_type": "bearer", "expires_in": tokens.SESSION_SECONDS}
+    answer = reply({**session, "user": account.as_json("session")}, status)
     checkout_cookie.set_cookie(answer, state.derived_keys["checkout"], account.id, state.clock())
     return answer

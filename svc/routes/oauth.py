@@ -296,5 +296,4 @@ def _usable(identity: Identity) -> Identity:
         except ApiError:
             return None
 
-    email = usable(EMAIL, identity.email)
-    return identity._replace(email=email, name=usable(accounts.PERSON_NAME, identity.name))
+    return identity._replace(email=usable(EMAIL, identity.email), name=usable(accounts.PERSON_NAME, identity.name))
