@@ -137,17 +137,15 @@ class DeleteUser(NamedTuple):
 class SettingsChanges(NamedTuple):
     default_model: Annotated[
         str | Absent | None,
-        nullable(
-            text(accounts.MODEL_ID_LENGTH).about(
-                "An id or alias from `GET /v1/models`. Null resets it to the operator's."
-            )
+        nullable(text(accounts.MODEL_ID_LENGTH)).about(
+            "An id or alias from `GET /v1/models`. Null resets it to the operator's."
         ),
     ] = ABSENT
     memory_enabled: Annotated[bool | Absent, boolean] = ABSENT
     instructions: Annotated[
         str | Absent | None,
-        nullable(
-            text(8_000).about("A part of the system message of session chats, after the project's. Null removes it.")
+        nullable(text(8_000)).about(
+            "A part of the system message of session chats, after the project's. Null removes it."
         ),
     ] = ABSENT
 
