@@ -77,12 +77,9 @@ def user_page(
 
 def user(conn: sqlite3.Connection, account_id: str, now_seconds: float) -> dict[str, Any]:
     """Return an account with what it spent in this month (UTC). Raises ApiError `not_found`."""
-    row = conn.execute(
-        f"{_SELECT} AND accounts.id = :id", {"id": account_id, "month": day_of(now_seconds)[:7]}
-    ).fetchone()
-    if row is None:
-        raise accounts.no_account()
-    return _as_json(row)
+    accounts.existing_account(conn, account_id)
+    values = {"id": account_id, "month": day_of(now_seconds)[:7]}
+    return _as_json(conn.execute(f"{_SELECT} AND accounts.id = :id", values).fetchone())
 
 
 def _as_json(row: sqlite3.Row) -> dict[str, Any]:

@@ -116,12 +116,8 @@ def existing_account(conn: sqlite3.Connection, account_id: str) -> Account:
     """Return the account with this id. Raises ApiError `not_found`."""
     account = account_by_id(conn, account_id)
     if account is None:
-        raise no_account()
+        raise ApiError("not_found", "There is no such account.")
     return account
-
-
-def no_account() -> ApiError:
-    return ApiError("not_found", "There is no such account.")
 
 
 def account_by_email(conn: sqlite3.Connection, email: str) -> Account | None:
