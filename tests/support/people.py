@@ -44,7 +44,7 @@ def command(server: RunningServer, *arguments: str, stdin: str = "", **env: str)
     """Run `svc ARGUMENTS` beside the server, in a thread of this process: a new process takes half a second of CPU
     time.
     """
-    return command_on(server.data_dir, *arguments, stdin=stdin, SVC_BASE_URL=server.base_url, **env)
+    return command_on(server.data_dir, *arguments, stdin=stdin, **{"SVC_BASE_URL": server.base_url, **env})
 
 
 def command_on(data_dir: Path, *arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
