@@ -61,20 +61,16 @@ class ProcessPool:
         `account_id` is the account that pays, or "" for the service. Raises ApiError `overloaded` and `shutting_down`,
         and UpstreamFault: `cut` when the process dies, `timeout`.
         """
-        release = await self._turns.take(account_id)
-        try:
+        with contextlib.ExitStack() as at_end:
+            at_end.callback(await self._turns.take(account_id))
             if self._closed:
                 raise ApiError("shutting_down")
             files = () if file is None else (file.fileno(),)
             job = _Job(orjson.dumps({**order, "file": files[0]} if files else order) + b"\n", files)
             self._jobs.add(job)
-            try:
-                return await asyncio.wrap_future(self._threads.submit(self._run, job))
-            finally:
-                job.drop()
-                self._jobs.remove(job)
-        finally:
-            release()
+            at_end.callback(self._jobs.remove, job)
+            at_end.callback(job.drop)
+            return await asyncio.wrap_future(self._threads.submit(self._run, job))
 
     def at_work(self) -> int:
         return len(self._jobs)
