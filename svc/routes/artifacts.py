@@ -289,14 +289,11 @@ def _range(request: Request, etag: str, size: int) -> tuple[int, int] | None:
     if match is None or request.headers.get("if-range", etag) != etag:
         return None
     first, last, suffix = match.groups()
-    if suffix is not None:
-        start, end = max(size - int(suffix), 0), size
-        if size == 0 and int(suffix):
-            return None  # RFC 9110 14.1.2: satisfiable, but an empty 206 cannot be written
-    else:
-        start, end = int(first), min(int(last) + 1, size) if last else size
-        if last and int(last) < start:
-            return None
+    start = int(first) if first else max(size - int(suffix), 0)
+    end = min(int(last) + 1, size) if last else size
+    # RFC 9110 14.1.2: a suffix of an empty content is satisfiable, but an empty 206 cannot be written.
+    if (last and int(last) < start) or (size == 0 and suffix and int(suffix)):
+        return None
     if start >= size:
         raise ApiError(
             "invalid_value",

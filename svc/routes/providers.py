@@ -32,10 +32,8 @@ _PROVIDER_TEST = json_object(
 _ADDRESS_NOT_ALLOWED = Refusal(
     "address_not_allowed",
     param="base_url",
-    when=(
-        "The address is private, loopback, link-local, multicast or reserved. "
-        "The operator may allow private and loopback ones."
-    ),
+    when="The address is private, loopback, link-local, multicast or reserved. The operator may allow private and "
+    "loopback ones.",
 )
 _NAME_TAKEN = Refusal(
     "name_taken",
@@ -45,10 +43,8 @@ _NAME_TAKEN = Refusal(
 )
 _TOO_OFTEN = Refusal(
     "rate_limit_exceeded",
-    when=(
-        "More than 30 in a minute. "
-        "New and changed `base_url`s, tests, and requests for a list of models count together."
-    ),
+    when="More than 30 in a minute. New and changed `base_url`s, tests, and requests for a list of models count "
+    "together.",
 )
 _OF_CHANGES = (_ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM, _TOO_OFTEN)
 
@@ -126,10 +122,8 @@ async def delete_provider(request: Request, caller: Caller) -> None:
         Refusal(
             "invalid_api_key",
             "mine: Incorrect API key provided: ***.",
-            when=(
-                "The provider's own 401, 403 or 429, with its error object. "
-                "The message begins with the provider's name."
-            ),
+            when="The provider's own 401, 403 or 429, with its error object. The message begins with the provider's "
+            "name.",
             status="4XX",
             headers={"retry-after": PERHAPS_RETRY_AFTER},
             type="invalid_request_error",
@@ -137,10 +131,8 @@ async def delete_provider(request: Request, caller: Caller) -> None:
         Refusal(
             "upstream_error",
             "mine did not answer as an OpenAI-compatible model server.",
-            when=(
-                "The address is not a model server. "
-                "A refused connection and no answer give the same error after the same time."
-            ),
+            when="The address is not a model server. A refused connection and no answer give the same error after "
+            "the same time.",
         ),
     ],
 )
