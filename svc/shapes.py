@@ -28,9 +28,8 @@ _INVISIBLE = re.compile(
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]*"
 )
 # The rules of `label` as an ECMA-262 pattern, as far as possible.
-_LABEL_PATTERN = (
-    "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$"
-)
+_CONTROLS = "\\u0000-\\u001f\\u007f-\\u009f"
+_LABEL_PATTERN = f"^[^{_CONTROLS}]*[^\\s{_CONTROLS}][^{_CONTROLS}]*$"
 
 
 class Absent(enum.Enum):
@@ -60,7 +59,7 @@ class Shape(Generic[T]):
 
     `param` is the path of the value (`messages[0].role`), and `expected` completes "param must be ...". `schema` is the
     JSON schema of the rule, `fields` are those of a record, and `example` is a valid value. A field of an answer that
-    `is_optional` may be missing.
+    `is_optional` may be missing. Every value of the Python types `kinds` is valid, so that it needs no check.
     """
 
     check: Callable[[Any, str], T]
@@ -69,6 +68,7 @@ class Shape(Generic[T]):
     fields: "tuple[Field, ...]" = ()
     example: Any = None
     is_optional: bool = False
+    kinds: frozenset[type] = frozenset()
 
     def about(self, description: str = "", example: Any = None, **keywords: Any) -> "Shape[T]":
         """Return the same shape with a description, an example, and further keywords in its JSON schema."""
@@ -139,7 +139,8 @@ def _shape(
             return value if convert is None else convert(value)
         raise refusal(value, param, expected)
 
-    return Shape(check, expected, schema, example=example)
+    any_value = accepts is None and convert is None
+    return Shape(check, expected, schema, example=example, kinds=kinds if any_value else frozenset())
 
 
 # --- text
@@ -255,7 +256,8 @@ def by_type(expected: str, shapes: Mapping[type, Shape[Any]]) -> Shape[Any]:
             raise refusal(value, param, expected)
         return checks[kind](value, param)
 
-    return Shape(check, expected, {"anyOf": [shape.schema for shape in shapes.values()]})
+    plain = frozenset(kind for kind, shape in shapes.items() if kind in shape.kinds)
+    return Shape(check, expected, {"anyOf": [shape.schema for shape in shapes.values()]}, kinds=plain)
 
 
 def tagged(tag: str, shapes: Mapping[str, Shape[Any]], other: Shape[Any] | None = None) -> Shape[Any]:
@@ -339,25 +341,26 @@ def _field(holder: Mapping[str, Any], field: Field, within: str) -> Any:
 
 
 def passed_on(
-    fields: Fields, description: str = "", *, required: Collection[str] = (), **keywords: Any
+    fields: Fields, description: str = "", *, required: Collection[str] = (), tag: str = "", **keywords: Any
 ) -> Shape[dict[str, Any]]:
     """An object of a request that is passed on as it was sent: the listed fields are checked, and others are accepted.
 
-    A field that is not `required` may be missing or null.
+    A field that is not `required` may be missing or null. The field `tag` has been checked by `tagged`.
     """
-    checks = {field: shape.check for field, shape in fields.items()}
+    rules = {name: (shape.kinds, shape.check) for name, shape in fields.items() if name != tag}
     needed = frozenset(required)
 
     def check(value: Any, param: str) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise refusal(value, param, "an object")
-        within = f"{param}." if param else ""
         if missing := needed.difference(value):
             field = min(missing, key=[*required].index)
-            raise refusal(None, within + field, fields[field].expected)
+            raise refusal(None, f"{param}.{field}" if param else field, fields[field].expected)
         for field, sent in value.items():
-            if field in checks and (sent is not None or field in needed):
-                checks[field](sent, within + field)
+            if field in rules:
+                kinds, check_field = rules[field]
+                if type(sent) not in kinds and (sent is not None or field in needed):
+                    check_field(sent, f"{param}.{field}" if param else field)
         return value
 
     properties = {name: shape.schema if name in needed else or_null(shape.schema) for name, shape in fields.items()}

@@ -29,7 +29,7 @@ from svc.shapes import (
 
 _TOKENS = integer(1, 2**31 - 1)
 _INT64_MAX = 2**63 - 1
-_NONE: Shape[None] = Shape(lambda value, param: None, "null", {"type": "null"})
+_NONE: Shape[None] = Shape(lambda value, param: None, "null", {"type": "null"}, kinds=frozenset({type(None)}))
 
 # --- messages
 
@@ -73,7 +73,7 @@ _TOOL_CALL = passed_on(
 def _message(name: str, role: str, description: str, *required: str, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
     found = {"role": one_of(role), "content": _CONTENT, "name": _NAME, **fields}
     deprecated = {"deprecated": True} if role == "function" else {}
-    return passed_on(found, description, required=("role", *required), **deprecated).named(name)
+    return passed_on(found, description, required=("role", *required), tag="role", **deprecated).named(name)
 
 
 _MESSAGE = tagged(
