@@ -131,6 +131,11 @@ def areas() -> dict[str, list[tuple[str, str, dict[str, Any]]]]:
 
 
 AREAS = areas()
+# The endpoint that gets all values of a parameter. Others with the same parameter get few.
+FIRST: dict[str, tuple[str, str]] = {}
+for _method, _path, _operation in operations():
+    for _parameter in map(resolved, _operation.get("parameters", ())):
+        FIRST.setdefault(str(_parameter), (_method, _path))
 # The beginnings of the paths where one object is read.
 READABLE = {
     path.partition("{")[0] for path, methods in DOCUMENT["paths"].items() if "get" in methods and path.endswith("}")
@@ -335,7 +340,8 @@ class Walk:
         options: dict[str, Any] = {} if body is None else {"json": body}
         for parameter in map(resolved, operation.get("parameters", ())):
             place, name = parameter["in"], parameter["name"]
-            for value in values(parameter["schema"]):
+            few = FIRST[str(parameter)] != (self.method, self.path)
+            for value in values(parameter["schema"], depth=int(few)):
                 text = (
                     (value if isinstance(value, str) else json.dumps(value))
                     .encode("utf-8", "replace")
