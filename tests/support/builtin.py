@@ -129,7 +129,7 @@ async def longest_stall_seconds(work: Awaitable[Any]) -> float:
     task = asyncio.ensure_future(work)
     before = time.thread_time()
     while not task.done():
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
         now = time.thread_time()
         longest, before = max(longest, now - before), now
     await task
