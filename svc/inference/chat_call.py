@@ -165,7 +165,7 @@ class ChatCall(PaidCall):
     def _wanted_tokens(self) -> tuple[int, list[str]]:
         """Return the output limit of the request, or the default, and the names of the fields with a limit."""
         asked_for = [name for name in _LIMITS if self._body.get(name) is not None]
-        limits = (int(self._body[name]) for name in asked_for if self._body[name] >= 1)
+        limits = [int(self._body[name]) for name in asked_for if self._body[name] >= 1]
         return min(limits, default=DEFAULT_OUTPUT_TOKENS), asked_for
 
     def bill(self) -> Bill:

@@ -45,14 +45,14 @@ _CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom", "name", "
 
 @dataclass(slots=True)
 class _LastText:
-    """The last raw chunk, if it was only a text, with its choice and text, and the chunk that was sent for it.
+    """The last raw chunk, if it was only a text, with its choice, the parts of the text, and the chunk sent for it.
 
     `before` and `after` are the block of that chunk without the text, once another chunk repeats it.
     """
 
     raw: dict[str, Any]
     choice: GrowingChoice
-    text: GrowingText
+    parts: list[str]
     chunk: Chunk
     before: bytes = b""
     after: bytes = b""
@@ -70,7 +70,7 @@ class ChunkWriter:
 
     def __init__(self, id: str, created: int, model: str, request: dict[str, Any]) -> None:
         self.head: dict[str, Any] = {"id": id, "object": "chat.completion.chunk", "created": created, "model": model}
-        self._include_usage = bool((request.get("stream_options") or {}).get("include_usage"))
+        self._include_usage = (request.get("stream_options") or {}).get("include_usage")
         self._request = request
         self.whole = self.cut = self._closed = False
         self.text_bytes = self._kept_bytes = 0
@@ -126,7 +126,7 @@ class ChunkWriter:
             or size_bytes > last.choice.left_bytes
         ):
             return [chunk for raw in repeats.raws() for chunk in self._read(repeats.like, raw)]
-        last.text.parts.append(text)
+        last.parts.append(text)
         last.choice.left_bytes -= size_bytes
         self.text_bytes += size_bytes
         if not last.before:
@@ -146,7 +146,7 @@ class ChunkWriter:
             if choice.finish_reason is None and sent["delta"].keys() == {"content"}:
                 text = choice.texts["content"]
                 if not text.half:  # it is sent with the next text
-                    self._last = _LastText(like, choice, text, chunks[0])
+                    self._last = _LastText(like, choice, text.parts, chunks[0])
         return chunks
 
     def _read_chunk(self, raw: dict[str, Any]) -> list[Chunk]:

@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
         try:
             while data and self.phase in _UNDER_WAY:
                 room = MAX_HEAD_BYTES - self._silent_bytes
-                part, data = (data, b"") if len(data) <= room else (data[:room], data[room:])
+                part, data = data[:room], data[room:]
                 self._silent_bytes += len(part)
                 self._parser.feed_data(part)
                 if self._silent_bytes >= MAX_HEAD_BYTES and self.phase != _DONE:
