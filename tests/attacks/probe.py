@@ -1,7 +1,7 @@
 """What other clients notice of an attack: a separate process that sends requests again and again until its stdin
 closes.
 
-python -m tests.attacks.probe HOST PORT CA TOKEN
+python -m tests.attacks.probe HOST PORT CA TOKEN PAUSE_SECONDS
 a line on stdin -> a line of JSON: the longest waits in milliseconds since the last one, those under way included, and
 failures
 """
@@ -15,14 +15,14 @@ import time
 from collections.abc import Callable
 
 OWN_ADDRESS = "127.0.0.2"
-PAUSE_SECONDS = 0.02
 PATIENCE_SECONDS = 30.0
 
 
 class Probe:
     """Two threads: `/healthz` over one connection, and a small write over a new connection each time."""
 
-    def __init__(self, host: str, port: int, ca: str, token: str) -> None:
+    def __init__(self, host: str, port: int, ca: str, token: str, pause_seconds: float) -> None:
+        self._pause_seconds = pause_seconds
         self._address = (host, port)
         self._tls = ssl.create_default_context(cafile=ca)
         body = b'{"name": "somebody else"}'
@@ -56,7 +56,7 @@ class Probe:
                 except (OSError, AssertionError):
                     self._found["failures"] += 1
                     self._connection = None
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(self._pause_seconds)
 
     def _ask(self) -> None:
         self._connection = self._connection or self._connect()
@@ -93,5 +93,5 @@ class Probe:
 
 
 if __name__ == "__main__":
-    host, port, ca, token = sys.argv[1:]
-    Probe(host, int(port), ca, token).run()
+    host, port, ca, token, pause_seconds = sys.argv[1:]
+    Probe(host, int(port), ca, token, float(pause_seconds)).run()
