@@ -185,14 +185,14 @@ ROUTES = [
     ("GET", "/", pages.get_start_page),
 ]
 # Everything else below /admin has the same guards, so that only administrators learn which paths and methods exist.
-_HIDDEN = [(method, "/admin/{path:path}", administered(admin.unknown)) for method in METHODS.split(", ")]
-_COMPILED = Routes([*ROUTES, *_HIDDEN])  # shared by all applications, because it takes longer than the rest of one
+_HIDDEN = (METHODS, "/admin/{path:path}", administered(admin.unknown))
+_COMPILED = Routes([*ROUTES, _HIDDEN])  # shared by all applications, because it takes longer than the rest of one
 
 
 def create_app(config: Config) -> Starlette:
     """Return the ASGI application for `config`. Its lifespan opens everything and raises StartError."""
     state = State(config)
-    app = Starlette(lifespan=partial(_lifespan, state=state))
+    app = Starlette(routes=_COMPILED.all, lifespan=partial(_lifespan, state=state))
     # In place of Starlette's own layers, which take as long as a short answer. The server calls it without `app`.
     app.middleware_stack = app.state.answer = Edge(app.router, _COMPILED, state, pages.not_found)
     app.state.drain = state.drain

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from operator import methodcaller
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import orjson
 from starlette.responses import Response as Response
-from starlette.routing import compile_path
+from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from svc.db import Page
@@ -24,51 +24,40 @@ PAGE_LIMIT = integer(1, MOST_ITEMS)
 _JSON_HEADERS = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 
 
-class Route(NamedTuple):
-    """A path, which may have parameters in braces, and its endpoints by method."""
-
-    path: str
-    regex: re.Pattern[str]
-    endpoints: dict[str, Endpoint]
-
-
 class Routes:
-    """The table of endpoints. Paths without parameters are found in a dictionary."""
+    """The table of endpoints, as Starlette's routes. Paths without parameters are found in a dictionary."""
 
     def __init__(self, table: Iterable[Row]) -> None:
-        by_path: dict[str, dict[str, Endpoint]] = {}
-        for method, path, endpoint in table:
-            endpoints = by_path.setdefault(path, {})
-            endpoints[method] = endpoint
-            if method == "GET":
-                endpoints["HEAD"] = endpoint
-        self._routes = [Route(path, compile_path(path)[0], endpoints) for path, endpoints in by_path.items()]
-        exact = [route for route in self._routes if "{" not in route.path]
-        self._exact = {(method, route.path): route for route in exact for method in route.endpoints}
+        self.all = [Route(path, endpoint, methods=methods.split(", ")) for methods, path, endpoint in table]
+        exact = [route for route in self.all if not route.param_convertors]
+        self._patterns = [route for route in self.all if route.param_convertors]
+        self._exact = {(method, route.path): route for route in exact for method in route.methods or ()}
 
     def endpoint(self, scope: Scope) -> Endpoint:
         """Return the endpoint of a request, and put its `route` and `path_params` into `scope`. Raises ApiError."""
-        method, path = scope["method"], scope["path"]
-        exact = self._exact.get((method, path))
-        if exact is not None:
-            scope["route"] = exact
-            return exact.endpoints[method]
-        if path == "*":  # OPTIONS is the only method of this target
-            return _show_methods
-        scope["routes"] = self
-        for route in self._routes:
-            if method in route.endpoints and (found := route.regex.match(path)):
-                scope["route"], scope["path_params"] = route, found.groupdict()
-                return route.endpoints[method]
-        raise self.refusal(scope)
+        route = self._exact.get((scope["method"], scope["path"]))
+        if route is None:
+            if scope["path"] == "*":  # OPTIONS is the only method of this target
+                return _show_methods
+            scope["routes"] = self
+            matches = ((route, *route.matches(scope)) for route in self._patterns)
+            route, _, found = next((match for match in matches if match[1] is Match.FULL), (None, None, {}))
+            if route is None:
+                raise self.refusal(scope)
+            scope.update(found)
+        scope["route"] = route
+        endpoint: Endpoint = route.endpoint
+        return endpoint
 
     def refusal(self, scope: Scope) -> ApiError:
         """Return `method_not_allowed` if the path has other methods, else `not_found`."""
-        for route in self._routes:
-            if scope["method"] not in route.endpoints and route.regex.match(scope["path"]):
-                scope.setdefault("route", route)
-                return ApiError("method_not_allowed", headers={"allow": ", ".join(sorted(route.endpoints))})
-        return ApiError("not_found")
+        others = [route for route in self.all if route.matches(scope)[0] is Match.PARTIAL]
+        if not others:
+            return ApiError("not_found")
+        scope.setdefault("route", others[0])
+        own = [route for route in others if route.path == others[0].path]
+        allowed = sorted({method for route in own for method in route.methods or ()})
+        return ApiError("method_not_allowed", headers={"allow": ", ".join(allowed)})
 
 
 async def _show_methods(request: Request) -> Response:
