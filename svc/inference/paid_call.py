@@ -259,9 +259,8 @@ class PaidCall:
             self._asked_at = asked_at
             try:
                 answer = await ask(self._model)
-                self._engines.metrics.first_answer_seconds.observe(
-                    time.monotonic() - asked_at, (self._model.counted_as,)
-                )
+                seconds = time.monotonic() - asked_at
+                self._engines.metrics.first_answer_seconds.observe(seconds, (self._model.counted_as,))
                 return answer
             except UpstreamFault as fault:
                 self.ended(fault)
