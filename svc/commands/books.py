@@ -5,11 +5,10 @@ Nothing is printed while the database is read: a blocked pipe would delay the ch
 
 import argparse
 import asyncio
-import itertools
 import sqlite3
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -80,7 +79,8 @@ def _ledger(config: Config, options: argparse.Namespace) -> None:
     if options.csv:
         amounts, tokens = ("id", "amount_micros", "balance_after_micros"), ("input_tokens", "output_tokens")
         columns = [*amounts, "model", *tokens, "key_id", "description"]
-        _write_csv(["time", *columns], ((timestamp(row["created_at"]), *(row[c] for c in columns)) for row in rows))
+        values = ((timestamp(row["created_at"]), *(row[c] for c in columns)) for row in rows)
+        write_csv(sys.stdout, ["time", *columns], values)
         return
     for row in rows:
         amount, balance = dollars(row["amount_micros"]), dollars(row["balance_after_micros"])
@@ -107,7 +107,8 @@ def _report(config: Config, options: argparse.Namespace) -> None:
         lines = report.usage_lines(conn, month, options.by) if options.by else report.lines(conn, *bounds)
     if options.csv:
         columns = ["part", "name", "count", "input_tokens", "output_tokens", "micros"]
-        _write_csv(["month", *columns], ([month, *(getattr(line, name) for name in columns)] for line in lines))
+        values = ([month, *(getattr(line, name) for name in columns)] for line in lines)
+        write_csv(sys.stdout, ["month", *columns], values)
         return
     print(f"{month}, in UTC")
     for part in dict.fromkeys(line.part for line in lines):
@@ -133,7 +134,7 @@ def _payments(config: Config, options: argparse.Namespace) -> int:
         values = (
             (m.checkout_id, m.session_id, m.account_id, m.micros, timestamp(m.since), m.text, m.todo) for m in found
         )
-        _write_csv(columns, values)
+        write_csv(sys.stdout, columns, values)
         return 1 if found else 0
     for one in found:
         subject = one.checkout_id or one.session_id or "-"
@@ -165,7 +166,3 @@ async def _with_states(config: Config, found: Sequence[Mismatch]) -> list[Mismat
             return one._replace(text=text, todo=matching.RESEND) if paid else None
 
         return [one for one in await asyncio.gather(*map(ask, found)) if one is not None]
-
-
-def _write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    write_csv(sys.stdout, itertools.chain([columns], rows))

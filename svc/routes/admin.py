@@ -19,11 +19,10 @@ from svc.ids import timestamp
 from svc.routes.links import mail_link
 from svc.routes.schemas.common import COUNT, TIMESTAMP, WRONG_PARAMETER, example_id, id_of
 from svc.routes.user import API_KEY, PERSON
-from svc.server import gauges
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Query, Refusal, Section, paged
 from svc.server.state import State
-from svc.server.status import now
+from svc.server.status import now, readings
 from svc.server.web import Request, Response, listing, page_after, page_limit, read_page, reply
 from svc.shapes import boolean, given, json_object, list_of, mapping, matching, nullable, one_of, string, text
 from svc.spreadsheet import csv_text
@@ -251,7 +250,7 @@ async def get_usage(request: Request, caller: Caller) -> Response:
     await state.engines.usage.flush()
     rows, total = await state.db.heavy_read(usage.of_month, month, by)
     if "text/csv" in request.headers.get("accept", ""):
-        lines = await asyncio.to_thread(csv_text, [_COLUMNS, *(tuple(map(row.get, _COLUMNS)) for row in rows)])
+        lines = await asyncio.to_thread(csv_text, _COLUMNS, [tuple(map(row.get, _COLUMNS)) for row in rows])
         return Response(lines, headers={"cache-control": "no-store"}, media_type="text/csv; charset=utf-8")
     return reply({"object": "list", "month": month, "by": by, "data": rows, "total": total})
 
@@ -264,7 +263,7 @@ async def get_usage(request: Request, caller: Caller) -> Response:
 async def get_status(request: Request, caller: Caller) -> Response:
     state = request.state
     found = now(state)
-    measured = {name: value for name, labels, value in await gauges.readings(state) if not labels}
+    measured = {name: value for name, labels, value in await readings(state) if not labels}
     return reply(
         {
             **{name: found[name] for name in ("version", "pid", "base_url", "started_at", "draining")},

@@ -9,7 +9,7 @@ from typing import Any
 
 from svc.errors import ApiError
 from svc.routes.schemas.common import STORAGE, TEXTS
-from svc.server import gauges
+from svc.server import status
 from svc.server.interface import Answer, Content, Refusal, Section, bearer, item_id
 from svc.server.openapi import document as openapi_document
 from svc.server.web import Request, Response, Row, reply
@@ -99,7 +99,7 @@ async def get_metrics(request: Request) -> Response:
         raise ApiError("invalid_api_key")
     if not token and not state.config.local_posture:
         raise _SWITCHED_OFF.error()
-    text = state.metrics.text(await gauges.readings(state))
+    text = state.metrics.text(await status.readings(state))
     return Response(text, media_type="text/plain; version=0.0.4")
 
 

@@ -10,7 +10,7 @@ from typing import cast
 from svc.billing import wallet
 from svc.certificates import tls_files
 from svc.secrets import note_backup
-from svc.server import gauges
+from svc.server import status
 from svc.server.state import State
 from tests.conftest import Service
 
@@ -56,7 +56,7 @@ async def test_waiting_and_open_work_is_measured(service: Service) -> None:
     state = cast(State, SimpleNamespace(**service.state))
     writes = [asyncio.create_task(db.write(lambda tx: None)) for _ in range(3)]
     await asyncio.sleep(0)
-    named = {(name, *labels.values()): number for name, labels, number in gauges.at_work(state)}
+    named = {(name, *labels.values()): number for name, labels, number in status.at_work(state)}
     assert (
         named["svc_writer_waiting_jobs",] == 3
         and named["svc_open_answers",] == 0
