@@ -55,7 +55,7 @@ def findings(config: Config) -> list[Finding]:
     return [Finding(grade, "certificate", text), *files(config), *options(config)]
 
 
-def existing(path: Path) -> Path:
+def existing_part(path: Path) -> Path:
     """Return an absolute path, or its nearest parent that exists."""
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
@@ -80,7 +80,7 @@ def certificate(config: Config) -> Result:
 
 def files(config: Config) -> Iterator[Finding]:
     """Check disk, backup, clock and the certificate's key by what the file system knows."""
-    free_gib = shutil.disk_usage(existing(config.data_dir.absolute())).free / _GIB
+    free_gib = shutil.disk_usage(existing_part(config.data_dir.absolute())).free / _GIB
     grade: Grade = "wrong" if free_gib < 1 else "look" if free_gib < 5 else "ok"
     yield Finding(grade, "disk", f"{free_gib:.1f} GiB are free for the data folder")
     if config.tls_key and stat.S_IMODE(config.tls_key.stat().st_mode) & 0o007:

@@ -46,13 +46,7 @@ def add_run(tx: sqlite3.Connection, account_id: str, run: dict[str, Any], now_se
     """
     quota.check_room(tx, account_id, quota.ROW_BYTES + len(run["goal"].encode("utf-8", "replace")))
     with refusals(run["project_id"]):
-        tx.execute(
-            """
-            INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at)
-            VALUES (:id, :account_id, :goal, :model, :max_steps, :project_id, :now)
-            """,
-            {**run, "account_id": account_id, "now": now_seconds},
-        )
+        TABLE.insert(tx, {**run, "account_id": account_id, "created_at": now_seconds})
 
 
 def update_run(

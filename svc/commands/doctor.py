@@ -21,16 +21,13 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
-
-from svc.admin.health import NTP, SKEW_SECONDS, Finding, Result, certificate, existing, files, options
+from svc.admin.health import NTP, SKEW_SECONDS, Finding, Result, certificate, existing_part, files, options
 from svc.auth import accounts
-from svc.auth.github import GitHub
 from svc.auth.mail import Mail
-from svc.auth.openid import OpenID
+from svc.auth.oauth import SignInProvider
 from svc.billing.stripe import Stripe
 from svc.commands.database import printable, reading
-from svc.config import SETTINGS, Config, IdentityProvider, MailServer, from_environ
+from svc.config import SETTINGS, Config, MailServer, from_environ
 from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import upstream
 from svc.inference.catalog import BUILTIN, Catalog, Provider
@@ -40,12 +37,11 @@ from svc.log import Log
 from svc.outbound.client import Outbound
 from svc.outbound.connection import Reply
 from svc.outbound.resolver import Resolver
-from svc.outbound.transport import httpx_client
 from svc.schema import start_errors
 from svc.secrets import DATABASE, MASTER, fits, fitting_master
 from svc.server import status
 from svc.server.serve import bind
-from svc.server.state import read_catalog
+from svc.server.state import identity_providers, payments, read_catalog
 
 _DEADLINE_SECONDS = 15.0
 
@@ -92,21 +88,21 @@ def _settings(here: Config) -> tuple[list[Finding], Config]:
 
 
 async def examine(config: Config) -> list[Finding]:
-    resolver = Resolver()
-    outbound = _Dated(resolve=config.resolve or resolver)
-    async with contextlib.aclosing(resolver), httpx_client(outbound) as client:
+    async with contextlib.AsyncExitStack() as stack:
+        resolver = await stack.enter_async_context(contextlib.aclosing(Resolver()))
+        outbound = await stack.enter_async_context(contextlib.aclosing(_Dated(resolve=config.resolve or resolver)))
         checks: list[tuple[str, Awaitable[Result]]] = [
             ("data folder", asyncio.to_thread(_folder, config.data_dir.absolute())),
             ("database", asyncio.to_thread(_database, config)),
             ("port", asyncio.to_thread(_port, config)),
             ("certificate", asyncio.to_thread(certificate, config)),
         ]
-        for one in config.identity_providers:
-            checks.append((f"identity provider {one.name}", _identity_provider(config, one, client)))
+        for name, provider in (await identity_providers(config, stack, outbound)).items():
+            checks.append((f"identity provider {name}", _identity_provider(config, name, provider)))
         if config.smtp_url is not None:
             checks.append(("mail", _mail(config, config.smtp_url)))
-        if config.payment_mode == "stripe":
-            checks.append(("payments", _stripe(config, client)))
+        if stripe := (await payments(config, stack, outbound, b"")).stripe:
+            checks.append(("payments", _stripe(config, stripe)))
         found, notes = [], list[Finding]()
         try:
             catalog = read_catalog(config, outbound)
@@ -148,7 +144,7 @@ class _Dated(Outbound):
 
 
 def _folder(path: Path) -> Result:
-    parent = existing(path)
+    parent = existing_part(path)
     if parent != path:
         if not os.access(parent, os.W_OK | os.X_OK):
             return "wrong", f"{path} does not exist, and this user cannot make it in {parent}"
@@ -271,15 +267,14 @@ async def _mail(config: Config, server: MailServer) -> Result:
     return "wrong", f"{place}: {reason or type(error).__name__}. Check SVC_SMTP_URL"
 
 
-async def _stripe(config: Config, client: httpx.AsyncClient) -> Result:
-    code = await Stripe(client, config.stripe_api, config.stripe_secret_key or "").check()
+async def _stripe(config: Config, stripe: Stripe) -> Result:
+    code = await stripe.check()
     if code == 200:
         return "ok", f"Stripe accepts the key; it needs a webhook to {config.base_url}/billing/webhook"
     reason = {401: "it refuses SVC_STRIPE_SECRET_KEY", 403: "SVC_STRIPE_SECRET_KEY may not use Checkout Sessions"}
     return "wrong", f"Stripe answers with status {code}: {reason.get(code, 'it fails')}"
 
 
-async def _identity_provider(config: Config, settings: IdentityProvider, client: httpx.AsyncClient) -> Result:
-    is_github = settings.name == "github"
-    await (GitHub(settings, client) if is_github else OpenID(settings, client, config.clock, config.monotonic)).check()
-    return "ok", f"it answers; its redirect address is {config.base_url}/auth/oauth/{settings.name}/callback"
+async def _identity_provider(config: Config, name: str, provider: SignInProvider) -> Result:
+    await provider.check()
+    return "ok", f"it answers; its redirect address is {config.base_url}/auth/oauth/{name}/callback"

@@ -109,8 +109,8 @@ class State:
         self.check_address = partial(check_address, allow=allow, resolve=resolve)
         self.engines = Engines(catalog, outbound, guarded, self.db, usage, config.clock, self.metrics)
         self.models = Models(catalog, self.db, self.key_box, guarded)
-        self.payments = await _payments(self, stack)
-        self.identity_providers = await _identity_providers(config, stack)
+        self.payments = await payments(config, stack, Outbound(), derive(master, "sandbox-payments"))
+        self.identity_providers = await identity_providers(config, stack, Outbound())
         self.mail = _mail(self, stack)
         # (account id, key id or '') -> minute in Unix seconds
         self.key_uses = WriteBuffer[tuple[str, str], float](self.db, mark_keys_used, "unsynced")
@@ -143,19 +143,22 @@ class Request(HTTPConnection[Any]):
         self.context, self.receive, self.state = scope["svc"], receive, state
 
 
-async def _payments(state: State, stack: contextlib.AsyncExitStack) -> Payments:
-    config, mode = state.config, state.config.payment_mode
+async def payments(config: Config, stack: contextlib.AsyncExitStack, outbound: Outbound, secret: bytes) -> Payments:
+    """Return the processor; `secret` signs the events of the sandbox. `stack` closes `outbound`."""
+    mode = config.payment_mode
     if mode != "stripe":
-        secret = derive(state.folder.master, "sandbox-payments") if mode == "sandbox" else None
-        return Payments(mode, config.base_url, secret)
+        return Payments(mode, config.base_url, secret if mode == "sandbox" else None)
     from svc.outbound.transport import httpx_client  # late, as below
 
-    client = await stack.enter_async_context(httpx_client(Outbound()))
+    client = await stack.enter_async_context(httpx_client(outbound))
     stripe = Stripe(client, config.stripe_api, config.stripe_secret_key or "")
     return Payments(mode, config.base_url, (config.stripe_webhook_secret or "").encode(), stripe)
 
 
-async def _identity_providers(config: Config, stack: contextlib.AsyncExitStack) -> dict[str, SignInProvider]:
+async def identity_providers(
+    config: Config, stack: contextlib.AsyncExitStack, outbound: Outbound
+) -> dict[str, SignInProvider]:
+    """Return the identity providers by name. `stack` closes `outbound`."""
     if not config.identity_providers:
         return {}
     # Late: without such a provider, httpx and the verification of tokens would take a fifth of the start.
@@ -164,7 +167,7 @@ async def _identity_providers(config: Config, stack: contextlib.AsyncExitStack) 
     from svc.outbound.transport import httpx_client
 
     # The operator names them, so any address is allowed.
-    client = await stack.enter_async_context(httpx_client(Outbound()))
+    client = await stack.enter_async_context(httpx_client(outbound))
     openid = partial(OpenID, client=client, clock=config.clock, monotonic=config.monotonic)
     return {one.name: GitHub(one, client) if one.name == "github" else openid(one) for one in config.identity_providers}
 
