@@ -141,14 +141,9 @@ def add_provider(
     Raises ApiError `name_taken`, `quota_exceeded`, `invalid_value` (one too many), `invalid_api_key` (no account).
     """
     quota.check_room(tx, account_id, quota.ROW_BYTES)
-    row = _written(
-        tx,
-        """
-        INSERT INTO providers (id, account_id, name, base_url, created_at)
-        VALUES (:id, :account_id, :name, :base_url, :now) RETURNING *
-        """,
-        {**fields, "id": new_id("prov", now_seconds), "account_id": account_id, "now": now_seconds},
-    )
+    columns = {"id": new_id("prov", now_seconds), "account_id": account_id, "created_at": now_seconds}
+    with _refusals():
+        row = TABLE.insert(tx, {**columns, "name": fields["name"], "base_url": fields["base_url"]})
     return change_provider(tx, account_id, row["id"], fields, box)
 
 
@@ -160,33 +155,24 @@ def change_provider(
     Raises ApiError `not_found`, `name_taken`, `quota_exceeded`.
     """
     row = TABLE.by_id(tx, account_id, provider_id)
-    if "base_url" in fields and not same_origin(fields["base_url"], row["base_url"]):
+    columns = {name: fields.get(name, row[name]) for name in ("name", "base_url")}
+    if not same_origin(columns["base_url"], row["base_url"]):
         fields = {"api_key": None, **fields}
-    columns = {**dict(row), **{name: fields[name] for name in ("name", "base_url") if name in fields}}
     if "models" in fields:
         columns["models"] = None if fields["models"] is None else orjson.dumps(fields["models"]).decode()
+        quota.check_room(tx, account_id, len(columns["models"] or "") - len(row["models"] or ""))
     if "api_key" in fields:
         key = fields["api_key"]
         columns["sealed_key"] = None if key is None else box.seal(account_id, provider_id, key, key_check(tx))
         columns["api_key_hint"] = None if key is None else f"…{key[-4:]}" if len(key) >= _HINTED_KEY_LENGTH else "…"
-    quota.check_room(tx, account_id, len(columns["models"] or "") - len(row["models"] or ""))
-    return _written(
-        tx,
-        """
-        UPDATE providers
-        SET name = :name, base_url = :base_url, sealed_key = :sealed_key, api_key_hint = :api_key_hint, models = :models
-        WHERE account_id = :account_id AND id = :id RETURNING *
-        """,
-        columns,
-    )
+    with _refusals():
+        return TABLE.update(tx, account_id, provider_id, columns)
 
 
-def _written(tx: sqlite3.Connection, statement: str, columns: dict[str, Any]) -> sqlite3.Row:
+def _refusals() -> contextlib.AbstractContextManager[None]:
     full = ApiError("invalid_value", "An account may have at most 100 providers. Delete one first.")
     taken = ApiError("name_taken", "A provider of yours has this name. Choose another one.", param="name")
-    with refusals(providers_count=full, UNIQUE=taken):
-        row: sqlite3.Row = tx.execute(statement, columns).fetchone()
-    return row
+    return refusals(providers_count=full, UNIQUE=taken)
 
 
 def delete_providers(tx: sqlite3.Connection, account_id: str) -> None:
