@@ -185,7 +185,7 @@ async def generate_image(
     model = run.media_models["image"]
     call = ImageCall(model, ImageRequest(prompt, 1, MOST_SIDE, MOST_SIDE, {"prompt": prompt}), run.media, run.payer)
     async with _paid(run, call, run.media.slots(model)) as file:
-        await call.draw(file)
+        await call.make(file)
         (picture,) = call.pictures
         artifact = await store(run.media, run.home, prompt, picture.content(file))
     revised = {} if picture.revised_prompt is None else {"revised_prompt": picture.revised_prompt}
@@ -200,7 +200,7 @@ async def generate_audio(
     request = SpeechRequest(input, "wav", _VOICE, 1.0, DEFAULT_AUDIO_TOKENS, {"voice": _VOICE})
     call = SpeechCall(model, request, run.media, run.payer)
     async with _paid(run, call, run.media.slots(model)) as file:
-        await call.speak(file)
+        await call.make(file)
         file.seek(0)
         content = await asyncio.to_thread(file.read)
         return file_fields(await store(run.media, run.home, input, content, spoken_as=call.track.content_type))

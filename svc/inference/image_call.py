@@ -10,7 +10,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
@@ -18,10 +18,10 @@ from svc.content.contents import CONTENT_BYTES
 from svc.errors import UpstreamFault
 from svc.inference.catalog import Model, Provider
 from svc.inference.field_support import refused_fields
-from svc.inference.media_engines import ANSWER_SECONDS, MediaEngines, picture_type, storage
-from svc.inference.paid_call import Bill, PaidCall, Payer
+from svc.inference.media_engines import MediaCall, MediaEngines, Parts, picture_type
+from svc.inference.paid_call import Bill, Payer
 from svc.inference.raw_answer import parsed
-from svc.inference.upstream_errors import CLIENT_FAULTS, fault_of
+from svc.inference.upstream_errors import CLIENT_FAULTS
 from svc.outbound.addresses import same_origin
 
 LEAST_SIDE, MOST_SIDE = 64, 1024
@@ -75,13 +75,12 @@ def _add_picture(file: BinaryIO, content: bytes, revised_prompt: str | None) -> 
     return Picture(file.tell(), file.write(content), revised_prompt)
 
 
-class ImageCall(PaidCall):
+class ImageCall(MediaCall):
     """One request for pictures. `pictures` are those so far, `details` the fields of the answer beside them."""
 
     def __init__(self, model: Model, request: ImageRequest, media: MediaEngines, payer: Payer) -> None:
-        super().__init__(model, media.engines, payer)
+        super().__init__(model, media, payer)
         self._request = request
-        self._media = media
         self.pictures: list[Picture] = []
         self.details: dict[str, Any] = {}
 
@@ -100,25 +99,15 @@ class ImageCall(PaidCall):
         text = f"{self._model.id}: {made} image{'' if made == 1 else 's'}"
         return Bill(0, 0, made * self._model.prices.get("micros_per_image", 0), text)
 
-    async def draw(self, file: BinaryIO) -> None:
-        """Write the pictures to the empty `file`. Raises ApiError."""
-        with storage():
-            async with contextlib.aclosing(self.with_retries(lambda model: self._engine(model, file))) as pictures:
-                async for picture in pictures:
-                    self.pictures.append(picture)
-                    self.log_fields["images"] = len(self.pictures)
-
-    def _engine(self, model: Model, file: BinaryIO) -> AsyncGenerator[Picture, None]:
-        return self._painted(file) if model.provider is None else self._provided(model.provider, model.name, file)
-
-    async def _painted(self, file: BinaryIO) -> AsyncGenerator[Picture, None]:
+    async def built_in(self, file: BinaryIO) -> Parts:
         width, height = self._size()
         self.details = {"output_format": "png", "size": f"{width}x{height}"}
         for number in range(self._request.count):
             order = {"prompt": self._request.prompt, "width": width, "height": height, "variation": number}
             painted = await self._media.painter.run(order, account_id=self._payer.account_id)
             description, _, png = painted.partition(b"\n")
-            yield await asyncio.to_thread(_add_picture, file, png, description.decode())
+            self.pictures.append(await asyncio.to_thread(_add_picture, file, png, description.decode()))
+            yield {"images": len(self.pictures)}
 
     def _size(self) -> tuple[int, int]:
         """Return the requested size, or the nearest one that the painter can make if it replaces a provider."""
@@ -128,10 +117,16 @@ class ImageCall(PaidCall):
         scale = min(MOST_SIDE / max(width, height), 1)
         return max(round(width * scale), LEAST_SIDE), max(round(height * scale), LEAST_SIDE)
 
-    async def _provided(self, provider: Provider, model_name: str, file: BinaryIO) -> AsyncGenerator[Picture, None]:
+    async def provided(self, provider: Provider, model_name: str, file: BinaryIO) -> Parts:
         body = {**self._request.body, "model": model_name, "n": self._request.count}
         with self._media.spool() as answer:
-            await self._write_answer(provider, body, answer)
+            try:
+                await self._write_answer(provider, {**body, "response_format": "b64_json"}, answer)
+            except UpstreamFault as fault:
+                if not refused_fields(fault, ("response_format",)):
+                    raise
+                # OpenAI's newer models always send base64, and refuse the field.
+                await self._write_answer(provider, body, answer)
             async with self._media.parsing(self._model):
                 found = await asyncio.to_thread(pictures_in, answer, provider, self._request.count, file)
                 pictures, self.details = found
@@ -141,24 +136,13 @@ class ImageCall(PaidCall):
                 picture = await asyncio.to_thread(_add_picture, file, content, picture.revised_prompt)
             if picture.size > CONTENT_BYTES:  # no artifact can hold it, so it is not charged
                 raise UpstreamFault("invalid", f"The answer holds a picture of over {CONTENT_BYTES} bytes.")
-            yield picture
+            self.pictures.append(picture)
+            yield {"images": len(self.pictures)}
 
     async def _write_answer(self, provider: Provider, body: dict[str, Any], file: BinaryIO) -> None:
-        """Write the provider's answer to `file`. Pictures are requested as base64. Raises UpstreamFault, ApiError."""
-        try:
-            reply = await self._media.ask(provider, "/images/generations", {**body, "response_format": "b64_json"})
-        except UpstreamFault as fault:
-            if not refused_fields(fault, ("response_format",)):
-                raise
-            # OpenAI's newer models always send base64, and refuse the field.
-            reply = await self._media.ask(provider, "/images/generations", body)
-        reply.limit(_ANSWER_BYTES, ANSWER_SECONDS)
-        try:
-            async with contextlib.aclosing(reply):
-                while chunk := await reply.more():
-                    file.write(chunk)
-        except CLIENT_FAULTS as error:
-            raise fault_of(error) from None
+        async with self._media.asked(provider, "/images/generations", body, _ANSWER_BYTES) as reply:
+            while chunk := await reply.more():
+                file.write(chunk)
 
     async def _fetch(self, url: str, provider: Provider) -> bytes:
         """Return the picture at `url`, requested without a key. Raises UpstreamFault."""

@@ -1,4 +1,4 @@
-"""What the media calls of a process share: limits of open requests, files for answers, artifacts of results.
+"""What media calls share: their course, limits of open requests, files for answers, artifacts of results.
 
 Answers of model servers are written to a file as they arrive: they may be long, and there may be many at the same time.
 """
@@ -11,7 +11,7 @@ import re
 import tempfile
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -20,11 +20,12 @@ from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import CONTENT_TYPES, Voice
 from svc.content import artifacts
 from svc.content.artifacts import Artifact
-from svc.errors import ApiError
+from svc.errors import ApiError, UpstreamFault
 from svc.inference.catalog import Model, Provider
 from svc.inference.chat_request import drop_routing_fields
-from svc.inference.paid_call import Engines
+from svc.inference.paid_call import Engines, PaidCall, Payer
 from svc.inference.upstream import dump, send
+from svc.inference.upstream_errors import CLIENT_FAULTS, fault_of
 from svc.outbound.connection import Reply
 
 _ENDINGS = {content_type: format for format, content_type in CONTENT_TYPES.items()}
@@ -36,7 +37,7 @@ _PICTURE_STARTS = {
     "image/avif": rb"....ftypavi[fs]",
     "image/gif": rb"GIF8[79]a",
 }
-ANSWER_SECONDS = 3600.0  # of a model server
+_ANSWER_SECONDS = 3600.0  # of a model server
 _OVERLOADED = ("overloaded", "There are too many open requests for images or speech. Try again in a few seconds.", 5)
 
 
@@ -97,11 +98,18 @@ class MediaEngines:
     def parsing(self, model: Model) -> asyncio.Lock:
         return self._parsing[bool(model.provider and model.provider.byok)]
 
-    async def ask(self, provider: Provider, path: str, body: dict[str, Any]) -> Reply:
-        """Send a request for media to a provider. Raises UpstreamFault, and ApiError `address_not_allowed`."""
+    @contextlib.asynccontextmanager
+    async def asked(self, provider: Provider, path: str, body: dict[str, Any], most_bytes: int) -> AsyncIterator[Reply]:
+        """Yield a provider's answer of up to `most_bytes`. Raises UpstreamFault, ApiError `address_not_allowed`."""
         # In a thread, because a body may hold many values.
         body = body if provider.byok else await asyncio.to_thread(drop_routing_fields, body)
-        return await send(self.engines.way_to(provider), provider, path, b"*/*", await dump(body))
+        reply = await send(self.engines.way_to(provider), provider, path, b"*/*", await dump(body))
+        reply.limit(most_bytes, _ANSWER_SECONDS)
+        try:
+            async with contextlib.aclosing(reply):
+                yield reply
+        except CLIENT_FAULTS as error:
+            raise fault_of(error) from None
 
     @contextlib.contextmanager
     def spool(self) -> Iterator[BinaryIO]:
@@ -112,6 +120,42 @@ class MediaEngines:
             yield spool
         finally:  # in a thread: deleting takes 4 ms for each 100 MB, and many may be closed at once
             asyncio.get_running_loop().run_in_executor(None, spool.close)
+
+
+Parts = AsyncGenerator[dict[str, Any], None]  # the fields for the log, after each part of an answer
+
+
+class MediaCall(PaidCall):
+    """One request for images or speech. Each kind of call adds `built_in` and `provided`, which write the answer."""
+
+    def __init__(self, model: Model, media: MediaEngines, payer: Payer) -> None:
+        super().__init__(model, media.engines, payer)
+        self._media = media
+
+    def built_in(self, file: BinaryIO) -> Parts:
+        raise NotImplementedError
+
+    def provided(self, provider: Provider, model_name: str, file: BinaryIO) -> Parts:
+        raise NotImplementedError
+
+    async def make(self, file: BinaryIO) -> None:
+        """Write the answer to the empty `file`. Raises ApiError."""
+
+        async def begun(model: Model) -> Parts:
+            provider = model.provider
+            parts = self.built_in(file) if provider is None else self.provided(provider, model.name, file)
+            self.log_fields.update(await anext(parts))  # a generator that raises is closed
+            return parts
+
+        try:
+            with storage():
+                async with contextlib.aclosing(await self.tried(begun)) as parts:
+                    async for fields in parts:
+                        self.log_fields.update(fields)
+        except UpstreamFault as fault:
+            raise self.caller_error(fault) from fault
+        finally:
+            self.ended()
 
 
 @contextlib.contextmanager

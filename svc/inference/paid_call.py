@@ -6,11 +6,10 @@ end() -> the debit, at most the hold, exactly once: after success, a fault, an i
 """
 
 import asyncio
-import contextlib
 import random
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
@@ -269,26 +268,6 @@ class PaidCall:
                 elif not upstream_errors.retriable(fault) or not await self._try_again(fault, tries):
                     raise self.caller_error(fault) from fault
             asked_at = time.monotonic()
-
-    async def with_retries(self, ask: Callable[[Model], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
-        """Yield the engine's answers, the first one as from `tried`.
-        Raises ApiError for a fault of the model server.
-        """
-
-        async def first(model: Model) -> tuple[T | None, AsyncGenerator[T, None]]:
-            answers = ask(model)
-            return await anext(answers, None), answers  # a generator that raises is closed
-
-        try:
-            answer, answers = await self.tried(first)
-            async with contextlib.aclosing(answers):
-                while answer is not None:
-                    yield answer
-                    answer = await anext(answers, None)
-        except UpstreamFault as fault:
-            raise self.caller_error(fault) from fault
-        finally:
-            self.ended()
 
     def ended(self, fault: UpstreamFault | None = None) -> None:
         """Count the current attempt, if there is one, and note for the log which model answered and how

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import re
 import sqlite3
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from math import ceil
 from typing import Any, BinaryIO, NamedTuple
 
@@ -13,10 +13,9 @@ from svc.errors import UpstreamFault
 from svc.inference import audio
 from svc.inference.audio import Track
 from svc.inference.catalog import Model, Provider
-from svc.inference.media_engines import ANSWER_SECONDS, MediaEngines, storage
-from svc.inference.paid_call import Bill, PaidCall, Payer
+from svc.inference.media_engines import MediaCall, MediaEngines, Parts
+from svc.inference.paid_call import Bill, Payer
 from svc.inference.raw_answer import parsed
-from svc.inference.upstream_errors import CLIENT_FAULTS, fault_of
 from svc.outbound.connection import Reply
 
 DEFAULT_AUDIO_TOKENS = 4096
@@ -50,13 +49,12 @@ class SpeechRequest(NamedTuple):
     body: Mapping[str, Any]
 
 
-class SpeechCall(PaidCall):
+class SpeechCall(MediaCall):
     """One request for speech. `track` is the speech so far."""
 
     def __init__(self, model: Model, request: SpeechRequest, media: MediaEngines, payer: Payer) -> None:
-        super().__init__(model, media.engines, payer)
+        super().__init__(model, media, payer)
         self._request = request
-        self._media = media
         self._most_seconds = request.most_tokens * _SECONDS_PER_TOKEN
         self.track = Track(CONTENT_TYPES["wav"], self._most_seconds)
 
@@ -81,17 +79,10 @@ class SpeechCall(PaidCall):
     def _cost_micros(model: Model, tokens: int) -> int:
         return -(-tokens * model.prices.get("micros_per_thousand_audio_tokens", 0) // _PRICED_TOKENS)
 
-    async def speak(self, file: BinaryIO) -> None:
-        """Write the speech to the empty `file`. Raises ApiError."""
-        with storage():
-            async with contextlib.aclosing(self.with_retries(lambda model: self._engine(model, file))) as tracks:
-                async for self.track in tracks:
-                    self.log_fields["audio_seconds"] = round(self.track.seconds, 3)
+    def _logged(self) -> dict[str, Any]:
+        return {"audio_seconds": round(self.track.seconds, 3)}
 
-    def _engine(self, model: Model, file: BinaryIO) -> AsyncGenerator[Track, None]:
-        return self._spoken(file) if model.provider is None else self._provided(model.provider, model.name, file)
-
-    async def _spoken(self, file: BinaryIO) -> AsyncGenerator[Track, None]:
+    async def built_in(self, file: BinaryIO) -> Parts:
         request = self._request
         spoken = await self._media.voice.speak(
             request.text,
@@ -102,19 +93,17 @@ class SpeechCall(PaidCall):
             most_seconds=self._most_seconds,
             account_id=self._payer.account_id,
         )
-        track = Track(spoken.content_type, self._most_seconds)
-        track.seconds, track.truncated = spoken.seconds, spoken.truncated
-        yield track
+        self.track = Track(spoken.content_type, self._most_seconds)
+        self.track.seconds, self.track.truncated = spoken.seconds, spoken.truncated
+        yield self._logged()
 
-    async def _provided(self, provider: Provider, model_name: str, file: BinaryIO) -> AsyncGenerator[Track, None]:
-        """Yield the track after each part of the provider's speech."""
+    async def provided(self, provider: Provider, model_name: str, file: BinaryIO) -> Parts:
         request = self._request
         body = {**request.body, "model": model_name, "input": request.text, "response_format": request.format}
         guess_seconds = min(len(request.text) / _CHARACTERS_PER_SECOND / request.speed, self._most_seconds)
-        reply = await self._media.ask(provider, "/audio/speech", body)
-        reply.limit(int(self._most_seconds * _PROVIDERS_BYTES_PER_SECOND) + 1024 * 1024, ANSWER_SECONDS)
+        most_bytes = int(self._most_seconds * _PROVIDERS_BYTES_PER_SECOND) + 1024 * 1024
         try:
-            async with contextlib.aclosing(reply):
+            async with self._media.asked(provider, "/audio/speech", body, most_bytes) as reply:
                 chunk = b""
                 while len(chunk) < audio.START_BYTES and (more := await reply.more()):
                     chunk += more
@@ -123,16 +112,14 @@ class SpeechCall(PaidCall):
                 content_type = reply.header(b"content-type") or ""
                 if _is_text(chunk, content_type):
                     raise await _text_fault(chunk, reply, provider)
-                track = audio.track(chunk, request.format, content_type, self._most_seconds, guess_seconds)
+                track = self.track = audio.track(chunk, request.format, content_type, self._most_seconds, guess_seconds)
                 while chunk and not track.truncated:
                     file.write(track.feed(chunk[:_PART_BYTES]))
-                    yield track
+                    yield self._logged()
                     await asyncio.sleep(0)
                     chunk = chunk[_PART_BYTES:] or (b"" if track.truncated else await reply.more())
                 track.finish(file)
-                yield track
-        except CLIENT_FAULTS as error:
-            raise fault_of(error) from None
+                yield self._logged()
         except ValueError as error:
             raise UpstreamFault("invalid", str(error)) from None
 

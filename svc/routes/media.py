@@ -135,7 +135,7 @@ async def _write_images(
     """Write the answer with one image in memory at a time: as URLs if the images are `kept`, else in base64."""
     with storage(), state.media.spool() as drawn:
         file.write(b'{"created":%d,"data":[' % int(state.clock()))
-        await call.draw(drawn)
+        await call.make(drawn)
         for number, picture in enumerate(call.pictures, 1):
             content = picture.content(drawn)
             url = None if kept is None else await _url(state, caller, prompt, content, number, kept)
@@ -200,7 +200,7 @@ async def _speech(request: Request, caller: Caller, body: dict[str, Any], format
         async with _made(request, caller, call):
             held.enter_context(media.slots(model).taken(caller.id))
             file = held.enter_context(media.spool())
-            await call.speak(file)
+            await call.make(file)
         headers = {
             "x-audio-seconds": f"{call.track.seconds:.3f}",
             "x-audio-truncated": str(call.track.truncated).lower(),
