@@ -11,13 +11,13 @@ import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
-from weakref import WeakValueDictionary
 
 from svc.allocator import release_tls_buffer
 from svc.config import Config
 from svc.errors import ApiError
 from svc.server.body_budget import network_of
 from svc.server.protocol import Protocol
+from svc.turns import Turns
 
 _HANDSHAKE_SECONDS = 5
 _HANDSHAKES = 256
@@ -50,8 +50,7 @@ class Listener:
         self._number = 0
         self._refusing = 0
         self._opening: dict[Protocol, asyncio.Task[None]] = {}
-        self._handshakes = asyncio.Semaphore(_HANDSHAKES)
-        self._handshakes_of: WeakValueDictionary[bytes, asyncio.Semaphore] = WeakValueDictionary()
+        self._handshakes = Turns(_HANDSHAKES, _HANDSHAKES_OF_ADDRESS)
         self._loop = asyncio.get_running_loop()
 
     def start(self) -> None:
@@ -153,13 +152,10 @@ class Listener:
     async def _begin_tls(
         self, sock: socket.socket, protocol: Protocol, network: bytes, context: ssl.SSLContext
     ) -> None:
-        own = self._handshakes_of.setdefault(network, asyncio.Semaphore(_HANDSHAKES_OF_ADDRESS))
         with contextlib.ExitStack() as slot:
             async with asyncio.timeout(_HANDSHAKE_SECONDS):
                 await self._first_byte(sock)
-                for slots in (own, self._handshakes):
-                    await slots.acquire()
-                    slot.callback(slots.release)
+                slot.callback(await self._handshakes.take(network))
             slot.callback(self._loop.call_later(_SLOT_SECONDS, slot.close).cancel)
             transport, _ = await self._loop.connect_accepted_socket(
                 lambda: protocol,
