@@ -1,10 +1,9 @@
 """The state of the service and of its machine, as far as it can be checked at once and without other services.
 
-`svc status` and `svc doctor` print it, `GET /admin/status` shows it.
+`svc doctor` prints it, `GET /admin/status` shows it.
 """
 
 import shutil
-import sqlite3
 import stat
 import time
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from svc.billing import wallet
 from svc.builtin import provider as builtin
 from svc.certificates import check_certificate
 from svc.config import Config
@@ -37,13 +35,6 @@ class Finding(NamedTuple):
     grade: Grade
     about: str
     text: str
-
-
-def sums(conn: sqlite3.Connection) -> dict[str, int]:
-    """Return the number and the amount of all holds and of all wallets."""
-    holds, held_micros = wallet.held_in_all(conn)
-    wallets, balance_micros = wallet.balance_in_all(conn)
-    return {"holds": holds, "held_micros": held_micros, "wallets": wallets, "balance_micros": balance_micros}
 
 
 def findings(config: Config) -> list[Finding]:

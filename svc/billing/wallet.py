@@ -239,16 +239,16 @@ def balances(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
     }
 
 
-def held_in_all(conn: sqlite3.Connection) -> tuple[int, int]:
+def held_in_all(conn: sqlite3.Connection) -> dict[str, int]:
     """Return the number of all holds, and their sum in micros."""
-    number, micros = conn.execute("SELECT count(*), ifnull(sum(amount_micros), 0) FROM holds").fetchone()
-    return number, micros
+    query = "SELECT count(*) AS holds, ifnull(sum(amount_micros), 0) AS held_micros FROM holds"
+    return dict(conn.execute(query).fetchone())
 
 
-def balance_in_all(conn: sqlite3.Connection) -> tuple[int, int]:
-    """Return the number of wallets, and the sum of their balances in micros. It reads all wallets."""
-    number, micros = conn.execute("SELECT count(*), ifnull(sum(balance_micros), 0) FROM wallets").fetchone()
-    return number, micros
+def sums(conn: sqlite3.Connection) -> dict[str, int]:
+    """Return the number and the sum of all holds and of all wallets. It reads all wallets."""
+    query = "SELECT count(*) AS wallets, ifnull(sum(balance_micros), 0) AS balance_micros FROM wallets"
+    return held_in_all(conn) | dict(conn.execute(query).fetchone())
 
 
 def ledger_after(conn: sqlite3.Connection, account_id: str, seq: int, limit: int) -> list[sqlite3.Row]:

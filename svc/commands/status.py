@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-from svc.admin import health
+from svc.billing import wallet
 from svc.commands.database import database, printable, reading
 from svc.config import Config
 from svc.errors import StartError
@@ -57,7 +57,7 @@ def _asked(config: Config, line: str) -> Any:
 def _status(config: Config, options: argparse.Namespace) -> None:
     found = _asked(config, "status")
     with reading(config) as conn:
-        sums = health.sums(conn)
+        sums = wallet.sums(conn)
     ending = ", shutting down" if found["draining"] else ""
     print(f"svc {found['version']}, process {found['pid']}, {found['base_url']}, since {found['started_at']}{ending}")
     for name, title in _TITLES.items():

@@ -13,7 +13,7 @@ from svc import audit
 from svc.admin import health, users
 from svc.admin.users import AdminChanges, Invitation
 from svc.auth import accounts, links, tokens
-from svc.billing import usage
+from svc.billing import usage, wallet
 from svc.deletion.account import delete_account
 from svc.ids import timestamp
 from svc.routes.links import mail_link
@@ -268,7 +268,7 @@ async def get_status(request: Request, caller: Caller) -> Response:
         {
             **{name: found[name] for name in ("version", "pid", "base_url", "started_at", "draining")},
             "gauges": measured,
-            **await state.db.read(health.sums),
+            **await state.db.read(wallet.sums),
             **{name: timestamp(measured[gauge]) if measured.get(gauge) else None for name, gauge in _TIMES.items()},
             "providers": [
                 {"name": name, "models": models, "answers": answers}

@@ -59,8 +59,8 @@ async def readings(state: State) -> list[Reading]:
         ("process_start_time_seconds", {}, began_at(state)),
     ]
     with contextlib.suppress(ApiError):  # without a database these are left out
-        holds, held_micros = await state.db.read(wallet.held_in_all)
-        found += [("svc_holds", {}, holds), ("svc_held_micros", {}, held_micros)]
+        sums = await state.db.read(wallet.held_in_all)
+        found += [("svc_holds", {}, sums["holds"]), ("svc_held_micros", {}, sums["held_micros"])]
     return found + await asyncio.to_thread(lambda: [*_on_disk(state.config), *_of_process()])
 
 

@@ -221,7 +221,7 @@ async def test_credit_of_an_allowance_is_synced_and_a_plain_hold_is_not(config: 
             for held in (1, 2):
                 asking = asyncio.create_task(who.chat(model="lab/silent"))
                 async with asyncio.timeout(10):
-                    while (await db.read(wallet.held_in_all))[0] < held:
+                    while (await db.read(wallet.held_in_all))["holds"] < held:
                         await asyncio.sleep(0.01)
                 found.append(await db._writer.outside(lambda conn: conn.execute("PRAGMA synchronous").fetchone()[0]))
                 asking.add_done_callback(lambda task: task.cancelled() or task.exception())
