@@ -78,9 +78,12 @@ def check_keys(table: Mapping[str, Any], place: str, known: Sequence[str]) -> No
 def _group(table: dict[str, Any], place: str, known: tuple[str, ...]) -> Group:
     check_keys(table, place, known)
     found = shape_of(Group).check(table, place)
-    return found._replace(emails=tuple(pattern.lower() for pattern in found.emails), models=tuple(found.models))
+    emails, models = tuple(pattern.lower() for pattern in found.emails), tuple(found.models)
+    for patterns in (emails, models):
+        _any_of(patterns)  # now, because for a thousand groups it takes too long for a request
+    return found._replace(emails=emails, models=models)
 
 
-@lru_cache(_MOST)
+@lru_cache(2 * (_MOST + 1))  # both of every group, and those of [access]
 def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(map(fnmatch.translate, patterns)) or "(?!)")

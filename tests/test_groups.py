@@ -1,5 +1,6 @@
 """Groups of the catalog: what a file may say, which account is in which group, and what the group changes for it."""
 
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -118,3 +119,18 @@ async def test_chats_per_minute_of_a_group_replace_those_of_the_tier(service: Se
         refused = await service.client.post("/v1/chat/completions", json=body, headers=headers)
         assert (refused.status_code == 429) == (limit == 2)
         assert refused.headers["x-ratelimit-limit-requests"] == str(limit)
+
+
+async def test_a_sign_in_is_as_short_with_a_thousand_groups(config: Config, clocks: Clocks) -> None:
+    began = time.thread_time()
+    groups = "".join(
+        f'[[groups]]\nname = "g{number}"\nmodels = ["m{number}/*"]\nemails = ["*@{number}.example"]\n'
+        for number in range(1000)
+    )
+    async with serving(config, clocks, groups) as service:
+        known, start_seconds = groups_of(service), time.thread_time() - began
+        for _ in range(2):
+            began = time.thread_time()
+            assert known.matching("ada@999.example") == "g999" and known.matching("ada@example.com") is None
+            assert [group.name for group in known.by_name.values() if group.allows("m7/x")] == ["g7"]
+            assert time.thread_time() - began < start_seconds / 20  # every pattern is compiled at the start

@@ -79,7 +79,8 @@ class Cycle:
                 raise RuntimeError("the application returned before its answer was complete")
         except BaseException as error:  # also when it is cancelled because the server ends
             _log.error("Exception in ASGI application", exc_info=error)
-            self._channel.close(None if self.response_started else ApiError("internal_error"))
+            if not self.disconnected:
+                self._channel.close(None if self.response_started else ApiError("internal_error"))
         finally:
             self._channel.server_state.tasks.discard(self._task)
             self._task = None

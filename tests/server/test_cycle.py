@@ -1,5 +1,6 @@
 """One answer: HTTP/1.0 gets no chunks, and the last resort has the shape of all errors."""
 
+import asyncio
 from collections.abc import Iterator
 
 import orjson
@@ -32,6 +33,20 @@ async def test_http_1_0_answer_with_length_keeps_the_connection(server: RunningS
     answer = await server.exchange(method + b" /big?bytes=300000 HTTP/1.0\r\nHost: localhost\r\n\r\n")
     head, _, body = answer.partition(b"\r\n\r\n")
     assert b"content-length: 300000" in head and len(body) == (300_000 if method == b"GET" else 0)
+
+
+async def test_exception_after_the_client_has_left_is_logged_alone(server: RunningServer) -> None:
+    _, writer = await server.raw()
+    writer.write(b"GET /crash-alone HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await asyncio.sleep(0.1)
+    writer.transport.abort()
+    async with asyncio.timeout(10):
+        while "nobody is left" not in server.stderr():
+            await asyncio.sleep(0.05)
+    assert (await server.exchange(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"))[
+        9:12
+    ] == b"200"
+    assert "never retrieved" not in server.stderr() and "AttributeError" not in server.stderr()
 
 
 def test_last_resort_answer_has_the_error_shape() -> None:

@@ -109,11 +109,15 @@ async def left(request: Request) -> Response:
 
 
 class TinyApp(Starlette):
-    """Fails at /crash below every error handler of Starlette."""
+    """Fails at /crash below every error handler of Starlette, at /crash-alone after its client has left."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == "/crash":
             raise RuntimeError("a text that nobody may see")
+        if scope["type"] == "http" and scope["path"] == "/crash-alone":
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            raise RuntimeError("nobody is left")
         await super().__call__(scope, receive, send)
 
 
