@@ -4,7 +4,6 @@ first bytes -> track() -> Samples (raw PCM, WAV), Frames (MP3, AAC), Pages (Ogg)
 feed(chunk) -> the bytes to write to the file -> finish(file): completes a WAV header, cuts at a quiet place
 """
 
-import array
 import io
 import re
 import struct
@@ -156,12 +155,9 @@ class Samples(Track):
         read_bytes = min(int(_QUIET_SECONDS * self._rate), _QUIET_BYTES // self._frame_bytes) * self._frame_bytes
         begin = max(self._size - read_bytes, 0)
         file.seek(len(self._head) + begin)
-        samples = array.array("h", file.read(self._size - begin)[: (self._size - begin) // 2 * 2])
-        if sys.byteorder == "big":
-            samples.byteswap()
-        starts = range(0, len(samples) - window + 1, window)
-        if not starts:
-            return self._size
+        count = (self._size - begin) // 2
+        samples = struct.unpack(f"<{count}h", file.read(count * 2))
+        starts = range(0, count - window + 1, window)
         quietest = min(reversed(starts), key=lambda start: sum(map(abs, samples[start : start + window])))
         return begin + (quietest + window) * 2
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
 
 from svc.db import Database
 from svc.errors import ApiError, UpstreamFault, invalid_value
@@ -42,7 +41,7 @@ class Models:
         self._lists: dict[tuple[str, str, bytes | None], _List] = {}  # by `_list_key`
 
     async def chosen(
-        self, account_id: str, default_model: str | None, wanted: Any, kind: str, group: Group | None
+        self, account_id: str, default_model: str | None, wanted: str | None, kind: str, group: Group | None
     ) -> Model:
         """Return the model that a request names, else `default` for chat, and `first` for media.
 
@@ -55,8 +54,6 @@ class Models:
                 raise ApiError("model_not_found", message, param="model")
             return first
         model_id = self.default(default_model) if wanted is None else wanted
-        if not isinstance(model_id, str):
-            raise invalid_value("model must be a string, an id of GET /v1/models.", "model")
         model = self.catalog.configured(model_id) if group is None else None
         model = model or await self.find(account_id, model_id, group, kind)
         if model is None:

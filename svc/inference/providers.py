@@ -175,11 +175,6 @@ def _refusals() -> contextlib.AbstractContextManager[None]:
     return refusals(providers_count=full, UNIQUE=taken)
 
 
-def delete_providers(tx: sqlite3.Connection, account_id: str) -> None:
-    """Delete every provider of the account (100 at most)."""
-    tx.execute("DELETE FROM providers WHERE account_id = ?", (account_id,))
-
-
 def count_sealed(conn: sqlite3.Connection) -> int:
     """Return how many API keys are stored, of all accounts."""
     return int(conn.execute("SELECT count(*) FROM providers WHERE sealed_key IS NOT NULL").fetchone()[0])

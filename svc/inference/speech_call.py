@@ -135,10 +135,8 @@ async def _text_fault(text: bytes, reply: Reply, provider: Provider) -> Upstream
     """Return the fault for an answer that begins with `text` instead of audio."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_TEXT_SECONDS):
-            while chunk := await reply.more():
+            while len(text) <= _TEXT_BYTES and (chunk := await reply.more()):
                 text += chunk
-                if len(text) > _TEXT_BYTES:
-                    break
     try:
         parsed(text, provider)
     except UpstreamFault as fault:

@@ -84,10 +84,10 @@ def verify_address(
 
 def delete_keys_and_providers(tx: sqlite3.Connection, account_id: str) -> None:
     """Delete all API keys and own model providers, and a default model of such a provider."""
-    while tokens.TABLE.delete_some(tx, account_id):
-        pass
     _reset_own_default_model(tx, account_id)
-    providers.delete_providers(tx, account_id)
+    for table in (tokens.TABLE, providers.TABLE):
+        while table.delete_some(tx, account_id):
+            pass
 
 
 def _reset_own_default_model(tx: sqlite3.Connection, account_id: str) -> None:
