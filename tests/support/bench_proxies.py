@@ -7,6 +7,7 @@ server's
 import asyncio
 import socket
 import sys
+from collections.abc import AsyncIterator
 from typing import Any
 
 import uvloop
@@ -75,15 +76,19 @@ async def with_httpx(sock: socket.socket, url: str) -> None:
 
 
 async def with_own_client(sock: socket.socket, url: str) -> None:
-    from svc.outbound.client import Outbound
+    from svc.outbound.client import Outbound, Reply
 
     client = Outbound()
     headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
+    async def pieces(reply: Reply) -> AsyncIterator[bytes]:
+        while piece := await reply.more():
+            yield piece
+
     async def forward(scope: Any, receive: Any, send: Any) -> None:
         reply = await client.send("POST", url, headers, await body_of(receive), timeout_seconds=60)
         if (kind := dict(reply.raw_headers)[b"content-type"]) == EVENTS.encode():
-            await answered(send, reply.status, kind, reply)
+            await answered(send, reply.status, kind, pieces(reply))
             return
         await send({"type": "http.response.start", "status": reply.status, "headers": [(b"content-type", kind)]})
         await send({"type": "http.response.body", "body": await reply.read(1 << 24)})
