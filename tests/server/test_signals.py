@@ -59,9 +59,10 @@ def files(folder: Path) -> dict[str, str]:
 
 
 async def test_sighup_during_the_start_is_ignored(tmp_path: Path) -> None:
+    others = children()  # such as the process that forks the servers of other tests
     starting = running_server(tmp_path, command=COMMAND)
     entering = asyncio.create_task(starting.__aenter__())
-    process_id = await ignoring_sighup()
+    process_id = await ignoring_sighup(others)
     while not entering.done():
         os.kill(process_id, signal.SIGHUP)
         await asyncio.sleep(0.005)
@@ -71,12 +72,15 @@ async def test_sighup_during_the_start_is_ignored(tmp_path: Path) -> None:
     assert "library" not in server.stderr()
 
 
-async def ignoring_sighup() -> int:
-    """The id of the child process that has begun to ignore SIGHUP."""
+def children() -> set[str]:
+    return set(" ".join(task.read_text() for task in Path("/proc/self/task").glob("*/children")).split())
+
+
+async def ignoring_sighup(others: set[str]) -> int:
+    """The id of the child process, none of `others`, that has begun to ignore SIGHUP."""
     async with asyncio.timeout(20):
         while True:
-            children = " ".join(task.read_text() for task in Path("/proc/self/task").glob("*/children")).split()
-            for child in children:
+            for child in children() - others:
                 ignored = re.search(r"SigIgn:\t(\w+)", Path(f"/proc/{child}/status").read_text())
                 if ignored and int(ignored[1], 16) & 1:
                     return int(child)
