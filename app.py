@@ -211,8 +211,7 @@ async def _lifespan(app: Starlette, state: State) -> AsyncIterator[dict[str, Sta
         except StartError as error:
             app.state.start_error = error
             raise
-        await _start_work(state, stack)
-        await _answer_commands(app, state, stack)
+        await _start_work(app, state, stack)
         yield {"service": state}
 
 
@@ -245,7 +244,7 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataF
     return warning
 
 
-async def _start_work(state: State, stack: contextlib.AsyncExitStack) -> None:
+async def _start_work(app: Starlette, state: State, stack: contextlib.AsyncExitStack) -> None:
     config, db = state.config, state.db
     state.interface = cache(lambda: orjson.dumps(service.document(ROUTES, config.base_url)))
     capture_library_logs(stack.enter_context(state.log))
@@ -255,16 +254,13 @@ async def _start_work(state: State, stack: contextlib.AsyncExitStack) -> None:
         stack.callback(asyncio.create_task(work).cancel)
     if state.payments.mode == "sandbox" and not config.local_posture:
         state.log("payments", level="warning", message="SVC_PAYMENTS=sandbox: anyone who signs in can add test money")
-
-
-async def _answer_commands(app: Starlette, state: State, stack: contextlib.AsyncExitStack) -> None:
+    answers: dict[str, Callable[[], Any]] = {
+        "status": partial(now, state),
+        "settings": partial(settings, config),
+        "reload": lambda: app.state.reload(),
+        "rotate-secrets": partial(rotate_running, state),
+    }
     try:
-        answers: dict[str, Callable[[], Any]] = {
-            "status": partial(now, state),
-            "settings": partial(settings, state.config),
-            "reload": lambda: app.state.reload(),
-            "rotate-secrets": partial(rotate_running, state),
-        }
         await stack.enter_async_context(status_socket(state.folder.path, answers))
     except OSError as error:  # the file system has no sockets: only 'svc status' needs them
         state.log("status", level="warning", message="svc status will not work", error=error.strerror)

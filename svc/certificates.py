@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from svc.config import Config
-from svc.errors import StartError
+from svc.errors import StartError, or_start_error
 
 Name = str | ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -35,14 +35,12 @@ def tls_files(folder: Path, names: Sequence[str], now: float) -> TlsFiles:
     tls = folder / "tls"
     files = TlsFiles(tls / "cert.pem", tls / "key.pem", tls / "ca.pem")
     wanted = _certificate_names(names)
-    try:
+    with or_start_error(f"use the certificates in {tls}"):
         tls.mkdir(mode=0o700, exist_ok=True)
         if not _is_valid(files, wanted, now + _RENEW_BEFORE_SECONDS):
             from svc.authority import make_certificate  # late: most starts find a valid certificate
 
             make_certificate(tls, wanted, now, now + _RENEW_BEFORE_SECONDS)
-    except OSError as error:
-        raise StartError(f"cannot use the certificates in {tls}: {error.strerror}") from None
     return files
 
 

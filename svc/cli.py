@@ -26,20 +26,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status: int = options.run(from_environ(os.environ), options) or 0
         sys.stdout.flush()
-    except (StartError, ApiError) as error:
-        print(f"svc: {error}", file=sys.stderr)
-        return 1
-    except sqlite3.Error as error:
-        print(f"svc: the database cannot be used: {error}", file=sys.stderr)
-        return 1
+        return status
     except BrokenPipeError:
         # The reader has closed the pipe. The interpreter flushes the rest at its end, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)
         return 1
+    except (StartError, ApiError) as error:
+        text = f"{error}"
+    except sqlite3.Error as error:
+        text = f"the database cannot be used: {error}"
     except OSError as error:
-        print(f"svc: cannot use {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
-        return 1
-    return status
+        text = f"cannot use {error.filename or 'a file'}: {error.strerror}"
+    print(f"svc: {text}", file=sys.stderr)
+    return 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -60,6 +59,4 @@ def _serve(config: Config, options: argparse.Namespace) -> None:
 
 def _openapi(config: Config, options: argparse.Namespace) -> None:
     routes = runpy.run_path(_APP)["ROUTES"]
-    sys.stdout.write(
-        orjson.dumps(service.document(routes, config.base_url), option=orjson.OPT_INDENT_2).decode() + "\n"
-    )
+    print(orjson.dumps(service.document(routes, config.base_url), option=orjson.OPT_INDENT_2).decode())

@@ -1,7 +1,9 @@
 """The table of errors, and the exceptions for them. Nothing else builds the body of an error."""
 
+import contextlib
+import sqlite3
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 # The type of an error by its status: ours, as in OpenAI's API, and that of Anthropic's API.
@@ -169,6 +171,16 @@ class ClientGone(Exception):
 
 class StartError(Exception):
     """The service cannot start. The message is the only line that the operator sees."""
+
+
+@contextlib.contextmanager
+def or_start_error(what: str) -> Iterator[None]:
+    """Raise a fault of the files or the database as StartError: "cannot" do `what`, and why."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else " ".join(str(error).split())
+        raise StartError(f"cannot {what}: {reason}") from error
 
 
 def describe(error: BaseException) -> str:

@@ -3,16 +3,15 @@
 import ipaddress
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 _ADDRESS = re.compile(r"[!#$%&'*+/=?^_`{|}~.0-9A-Za-z-]{1,64}@[0-9A-Za-z.-]{1,190}")
 _HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -36,19 +35,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _raises(rule: str) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Make a parser raise ValueError with this rule for every text that it cannot parse."""
-
-    def with_rule(parse: Callable[[str], T]) -> Callable[[str], T]:
-        def parse_or_raise(text: str) -> T:
-            try:
-                return parse(text)
-            except (ValueError, KeyError, OSError, RuntimeError):
-                raise ValueError(rule) from None
-
-        return parse_or_raise
-
-    return with_rule
+@contextmanager
+def _raises(rule: str) -> Iterator[None]:
+    """Raise ValueError with this rule for every text that the parser, or the block, cannot parse."""
+    try:
+        yield
+    except (ValueError, KeyError, OSError, RuntimeError):
+        raise ValueError(rule) from None
 
 
 def matching(pattern: str, rule: str) -> Callable[[str], str]:
@@ -148,21 +141,15 @@ def issuer(text: str) -> str:
     return text  # unchanged: a slash at the end is part of an issuer's name
 
 
-@_raises("must have the form smtp://USER:PASSWORD@HOST:PORT or smtps://..., with ?from=ADDRESS or ?starttls=off")
-def _mail_url(text: str) -> tuple[SplitResult, dict[str, str]]:
-    """Return the parts of the URL and its options."""
-    parts = urlsplit(text)
-    host, options = parts.hostname or "", dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
-    named = parts.port != 0 and (_HOST_NAME.fullmatch(host) or ":" in host)
-    known = options.keys() <= {"from", "starttls"} and options.get("starttls", "off") == "off"
-    if parts.scheme not in ("smtp", "smtps") or not named or not known or parts.path.strip("/") or parts.fragment:
-        raise ValueError
-    return parts, options
-
-
 def mail_server(text: str) -> MailServer:
-    parts, options = _mail_url(text)
-    host = parts.hostname or ""
+    form = "smtp://USER:PASSWORD@HOST:PORT or smtps://..., with ?from=ADDRESS or ?starttls=off"
+    with _raises(f"must have the form {form}"):
+        parts = urlsplit(text)
+        host, options = parts.hostname or "", dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+        named = parts.port != 0 and (_HOST_NAME.fullmatch(host) or ":" in host)
+        known = options.keys() <= {"from", "starttls"} and options.get("starttls", "off") == "off"
+        if parts.scheme not in ("smtp", "smtps") or not named or not known or parts.path.strip("/") or parts.fragment:
+            raise ValueError
     user, password = unquote(parts.username or "") or None, unquote(parts.password or "") or None
     if (user is None) != (password is None) or not f"{user}{password}".isascii():
         raise ValueError("must have both a user and a password, in ASCII, or neither")

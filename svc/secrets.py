@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from svc.errors import StartError
+from svc.errors import StartError, or_start_error
 
 MASTER_BYTES = 32
 DATABASE = "service.db"
@@ -44,7 +44,7 @@ class DataFolder:
 
     def keep_master(self) -> None:
         """Write the master secret to its file if it has none, and complete a rotation. Raises StartError."""
-        try:
+        with or_start_error(f"use the data folder {self.path}"):
             if self.rotated:  # keep the old one, and give the new one its name
                 if old := _read(self.path / MASTER):
                     write_private(self.path / OLD_MASTER, old)
@@ -54,8 +54,6 @@ class DataFolder:
                 write_private(self.path / MASTER, self.master)
             for left in self.path.glob(f"{NEW_MASTER}*"):  # by a rotation that has not reached the database
                 left.unlink()
-        except OSError as error:
-            raise StartError(f"cannot use the data folder {self.path}: {error.strerror}") from None
         self.found, self.rotated = True, False
 
     def close(self) -> None:
@@ -64,7 +62,7 @@ class DataFolder:
 
 def open_folder(path: Path) -> DataFolder:
     """Make (0700) and lock the data folder, and read or make its secret. A StartError has changed nothing."""
-    try:
+    with or_start_error(f"use the data folder {path}"):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _close_to_others(path)
         with take_lock(path) as lock:
@@ -82,8 +80,6 @@ def open_folder(path: Path) -> DataFolder:
                 folder.keep_master()  # a first start: nothing is encrypted yet
             folder.lock = lock.pop_all()
             return folder
-    except OSError as error:
-        raise StartError(f"cannot use the data folder {path}: {error.strerror}") from None
 
 
 def take_lock(folder: Path) -> contextlib.ExitStack:

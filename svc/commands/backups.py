@@ -29,7 +29,7 @@ import orjson
 from svc import audit, secrets
 from svc.commands.check import findings, sizes
 from svc.config import Config
-from svc.errors import StartError
+from svc.errors import StartError, or_start_error
 from svc.ids import timestamp
 from svc.inference.providers import count_sealed
 from svc.schema import APPLICATION_ID, FIRST_VERSION, connect, newest_schema, newest_version, read_only
@@ -71,13 +71,16 @@ def _backup(config: Config, options: argparse.Namespace) -> None:
     with read_only(folder / DATABASE) as conn:
         series = f"svc-{secrets.installation_id(conn)}-"  # several services may share a folder of backups
     if to_stdout:
-        # It needs the database's size in the temporary folder (TMPDIR).
-        with _one_line("back up to -"), tempfile.TemporaryDirectory(prefix=_PREFIX[1:]) as work:
+        with or_start_error("back up to -"), tempfile.TemporaryDirectory(prefix=_PREFIX[1:]) as work:  # in TMPDIR
             _write_archive(folder, Path(work), sys.stdout.buffer, now, copies=1)
             sys.stdout.buffer.flush()
     else:
         target = target / f"{series}{re.sub('[^0-9TZ]', '', now)}.tar" if target.is_dir() else target
-        _make(folder, target, now)
+        with or_start_error(f"back up to {target}"), _workplace(target.parent) as place:
+            with secrets.private_file(place / "archive") as file:
+                _write_archive(folder, place, file, now, copies=2)
+            (place / "archive").rename(target)
+            secrets.sync_folder(target.parent)
         print(f"{target}: {target.stat().st_size} bytes, version {VERSION}, verified")
     with contextlib.suppress(OSError):  # the backup is complete; /metrics shows the time of an older one
         secrets.note_backup(folder, began_at)
@@ -85,15 +88,6 @@ def _backup(config: Config, options: argparse.Namespace) -> None:
     for path in sorted(target.parent.glob(f"{series}*.tar"))[: -options.keep] if options.keep else ():
         path.unlink()
         print(f"{path}: removed")
-
-
-def _make(folder: Path, target: Path, created_at: str) -> None:
-    """Write a backup to the new file `target` atomically. Its folder needs twice the database's size."""
-    with _one_line(f"back up to {target}"), _workplace(target.parent) as work:
-        with secrets.private_file(work / "archive") as file:
-            _write_archive(folder, work, file, created_at, copies=2)
-        (work / "archive").rename(target)
-        secrets.sync_folder(target.parent)
 
 
 def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, copies: int) -> None:
@@ -174,28 +168,14 @@ def _workplace(folder: Path) -> Iterator[Path]:
         yield work
 
 
-@contextlib.contextmanager
-def _one_line(what: str) -> Iterator[None]:
-    """Raise a fault of the files, the database or the archive as StartError: "cannot" do `what`, and why."""
-    try:
-        yield
-    except (OSError, sqlite3.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else " ".join(str(error).split())
-        raise StartError(f"cannot {what}: {reason}") from error
-    except tarfile.TarError as error:
-        raise StartError(f"the archive is damaged: {' '.join(str(error).split())}") from error
-
-
 # --- restore
 
 
 def _restore(config: Config, options: argparse.Namespace) -> None:
-    try:
-        with _opened(options.archive) as file:
-            beside = None if options.archive == "-" else Path(options.archive).parent
-            manifest = restore(file, config.data_dir, beside)
-    except OSError as error:
-        raise StartError(f"cannot read {options.archive}: {error.strerror}") from None
+    with or_start_error(f"read {options.archive}"), _opened(options.archive) as file:
+        manifest = _restore_from(
+            file, config.data_dir, None if options.archive == "-" else Path(options.archive).parent
+        )
     with read_only(config.data_dir / DATABASE) as conn:
         sized, sealed, installation = sizes(conn), count_sealed(conn), secrets.installation_id(conn)
     if "created_at" in manifest:
@@ -218,16 +198,19 @@ def _opened(archive: str) -> BufferedReader:
     return path.open("rb")
 
 
-def restore(archive: BufferedReader, folder: Path, beside: Path | None) -> dict[str, Any]:
+def _restore_from(archive: BufferedReader, folder: Path, beside: Path | None) -> dict[str, Any]:
     """Restore a backup, or a database file with the secrets in the folder `beside`; return the manifest.
 
     `folder` must be new or empty; it may be a mount point with `lost+found`, or a link to a folder. All files are
     verified in a subfolder first. After a kill, the next restore or start completes or removes it.
     """
     folder = folder.resolve()
-    with _one_line(f"restore into {folder}"), _to_fill(folder) as work:
+    with or_start_error(f"restore into {folder}"), _to_fill(folder) as work:
         plain = archive.peek(len(_SQLITE)).startswith(_SQLITE)
-        manifest = _take_database(archive, work, beside) if plain else _extract(archive, work)
+        try:
+            manifest = _take_database(archive, work, beside) if plain else _extract(archive, work)
+        except tarfile.TarError as error:
+            raise StartError(f"the archive is damaged: {' '.join(str(error).split())}") from error
         newest = newest_version(newest_schema()[1])
         version = manifest.get("version") or f"schema {manifest['schema_version']}"
         if manifest["schema_version"] > newest:
