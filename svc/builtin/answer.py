@@ -5,10 +5,8 @@
 A token is 4 bytes of UTF-8, rounded up for each choice: its text, and the names and arguments of its calls.
 """
 
-import asyncio
 import re
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from itertools import chain, count
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from svc.builtin.request import BYTES_PER_TOKEN, MAX_STOP_CHARACTERS, BuiltinRequest, text_bytes, token_count
@@ -18,7 +16,6 @@ from svc.ids import new_id
 # The caps of one answer, shared evenly by its choices. An answer beyond them ends with `length`.
 MAX_OUTPUT_BYTES = 1 << 20
 MAX_TOOL_CALLS = 1_000
-STEPS_BETWEEN_RESTS = 100
 
 _WORD = re.compile(r"\S{1,24}\s?|\s{1,24}")
 _FRAGMENT = re.compile(r"(?s).{1,32}")
@@ -37,29 +34,23 @@ Said = str | ToolCallPart | FinishPart
 Part = Said | float | UpstreamFault  # a number is a pause in seconds, and a fault ends the answer
 
 
-async def answer(request: BuiltinRequest, parts: Sequence[Part]) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield chunks and a last one for the usage. Each of `request.choices` has the same parts. Raises UpstreamFault.
+def answer(request: BuiltinRequest, parts: Sequence[Part]) -> Iterator[dict[str, Any] | float]:
+    """Yield chunks, the last one with the usage, and pauses in seconds, one for each part. Raises UpstreamFault.
 
-    svc/inference/wire.py adds ids, `created` and `model`, and joins the chunks for a client that wants no stream.
+    Each of `request.choices` has the same parts. svc/inference/wire.py adds ids, `created` and `model`, and joins the
+    chunks for a client that wants no stream.
     """
-    steps, completion_tokens = count(1), 0
-
-    async def rest() -> None:
-        if next(steps) % STEPS_BETWEEN_RESTS == 0:
-            await asyncio.sleep(0)
-
+    completion_tokens = 0
     for index in range(request.choices):
         choice = _Choice(request, index)
-        for part in chain(parts, (FinishPart("stop"),)):
+        for part in (*parts, FinishPart("stop")):
             if isinstance(part, UpstreamFault):
                 raise part
             if isinstance(part, float):
-                await asyncio.sleep(part)
+                yield part
                 continue
-            for chunk in choice.chunks(part):
-                yield chunk
-                await rest()
-            await rest()
+            yield from choice.chunks(part)
+            yield 0.0
             if choice.finished:
                 break
         completion_tokens += token_count(choice.size_bytes)

@@ -6,7 +6,6 @@ The chat models run here; `paint` and `voice` run in helper processes (processes
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
 from typing import Any, NamedTuple
 
 from svc.builtin import script, voice
@@ -16,6 +15,7 @@ from svc.builtin.structured import in_format
 from svc.errors import ApiError
 
 _REQUEST_BYTES = 16 * 1024 * 1024
+_STEPS_BETWEEN_RESTS = 100  # chunks and parts, so that other requests get their turn
 
 
 class BuiltinModel(NamedTuple):
@@ -23,28 +23,23 @@ class BuiltinModel(NamedTuple):
 
     kind: str
     prices: Mapping[str, int]
-    description: str
     context_length: int | None = None
     capabilities: tuple[str, ...] = ()
 
 
-def _chat_model(description: str, *capabilities: str, input_price: int = 0, output_price: int = 0) -> BuiltinModel:
+def _chat_model(*capabilities: str, input_price: int = 0, output_price: int = 0) -> BuiltinModel:
     prices = {"input_micros_per_million_tokens": input_price, "output_micros_per_million_tokens": output_price}
-    return BuiltinModel("chat", prices, description, _REQUEST_BYTES // BYTES_PER_TOKEN, capabilities)
+    return BuiltinModel("chat", prices, _REQUEST_BYTES // BYTES_PER_TOKEN, capabilities)
 
 
 # By the name after `builtin/`.
 MODELS: dict[str, BuiltinModel] = {
-    "echo": _chat_model("Answers with the last user message."),
-    "assistant": _chat_model(
-        "A small deterministic assistant, not a language model: arithmetic, dates, recall and tool calls.", "tools"
-    ),
-    "assistant-paid": _chat_model(
-        "The same assistant at a price, for trying the wallet.", "tools", input_price=500_000, output_price=1_500_000
-    ),
-    "script": _chat_model("Plays the directives in the last user message, for rehearsing a client.", "tools"),
-    "paint": BuiltinModel("image", {"micros_per_image": 20_000}, "Draws a picture from the words of the prompt."),
-    "voice": BuiltinModel("speech", {"micros_per_thousand_audio_tokens": 10_000}, "Speaks, with eSpeak NG."),
+    "echo": _chat_model(),
+    "assistant": _chat_model("tools"),
+    "assistant-paid": _chat_model("tools", input_price=500_000, output_price=1_500_000),
+    "script": _chat_model("tools"),
+    "paint": BuiltinModel("image", {"micros_per_image": 20_000}),
+    "voice": BuiltinModel("speech", {"micros_per_thousand_audio_tokens": 10_000}),
 }
 
 
@@ -67,9 +62,13 @@ async def chat(
         request, parts = await asyncio.to_thread(_planned, model, body, now_seconds)
     else:
         request, parts = _planned(model, body, now_seconds)
-    async with aclosing(answer(request, parts)) as chunks:
-        async for chunk in chunks:
-            yield chunk
+    for number, step in enumerate(answer(request, parts), 1):
+        if isinstance(step, dict):
+            yield step
+        elif step:
+            await asyncio.sleep(step)
+        if number % _STEPS_BETWEEN_RESTS == 0:
+            await asyncio.sleep(0)
 
 
 def _planned(model: str, body: dict[str, Any], now_seconds: Callable[[], float]) -> tuple[BuiltinRequest, list[Part]]:

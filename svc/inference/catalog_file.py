@@ -25,7 +25,7 @@ def on_offer(config: Config) -> Offer:
     if config.builtin:
         built_in = [
             Model(f"{BUILTIN}/{name}", name, None, kind, prices, None, (), context_length, capabilities)
-            for name, (kind, prices, _, context_length, capabilities) in builtin.offered().items()
+            for name, (kind, prices, context_length, capabilities) in builtin.offered().items()
         ]
         offer = offer._replace(models=built_in + offer.models)
     return offer._replace(listed=offer.listed + catalog.local_servers()) if config.discovers else offer

@@ -156,7 +156,7 @@ async def test_total_wait_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    monkeypatch.setattr("svc.builtin.answer.asyncio.sleep", sleep)
+    monkeypatch.setattr("svc.builtin.provider.asyncio.sleep", sleep)
     assert (await choice("script", "repeat 1000000 wait 60000"))["finish_reason"] == "length"
     assert sum(slept) == 600
 
