@@ -20,14 +20,14 @@ from svc.routes.links import mail_link
 from svc.routes.schemas.common import COUNT, TIMESTAMP, WRONG_PARAMETER, example_id, id_of
 from svc.routes.user import API_KEY, PERSON
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Content, Query, Refusal, Section, paged
+from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, paged
 from svc.server.state import State
 from svc.server.status import now, readings
 from svc.server.web import Request, Response, listing, page_after, page_limit, read_page, reply
 from svc.shapes import boolean, given, json_object, list_of, mapping, matching, nullable, one_of, string, text
 from svc.spreadsheet import csv_text
 
-describes = Section("Administration").describes
+describes = partial(Operation, "Administration")
 _USER_IN_LIST = json_object(
     "AdministeredUser",
     "An account as administrators see it.",
@@ -112,17 +112,17 @@ _STATUS = json_object(
 _NO_GROUP = Refusal("invalid_value", "There is no group 'x' in the catalog.", "group")
 _LAST_ADMIN = Refusal("last_admin", when="The account is the only active administrator.")
 _MONTH_OF_YEAR = matching(re.compile("20[0-9]{2}-(?:0[1-9]|1[0-2])"), "a month such as 2026-11", 7)
-_MONTH = Query("month", "The month; by default the current one.", _MONTH_OF_YEAR, "2026-11")
-_BY = Query("by", "What a row is; `user` by default.", one_of(*usage.KINDS), default="user")
+_MONTH = Parameter("month", "The month; by default the current one.", _MONTH_OF_YEAR, "2026-11")
+_BY = Parameter("by", "What a row is; `user` by default.", one_of(*usage.KINDS), default="user")
 _TIMES = {
     "last_backup_at": "svc_last_backup_timestamp_seconds",
     "certificate_expires_at": "svc_certificate_expiry_timestamp_seconds",
 }
 _COLUMNS = ("key", "requests", "input_tokens", "output_tokens", "cost_micros")
 _FILTERS = (
-    Query("q", "A part of the email address, the name or the id.", text(500)),
-    Query("group", "Only accounts of this group; empty: of none.", text(63)),
-    Query("status", "Only accounts with this status.", users.STATUS),
+    Parameter("q", "A part of the email address, the name or the id.", text(500)),
+    Parameter("group", "Only accounts of this group; empty: of none.", text(63)),
+    Parameter("status", "Only accounts with this status.", users.STATUS),
 )
 
 

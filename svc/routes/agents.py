@@ -14,13 +14,13 @@ from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_WITH_EVENTS
 from svc.routes.schemas.common import NO_FUNDS, NO_MODEL, NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Query, Refusal, Section, paged
+from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
 from svc.server.state import State
 from svc.server.web import JsonResponse, Request, Response, add_log_fields, listing, read_page, reply
 from svc.shapes import integer, list_of, one_of, record, string, text
 
-describes = Section("Agents").describes
-_STATUS = Query("status", "Only those with this status.", one_of(*runs.STATUSES))
+describes = partial(Operation, "Agents")
+_STATUS = Parameter("status", "Only those with this status.", one_of(*runs.STATUSES))
 _ENDED = Refusal(
     "already_ended", "This run has ended, or is about to.", when="The run has ended, or its end is decided."
 )
@@ -96,7 +96,8 @@ async def get_run(request: Request, caller: Caller) -> Response:
     "Its stream ends with `stopped`, reason `requested`.",
     answers={
         202: Answer(
-            "The run is being stopped.", RUN, {**RUN.example, "status": "running", "output": None, "finished_at": None}
+            "The run is being stopped.",
+            RUN.about(example={**RUN.example, "status": "running", "output": None, "finished_at": None}),
         )
     },
     errors=[_ENDED],

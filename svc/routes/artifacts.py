@@ -27,14 +27,14 @@ from svc.routes.schemas.common import CONTENT_URL, COUNT, ID, NO_ROOM, PROJECT_N
 from svc.server.bodies import read_chunks
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
-from svc.server.interface import Answer, Body, Content, Query, Refusal, Section, header, paged, parameter
+from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, header, paged
 from svc.server.sse import Interrupt
 from svc.server.state import State
 from svc.server.streamed import Download
 from svc.server.web import Request, Response, listing, read_page, reply
 from svc.shapes import given, json_object, nullable, one_of, string
 
-describes = Section("Artifacts").describes
+describes = partial(Operation, "Artifacts")
 _ARTIFACT = json_object(
     "Artifact",
     "A file, without its content.",
@@ -70,7 +70,7 @@ _FILE_HEADERS = {
     "content-security-policy": header("A browser runs no scripts of the file.", one_of("sandbox")),
 }
 
-_OF_RUN = Query("run_id", "Only those of this run.", string)
+_OF_RUN = Parameter("run_id", "Only those of this run.", string)
 _BODY_BYTES = 44 * MIB  # 32 MiB in base64 and the other fields
 _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _TEXT = re.compile(r"text/.|.+[/+-](?:json|xml|yaml)$")
@@ -172,7 +172,9 @@ async def delete_artifact(request: Request, caller: Caller) -> None:
 @describes(
     "Replace the content",
     "The body is the new content, at most 32 MiB. `Content-Type` sets the type; without it the type does not change.",
-    body=Body(_FILE, most_bytes=CONTENT_BYTES, media_type="application/octet-stream"),
+    body=_FILE,
+    most_bytes=CONTENT_BYTES,
+    media_type="application/octet-stream",
     answers={200: Answer("The changed artifact.", _ARTIFACT)},
     errors=[
         Refusal(
@@ -202,8 +204,8 @@ async def replace_artifact_content(request: Request, caller: Caller) -> Response
     "Download the content",
     "Supports one `Range` and conditional requests.",
     parameters=[
-        parameter("Range", "header", "One range of bytes.", string, "bytes=0-4"),
-        parameter("If-None-Match", "header", "The etag of the caller's copy.", string),
+        Parameter("Range", "One range of bytes.", string, "bytes=0-4", where="header"),
+        Parameter("If-None-Match", "The etag of the caller's copy.", string, where="header"),
     ],
     answers={
         200: Answer("The content, with its own type.", contents=_ANY_FILE, headers=_FILE_HEADERS),

@@ -2,7 +2,7 @@
 
 import sqlite3
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from svc.auth import accounts, links, oauth_flows, tokens
 from svc.auth.accounts import Account
@@ -12,12 +12,12 @@ from svc.errors import ApiError
 from svc.routes.links import TOKEN, add_verification_link, delete_keys_and_providers, mail_link, verify_address
 from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER
 from svc.routes.user import USER
-from svc.server.gate import SUSPENDED
-from svc.server.interface import Answer, Refusal, Section
+from svc.server.gate import SUSPENDED, Caller
+from svc.server.interface import Answer, Operation, Refusal
 from svc.server.web import Request, Response, add_log_fields, no_content, reply
 from svc.shapes import boolean, json_object, one_of, record, string, text, whole
 
-describes = Section("Sign-in").describes
+describes = partial(Operation, "Sign-in")
 _SESSION = json_object(
     "Session",
     "A session.",
@@ -157,7 +157,7 @@ def _use_password_link(
     "The client deletes its token. A session token cannot be revoked: it is valid until it expires.",
     answers={204: Answer("Signed out.", headers=_COOKIE)},
 )
-async def log_out(request: Request, caller: Any) -> Response:
+async def log_out(request: Request, caller: Caller) -> Response:
     answer = no_content()
     checkout_cookie.delete_cookie(answer)
     return answer

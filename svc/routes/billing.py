@@ -1,6 +1,7 @@
 """The caller's wallet, and the payment processor's webhook."""
 
 import re
+from functools import partial
 
 from svc import quota
 from svc.billing import usage, wallet
@@ -9,11 +10,11 @@ from svc.routes.schemas.common import COUNT, MICROS, TIMESTAMP, example_id, id_o
 from svc.server.bodies import read_body
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Body, Query, Refusal, Section, paged, parameter
+from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
 from svc.server.web import Request, Response, add_log_fields, listing, page_after, read_page, reply
 from svc.shapes import anything, boolean, integer, json_object, list_of, mapping, nullable, one_of, string, whole
 
-describes = Section("Wallet").describes
+describes = partial(Operation, "Wallet")
 _BILLING_ACCOUNT = json_object(
     "BillingAccount",
     wallet_balance_micros=COUNT.about("The balance in micros (millionths of a US dollar).", 4999989),
@@ -83,7 +84,7 @@ _PAYMENT_EVENT = json_object(
 ).with_others()
 _DAY_SECONDS = 86_400
 _DAYS = integer(1, 90).about(default=30)
-_BY = Query("by", "Count by model or by API key.", one_of("model", "key").about(default="model"), default="model")
+_BY = Parameter("by", "Count by model or by API key.", one_of("model", "key").about(default="model"), default="model")
 
 
 @describes(
@@ -109,9 +110,9 @@ async def list_ledger(request: Request, caller: Caller) -> Response:
     "List the usage by day",
     "By model, or by API key.",
     parameters=[
-        parameter("days", "query", "The number of days, including today.", _DAYS, 30),
+        Parameter("days", "The number of days, including today.", _DAYS, 30),
         _BY,
-        parameter("after", "query", "The id of the last item of the previous page.", string, "2026-09-21:builtin/echo"),
+        Parameter("after", "The id of the last item of the previous page.", string, "2026-09-21:builtin/echo"),
     ],
     answers={200: Answer("Up to 10,000 rows. While `has_more` is true, ask again with `after`.", _USAGE)},
     errors=[
@@ -136,14 +137,15 @@ async def list_usage(request: Request, caller: Caller) -> Response:
 @describes(
     "Receive an event of the payment processor",
     "Only for the processor. The credit is on disk before the 200. A repeated event credits nothing.",
-    body=Body(_PAYMENT_EVENT, any_type=True),
+    body=_PAYMENT_EVENT,
+    any_type=True,
     parameters=[
-        parameter(
+        Parameter(
             "Stripe-Signature",
-            "header",
             "`t=…,v1=…`: HMAC-SHA256 of `t.body`.",
             string,
             "t=1790000000,v1=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd",
+            where="header",
             required=True,
         )
     ],

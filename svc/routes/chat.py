@@ -21,14 +21,14 @@ from svc.routes.schemas.common import COUNT, MODEL_CALL, NO_MODEL, NO_ROOM, SECO
 from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, TOKEN_COUNT
 from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, Section, parameter, path_id
+from svc.server.interface import Answer, Operation, Parameter, Refusal, path_id
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import Interrupt
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import Request, Response, reply
 from svc.shapes import boolean, json_object, list_of, nullable, one_of, string
 
-describes = Section("Chat").describes
+describes = partial(Operation, "Chat")
 _PRICING = json_object(
     "Pricing",
     "Prices in micros (millionths of a US dollar). Which ones there are depends on the kind of the model.",
@@ -83,16 +83,16 @@ _WRONG_RESULT = Refusal(
     examples=CHAT_EXAMPLES,
     most_bytes=BODY_BYTES,
     parameters=[
-        parameter(
+        Parameter(
             memory.HEADER,
-            "header",
             "With a session: the conversation to continue. Without it, a new one begins. With an API key it is "
             "ignored.",
             string,
             example_id("conv"),
+            where="header",
         ),
-        parameter(memory.REPLACES, "header", TEXTS / "x-service-replaces.md", string, example_id("msg")),
-        parameter(_CONTINUE, "header", TEXTS / "x-service-continue.md", _BOOLEAN),
+        Parameter(memory.REPLACES, TEXTS / "x-service-replaces.md", string, example_id("msg"), where="header"),
+        Parameter(_CONTINUE, TEXTS / "x-service-continue.md", _BOOLEAN, where="header"),
     ],
     answers={200: CHAT_ANSWER},
     errors=[

@@ -5,6 +5,7 @@ sign in) -> handler(request, account)
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from urllib.parse import parse_qs, urlsplit
 
 from svc.auth import accounts
@@ -23,13 +24,13 @@ from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import KIB
 from svc.server.gate import SUSPENDED
-from svc.server.interface import Answer, Body, Implied, Item, Refusal, Section, header, parameter, path_id, token_in
+from svc.server.interface import Answer, Implied, Operation, Parameter, Refusal, header, path_id, token_in
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, REFERRER_POLICY
 from svc.server.web import Endpoint, Request, Response, add_log_fields
 from svc.shapes import json_object, string
 
-describes = Section("Checkout").describes
+describes = partial(Operation, "Checkout")
 _CHECKOUT_FORM = json_object("CheckoutForm", amount=string.about(f"{AMOUNT_RULE}.", "25.00"))
 _CHECKOUT_SIGN_IN_FORM = json_object(
     "CheckoutSignInForm",
@@ -48,9 +49,12 @@ _TO_CHECKOUT = {
     "referrer-policy": REFERRER_POLICY,
 }
 _PAGE = {"text/html": HTML}
-_PAYMENT = Item(
-    path_id("session_id", "The id of the sandbox payment.", "sandbox_4fGk2mXq9TzLw8RbYc1VdN4fGk2mXq9T"),
-    Refusal("not_found", "There is no such payment.", when="The account has no such payment."),
+_NO_PAYMENT = Refusal("not_found", "There is no such payment.", when="The account has no such payment.")
+_PAYMENT = path_id(
+    "session_id",
+    "The id of the sandbox payment.",
+    "sandbox_4fGk2mXq9TzLw8RbYc1VdN4fGk2mXq9T",
+    _NO_PAYMENT,
 )
 _FORM_BYTES = 16 * KIB
 _FORM_TYPE = "application/x-www-form-urlencoded"
@@ -133,7 +137,9 @@ async def _amounts(request: Request, account: Account, typed: str = "") -> str:
 @describes(
     "Sign in to add funds",
     "Only from this service's page. Limit: 5 a minute by default for an IP address, shared with `/auth/login`.",
-    body=Body(_CHECKOUT_SIGN_IN_FORM, most_bytes=_FORM_BYTES, media_type=_FORM_TYPE),
+    body=_CHECKOUT_SIGN_IN_FORM,
+    most_bytes=_FORM_BYTES,
+    media_type=_FORM_TYPE,
     answers={303: Answer("To the page to add funds.", headers={**_TO_CHECKOUT, "set-cookie": CHECKOUT_COOKIE_HEADER})},
     errors=[_WRONG_FORM, Refusal("invalid_credentials", when="The form to sign in."), SUSPENDED],
 )
@@ -160,7 +166,9 @@ def _sign_in_form(request: Request, email: str = "") -> str:
 @describes(
     "Start a payment",
     "Only from this service's page: `Origin` must be this server.",
-    body=Body(_CHECKOUT_FORM, most_bytes=_FORM_BYTES, media_type=_FORM_TYPE),
+    body=_CHECKOUT_FORM,
+    most_bytes=_FORM_BYTES,
+    media_type=_FORM_TYPE,
     answers={303: Answer("To the payment processor's page.", headers=_TO_CHECKOUT)},
     errors=[
         _WRONG_FORM,
@@ -186,7 +194,7 @@ async def begin_checkout(request: Request, account: Account) -> Response:
 
 @describes(
     "Show the page after a payment",
-    parameters=[parameter("checkout", "query", "The checkout's id.", string, "chk_01m3250v3vn4qvxnatpwzmywwn")],
+    parameters=[Parameter("checkout", "The checkout's id.", string, "chk_01m3250v3vn4qvxnatpwzmywwn")],
     answers={200: Answer("The state of the payment.", contents=_PAGE)},
     errors=[SUSPENDED, STORAGE],
 )
@@ -231,7 +239,7 @@ async def _sandbox_checkout(request: Request, account: Account) -> Checkout:
     session_id = request.path_params["session_id"]
     checkout = await state.db.read(payments.checkout_of, account.id, session_id)
     if state.payments.mode != "sandbox" or checkout is None or checkout.session_id != session_id:
-        raise _PAYMENT.not_found.error()
+        raise _NO_PAYMENT.error()
     return checkout
 
 

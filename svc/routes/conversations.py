@@ -19,13 +19,13 @@ from svc.routes.schemas.chat import FOLLOWED_ANSWER
 from svc.routes.schemas.common import COUNT, NO_ROOM, PROJECT_NOT_FOUND, TIMES, TIMESTAMP, id_of
 from svc.server.error_schemas import ERROR_DETAIL
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Content, Query, Refusal, Section, header, paged
+from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, header, paged
 from svc.server.sse import Interrupt
 from svc.server.streamed import Streamed
 from svc.server.web import Request, Response, listing, page_after, page_limit, read_page, reply
 from svc.shapes import ABSENT, boolean, given, json_object, list_of, nullable, one_of, string, text
 
-describes = Section("Conversations").describes
+describes = partial(Operation, "Conversations")
 _CONVERSATION = json_object(
     "Conversation",
     id=id_of("conv"),
@@ -103,7 +103,7 @@ _ANSWER_MESSAGE = {
     "model": "builtin/assistant",
     "answer": _MESSAGE_ANSWER.example,
 }
-_WORDS = Query(
+_WORDS = Parameter(
     "q",
     "Only conversations that contain all of these words in their messages or title. The last word may be a prefix.",
     text(search.QUERY_LENGTH),
@@ -175,7 +175,11 @@ async def delete_conversation(request: Request, caller: Caller) -> None:
 @describes(
     "Stop the answer in progress",
     "Its text so far stays, with the status `stopped`.",
-    answers={202: Answer("The answer is being stopped.", _CONVERSATION, {**_CONVERSATION.example, "answering": True})},
+    answers={
+        202: Answer(
+            "The answer is being stopped.", _CONVERSATION.about(example={**_CONVERSATION.example, "answering": True})
+        )
+    },
     errors=[_ENDED],
 )
 async def stop_answer(request: Request, caller: Caller) -> Response:

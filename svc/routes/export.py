@@ -8,6 +8,7 @@ import re
 import sqlite3
 import unicodedata
 from collections.abc import AsyncGenerator, Callable
+from functools import partial
 from typing import Any, BinaryIO
 
 import orjson
@@ -28,13 +29,13 @@ from svc.inference import providers
 from svc.inference.media_engines import storage
 from svc.routes.artifacts import content_chunks
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Content, Section, header
+from svc.server.interface import Answer, Content, Operation, header
 from svc.server.state import State
 from svc.server.streamed import Streamed
 from svc.server.web import Request, Response
 from svc.shapes import string
 
-describes = Section("Data").describes
+describes = partial(Operation, "Data")
 AsJson = Callable[[sqlite3.Row], dict[str, Any] | orjson.Fragment]
 _ARCHIVE = Content(string.about("The archive.", format="binary"))
 _LINES_BYTES = 1024 * 1024

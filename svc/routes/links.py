@@ -19,13 +19,13 @@ from svc.errors import ApiError
 from svc.groups import Groups
 from svc.inference import providers
 from svc.server.gate import SUSPENDED, Caller
-from svc.server.interface import Answer, Refusal, Section
+from svc.server.interface import Answer, Operation, Refusal
 from svc.server.state import State
 from svc.server.web import Request, Response, reply
 from svc.shapes import json_object, record, string, text
 
-describes = Section("Sign-in").describes
-describes_account = Section("Account").describes
+describes = partial(Operation, "Sign-in")
+describes_account = partial(Operation, "Account")
 _PASSWORD_RESET_ACCEPTED = json_object(
     "PasswordResetAccepted",
     message=string.about(

@@ -11,6 +11,7 @@ import base64
 import contextlib
 import os
 from collections.abc import AsyncGenerator, AsyncIterator
+from functools import partial
 from typing import Any, BinaryIO
 
 import orjson
@@ -36,14 +37,14 @@ from svc.routes.completion import cost_of, payer_of, stream_of
 from svc.routes.schemas import media as schemas
 from svc.routes.schemas.common import MODEL_CALL, NO_ROOM
 from svc.server.gate import Caller
-from svc.server.interface import Refusal, Section
+from svc.server.interface import Operation, Refusal
 from svc.server.sse import Interrupt
 from svc.server.state import State
 from svc.server.streamed import Download
 from svc.server.web import Request, Response, add_log_fields
 from svc.shapes import nullable, one_of
 
-describes = Section("Media").describes
+describes = partial(Operation, "Media")
 _REFUSALS = (
     NO_ROOM,
     Refusal("invalid_value", "size must be of the form WIDTHxHEIGHT, such as 512x512, or auto.", "size"),

@@ -17,13 +17,13 @@ from svc.errors import ApiError
 from svc.routes.links import verify_address
 from svc.routes.schemas.common import TIMESTAMP, id_of
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Item, Refusal, Section, item_id, named_header, paged, parameter, path_id
+from svc.server.interface import Answer, Operation, Parameter, Refusal, item_id, named_header, paged, path_id
 from svc.server.openapi import REFERRER_POLICY
 from svc.server.web import Request, Response, add_log_fields, listing, read_page, reply
 from svc.shapes import Shape, boolean, json_object, list_of, nullable, one_of, string
 
-describes = Section("Sign-in").describes
-describes_account = Section("Account").describes
+describes = partial(Operation, "Sign-in")
+describes_account = partial(Operation, "Account")
 _IDENTITY_PROVIDER = json_object(
     "IdentityProvider",
     provider=string.about(example="google"),
@@ -52,7 +52,7 @@ _LINKING_BEGUN = json_object(
 )
 _NO_PROVIDER = Refusal("not_found", "There is no such identity provider. GET /auth/oauth lists them.")
 _PROVIDER, _PROVIDER_TO_LINK = (
-    Item(path_id(name, "The name of a configured identity provider.", "google"), _NO_PROVIDER)
+    path_id(name, "The name of a configured identity provider.", "google", _NO_PROVIDER)
     for name in ("provider", "identity")
 )
 _IDENTITY = item_id("identity", "identity", "idn")
@@ -110,10 +110,10 @@ async def begin_oauth(request: Request) -> Response:
     "Return from an identity provider",
     parameters=[
         _PROVIDER,
-        parameter("state", "query", "The state of the sign-in.", string),
-        parameter("code", "query", "The code of the identity provider.", string),
-        parameter("error", "query", "The error of the identity provider.", string),
-        parameter("iss", "query", "The issuer that answers.", string),
+        Parameter("state", "The state of the sign-in.", string),
+        Parameter("code", "The code of the identity provider.", string),
+        Parameter("error", "The error of the identity provider.", string),
+        Parameter("iss", "The issuer that answers.", string),
     ],
     answers={
         302: Answer(

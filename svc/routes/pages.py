@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from svc.inference.chat_call import DEFAULT_OUTPUT_TOKENS
 from svc.inference.providers import NewProvider
 from svc.money import MICROS_PER_DOLLAR
 from svc.routes import agents, artifacts, auth, conversations, media, page_script, projects, providers, support, user
-from svc.server.interface import Answer, Content, Refusal, Section, header, operation_of, path_id
+from svc.server.interface import Answer, Content, Operation, Refusal, header, operation_of, path_id
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, OF_PAGES
 from svc.server.web import Request, Response
@@ -48,7 +48,7 @@ _FORMS: dict[str, Callable[..., Any]] = {
 }
 # JSON schema keyword: attribute of an input element.
 _ATTRIBUTES = {"minLength": "minlength", "maxLength": "maxlength", "minimum": "min", "maximum": "max"}
-describes = Section("Pages").describes
+describes = partial(Operation, "Pages")
 STATIC = Path(__file__).parent.parent / "static"
 _TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -89,7 +89,7 @@ def page_limits() -> dict[str, Any]:
 def _bounds(handler: Callable[..., Any]) -> dict[str, dict[str, int]]:
     operation = operation_of(handler)
     assert operation is not None and operation.body is not None
-    schemas = {field.name: field.shape.schema for field in operation.body.shape.fields}
+    schemas = {field.name: field.shape.schema for field in operation.body.fields}
     return {
         field: {attribute: schema[keyword] for keyword, attribute in _ATTRIBUTES.items() if keyword in schema}
         for field, schema in schemas.items()

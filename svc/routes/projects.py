@@ -1,15 +1,17 @@
 """The caller's projects."""
 
+from functools import partial
+
 from svc.agents import runs
 from svc.content import artifacts, conversations, projects
 from svc.content.projects import MOST_STEPS, NewProject, ProjectChanges
 from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND, TIMES, id_of
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Item, Refusal, Section, paged, parameter
+from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
 from svc.server.web import Request, Response, listing, read_page, reply
 from svc.shapes import integer, json_object, nullable, string
 
-describes = Section("Projects").describes
+describes = partial(Operation, "Projects")
 _PROJECT = json_object(
     "Project",
     id=id_of("proj"),
@@ -18,7 +20,7 @@ _PROJECT = json_object(
     max_planner_steps=nullable(integer(1, MOST_STEPS)).about(example=10),
     **TIMES,
 )
-IN_PROJECT = Item(parameter("project_id", "query", "Only those of this project.", string), PROJECT_NOT_FOUND)
+IN_PROJECT = Parameter("project_id", "Only those of this project.", string, refusal=PROJECT_NOT_FOUND)
 
 
 async def project_filter(request: Request, caller: Caller) -> str | None:

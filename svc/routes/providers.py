@@ -1,5 +1,7 @@
 """The caller's own model providers (BYOK)."""
 
+from functools import partial
+
 from svc.errors import ApiError
 from svc.inference import providers
 from svc.inference.catalog import KIND, MODEL_NAME
@@ -7,12 +9,12 @@ from svc.inference.providers import NewProvider, ProviderChanges
 from svc.outbound.errors import AddressNotAllowed
 from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED, PERHAPS_RETRY_AFTER, TIMESTAMP, id_of
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, Section, paged
+from svc.server.interface import Answer, Operation, Refusal, paged
 from svc.server.state import State
 from svc.server.web import Request, Response, listing, read_page, reply
 from svc.shapes import boolean, by_type, given, json_object, list_of, nullable, string
 
-describes = Section("Providers").describes
+describes = partial(Operation, "Providers")
 _NAME = MODEL_NAME.about(example="llama3.2")
 _OWN_MODEL = by_type("a model", {str: _NAME, dict: json_object("OwnModel", id=_NAME, kind=KIND)})
 _PROVIDER = json_object(

@@ -5,12 +5,13 @@ import hmac
 import re
 import sqlite3
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from svc.errors import ApiError
 from svc.routes.schemas.common import STORAGE, TEXTS
 from svc.server import status
-from svc.server.interface import Answer, Content, Refusal, Section, bearer, item_id
+from svc.server.interface import Answer, Content, Operation, Refusal, bearer, item_id
 from svc.server.openapi import document as openapi_document
 from svc.server.web import Request, Response, Row, reply
 from svc.shapes import json_object, mapping, one_of, string
@@ -36,7 +37,7 @@ _IDS = {
         ("support_id", "support conversation", "sup"),
     )
 }
-describes = Section("Service").describes
+describes = partial(Operation, "Service")
 _METRICS_TOKEN = bearer("metricsToken", "The operator's `SVC_METRICS_TOKEN`.")
 _HEALTH = json_object("Health", status=one_of("ok"), version=string.about("The version of the service.", VERSION))
 _READINESS = json_object("Readiness", status=one_of("ready"))

@@ -3,18 +3,20 @@
 The operator may also answer with `svc support`.
 """
 
+from functools import partial
+
 from svc.admin import support as inbox
 from svc.auth.emails import EMAIL
 from svc.content import support
 from svc.content.support import NewSupport, NewSupportMessage
 from svc.routes.schemas.common import NO_ROOM, TIMES, TIMESTAMP, WRONG_PARAMETER, id_of
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Query, Refusal, Section, paged
+from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
 from svc.server.web import Request, Response, listing, read_page, reply
 from svc.shapes import boolean, json_object, list_of, nullable, one_of, string
 
-describes = Section("Support").describes
-describes_inbox = Section("Administration").describes
+describes = partial(Operation, "Support")
+describes_inbox = partial(Operation, "Administration")
 _MESSAGE = json_object(
     "SupportMessage",
     id=id_of("msg"),
@@ -22,7 +24,7 @@ _MESSAGE = json_object(
     content=string.about(example="Where is my invoice?"),
     created_at=TIMESTAMP,
 )
-_STATUS = Query("status", "Only conversations with this status.", one_of("active", "closed"))
+_STATUS = Parameter("status", "Only conversations with this status.", one_of("active", "closed"))
 _CONVERSATION = json_object(
     "SupportConversation",
     id=id_of("sup"),
@@ -42,7 +44,7 @@ _IN_INBOX = json_object(
     waiting=boolean.about("Whether the last message is not the operator's."),
 )
 _INBOX_CONVERSATION = json_object("InboxConversationWithMessages", "", _IN_INBOX, messages=_MESSAGES)
-_CLOSED = {**_WITH_MESSAGES.example, "status": "closed", "closed_at": TIMESTAMP.example}
+_CLOSED = _WITH_MESSAGES.about(example={**_WITH_MESSAGES.example, "status": "closed", "closed_at": TIMESTAMP.example})
 _ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. Open a new one.", when="It is closed.")
 _FULL = Refusal(
     "PAYLOAD_TOO_LARGE",
@@ -97,7 +99,7 @@ async def create_support_message(request: Request, caller: Caller, body: NewSupp
 
 @describes(
     "Close a support conversation",
-    answers={200: Answer("The closed conversation.", _WITH_MESSAGES, _CLOSED)},
+    answers={200: Answer("The closed conversation.", _CLOSED)},
     errors=[_ALREADY_ENDED],
 )
 async def close_support_conversation(request: Request, caller: Caller) -> Response:

@@ -15,14 +15,14 @@ from svc.errors import ApiError
 from svc.routes.links import add_change_link, mail_link
 from svc.routes.schemas.common import COUNT, NO_ROOM, OWN_PROVIDERS_DISABLED, TIMESTAMP, id_of
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, Section
+from svc.server.interface import Answer, Operation, Refusal
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import Request, Response, reply
 from svc.shapes import ABSENT, Absent, boolean, given, json_object, list_of, nullable, one_of, record, string, text
 
-describes = Section("Account").describes
-describes_api_keys = Section("API keys").describes
+describes = partial(Operation, "Account")
+describes_api_keys = partial(Operation, "API keys")
 # The fields of an account that its owner and administrators see.
 PERSON = json_object(
     "Person",

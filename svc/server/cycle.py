@@ -31,7 +31,7 @@ class Channel(FlowControl):
         transport: asyncio.Transport,
         server_state: ServerState,
         on_response: Callable[[], None],
-        close: Callable[[ApiError | None], None],
+        close: Callable[..., None],
     ) -> None:
         super().__init__(transport)
         self.loop = asyncio.get_running_loop()
@@ -80,7 +80,8 @@ class Cycle:
         except BaseException as error:  # also when it is cancelled because the server ends
             _log.error("Exception in ASGI application", exc_info=error)
             if not self.disconnected:
-                self._channel.close(None if self.response_started else ApiError("internal_error"))
+                answer = None if self.response_started else ApiError("internal_error")
+                self._channel.close(answer, head_only=self._scope["method"] == "HEAD")
         finally:
             self._channel.server_state.tasks.discard(self._task)
             self._task = None
@@ -181,7 +182,7 @@ class Cycle:
             channel.on_response()
 
 
-def last_answer(error: ApiError) -> bytes:
+def last_answer(error: ApiError, *, head_only: bool = False) -> bytes:
     """Return the answer before the end of a connection, without the layers around a handler."""
     body = orjson.dumps(error.body())
     headers = {
@@ -195,4 +196,4 @@ def last_answer(error: ApiError) -> bytes:
         "connection": "close",
     }
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return STATUS_LINE[error.status] + head.encode() + b"\r\n" + body
+    return STATUS_LINE[error.status] + head.encode() + b"\r\n" + (b"" if head_only else body)

@@ -1,16 +1,16 @@
 """What handlers and guards declare: svc/server/openapi.py makes the interface document from it.
 
-describes = Section("Projects").describes
-@describes("Create a project", body=..., answers={201: Answer("The project.", PROJECT)}) declares a handler:
-create_project is the operation createProject. @Implied(errors=[...]) declares a guard. The route table in app.py has
-path, method and guards.
+describes = partial(Operation, "Projects")
+@describes("Create a project", answers={201: Answer("The project.", PROJECT)}) declares a handler: create_project is
+the operation createProject. @Implied(errors=[...]) declares a guard. The route table in app.py has path, method and
+guards.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import orjson
 from starlette.responses import Response
@@ -48,18 +48,6 @@ def event_of(name: str, text: str, *contents: Shape[Any]) -> Shape[dict[str, Any
     content = contents[0] if len(contents) == 1 else {"anyOf": contents}
     data = shapes.string.about(text, contentMediaType="application/json", contentSchema=content)
     return shapes.json_object(name, "One event: a line `data: …` and an empty line.", data=data)
-
-
-def parameter(
-    name: str, where: str, text: str | Path, shape: Shape[Any], example: Any = None, *, required: bool = False
-) -> Schema:
-    """Return a parameter in `path`, `query` or `header`."""
-    return {"name": name, "in": where, **header(text, shape, example, required=required)}
-
-
-def path_id(name: str, text: str, example: str) -> Schema:
-    """Return the parameter `{name}` of a path."""
-    return parameter(name, "path", text, shapes.string, example, required=True)
 
 
 def header(text: str | Path, shape: Shape[Any], example: Any = None, *, required: bool = True) -> Schema:
@@ -101,35 +89,38 @@ class Refusal(NamedTuple):
         return ApiError(self.code, self.message, param=self.param)
 
 
-class Item(NamedTuple):
-    """A parameter that names an object, and the refusal if the account has no such object."""
-
-    parameter: Schema
-    not_found: Refusal
-
-
-def item_id(name: str, noun: str, prefix: str) -> Item:
-    """Return the parameter `{name}` of a path that is the id of a `noun`."""
-    refusal = Refusal("not_found", f"There is no such {noun}.", when=f"The account has no such {noun}.")
-    return Item(path_id(name, f"The {noun}'s id.", f"{prefix}_01m3250v3vn4qvxnatpwzmywwn"), refusal)
-
-
-class Query(NamedTuple):
-    """A parameter of the query, which may be missing. `of` returns its checked value, or `default`."""
+class Parameter(NamedTuple):
+    """A parameter in the `query`, a `header` or the `path`, and the `refusal` of a wrong one."""
 
     name: str
-    text: str
+    text: str | Path
     shape: Shape[Any]
     example: Any = None
     default: str | None = None
+    where: str = "query"
+    required: bool = False
+    refusal: Refusal | None = None
 
     @property
-    def parameter(self) -> Schema:
-        return parameter(self.name, "query", self.text, self.shape, self.example)
+    def schema(self) -> Schema:
+        described = header(self.text, self.shape, self.example, required=self.required)
+        return {"name": self.name, "in": self.where, **described}
 
     def of(self, request: Request) -> Any:
+        """Return the checked value in the query, or `default`."""
         sent = request.query_params.get(self.name, self.default)
         return None if sent is None else self.shape.check(sent, self.name)
+
+
+def path_id(name: str, text: str, example: str, refusal: Refusal | None = None) -> Parameter:
+    """Return the parameter `{name}` of a path."""
+    return Parameter(name, text, shapes.string, example, where="path", required=True, refusal=refusal)
+
+
+def item_id(name: str, noun: str, prefix: str) -> Parameter:
+    """Return the parameter `{name}` of a path that is the id of a `noun`."""
+    refusal = Refusal("not_found", f"There is no such {noun}.", when=f"The account has no such {noun}.")
+    return path_id(name, f"The {noun}'s id.", f"{prefix}_01m3250v3vn4qvxnatpwzmywwn", refusal)
 
 
 class Content(NamedTuple):
@@ -144,7 +135,6 @@ class Answer(NamedTuple):
 
     text: str
     shape: Shape[Any] | None = None
-    example: Any = None
     headers: Mapping[str, Schema] = _EMPTY
     contents: Mapping[str, Content] = _EMPTY
     is_page: bool = False
@@ -162,16 +152,6 @@ def paged(text: str, name: str, item: Shape[Any], **beside: Shape[Any]) -> dict[
     return {200: Answer(text, shape, is_page=True)}
 
 
-class Body(NamedTuple):
-    """The body of a request that the handler reads itself. With `any_type` it ignores the Content-Type."""
-
-    shape: Shape[Any]
-    examples: Mapping[str, Any] = _EMPTY
-    most_bytes: int = MIB
-    media_type: str = "application/json"
-    any_type: bool = False
-
-
 @dataclass(frozen=True)
 class Implied:
     """What a guard adds to every operation behind it. It decorates the guard, and passes the handler's declaration on.
@@ -185,72 +165,66 @@ class Implied:
     html: bool = False
 
     def __call__(self, guard: Callable[[H], Guarded]) -> Callable[[H], Guarded]:
+        (passed, _), (taken, _) = map(get_args, get_type_hints(guard).values())
+
         def guarding(handler: H) -> Guarded:
             guarded, inner = guard(handler), operation_of(handler)
             if inner is not None:
-                vars(guarded)["operation"] = inner._replace(guards=(self, *inner.guards))
+                if passed not in (..., inner.takes):
+                    raise TypeError(f"{inner.name} takes {inner.takes}, but {guard.__name__} passes {passed}")
+                takes = inner.takes if taken is ... else taken
+                vars(guarded)["operation"] = replace(inner, guards=(self, *inner.guards), takes=takes)
             return guarded
 
         return guarding
 
 
-class Operation(NamedTuple):
-    """The declaration of one endpoint; `name` is the handler's, and `guards` are from the outermost inwards."""
+@dataclass(frozen=True)
+class Operation:
+    """The declaration of one endpoint, which decorates its handler. Guards, body and ids in the path add their own
+    refusals.
+
+    A longer `text` is a file of the handler's name, `create_user.md`. `security` is for a handler that checks a token
+    itself; None in it means that the token is optional. Every response may have the `headers`.
+
+    If the handler's last argument is `body`, the body is read and checked first, with at most `most_bytes`. Its shape
+    is `body`, or that of the `record` which annotates the argument. Without this argument the handler reads the body
+    itself, which may have another `media_type`. With `any_type` the Content-Type is ignored.
+
+    `name`, the handler's, and `takes`, the types of the arguments that guards pass, are set here. `guards` are from
+    the outermost inwards.
+    """
 
     tag: str
-    name: str
     summary: str
-    text: str
-    body: Body | None
+    text: str = ""
+    _: KW_ONLY
     answers: Mapping[int, Answer]
-    parameters: Sequence[Schema | Item | Query] = ()
+    body: Shape[Any] | None = None
+    examples: Mapping[str, Any] = field(default_factory=dict)
+    most_bytes: int = MIB
+    media_type: str = "application/json"
+    any_type: bool = False
+    parameters: Sequence[Parameter] = ()
     errors: Sequence[Refusal] = ()
     security: Sequence[Component | None] = ()
-    headers: Mapping[str, Schema] = _EMPTY
+    headers: Mapping[str, Schema] = field(default_factory=dict)
+    name: str = ""
+    takes: Sequence[Any] = ()
     guards: tuple[Implied, ...] = ()
 
-    @property
-    def is_paged(self) -> bool:
-        return any(answer.is_page for answer in self.answers.values())
-
-
-class Section(NamedTuple):
-    """A section of the interface document. Its `describes` declares handlers."""
-
-    tag: str
-
-    def describes(
-        self,
-        summary: str,
-        text: str = "",
-        *,
-        answers: Mapping[int, Answer],
-        body: Shape[Any] | Body | None = None,
-        examples: Mapping[str, Any] = _EMPTY,
-        most_bytes: int = MIB,
-        parameters: Sequence[Schema | Item | Query] = (),
-        errors: Sequence[Refusal] = (),
-        security: Sequence[Component | None] = (),
-        headers: Mapping[str, Schema] = _EMPTY,
-    ) -> Callable[[Handler], Handler]:
-        """Declare a handler's operation, whose id is the handler's name. Guards, body and ids in the path add their own
-        refusals. A longer `text` is a file of that name, `create_user.md`.
-
-        If the handler's last argument, `body`, is annotated with a `record`, the body is read and checked first, with
-        at most `most_bytes`. For another body the Shape is `body`. `security` is for a handler that checks a token
-        itself; None in it means that the token is optional. Every response may have the `headers`.
-        """
-
-        def declare(handler: Handler) -> Handler:
-            shape = body or getattr(handler.__annotations__.get("body"), "shape", None)
-            whole = Body(shape, examples, most_bytes) if isinstance(shape, Shape) else shape
-            endpoint = with_body(handler, shape, most_bytes) if isinstance(shape, Shape) else handler
-            vars(endpoint)["operation"] = Operation(
-                self.tag, handler.__name__, summary, text, whole, answers, parameters, errors, security, headers
-            )
-            return endpoint
-
-        return declare
+    def __call__(self, handler: Handler) -> Handler:
+        """Raises TypeError if the handler has an argument `body` without a shape."""
+        takes = {name: kind for name, kind in handler.__annotations__.items() if name != "return"}
+        endpoint, shape = handler, self.body
+        if "body" in takes:
+            kind = takes.pop("body")
+            shape = shape or getattr(kind, "shape", None)
+            if shape is None:
+                raise TypeError(f"{handler.__name__}: body must be a record, or its shape declared")
+            endpoint = with_body(handler, shape, self.most_bytes)
+        vars(endpoint)["operation"] = replace(self, body=shape, name=handler.__name__, takes=[*takes.values()])
+        return endpoint
 
 
 def operation_of(handler: Callable[..., Any]) -> Operation | None:

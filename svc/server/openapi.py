@@ -7,7 +7,8 @@ components
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -20,16 +21,14 @@ from svc.server.body_budget import KIB, MIB
 from svc.server.error_schemas import error_examples, error_schema
 from svc.server.interface import (
     Answer,
-    Body,
     Content,
-    Item,
+    Implied,
     Operation,
-    Query,
+    Parameter,
     Refusal,
     header,
     named_header,
     operation_of,
-    parameter,
 )
 from svc.server.web import DEFAULT_LIMIT, MOST_ITEMS, PAGE_LIMIT, Row, in_anthropic_format
 from svc.shapes import ABSENT, Component, Shape, one_of, string, whole
@@ -77,10 +76,20 @@ _SHOULD_RETRY = named_header(
 _MAY_RETRY = header("Sent if only the operator can fix the cause.", one_of("false"), required=False)
 _WWW_AUTHENTICATE = named_header("WwwAuthenticate", "How to sign in.", one_of("Bearer"))
 _ASK_FOR_COOKIE = header("The page asks to sign in.", one_of("Cookie"))
-_LIMIT = whole.about(minimum=1, default=DEFAULT_LIMIT)
 _PAGE_PARAMETERS = (
-    parameter("limit", "query", f"The most items. Above {MOST_ITEMS} means {MOST_ITEMS}.", _LIMIT, DEFAULT_LIMIT),
-    parameter("after", "query", "The id of the last item of the previous page.", string),
+    Parameter(
+        "limit",
+        f"The most items. Above {MOST_ITEMS} means {MOST_ITEMS}.",
+        whole.about(minimum=1, default=DEFAULT_LIMIT),
+        DEFAULT_LIMIT,
+        refusal=Refusal(
+            "invalid_value",
+            f"limit must be {PAGE_LIMIT.expected}.",
+            "limit",
+            "`limit` is below 1 or not an integer, or `after` is not an item of this list.",
+        ),
+    ),
+    Parameter("after", "The id of the last item of the previous page.", string),
 )
 
 # The errors of the server itself, before or around any guard.
@@ -92,12 +101,6 @@ _EDGE = (
     Refusal("headers_too_large"),
     Refusal("internal_error", when="An internal error. The log has it under the request id."),
     Refusal("shutting_down", when="The service is shutting down."),
-)
-_PAGE_WRONG = Refusal(
-    "invalid_value",
-    f"limit must be {PAGE_LIMIT.expected}.",
-    "limit",
-    "`limit` is below 1 or not an integer, or `after` is not an item of this list.",
 )
 _WHEN = {
     "missing_field": "A required field is missing. `param` names it.",
@@ -115,7 +118,7 @@ def document(
     routes: Iterable[Row],
     info: Mapping[str, Any],
     tags: Mapping[str, str],
-    ids: Mapping[str, Item],
+    ids: Mapping[str, Parameter],
     texts: Path,
     base_url: str,
 ) -> dict[str, Any]:
@@ -130,6 +133,8 @@ def document(
         operation = operation_of(endpoint)
         if operation is None:
             raise ValueError(f"{method} {path} is not described: its handler lacks @describes")
+        if len(operation.takes) != 1:
+            raise ValueError(f"{method} {path} has no guard that passes what its handler takes: {operation.takes}")
         template = path.replace(":path}", "}")
         paths.setdefault(template, {})[method.lower()] = _operation(operation, template, ids, texts)
         for scheme in _schemes(operation):
@@ -179,22 +184,18 @@ class Components:
 
     def name_shared_responses(self, paths: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return `paths` with references to the error responses that several operations share."""
-        refusals = [
-            (answers, status, orjson.dumps(answers[status]))
-            for item in paths.values()
-            for operation in item.values()
-            for answers in [operation["responses"]]
-            for status in answers
-            if status[0] in "45"
-        ]
-        uses = Counter(text for _, _, text in refusals)
-        names: dict[bytes, str] = {}
-        for answers, status, text in refusals:
-            if uses[text] > 1:
-                if text not in names:
-                    names[text] = self._free_name(status)
-                    self.parts.setdefault("responses", {})[names[text]] = answers[status]
-                answers[status] = {"$ref": f"#/components/responses/{names[text]}"}
+        uses: dict[bytes, list[tuple[dict[str, Any], str]]] = {}
+        for operation in [operation for item in paths.values() for operation in item.values()]:
+            answers = operation["responses"]
+            for status in answers:
+                if status[0] in "45":
+                    uses.setdefault(orjson.dumps(answers[status]), []).append((answers, status))
+        for text, found in uses.items():
+            if len(found) > 1:
+                name = self._free_name(found[0][1])
+                self.parts.setdefault("responses", {})[name] = orjson.loads(text)
+                for answers, status in found:
+                    answers[status] = {"$ref": f"#/components/responses/{name}"}
         return paths
 
     def _free_name(self, status: str) -> str:
@@ -208,17 +209,17 @@ class Components:
 # --- one operation
 
 
-def _operation(operation: Operation, path: str, ids: Mapping[str, Item], texts: Path) -> dict[str, Any]:
+def _operation(operation: Operation, path: str, ids: Mapping[str, Parameter], texts: Path) -> dict[str, Any]:
     """Return the operation, to which the ids in its path are added, except those that it declares itself."""
     names = re.findall(r"\{(\w+)\}", path)
-    paging = _PAGE_PARAMETERS if operation.is_paged else ()
-    declared = [one.parameter if isinstance(one, Item | Query) else one for one in (*operation.parameters, *paging)]
-    found = [ids[name] for name in names if name in ids and name not in [one["name"] for one in declared]]
-    parameters = [*(item.parameter for item in found), *declared]
-    refusals = [item.not_found for item in (*found, *operation.parameters) if isinstance(item, Item)]
-    in_path = [one["name"] for one in parameters if one["in"] == "path"]
+    is_paged = any(answer.is_page for answer in operation.answers.values())
+    declared = [*operation.parameters, *(_PAGE_PARAMETERS if is_paged else ())]
+    own = [one.name for one in declared]
+    parameters = [*(ids[name] for name in names if name in ids and name not in own), *declared]
+    in_path = [one.name for one in parameters if one.where == "path"]
     if in_path != names:
         raise ValueError(f"{path} is described with the path parameters {in_path}")
+    refusals = [*(one.refusal for one in parameters if one.refusal), *operation.errors]
     file = texts / f"{operation.name}.md"
     value: dict[str, Any] = {
         "tags": [operation.tag],
@@ -226,9 +227,9 @@ def _operation(operation: Operation, path: str, ids: Mapping[str, Item], texts: 
         "summary": operation.summary,
         "description": file if file.exists() else operation.text,
         "security": [{scheme.name: []} if scheme else {} for scheme in _schemes(operation)],
-        "parameters": parameters,
-        "requestBody": operation.body and _body(operation.body),
-        "responses": _responses(operation._replace(errors=[*refusals, *operation.errors]), path),
+        "parameters": [one.schema for one in parameters],
+        "requestBody": _body(operation),
+        "responses": _responses(replace(operation, errors=refusals), path),
     }
     return {name: part for name, part in value.items() if part or name == "security"}
 
@@ -237,11 +238,13 @@ def _schemes(operation: Operation) -> list[Component | None]:
     return [*operation.security, *(guard.security for guard in operation.guards if guard.security)]
 
 
-def _body(body: Body) -> dict[str, Any]:
-    content = {body.media_type: _content(Content(body.shape, body.examples))}
-    if body.media_type == "application/octet-stream":
-        return {"required": False, "content": {**content, "*/*": content[body.media_type]}}
-    return {"required": True, "content": content}
+def _body(operation: Operation) -> dict[str, Any] | None:
+    if operation.body is None:
+        return None
+    content = _content(Content(operation.body, operation.examples))
+    if operation.media_type == "application/octet-stream":
+        return {"required": False, "content": {operation.media_type: content, "*/*": content}}
+    return {"required": True, "content": {operation.media_type: content}}
 
 
 def _content(content: Content) -> dict[str, Any]:
@@ -255,34 +258,30 @@ def _content(content: Content) -> dict[str, Any]:
 
 
 def _responses(operation: Operation, path: str) -> dict[str, Any]:
-    """Return the responses by status: the handler's answers, then the refusals of server, guards, body and handler."""
-    responses = {str(status): _answer(answer) for status, answer in operation.answers.items()}
+    """Return the responses by status: the handler's answers, and the refusals of server, guards, body and handler."""
+    guards = operation.guards
     edge = [refusal for refusal in _EDGE if path != "/healthz" or refusal.code != "shutting_down"]
     stored = [Refusal("storage_unavailable")] if operation.body else []
-    layers = [edge, *(guard.errors for guard in operation.guards), [*_of_body(operation), *operation.errors, *stored]]
-    by_status: dict[str, list[tuple[int, Refusal]]] = {}
-    for depth, refusals in enumerate(layers):
+    layers = [edge, *(guard.errors for guard in guards), [*_of_body(operation), *operation.errors, *stored]]
+    found: dict[str, list[tuple[int, Refusal]]] = {}
+    for depth, refusals in reversed([*enumerate(layers)]):
         for refusal in refusals:
-            by_status.setdefault(refusal.status or str(ERRORS[refusal.code][0]), []).append((depth, refusal))
-    for status, found in by_status.items():
-        responses[status] = _refused(operation, path, status, found)
+            found.setdefault(refusal.status or str(ERRORS[refusal.code][0]), []).append((depth, refusal))
+    responses = {str(status): _answer(answer) for status, answer in operation.answers.items()}
+    for status, refusals in found.items():
+        responses[status] = _refused(guards, path, status, refusals)
     for status, response in responses.items():
         response["headers"] = {**operation.headers, **response["headers"]}
         if in_anthropic_format(path):
             response["headers"]["request-id"] = _ANTHROPIC_REQUEST_ID
-        depth = max((depth for depth, _ in by_status.get(status, [])), default=len(operation.guards))
-        for number, guard in enumerate(operation.guards, 1):
-            if number <= depth or status == "500":  # the error may be from there
-                response["headers"].update(guard.headers)
+        innermost = found[status][0][0] if status in found and status != "500" else len(guards)
+        for guard in guards[:innermost]:
+            response["headers"].update(guard.headers)
     return dict(sorted(responses.items()))
 
 
 def _answer(answer: Answer) -> dict[str, Any]:
-    contents = dict(answer.contents)
-    if answer.shape is not None:
-        contents["application/json"] = Content(
-            answer.shape, {} if answer.example is None else {"example": answer.example}
-        )
+    contents = {"application/json": Content(answer.shape)} if answer.shape else answer.contents
     content = {kind: _content(content) for kind, content in contents.items()}
     headers = {
         **_EVERYWHERE,
@@ -294,21 +293,25 @@ def _answer(answer: Answer) -> dict[str, Any]:
 
 
 def _of_body(operation: Operation) -> list[Refusal]:
-    body, found = operation.body, [_PAGE_WRONG] if operation.is_paged else []
-    if body is None:
-        return found
-    size = f"{body.most_bytes // MIB} MiB" if body.most_bytes >= MIB else f"{body.most_bytes // KIB} KiB"
-    too_large, coded = f"The body is over {size}", "The body is compressed"
-    if body.media_type == "application/json":
+    if operation.body is None:
+        return []
+    most_bytes, found = operation.most_bytes, []
+    too_large = f"over {most_bytes // MIB} MiB" if most_bytes >= MIB else f"over {most_bytes // KIB} KiB"
+    coded = "compressed"
+    if operation.media_type == "application/json":
         too_large += f", or has more than {MOST_JSON_VALUES:,} JSON values"
         position = "The request body is not valid JSON: unexpected character at character 12."
         found.append(Refusal("invalid_json", position, when="The body is not JSON."))
-        coded += "" if body.any_type else ", or its type is not `application/json` in UTF-8"
-    elif body.media_type == "application/x-www-form-urlencoded":
+        coded += "" if operation.any_type else ", or its type is not `application/json` in UTF-8"
+    elif operation.media_type == "application/x-www-form-urlencoded":
         coded += ", or not a urlencoded form"
-    found.append(Refusal("unsupported_media_type", when=f"{coded}."))
-    found += [Refusal(one.code, one.error["message"], one.error["param"]) for one in example_refusals(body.shape)]
-    return [*found, Refusal("PAYLOAD_TOO_LARGE", when=f"{too_large}."), Refusal("overloaded")]
+    return [
+        *found,
+        Refusal("unsupported_media_type", when=f"The body is {coded}."),
+        *(Refusal(one.code, one.error["message"], one.error["param"]) for one in example_refusals(operation.body)),
+        Refusal("PAYLOAD_TOO_LARGE", when=f"The body is {too_large}."),
+        Refusal("overloaded"),
+    ]
 
 
 def example_refusals(shape: Shape[Any]) -> Iterator[ApiError]:
@@ -323,14 +326,12 @@ def example_refusals(shape: Shape[Any]) -> Iterator[ApiError]:
                 break
 
 
-def _refused(operation: Operation, path: str, status: str, found: list[tuple[int, Refusal]]) -> dict[str, Any]:
+def _refused(guards: Sequence[Implied], path: str, status: str, found: Sequence[tuple[int, Refusal]]) -> dict[str, Any]:
     """Return the response with the refusals of one status, from the innermost outwards, as JSON or as a page."""
-    html_from = next(
-        (number for number, guard in enumerate(operation.guards, 1) if guard.html), len(operation.guards) + 2
-    )
-    found = sorted(found, key=lambda pair: -pair[0])
-    pages = [refusal for depth, refusal in found if depth >= html_from]
-    refusals = [refusal for depth, refusal in found if depth < html_from]
+    pages: list[Refusal] = []
+    refusals: list[Refusal] = []
+    for depth, refusal in found:
+        (pages if any(guard.html for guard in guards[:depth]) else refusals).append(refusal)
     headers: dict[str, Any] = {**_EVERYWHERE, **(OF_PAGES if pages else {})}
     if status == "401":
         headers["www-authenticate"] = _ASK_FOR_COOKIE if pages else _WWW_AUTHENTICATE

@@ -300,10 +300,10 @@ class Protocol(asyncio.Protocol):
             self._disconnect()
             self._close(None if begun else error)
 
-    def _close(self, error: ApiError | None) -> None:
+    def _close(self, error: ApiError | None, *, head_only: bool = False) -> None:
         self._deaf = True
         if error is not None:
-            self.transport.write(last_answer(error))
+            self.transport.write(last_answer(error, head_only=head_only))
         self._expect_reader()
         self.transport.close()
 

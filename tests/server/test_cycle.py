@@ -49,6 +49,11 @@ async def test_exception_after_the_client_has_left_is_logged_alone(server: Runni
     assert "never retrieved" not in server.stderr() and "AttributeError" not in server.stderr()
 
 
+async def test_crash_during_a_head_request_has_no_body(server: RunningServer) -> None:
+    answer = await server.exchange(b"HEAD /crash HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 500 ") and answer.endswith(b"\r\nconnection: close\r\n\r\n")
+
+
 def test_last_resort_answer_has_the_error_shape() -> None:
     head, _, body = last_answer(ApiError("overloaded")).partition(b"\r\n\r\n")
     assert orjson.loads(body) == ApiError("overloaded").body()

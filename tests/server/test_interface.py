@@ -1,21 +1,20 @@
 """What handlers and guards declare of themselves, and what the interface document makes of it."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.requests import Request
 from starlette.responses import Response
 
+from svc.server.gate import Caller, metered, per_ip, session_only, signed_in
 from svc.server.interface import (
     Answer,
-    Body,
     Component,
     Implied,
     Operation,
     Refusal,
-    Section,
     as_event,
     event_of,
     header,
@@ -25,10 +24,11 @@ from svc.server.interface import (
     path_id,
 )
 from svc.server.openapi import document
+from svc.server.state import Request
 from svc.shapes import json_object, nullable, one_of, string, tagged, whole
 from tests.support.cases import each
 
-Endpoint = Callable[[Request[Any]], Awaitable[Response]]
+Endpoint = Callable[[Request], Awaitable[Response]]
 THING = json_object("Thing", id=string.about(example="thing_1"))
 IDS = {"thing_id": item_id("thing_id", "thing", "thing")}
 TEXTS = Path(__file__).parent  # has none
@@ -37,7 +37,7 @@ TOKEN = Component("securitySchemes", "token", {"type": "http", "scheme": "bearer
 
 @Implied([Refusal("invalid_api_key")], security=TOKEN)
 def outer(handler: Endpoint) -> Endpoint:
-    async def guarded(request: Request[Any]) -> Response:
+    async def guarded(request: Request) -> Response:
         return await handler(request)
 
     return guarded
@@ -45,7 +45,7 @@ def outer(handler: Endpoint) -> Endpoint:
 
 @Implied([Refusal("rate_limit_exceeded")], headers={"x-left": header("How many.", whole, 1, required=False)})
 def inner(handler: Endpoint) -> Endpoint:
-    async def guarded(request: Request[Any]) -> Response:
+    async def guarded(request: Request) -> Response:
         return await handler(request)
 
     return guarded
@@ -53,15 +53,15 @@ def inner(handler: Endpoint) -> Endpoint:
 
 @Implied(html=True)
 def as_page(handler: Endpoint) -> Endpoint:
-    async def guarded(request: Request[Any]) -> Response:
+    async def guarded(request: Request) -> Response:
         return await handler(request)
 
     return guarded
 
 
 def handler(**declared: Any) -> Endpoint:
-    @Section("Things").describes("Do it", **{"answers": {200: Answer("Done.", THING)}, **declared})
-    async def do_it(request: Request[Any]) -> Response:
+    @partial(Operation, "Things")("Do it", **{"answers": {200: Answer("Done.", THING)}, **declared})
+    async def do_it(request: Request) -> Response:
         return Response()
 
     return do_it
@@ -83,6 +83,30 @@ def test_declaration_passes_through_guards_in_order() -> None:
     assert isinstance(found, Operation) and found.name == "do_it"
     assert [guard.errors[0].code for guard in found.guards] == ["invalid_api_key", "rate_limit_exceeded"]
     assert operation_of(lambda: None) is None
+
+
+def test_argument_body_needs_a_shape() -> None:
+    async def do_it(request: Request, body: dict[str, Any]) -> Response:
+        return Response()
+
+    declare = partial(Operation, "Things", "Do it", answers={})
+    with pytest.raises(TypeError, match="do_it: body must be a record, or its shape declared"):
+        declare()(do_it)
+    assert operation_of(declare(body=THING)(do_it)) is not None
+
+
+def test_handler_must_take_what_its_guards_pass() -> None:
+    @partial(Operation, "Things")("Do it", answers={200: Answer("Done.", THING)})
+    async def of_caller(request: Request, caller: Caller) -> Response:
+        return Response()
+
+    assert operation(signed_in(metered(session_only(of_caller))))
+    guards: list[Any] = [signed_in, metered, per_ip("login")]
+    for guard, unfit in zip(guards, (handler(), signed_in(of_caller), of_caller), strict=True):
+        with pytest.raises(TypeError, match=r"takes .*, but .* passes"):
+            guard(unfit)
+    with pytest.raises(ValueError, match="no guard that passes what its handler takes"):
+        operation(metered(of_caller))
 
 
 def test_operation_documents_the_answers_of_its_guards() -> None:
@@ -109,23 +133,23 @@ def test_refusals_behind_an_html_guard_are_pages() -> None:
 
 
 @each(
-    ("body", "statuses"),
+    "declared",
     [
-        (THING, {"413", "415"}),
-        (Body(THING, any_type=True), {"413", "415"}),
-        (Body(string.about(format="binary"), media_type="application/octet-stream"), {"413", "415"}),
-        (Body(THING, media_type="application/x-www-form-urlencoded"), {"413", "415"}),
+        {"body": THING},
+        {"body": THING, "any_type": True},
+        {"body": string.about(format="binary"), "media_type": "application/octet-stream"},
+        {"body": THING, "media_type": "application/x-www-form-urlencoded"},
     ],
 )
-def test_body_implies_its_refusals(body: Any, statuses: set[str]) -> None:
-    responses = operation(handler(body=body))["responses"]
-    assert set(responses) - set(operation(handler())["responses"]) == statuses
+def test_body_implies_its_refusals(declared: dict[str, Any]) -> None:
+    responses = operation(handler(**declared))["responses"]
+    assert set(responses) - set(operation(handler())["responses"]) == {"413", "415"}
     assert "overloaded" in responses["503"]["content"]["application/json"]["examples"]
 
 
 def test_size_limit_has_a_fitting_unit() -> None:
     for size, told in ((16 * 1024, "16 KiB"), (44 * 1024 * 1024, "44 MiB")):
-        responses = operation(handler(body=Body(THING, most_bytes=size)))["responses"]
+        responses = operation(handler(body=THING, most_bytes=size))["responses"]
         assert f"over {told}" in responses["413"]["description"]
 
 
