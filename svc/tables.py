@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from svc.db import Page, page
 from svc.errors import ApiError
+from svc.ids import fields_as_json
 
 R = TypeVar("R")
 _SOME_SECONDS = 0.005
@@ -86,6 +87,11 @@ class Table(Generic[R]):
         filed = f"SELECT rowid FROM {self.name} WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"
         statement = f"UPDATE {self.name} SET project_id = NULL WHERE rowid IN ({filed})"
         return run_some(tx, statement, account_id, project_id, at_once=self.at_once)
+
+
+def json_of(names: str) -> Callable[[sqlite3.Row], dict[str, Any]]:
+    """Return the `make` of a Table whose rows have these fields in the API."""
+    return lambda row: fields_as_json(dict(row), names)
 
 
 @contextlib.contextmanager

@@ -797,6 +797,7 @@ ACROSS_ACCOUNTS = """
     svc/billing/payments.py:receive svc/billing/report.py:module svc/billing/usage.py:module svc/billing/wallet.py:sums
     svc/billing/wallet.py:held_in_all svc/billing/wallet.py:module svc/billing/wallet.py:release_all
     svc/commands/check.py:_check svc/commands/check.py:sizes svc/content/fulltext.py:_index_chunks
+    svc/content/fulltext.py:index_answers_later
     svc/content/history.py:end_interrupted_answers
     svc/content/support.py:account_of svc/content/word_runs.py:tidy_some svc/inference/providers.py:count_sealed
     svc/inference/providers.py:drop_sealed svc/quota.py:release_all

@@ -16,7 +16,7 @@ def inbox_page(conn: sqlite3.Connection, status: str | None, limit: int, after: 
     `waiting` is whether the last message is not the operator's.
     """
     return page(conn, _INBOX, None, limit, after, order=("updated_at", "id"), status=status).of(
-        lambda row: {**support.as_json(row), **_of_user(conn, row["account_id"], row["id"])}
+        lambda row: {**support.TABLE.make(row), **_of_user(conn, row["account_id"], row["id"])}
     )
 
 

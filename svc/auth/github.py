@@ -54,7 +54,7 @@ class GitHub(SignInProvider):
             "x-github-api-version": "2022-11-28",
             "user-agent": "svc",  # without one GitHub answers 403
         }
-        status, answer = await self._ask("GET", self._api + path, headers)
+        status, answer = await self._ask(self._api + path, headers)
         if status in (403, 404) and path == "/user/emails":  # the person gave no access to them
             return []
         if status != 200:

@@ -1,18 +1,12 @@
 """The identities at other providers that sign in to an account."""
 
 import sqlite3
-from typing import Any
 
 from svc.errors import ApiError
-from svc.ids import fields_as_json, new_id
-from svc.tables import Table
+from svc.ids import new_id
+from svc.tables import Table, json_of
 
-
-def _as_json(row: sqlite3.Row) -> dict[str, Any]:
-    return fields_as_json(dict(row), "id issuer email created_at")
-
-
-TABLE = Table("identities", _as_json, "identity")
+TABLE = Table("identities", json_of("id issuer email created_at"), "identity")
 
 
 def account_of(conn: sqlite3.Connection, issuer: str, subject: str) -> str | None:

@@ -1,6 +1,5 @@
 """Sign-in with an identity provider: the secrets of a sign-in, and what OpenID Connect and GitHub share."""
 
-import asyncio
 import base64
 import hashlib
 from collections.abc import Mapping
@@ -8,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote_plus, urlencode
 
-import orjson
-
 from svc.config import IdentityProvider
 from svc.errors import ApiError
 from svc.ids import base64url, signature
-from svc.outbound.errors import TooLarge
+from svc.outbound.errors import ConnectTimeout, OutboundError, ProtocolError, ReadTimeout
 
 if TYPE_CHECKING:
     import httpx
@@ -113,39 +110,34 @@ class SignInProvider:
         else:
             pair = f"{quote_plus(self._client_id)}:{quote_plus(self._secret)}"  # RFC 6749 2.3.1
             headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-        return await self._object("POST", metadata["token_endpoint"], headers, form)
+        return await self._object(metadata["token_endpoint"], headers, form)
 
-    async def _object(self, method: str, url: str, *more: Mapping[str, str]) -> dict[str, Any]:
+    async def _object(self, url: str, *more: Mapping[str, str]) -> dict[str, Any]:
         """Return the JSON object of an answer with status 200. `more` are headers and a form."""
-        status, answer = await self._ask(method, url, *more)
+        status, answer = await self._ask(url, *more)
         if status != 200 or not isinstance(answer, dict):
             raise refused(status)
         return answer
 
     async def _ask(
-        self, method: str, url: str, headers: Mapping[str, str] | None = None, form: Mapping[str, str] | None = None
+        self, url: str, headers: Mapping[str, str] = {}, form: Mapping[str, str] | None = None
     ) -> tuple[int, Any]:
-        """Return status and JSON of an answer (None if it is no JSON); redirects are not followed.
+        """Return what `ask_json` returns.
 
         Raises ApiError `upstream_unreachable`, `upstream_timeout`, `upstream_invalid_response`.
         """
-        import httpx  # late: a service without such providers never needs it
+        from svc.outbound.transport import ask_json  # late: a service without such providers never needs httpx
 
-        headers = {"accept": "application/json", **(headers or {})}
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                response = await self._client.request(method, url, data=form, headers=headers)
-        except (TimeoutError, httpx.TimeoutException):
+            headers = {"accept": "application/json", **headers}
+            return await ask_json(self._client, url, headers, form, _ANSWER_SECONDS)
+        except (ConnectTimeout, ReadTimeout):
             raise ApiError("upstream_timeout", "The identity provider did not answer in time. Try again.") from None
-        except (httpx.RemoteProtocolError, TooLarge):
+        except ProtocolError:
             raise invalid("an answer that is too large, incomplete or not valid HTTP") from None
-        except (httpx.TransportError, httpx.InvalidURL) as error:
+        except OutboundError as error:
             text = "The identity provider cannot be reached. Try again later."
             raise ApiError("upstream_unreachable", text) from error
-        try:
-            return response.status_code, orjson.loads(response.content)
-        except orjson.JSONDecodeError:
-            return response.status_code, None
 
 
 def invalid(what: str) -> ApiError:

@@ -70,7 +70,7 @@ class OpenID(SignInProvider):
         check_claims(claims, self.issuer, self._client_id, flow.nonce, self._clock())
         subject, userinfo = claims["sub"], (await self.metadata()).get("userinfo_endpoint")
         if "email" not in claims and userinfo and isinstance(access_token, str):
-            claims = await self._object("GET", userinfo, {"authorization": f"Bearer {access_token}"})
+            claims = await self._object(userinfo, {"authorization": f"Bearer {access_token}"})
             if claims.get("sub") != subject:
                 raise invalid("the email address of another person")
         email, name = claims.get("email"), claims.get("name")
@@ -93,7 +93,7 @@ class OpenID(SignInProvider):
 
     async def _discover(self) -> dict[str, Any]:
         """Return the discovery document, whose endpoints are valid."""
-        document = await self._object("GET", self.issuer.rstrip("/") + "/.well-known/openid-configuration")
+        document = await self._object(self.issuer.rstrip("/") + "/.well-known/openid-configuration")
         if document.get("issuer") != self.issuer:
             raise invalid("the discovery document of another issuer")
         optional = ["userinfo_endpoint"] if document.get("userinfo_endpoint") else []
@@ -110,7 +110,7 @@ class OpenID(SignInProvider):
         return document
 
     async def _fetch_keys(self) -> list[dict[str, Any]]:
-        keys = (await self._object("GET", (await self.metadata())["jwks_uri"])).get("keys")
+        keys = (await self._object((await self.metadata())["jwks_uri"])).get("keys")
         if not isinstance(keys, list):
             raise refused(200)
         return [key for key in keys[:_MOST_KEYS] if isinstance(key, dict)]

@@ -16,9 +16,9 @@ import orjson
 from svc import quota
 from svc.auth import accounts
 from svc.errors import ApiError
-from svc.ids import BASE62, fields_as_json, new_id, random_base62
+from svc.ids import BASE62, new_id, random_base62
 from svc.shapes import Shape, refusal, text
-from svc.tables import Table, refusals
+from svc.tables import Table, json_of, refusals
 
 SESSION_SECONDS = 8 * 3600
 _BY_IDENTITY = "sso"
@@ -49,12 +49,7 @@ _KEY = re.compile(f"{KEY_PREFIX}[0-9A-Za-z]{{{KEY_LENGTH - len(KEY_PREFIX)}}}")
 _LAST_ID = "key_~"  # greater than every id
 
 
-def as_json(row: sqlite3.Row) -> dict[str, Any]:
-    """Return the object of the list of keys. `spent_micros` is the sum of the key's debits."""
-    return fields_as_json(dict(row), "id key_prefix name created_at last_used_at spent_micros")
-
-
-TABLE = Table("api_keys", as_json, "key")
+TABLE = Table("api_keys", json_of("id key_prefix name created_at last_used_at spent_micros"), "key")
 
 
 class Session(NamedTuple):
@@ -137,7 +132,7 @@ def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_
 def keys_after(conn: sqlite3.Connection, account_id: str, after: str | None, limit: int) -> list[dict[str, Any]]:
     """Return up to `limit` of an account's keys, newest first, after the id `after`."""
     query = "SELECT * FROM api_keys WHERE account_id = ? AND id < ? ORDER BY id DESC LIMIT ?"
-    return [as_json(row) for row in conn.execute(query, (account_id, after or _LAST_ID, limit))]
+    return [TABLE.make(row) for row in conn.execute(query, (account_id, after or _LAST_ID, limit))]
 
 
 # The account's id, tier (None: it is suspended) and default model, the key's id, its last use (Unix seconds of a

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 import orjson
 
 from svc.errors import ApiError
-from svc.outbound.errors import TooLarge
+from svc.outbound.errors import ConnectTimeout, OutboundError, ReadTimeout, TooLarge
 
 if TYPE_CHECKING:
     import httpx
@@ -150,11 +150,11 @@ class Stripe:
 
     async def check(self) -> int:
         """Return the status of a request that changes nothing: 401 if the key is wrong."""
-        return (await self._send("GET", "?limit=1"))[0]
+        return (await self._send("?limit=1"))[0]
 
     async def is_paid(self, session_id: str) -> bool:
         """Return whether a Checkout Session is paid."""
-        status, session = await self._send("GET", f"/{quote(session_id, safe='')}")
+        status, session = await self._send(f"/{quote(session_id, safe='')}")
         if status != 200:
             raise failed("upstream_error", f" refused with status {status}")
         return session.get("payment_status") == "paid"
@@ -177,14 +177,14 @@ class Stripe:
         }
         # Once more after a transient failure: with the same key, Stripe makes the session once.
         try:
-            status, answer = await self._send("POST", "", form, checkout_id)
+            status, answer = await self._send("", form)
         except ApiError as error:
             if error.code == "upstream_invalid_response":
                 raise
             status, answer = 0, {}
         if status == 0 or status in _TRANSIENT:
             await asyncio.sleep(_PAUSE_SECONDS)
-            status, answer = await self._send("POST", "", form, checkout_id)
+            status, answer = await self._send("", form)
         if status != 200:
             raise failed("upstream_error", f" refused with status {status}")
         session_id, url = answer.get("id"), answer.get("url")
@@ -202,29 +202,23 @@ class Stripe:
         is_api = (parts.scheme, parts.netloc) == (api.scheme, api.netloc)
         return bool(parts.hostname) and (parts.scheme == "https" or is_api)
 
-    async def _send(
-        self, method: str, path: str, form: dict[str, str] | None = None, idempotency_key: str | None = None
-    ) -> tuple[int, dict[str, Any]]:
+    async def _send(self, path: str, form: dict[str, str] | None = None) -> tuple[int, dict[str, Any]]:
         """Return the status of an answer and its JSON object, empty if it has none."""
-        import httpx  # late: a service without Stripe never needs it
+        from svc.outbound.transport import ask_json  # late: a service without Stripe never needs httpx
 
         headers = {"authorization": f"Bearer {self.secret_key}"}
-        if idempotency_key:
-            headers["idempotency-key"] = idempotency_key
+        if form:
+            headers["idempotency-key"] = form["client_reference_id"]
         url = f"{self.api}/v1/checkout/sessions{path}"
         try:
-            async with asyncio.timeout(_ATTEMPT_SECONDS):
-                response = await self.client.request(method, url, data=form, headers=headers)
-        except (TimeoutError, httpx.TimeoutException):
+            status, answer = await ask_json(self.client, url, headers, form, _ATTEMPT_SECONDS)
+        except (ConnectTimeout, ReadTimeout):
             raise failed("upstream_timeout", " did not answer in time", "; try again") from None
         except TooLarge:
             raise failed("upstream_invalid_response", "'s answer is too large") from None
-        except httpx.TransportError:
+        except OutboundError:
             raise failed("upstream_unreachable", " cannot be reached", "; try again") from None
-        try:
-            return response.status_code, _object(orjson.loads(response.content))
-        except orjson.JSONDecodeError:
-            return response.status_code, {}
+        return status, _object(answer)
 
 
 def failed(code: str, why: str, advice: str = "") -> ApiError:

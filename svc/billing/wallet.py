@@ -16,7 +16,7 @@ from svc.billing.usage import bounded_tokens, day_of
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.money import dollars
-from svc.tables import Table, run_some
+from svc.tables import Table, json_of, run_some
 
 MOST_MICROS = 10**15  # the bound of a wallet, as in schema.sql
 UNBOUNDED_TOKENS = 2**31 - 1
@@ -257,13 +257,9 @@ def ledger_after(conn: sqlite3.Connection, account_id: str, seq: int, limit: int
     return conn.execute(query, (account_id, seq, limit)).fetchall()
 
 
-def ledger_as_json(row: sqlite3.Row) -> dict[str, Any]:
-    values = dict(row)
-    del values["seq"], values["account_id"]
-    return {**values, "created_at": timestamp(row["created_at"])}
-
-
-LEDGER = Table("ledger", ledger_as_json, "ledger row", order=("seq",))
+_BOOKED = "id kind amount_micros balance_after_micros description reference"
+_CALL = "model input_tokens output_tokens request_id key_id"
+LEDGER = Table("ledger", json_of(f"{_BOOKED} {_CALL} created_at"), "ledger row", order=("seq",))
 
 # --- the rules, for `svc check`
 

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import Iterable
 
 from svc.content.word_runs import CHUNKS, MESSAGES, tidy_some
 from svc.content.words import indexed_words, words_of
@@ -52,9 +51,9 @@ def add_message_words(tx: sqlite3.Connection, account_id: str, number: int, text
         MESSAGES.add(tx, account_id, number * CHUNKS + chunk, indexed_words(part))
 
 
-def index_later(tx: sqlite3.Connection, numbers: Iterable[int]) -> None:
-    """Let `index_some` index the messages with these numbers."""
-    tx.executemany("INSERT INTO unindexed (number, next_chunk) VALUES (?, 0)", [(number,) for number in numbers])
+def index_answers_later(tx: sqlite3.Connection) -> None:
+    """Let `index_some` index the answers in progress."""
+    tx.execute("INSERT INTO unindexed SELECT number, 0 FROM messages WHERE status = 'in_progress'")
 
 
 def index_some(tx: sqlite3.Connection) -> bool:

@@ -11,7 +11,7 @@ from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.shapes import one_of, record, text
-from svc.tables import delete_row, refusals
+from svc.tables import Table, delete_row, refusals
 
 MESSAGE_LENGTH = 1_000_000
 # The longest time of a transaction that deletes, so that other writes do not wait.
@@ -48,6 +48,9 @@ class Message(NamedTuple):
         return {**shown, "error": None if self.error is None else orjson.loads(self.error)}
 
 
+_TABLE = Table("messages", lambda row: Message(**row), "message")
+
+
 def add_message(
     tx: sqlite3.Connection,
     account_id: str,
@@ -72,15 +75,20 @@ def add_message(
         branch = versions.begin(tx, account_id, conversation_id, replaces, message_id)
     elif conversation_id is not None:
         branch = versions.current(tx, account_id, conversation_id)
-    row = (message_id, account_id, conversation_id, run_id, role, content, model, now_seconds, branch, status)
+    columns = {
+        "id": message_id,
+        "account_id": account_id,
+        "conversation_id": conversation_id,
+        "run_id": run_id,
+        "role": role,
+        "content": content,
+        "model": model,
+        "created_at": now_seconds,
+        "branch": branch,
+        "status": status,
+    }
     with refusals(one_answer_at_a_time=already_answering()):
-        statement = """
-            INSERT INTO messages (id, account_id, conversation_id, run_id, role, content, model, created_at, branch,
-                status)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """
-        added = tx.execute(statement, row)
-    message = Message(added.lastrowid or 0, *row)
+        message = _TABLE.insert(tx, columns)
     if status != IN_PROGRESS:  # its words are indexed at its end
         fulltext.add_message_words(tx, account_id, message.number, content)
     return message
@@ -106,10 +114,8 @@ def update_answer(tx: sqlite3.Connection, answer: Message, content: str, status:
 
 def end_interrupted_answers(tx: sqlite3.Connection) -> None:
     """End the answers that a crash left in progress. The index of words reads them later."""
-    ended = tx.execute(
-        "UPDATE messages SET status = 'interrupted' WHERE status = 'in_progress' RETURNING number"
-    ).fetchall()
-    fulltext.index_later(tx, [row[0] for row in ended])
+    fulltext.index_answers_later(tx)
+    tx.execute("UPDATE messages SET status = 'interrupted' WHERE status = 'in_progress'")
 
 
 def _storable(content: str) -> str:

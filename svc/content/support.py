@@ -5,9 +5,9 @@ from typing import Annotated, Any, NamedTuple
 
 from svc import quota
 from svc.errors import ApiError
-from svc.ids import fields_as_json, new_id
+from svc.ids import new_id
 from svc.shapes import label, record, text
-from svc.tables import Table, refusals
+from svc.tables import Table, json_of, refusals
 
 CONTENT = text(10_000, blank=False)
 
@@ -23,23 +23,16 @@ class NewSupportMessage(NamedTuple):
     content: Annotated[str, CONTENT.about("Not blank.")]
 
 
-def as_json(row: sqlite3.Row) -> dict[str, Any]:
-    return fields_as_json(dict(row), "id status subject created_at updated_at closed_at")
-
-
-def message_as_json(row: sqlite3.Row) -> dict[str, Any]:
-    return fields_as_json(dict(row), "id role content created_at")
-
-
-TABLE = Table("support_conversations", as_json, "support conversation")
-MESSAGES = Table("support_messages", message_as_json, "support message")
+_COLUMNS = "id status subject created_at updated_at closed_at"
+TABLE = Table("support_conversations", json_of(_COLUMNS), "support conversation")
+MESSAGES = Table("support_messages", json_of("id role content created_at"), "support message")
 
 
 def support_with_messages(conn: sqlite3.Connection, account_id: str, support_id: str) -> dict[str, Any]:
     """Return a support conversation with all its messages, the oldest first. Raises ApiError `not_found`."""
     own = "SELECT * FROM support_messages WHERE account_id = ? AND support_id = ? ORDER BY number"
-    messages = [message_as_json(row) for row in conn.execute(own, (account_id, support_id))]
-    return {**TABLE.by_id(conn, account_id, support_id), "messages": messages}
+    messages = map(MESSAGES.make, conn.execute(own, (account_id, support_id)))
+    return {**TABLE.by_id(conn, account_id, support_id), "messages": list(messages)}
 
 
 def add_support(tx: sqlite3.Connection, account_id: str, new: NewSupport, now_seconds: float) -> dict[str, Any]:

@@ -11,7 +11,6 @@ A step of a merge moves the first lines of its runs to the end of the new run, s
 is deleted when all its lines have moved. Until then some of them are in two runs, which changes no search.
 """
 
-import json
 import sqlite3
 import time
 import zlib
@@ -151,9 +150,7 @@ def tidy_some(tx: sqlite3.Connection) -> bool:
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Delete lines of an account for 5 ms; return whether there are more."""
-    for table in ("fresh_words", "word_purges"):
-        tx.execute(f"DELETE FROM {table} WHERE account_id = ?", (account_id,))  # noqa: S608 - our own words
+    """Delete runs of an account for 5 ms; return whether there are more. The other tables cascade."""
     own = "SELECT word_blocks.rowid FROM word_runs JOIN word_blocks ON run = id WHERE account_id = ?1 LIMIT ?2"
     if run_some(tx, f"DELETE FROM word_blocks WHERE rowid IN ({own})", account_id):  # noqa: S608 - our own words
         return True
@@ -254,7 +251,7 @@ def _lines_beginning(text: str, beginning: str) -> list[str]:
 def _existing(conn: sqlite3.Connection, text: str, account_id: str, places: Iterable[int]) -> set[int]:
     """Return those of `places` for which the query `text` returns a row."""
     query = f"SELECT value FROM json_each(?3) WHERE EXISTS ({text})"  # noqa: S608 - our own words
-    return {row[0] for row in conn.execute(query, (account_id, CHUNKS, json.dumps(list(places))))}
+    return {row[0] for row in conn.execute(query, (account_id, CHUNKS, str(list(places))))}
 
 
 # --- writing runs
@@ -277,14 +274,14 @@ def _new_run(tx: sqlite3.Connection, account_id: str, level: int) -> int:
 
 def _merge_level(tx: sqlite3.Connection, account_id: str, run: int) -> None:
     """Begin to merge the runs of the level of the new `run`, if there are enough."""
-    (level,) = tx.execute("SELECT level FROM word_runs WHERE account_id = ? AND id = ?", (account_id, run)).fetchone()
     query = """
-        SELECT id FROM word_runs WHERE account_id = ? AND level = ? AND into_run IS NULL
+        SELECT id, level FROM word_runs
+        WHERE account_id = ?1 AND level = (SELECT level FROM word_runs WHERE id = ?2) AND into_run IS NULL
             AND id NOT IN (SELECT into_run FROM word_runs WHERE into_run IS NOT NULL)
     """
-    rows = tx.execute(query, (account_id, level)).fetchall()
+    rows = tx.execute(query, (account_id, run)).fetchall()
     if len(rows) >= _FAN:
-        _begin_merge(tx, account_id, rows, level + 1)
+        _begin_merge(tx, account_id, rows, rows[0]["level"] + 1)
 
 
 def _begin_merge(tx: sqlite3.Connection, account_id: str, runs: list[sqlite3.Row], level: int) -> None:
@@ -320,10 +317,9 @@ def _merge_some(tx: sqlite3.Connection, account_id: str, into: int) -> None:
         lines += block[bisect_right(block, moved_to) : bisect_left(block, end)]
         if block[-1] < end:
             tx.execute("DELETE FROM word_blocks WHERE rowid = ?", (row["rowid"],))
-    lines.sort()
     if tx.execute("SELECT 1 FROM word_purges WHERE account_id = ? AND last_run IS NOT NULL", (account_id,)).fetchone():
         lines = _live_lines(tx, account_id, lines)
-    _write(tx, into, lines)
+    _write(tx, into, sorted(lines))
     if end < _LAST_SIGN:
         return
     tx.execute("DELETE FROM word_runs WHERE account_id = ? AND into_run = ?", (account_id, into))
@@ -350,11 +346,12 @@ def _purge_some(tx: sqlite3.Connection, account_id: str, purge_id: int) -> None:
 
 def _live_lines(tx: sqlite3.Connection, account_id: str, lines: list[str]) -> list[str]:
     """Return the lines whose texts are stored."""
-    stored: dict[bool, set[str]] = {}
-    for is_title, index in enumerate((MESSAGES, TITLES)):
-        places = {int(line[-_DIGITS:], 16) for line in lines if line.startswith(TITLES.mark) == is_title}
-        stored[bool(is_title)] = {_key("", place) for place in _existing(tx, index.stored, account_id, places)}
-    return [line for line in lines if line[-_DIGITS:] in stored[line.startswith(TITLES.mark)]]
+    live: list[str] = []
+    for index in (MESSAGES, TITLES):
+        own = [line for line in lines if line.startswith(TITLES.mark) == (index is TITLES)]
+        stored = _existing(tx, index.stored, account_id, {int(line[-_DIGITS:], 16) for line in own})
+        live += [line for line in own if int(line[-_DIGITS:], 16) in stored]
+    return live
 
 
 def _packed(lines: list[str]) -> bytes:
@@ -366,17 +363,12 @@ def _packed(lines: list[str]) -> bytes:
     return zlib.compress(b"\0" + text.encode(), 1)
 
 
-@lru_cache(maxsize=256)  # 15 MB at most; a question reads the same blocks repeatedly
-def _unpacked(packed: bytes) -> str:
-    """Return the lines of a block, with a line end before and after each."""
-    return _decompressed(packed)
-
-
 def _lines(packed: bytes) -> list[str]:
     return _decompressed(packed)[1:-1].split("\n")
 
 
 def _decompressed(packed: bytes) -> str:
+    """Return the lines of a block, with a line end before and after each."""
     data = zlib.decompress(packed)
     width = data[0]
     if width == 0:
@@ -386,3 +378,6 @@ def _decompressed(packed: bytes) -> str:
     for column in range(width):
         rows[column::width] = data[1 + column * count : 1 + (column + 1) * count]
     return "\n" + rows.decode("utf-16-le")
+
+
+_unpacked = lru_cache(maxsize=256)(_decompressed)  # 15 MB at most; a question reads the same blocks repeatedly

@@ -34,6 +34,7 @@ from svc.server.state import State
 from svc.server.streamed import Streamed
 from svc.server.web import Request, Response
 from svc.shapes import string
+from svc.tables import json_of
 
 describes = partial(Operation, "Data")
 AsJson = Callable[[sqlite3.Row], dict[str, Any] | orjson.Fragment]
@@ -44,10 +45,6 @@ _NAME_BYTES = 150
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff/\\:*?"<>|]+|\.{2,}')
 
 
-def _columns(names: str) -> AsJson:
-    return lambda row: fields_as_json(dict(row), names)
-
-
 def _message(row: sqlite3.Row) -> dict[str, Any]:
     return {**Message(**row).as_json(), "run_id": row["run_id"], "branch": row["branch"]}
 
@@ -55,20 +52,20 @@ def _message(row: sqlite3.Row) -> dict[str, Any]:
 _ACCOUNT = "id email name tier default_model memory_enabled instructions admin group status created_at last_seen_at"
 # file: (table, the columns that order an account's rows, the JSON of a row without secrets and their hashes)
 KINDS: dict[str, tuple[str, str, AsJson]] = {
-    "identities": ("identities", "id", _columns("id issuer subject email created_at")),
-    "api_keys": ("api_keys", "id", _columns("id key_prefix name created_at last_used_at")),
+    "identities": ("identities", "id", json_of("id issuer subject email created_at")),
+    "api_keys": ("api_keys", "id", json_of("id key_prefix name created_at last_used_at")),
     "providers": ("providers", "id", providers.as_json),
     "projects": ("projects", "id", lambda row: Project(**row).as_json()),
     "conversations": ("conversations", "id", lambda row: Conversation(**row).as_json()),
-    "branches": ("branches", "conversation_id, branch", _columns("conversation_id branch parent first_id replaces_id")),
+    "branches": ("branches", "conversation_id, branch", json_of("conversation_id branch parent first_id replaces_id")),
     "messages": ("messages", "number", _message),
     "answers": ("answers", "message_id", lambda row: {"message_id": row["message_id"], **answers.as_json(row)}),
     "runs": ("runs", "id", lambda row: orjson.Fragment(runs.with_events(row))),
-    "ledger": ("ledger", "seq", wallet.ledger_as_json),
-    "usage": ("usage_days", "day, model", _columns("day model requests input_tokens output_tokens cost_micros")),
-    "checkouts": ("checkouts", "id", _columns("id amount_micros state session_id created_at paid_at")),
-    "support_conversations": ("support_conversations", "id", support.as_json),
-    "support_messages": ("support_messages", "number", _columns("support_id id role content created_at")),
+    "ledger": ("ledger", "seq", wallet.LEDGER.make),
+    "usage": ("usage_days", "day, model", json_of("day model requests input_tokens output_tokens cost_micros")),
+    "checkouts": ("checkouts", "id", json_of("id amount_micros state session_id created_at paid_at")),
+    "support_conversations": ("support_conversations", "id", support.TABLE.make),
+    "support_messages": ("support_messages", "number", json_of("support_id id role content created_at")),
 }
 
 
