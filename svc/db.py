@@ -14,10 +14,9 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, TypeVarTuple
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, TypeVarTuple
 
 from svc.budget import limited, spent
 from svc.checkpoint import Checkpointer
@@ -297,12 +296,14 @@ def _storage_unavailable(cause: BaseException) -> ApiError:
     return error
 
 
-@dataclass(frozen=True)
-class Page(Generic[T]):
+class Page(NamedTuple, Generic[T]):
     """Part of a list, and whether more of it follows."""
 
     items: list[T]
     has_more: bool
+
+    def as_json(self) -> dict[str, Any]:
+        return {"object": "list", "data": self.items, "has_more": self.has_more}
 
     def of(self, make: Callable[[T], U]) -> "Page[U]":
         return Page([make(item) for item in self.items], self.has_more)

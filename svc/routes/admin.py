@@ -8,6 +8,7 @@ POST /admin/users -> a link to set a password: by mail to the new address, or el
 import asyncio
 import re
 from functools import partial
+from typing import Any
 
 from svc import audit
 from svc.admin import health, users
@@ -23,7 +24,7 @@ from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, paged
 from svc.server.state import State
 from svc.server.status import now, readings
-from svc.server.web import Request, Response, listing, page_after, page_limit, read_page, reply
+from svc.server.web import Request, Response, page_after, page_limit, read_page
 from svc.shapes import boolean, given, json_object, list_of, mapping, matching, nullable, one_of, string, text
 from svc.spreadsheet import csv_text
 
@@ -126,34 +127,32 @@ _FILTERS = (
 )
 
 
-async def _user(request: Request, account_id: str, status: int = 200, **more: str | None) -> Response:
-    found = await request.state.db.read(users.user, account_id, request.state.clock())
-    return reply({**found, **more}, status)
+async def _user(request: Request, account_id: str, **more: str | None) -> dict[str, Any]:
+    return {**await request.state.db.read(users.user, account_id, request.state.clock()), **more}
 
 
 @describes(
     "List the accounts",
     parameters=_FILTERS,
-    answers=paged("A page of accounts.", "AdministeredUserList", _USER_IN_LIST),
+    answer=paged("A page of accounts.", "AdministeredUserList", _USER_IN_LIST),
     errors=[WRONG_PARAMETER],
 )
-async def list_users(request: Request, caller: Caller) -> Response:
+async def list_users(request: Request, caller: Caller) -> object:
     only = {one.name: one.of(request) for one in _FILTERS}
-    limit, after = page_limit(request), page_after(request)
-    page = await request.state.db.heavy_read(users.user_page, request.state.clock(), limit, after, only)
-    return listing(page)
+    limit, after, now_seconds = page_limit(request), page_after(request), request.state.clock()
+    return await request.state.db.heavy_read(users.user_page, now_seconds, limit, after, only)
 
 
 @describes(
     "Invite a user",
-    answers={201: Answer("The new account.", _INVITATION)},
+    answer=Answer("The new account.", _INVITATION, 201),
     errors=[Refusal("email_taken", param="email", when="An account has this email address."), _NO_GROUP],
 )
-async def create_user(request: Request, caller: Caller, body: Invitation) -> Response:
+async def create_user(request: Request, caller: Caller, body: Invitation) -> object:
     state, token = request.state, links.new_link_token(verified=True)
     invite = partial(users.invite, by_mail=state.mail is not None, now_seconds=state.clock())
     account_id = await state.db.write(invite, caller.id, body, state.models.catalog.groups, token)
-    return await _user(request, account_id, 201, invite_url=_send(state, body.email, token))
+    return await _user(request, account_id, invite_url=_send(state, body.email, token))
 
 
 def _send(state: State, email: str, token: str) -> str | None:
@@ -164,19 +163,19 @@ def _send(state: State, email: str, token: str) -> str | None:
     return None
 
 
-@describes("Show an account", answers={200: Answer("The account.", _USER_IN_LIST)})
-async def get_user(request: Request, caller: Caller) -> Response:
-    return await _user(request, request.path_params["account_id"])
+@describes("Show an account", answer=Answer("The account.", _USER_IN_LIST))
+async def get_user(request: Request, caller: Caller, account_id: str) -> object:
+    return await _user(request, account_id)
 
 
 @describes(
     "Change an account",
     "A suspended account is refused with 403 `account_suspended`, and its open streams end within 2 seconds.",
-    answers={200: Answer("The changed account.", _USER_IN_LIST)},
+    answer=Answer("The changed account.", _USER_IN_LIST),
     errors=[_LAST_ADMIN, _NO_GROUP],
 )
-async def update_user(request: Request, caller: Caller, body: AdminChanges) -> Response:
-    state, account_id = request.state, request.path_params["account_id"]
+async def update_user(request: Request, caller: Caller, account_id: str, body: AdminChanges) -> object:
+    state = request.state
     await state.db.write(
         users.change_user, caller.id, account_id, given(body), state.models.catalog.groups, state.clock()
     )
@@ -189,26 +188,26 @@ async def update_user(request: Request, caller: Caller, body: AdminChanges) -> R
     "Send a link to set a password",
     "A one-time link, valid for 72 hours: by mail, or else in the answer. Earlier links to reset the password become "
     "invalid.",
-    answers={201: Answer("The account.", _INVITATION)},
+    answer=Answer("The account.", _INVITATION, 201),
     errors=[Refusal("rate_limit_exceeded", "This account has too many valid links.", when="It has 20 valid links.")],
 )
-async def create_reset_link(request: Request, caller: Caller) -> Response:
+async def create_reset_link(request: Request, caller: Caller, account_id: str) -> object:
     state = request.state
-    account = await state.db.read(accounts.existing_account, request.path_params["account_id"])
+    account = await state.db.read(accounts.existing_account, account_id)
     token = links.new_link_token(verified=account.email_verified)
     add = partial(users.add_reset_link, by_mail=state.mail is not None, seconds=users.LINK_SECONDS)
     await state.db.write(add, caller.id, account.id, token, now_seconds=state.clock())
-    return await _user(request, account.id, 201, invite_url=_send(state, account.email, token))
+    return await _user(request, account.id, invite_url=_send(state, account.email, token))
 
 
 @describes(
     "Delete an account",
     "With everything personal, as its owner would. Its open streams end.",
-    answers={204: Answer("The account is deleted.")},
+    answer=Answer("The account is deleted.", status=204),
     errors=[_LAST_ADMIN],
 )
-async def delete_user(request: Request, caller: Caller) -> None:
-    state, account_id = request.state, request.path_params["account_id"]
+async def delete_user(request: Request, caller: Caller, account_id: str) -> None:
+    state = request.state
     await delete_account(state.db, state.drain, account_id, state.clock(), actor=caller.id)
     state.item_memory.delete_account(account_id)
 
@@ -216,35 +215,33 @@ async def delete_user(request: Request, caller: Caller) -> None:
 @describes(
     "List the API keys of an account",
     "The keys themselves are not shown.",
-    answers=paged("A page of keys.", "ApiKeyList", API_KEY),
+    answer=paged("A page of keys.", "ApiKeyList", API_KEY),
 )
-async def list_user_api_keys(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, users.key_page, request.path_params["account_id"]))
+async def list_user_api_keys(request: Request, caller: Caller, account_id: str) -> object:
+    return await read_page(request, users.key_page, account_id)
 
 
-@describes("Delete all API keys of an account", answers={204: Answer("The keys are deleted.")})
-async def delete_user_api_keys(request: Request, caller: Caller) -> None:
-    state, account_id = request.state, request.path_params["account_id"]
+@describes("Delete all API keys of an account", answer=Answer("The keys are deleted.", status=204))
+async def delete_user_api_keys(request: Request, caller: Caller, account_id: str) -> None:
+    state = request.state
     await state.db.write(users.note_deletion_of_keys, caller.id, account_id, state.clock())
     while await state.db.write(tokens.TABLE.delete_some, account_id):
         pass  # in short transactions, because there may be many keys
 
 
-@describes("Delete an API key of an account", answers={204: Answer("The key is deleted.")})
-async def delete_user_api_key(request: Request, caller: Caller) -> None:
-    state, ids = request.state, request.path_params
-    await state.db.write(users.delete_key, caller.id, ids["account_id"], ids["key_id"], state.clock())
+@describes("Delete an API key of an account", answer=Answer("The key is deleted.", status=204))
+async def delete_user_api_key(request: Request, caller: Caller, account_id: str, key_id: str) -> None:
+    state = request.state
+    await state.db.write(users.delete_key, caller.id, account_id, key_id, state.clock())
 
 
 @describes(
     "Show the spending of a month",
     parameters=[_MONTH, _BY],
-    answers={
-        200: Answer("The spending.", contents={"application/json": Content(_USAGE), "text/csv": Content(_USAGE_CSV)})
-    },
+    answer=Answer("The spending.", contents={"application/json": Content(_USAGE), "text/csv": Content(_USAGE_CSV)}),
     errors=[WRONG_PARAMETER],
 )
-async def get_usage(request: Request, caller: Caller) -> Response:
+async def get_usage(request: Request, caller: Caller) -> object:
     state = request.state
     month, by = _MONTH.of(request) or usage.day_of(state.clock())[:7], _BY.of(request)
     await state.engines.usage.flush()
@@ -252,42 +249,40 @@ async def get_usage(request: Request, caller: Caller) -> Response:
     if "text/csv" in request.headers.get("accept", ""):
         lines = await asyncio.to_thread(csv_text, _COLUMNS, [tuple(map(row.get, _COLUMNS)) for row in rows])
         return Response(lines, headers={"cache-control": "no-store"}, media_type="text/csv; charset=utf-8")
-    return reply({"object": "list", "month": month, "by": by, "data": rows, "total": total})
+    return {"object": "list", "month": month, "by": by, "data": rows, "total": total}
 
 
 @describes(
     "Show the state of the service",
     "What `svc status` prints, and what `svc doctor` finds without asking other services.",
-    answers={200: Answer("The state.", _STATUS)},
+    answer=Answer("The state.", _STATUS),
 )
-async def get_status(request: Request, caller: Caller) -> Response:
+async def get_status(request: Request, caller: Caller) -> object:
     state = request.state
     found = now(state)
     measured = {name: value for name, labels, value in await readings(state) if not labels}
-    return reply(
-        {
-            **{name: found[name] for name in ("version", "pid", "base_url", "started_at", "draining")},
-            "gauges": measured,
-            **await state.db.read(wallet.sums),
-            **{name: timestamp(measured[gauge]) if measured.get(gauge) else None for name, gauge in _TIMES.items()},
-            "providers": [
-                {"name": name, "models": models, "answers": answers}
-                for name, (models, answers) in state.models.catalog.providers().items()
-            ],
-            "groups": list(state.models.catalog.groups.by_name) if state.models.catalog.groups else [],
-            "findings": [one._asdict() for one in await asyncio.to_thread(health.findings, state.config)],
-        }
-    )
+    return {
+        **{name: found[name] for name in ("version", "pid", "base_url", "started_at", "draining")},
+        "gauges": measured,
+        **await state.db.read(wallet.sums),
+        **{name: timestamp(measured[gauge]) if measured.get(gauge) else None for name, gauge in _TIMES.items()},
+        "providers": [
+            {"name": name, "models": models, "answers": answers}
+            for name, (models, answers) in state.models.catalog.providers().items()
+        ],
+        "groups": list(state.models.catalog.groups.by_name) if state.models.catalog.groups else [],
+        "findings": [one._asdict() for one in await asyncio.to_thread(health.findings, state.config)],
+    }
 
 
 @describes(
     "List the audit log",
     "What administrators and the operator changed. Rows are kept when an account is deleted, without the person's "
     "names.",
-    answers=paged("A page of the log.", "AuditList", _AUDIT_ENTRY),
+    answer=paged("A page of the log.", "AuditList", _AUDIT_ENTRY),
 )
-async def list_audit(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, audit.audit_page))
+async def list_audit(request: Request, caller: Caller) -> object:
+    return await read_page(request, audit.audit_page)
 
 
 async def unknown(request: Request, caller: Caller) -> Response:

@@ -16,7 +16,7 @@ from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
 from svc.server.state import State
-from svc.server.web import JsonResponse, Request, Response, add_log_fields, listing, read_page, reply
+from svc.server.web import JsonResponse, Request, Response, add_log_fields, read_page
 from svc.shapes import integer, list_of, one_of, record, string, text
 
 describes = partial(Operation, "Agents")
@@ -47,7 +47,7 @@ class NewRun(NamedTuple):
 @describes(
     "Run an agent",
     most_bytes=16 * MIB,
-    answers={200: RUN_ANSWER},
+    answer=RUN_ANSWER,
     errors=[NO_ROOM, NO_FUNDS, *NO_MODEL, PROJECT_NOT_FOUND],
 )
 async def run_agent(request: Request, caller: Caller, body: NewRun) -> Response:
@@ -75,17 +75,17 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
     return RunOrder(body.goal, instructions, model, media_models, tools, max_steps, project_id, remembered=session)
 
 
-@describes("List the runs", parameters=[IN_PROJECT, _STATUS], answers=paged("A page of runs.", "RunList", RUN))
-async def list_runs(request: Request, caller: Caller) -> Response:
+@describes("List the runs", parameters=[IN_PROJECT, _STATUS], answer=paged("A page of runs.", "RunList", RUN))
+async def list_runs(request: Request, caller: Caller) -> object:
     filters = {"status": _STATUS.of(request), "project_id": await project_filter(request, caller)}
-    return listing((await read_page(request, runs.TABLE.page, caller.id, **filters)).of(runs.in_a_list))
+    return (await read_page(request, runs.TABLE.page, caller.id, **filters)).of(runs.in_a_list)
 
 
-@describes("Show a run", answers={200: Answer("The run.", RUN_WITH_EVENTS)})
-async def get_run(request: Request, caller: Caller) -> Response:
-    open_run = request.state.open_runs.get(request.path_params["run_id"])
+@describes("Show a run", answer=Answer("The run.", RUN_WITH_EVENTS))
+async def get_run(request: Request, caller: Caller, run_id: str) -> Response:
+    open_run = request.state.open_runs.get(run_id)
     until_now = open_run and [*open_run.events]  # before the record, which has them once the run has ended
-    row = await request.state.db.read(runs.TABLE.by_id, caller.id, request.path_params["run_id"])
+    row = await request.state.db.read(runs.TABLE.by_id, caller.id, run_id)
     long = len(row["goal"]) + len(row["output"] or "") > _LONG_CHARACTERS
     written = await asyncio.to_thread(runs.with_events, row, until_now) if long else runs.with_events(row, until_now)
     return JsonResponse(written)
@@ -94,19 +94,17 @@ async def get_run(request: Request, caller: Caller) -> Response:
 @describes(
     "Stop a run",
     "Its stream ends with `stopped`, reason `requested`.",
-    answers={
-        202: Answer(
-            "The run is being stopped.",
-            RUN.about(example={**RUN.example, "status": "running", "output": None, "finished_at": None}),
-        )
-    },
+    answer=Answer(
+        "The run is being stopped.",
+        RUN.about(example={**RUN.example, "status": "running", "output": None, "finished_at": None}),
+        202,
+    ),
     errors=[_ENDED],
 )
-async def stop_run(request: Request, caller: Caller) -> Response:
-    run_id = request.path_params["run_id"]
+async def stop_run(request: Request, caller: Caller, run_id: str) -> object:
     row = await request.state.db.read(runs.TABLE.by_id, caller.id, run_id)
     open_run = request.state.open_runs.get(run_id)
     if row["status"] != "running" or open_run is None or open_run.interrupt.reason is not None:
         raise _ENDED.error()
     open_run.interrupt("requested")
-    return reply(runs.as_json(row), 202)
+    return runs.as_json(row)

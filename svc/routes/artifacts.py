@@ -31,7 +31,7 @@ from svc.server.interface import Answer, Content, Operation, Parameter, Refusal,
 from svc.server.sse import Interrupt
 from svc.server.state import State
 from svc.server.streamed import Download
-from svc.server.web import Request, Response, listing, read_page, reply
+from svc.server.web import Request, Response, read_page
 from svc.shapes import given, json_object, nullable, one_of, string
 
 describes = partial(Operation, "Artifacts")
@@ -91,10 +91,10 @@ _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.
         "bytes": ("Bytes", {"name": "note.txt", "content_type": "text/plain", "content_base64": "aGVsbG8gd29ybGQ="}),
     },
     most_bytes=_BODY_BYTES,
-    answers={201: Answer("The artifact.", _ARTIFACT)},
+    answer=Answer("The artifact.", _ARTIFACT, 201),
     errors=[_NO_CONTENT, PROJECT_NOT_FOUND, _TOO_LARGE, NO_ROOM],
 )
-async def create_artifact(request: Request, caller: Caller, body: NewArtifact) -> Response:
+async def create_artifact(request: Request, caller: Caller, body: NewArtifact) -> object:
     state, name, project_id = request.state, body.name, body.project_id
     text, decode, kind = _content_field(body)
     if project_id is not None:  # checked before a content of many megabytes is stored
@@ -103,7 +103,7 @@ async def create_artifact(request: Request, caller: Caller, body: NewArtifact) -
     artifact = await artifacts.add_artifact(
         state.db, caller.id, content, name=name, content_type=kind, project_id=project_id, now_seconds=state.clock()
     )
-    return reply(_as_json(state, artifact), 201)
+    return _as_json(state, artifact)
 
 
 def _as_json(state: State, artifact: Artifact) -> dict[str, Any]:
@@ -143,30 +143,30 @@ def _decoded(text: str) -> bytes:
 @describes(
     "List the artifacts",
     parameters=[IN_PROJECT, _OF_RUN],
-    answers=paged("A page of artifacts.", "ArtifactList", _ARTIFACT),
+    answer=paged("A page of artifacts.", "ArtifactList", _ARTIFACT),
 )
-async def list_artifacts(request: Request, caller: Caller) -> Response:
+async def list_artifacts(request: Request, caller: Caller) -> object:
     filters = {"project_id": await project_filter(request, caller), "run_id": _OF_RUN.of(request)}
     page = await read_page(request, artifacts.TABLE.page, caller.id, **filters)
-    return listing(page.of(partial(_as_json, request.state)))
+    return page.of(partial(_as_json, request.state))
 
 
-@describes("Show an artifact", answers={200: Answer("The artifact.", _ARTIFACT)})
-async def get_artifact(request: Request, caller: Caller) -> Response:
-    artifact = await request.state.db.read(artifacts.TABLE.by_id, caller.id, request.path_params["artifact_id"])
-    return reply(_as_json(request.state, artifact))
+@describes("Show an artifact", answer=Answer("The artifact.", _ARTIFACT))
+async def get_artifact(request: Request, caller: Caller, artifact_id: str) -> object:
+    artifact = await request.state.db.read(artifacts.TABLE.by_id, caller.id, artifact_id)
+    return _as_json(request.state, artifact)
 
 
-@describes("Change an artifact", answers={200: Answer("The changed artifact.", _ARTIFACT)}, errors=[PROJECT_NOT_FOUND])
-async def update_artifact(request: Request, caller: Caller, body: ArtifactChanges) -> Response:
-    state, artifact_id = request.state, request.path_params["artifact_id"]
+@describes("Change an artifact", answer=Answer("The changed artifact.", _ARTIFACT), errors=[PROJECT_NOT_FOUND])
+async def update_artifact(request: Request, caller: Caller, artifact_id: str, body: ArtifactChanges) -> object:
+    state = request.state
     artifact = await state.db.write(artifacts.change_artifact, caller.id, artifact_id, given(body), state.clock())
-    return reply(_as_json(state, artifact))
+    return _as_json(state, artifact)
 
 
-@describes("Delete an artifact", answers={204: Answer("The artifact is deleted.")})
-async def delete_artifact(request: Request, caller: Caller) -> None:
-    await request.state.db.write_as("alone", artifacts.delete_artifact, caller.id, request.path_params["artifact_id"])
+@describes("Delete an artifact", answer=Answer("The artifact is deleted.", status=204))
+async def delete_artifact(request: Request, caller: Caller, artifact_id: str) -> None:
+    await request.state.db.write_as("alone", artifacts.delete_artifact, caller.id, artifact_id)
 
 
 @describes(
@@ -175,7 +175,7 @@ async def delete_artifact(request: Request, caller: Caller) -> None:
     body=_FILE,
     most_bytes=CONTENT_BYTES,
     media_type="application/octet-stream",
-    answers={200: Answer("The changed artifact.", _ARTIFACT)},
+    answer=Answer("The changed artifact.", _ARTIFACT),
     errors=[
         Refusal(
             "invalid_value",
@@ -187,17 +187,17 @@ async def delete_artifact(request: Request, caller: Caller) -> None:
         NO_ROOM,
     ],
 )
-async def replace_artifact_content(request: Request, caller: Caller) -> Response:
+async def replace_artifact_content(request: Request, caller: Caller, artifact_id: str) -> object:
     state = request.state
     if "content-range" in request.headers:  # RFC 9110 14.5: a part must not replace the whole
         raise ApiError("invalid_value", "Send the whole content, without Content-Range.", param="content-range")
-    artifact_id, content_type = request.path_params["artifact_id"], request.headers.get("content-type")
+    content_type = request.headers.get("content-type")
     state.db.look_up(artifacts.check_replacing, caller.id, artifact_id, content_type)
     chunks = await read_chunks(request, CONTENT_BYTES)
     artifact = await artifacts.replace_content(
         state.db, caller.id, artifact_id, chunks, content_type=content_type, now_seconds=state.clock()
     )
-    return reply(_as_json(state, artifact))
+    return _as_json(state, artifact)
 
 
 @describes(
@@ -207,15 +207,16 @@ async def replace_artifact_content(request: Request, caller: Caller) -> Response
         Parameter("Range", "One range of bytes.", string, "bytes=0-4", where="header"),
         Parameter("If-None-Match", "The etag of the caller's copy.", string, where="header"),
     ],
-    answers={
-        200: Answer("The content, with its own type.", contents=_ANY_FILE, headers=_FILE_HEADERS),
-        206: Answer(
+    answer=Answer("The content, with its own type.", contents=_ANY_FILE, headers=_FILE_HEADERS),
+    others=[
+        Answer(
             "The range.",
             contents=_ANY_FILE,
             headers={**_FILE_HEADERS, "content-range": header("The range and the size.", string, "bytes 0-4/11")},
+            status=206,
         ),
-        304: Answer("The caller's copy is current.", headers=_ETAG),
-    },
+        Answer("The caller's copy is current.", headers=_ETAG, status=304),
+    ],
     errors=[
         Refusal(
             "invalid_value",
@@ -227,9 +228,9 @@ async def replace_artifact_content(request: Request, caller: Caller) -> Response
         )
     ],
 )
-async def get_artifact_content(request: Request, caller: Caller) -> Response:
+async def get_artifact_content(request: Request, caller: Caller, artifact_id: str) -> Response:
     """Send the content (200), one range of it (206, 416), or only 304 (RFC 9110 13 and 14)."""
-    db, artifact_id = request.state.db, request.path_params["artifact_id"]
+    db = request.state.db
     while True:
         artifact = await db.read(artifacts.TABLE.by_id, caller.id, artifact_id)
         etag = f'"{artifact.sha256.hex()}"'
@@ -322,29 +323,27 @@ async def _chain(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenera
 
 @describes(
     "Show the text",
-    answers={
-        200: Answer(
-            "The text in UTF-8.",
-            contents={"text/plain": Content(string, {"text": "hello world"})},
-            headers={"x-text-truncated": _TRUNCATED},
-        )
-    },
+    answer=Answer(
+        "The text in UTF-8.",
+        contents={"text/plain": Content(string, {"text": "hello world"})},
+        headers={"x-text-truncated": _TRUNCATED},
+    ),
     errors=[_NO_TEXT_FILE, Refusal("no_text", when="The PDF has no text, for example because it is a scan.")],
 )
-async def get_artifact_text(request: Request, caller: Caller) -> Response:
+async def get_artifact_text(request: Request, caller: Caller, artifact_id: str) -> Response:
     state = request.state
     with ExitStack() as held:
         held.enter_context(state.open_texts.taken(caller.id))
         file = held.enter_context(state.media.spool())
         with storage(), Interrupt().over(request.context, state.drain, caller.id):
-            truncated = await _write_text(request, caller, file)
+            truncated = await _write_text(request, caller, artifact_id, file)
         headers = {"content-type": "text/plain; charset=utf-8", "x-text-truncated": str(truncated).lower()}
         return from_file(request, caller, file, headers, held.pop_all())
 
 
-async def _write_text(request: Request, caller: Caller, file: BinaryIO) -> bool:
+async def _write_text(request: Request, caller: Caller, artifact_id: str, file: BinaryIO) -> bool:
     """Write the text into `file`, and return whether a limit cut it. Raises ApiError."""
-    db, artifact_id = request.state.db, request.path_params["artifact_id"]
+    db = request.state.db
     encoding, errors = "utf-8-sig", "strict"
     while True:
         file.seek(0)

@@ -70,7 +70,7 @@ _TO_NEW_PASSWORD = ("reset", "undo")
 @describes(
     "Create an account",
     "Limit: 10 an hour by default for an IP address (IPv6: a /64 network).",
-    answers={201: Answer("The new account's session.", _SESSION, headers=_COOKIE)},
+    answer=Answer("The new account's session.", _SESSION, headers=_COOKIE, status=201),
     errors=[Refusal("email_taken", param="email", when="An account has this email address.")],
 )
 async def sign_up(request: Request, body: SignUp) -> Response:
@@ -86,7 +86,7 @@ async def sign_up(request: Request, body: SignUp) -> Response:
 @describes(
     "Sign in",
     "Limit: 5 a minute by default for an IP address.",
-    answers={200: Answer("The session.", _SESSION, headers=_COOKIE)},
+    answer=Answer("The session.", _SESSION, headers=_COOKIE),
     errors=[
         Refusal(
             "invalid_credentials",
@@ -116,10 +116,8 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
 
 @describes(
     "Set a new password",
-    answers={
-        204: Answer("The password is set."),
-        200: Answer("Passwords are disabled: a session of the account.", _SESSION, headers=_COOKIE),
-    },
+    answer=Answer("The password is set.", status=204),
+    others=[Answer("Passwords are disabled: a session of the account.", _SESSION, headers=_COOKIE)],
     errors=[Refusal("invalid_token", param="token", when="The link was used, has expired, or is unknown."), SUSPENDED],
 )
 async def confirm_password_reset(request: Request, body: PasswordResetConfirmation) -> Response:
@@ -155,7 +153,7 @@ def _use_password_link(
 @describes(
     "Sign out",
     "The client deletes its token. A session token cannot be revoked: it is valid until it expires.",
-    answers={204: Answer("Signed out.", headers=_COOKIE)},
+    answer=Answer("Signed out.", headers=_COOKIE, status=204),
 )
 async def log_out(request: Request, caller: Caller) -> Response:
     answer = no_content()
@@ -166,7 +164,7 @@ async def log_out(request: Request, caller: Caller) -> Response:
 @describes(
     "Exchange a one-time code for a session",
     "A code works once, within a minute, in the browser that started the sign-in. A cookie identifies the browser.",
-    answers={200: Answer("The session.", _SESSION, headers=_COOKIE)},
+    answer=Answer("The session.", _SESSION, headers=_COOKIE),
     errors=[
         Refusal(
             "invalid_token",

@@ -11,7 +11,7 @@ from svc.server.bodies import read_body
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
-from svc.server.web import Request, Response, add_log_fields, listing, page_after, read_page, reply
+from svc.server.web import Request, add_log_fields, page_after, read_page
 from svc.shapes import anything, boolean, integer, json_object, list_of, mapping, nullable, one_of, string, whole
 
 describes = partial(Operation, "Wallet")
@@ -90,20 +90,20 @@ _BY = Parameter("by", "Count by model or by API key.", one_of("model", "key").ab
 @describes(
     "Show the wallet",
     "Funds are added in the browser, at `/checkout`. A token cannot do it.",
-    answers={200: Answer("The wallet.", _BILLING_ACCOUNT)},
+    answer=Answer("The wallet.", _BILLING_ACCOUNT),
 )
-async def get_billing_account(request: Request, caller: Caller) -> Response:
+async def get_billing_account(request: Request, caller: Caller) -> object:
     state = request.state
     found, stored = await state.db.read(wallet.balances, caller.id), await state.db.read(quota.stored, caller.id)
     allowance_micros = caller.group.allowance_micros if caller.group else 0
     allowance = await state.db.read(wallet.allowance, caller.id, allowance_micros, state.clock())
     rest = {"tier": caller.tier, "currency": "usd", "payments": state.payments.mode}
-    return reply({**found, **allowance, **stored._asdict(), **rest})
+    return {**found, **allowance, **stored._asdict(), **rest}
 
 
-@describes("List credits and debits", answers=paged("A page of the ledger.", "Ledger", _LEDGER_ENTRY))
-async def list_ledger(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, wallet.LEDGER.page, caller.id))
+@describes("List credits and debits", answer=paged("A page of the ledger.", "Ledger", _LEDGER_ENTRY))
+async def list_ledger(request: Request, caller: Caller) -> object:
+    return await read_page(request, wallet.LEDGER.page, caller.id)
 
 
 @describes(
@@ -114,7 +114,7 @@ async def list_ledger(request: Request, caller: Caller) -> Response:
         _BY,
         Parameter("after", "The id of the last item of the previous page.", string, "2026-09-21:builtin/echo"),
     ],
-    answers={200: Answer("Up to 10,000 rows. While `has_more` is true, ask again with `after`.", _USAGE)},
+    answer=Answer("Up to 10,000 rows. While `has_more` is true, ask again with `after`.", _USAGE),
     errors=[
         Refusal(
             "invalid_value",
@@ -124,14 +124,13 @@ async def list_ledger(request: Request, caller: Caller) -> Response:
         )
     ],
 )
-async def list_usage(request: Request, caller: Caller) -> Response:
+async def list_usage(request: Request, caller: Caller) -> object:
     sent = request.query_params.get("days", "30")
     days = _DAYS.check(int(sent) if re.fullmatch(r"[0-9]{1,4}", sent) else sent, "days")
     state, by = request.state, _BY.of(request)
     first_day = usage.day_of(state.clock() - (days - 1) * _DAY_SECONDS)
     await state.engines.usage.flush()
-    page = await state.db.heavy_read(usage.usage_page, caller.id, first_day, page_after(request), by=by)
-    return listing(page)
+    return await state.db.heavy_read(usage.usage_page, caller.id, first_day, page_after(request), by=by)
 
 
 @describes(
@@ -149,7 +148,7 @@ async def list_usage(request: Request, caller: Caller) -> Response:
             required=True,
         )
     ],
-    answers={200: Answer("The event is stored.", _WEBHOOK_RECEIPT)},
+    answer=Answer("The event is stored.", _WEBHOOK_RECEIPT),
     errors=[
         Refusal(
             "invalid_value",
@@ -159,7 +158,7 @@ async def list_usage(request: Request, caller: Caller) -> Response:
         )
     ],
 )
-async def receive_payment_event(request: Request) -> Response:
+async def receive_payment_event(request: Request) -> object:
     state = request.state
     body = await read_body(request, MIB)
     signatures = request.headers.getlist("stripe-signature")
@@ -178,4 +177,4 @@ async def receive_payment_event(request: Request) -> Response:
             currency=receipt.event.currency,
             next=receipt.todo,
         )
-    return reply({"received": True, "credited": receipt.reason is None})
+    return {"received": True, "credited": receipt.reason is None}

@@ -94,7 +94,7 @@ _WRONG_RESULT = Refusal(
         Parameter(memory.REPLACES, TEXTS / "x-service-replaces.md", string, example_id("msg"), where="header"),
         Parameter(_CONTINUE, TEXTS / "x-service-continue.md", _BOOLEAN, where="header"),
     ],
-    answers={200: CHAT_ANSWER},
+    answer=CHAT_ANSWER,
     errors=[
         *MODEL_CALL,
         NO_ROOM,
@@ -152,7 +152,7 @@ async def _answer_of_session(
         return reply(answer.cut_short(), headers={**headers, **cost_of(call)})
 
 
-@describes("List the models", answers={200: Answer("All models.", _MODEL_LIST)})
+@describes("List the models", answer=Answer("All models.", _MODEL_LIST))
 async def list_models(request: Request, caller: Caller) -> Response:
     """Return all models on one page, as OpenAI's clients expect."""
     models, limits = request.state.models, request.state.limits
@@ -179,15 +179,15 @@ async def list_models(request: Request, caller: Caller) -> Response:
             "model_id", "The model's id or alias. Slashes may be sent as they are, or as `%2F`.", "builtin/assistant"
         )
     ],
-    answers={200: Answer("The model.", _MODEL)},
+    answer=Answer("The model.", _MODEL),
     errors=NO_MODEL,
 )
-async def get_model(request: Request, caller: Caller) -> Response:
-    models, name = request.state.models, request.path_params["model_id"]
-    model: Model | None = await models.find(caller.id, name, caller.group)
+async def get_model(request: Request, caller: Caller, model_id: str) -> object:
+    models = request.state.models
+    model: Model | None = await models.find(caller.id, model_id, caller.group)
     if model is None:
         raise ApiError("model_not_found", param="model")
-    return reply(model.as_json(models.catalog.created, name if name in model.aliases else None))
+    return model.as_json(models.catalog.created, model_id if model_id in model.aliases else None)
 
 
 @describes(
@@ -195,7 +195,7 @@ async def get_model(request: Request, caller: Caller) -> Response:
     body=RESPONSE_REQUEST,
     examples=RESPONSE_EXAMPLES,
     most_bytes=BODY_BYTES,
-    answers={200: RESPONSE_ANSWER},
+    answer=RESPONSE_ANSWER,
     errors=[
         *MODEL_CALL,
         Refusal("unsupported_value", None, "background", "The request needs what this service does not have."),
@@ -219,7 +219,7 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
     body=MESSAGES_REQUEST,
     examples=MESSAGES_EXAMPLES,
     most_bytes=BODY_BYTES,
-    answers={200: MESSAGES_ANSWER},
+    answer=MESSAGES_ANSWER,
     errors=[_WRONG_RESULT, *MODEL_CALL],
 )
 async def create_messages_answer(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
@@ -231,11 +231,11 @@ async def create_messages_answer(request: Request, caller: Caller, body: dict[st
     body=COUNT_REQUEST,
     examples=COUNT_EXAMPLES,
     most_bytes=BODY_BYTES,
-    answers={200: Answer("The estimate.", TOKEN_COUNT)},
+    answer=Answer("The estimate.", TOKEN_COUNT),
     errors=[_WRONG_RESULT, *NO_MODEL],
 )
-async def count_message_tokens(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
+async def count_message_tokens(request: Request, caller: Caller, body: dict[str, Any]) -> object:
     state = request.state
     await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     count = partial(messages.counted_tokens, body)
-    return reply({"input_tokens": await state.offload.run(caller.id, count) if is_heavy(request) else count()})
+    return {"input_tokens": await state.offload.run(caller.id, count) if is_heavy(request) else count()}

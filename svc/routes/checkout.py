@@ -124,7 +124,7 @@ def _origin(base_url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.removesuffix(':443')}"  # as browsers write it
 
 
-@describes("Show the page to add funds", answers={200: Answer("The form for the amount.", contents=_PAGE)})
+@describes("Show the page to add funds", answer=Answer("The form for the amount.", contents=_PAGE))
 async def get_checkout_page(request: Request, account: Account) -> Response:
     return _page(request, "Add funds", await _amounts(request, account))
 
@@ -140,7 +140,9 @@ async def _amounts(request: Request, account: Account, typed: str = "") -> str:
     body=_CHECKOUT_SIGN_IN_FORM,
     most_bytes=_FORM_BYTES,
     media_type=_FORM_TYPE,
-    answers={303: Answer("To the page to add funds.", headers={**_TO_CHECKOUT, "set-cookie": CHECKOUT_COOKIE_HEADER})},
+    answer=Answer(
+        "To the page to add funds.", headers={**_TO_CHECKOUT, "set-cookie": CHECKOUT_COOKIE_HEADER}, status=303
+    ),
     errors=[_WRONG_FORM, Refusal("invalid_credentials", when="The form to sign in."), SUSPENDED],
 )
 async def sign_in_to_checkout(request: Request) -> Response:
@@ -169,7 +171,7 @@ def _sign_in_form(request: Request, email: str = "") -> str:
     body=_CHECKOUT_FORM,
     most_bytes=_FORM_BYTES,
     media_type=_FORM_TYPE,
-    answers={303: Answer("To the payment processor's page.", headers=_TO_CHECKOUT)},
+    answer=Answer("To the payment processor's page.", headers=_TO_CHECKOUT, status=303),
     errors=[
         _WRONG_FORM,
         Refusal("rate_limit_exceeded", when="More than 20 checkouts in an hour."),
@@ -195,7 +197,7 @@ async def begin_checkout(request: Request, account: Account) -> Response:
 @describes(
     "Show the page after a payment",
     parameters=[Parameter("checkout", "The checkout's id.", string, "chk_01m3250v3vn4qvxnatpwzmywwn")],
-    answers={200: Answer("The state of the payment.", contents=_PAGE)},
+    answer=Answer("The state of the payment.", contents=_PAGE),
     errors=[SUSPENDED, STORAGE],
 )
 async def get_checkout_return_page(request: Request) -> Response:
@@ -211,32 +213,31 @@ async def get_checkout_return_page(request: Request) -> Response:
     "Show the sandbox payment page",
     "With test money, if `SVC_PAYMENTS` is `sandbox`.",
     parameters=[_PAYMENT],
-    answers={200: Answer("The payment.", contents=_PAGE)},
+    answer=Answer("The payment.", contents=_PAGE),
 )
-async def get_sandbox_page(request: Request, account: Account) -> Response:
-    checkout = await _sandbox_checkout(request, account)
-    return _page(request, "Sandbox payment", pages.sandbox(checkout.session_id or "", dollars(checkout.amount_micros)))
+async def get_sandbox_page(request: Request, account: Account, session_id: str) -> Response:
+    checkout = await _sandbox_checkout(request, account, session_id)
+    return _page(request, "Sandbox payment", pages.sandbox(session_id, dollars(checkout.amount_micros)))
 
 
 @describes(
     "Pay with test money",
     "Only from this service's page.",
     parameters=[_PAYMENT],
-    answers={303: Answer("To the page after the payment.", headers=_TO_CHECKOUT)},
+    answer=Answer("To the page after the payment.", headers=_TO_CHECKOUT, status=303),
     errors=[_WRONG_FORM],
 )
-async def pay_in_sandbox(request: Request, account: Account) -> Response:
+async def pay_in_sandbox(request: Request, account: Account, session_id: str) -> Response:
     state = request.state
-    checkout = await _sandbox_checkout(request, account)
+    checkout = await _sandbox_checkout(request, account, session_id)
     signature, body = state.payments.sandbox_event(checkout, state.clock())
     receipt = await state.payments.deliver(state.db, [signature], body, state.clock())
     add_log_fields(request, event_type=receipt.event.type, credited=receipt.reason is None, reason=receipt.reason)
     return _see_other(f"{state.config.base_url}/checkout/return?checkout={checkout.id}")
 
 
-async def _sandbox_checkout(request: Request, account: Account) -> Checkout:
+async def _sandbox_checkout(request: Request, account: Account, session_id: str) -> Checkout:
     state = request.state
-    session_id = request.path_params["session_id"]
     checkout = await state.db.read(payments.checkout_of, account.id, session_id)
     if state.payments.mode != "sandbox" or checkout is None or checkout.session_id != session_id:
         raise _NO_PAYMENT.error()

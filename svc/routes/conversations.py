@@ -22,7 +22,7 @@ from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, header, paged
 from svc.server.sse import Interrupt
 from svc.server.streamed import Streamed
-from svc.server.web import Request, Response, listing, page_after, page_limit, read_page, reply
+from svc.server.web import Request, Response, page_after, page_limit, read_page
 from svc.shapes import ABSENT, boolean, given, json_object, list_of, nullable, one_of, string, text
 
 describes = partial(Operation, "Conversations")
@@ -114,34 +114,33 @@ _NO_ANSWER = Refusal("not_found", "No answer is in progress in this conversation
 
 @describes(
     "Create a conversation",
-    answers={201: Answer("The conversation.", _CONVERSATION)},
+    answer=Answer("The conversation.", _CONVERSATION, 201),
     errors=[PROJECT_NOT_FOUND, NO_ROOM],
 )
-async def create_conversation(request: Request, caller: Caller, body: ConversationFields) -> Response:
+async def create_conversation(request: Request, caller: Caller, body: ConversationFields) -> object:
     state = request.state
     fields = given(body._replace(current_message_id=ABSENT))
     add = partial(conversations.add_conversation, **fields)
-    return reply(await state.db.write(add, caller.id, state.clock()), 201)
+    return await state.db.write(add, caller.id, state.clock())
 
 
 @describes(
     "List the conversations",
     parameters=[_WORDS, IN_PROJECT],
-    answers=paged("A page of conversations.", "ConversationList", _FOUND_CONVERSATION, incomplete=_INCOMPLETE),
+    answer=paged("A page of conversations.", "ConversationList", _FOUND_CONVERSATION, incomplete=_INCOMPLETE),
 )
-async def list_conversations(request: Request, caller: Caller) -> Response:
+async def list_conversations(request: Request, caller: Caller) -> object:
     """Return a page of conversations: the pinned ones, then the last used first."""
     project_id = await project_filter(request, caller)
     if not request.query_params.get("q"):
-        return listing(await read_page(request, conversations.TABLE.page, caller.id, project_id=project_id))
+        return await read_page(request, conversations.TABLE.page, caller.id, project_id=project_id)
     limit, after, words = page_limit(request), page_after(request), _WORDS.of(request)
-    return reply(await request.state.db.heavy_read(search.search, caller.id, words, limit, after, project_id))
+    return await request.state.db.heavy_read(search.search, caller.id, words, limit, after, project_id)
 
 
-@describes("Show a conversation", answers={200: Answer("The conversation.", _CONVERSATION)})
-async def get_conversation(request: Request, caller: Caller) -> Response:
-    conversation_id = request.path_params["conversation_id"]
-    return reply(await request.state.db.read(conversations.TABLE.by_id, caller.id, conversation_id))
+@describes("Show a conversation", answer=Answer("The conversation.", _CONVERSATION))
+async def get_conversation(request: Request, caller: Caller, conversation_id: str) -> object:
+    return await request.state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)
 
 
 @describes(
@@ -150,22 +149,24 @@ async def get_conversation(request: Request, caller: Caller) -> Response:
         "title": {"title": "Trains to Zürich"},
         "version": {"current_message_id": "msg_01m3250v3vn4qvxnatpwzmywwn"},
     },
-    answers={200: Answer("The changed conversation.", _CONVERSATION)},
+    answer=Answer("The changed conversation.", _CONVERSATION),
     errors=[
         PROJECT_NOT_FOUND,
         Refusal("not_found", "There is no such message in this conversation.", "current_message_id"),
         Refusal("already_active", when="`current_message_id` is sent while the conversation is being answered."),
     ],
 )
-async def update_conversation(request: Request, caller: Caller, body: ConversationFields) -> Response:
-    state, conversation_id = request.state, request.path_params["conversation_id"]
+async def update_conversation(
+    request: Request, caller: Caller, conversation_id: str, body: ConversationFields
+) -> object:
+    state = request.state
     change = conversations.change_conversation
-    return reply(await state.db.write(change, caller.id, conversation_id, given(body), state.clock()))
+    return await state.db.write(change, caller.id, conversation_id, given(body), state.clock())
 
 
-@describes("Delete a conversation", answers={204: Answer("The conversation and its messages are deleted.")})
-async def delete_conversation(request: Request, caller: Caller) -> None:
-    state, conversation_id = request.state, request.path_params["conversation_id"]
+@describes("Delete a conversation", answer=Answer("The conversation and its messages are deleted.", status=204))
+async def delete_conversation(request: Request, caller: Caller, conversation_id: str) -> None:
+    state = request.state
     while await state.db.write_as("alone", conversations.delete_conversation, caller.id, conversation_id):
         pass
     if answer := state.open_answers.get(conversation_id):
@@ -175,25 +176,23 @@ async def delete_conversation(request: Request, caller: Caller) -> None:
 @describes(
     "Stop the answer in progress",
     "Its text so far stays, with the status `stopped`.",
-    answers={
-        202: Answer(
-            "The answer is being stopped.", _CONVERSATION.about(example={**_CONVERSATION.example, "answering": True})
-        )
-    },
+    answer=Answer(
+        "The answer is being stopped.", _CONVERSATION.about(example={**_CONVERSATION.example, "answering": True}), 202
+    ),
     errors=[_ENDED],
 )
-async def stop_answer(request: Request, caller: Caller) -> Response:
-    state, conversation_id = request.state, request.path_params["conversation_id"]
+async def stop_answer(request: Request, caller: Caller, conversation_id: str) -> object:
+    state = request.state
     conversation = await state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)
     answer = state.open_answers.get(conversation_id)
     if answer is None or not answer.stop("requested"):
         raise _ENDED.error()
-    return reply(conversation, 202)
+    return conversation
 
 
-@describes("Follow the answer in progress", answers={200: FOLLOWED_ANSWER}, errors=[_NO_ANSWER])
-async def follow_answer(request: Request, caller: Caller) -> Response:
-    state, conversation_id = request.state, request.path_params["conversation_id"]
+@describes("Follow the answer in progress", answer=FOLLOWED_ANSWER, errors=[_NO_ANSWER])
+async def follow_answer(request: Request, caller: Caller, conversation_id: str) -> Response:
+    state = request.state
     await state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)
     answer = state.open_answers.get(conversation_id)
     if answer is None or not answer.in_progress:
@@ -204,22 +203,20 @@ async def follow_answer(request: Request, caller: Caller) -> Response:
 
 @describes(
     "Export a conversation as Markdown",
-    answers={
-        200: Answer(
-            "The Markdown text.",
-            contents={"text/markdown": Content(string.about("The text.", "# Trains\n"))},
-            headers={
-                "content-disposition": header(
-                    "A download.", string, 'attachment; filename="conv_01m3250v3vn4qvxnatpwzmywwn.md"'
-                )
-            },
-        )
-    },
+    answer=Answer(
+        "The Markdown text.",
+        contents={"text/markdown": Content(string.about("The text.", "# Trains\n"))},
+        headers={
+            "content-disposition": header(
+                "A download.", string, 'attachment; filename="conv_01m3250v3vn4qvxnatpwzmywwn.md"'
+            )
+        },
+    ),
 )
-async def export_conversation(request: Request, caller: Caller) -> Response:
+async def export_conversation(request: Request, caller: Caller, conversation_id: str) -> Response:
     """Send the messages while they are read, about a million characters at a time."""
     db = request.state.db
-    conversation = await db.read(conversations.TABLE.by_id, caller.id, request.path_params["conversation_id"])
+    conversation = await db.read(conversations.TABLE.by_id, caller.id, conversation_id)
     headers = {
         "content-type": "text/markdown; charset=utf-8",
         "content-disposition": f'attachment; filename="{conversation.id}.md"',
@@ -259,13 +256,12 @@ def _markdown_after(
 
 @describes(
     "List the messages",
-    answers=paged(
+    answer=paged(
         "A page of messages. It is shorter if they are long.", "MessageList", _MESSAGE.about(example=_ANSWER_MESSAGE)
     ),
 )
-async def list_messages(request: Request, caller: Caller) -> Response:
-    conversation_id = request.path_params["conversation_id"]
-    return listing(await read_page(request, _messages_page, caller.id, conversation_id))
+async def list_messages(request: Request, caller: Caller, conversation_id: str) -> object:
+    return await read_page(request, _messages_page, caller.id, conversation_id)
 
 
 def _messages_page(
@@ -278,11 +274,11 @@ def _messages_page(
     return page.of(lambda message: _message(message, found.get(message.id), several.get(message.id, [])))
 
 
-@describes("Add a message", answers={201: Answer("The message.", _MESSAGE)}, errors=[NO_ROOM])
-async def create_message(request: Request, caller: Caller, body: NewMessage) -> Response:
+@describes("Add a message", answer=Answer("The message.", _MESSAGE, 201), errors=[NO_ROOM])
+async def create_message(request: Request, caller: Caller, conversation_id: str, body: NewMessage) -> object:
     state = request.state
     add = partial(conversations.add_message, role=body.role, content=body.content, now_seconds=state.clock())
-    return reply(_message(await state.db.write(add, caller.id, request.path_params["conversation_id"]), None, []), 201)
+    return _message(await state.db.write(add, caller.id, conversation_id), None, [])
 
 
 def _message(message: Message, answer: dict[str, Any] | None, versions: list[str]) -> dict[str, Any]:

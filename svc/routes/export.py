@@ -72,15 +72,11 @@ KINDS: dict[str, tuple[str, str, AsJson]] = {
 @describes(
     "Export all data",
     "Without keys, passwords and their hashes.",
-    answers={
-        200: Answer(
-            "A zip archive: `account.json`, JSON lines for each kind of object, and the artifacts as files.",
-            contents={"application/zip": _ARCHIVE, "*/*": _ARCHIVE},
-            headers={
-                "content-disposition": header("A download.", string, 'attachment; filename="export-2026-09-21.zip"')
-            },
-        )
-    },
+    answer=Answer(
+        "A zip archive: `account.json`, JSON lines for each kind of object, and the artifacts as files.",
+        contents={"application/zip": _ARCHIVE, "*/*": _ARCHIVE},
+        headers={"content-disposition": header("A download.", string, 'attachment; filename="export-2026-09-21.zip"')},
+    ),
 )
 async def export_account(request: Request, caller: Caller) -> Response:
     """Send the archive. Memory is limited to the largest row. Each object is complete, even if it changes during the

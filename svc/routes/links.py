@@ -21,7 +21,7 @@ from svc.inference import providers
 from svc.server.gate import SUSPENDED, Caller
 from svc.server.interface import Answer, Operation, Refusal
 from svc.server.state import State
-from svc.server.web import Request, Response, reply
+from svc.server.web import Request
 from svc.shapes import json_object, record, string, text
 
 describes = partial(Operation, "Sign-in")
@@ -107,11 +107,11 @@ class VerifyEmail(NamedTuple):
     token: Annotated[str, TOKEN]
 
 
-@describes("Request a password reset", answers={202: Answer("Accepted.", _PASSWORD_RESET_ACCEPTED)})
-async def request_password_reset(request: Request, body: PasswordReset) -> Response:
+@describes("Request a password reset", answer=Answer("Accepted.", _PASSWORD_RESET_ACCEPTED, 202))
+async def request_password_reset(request: Request, body: PasswordReset) -> object:
     """Always answer 202 at once, so that the answer does not reveal accounts. The mail is written afterwards."""
     mail_link(request.state, "reset", partial(_add_reset_link, body.email))
-    return reply(_PASSWORD_RESET_ACCEPTED.example, 202)
+    return _PASSWORD_RESET_ACCEPTED.example
 
 
 def _add_reset_link(email: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
@@ -125,7 +125,7 @@ def _add_reset_link(email: str, tx: sqlite3.Connection, now_seconds: float) -> R
 
 @describes(
     "Verify an email address",
-    answers={204: Answer("The address is verified.")},
+    answer=Answer("The address is verified.", status=204),
     errors=[
         Refusal("invalid_token", param="token", when="The link was used, is over a day old, or is unknown."),
         Refusal("email_taken", when="Another account has the new address."),
@@ -165,19 +165,19 @@ def _verify(tx: sqlite3.Connection, token: str, undo: str, groups: Groups | None
 @describes_account(
     "Resend the verification mail",
     "Limit: 3 an hour for an account.",
-    answers={202: Answer("Accepted.", _VERIFICATION_ACCEPTED)},
+    answer=Answer("Accepted.", _VERIFICATION_ACCEPTED, 202),
     errors=[Refusal("already_verified"), Refusal("rate_limit_exceeded", when="More than 3 in an hour.")],
 )
-async def request_verification(request: Request, caller: Caller) -> Response:
+async def request_verification(request: Request, caller: Caller) -> object:
     state = request.state
     account = await caller.account(state.db)
     if account.email_verified:
         raise ApiError("already_verified")
     state.limits.take("verify_email", caller.id)
     if state.mail is None:
-        return reply({"message": "Mail is not set up on this server. Contact its operator."}, 202)
+        return {"message": "Mail is not set up on this server. Contact its operator."}
     mail_link(state, "verify", partial(add_verification_link, account.id))
-    return reply(_VERIFICATION_ACCEPTED.example, 202)
+    return _VERIFICATION_ACCEPTED.example
 
 
 def add_verification_link(account_id: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:

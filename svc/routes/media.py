@@ -72,7 +72,7 @@ _DEFAULT_VOICE = "alloy"
     "OpenAI's image generation. It does not count as a chat request. A model with a price is paid for each generated "
     "image.",
     body=schemas.IMAGE,
-    answers={200: schemas.IMAGES_ANSWER},
+    answer=schemas.IMAGES_ANSWER,
     errors=_REFUSALS,
 )
 async def create_image(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
@@ -174,7 +174,7 @@ def _write_image(file: BinaryIO, content: bytes, revised_prompt: str | None, url
 # --- speech
 
 
-@describes("Generate speech", body=schemas.AUDIO, answers={200: schemas.AUDIO_ANSWER}, errors=_REFUSALS)
+@describes("Generate speech", body=schemas.AUDIO, answer=schemas.AUDIO_ANSWER, errors=_REFUSALS)
 async def generate_audio(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     return await _speech(request, caller, body, "format")
 
@@ -183,7 +183,7 @@ async def generate_audio(request: Request, caller: Caller, body: dict[str, Any])
     "Generate speech in OpenAI's format",
     "The same as `/v1/audio/generate`, for clients of OpenAI's format.",
     body=schemas.SPEECH,
-    answers={200: schemas.SPEECH_ANSWER},
+    answer=schemas.SPEECH_ANSWER,
     errors=_REFUSALS,
 )
 async def create_speech(request: Request, caller: Caller, body: dict[str, Any]) -> Response:

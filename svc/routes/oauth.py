@@ -19,7 +19,7 @@ from svc.routes.schemas.common import TIMESTAMP, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, item_id, named_header, paged, path_id
 from svc.server.openapi import REFERRER_POLICY
-from svc.server.web import Request, Response, add_log_fields, listing, read_page, reply
+from svc.server.web import Request, Response, add_log_fields, read_page, reply
 from svc.shapes import Shape, boolean, json_object, list_of, nullable, one_of, string
 
 describes = partial(Operation, "Sign-in")
@@ -78,32 +78,30 @@ class Refused(Exception):
     """
 
 
-@describes(
-    "List the identity providers", answers={200: Answer("The configured identity providers.", _IDENTITY_PROVIDER_LIST)}
-)
-async def list_identity_providers(request: Request) -> Response:
+@describes("List the identity providers", answer=Answer("The configured identity providers.", _IDENTITY_PROVIDER_LIST))
+async def list_identity_providers(request: Request) -> object:
     base_url = request.state.config.base_url
     found = [
         {"provider": provider.name, "issuer": provider.issuer, "url": f"{base_url}/auth/oauth/{provider.name}"}
         for provider in request.state.identity_providers.values()
     ]
-    return listing(Page(found, has_more=False))
+    return Page(found, has_more=False)
 
 
 @describes(
     "Start a sign-in with an identity provider",
     parameters=[_PROVIDER],
-    answers={
-        302: Answer("To the identity provider, or to the page with `#error=<code>&provider=<name>`.", headers=_REDIRECT)
-    },
+    answer=Answer(
+        "To the identity provider, or to the page with `#error=<code>&provider=<name>`.", headers=_REDIRECT, status=302
+    ),
 )
-async def begin_oauth(request: Request) -> Response:
+async def begin_oauth(request: Request, provider: str) -> Response:
     """Redirect to the provider. The page shows errors, because people open this address by a link."""
-    provider = _provider(request, request.path_params["provider"])
+    found = _provider(request, provider)
     try:
-        return await _begin(request, provider, None, _found)
+        return await _begin(request, found, None, _found)
     except ApiError as error:
-        return _failed(request, provider, error.code, str(error))
+        return _failed(request, found, error.code, str(error))
 
 
 @describes(
@@ -115,36 +113,34 @@ async def begin_oauth(request: Request) -> Response:
         Parameter("error", "The error of the identity provider.", string),
         Parameter("iss", "The issuer that answers.", string),
     ],
-    answers={
-        302: Answer(
-            "To the page, with `#code=…` to exchange for a session, `#linked=<name>`, or "
-            "`#error=<code>&provider=<name>`.",
-            headers=_REDIRECT,
-        )
-    },
+    answer=Answer(
+        "To the page, with `#code=…` to exchange for a session, `#linked=<name>`, or `#error=<code>&provider=<name>`.",
+        headers=_REDIRECT,
+        status=302,
+    ),
 )
-async def finish_oauth(request: Request) -> Response:
-    provider = _provider(request, request.path_params["provider"])
+async def finish_oauth(request: Request, provider: str) -> Response:
+    found = _provider(request, provider)
     try:
-        answered = await _come_back(request, provider)
+        answered = await _come_back(request, found)
     except Refused as refusal:
-        return _failed(request, provider, str(refusal))
+        return _failed(request, found, str(refusal))
     except ApiError as error:
-        return _failed(request, provider, error.code, str(error))
+        return _failed(request, found, error.code, str(error))
     return _to_page(request, answered)
 
 
-@describes_account("List the linked identities", answers=paged("A page of identities.", "IdentityList", IDENTITY))
-async def list_identities(request: Request, caller: Caller) -> Response:
+@describes_account("List the linked identities", answer=paged("A page of identities.", "IdentityList", IDENTITY))
+async def list_identities(request: Request, caller: Caller) -> object:
     page = await read_page(request, identities.TABLE.page, caller.id)
     names = {provider.issuer: provider.name for provider in request.state.identity_providers.values()}
-    return listing(page.of(lambda identity: {"provider": names.get(identity["issuer"]), **identity}))
+    return page.of(lambda identity: {"provider": names.get(identity["issuer"]), **identity})
 
 
 @describes_account(
     "Start to link an identity",
     parameters=[_PROVIDER_TO_LINK],
-    answers={200: Answer("The address to open.", _LINKING_BEGUN, headers={"set-cookie": _COOKIE})},
+    answer=Answer("The address to open.", _LINKING_BEGUN, headers={"set-cookie": _COOKIE}),
     errors=[
         Refusal("upstream_unreachable", "The identity provider cannot be reached. Try again later."),
         Refusal(
@@ -158,22 +154,21 @@ async def list_identities(request: Request, caller: Caller) -> Response:
         Refusal("upstream_timeout", "The identity provider did not answer in time. Try again."),
     ],
 )
-async def begin_linking(request: Request, caller: Caller) -> Response:
-    provider = _provider(request, request.path_params["identity"])
-    return await _begin(request, provider, caller.id, lambda url: reply({"url": url}))
+async def begin_linking(request: Request, caller: Caller, identity: str) -> Response:
+    return await _begin(request, _provider(request, identity), caller.id, lambda url: reply({"url": url}))
 
 
 @describes_account(
     "Unlink an identity",
     parameters=[_IDENTITY],
-    answers={204: Answer("The identity is unlinked.")},
+    answer=Answer("The identity is unlinked.", status=204),
     errors=[Refusal("last_identity", when="It is the only way to sign in to the account.")],
 )
-async def delete_identity(request: Request, caller: Caller) -> None:
-    db, identity_id = request.state.db, request.path_params["identity"]
+async def delete_identity(request: Request, caller: Caller, identity: str) -> None:
+    db = request.state.db
     account = await caller.account(db)
     has_password = account.has_password and request.state.config.passwords
-    await db.write(identities.delete_identity, caller.id, identity_id, has_password=has_password)
+    await db.write(identities.delete_identity, caller.id, identity, has_password=has_password)
 
 
 def _provider(request: Request, name: str) -> SignInProvider:

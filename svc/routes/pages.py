@@ -62,8 +62,8 @@ _FILE_HEADERS = {
     **OF_PAGES,
     "etag": header("The version of the file, for If-None-Match.", string, '"b94d27b9934d3e08a52e52d7da7dabfa"'),
 }
-_NOT_CHANGED = Answer("The browser's copy is current (`If-None-Match`).", headers=_FILE_HEADERS)
-_PAGE_ANSWERS = {200: Answer("The page.", contents={"text/html": HTML}, headers=_FILE_HEADERS), 304: _NOT_CHANGED}
+_NOT_CHANGED = Answer("The browser's copy is current (`If-None-Match`).", headers=_FILE_HEADERS, status=304)
+_PAGE = Answer("The page.", contents={"text/html": HTML}, headers=_FILE_HEADERS)
 _IN_FRAGMENT = "The token is in the fragment of the link, which browsers do not send."
 _COMPRESSED = (".css", ".js", ".mjs", ".svg", ".html")
 # Opened directly, a file must not load or run anything.
@@ -181,22 +181,22 @@ def policy(html: bytes) -> str:
     )
 
 
-@describes("Show the web application", answers=_PAGE_ANSWERS)
+@describes("Show the web application", answer=_PAGE, others=[_NOT_CHANGED])
 async def get_start_page(request: Request) -> Response:
     return _page_answer(request, "index.html")
 
 
-@describes("Show the API reference", answers=_PAGE_ANSWERS)
+@describes("Show the API reference", answer=_PAGE, others=[_NOT_CHANGED])
 async def get_docs_page(request: Request) -> Response:
     return _page_answer(request, "docs.html")
 
 
-@describes("Show the page to set a new password", _IN_FRAGMENT, answers=_PAGE_ANSWERS)
+@describes("Show the page to set a new password", _IN_FRAGMENT, answer=_PAGE, others=[_NOT_CHANGED])
 async def get_password_reset_page(request: Request) -> Response:
     return _page_answer(request, "password-reset.html")
 
 
-@describes("Show the page to verify an email address", _IN_FRAGMENT, answers=_PAGE_ANSWERS)
+@describes("Show the page to verify an email address", _IN_FRAGMENT, answer=_PAGE, others=[_NOT_CHANGED])
 async def get_verify_email_page(request: Request) -> Response:
     return _page_answer(request, "verify-email.html")
 
@@ -212,21 +212,18 @@ def _page_answer(request: Request, name: str) -> Response:
     parameters=[
         path_id("path", "The file's path. With the release in front, the file may be cached for any time.", "style.css")
     ],
-    answers={
-        200: Answer(
-            "The file.",
-            contents={
-                **{media_type.partition(";")[0]: Content(string) for media_type in _TYPES.values()},
-                "image/png": Content(string.about(contentMediaType="image/png")),
-            },
-            headers=_FILE_HEADERS,
-        ),
-        304: _NOT_CHANGED,
-    },
+    answer=Answer(
+        "The file.",
+        contents={
+            **{media_type.partition(";")[0]: Content(string) for media_type in _TYPES.values()},
+            "image/png": Content(string.about(contentMediaType="image/png")),
+        },
+        headers=_FILE_HEADERS,
+    ),
+    others=[_NOT_CHANGED],
     errors=[Refusal("not_found", when="There is no such file.")],
 )
-async def get_static_file(request: Request) -> Response:
-    path: str = request.path_params["path"]
+async def get_static_file(request: Request, path: str) -> Response:
     first, _, rest = path.partition("/")
     current = first == release()
     file = files().get(rest if current else path)

@@ -8,7 +8,7 @@ from svc.content.projects import MOST_STEPS, NewProject, ProjectChanges
 from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND, TIMES, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
-from svc.server.web import Request, Response, listing, read_page, reply
+from svc.server.web import Request, read_page
 from svc.shapes import integer, json_object, nullable, string
 
 describes = partial(Operation, "Projects")
@@ -33,37 +33,37 @@ async def project_filter(request: Request, caller: Caller) -> str | None:
 
 @describes(
     "Create a project",
-    answers={201: Answer("The project.", _PROJECT)},
+    answer=Answer("The project.", _PROJECT, 201),
     errors=[Refusal("quota_exceeded", "This account has 1,000 projects, the most there can be. Delete some first.")],
 )
-async def create_project(request: Request, caller: Caller, body: NewProject) -> Response:
+async def create_project(request: Request, caller: Caller, body: NewProject) -> object:
     state = request.state
-    return reply(await state.db.write(projects.add_project, caller.id, body, state.clock()), 201)
+    return await state.db.write(projects.add_project, caller.id, body, state.clock())
 
 
-@describes("List the projects", answers=paged("A page of projects.", "ProjectList", _PROJECT))
-async def list_projects(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, projects.TABLE.page, caller.id))
+@describes("List the projects", answer=paged("A page of projects.", "ProjectList", _PROJECT))
+async def list_projects(request: Request, caller: Caller) -> object:
+    return await read_page(request, projects.TABLE.page, caller.id)
 
 
-@describes("Show a project", answers={200: Answer("The project.", _PROJECT)})
-async def get_project(request: Request, caller: Caller) -> Response:
-    return reply(await request.state.db.read(projects.TABLE.by_id, caller.id, request.path_params["project_id"]))
+@describes("Show a project", answer=Answer("The project.", _PROJECT))
+async def get_project(request: Request, caller: Caller, project_id: str) -> object:
+    return await request.state.db.read(projects.TABLE.by_id, caller.id, project_id)
 
 
-@describes("Change a project", answers={200: Answer("The changed project.", _PROJECT)}, errors=[NO_ROOM])
-async def update_project(request: Request, caller: Caller, body: ProjectChanges) -> Response:
-    state, project_id = request.state, request.path_params["project_id"]
-    return reply(await state.db.write(projects.change_project, caller.id, project_id, body, state.clock()))
+@describes("Change a project", answer=Answer("The changed project.", _PROJECT), errors=[NO_ROOM])
+async def update_project(request: Request, caller: Caller, project_id: str, body: ProjectChanges) -> object:
+    state = request.state
+    return await state.db.write(projects.change_project, caller.id, project_id, body, state.clock())
 
 
 @describes(
     "Delete a project",
     "Its runs, artifacts and conversations stay, without a project.",
-    answers={204: Answer("The project is deleted.")},
+    answer=Answer("The project is deleted.", status=204),
 )
-async def delete_project(request: Request, caller: Caller) -> None:
-    db, project_id = request.state.db, request.path_params["project_id"]
+async def delete_project(request: Request, caller: Caller, project_id: str) -> None:
+    db = request.state.db
     for table in (artifacts.TABLE, conversations.TABLE, runs.TABLE):
         while await db.write_as("alone", table.detach_some, caller.id, project_id):
             pass

@@ -11,7 +11,7 @@ from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED, PERHAPS_R
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Operation, Refusal, paged
 from svc.server.state import State
-from svc.server.web import Request, Response, listing, read_page, reply
+from svc.server.web import Request, read_page
 from svc.shapes import boolean, by_type, given, json_object, list_of, nullable, string
 
 describes = partial(Operation, "Providers")
@@ -59,7 +59,7 @@ _OF_CHANGES = (_ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM, _TOO_OFTEN)
         "all": {"name": "mine", "base_url": "https://api.example.com/v1", "api_key": "sk-a-key-of-yours-x4Qz"},
         "narrowed": {"name": "home", "base_url": "https://models.example.com/v1", "models": ["llama3.2"]},
     },
-    answers={201: Answer("The provider.", _PROVIDER)},
+    answer=Answer("The provider.", _PROVIDER, 201),
     errors=[
         Refusal(
             "invalid_value",
@@ -70,48 +70,48 @@ _OF_CHANGES = (_ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM, _TOO_OFTEN)
         *_OF_CHANGES,
     ],
 )
-async def create_provider(request: Request, caller: Caller, body: NewProvider) -> Response:
+async def create_provider(request: Request, caller: Caller, body: NewProvider) -> object:
     state = request.state
     providers.check_allowed(caller.group)
     await _check_name_and_address(state, caller.id, body)
     row = await state.db.write(providers.add_provider, caller.id, body._asdict(), state.key_box, state.clock())
-    return reply(providers.as_json(row), 201)
+    return providers.as_json(row)
 
 
-@describes("List the providers", answers=paged("A page of providers.", "ProviderList", _PROVIDER))
-async def list_providers(request: Request, caller: Caller) -> Response:
-    return listing((await read_page(request, providers.TABLE.page, caller.id)).of(providers.as_json))
+@describes("List the providers", answer=paged("A page of providers.", "ProviderList", _PROVIDER))
+async def list_providers(request: Request, caller: Caller) -> object:
+    return (await read_page(request, providers.TABLE.page, caller.id)).of(providers.as_json)
 
 
-@describes("Show a provider", answers={200: Answer("The provider.", _PROVIDER)})
-async def get_provider(request: Request, caller: Caller) -> Response:
-    row = await request.state.db.read(providers.TABLE.by_id, caller.id, request.path_params["provider_id"])
-    return reply(providers.as_json(row))
+@describes("Show a provider", answer=Answer("The provider.", _PROVIDER))
+async def get_provider(request: Request, caller: Caller, provider_id: str) -> object:
+    row = await request.state.db.read(providers.TABLE.by_id, caller.id, provider_id)
+    return providers.as_json(row)
 
 
 @describes(
     "Change a provider",
     examples={"models": {"models": ["small", "large"]}, "key": {"api_key": "sk-another-key-of-yours-x4Qz"}},
-    answers={200: Answer("The changed provider.", _PROVIDER)},
+    answer=Answer("The changed provider.", _PROVIDER),
     errors=_OF_CHANGES,
 )
-async def update_provider(request: Request, caller: Caller, body: ProviderChanges) -> Response:
-    state, provider_id = request.state, request.path_params["provider_id"]
+async def update_provider(request: Request, caller: Caller, provider_id: str, body: ProviderChanges) -> object:
+    state = request.state
     await state.db.read(providers.TABLE.by_id, caller.id, provider_id)
     await _check_name_and_address(state, caller.id, body)
     row = await state.db.write(providers.change_provider, caller.id, provider_id, given(body), state.key_box)
-    return reply(providers.as_json(row))
+    return providers.as_json(row)
 
 
-@describes("Delete a provider", answers={204: Answer("The provider and its key are deleted.")})
-async def delete_provider(request: Request, caller: Caller) -> None:
-    await request.state.db.write(providers.TABLE.delete, caller.id, request.path_params["provider_id"])
+@describes("Delete a provider", answer=Answer("The provider and its key are deleted.", status=204))
+async def delete_provider(request: Request, caller: Caller, provider_id: str) -> None:
+    await request.state.db.write(providers.TABLE.delete, caller.id, provider_id)
 
 
 @describes(
     "Test a provider",
     "Requests the provider's list of models, for at most 3 seconds. It does not count as a chat request.",
-    answers={200: Answer("The provider works.", _PROVIDER_TEST)},
+    answer=Answer("The provider works.", _PROVIDER_TEST),
     errors=[
         Refusal(
             "invalid_value",
@@ -138,13 +138,13 @@ async def delete_provider(request: Request, caller: Caller) -> None:
         ),
     ],
 )
-async def test_provider(request: Request, caller: Caller) -> Response:
+async def test_provider(request: Request, caller: Caller, provider_id: str) -> object:
     """Return the provider's models. An error must not reveal which ports are open."""
     state = request.state
-    row = await state.db.read(providers.TABLE.by_id, caller.id, request.path_params["provider_id"])
+    row = await state.db.read(providers.TABLE.by_id, caller.id, provider_id)
     providers.check_allowed(caller.group)
     state.limits.take("ask_provider", caller.id)
-    return reply({"ok": True, "models": await state.models.test(row)})
+    return {"ok": True, "models": await state.models.test(row)}
 
 
 async def _check_name_and_address(state: State, account_id: str, body: NewProvider | ProviderChanges) -> None:

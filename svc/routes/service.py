@@ -13,7 +13,7 @@ from svc.routes.schemas.common import STORAGE, TEXTS
 from svc.server import status
 from svc.server.interface import Answer, Content, Operation, Refusal, bearer, item_id
 from svc.server.openapi import document as openapi_document
-from svc.server.web import Request, Response, Row, reply
+from svc.server.web import Request, Response, Row
 from svc.shapes import json_object, mapping, one_of, string
 from svc.version import VERSION
 
@@ -49,21 +49,21 @@ _SWITCHED_OFF = Refusal(
 @describes(
     "Check that the service runs",
     "It also answers during a shutdown.",
-    answers={200: Answer("The service runs.", _HEALTH)},
+    answer=Answer("The service runs.", _HEALTH),
 )
-async def get_health(request: Request) -> Response:
-    return reply({"status": "ok", "version": VERSION})
+async def get_health(request: Request) -> object:
+    return {"status": "ok", "version": VERSION}
 
 
 @describes(
     "Check that the service is ready",
     "It is ready if it can write to its storage.",
-    answers={200: Answer("The service is ready.", _READINESS)},
+    answer=Answer("The service is ready.", _READINESS),
     errors=[STORAGE],
 )
-async def get_readiness(request: Request) -> Response:
+async def get_readiness(request: Request) -> object:
     await request.state.db.write(_write_something)
-    return reply({"status": "ready"})
+    return {"status": "ready"}
 
 
 def _write_something(tx: sqlite3.Connection) -> None:
@@ -74,21 +74,19 @@ def _write_something(tx: sqlite3.Connection) -> None:
 @describes(
     "Get metrics for Prometheus",
     "Without a token only if the service is reachable from this machine alone.",
-    answers={
-        200: Answer(
-            "The metrics.",
-            contents={
-                "text/plain": Content(
-                    string,
-                    {
-                        "metrics": "# HELP svc_requests_total HTTP requests answered.\n"
-                        "# TYPE svc_requests_total counter\n"
-                        'svc_requests_total{method="GET",route="/healthz",status="200"} 2\n'
-                    },
-                )
-            },
-        )
-    },
+    answer=Answer(
+        "The metrics.",
+        contents={
+            "text/plain": Content(
+                string,
+                {
+                    "metrics": "# HELP svc_requests_total HTTP requests answered.\n"
+                    "# TYPE svc_requests_total counter\n"
+                    'svc_requests_total{method="GET",route="/healthz",status="200"} 2\n'
+                },
+            )
+        },
+    ),
     errors=[Refusal("invalid_api_key", when="The operator's token is missing or wrong."), _SWITCHED_OFF],
     security=[None, _METRICS_TOKEN],
 )
@@ -107,7 +105,7 @@ async def get_metrics(request: Request) -> Response:
 @describes(
     "Get this document",
     "`servers` has this server's base URL.",
-    answers={200: Answer("An OpenAPI 3.1 document.", mapping)},
+    answer=Answer("An OpenAPI 3.1 document.", mapping),
 )
 async def get_openapi(request: Request) -> Response:
     content = await asyncio.to_thread(request.state.interface)

@@ -12,7 +12,7 @@ from svc.content.support import NewSupport, NewSupportMessage
 from svc.routes.schemas.common import NO_ROOM, TIMES, TIMESTAMP, WRONG_PARAMETER, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
-from svc.server.web import Request, Response, listing, read_page, reply
+from svc.server.web import Request, read_page
 from svc.shapes import boolean, json_object, list_of, nullable, one_of, string
 
 describes = partial(Operation, "Support")
@@ -57,7 +57,7 @@ _FULL = Refusal(
 @describes(
     "Contact the operator",
     "For pro accounts. An account has at most one active support conversation.",
-    answers={201: Answer("The conversation.", _WITH_MESSAGES)},
+    answer=Answer("The conversation.", _WITH_MESSAGES, 201),
     errors=[
         NO_ROOM,
         Refusal(
@@ -67,81 +67,80 @@ _FULL = Refusal(
         ),
     ],
 )
-async def create_support_conversation(request: Request, caller: Caller, body: NewSupport) -> Response:
+async def create_support_conversation(request: Request, caller: Caller, body: NewSupport) -> object:
     state = request.state
-    return reply(await state.db.write(support.add_support, caller.id, body, state.clock()), 201)
+    return await state.db.write(support.add_support, caller.id, body, state.clock())
 
 
 @describes(
     "List the support conversations",
-    answers=paged("A page of conversations, without messages.", "SupportConversationList", _CONVERSATION),
+    answer=paged("A page of conversations, without messages.", "SupportConversationList", _CONVERSATION),
 )
-async def list_support_conversations(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, support.TABLE.page, caller.id))
+async def list_support_conversations(request: Request, caller: Caller) -> object:
+    return await read_page(request, support.TABLE.page, caller.id)
 
 
-@describes("Show a support conversation", answers={200: Answer("The conversation with its messages.", _WITH_MESSAGES)})
-async def get_support_conversation(request: Request, caller: Caller) -> Response:
-    support_id = request.path_params["support_id"]
-    return reply(await request.state.db.read(support.support_with_messages, caller.id, support_id))
+@describes("Show a support conversation", answer=Answer("The conversation with its messages.", _WITH_MESSAGES))
+async def get_support_conversation(request: Request, caller: Caller, support_id: str) -> object:
+    return await request.state.db.read(support.support_with_messages, caller.id, support_id)
 
 
 @describes(
     "Add a message to a support conversation",
-    answers={201: Answer("The message.", _MESSAGE)},
+    answer=Answer("The message.", _MESSAGE, 201),
     errors=[_ALREADY_ENDED, NO_ROOM, _FULL],
 )
-async def create_support_message(request: Request, caller: Caller, body: NewSupportMessage) -> Response:
-    state, support_id = request.state, request.path_params["support_id"]
+async def create_support_message(request: Request, caller: Caller, support_id: str, body: NewSupportMessage) -> object:
+    state = request.state
     add = support.add_message
-    return reply(await state.db.write(add, caller.id, support_id, "user", body.content, state.clock()), 201)
+    return await state.db.write(add, caller.id, support_id, "user", body.content, state.clock())
 
 
 @describes(
     "Close a support conversation",
-    answers={200: Answer("The closed conversation.", _CLOSED)},
+    answer=Answer("The closed conversation.", _CLOSED),
     errors=[_ALREADY_ENDED],
 )
-async def close_support_conversation(request: Request, caller: Caller) -> Response:
+async def close_support_conversation(request: Request, caller: Caller, support_id: str) -> object:
     state = request.state
-    return reply(await state.db.write(support.close, caller.id, request.path_params["support_id"], state.clock()))
+    return await state.db.write(support.close, caller.id, support_id, state.clock())
 
 
 @describes_inbox(
     "List the support conversations of all users",
     "The last changed one comes first.",
     parameters=[_STATUS],
-    answers=paged("A page of conversations, without messages.", "Inbox", _IN_INBOX),
+    answer=paged("A page of conversations, without messages.", "Inbox", _IN_INBOX),
     errors=[WRONG_PARAMETER],
 )
-async def list_inbox(request: Request, caller: Caller) -> Response:
-    return listing(await read_page(request, inbox.inbox_page, _STATUS.of(request)))
+async def list_inbox(request: Request, caller: Caller) -> object:
+    return await read_page(request, inbox.inbox_page, _STATUS.of(request))
 
 
 @describes_inbox(
     "Show a support conversation of a user",
-    answers={200: Answer("The conversation with its messages.", _INBOX_CONVERSATION)},
+    answer=Answer("The conversation with its messages.", _INBOX_CONVERSATION),
 )
-async def get_inbox_conversation(request: Request, caller: Caller) -> Response:
-    return reply(await request.state.db.read(inbox.conversation, request.path_params["support_id"]))
+async def get_inbox_conversation(request: Request, caller: Caller, support_id: str) -> object:
+    return await request.state.db.read(inbox.conversation, support_id)
 
 
 @describes_inbox(
     "Answer a user",
     "The user sees the message as the operator's.",
-    answers={201: Answer("The message.", _MESSAGE)},
+    answer=Answer("The message.", _MESSAGE, 201),
     errors=[_ALREADY_ENDED, _FULL],
 )
-async def reply_to_user(request: Request, caller: Caller, body: NewSupportMessage) -> Response:
-    state, support_id = request.state, request.path_params["support_id"]
-    return reply(await state.db.write(inbox.reply, caller.id, support_id, body.content, state.clock()), 201)
+async def reply_to_user(request: Request, caller: Caller, support_id: str, body: NewSupportMessage) -> object:
+    state = request.state
+    return await state.db.write(inbox.reply, caller.id, support_id, body.content, state.clock())
 
 
 @describes_inbox(
     "Close a support conversation of a user",
-    answers={200: Answer("The closed conversation.", _INBOX_CONVERSATION)},
+    answer=Answer("The closed conversation.", _INBOX_CONVERSATION),
     errors=[_ALREADY_ENDED],
 )
-async def close_inbox_conversation(request: Request, caller: Caller) -> Response:
+async def close_inbox_conversation(request: Request, caller: Caller, support_id: str) -> object:
     state = request.state
-    return reply(await state.db.write(inbox.close, caller.id, request.path_params["support_id"], state.clock()))
+    return await state.db.write(inbox.close, caller.id, support_id, state.clock())

@@ -165,9 +165,9 @@ _NO_MODEL = Refusal(
 )
 
 
-@describes("Show the account", answers={200: Answer("The caller's account.", USER)})
-async def get_me(request: Request, caller: Caller) -> Response:
-    return reply((await caller.account(request.state.db)).as_json(caller.auth))
+@describes("Show the account", answer=Answer("The caller's account.", USER))
+async def get_me(request: Request, caller: Caller) -> object:
+    return (await caller.account(request.state.db)).as_json(caller.auth)
 
 
 @describes(
@@ -176,7 +176,8 @@ async def get_me(request: Request, caller: Caller) -> Response:
         "name": ("The name", {"name": "Ada Lovelace"}),
         "email": ("The address", {"email": "ada@new.example", "current_password": "correct horse battery"}),
     },
-    answers={200: Answer("The changed account.", USER), 202: Answer("A link was mailed to the new address.", USER)},
+    answer=Answer("The changed account.", USER),
+    others=[Answer("A link was mailed to the new address.", USER, 202)],
     errors=[
         Refusal("session_required", when="An API key cannot change the address."),
         Refusal("mail_not_set_up"),
@@ -199,7 +200,7 @@ async def update_me(request: Request, caller: Caller, body: UserChanges) -> Resp
     return reply(account.as_json(caller.auth), 202 if moves else 200)
 
 
-@describes("Change the password", answers={204: Answer("The password is changed.")}, errors=_OWNER_REFUSALS)
+@describes("Change the password", answer=Answer("The password is changed.", status=204), errors=_OWNER_REFUSALS)
 async def change_password(request: Request, caller: Caller, body: ChangePassword) -> None:
     state = request.state
     before = await _check_owner(state, caller, body.current_password)
@@ -242,7 +243,7 @@ async def _check_owner(
         "password": ("With the password", {"password": "correct horse battery"}),
         "confirm": ("An account without a password", {"confirm": "ada@example.com"}),
     },
-    answers={204: Answer("The account is deleted.")},
+    answer=Answer("The account is deleted.", status=204),
     errors=[
         Refusal("missing_field", "password is required: a string.", "password"),
         _WRONG_EMAIL,
@@ -262,23 +263,23 @@ async def delete_me(request: Request, caller: Caller, body: DeleteUser) -> None:
     state.item_memory.delete_account(caller.id)
 
 
-@describes("Show the settings", answers={200: Answer("The settings.", SETTINGS)})
-async def get_settings(request: Request, caller: Caller) -> Response:
-    return reply(_settings(request.state, await caller.account(request.state.db)))
+@describes("Show the settings", answer=Answer("The settings.", SETTINGS))
+async def get_settings(request: Request, caller: Caller) -> object:
+    return _settings(request.state, await caller.account(request.state.db))
 
 
 @describes(
     "Change the settings",
-    answers={200: Answer("The changed settings.", SETTINGS)},
+    answer=Answer("The changed settings.", SETTINGS),
     errors=[_WRONG_MODEL, _NO_MODEL, OWN_PROVIDERS_DISABLED, NO_ROOM],
 )
-async def update_settings(request: Request, caller: Caller, body: SettingsChanges) -> Response:
+async def update_settings(request: Request, caller: Caller, body: SettingsChanges) -> object:
     if isinstance(body.default_model, str):
         found = await request.state.models.find(caller.id, body.default_model, caller.group)
         if found is None or found.kind != "chat":
             raise (_NO_MODEL if found is None and caller.group else _WRONG_MODEL).error()
     account = await request.state.db.write(accounts.update_account, caller.id, given(body))
-    return reply(_settings(request.state, account))
+    return _settings(request.state, account)
 
 
 def _settings(state: State, account: Account) -> dict[str, Any]:
@@ -311,20 +312,20 @@ def _certificate_file(config: Config) -> str | None:
     "Create an API key",
     "A key never expires. It has all rights of its account except to delete it. A session or another key can create "
     "it.",
-    answers={201: Answer("The key. It is shown only once.", _NEW_API_KEY)},
+    answer=Answer("The key. It is shown only once.", _NEW_API_KEY, 201),
     errors=[NO_ROOM],
 )
-async def create_api_key(request: Request, caller: Caller, body: NewKey) -> Response:
+async def create_api_key(request: Request, caller: Caller, body: NewKey) -> object:
     state = request.state
     token = tokens.new_key_token()
     key = await state.db.write(tokens.add_key, caller.id, body.name, token, state.clock())
-    return reply({**key, "key": token}, 201)
+    return {**key, "key": token}
 
 
 @describes_api_keys(
     "List the API keys",
     "All keys in one array, newest first.",
-    answers={200: Answer("All keys of the account.", list_of(API_KEY))},
+    answer=Answer("All keys of the account.", list_of(API_KEY)),
 )
 async def list_api_keys(request: Request, caller: Caller) -> Response:
     """Send the keys while they are read: their number is not limited."""
@@ -339,7 +340,7 @@ async def _pages_of_keys(db: Database, account_id: str) -> AsyncGenerator[list[d
 
 
 @describes_api_keys(
-    "Delete an API key", "The next request with it fails.", answers={204: Answer("The key is deleted.")}
+    "Delete an API key", "The next request with it fails.", answer=Answer("The key is deleted.", status=204)
 )
-async def delete_api_key(request: Request, caller: Caller) -> None:
-    await request.state.db.write(tokens.TABLE.delete, caller.id, request.path_params["key_id"])
+async def delete_api_key(request: Request, caller: Caller, key_id: str) -> None:
+    await request.state.db.write(tokens.TABLE.delete, caller.id, key_id)

@@ -1,4 +1,4 @@
-"""Reading a request's body: bounded, and counted as it arrives."""
+"""From the request to its handler and back: the body, bounded and counted as it arrives, and the answer as JSON."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -10,7 +10,7 @@ from svc.bounded import add_part
 from svc.errors import ApiError
 from svc.json_text import parse_json
 from svc.server.body_budget import KIB, SMALL_BYTES
-from svc.server.state import Request
+from svc.server.web import Request, reply
 from svc.shapes import Shape
 
 _BIG_JSON_BYTES = 64 * KIB
@@ -56,28 +56,33 @@ def _too_large(limit_bytes: int) -> ApiError:
     return ApiError("PAYLOAD_TOO_LARGE", f"The request body is over {limit_bytes} bytes. Send less.")
 
 
-def with_body(
-    handler: Callable[..., Awaitable[Response | None]], shape: Shape[Any], most_bytes: int
+def endpoint_of(
+    handler: Callable[..., Awaitable[Any]], status: int, shape: Shape[Any] | None, most_bytes: int
 ) -> Callable[..., Awaitable[Response | None]]:
-    """Give `handler` the request's body, one JSON object as `shape` types it, as its last argument.
+    """Give `handler` the ids in the path, and with a `shape` the request's body: one JSON object as the shape types it.
 
-    The endpoint raises what `read_chunks` and `shape.check` raise. It raises ApiError `unsupported_media_type` without
-    `Content-Type: application/json`, and `invalid_json` for a body that is not one JSON object. A large body is parsed
-    outside the event loop.
+    A value that is not a Response is sent as JSON with `status`. A large body is parsed outside the event loop.
+
+    With a body the endpoint raises what `read_chunks` and `shape.check` raise. It raises ApiError
+    `unsupported_media_type` without `Content-Type: application/json`, and `invalid_json` if it is not one JSON object.
     """
 
-    async def endpoint(request: Request, *who: Any) -> Response | None:
-        context = request.context
-        content_type = context.headers.get(b"content-type", b"")
-        if content_type != b"application/json" and not _is_json(content_type):
-            raise ApiError("unsupported_media_type")
-        body = b"".join(await read_chunks(request, most_bytes))
-        if len(body) <= _BIG_JSON_BYTES:
-            typed = shape.check(_parse_object(body), "")
-        else:
-            owner = context.account_id or context.client_ip
-            typed = await request.state.offload.run(owner, lambda: shape.check(_parse_object(body), ""))
-        return await handler(request, *who, typed)
+    async def endpoint(request: Request, *caller: Any) -> Response | None:
+        further = request.path_params
+        if shape is not None:
+            context = request.context
+            content_type = context.headers.get(b"content-type", b"")
+            if content_type != b"application/json" and not _is_json(content_type):
+                raise ApiError("unsupported_media_type")
+            body = b"".join(await read_chunks(request, most_bytes))
+            if len(body) <= _BIG_JSON_BYTES:
+                typed = shape.check(_parse_object(body), "")
+            else:
+                owner = context.account_id or context.client_ip
+                typed = await request.state.offload.run(owner, lambda: shape.check(_parse_object(body), ""))
+            further = {**further, "body": typed}
+        answer = await handler(request, *caller, **further)
+        return answer if answer is None or isinstance(answer, Response) else reply(answer, status)
 
     return endpoint
 

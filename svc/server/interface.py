@@ -1,8 +1,8 @@
 """What handlers and guards declare: svc/server/openapi.py makes the interface document from it.
 
 describes = partial(Operation, "Projects")
-@describes("Create a project", answers={201: Answer("The project.", PROJECT)}) declares a handler: create_project is
-the operation createProject. @Implied(errors=[...]) declares a guard. The route table in app.py has path, method and
+@describes("Create a project", answer=Answer("The project.", PROJECT, 201)) declares a handler: create_project is the
+operation createProject. @Implied(errors=[...]) declares a guard. The route table in app.py has path, method and
 guards.
 """
 
@@ -13,17 +13,16 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import orjson
-from starlette.responses import Response
 
 from svc import shapes
 from svc.errors import ApiError
-from svc.server.bodies import with_body
+from svc.server.bodies import endpoint_of
 from svc.server.body_budget import MIB
 from svc.server.state import Request
 from svc.shapes import Component, Schema, Shape
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
-Handler = Callable[..., Awaitable[Response | None]]  # of a request, of what its guards pass, and of its body
+Handler = Callable[..., Awaitable[Any]]  # of a request, of what its guards pass, of its path and its body
 H = TypeVar("H", bound=Handler)
 Guarded = TypeVar("Guarded", bound=Handler)
 
@@ -135,13 +134,14 @@ class Answer(NamedTuple):
 
     text: str
     shape: Shape[Any] | None = None
+    status: int = 200
     headers: Mapping[str, Schema] = _EMPTY
     contents: Mapping[str, Content] = _EMPTY
     is_page: bool = False
 
 
-def paged(text: str, name: str, item: Shape[Any], **beside: Shape[Any]) -> dict[int, Answer]:
-    """Return the answers of a list of `item` with `?limit=` and `?after=`. `beside` has further fields."""
+def paged(text: str, name: str, item: Shape[Any], **beside: Shape[Any]) -> Answer:
+    """Return the answer of a list of `item` with `?limit=` and `?after=`. `beside` has further fields."""
     shape = shapes.json_object(
         name,
         object=shapes.one_of("list"),
@@ -149,7 +149,7 @@ def paged(text: str, name: str, item: Shape[Any], **beside: Shape[Any]) -> dict[
         has_more=shapes.boolean.about("Whether there are older ones. Ask again with `after`.", False),
         **beside,
     )
-    return {200: Answer(text, shape, is_page=True)}
+    return Answer(text, shape, is_page=True)
 
 
 @dataclass(frozen=True)
@@ -187,9 +187,10 @@ class Operation:
     A longer `text` is a file of the handler's name, `create_user.md`. `security` is for a handler that checks a token
     itself; None in it means that the token is optional. Every response may have the `headers`.
 
-    If the handler's last argument is `body`, the body is read and checked first, with at most `most_bytes`. Its shape
-    is `body`, or that of the `record` which annotates the argument. Without this argument the handler reads the body
-    itself, which may have another `media_type`. With `any_type` the Content-Type is ignored.
+    The handler returns a Response, or a value that is sent as JSON with the status of `answer`. Its arguments of type
+    `str` are the ids in the path. If it has an argument `body`, the body is read and checked first, with at most
+    `most_bytes`. Its shape is `body`, or that of the `record` which annotates the argument. Without this argument the
+    handler reads the body itself, which may have another `media_type`. With `any_type` the Content-Type is ignored.
 
     `name`, the handler's, and `takes`, the types of the arguments that guards pass, are set here. `guards` are from
     the outermost inwards.
@@ -199,7 +200,8 @@ class Operation:
     summary: str
     text: str = ""
     _: KW_ONLY
-    answers: Mapping[int, Answer]
+    answer: Answer
+    others: Sequence[Answer] = ()
     body: Shape[Any] | None = None
     examples: Mapping[str, Any] = field(default_factory=dict)
     most_bytes: int = MIB
@@ -215,14 +217,14 @@ class Operation:
 
     def __call__(self, handler: Handler) -> Handler:
         """Raises TypeError if the handler has an argument `body` without a shape."""
-        takes = {name: kind for name, kind in handler.__annotations__.items() if name != "return"}
-        endpoint, shape = handler, self.body
+        takes = {name: kind for name, kind in handler.__annotations__.items() if name != "return" and kind is not str}
+        shape, reads = self.body, None
         if "body" in takes:
             kind = takes.pop("body")
-            shape = shape or getattr(kind, "shape", None)
+            shape = reads = shape or getattr(kind, "shape", None)
             if shape is None:
                 raise TypeError(f"{handler.__name__}: body must be a record, or its shape declared")
-            endpoint = with_body(handler, shape, self.most_bytes)
+        endpoint = endpoint_of(handler, self.answer.status, reads, self.most_bytes)
         vars(endpoint)["operation"] = replace(self, body=shape, name=handler.__name__, takes=[*takes.values()])
         return endpoint
 

@@ -212,8 +212,7 @@ class Components:
 def _operation(operation: Operation, path: str, ids: Mapping[str, Parameter], texts: Path) -> dict[str, Any]:
     """Return the operation, to which the ids in its path are added, except those that it declares itself."""
     names = re.findall(r"\{(\w+)\}", path)
-    is_paged = any(answer.is_page for answer in operation.answers.values())
-    declared = [*operation.parameters, *(_PAGE_PARAMETERS if is_paged else ())]
+    declared = [*operation.parameters, *(_PAGE_PARAMETERS if operation.answer.is_page else ())]
     own = [one.name for one in declared]
     parameters = [*(ids[name] for name in names if name in ids and name not in own), *declared]
     in_path = [one.name for one in parameters if one.where == "path"]
@@ -267,7 +266,7 @@ def _responses(operation: Operation, path: str) -> dict[str, Any]:
     for depth, refusals in reversed([*enumerate(layers)]):
         for refusal in refusals:
             found.setdefault(refusal.status or str(ERRORS[refusal.code][0]), []).append((depth, refusal))
-    responses = {str(status): _answer(answer) for status, answer in operation.answers.items()}
+    responses = {str(answer.status): _answer(answer) for answer in (operation.answer, *operation.others)}
     for status, refusals in found.items():
         responses[status] = _refused(guards, path, status, refusals)
     for status, response in responses.items():

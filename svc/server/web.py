@@ -10,7 +10,6 @@ from starlette.responses import Response as Response
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
-from svc.db import Page
 from svc.errors import ApiError, anthropic_error
 from svc.server.head import METHODS
 from svc.server.state import Request as Request
@@ -88,10 +87,6 @@ def reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = Non
 
 def no_content() -> Response:
     return Response(status_code=204)
-
-
-def listing(page: Page[Any]) -> Response:
-    return reply({"object": "list", "data": page.items, "has_more": page.has_more})
 
 
 def page_limit(request: Request) -> int:

@@ -60,7 +60,7 @@ def as_page(handler: Endpoint) -> Endpoint:
 
 
 def handler(**declared: Any) -> Endpoint:
-    @partial(Operation, "Things")("Do it", **{"answers": {200: Answer("Done.", THING)}, **declared})
+    @partial(Operation, "Things")("Do it", **{"answer": Answer("Done.", THING), **declared})
     async def do_it(request: Request) -> Response:
         return Response()
 
@@ -89,14 +89,14 @@ def test_argument_body_needs_a_shape() -> None:
     async def do_it(request: Request, body: dict[str, Any]) -> Response:
         return Response()
 
-    declare = partial(Operation, "Things", "Do it", answers={})
+    declare = partial(Operation, "Things", "Do it", answer=Answer("Done."))
     with pytest.raises(TypeError, match="do_it: body must be a record, or its shape declared"):
         declare()(do_it)
     assert operation_of(declare(body=THING)(do_it)) is not None
 
 
 def test_handler_must_take_what_its_guards_pass() -> None:
-    @partial(Operation, "Things")("Do it", answers={200: Answer("Done.", THING)})
+    @partial(Operation, "Things")("Do it", answer=Answer("Done.", THING))
     async def of_caller(request: Request, caller: Caller) -> Response:
         return Response()
 
@@ -154,7 +154,7 @@ def test_size_limit_has_a_fitting_unit() -> None:
 
 
 def test_paged_list_has_limit_and_after() -> None:
-    found = operation(handler(answers=paged("Things.", "ThingList", THING)))
+    found = operation(handler(answer=paged("Things.", "ThingList", THING)))
     assert [parameter["name"] for parameter in found["parameters"]] == ["limit", "after"]
     assert "invalid_value" in found["responses"]["400"]["content"]["application/json"]["examples"]
 
@@ -208,15 +208,13 @@ def test_object_of_an_answer_requires_its_fields_and_shows_their_examples() -> N
         },
     }
     assert found.example == {"thing": {"id": "thing_1"}, "color": "red"}
-    page = paged("Boxes.", "BoxList", found)[200].shape
+    page = paged("Boxes.", "BoxList", found).shape
     assert page is not None and page.example == {"object": "list", "data": [found.example], "has_more": False}
 
 
 def test_named_part_with_further_keywords_keeps_its_reference() -> None:
     box = json_object("Box", thing=THING.about("The content.", deprecated=True))
-    whole_document = document(
-        [("GET", "/box", handler(answers={200: Answer("A box.", box)}))], {}, {}, {}, TEXTS, "https://h"
-    )
+    whole_document = document([("GET", "/box", handler(answer=Answer("A box.", box)))], {}, {}, {}, TEXTS, "https://h")
     schemas = whole_document["components"]["schemas"]
     expected = {"$ref": "#/components/schemas/Thing", "description": "The content.", "deprecated": True}
     assert schemas["Box"]["properties"]["thing"] == expected
