@@ -23,7 +23,7 @@ from svc.errors import ApiError
 from svc.ids import timestamp
 from svc.inference.catalog import Model
 from svc.inference.image_call import MOST_SIDE, ImageCall, ImageRequest
-from svc.inference.media_engines import Home, MediaEngines, Slots, store
+from svc.inference.media_engines import Home, MediaEngines, store
 from svc.inference.paid_call import Engines, PaidCall, Payer
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, SpeechCall, SpeechRequest
 from svc.outbound.errors import OutboundError
@@ -35,6 +35,7 @@ _LISTED = 50
 _FETCH_SECONDS = 20.0
 # What a tool may need: a session, the operator's permission to fetch, a model for images or for speech.
 Need = Literal["session", "fetch", "image", "speech"]
+Function = Callable[..., Awaitable[Any]]
 
 
 @dataclass
@@ -62,10 +63,8 @@ class RunContext:
             raise ToolFailure(f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.")
         try:
             return orjson.loads(orjson.dumps(await tool.function(self, **tool.checked(arguments))))
-        except (ApiError, ValueError) as error:
+        except (ApiError, ValueError, ToolFailure) as error:
             raise ToolFailure(str(error)) from None
-        except ToolFailure:
-            raise
         except Exception as error:
             self.on_fault(error)
             raise ToolFailure(f"The tool failed ({type(error).__name__}).") from None
@@ -87,7 +86,7 @@ class AgentTool:
     name: str
     description: str
     arguments: Mapping[str, Shape[Any]]
-    function: Callable[..., Awaitable[Any]]
+    function: Function
     needs: Need | None = None
 
     @functools.cached_property
@@ -112,7 +111,6 @@ class AgentTool:
 
 
 TOOLS: dict[str, AgentTool] = {}
-Function = Callable[..., Awaitable[Any]]
 
 
 def tool(description: str, needs: Need | None = None) -> Callable[[Function], Function]:
@@ -184,8 +182,7 @@ async def generate_image(
 ) -> dict[str, Any]:
     model = run.media_models["image"]
     call = ImageCall(model, ImageRequest(prompt, 1, MOST_SIDE, MOST_SIDE, {"prompt": prompt}), run.media, run.payer)
-    async with _paid(run, call, run.media.slots(model)) as file:
-        await call.make(file)
+    async with _paid(run, call, model) as file:
         (picture,) = call.pictures
         artifact = await store(run.media, run.home, prompt, picture.content(file))
     revised = {} if picture.revised_prompt is None else {"revised_prompt": picture.revised_prompt}
@@ -199,20 +196,20 @@ async def generate_audio(
     model = run.media_models["speech"]
     request = SpeechRequest(input, "wav", _VOICE, 1.0, DEFAULT_AUDIO_TOKENS, {"voice": _VOICE})
     call = SpeechCall(model, request, run.media, run.payer)
-    async with _paid(run, call, run.media.slots(model)) as file:
-        await call.make(file)
+    async with _paid(run, call, model) as file:
         file.seek(0)
         content = await asyncio.to_thread(file.read)
         return file_fields(await store(run.media, run.home, input, content, spoken_as=call.track.content_type))
 
 
 @contextlib.asynccontextmanager
-async def _paid(run: RunContext, call: ImageCall | SpeechCall, slots: Slots) -> AsyncIterator[BinaryIO]:
-    """Reserve room for the artifact of `call`, hold its cost and yield a file for its answer; then settle it."""
+async def _paid(run: RunContext, call: ImageCall | SpeechCall, model: Model) -> AsyncIterator[BinaryIO]:
+    """Reserve room for the artifact of `call`, hold its cost and yield a file with its answer; then settle it."""
     call.also = run.also
     run.media_calls.append(call)
     async with quota.room(run.engines.db, run.home.account_id, call.most_bytes, artifacts=1), call:
-        with slots.taken(run.home.account_id), run.media.spool() as file:
+        with run.media.slots(model).taken(run.home.account_id), run.media.spool() as file:
+            await call.make(file)
             yield file
 
 
@@ -230,8 +227,9 @@ async def fetch_url(
     content = b""
     try:
         async with asyncio.timeout(_FETCH_SECONDS):
-            limits: dict[str, Any] = {"timeout_seconds": _FETCH_SECONDS, "account_id": run.home.account_id}
-            reply = await run.engines.guarded.send("GET", url, headers, **limits)
+            reply = await run.engines.guarded.send(
+                "GET", url, headers, timeout_seconds=_FETCH_SECONDS, account_id=run.home.account_id
+            )
             async with contextlib.aclosing(reply):
                 while len(content) < _READ_BYTES and (chunk := await reply.more()):
                     content += chunk

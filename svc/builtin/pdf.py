@@ -19,7 +19,7 @@ def write_text(file: BinaryIO) -> dict[str, Any]:
 
     reader, bytes_left = PdfReader(io.BytesIO(file.read())), TEXT_BYTES
     if reader.is_encrypted and not reader.decrypt(""):
-        return {"truncated": False, "encrypted": True}
+        return {"encrypted": True}
     truncated = False
     for number, page in enumerate(reader.pages):
         if number == _MOST_PAGES or bytes_left <= 0:
@@ -27,7 +27,7 @@ def write_text(file: BinaryIO) -> dict[str, Any]:
         try:
             text = page.extract_text()
         except MemoryError:
-            return {"truncated": True}
+            raise
         except Exception:  # a broken page
             truncated = True
             continue
@@ -43,8 +43,6 @@ def answer(order: dict[str, Any]) -> bytes:
         file.seek(0)
         try:
             found = write_text(file)
-        except MemoryError:
-            found = {"truncated": True}
-        except Exception:  # no PDF, or a broken one
-            found = {"truncated": False}
+        except Exception as error:  # no PDF, a broken one, or one that is too large for the memory
+            found = {"truncated": isinstance(error, MemoryError)}
     return json.dumps(found).encode()

@@ -4,9 +4,9 @@ text -> chunks of a few sentences -> eSpeak NG (a program, or the library by cty
      -> WAV or raw samples | an encoder -> the file
 The limit cuts after a whole word: the chunk beyond it is spoken again with as many of its words as fit.
 
-Order: `{engine: {program} | {library, data}}` with `voices: true`, which lists the languages, or with `input, voice,
-words_per_minute, gap, pitch, seconds, format, encoder, file` (a descriptor). Answer: `{languages}`, `{seconds,
-truncated}`, or `{error}` with the system's `errno` if there is one.
+Order: `{engine: {program} | {library, data}}`, with `input, voice, words_per_minute, gap, pitch, seconds, format,
+encoder, file` (a descriptor) -> `{seconds, truncated}`. Without a file -> `{languages}`. A fault -> `{error}`, with the
+system's `errno` if there is one.
 """
 
 import array
@@ -219,11 +219,11 @@ def answer(order: dict[str, Any]) -> bytes:
     where = order["engine"]
     try:
         engine = Program(**where) if "program" in where else Library(**where)
-        if "voices" in order:
-            found = {"languages": engine.languages()}
-        else:
+        if "file" in order:
             with open(order["file"], "r+b", closefd=False) as file:
                 found = speak_into(file, engine, order)
+        else:
+            found = {"languages": engine.languages()}
     except OSError as error:
         found = {"error": f"{error.strerror}", "errno": error.errno}
     except (SpeechError, subprocess.CalledProcessError) as error:

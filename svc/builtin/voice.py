@@ -6,8 +6,6 @@ import re
 import shutil
 import unicodedata
 from functools import cached_property
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import orjson
@@ -74,14 +72,10 @@ class Voice:
         self._asking = asyncio.Lock()
 
     @cached_property  # too slow for the start
-    def _encoders(self) -> dict[str, list[str] | None]:
+    def encoders(self) -> dict[str, list[str] | None]:
+        """The possible formats, `wav` first, with the command of an encoder where one is needed."""
         encoders = {name: next(filter(None, map(_installed, commands)), None) for name, commands in _ENCODERS.items()}
         return {"wav": None, "pcm": None, **{name: command for name, command in encoders.items() if command}}
-
-    @property
-    def formats(self) -> list[str]:
-        """The possible formats, `wav` first."""
-        return list(self._encoders)
 
     async def named(self, name: str) -> str:
         """Return the voice with this name: one of VOICES, or a language such as `de`, `fr-FR` or `en-gb+f2`.
@@ -109,7 +103,7 @@ class Voice:
     async def _known_languages(self) -> dict[str, str]:
         async with self._asking:
             if not self._languages:
-                languages = (await self._ask({"voices": True}))["languages"]
+                languages = (await self._ask({}))["languages"]
                 self._languages = {name.lower(): voice for name, voice in languages.items()}
         return self._languages
 
@@ -120,7 +114,7 @@ class Voice:
 
         Raises UpstreamFault, and ApiError `overloaded` and `storage_unavailable`.
         """
-        voice, format = await self._known(voice) or next(iter(VOICES)), format if format in self._encoders else "wav"
+        voice, format = await self._known(voice) or next(iter(VOICES)), format if format in self.encoders else "wav"
         language, variant, pitch = VOICES.get(voice) or (*voice.partition("+")[::2], 50)
         if voice in VOICES:
             language = _language_of(text) or language
@@ -135,7 +129,7 @@ class Voice:
             "pitch": pitch,
             "seconds": most_seconds,
             "format": format,
-            "encoder": self._encoders[format],
+            "encoder": self.encoders[format],
         }
         answer = await self._ask(order, file, account_id)
         return Spoken(answer["seconds"], answer["truncated"], CONTENT_TYPES[format])
@@ -156,12 +150,11 @@ def engine() -> dict[str, str] | None:
     """Return the location of eSpeak NG: the system's program, else the library of the extra `voice`, or None."""
     if program := shutil.which("espeak-ng"):
         return {"program": program}
-    spec = find_spec("espeakng_loader")
-    if spec is None or not spec.submodule_search_locations:
+    try:
+        import espeakng_loader
+    except ImportError:
         return None
-    folder = Path(spec.submodule_search_locations[0])
-    library = next((path for path in folder.glob("*espeak-ng.*") if path.suffix in (".so", ".dylib", ".dll")), None)
-    return {"library": str(library), "data": str(folder / "espeak-ng-data")} if library else None
+    return {"library": espeakng_loader.get_library_path(), "data": espeakng_loader.get_data_path()}
 
 
 def _installed(command: str) -> list[str] | None:

@@ -215,7 +215,7 @@ async def _speech(request: Request, caller: Caller, body: dict[str, Any], format
 async def _speech_request(media: MediaEngines, model: Model, body: dict[str, Any], format_field: str) -> SpeechRequest:
     named = body.get("voice") or _DEFAULT_VOICE
     voice = named["id"] if isinstance(named, dict) else named
-    known = media.voice.formats
+    known = media.voice.encoders
     # OpenAI's default is mp3. Without an encoder the answer is WAV.
     as_mp3 = format_field == "response_format" and (model.provider is not None or "mp3" in known)
     format = body.get(format_field) or ("mp3" if as_mp3 else "wav")

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import struct
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,7 +103,7 @@ async def test_an_installed_encoder_adds_its_format(
     program(tmp_path, "lame", 'printf ID3; exec od -v -An -tx1 -w1 "-N20"')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     voice = Voice(pool)
-    assert "mp3" in voice.formats
+    assert "mp3" in voice.encoders
     spoken, sound = await say(voice, TEXT, format="mp3")
     assert sound.startswith(b"ID3") and spoken.seconds > 4
 
@@ -135,7 +136,7 @@ async def test_without_espeak_the_model_is_not_offered(
 ) -> None:
     assert "voice" in offered()
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("svc.builtin.voice.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "espeakng_loader", None)
     assert engine() is None and "voice" not in offered() and "paint" in offered()
     with pytest.raises(ApiError, match="install espeak-ng"):
         await Voice(pool).named("de")
