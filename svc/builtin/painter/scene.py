@@ -5,7 +5,7 @@ The rest is random, with the prompt as the seed. `description` names only what i
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import islice, pairwise
 from random import Random
@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from svc.builtin.painter.canvas import WHITE, Color, color, mix
 from svc.builtin.painter.figures import figures, table
-from svc.builtin.painter.negation import kept_and_refused
 
 # Hours of the night, of lit lamps, and of a low sun; the colours of leaves; the usual hours of some places.
 DARK, DIM, LOW = ("night", "neon"), ("dusk", "sunset", "storm"), ("sunset", "dawn", "golden", "dusk")
@@ -30,9 +29,7 @@ FIGURES_OF = {
 }  # fmt: skip
 # Numbers in a description, and in a prompt.
 WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven"}
-NUMBERS = {
-    "two": 2, "pair": 2, "three": 3, "few": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "many": 7, "village": 5
-}  # fmt: skip
+NUMBERS = {"pair": 2, "few": 3, "many": 7, "village": 5, **{word: number for number, word in WORDS.items()}}
 _COLORS = """
 black #20222a red #d8342f orange #f0862c yellow #f2cc2f gold #e0ab2e green #3f9e4d emerald #1f9d6b lime #9acd32
 olive #7d8033 teal #1e9a96 turquoise #33c3bd cyan #2cc0e0 blue #2f6fd6 indigo #3d3aa8 navy #1d2b66 purple #8238b8
@@ -54,7 +51,7 @@ SCHEMES = [
 
 _MOST_WORDS, _MOST_THINGS, _MOST_OF_A_KIND, _IN_A_MEADOW = 400, 6, 7, 70
 _MOST_CHARACTERS = 4_000
-COLORS = dict(zip(_COLORS.split()[::2], map(color, _COLORS.split()[1::2]), strict=True))
+COLORS = {name: color(shade) for name, shade in re.findall(r"(\w+) (#\w+)", _COLORS)}
 _COLOR_NAMES = {shade: name for name, shade in COLORS.items()}
 
 
@@ -98,7 +95,7 @@ class Scene:
         words = re.findall(r"[^\W_]+", text)[:_MOST_WORDS]
         seed = hashlib.sha256(f"{variation}/{' '.join(words) or prompt}".encode("utf-8", "replace"))
         self.chance = Random(seed.digest())  # noqa: S311 - a picture, no secret
-        words, refused = kept_and_refused(text[:_MOST_CHARACTERS], _refused, list(COLORS))
+        words, refused = _kept_and_refused(text[:_MOST_CHARACTERS])
         words = words[:_MOST_WORDS]
         self.without = {name for word in refused for name in _refused(word)}
         self.things = {name: drawn for name, drawn in _things(words).items() if name not in self.without}
@@ -189,3 +186,65 @@ def _things(words: list[str]) -> Things:
             shades = [COLORS[one] for one in before if one in COLORS]
             found.setdefault(name, (count, shades[-1] if shades else None))
     return dict(islice(found.items(), _MOST_THINGS))
+
+
+# --- negations: "no cats or dogs", "without birds", "not at night", "cloudless", "cat-free"
+
+# After a negator these words make no negation: "not only cats", "no less than three", "not so dark".
+_NO_NEGATION = {
+    "only", "just", "less", "fewer", "more", "longer", "matter", "doubt", "without", "far", "so", "too", "very", "quite"
+}  # fmt: skip
+# The number of words after a negator that it may negate; "zero gravity" negates nothing else.
+_NEGATORS = {
+    "no": 6, "not": 6, "without": 6, "neither": 6, "nor": 6, "minus": 6, "lacking": 6, "except": 6, "avoid": 6,
+    "exclude": 6, "omit": 6, "zero": 1, "0": 1,
+}  # fmt: skip
+_JOINS = {",", "or", "nor", "and"}
+_ARTICLES = {"a", "an", "the", "one", "some", "many", "few", "several", *WORDS.values()}
+_PREPOSITIONS = {
+    "on", "in", "at", "by", "near", "under", "over", "above", "below", "beside", "behind", "before", "during", "from"
+}  # fmt: skip
+_ENDS = {"but", "with", "while", "instead", "that", "who", "which", "because", "only", "just", "is", "are", "was"}
+_QUALIFIERS = {"other", "more", "further", "additional", "second", "extra", "another", "big", "small", "large"}
+_BEHIND_A_JOIN, _LIST = 3, 10
+
+
+def _kept_and_refused(text: str) -> tuple[list[str], list[str]]:
+    """Return the words of a prompt in lower case without the negated ones, and the negated words with a meaning.
+
+    A negated word with a colour or another qualifier ("no black cats", "no other cats") is in neither list.
+    """
+    text = re.sub(r"([^\W_]+)-free\b", r"without \1;", re.sub("n['\u2019]t\\b", " not ", text))
+    tokens = re.findall(r"[^\W_]+|[,.;:!?\n]", text)
+    kept, refused = [], []
+    reach, found, qualified = 0, False, False
+    for place, token in enumerate(tokens):
+        before, behind = tokens[place - 1] if place else "", tokens[place + 1 : place + _LIST]
+        if token in _NEGATORS and before != "not" and not _NO_NEGATION.intersection(behind[:1]):
+            reach, found, qualified = _NEGATORS[token], False, False
+        elif token.endswith("less") and _refused(token[:-4]):
+            refused.append(token[:-4])
+        elif reach and not _ends(before, token, behind, found):
+            if token in _JOINS:
+                reach, found, qualified = _BEHIND_A_JOIN, False, False
+            elif _refused(token):
+                found = True
+                refused += [] if qualified else [token]
+            else:
+                reach, qualified = reach - 1, qualified or token in _QUALIFIERS or token in COLORS
+        else:
+            reach = 0
+            kept += [token] if token[0].isalnum() else []
+    return kept, refused
+
+
+def _ends(before: str, token: str, behind: Sequence[str], found: bool) -> bool:
+    """Return whether a negation ends at a token. `found`: the word before is a negated word."""
+    continues = behind and behind[0] not in _ARTICLES and not behind[0].isdecimal()
+    if token == ",":  # a negated list has an "or" before its last word
+        return not (continues and {"or", "nor"}.intersection(behind))
+    if token in ("or", "nor"):
+        return False
+    if token == "and":
+        return not (continues and behind[0] not in _PREPOSITIONS | _ENDS)
+    return found or token in _ENDS or not token[0].isalnum() or (token in _PREPOSITIONS and before not in _NEGATORS)
