@@ -89,9 +89,7 @@ class Shape(Generic[T]):
     def with_others(self) -> "Shape[T]":
         """Return the same named object, which may have further fields."""
         assert isinstance(self.schema, Component)
-        return replace(
-            self, schema=Component("schemas", self.schema.name, {**self.schema, "additionalProperties": True})
-        )
+        return replace(self, schema={**self.schema, "additionalProperties": True}).named(self.schema.name)
 
 
 Fields = Mapping[str, Shape[Any]]
@@ -299,8 +297,7 @@ def record(name: str, description: str = "", *, example: Any = None, **keywords:
 
         properties = {field.name: _with_default(field) for field in found}
         schema = _object([field.name for field in found if field.default is ...], properties, description, keywords)
-        shape = Shape(check, "an object", Component("schemas", name, schema), found, example)
-        kind.shape = shape  # type: ignore[attr-defined]
+        kind.shape = Shape(check, "an object", schema, found, example).named(name)  # type: ignore[attr-defined]
         return kind
 
     return declare
@@ -334,10 +331,11 @@ def _with_default(field: Field) -> Schema:
 
 
 def _field(holder: Mapping[str, Any], field: Field, within: str) -> Any:
-    value = holder.get(field.name, ABSENT)
-    if field.default is ... or (value is not ABSENT and field.default is ABSENT):
-        return field.shape.check(None if value is ABSENT else value, within + field.name)
-    return field.default if value is ABSENT or value is None else field.shape.check(value, within + field.name)
+    missing = ABSENT if field.default is ABSENT else None
+    value = holder.get(field.name, missing)
+    if value is missing and field.default is not ...:
+        return field.default
+    return field.shape.check(value, within + field.name)
 
 
 def passed_on(
@@ -384,8 +382,8 @@ def json_object(
     first: Schema = base.schema if base else {"required": [], "properties": {}}
     always = {field: shape.example for field, shape in fields.items() if not shape.is_optional}
     properties = {**first["properties"], **{field: shape.schema for field, shape in fields.items()}}
-    schema = Component("schemas", name, _object([*first["required"], *always], properties, description, {}))
-    return Shape(mapping.check, "an object", schema, example={**(base.example if base else {}), **always})
+    schema = _object([*first["required"], *always], properties, description, {})
+    return Shape(mapping.check, "an object", schema, example={**(base.example if base else {}), **always}).named(name)
 
 
 def given(values: tuple[Any, ...]) -> dict[str, Any]:
