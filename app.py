@@ -25,8 +25,7 @@ from svc.billing import wallet
 from svc.config import Config, from_environ
 from svc.content import contents, fulltext, history
 from svc.db import open_database
-from svc.deletion.account import end_answers, finish_deletions
-from svc.deletion.retention import delete_old_hourly
+from svc.deletion.slices import delete_old_hourly, end_answers, finish_deletions
 from svc.errors import ApiError, StartError
 from svc.inference.catalog_file import on_offer
 from svc.log import capture_library_logs

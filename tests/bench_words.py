@@ -22,7 +22,7 @@ from svc import quota
 from svc.auth import accounts
 from svc.content import conversations, fulltext
 from svc.db import Database
-from svc.deletion.account import delete_account
+from svc.deletion.slices import delete_account
 from svc.server.sse import Drain
 
 NOW = 1_790_000_000.0

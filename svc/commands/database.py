@@ -4,14 +4,16 @@ import argparse
 import contextlib
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from svc.auth import accounts
 from svc.auth.accounts import Account
-from svc.config import Config
+from svc.config import Config, from_environ
 from svc.errors import StartError
 from svc.schema import check_version, command_connection, existing, read_only
 from svc.secrets import DATABASE
+from svc.server import status
 
 ACCOUNT = argparse.ArgumentParser(add_help=False)  # the argument of commands on an account
 ACCOUNT.add_argument("email", help="the email address or the id")
@@ -34,6 +36,18 @@ def reading(config: Config) -> Iterator[sqlite3.Connection]:
 def writing(config: Config) -> contextlib.AbstractContextManager[sqlite3.Connection]:
     """Open a transaction on the database, also beside a running server. Raises StartError."""
     return command_connection(database(config))
+
+
+def served_settings(config: Config) -> Config | None:
+    """Return the settings of the server that runs on this data folder, with its port, or None.
+
+    Raises OSError, ValueError, StartError.
+    """
+    answer = status.ask(config.data_dir, "settings")
+    if answer is None:
+        return None
+    # The server may see the folder under another name, for instance in a container.
+    return replace(from_environ(answer["environ"]), data_dir=config.data_dir.absolute(), base_url=answer["base_url"])
 
 
 def account_named(conn: sqlite3.Connection, name: str) -> Account:

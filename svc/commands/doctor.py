@@ -16,18 +16,17 @@ import ssl
 import stat
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
-from svc.admin.health import NTP, SKEW_SECONDS, Finding, Result, certificate, existing_part, files, options
+from svc.admin.health import NTP, SKEW_SECONDS, Finding, Result, existing_part, findings
 from svc.auth import accounts
 from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
 from svc.billing.stripe import Stripe
-from svc.commands.database import printable, reading
-from svc.config import SETTINGS, Config, MailServer, from_environ
+from svc.commands.database import printable, reading, served_settings
+from svc.config import SETTINGS, Config, MailServer
 from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import upstream
 from svc.inference.catalog import BUILTIN, Catalog, Provider
@@ -68,22 +67,19 @@ def _doctor(config: Config, options: argparse.Namespace) -> int:
 
 def _settings(here: Config) -> tuple[list[Finding], Config]:
     """Return the settings of the server that runs on this data folder, else `here`, those of this command."""
-    about = "settings"
     try:
-        answer = status.ask(here.data_dir, "settings")
-        if answer is None:
-            return [], here
-        # The server may see the folder under another name, for instance in a container.
-        used = replace(from_environ(answer["environ"]), data_dir=here.data_dir.absolute(), base_url=answer["base_url"])
+        used = served_settings(here)
     except (OSError, ValueError, StartError) as error:
         text = f"those of this command are examined, the server's cannot be read: {error}"
-        return [Finding("wrong" if isinstance(error, StartError) else "look", about, text)], here
-    found = [Finding("ok", about, "those of the running server are examined")]
+        return [Finding("wrong" if isinstance(error, StartError) else "look", "settings", text)], here
+    if used is None:
+        return [], here
+    found = [Finding("ok", "settings", "those of the running server are examined")]
     mine: dict[str, str] = status.settings(here)["environ"]
     names = sorted(mine.keys() & SETTINGS.keys() - {"SVC_DATA_DIR"})
     if differ := [name for name in names if mine[name] != used.environ.get(name)]:
         text = f"{', '.join(differ)} of this command differ from the running server's"
-        found.append(Finding("look", about, text))
+        found.append(Finding("look", "settings", text))
     return found, used
 
 
@@ -95,7 +91,6 @@ async def examine(config: Config) -> list[Finding]:
             ("data folder", asyncio.to_thread(_folder, config.data_dir.absolute())),
             ("database", asyncio.to_thread(_database, config)),
             ("port", asyncio.to_thread(_port, config)),
-            ("certificate", asyncio.to_thread(certificate, config)),
         ]
         for name, provider in (await identity_providers(config, stack, outbound)).items():
             checks.append((f"identity provider {name}", _identity_provider(config, name, provider)))
@@ -103,7 +98,7 @@ async def examine(config: Config) -> list[Finding]:
             checks.append(("mail", _mail(config, config.smtp_url)))
         if stripe := (await payments(config, stack, outbound, b"")).stripe:
             checks.append(("payments", _stripe(config, stripe)))
-        found, notes = [], list[Finding]()
+        found, notes = list[Finding](), list[Finding]()
         try:
             catalog = read_catalog(config, outbound)
             checks += _model_servers(config, outbound)
@@ -111,7 +106,7 @@ async def examine(config: Config) -> list[Finding]:
         except StartError as error:
             found.append(Finding("wrong", "catalog", str(error)))
         found += await asyncio.gather(*(_run(about, check) for about, check in checks))
-    return [*found, *notes, *files(config), *options(config), _clock(outbound.ahead_seconds)]
+    return [*found, *notes, *findings(config), _clock(outbound.ahead_seconds)]
 
 
 async def _run(about: str, check: Awaitable[Result]) -> Finding:

@@ -7,7 +7,6 @@ import getpass
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,14 +15,13 @@ from svc.admin import users
 from svc.auth import accounts, links
 from svc.auth.emails import check_email
 from svc.auth.passwords import Passwords
-from svc.commands.database import ACCOUNT, account_named, reading, writing
-from svc.config import Config, from_environ
-from svc.deletion.account import delete_beside_server
+from svc.commands.database import ACCOUNT, account_named, reading, served_settings, writing
+from svc.config import Config
+from svc.deletion.slices import delete_beside_server
 from svc.errors import StartError
 from svc.ids import random_base62, timestamp
 from svc.schema import command_connection
 from svc.secrets import DATABASE, is_locked
-from svc.server import status
 
 _LINK_SECONDS = 3600
 
@@ -95,7 +93,6 @@ def _list(config: Config, options: argparse.Namespace) -> None:
 def _delete(config: Config, options: argparse.Namespace) -> None:
     with writing(config) as tx:
         account_id = account_named(tx, options.email).id
-        audit.add(tx, time.time(), audit.OPERATOR, "user.delete", account_id)
         delete_beside_server(tx, account_id, time.time(), served=is_locked(config.data_dir))
     print("deleted")
 
@@ -118,8 +115,6 @@ def _reset_link(config: Config, options: argparse.Namespace) -> None:
 
 
 def _served(config: Config) -> Config:
-    """Return the settings of the running server, which knows its port, or else those of this command."""
     with contextlib.suppress(OSError, ValueError, StartError):
-        if answer := status.ask(config.data_dir, "settings"):
-            return replace(from_environ(answer["environ"]), base_url=answer["base_url"])
+        return served_settings(config) or config
     return config

@@ -15,7 +15,7 @@ from svc.admin import health, users
 from svc.admin.users import AdminChanges, Invitation
 from svc.auth import accounts, links, tokens
 from svc.billing import usage, wallet
-from svc.deletion.account import delete_account
+from svc.deletion.slices import delete_account
 from svc.ids import timestamp
 from svc.routes.links import mail_link
 from svc.routes.schemas.common import COUNT, TIMESTAMP, WRONG_PARAMETER, example_id, id_of

@@ -10,7 +10,7 @@ from svc.auth.accounts import Account
 from svc.auth.emails import EMAIL
 from svc.config import Config
 from svc.db import Database
-from svc.deletion.account import delete_account
+from svc.deletion.slices import delete_account
 from svc.errors import ApiError
 from svc.routes.links import add_change_link, mail_link
 from svc.routes.schemas.common import COUNT, NO_ROOM, OWN_PROVIDERS_DISABLED, TIMESTAMP, id_of

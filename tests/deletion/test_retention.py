@@ -11,7 +11,7 @@ from svc.agents import runs
 from svc.billing import wallet
 from svc.config import Config
 from svc.content import conversations, history
-from svc.deletion import retention
+from svc.deletion import slices
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.conversations import found, get, make, say
 from tests.support.oauth_browser import rows
@@ -26,7 +26,7 @@ def config(config: Config) -> Config:
 
 
 async def delete_old(service: Service) -> None:
-    await retention.delete_old(service.state["db"], service.config)
+    await slices.delete_old(service.state["db"], service.config)
 
 
 async def run_agent(service: Service, headers: dict[str, str], goal: str) -> str:
@@ -132,7 +132,7 @@ async def test_old_data_is_deleted_at_start_and_every_hour(
         clocks.advance(20 * DAY)
         await delete_old(service)
         assert await rows(service, "SELECT count(*) FROM conversations") == [(2,)], "they are kept without a limit"
-    monkeypatch.setattr(retention, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(slices, "_OLD_ROWS_SECONDS", 0.01)
     async with serving(config, clocks) as service:
         while await rows(service, "SELECT title FROM conversations") != [("second",)]:
             await asyncio.sleep(0.01)

@@ -12,7 +12,7 @@ from app import ROUTES
 from svc.auth import accounts, links
 from svc.billing import wallet
 from svc.config import Config
-from svc.deletion.account import begin_deletion
+from svc.deletion.slices import begin_deletion
 from svc.server.head import METHODS, Context
 from svc.server.sse import Interrupt
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
@@ -75,7 +75,7 @@ async def test_first_account_is_administrator_in_local_posture_only(
         made = await asyncio.gather(*(other.sign_up() for _ in range(8)))
         assert sum(session["user"]["admin"] for session in made) == 1
     async with serving(dataclasses.replace(config, data_dir=config.data_dir / "left"), clocks) as other:
-        await other.state["db"].write(begin_deletion, (await other.sign_up())["user"]["id"], clocks.now)
+        await other.state["db"].write(begin_deletion, (await other.sign_up())["user"]["id"], clocks.now, "operator")
         assert (await other.sign_up())["user"]["admin"] is True, "rows of a deleted account are left"
     public = dataclasses.replace(config, data_dir=config.data_dir / "public", base_url="https://svc.example")
     async with serving(public, clocks) as other:

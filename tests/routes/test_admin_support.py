@@ -4,7 +4,7 @@ from functools import partial
 
 from svc.billing import wallet
 from svc.content import support
-from svc.deletion.account import begin_deletion
+from svc.deletion.slices import begin_deletion
 from tests.conftest import Service, bearer
 from tests.support.admins import ask, log_of
 
@@ -52,7 +52,7 @@ async def test_conversations_leave_the_inbox_at_the_beginning_of_a_deletion(serv
     found = await db.write(support.add_support, account_id, support.NewSupport("Help", "I am Bob"), now)
     path = f"{INBOX}/{found['id']}"
     assert (await ask(service, "GET", path, admin)).status_code == 200
-    await db.write(begin_deletion, account_id, now)
+    await db.write(begin_deletion, account_id, now, "operator")
     assert (await ask(service, "GET", INBOX, admin)).json()["data"] == []
     for method, where, body in (("GET", "", {}), ("POST", "/messages", {"content": "?"}), ("POST", "/close", {})):
         assert (await ask(service, method, path + where, admin, **body)).status_code == 404

@@ -7,7 +7,7 @@ import httpx
 import orjson
 import pytest
 
-from svc.deletion.account import begin_deletion
+from svc.deletion.slices import begin_deletion
 from svc.server.sse import Drain, EventStream
 from tests.conftest import PASSWORD, Service, bearer
 from tests.inference.test_paid_call import Lab, config, lab, upstream  # noqa: F401 - fixtures
@@ -129,7 +129,7 @@ async def test_items_of_an_account_that_a_command_deletes_are_deleted(service: S
     await asked(service, await service.bearer())
     await asked(service, await service.bearer())
     gone, stays = service.state["item_memory"].owners()
-    await service.state["db"].write(begin_deletion, gone, service.clocks.now)
+    await service.state["db"].write(begin_deletion, gone, service.clocks.now, "operator")
     await until(lambda: service.state["item_memory"].owners() == {stays})
 
 

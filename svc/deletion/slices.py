@@ -1,7 +1,8 @@
-"""Delete an account: it is gone at once for its owner, and its rows are deleted in slices.
+"""Delete rows in slices: those of an account, and what is older than the operator keeps it.
 
-begin_deletion: no sign-in, key, link, wallet or checkout -> continue_deletion until nothing is left -> the log, which
-holds the deleted rows, is emptied. The next start continues an unfinished deletion.
+An account is gone at once for its owner. begin_deletion: no sign-in, key, link, wallet or checkout -> continue_deletion
+until nothing is left -> the log, which holds the deleted rows, is emptied. The next start continues an unfinished
+deletion.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from svc import audit
 from svc.agents import runs
 from svc.auth import accounts, identities, links, oauth_flows, tokens
 from svc.billing import payments, usage, wallet
+from svc.config import Config
 from svc.content import artifacts, conversations, history, projects, support, word_runs
 from svc.db import Database
 from svc.errors import ApiError
@@ -34,23 +36,25 @@ _SLICES = (
 )
 _POLL_SECONDS = 1.0
 _PAUSES = 3  # times the duration of the last slice
+_DAY_SECONDS = 24 * 3600
+_OLD_ROWS_SECONDS = 3600.0  # between two deletions of what is too old
 
 
-def begin_deletion(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> None:
-    """End every way to sign in to the account, its wallet, and its part in payments."""
+def begin_deletion(tx: sqlite3.Connection, account_id: str, now_seconds: float, actor: str | None) -> None:
+    """End every way to sign in to the account, its wallet, and its part in payments.
+
+    `actor` is an administrator's id or OPERATOR, None for the owner. Raises ApiError `not_found`, `last_admin`.
+    """
+    if actor != audit.OPERATOR:
+        accounts.check_admin_remains(tx, account_id, or_nobody=actor is None)
+    if actor is not None:
+        audit.add(tx, now_seconds, actor, "user.delete", accounts.existing_account(tx, account_id).id)
     accounts.mark_deleting(tx, account_id, now_seconds)
     identities.delete_identities(tx, account_id, but=None)
     links.delete_links(tx, account_id)
     oauth_flows.delete_flows(tx, account_id)
     payments.detach_checkouts(tx, account_id)
     wallet.close(tx, account_id)
-
-
-def _begin_for(tx: sqlite3.Connection, account_id: str, now_seconds: float, actor: str | None) -> None:
-    accounts.check_admin_remains(tx, account_id, or_nobody=actor is None)
-    if actor is not None:
-        audit.add(tx, now_seconds, actor, "user.delete", accounts.existing_account(tx, account_id).id)
-    begin_deletion(tx, account_id, now_seconds)
 
 
 def continue_deletion(tx: sqlite3.Connection, account_id: str) -> bool:
@@ -64,22 +68,21 @@ def continue_deletion(tx: sqlite3.Connection, account_id: str) -> bool:
 async def delete_account(
     db: Database, drain: Drain, account_id: str, now_seconds: float, *, actor: str | None = None
 ) -> None:
-    """Delete an account and end its open answers. `actor` is the id of an administrator, None for the owner.
-
-    Raises ApiError `not_found`, `last_admin`, `storage_unavailable`. After the last one, the next start continues.
+    """Delete an account and end its open answers. Raises what `begin_deletion` does, and ApiError
+    `storage_unavailable`: then the next start continues.
     """
-    await db.write(_begin_for, account_id, now_seconds, actor)
+    await db.write(begin_deletion, account_id, now_seconds, actor)
     drain.end_all_of(account_id, "account_deleted")
     await _finish(db, account_id)
 
 
 def delete_beside_server(tx: sqlite3.Connection, account_id: str, now_seconds: float, *, served: bool) -> None:
-    """Delete an account by a command, in transactions with pauses if a server uses the database.
+    """Delete an account for the operator, in transactions with pauses if a server uses the database.
 
     A transaction must be open, and one is open at the end.
     """
     began, more = time.monotonic(), True
-    begin_deletion(tx, account_id, now_seconds)
+    begin_deletion(tx, account_id, now_seconds, audit.OPERATOR)
     while more:
         tx.execute("COMMIT")
         if served:  # the server polls for the lock, and must find it free most of the time
@@ -112,3 +115,24 @@ async def end_answers(db: Database, drain: Drain, memory: ItemMemory) -> None:
                     drain.end_all_of(account_id, reason)
                     if reason == "account_deleted":
                         memory.delete_account(account_id)
+
+
+async def delete_old_hourly(db: Database, config: Config) -> None:
+    """Delete what is too old, until cancelled, if the settings limit anything."""
+    while any((config.keep_conversations_days, config.keep_runs_days, config.keep_files_days)):
+        with contextlib.suppress(ApiError):  # the storage is full, or the server stops
+            await delete_old(db, config)
+        await asyncio.sleep(_OLD_ROWS_SECONDS)
+
+
+async def delete_old(db: Database, config: Config) -> None:
+    """Delete conversations, ended runs and files whose last use is older than they are kept."""
+    kinds = (
+        (conversations.delete_old, config.keep_conversations_days),
+        (runs.delete_old, config.keep_runs_days),
+        (artifacts.delete_old, config.keep_files_days),
+    )
+    for delete_some, days in kinds:
+        while days is not None and await db.write_as("alone", delete_some, config.clock() - days * _DAY_SECONDS):
+            pass
+    await db.empty_log()  # it holds the deleted rows, too

@@ -14,7 +14,7 @@ from svc.billing.usage import add_call
 from svc.config import Config
 from svc.content import conversations, history, support
 from svc.db import Database
-from svc.deletion import account as deletion
+from svc.deletion import slices as deletion
 from svc.errors import ApiError
 from svc.schema import connect
 from svc.server.head import Context
@@ -95,7 +95,7 @@ async def test_account_is_deleted_for_its_owner_before_its_rows(service: Service
     key = await service.make_key(headers)
     db: Database = service.state["db"]
     await db.write(fill, account_id, 300)
-    await db.write(deletion.begin_deletion, account_id, NOW)
+    await db.write(deletion.begin_deletion, account_id, NOW, None)
 
     for answer in (
         await service.client.get("/user/me", headers=headers),
@@ -128,7 +128,7 @@ async def test_ledger_is_consistent_after_each_slice_and_has_no_person_at_the_en
     db: Database = service.state["db"]
     await db.write(fill, account_id, 3_000)
     before = await db.read(lambda conn: conn.execute("SELECT count(*), sum(amount_micros) FROM ledger").fetchone()[:])
-    await db.write(deletion.begin_deletion, account_id, NOW)
+    await db.write(deletion.begin_deletion, account_id, NOW, None)
     slices = 1
     while await db.write(deletion.continue_deletion, account_id):
         slices += 1
@@ -146,7 +146,7 @@ async def test_deletion_continues_after_a_restart(config: Config, clocks: Clocks
     async with serving(config, clocks) as service:
         account_id = (await service.sign_up(EMAIL))["user"]["id"]
         await service.state["db"].write(fill, account_id, 100)
-        await service.state["db"].write(deletion.begin_deletion, account_id, NOW)
+        await service.state["db"].write(deletion.begin_deletion, account_id, NOW, None)
     async with serving(config, clocks) as service:
         db: Database = service.state["db"]
         while await db.read(accounts.accounts_being_deleted):
@@ -161,7 +161,7 @@ def test_no_slice_scans_all_rows_of_an_account(tmp_path: Path, monkeypatch: pyte
         monkeypatch.setattr(module, bound, 0.0002)
     with contextlib.closing(connect(tmp_path / "service.db")) as tx:
         account_id = accounts.account_by_email(tx, GOING).id
-        deletion.begin_deletion(tx, account_id, NOW)
+        deletion.begin_deletion(tx, account_id, NOW, None)
         steps, most = [0], 0
 
         def count() -> int:
