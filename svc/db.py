@@ -21,13 +21,14 @@ from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Ty
 from svc.budget import limited, spent
 from svc.checkpoint import Checkpointer
 from svc.errors import ApiError
-from svc.schema import connect, connect_prepared, newest_schema, start_errors
+from svc.schema import BUSY_SECONDS, connect, connect_prepared, newest_schema, start_errors
 from svc.workers import Finish, Job, JobQueue, Mode, Outcome, Pool
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 U = TypeVar("U")
+Work = Callable[Concatenate[sqlite3.Connection, P], T]
 Between = Callable[[sqlite3.Connection], bool]
 Committed = Callable[[int, float], None]
 
@@ -100,17 +101,15 @@ class Database:
         if self._between is not None:
             self._writer.wake()  # a crash may have left work
 
-    async def write(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def write(self, fn: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
         """Run `fn(conn, *args)` as one transaction and return its result when it is on disk.
 
         It runs completely even if the caller is cancelled. What it raises rolls back only its own writes.
         Raises ApiError `storage_unavailable` if the disk fails, and `shutting_down` after `close`.
         """
-        return await self._writer.submit(acting_for.get(), fn, args, kwargs)
+        return self._writer.submit(acting_for.get(), fn, args, kwargs)
 
-    def write_as(
-        self, mode: Mode, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> "asyncio.Future[T]":
+    def write_as(self, mode: Mode, fn: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
         """Run `fn` as `write` does, but with another order or durability.
 
         `first`: before everything that waits, for what takes microseconds and settles money. A cancelled caller
@@ -121,22 +120,20 @@ class Database:
         """
         return self._writer.submit(acting_for.get() if mode == "alone" else "", fn, args, kwargs, mode)
 
-    async def read(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def read(self, fn: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
         """Run `fn(conn, *args)` on a read-only connection and return its result.
 
         It sees one snapshot of the database, with every write that was acknowledged before this call.
         Raises ApiError `overloaded` if it uses 250 ms of CPU time in SQLite.
         """
-        return await self._readers.submit(acting_for.get(), fn, args, kwargs)
+        return self._readers.submit(acting_for.get(), fn, args, kwargs)
 
-    async def heavy_read(
-        self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def heavy_read(self, fn: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
         """Run `fn` as `read` does, on a separate worker and with 1 s of CPU time: for what can take over 20 ms.
 
         See svc/budget.py for partial results.
         """
-        return await self._heavy.submit(acting_for.get(), fn, args, kwargs)
+        return self._heavy.submit(acting_for.get(), fn, args, kwargs)
 
     def look_up(self, fn: Callable[[sqlite3.Connection, *Ts], T], *args: *Ts) -> T:
         """Run `fn` as `read` does, on the event loop: for a row or two by key, which takes less time than a switch of
@@ -252,13 +249,11 @@ def _run_writes(
 
 
 def _empty_log(conn: sqlite3.Connection) -> bool:
-    patience_ms = conn.execute("PRAGMA busy_timeout").fetchone()[0]
     conn.execute("PRAGMA busy_timeout = 0")
     try:
-        busy: int = conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        return not busy
+        return not conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     finally:
-        conn.execute(f"PRAGMA busy_timeout = {patience_ms}")
+        conn.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
 
 
 def _savepoint(conn: sqlite3.Connection, fn: Callable[..., Any], *args: Any) -> Outcome:

@@ -16,7 +16,7 @@ SCHEMA = Path(__file__).parent.parent / "schema.sql"
 FIRST_VERSION = 5
 # A script's name is the version after it, from FIRST_VERSION + 1. schema.sql is the newest schema.
 _MIGRATIONS = Path(__file__).parent / "migrations"
-_BUSY_SECONDS = 5.0
+BUSY_SECONDS = 5.0
 _LOG_BYTES = 64 * 1024 * 1024
 _PAGE_BYTES = 4096
 _READ_WHOLE_BYTES = 8 * 1024 * 1024
@@ -35,7 +35,7 @@ def newest_version(migrations: Sequence[str]) -> int:
 
 def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
     """Return a connection without implicit transactions and checkpoints (svc/checkpoint.py makes them)."""
-    conn = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256)
+    conn = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, cached_statements=256)
     try:
         conn.row_factory = sqlite3.Row
         conn.execute("PRAGMA foreign_keys = ON")
@@ -74,7 +74,7 @@ def read_only(path: Path) -> Iterator[sqlite3.Connection]:
         unused = not any(path.with_name(f"{path.name}-{end}").exists() for end in ("wal", "journal"))
         before = path.stat()
         uri = f"{path.absolute().as_uri()}?{'immutable=1' if unused else 'mode=ro'}"
-        conn = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+        conn = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     with contextlib.closing(conn):
         conn.row_factory = sqlite3.Row
         conn.execute("PRAGMA trusted_schema = OFF")

@@ -199,10 +199,10 @@ async def test_writes_during_a_commit_share_the_next_in_order(db: Database) -> N
         begun.set()
         assert proceed.wait(5)
 
-    first = asyncio.create_task(db.write(slow))
+    first = asyncio.ensure_future(db.write(slow))
     while not begun.is_set():
         await asyncio.sleep(0.001)
-    rest = [asyncio.create_task(db.write(insert, str(number))) for number in range(600)]
+    rest = [asyncio.ensure_future(db.write(insert, str(number))) for number in range(600)]
     await asyncio.sleep(0)
     proceed.set()
     await asyncio.gather(first, *rest)
@@ -226,7 +226,7 @@ async def test_repeated_write_shares_the_commit_of_waiting_ones(db: Database) ->
     first = asyncio.create_task(twice())
     while not begun.is_set():
         await asyncio.sleep(0.001)
-    second = asyncio.create_task(db.write(insert, "waited"))
+    second = asyncio.ensure_future(db.write(insert, "waited"))
     await asyncio.sleep(0)
     proceed.set()
     await asyncio.gather(first, second)
@@ -426,7 +426,7 @@ async def test_readers_cannot_write(db: Database) -> None:
 
 async def test_slow_read_does_not_delay_other_reads(db: Database) -> None:
     proceed = threading.Event()
-    slow = asyncio.create_task(db.read(lambda conn: proceed.wait(5)))
+    slow = asyncio.ensure_future(db.read(lambda conn: proceed.wait(5)))
     await asyncio.sleep(0.01)
     assert await asyncio.gather(*(db.read(count) for _ in range(20))) == [0] * 20
     proceed.set()
@@ -435,9 +435,9 @@ async def test_slow_read_does_not_delay_other_reads(db: Database) -> None:
 
 async def test_slow_read_does_not_delay_its_batch(db: Database) -> None:
     proceed = threading.Event()
-    before = [asyncio.create_task(db.read(count)) for _ in range(10)]
-    slow = asyncio.create_task(db.read(lambda conn: proceed.wait(20)))
-    after = [asyncio.create_task(db.read(count)) for _ in range(10)]
+    before = [asyncio.ensure_future(db.read(count)) for _ in range(10)]
+    slow = asyncio.ensure_future(db.read(lambda conn: proceed.wait(20)))
+    after = [asyncio.ensure_future(db.read(count)) for _ in range(10)]
     async with asyncio.timeout(10):
         assert await asyncio.gather(*before, *after) == [0] * 20
     proceed.set()
@@ -446,7 +446,7 @@ async def test_slow_read_does_not_delay_its_batch(db: Database) -> None:
 
 async def test_heavy_reads_do_not_delay_other_reads(db: Database) -> None:
     proceed = threading.Event()
-    heavy = [asyncio.create_task(db.heavy_read(lambda conn: proceed.wait(20))) for _ in range(10)]
+    heavy = [asyncio.ensure_future(db.heavy_read(lambda conn: proceed.wait(20))) for _ in range(10)]
     await asyncio.sleep(0.01)
     async with asyncio.timeout(10):
         for _ in range(5):
@@ -466,7 +466,7 @@ async def test_account_has_one_heavy_read_at_a_time(db: Database) -> None:
 
     def start(account_id: str, number: int) -> list[asyncio.Task[None]]:
         acting_for.set(account_id)
-        return [asyncio.create_task(db.heavy_read(heavy, f"{account_id}{position}")) for position in range(number)]
+        return [asyncio.ensure_future(db.heavy_read(heavy, f"{account_id}{position}")) for position in range(number)]
 
     reads = start("a", 4)
     await begun.wait()
@@ -479,8 +479,8 @@ async def test_account_has_one_heavy_read_at_a_time(db: Database) -> None:
 
 async def test_read_of_a_cancelled_caller_is_not_run(db: Database) -> None:
     proceed, ran = threading.Event(), []
-    first = asyncio.create_task(db.heavy_read(lambda conn: proceed.wait(20)))
-    gone = [asyncio.create_task(db.heavy_read(lambda conn: ran.append(1))) for _ in range(5)]
+    first = asyncio.ensure_future(db.heavy_read(lambda conn: proceed.wait(20)))
+    gone = [asyncio.ensure_future(db.heavy_read(lambda conn: ran.append(1))) for _ in range(5)]
     await asyncio.sleep(0.01)
     for task in gone:
         task.cancel()
@@ -653,8 +653,8 @@ async def test_damaged_page_fails_only_its_readers(tmp_path: Path) -> None:
 async def test_close_runs_waiting_jobs_and_refuses_later_ones(tmp_path: Path) -> None:
     threads = threading.active_count()
     db = await open_database(tmp_path / "a.db", SCHEMA)
-    calls = [asyncio.create_task(db.write(insert, str(number))) for number in range(700)]
-    calls += [asyncio.create_task(db.read(count)) for _ in range(20)]
+    calls = [asyncio.ensure_future(db.write(insert, str(number))) for number in range(700)]
+    calls += [asyncio.ensure_future(db.read(count)) for _ in range(20)]
     await asyncio.sleep(0)
     async with asyncio.timeout(10):
         await db.close()
@@ -673,7 +673,7 @@ async def test_close_runs_waiting_jobs_and_refuses_later_ones(tmp_path: Path) ->
 async def test_cancelled_close_ends_threads_and_waiting_jobs(tmp_path: Path) -> None:
     threads = threading.active_count()
     db = await open_database(tmp_path / "a.db", SCHEMA)
-    calls = [asyncio.create_task(db.write(insert, str(number))) for number in range(300)]
+    calls = [asyncio.ensure_future(db.write(insert, str(number))) for number in range(300)]
     await asyncio.sleep(0)
     closing = asyncio.create_task(db.close())
     await asyncio.sleep(0)

@@ -54,7 +54,7 @@ async def test_waiting_and_open_work_is_measured(service: Service) -> None:
     while db.waiting() != (0, 0):  # what the start still writes
         await asyncio.sleep(0.01)
     state = cast(State, SimpleNamespace(**service.state))
-    writes = [asyncio.create_task(db.write(lambda tx: None)) for _ in range(3)]
+    writes = [asyncio.ensure_future(db.write(lambda tx: None)) for _ in range(3)]
     await asyncio.sleep(0)
     named = {(name, *labels.values()): number for name, labels, number in status.at_work(state)}
     assert (
