@@ -63,10 +63,11 @@ def existing(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def read_only(path: Path) -> Iterator[sqlite3.Connection]:
-    """Yield a connection to one snapshot of the database at `path`, of any version. It changes no file in the folder.
+def read_only(path: Path, *, any_version: bool = False) -> Iterator[sqlite3.Connection]:
+    """Yield a connection to one snapshot of the database at `path`. It changes no file in the folder.
 
-    Raises StartError if it is not our database, or if a server begins to write to it during the block.
+    Raises StartError if it is not our database, not of the newest version unless `any_version`, or if a server begins
+    to write to it during the block.
     """
     with start_errors(existing(path)):
         _refuse_foreign(path)
@@ -79,19 +80,14 @@ def read_only(path: Path) -> Iterator[sqlite3.Connection]:
         conn.row_factory = sqlite3.Row
         conn.execute("PRAGMA trusted_schema = OFF")
         conn.execute("BEGIN")
+        newest = newest_version(newest_schema()[1])
+        if not any_version and (version := _version(conn, path, newest)) != newest:
+            text = f"the database {path} has version {version}, not {newest}: start the service, which migrates it"
+            raise _older(path) if is_locked(path.parent) else StartError(text)
         yield conn
     after = path.stat()
     if unused and (after.st_mtime_ns, after.st_size) != (before.st_mtime_ns, before.st_size):
         raise StartError(f"a server has begun to write to {path}: run the command again")
-
-
-def check_version(conn: sqlite3.Connection, path: Path) -> None:
-    """Raise StartError if the database of a `read_only` connection is not of the newest version."""
-    newest = newest_version(newest_schema()[1])
-    version = _version(conn, path, newest)
-    if version != newest:
-        text = f"the database {path} has version {version}, not {newest}: start the service, which migrates it"
-        raise _older(path) if is_locked(path.parent) else StartError(text)
 
 
 @contextlib.contextmanager
@@ -121,7 +117,7 @@ def connect_prepared(
     # One process after another prepares the file: SQLite's switch to WAL does not wait.
     with start_errors(path), locked(path.parent), contextlib.ExitStack() as stack:
         if not _is_blank(path):
-            with read_only(path) as conn:
+            with read_only(path, any_version=True) as conn:
                 _version(conn, path, newest_version(migrations))
                 _refuse_damaged(conn, path)
         conn = stack.enter_context(contextlib.closing(connect(path)))

@@ -80,7 +80,7 @@ async def test_empty_log_works_during_a_checkpoint(tmp_path: Path) -> None:
 
 async def test_close_stores_all_earlier_writes(tmp_path: Path) -> None:
     db = await open_database(tmp_path / "a.db", SCHEMA)
-    writes = [asyncio.create_task(db.write(note)) for _ in range(500)]
+    writes = [asyncio.ensure_future(db.write(note)) for _ in range(500)]
     await asyncio.sleep(0)
     await db.close()
     await asyncio.gather(*writes)

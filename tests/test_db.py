@@ -797,7 +797,7 @@ async def test_a_command_does_not_checkpoint_beside_a_server(served: Database, t
 async def test_a_server_waits_for_a_command_and_then_writes(served: Database, tmp_path: Path) -> None:
     with command_connection(tmp_path / "a.db") as tx:
         insert(tx, "from the command")
-        write = asyncio.create_task(served.write(insert, "from the server"))
+        write = asyncio.ensure_future(served.write(insert, "from the server"))
         await asyncio.sleep(0.1)
         assert not write.done()
         assert await served.read(texts) == set()

@@ -68,7 +68,7 @@ def _backup(config: Config, options: argparse.Namespace) -> None:
         raise StartError("--keep needs an integer from 1, and a folder")
     if not to_stdout and not target.is_dir() and target.exists():
         raise StartError(f"{target} exists; name a new file")
-    with read_only(folder / DATABASE) as conn:
+    with read_only(folder / DATABASE, any_version=True) as conn:
         series = f"svc-{secrets.installation_id(conn)}-"  # several services may share a folder of backups
     if to_stdout:
         with or_start_error("back up to -"), tempfile.TemporaryDirectory(prefix=_PREFIX[1:]) as work:  # in TMPDIR
@@ -93,7 +93,7 @@ def _backup(config: Config, options: argparse.Namespace) -> None:
 def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, copies: int) -> None:
     """Copy the database into `work`, which needs room for `copies`, and write the archive to `file`."""
     copy = work / DATABASE
-    with read_only(folder / DATABASE) as source:
+    with read_only(folder / DATABASE, any_version=True) as source:
         # While this transaction is open, every step reads the same snapshot.
         pages, page_bytes, schema_version = (
             int(source.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size", "user_version")
@@ -176,7 +176,7 @@ def _restore(config: Config, options: argparse.Namespace) -> None:
         manifest = _restore_from(
             file, config.data_dir, None if options.archive == "-" else Path(options.archive).parent
         )
-    with read_only(config.data_dir / DATABASE) as conn:
+    with read_only(config.data_dir / DATABASE, any_version=True) as conn:
         sized, sealed, installation = sizes(conn), count_sealed(conn), secrets.installation_id(conn)
     if "created_at" in manifest:
         print(f"{config.data_dir}: {sized} as of {manifest['created_at']} (version {manifest['version']}), verified")

@@ -77,8 +77,8 @@ def add_parsers(commands: Any) -> None:
 def _ledger(config: Config, options: argparse.Namespace) -> None:
     rows = _ledger_rows(config, options.email)
     if options.csv:
-        amounts, tokens = ("id", "amount_micros", "balance_after_micros"), ("input_tokens", "output_tokens")
-        columns = [*amounts, "model", *tokens, "key_id", "description"]
+        names = "id amount_micros balance_after_micros model input_tokens output_tokens key_id description"
+        columns = names.split()
         values = ((timestamp(row["created_at"]), *(row[c] for c in columns)) for row in rows)
         write_csv(sys.stdout, ["time", *columns], values)
         return

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from svc.auth import accounts
 from svc.auth.accounts import Account
 from svc.config import Config, from_environ
 from svc.errors import StartError
-from svc.schema import check_version, command_connection, existing, read_only
+from svc.schema import command_connection, existing, read_only
 from svc.secrets import DATABASE
 from svc.server import status
 
@@ -24,13 +23,9 @@ def database(config: Config) -> Path:
     return existing(config.data_dir / DATABASE)
 
 
-@contextlib.contextmanager
-def reading(config: Config) -> Iterator[sqlite3.Connection]:
+def reading(config: Config) -> contextlib.AbstractContextManager[sqlite3.Connection]:
     """Open a snapshot of the database; no server is delayed, and the folder is not changed. Raises StartError."""
-    path = config.data_dir / DATABASE
-    with read_only(path) as conn:
-        check_version(conn, path)
-        yield conn
+    return read_only(config.data_dir / DATABASE)
 
 
 def writing(config: Config) -> contextlib.AbstractContextManager[sqlite3.Connection]:

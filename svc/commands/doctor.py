@@ -147,16 +147,16 @@ def _folder(path: Path) -> Result:
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         return "wrong", f"this user cannot write to {path}. Run as the user of the service"
     owner = path.stat().st_uid
-    found: dict[Path, os.stat_result] = {}
+    readable: Path | None = None
     for file in (path, *path.rglob("*")):
         with contextlib.suppress(FileNotFoundError):  # a running server has deleted it
-            found[file] = file.lstat()
-    for file, its in found.items():
-        if its.st_uid != owner and file.name != "lost+found":
-            return "wrong", f"{file} belongs to user {its.st_uid}. Run chown -R {owner} {path}"
-    for file, its in found.items():
-        if its.st_mode & 0o077 and its.st_uid == owner and not stat.S_ISLNK(its.st_mode):
-            return "look", f"other users can read {file} until the next start. Run chmod -R go= {path}"
+            its = file.lstat()
+            if its.st_uid != owner and file.name != "lost+found":
+                return "wrong", f"{file} belongs to user {its.st_uid}. Run chown -R {owner} {path}"
+            if its.st_mode & 0o077 and its.st_uid == owner and not stat.S_ISLNK(its.st_mode):
+                readable = readable or file
+    if readable:
+        return "look", f"other users can read {readable} until the next start. Run chmod -R go= {path}"
     return "ok", f"only user {owner} can read {path}"
 
 

@@ -74,7 +74,7 @@ async def test_content_is_visible_only_when_whole(service: Service) -> None:
         while (await kept(db))[2] < 2:
             await asyncio.sleep(0)
     looked_at = threading.Event()
-    holding = asyncio.create_task(db.write(lambda tx: looked_at.wait(30)))  # the writer, between two chunks
+    holding = asyncio.ensure_future(db.write(lambda tx: looked_at.wait(30)))  # the writer, between two chunks
     assert (await get_content(service, headers, made["id"])).content == b"old"
     assert (await service.client.get("/artifacts", headers=headers)).json()["data"] == [made]
     assert not replacing.done()

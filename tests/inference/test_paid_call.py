@@ -427,7 +427,7 @@ async def test_usage_counts_paid_and_free_calls_each_once(lab: Lab) -> None:
 async def test_usage_includes_unwritten_calls(lab: Lab) -> None:
     person, state = await lab.person(), lab.service.state
     assert (await lab.chat(person, "builtin/echo")).status_code == 200
-    busy = asyncio.create_task(state["db"].write(lambda tx: time.sleep(0.1)))
+    busy = asyncio.ensure_future(state["db"].write(lambda tx: time.sleep(0.1)))
     writing = asyncio.create_task(state["engines"].usage.flush())
     await asyncio.sleep(0.02)
     assert [row["requests"] for row in (await lab.get(person, "/billing/usage"))["data"]] == [1]

@@ -310,7 +310,7 @@ async def test_shutdown_after_the_last_chunk_keeps_the_answer_complete(service: 
     body = {"model": "builtin/script", "messages": [script], "stream": True}
     asking = asyncio.create_task(service.client.post("/v1/chat/completions", json=body, headers=headers))
     await asyncio.sleep(0.1)
-    busy = asyncio.create_task(
+    busy = asyncio.ensure_future(
         service.state["db"].write(lambda tx: time.sleep(0.6))
     )  # what the session said is stored behind it
     await asyncio.sleep(0.4)

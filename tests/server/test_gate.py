@@ -105,7 +105,7 @@ async def test_deleted_key_is_refused_at_once(service: Service) -> None:
 async def test_a_request_with_a_key_does_not_wait_for_the_writer(service: Service) -> None:
     key = await service.make_key(await service.bearer())
     proceed, began = threading.Event(), threading.Event()
-    writing = asyncio.create_task(service.state["db"].write(lambda tx: (began.set(), proceed.wait(20))))
+    writing = asyncio.ensure_future(service.state["db"].write(lambda tx: (began.set(), proceed.wait(20))))
     while not began.is_set():
         await asyncio.sleep(0.001)
     async with asyncio.timeout(10):
