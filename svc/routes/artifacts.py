@@ -252,7 +252,7 @@ async def get_artifact_content(request: Request, caller: Caller, artifact_id: st
             first = await anext(chunks, b"")
         except contents.ContentReplaced:
             continue
-        return Download(request, caller.id, _chain(first, chunks), headers, 206 if asked else 200)
+        return Download(request, caller.id, chunks, headers, 206 if asked else 200, first=first)
 
 
 def _file_headers(artifact: Artifact, by_link: bool) -> dict[str, str]:
@@ -313,12 +313,6 @@ async def content_chunks(db: Database, artifact: Artifact, start: int, end: int)
         chunk = await db.read(contents.content_chunk, artifact.account_id, artifact.id, artifact.sha256, number)
         begin = number * CHUNK_BYTES
         yield chunk[max(start - begin, 0) : end - begin]
-
-
-async def _chain(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    yield first
-    async for chunk in rest:
-        yield chunk
 
 
 @describes(

@@ -24,7 +24,7 @@ from svc.server.gate import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, path_id
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import Interrupt
-from svc.server.streamed import Streamed, json_array
+from svc.server.streamed import json_array, streamed
 from svc.server.web import Request, Response, reply
 from svc.shapes import boolean, json_object, list_of, nullable, one_of, string
 
@@ -169,7 +169,7 @@ async def list_models(request: Request, caller: Caller) -> Response:
                 created = models.catalog.created
                 yield [model.as_json(created, alias) for model in page for alias in (None, *model.aliases)]
 
-    return Streamed(request, caller.id, json_array(pages(), b'{"object":"list","data":[', b'],"has_more":false}'))
+    return await streamed(request, caller.id, json_array(pages(), b'{"object":"list","data":[', b'],"has_more":false}'))
 
 
 @describes(

@@ -21,7 +21,7 @@ from svc.server.error_schemas import ERROR_DETAIL
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, header, paged
 from svc.server.sse import Interrupt
-from svc.server.streamed import Streamed
+from svc.server.streamed import streamed
 from svc.server.web import Request, Response, page_after, page_limit, read_page
 from svc.shapes import ABSENT, boolean, given, json_object, list_of, nullable, one_of, string, text
 
@@ -221,7 +221,7 @@ async def export_conversation(request: Request, caller: Caller, conversation_id:
         "content-type": "text/markdown; charset=utf-8",
         "content-disposition": f'attachment; filename="{conversation.id}.md"',
     }
-    return Streamed(request, caller.id, _markdown(db, conversation), headers)
+    return await streamed(request, caller.id, _markdown(db, conversation), headers)
 
 
 async def _markdown(db: Database, conversation: Conversation) -> AsyncGenerator[bytes, None]:

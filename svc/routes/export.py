@@ -31,7 +31,7 @@ from svc.routes.artifacts import content_chunks
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Operation, header
 from svc.server.state import State
-from svc.server.streamed import Streamed
+from svc.server.streamed import streamed
 from svc.server.web import Request, Response
 from svc.shapes import string
 from svc.tables import json_of
@@ -90,7 +90,7 @@ async def export_account(request: Request, caller: Caller) -> Response:
     }
     account = await caller.account(state.db)
     await state.engines.usage.flush()
-    return Streamed(request, caller.id, _archive(state, account), headers)
+    return await streamed(request, caller.id, _archive(state, account), headers)
 
 
 class _Sink:

@@ -271,7 +271,7 @@ def from_file(
 ) -> Response:
     size = os.fstat(file.fileno()).st_size
     headers = {**headers, "content-length": str(size), "cache-control": "no-store"}
-    return _Holding(Download(request, caller.id, _chunks(file), headers), held)
+    return Download(request, caller.id, _chunks(file), headers, held=held)
 
 
 async def _chunks(file: BinaryIO) -> AsyncGenerator[bytes, None]:

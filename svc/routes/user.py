@@ -17,7 +17,7 @@ from svc.routes.schemas.common import COUNT, NO_ROOM, OWN_PROVIDERS_DISABLED, TI
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Operation, Refusal
 from svc.server.state import State
-from svc.server.streamed import Streamed, json_array
+from svc.server.streamed import json_array, streamed
 from svc.server.web import Request, Response, reply
 from svc.shapes import ABSENT, Absent, boolean, given, json_object, list_of, nullable, one_of, record, string, text
 
@@ -329,7 +329,7 @@ async def create_api_key(request: Request, caller: Caller, body: NewKey) -> obje
 )
 async def list_api_keys(request: Request, caller: Caller) -> Response:
     """Send the keys while they are read: their number is not limited."""
-    return Streamed(request, caller.id, json_array(_pages_of_keys(request.state.db, caller.id)))
+    return await streamed(request, caller.id, json_array(_pages_of_keys(request.state.db, caller.id)))
 
 
 async def _pages_of_keys(db: Database, account_id: str) -> AsyncGenerator[list[dict[str, Any]], None]:

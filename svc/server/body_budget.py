@@ -43,8 +43,6 @@ class BodyBudget:
 
         Raises ApiError `overloaded` over the limit of all bodies, or of those of its address or account.
         """
-        if size_bytes <= SMALL_BYTES:
-            return
         counted_bytes, holders = context.counted_body or (0, _holders(context))
         more_bytes = size_bytes - counted_bytes
         if more_bytes > self.free_bytes or any(
@@ -57,8 +55,7 @@ class BodyBudget:
         context.counted_body = (size_bytes, holders)
 
     def give_back(self, context: Context) -> None:
-        if context.counted_body is None:
-            return
+        assert context.counted_body is not None
         (counted_bytes, holders), context.counted_body = context.counted_body, None
         self.free_bytes += counted_bytes
         for holder in holders:

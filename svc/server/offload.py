@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
-from weakref import WeakValueDictionary
+
+from svc.turns import Turns
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -17,21 +18,17 @@ class Offload:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, "offload")
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._turns = Turns(_THREADS, most_of_one=1)
 
     async def run(self, owner: str, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `fn` returns in the turn of `owner` (an account's id or an address). Raises what it raises.
 
         If the caller is cancelled, the function continues, and the owner's next one waits for it.
         """
-        async with self._turns.setdefault(owner, asyncio.Lock()):
-            job = asyncio.get_running_loop().run_in_executor(self._threads, lambda: fn(*args, **kwargs))
-            try:
-                return await asyncio.shield(job)
-            except asyncio.CancelledError:
-                if not job.done():
-                    await asyncio.wait([job])
-                raise
+        release = await self._turns.take(owner)
+        job = asyncio.get_running_loop().run_in_executor(self._threads, lambda: fn(*args, **kwargs))
+        job.add_done_callback(lambda _: release())
+        return await asyncio.shield(job)
 
     def close(self) -> None:
         """Accept no more jobs, without waiting for the one that is running."""

@@ -44,6 +44,11 @@ from svc.server.sse import Drain, Interrupt
 from svc.write_buffer import WriteBuffer
 
 _PURPOSES = ("session", "checkout", "oauth", "content")  # of keys that are derived from the master key
+MANY_LONG = (
+    "rate_limit_exceeded",
+    "This account has 8 long answers open. Read one of them to its end first.",
+    1,
+)
 _MANY_ANSWERS = (
     "rate_limit_exceeded",
     "This account has 4 answers in progress that continue without a client. Wait for one of them, or stop it.",
@@ -57,12 +62,6 @@ class OpenRun(NamedTuple):
 
     interrupt: Interrupt
     events: Sequence[bytes]
-
-
-def long_answer_slots(most: int = 8) -> Slots:
-    """Return the limit of long answers that one account may have open."""
-    message = f"This account has {most} long answers open. Read one of them to its end first."
-    return Slots(most, math.inf, ("rate_limit_exceeded", message, 1))
 
 
 class State:
@@ -88,7 +87,7 @@ class State:
         self.item_memory = ItemMemory()
         self.open_runs: dict[str, OpenRun] = {}
         self.open_answers: dict[str, SessionAnswer] = {}  # by the ids of their conversations
-        self.long_answers = long_answer_slots()
+        self.long_answers = Slots(8, math.inf, MANY_LONG)
         self.continued_answers = Slots(4, math.inf, _MANY_ANSWERS)  # without a client
         self.open_texts = Slots(4, 32, _MANY_TEXTS)
 

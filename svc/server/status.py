@@ -129,16 +129,9 @@ async def status_socket(folder: Path, answers: Mapping[str, Callable[[], Any]]) 
         finally:
             writer.close()
 
-    (folder / _NAME).unlink(missing_ok=True)  # left by a crash: no other process has locked the folder
-    listener = socket.socket(socket.AF_UNIX)
-    try:
-        with _address(folder) as address:
-            listener.bind(address)
-        (folder / _NAME).chmod(0o600)
-        server = await asyncio.start_unix_server(answer, sock=listener)
-    except BaseException:
-        listener.close()
-        raise
+    with _address(folder) as address:  # a socket that a crash left there is replaced
+        server = await asyncio.start_unix_server(answer, address)
+    (folder / _NAME).chmod(0o600)
     try:
         yield
     finally:

@@ -3,7 +3,7 @@
 import pytest
 
 from svc.errors import ApiError
-from svc.server.body_budget import KIB, SMALL_BYTES, BodyBudget, network_of
+from svc.server.body_budget import KIB, BodyBudget, network_of
 from svc.server.head import Context
 from tests.support.cases import each
 
@@ -16,11 +16,10 @@ def context(address: str, account_id: str | None = None) -> Context:
 
 def test_body_counts_as_it_grows_until_released() -> None:
     budget, one = BodyBudget(1000 * KIB, 1000 * KIB), context("192.0.2.1", "user_1")
-    for size in (10, SMALL_BYTES, SMALL_BYTES + 1, 500 * KIB):
+    for size in (100 * KIB, 500 * KIB):
         budget.count(one, size)
     assert budget.free_bytes == budget.taken_bytes == 500 * KIB
-    for _ in range(2):
-        budget.give_back(one)
+    budget.give_back(one)
     assert budget.free_bytes == 1000 * KIB and not budget._held_bytes
 
 
@@ -40,14 +39,6 @@ def test_an_address_and_an_account_have_a_share(first: Context, second: Context)
     assert refused.value.code == "overloaded"
     budget.count(second, 100 * KIB)
     budget.count(context("198.51.100.1", "user_9"), 300 * KIB)
-
-
-def test_a_small_body_always_fits() -> None:
-    budget = BodyBudget(0, 0)
-    for _ in range(1000):
-        budget.count(context("192.0.2.1"), SMALL_BYTES)
-    with pytest.raises(ApiError):
-        budget.count(context("192.0.2.1"), SMALL_BYTES + 1)
 
 
 def test_addresses_are_counted_by_their_network() -> None:

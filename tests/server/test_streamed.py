@@ -9,25 +9,27 @@ import pytest
 from starlette.requests import Request
 
 from svc.errors import ApiError
+from svc.inference.media_engines import Slots
 from svc.server.head import Context
 from svc.server.sse import Drain
-from svc.server.state import long_answer_slots
-from svc.server.streamed import Streamed, json_array
+from svc.server.state import MANY_LONG
+from svc.server.streamed import json_array, streamed
 from tests.support.cases import each
 
 PIECE = b"x" * 200_000
 
 
 class Exchange:
-    """One request for a Streamed answer, whose reader takes a piece whenever `read` is called."""
+    """One request for a streamed answer, whose reader takes a piece whenever `read` is called."""
 
     def __init__(self, pieces: AsyncGenerator[bytes, None], state: dict[str, Any], method: str = "GET") -> None:
         self.messages: asyncio.Queue[Any] = asyncio.Queue(maxsize=1)
         self.context = Context({})
         scope = {"type": "http", "method": method, "headers": [], "state": state, "svc": self.context}
-        self.task = asyncio.create_task(self._run(Streamed(Request(scope), "user_1", pieces), scope))
+        self.task = asyncio.create_task(self._run(pieces, scope))
 
-    async def _run(self, answer: Streamed, scope: dict[str, Any]) -> None:
+    async def _run(self, pieces: AsyncGenerator[bytes, None], scope: dict[str, Any]) -> None:
+        answer = await streamed(Request(scope), "user_1", pieces)
         await answer(scope, self._receive, self.messages.put)
 
     async def _receive(self) -> dict[str, Any]:
@@ -40,14 +42,14 @@ class Exchange:
         while True:
             message = await self.messages.get()
             pieces.append(message["body"])
-            if not message["more_body"]:
+            if not message.get("more_body"):
                 await self.task
                 return dict(start["headers"]), b"".join(pieces)
 
 
 @pytest.fixture
 def state() -> dict[str, Any]:
-    return {"long_answers": long_answer_slots(2), "drain": Drain()}
+    return {"long_answers": Slots(2, error=MANY_LONG), "drain": Drain()}
 
 
 async def counted(number: int, made: list[int]) -> AsyncGenerator[bytes, None]:
@@ -84,8 +86,6 @@ async def test_account_has_a_limited_number_of_long_answers(state: dict[str, Any
     await first.rest()
     await Exchange(counted(10, []), state).rest()
     second.context.disconnect()
-    await second.messages.get()
-    await second.messages.get()
     await second.task
 
 
@@ -103,7 +103,6 @@ async def test_disconnect_ends_the_production(state: dict[str, Any]) -> None:
     exchange = Exchange(counted(200, made), state)
     await exchange.messages.get()
     exchange.context.disconnect()
-    await exchange.messages.get()
     await exchange.task
     assert made[-1] == -1 and not state["long_answers"]._open and not len(state["drain"])
 
