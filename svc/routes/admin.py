@@ -223,16 +223,14 @@ async def list_user_api_keys(request: Request, caller: Caller, account_id: str) 
 
 @describes("Delete all API keys of an account", answer=Answer("The keys are deleted.", status=204))
 async def delete_user_api_keys(request: Request, caller: Caller, account_id: str) -> None:
-    state = request.state
-    await state.db.write(users.note_deletion_of_keys, caller.id, account_id, state.clock())
-    while await state.db.write(tokens.TABLE.delete_some, account_id):
+    await request.state.db.write(users.note_deletion_of_keys, caller.id, account_id, request.state.clock())
+    while await request.state.db.write(tokens.TABLE.delete_some, account_id):
         pass  # in short transactions, because there may be many keys
 
 
 @describes("Delete an API key of an account", answer=Answer("The key is deleted.", status=204))
 async def delete_user_api_key(request: Request, caller: Caller, account_id: str, key_id: str) -> None:
-    state = request.state
-    await state.db.write(users.delete_key, caller.id, account_id, key_id, state.clock())
+    await request.state.db.write(users.delete_key, caller.id, account_id, key_id, request.state.clock())
 
 
 @describes(
@@ -242,10 +240,9 @@ async def delete_user_api_key(request: Request, caller: Caller, account_id: str,
     errors=[WRONG_PARAMETER],
 )
 async def get_usage(request: Request, caller: Caller) -> object:
-    state = request.state
-    month, by = _MONTH.of(request) or usage.day_of(state.clock())[:7], _BY.of(request)
-    await state.engines.usage.flush()
-    rows, total = await state.db.heavy_read(usage.of_month, month, by)
+    month, by = _MONTH.of(request) or usage.day_of(request.state.clock())[:7], _BY.of(request)
+    await request.state.engines.usage.flush()
+    rows, total = await request.state.db.heavy_read(usage.of_month, month, by)
     if "text/csv" in request.headers.get("accept", ""):
         lines = await asyncio.to_thread(csv_text, _COLUMNS, [tuple(map(row.get, _COLUMNS)) for row in rows])
         return Response(lines, headers={"cache-control": "no-store"}, media_type="text/csv; charset=utf-8")

@@ -51,9 +51,8 @@ class NewRun(NamedTuple):
     errors=[NO_ROOM, NO_FUNDS, *NO_MODEL, PROJECT_NOT_FOUND],
 )
 async def run_agent(request: Request, caller: Caller, body: NewRun) -> Response:
-    state = request.state
-    order = await _order(state, caller, body)
-    agent_run = AgentRun(state, payer_of(request, caller), order, partial(add_log_fields, request))
+    order = await _order(request.state, caller, body)
+    agent_run = AgentRun(request.state, payer_of(request, caller), order, partial(add_log_fields, request))
     return stream_of(request, caller, agent_run.blocks(), agent_run.interrupt, {"x-service-run": agent_run.id})
 
 

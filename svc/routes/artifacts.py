@@ -325,11 +325,10 @@ async def content_chunks(db: Database, artifact: Artifact, start: int, end: int)
     errors=[_NO_TEXT_FILE, Refusal("no_text", when="The PDF has no text, for example because it is a scan.")],
 )
 async def get_artifact_text(request: Request, caller: Caller, artifact_id: str) -> Response:
-    state = request.state
     with ExitStack() as held:
-        held.enter_context(state.open_texts.taken(caller.id))
-        file = held.enter_context(state.media.spool())
-        with storage(), Interrupt().over(request.context, state.drain, caller.id):
+        held.enter_context(request.state.open_texts.taken(caller.id))
+        file = held.enter_context(request.state.media.spool())
+        with storage(), Interrupt().over(request.context, request.state.drain, caller.id):
             truncated = await _write_text(request, caller, artifact_id, file)
         headers = {"content-type": "text/plain; charset=utf-8", "x-text-truncated": str(truncated).lower()}
         return from_file(request, caller, file, headers, held.pop_all())

@@ -105,9 +105,8 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
 
     The log line of a failed sign-in has the client's address, so that the operator can block it.
     """
-    state = request.state
-    account, stored = await state.db.read(accounts.login_by_email, email)
-    matches = await state.passwords.matches(password, stored)
+    account, stored = await request.state.db.read(accounts.login_by_email, email)
+    matches = await request.state.passwords.matches(password, stored)
     if account is None or not matches:
         add_log_fields(request, client_ip=request.context.client_ip)
         raise ApiError("invalid_credentials")
@@ -175,10 +174,9 @@ async def log_out(request: Request, caller: Caller) -> Response:
     ],
 )
 async def change_oauth_code(request: Request, body: SessionCode) -> Response:
-    state = request.state
     browser = oauth_flows.browser_of(request.headers) or ""
-    account_id = await state.db.write(oauth_flows.use_code, body.code, browser, state.clock())
-    account = await state.db.read(accounts.account_by_id, account_id)
+    account_id = await request.state.db.write(oauth_flows.use_code, body.code, browser, request.state.clock())
+    account = await request.state.db.read(accounts.account_by_id, account_id)
     if account is None:
         raise ApiError("invalid_token", param="code")
     return await _session(request, account.check_active(), 200, by_identity=True)

@@ -235,7 +235,6 @@ async def create_messages_answer(request: Request, caller: Caller, body: dict[st
     errors=[_WRONG_RESULT, *NO_MODEL],
 )
 async def count_message_tokens(request: Request, caller: Caller, body: dict[str, Any]) -> object:
-    state = request.state
-    await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
+    await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     count = partial(messages.counted_tokens, body)
-    return {"input_tokens": await state.offload.run(caller.id, count) if is_heavy(request) else count()}
+    return {"input_tokens": await request.state.offload.run(caller.id, count) if is_heavy(request) else count()}

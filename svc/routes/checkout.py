@@ -6,7 +6,7 @@ sign in) -> handler(request, account)
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from svc.auth import accounts
 from svc.auth.accounts import Account
@@ -107,16 +107,15 @@ def recognised(handler: Callable[[Request, Account], Awaitable[Response | None]]
 
 
 async def _account_of_cookie(request: Request) -> Account | None:
-    state = request.state
-    cookie = checkout_cookie.read_cookie(request.headers, state.derived_keys["checkout"], state.clock())
+    cookie = checkout_cookie.read_cookie(request.headers, request.state.derived_keys["checkout"], request.state.clock())
     if cookie is None:
         return None
     account_id, set_at_ms = cookie
     add_log_fields(request, account=account_id)
-    account = await state.db.read(accounts.account_by_id, account_id)
-    # A cookie from before the address was verified may be another person's.
-    is_owners = account is not None and set_at_ms >= int((account.email_verified_at or 0) * 1000)
-    return account.check_active() if account is not None and is_owners else None
+    account = await request.state.db.read(accounts.account_by_id, account_id)
+    if account is None or set_at_ms < int((account.email_verified_at or 0) * 1000):
+        return None  # a cookie from before the address was verified may be another person's
+    return account.check_active()
 
 
 def _origin(base_url: str) -> str:
@@ -146,7 +145,6 @@ async def _amounts(request: Request, account: Account, typed: str = "") -> str:
     errors=[_WRONG_FORM, Refusal("invalid_credentials", when="The form to sign in."), SUSPENDED],
 )
 async def sign_in_to_checkout(request: Request) -> Response:
-    state = request.state
     form = await _form(request)
     email = form.get("email", "")
     try:
@@ -155,14 +153,13 @@ async def sign_in_to_checkout(request: Request) -> Response:
         if error.code != "invalid_credentials":
             raise
         return _refused(request, error, _sign_in_form(request, email[:LONGEST]))
-    answer = _see_other(f"{state.config.base_url}/checkout")
-    checkout_cookie.set_cookie(answer, state.derived_keys["checkout"], account.id, state.clock())
+    answer = _see_other(f"{request.state.config.base_url}/checkout")
+    checkout_cookie.set_cookie(answer, request.state.derived_keys["checkout"], account.id, request.state.clock())
     return answer
 
 
 def _sign_in_form(request: Request, email: str = "") -> str:
-    state = request.state
-    return pages.sign_in(email if state.config.passwords else None, list(state.identity_providers))
+    return pages.sign_in(email if request.state.config.passwords else None, list(request.state.identity_providers))
 
 
 @describes(
@@ -201,10 +198,9 @@ async def begin_checkout(request: Request, account: Account) -> Response:
     errors=[SUSPENDED, STORAGE],
 )
 async def get_checkout_return_page(request: Request) -> Response:
-    state = request.state
     account = await _account_of_cookie(request)
     checkout_id = request.query_params.get("checkout", "")
-    checkout = await state.db.read(payments.checkout_of, account.id, checkout_id) if account else None
+    checkout = await request.state.db.read(payments.checkout_of, account.id, checkout_id) if account else None
     state_and_amount = (checkout.state, dollars(checkout.amount_micros)) if checkout else (None, "")
     return _page(request, "Thank you", pages.returned(*state_and_amount))
 
@@ -237,9 +233,8 @@ async def pay_in_sandbox(request: Request, account: Account, session_id: str) ->
 
 
 async def _sandbox_checkout(request: Request, account: Account, session_id: str) -> Checkout:
-    state = request.state
-    checkout = await state.db.read(payments.checkout_of, account.id, session_id)
-    if state.payments.mode != "sandbox" or checkout is None or checkout.session_id != session_id:
+    checkout = await request.state.db.read(payments.checkout_of, account.id, session_id)
+    if request.state.payments.mode != "sandbox" or checkout is None or checkout.session_id != session_id:
         raise _NO_PAYMENT.error()
     return checkout
 
@@ -250,12 +245,12 @@ async def _form(request: Request) -> dict[str, str]:
         raise ApiError("unsupported_media_type", "Send the form of this page.")
     body = await read_body(request, _FORM_BYTES)
     try:
-        fields = parse_qs(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20)
+        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20)
     except ValueError:
         raise ApiError("invalid_value", "The form is not well-formed.") from None
-    if any(len(values) > 1 for values in fields.values()):
+    if len(dict(fields)) < len(fields):
         raise ApiError("invalid_value", "The form has a repeated field.")
-    return {name: values[0] for name, values in fields.items()}
+    return dict(fields)
 
 
 def _see_other(url: str) -> Response:

@@ -118,10 +118,9 @@ _NO_ANSWER = Refusal("not_found", "No answer is in progress in this conversation
     errors=[PROJECT_NOT_FOUND, NO_ROOM],
 )
 async def create_conversation(request: Request, caller: Caller, body: ConversationFields) -> object:
-    state = request.state
     fields = given(body._replace(current_message_id=ABSENT))
     add = partial(conversations.add_conversation, **fields)
-    return await state.db.write(add, caller.id, state.clock())
+    return await request.state.db.write(add, caller.id, request.state.clock())
 
 
 @describes(
@@ -159,17 +158,15 @@ async def get_conversation(request: Request, caller: Caller, conversation_id: st
 async def update_conversation(
     request: Request, caller: Caller, conversation_id: str, body: ConversationFields
 ) -> object:
-    state = request.state
     change = conversations.change_conversation
-    return await state.db.write(change, caller.id, conversation_id, given(body), state.clock())
+    return await request.state.db.write(change, caller.id, conversation_id, given(body), request.state.clock())
 
 
 @describes("Delete a conversation", answer=Answer("The conversation and its messages are deleted.", status=204))
 async def delete_conversation(request: Request, caller: Caller, conversation_id: str) -> None:
-    state = request.state
-    while await state.db.write_as("alone", conversations.delete_conversation, caller.id, conversation_id):
+    while await request.state.db.write_as("alone", conversations.delete_conversation, caller.id, conversation_id):
         pass
-    if answer := state.open_answers.get(conversation_id):
+    if answer := request.state.open_answers.get(conversation_id):
         answer.stop("conversation_deleted")
 
 
@@ -182,9 +179,8 @@ async def delete_conversation(request: Request, caller: Caller, conversation_id:
     errors=[_ENDED],
 )
 async def stop_answer(request: Request, caller: Caller, conversation_id: str) -> object:
-    state = request.state
-    conversation = await state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)
-    answer = state.open_answers.get(conversation_id)
+    conversation = await request.state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)
+    answer = request.state.open_answers.get(conversation_id)
     if answer is None or not answer.stop("requested"):
         raise _ENDED.error()
     return conversation
@@ -192,9 +188,8 @@ async def stop_answer(request: Request, caller: Caller, conversation_id: str) ->
 
 @describes("Follow the answer in progress", answer=FOLLOWED_ANSWER, errors=[_NO_ANSWER])
 async def follow_answer(request: Request, caller: Caller, conversation_id: str) -> Response:
-    state = request.state
-    await state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)
-    answer = state.open_answers.get(conversation_id)
+    await request.state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)
+    answer = request.state.open_answers.get(conversation_id)
     if answer is None or not answer.in_progress:
         raise _NO_ANSWER.error()
     interrupt = Interrupt()
@@ -276,9 +271,8 @@ def _messages_page(
 
 @describes("Add a message", answer=Answer("The message.", _MESSAGE, 201), errors=[NO_ROOM])
 async def create_message(request: Request, caller: Caller, conversation_id: str, body: NewMessage) -> object:
-    state = request.state
-    add = partial(conversations.add_message, role=body.role, content=body.content, now_seconds=state.clock())
-    return _message(await state.db.write(add, caller.id, conversation_id), None, [])
+    add = partial(conversations.add_message, role=body.role, content=body.content, now_seconds=request.state.clock())
+    return _message(await request.state.db.write(add, caller.id, conversation_id), None, [])
 
 
 def _message(message: Message, answer: dict[str, Any] | None, versions: list[str]) -> dict[str, Any]:

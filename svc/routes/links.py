@@ -116,11 +116,22 @@ async def request_password_reset(request: Request, body: PasswordReset) -> objec
 
 def _add_reset_link(email: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
     account = accounts.account_by_email(tx, email)
-    if account is None:
-        return None
-    token = links.new_link_token(verified=account.email_verified)
-    added = links.add_link(tx, account.id, "reset", token, by_mail=True, now_seconds=now_seconds)
-    return (account.email, token) if added else None
+    return account and _add_link(tx, account, "reset", now_seconds, verified=account.email_verified)
+
+
+def _add_link(
+    tx: sqlite3.Connection,
+    account: Account,
+    purpose: str,
+    now_seconds: float,
+    *,
+    verified: bool,
+    email: str | None = None,
+) -> Recipient | None:
+    """Store a link for its account, or for its new address `email`. Return None if there are too many links."""
+    token = links.new_link_token(verified=verified)
+    added = links.add_link(tx, account.id, purpose, token, by_mail=True, now_seconds=now_seconds, email=email)
+    return (email or account.email, token) if added else None
 
 
 @describes(
@@ -181,17 +192,15 @@ async def request_verification(request: Request, caller: Caller) -> object:
 
 
 def add_verification_link(account_id: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
-    account, token = accounts.account_by_id(tx, account_id), links.new_link_token(verified=False)
+    account = accounts.account_by_id(tx, account_id)
     if account is None or account.email_verified:
         return None
-    added = links.add_link(tx, account_id, "verify", token, by_mail=True, now_seconds=now_seconds)
-    return (account.email, token) if added else None
+    return _add_link(tx, account, "verify", now_seconds, verified=False)
 
 
 def add_change_link(account_id: str, email: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
     """Store a link that makes `email` the account's address. The caller does not learn whether the address is taken."""
-    if accounts.is_taken(tx, email, account_id, now_seconds) or accounts.account_by_id(tx, account_id) is None:
+    account = accounts.account_by_id(tx, account_id)
+    if account is None or accounts.is_taken(tx, email, account_id, now_seconds):
         return None
-    token = links.new_link_token(verified=True)
-    added = links.add_link(tx, account_id, "change", token, by_mail=True, now_seconds=now_seconds, email=email)
-    return (email, token) if added else None
+    return _add_link(tx, account, "change", now_seconds, verified=True, email=email)

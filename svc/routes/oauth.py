@@ -5,7 +5,8 @@ to the page with a one-time code or an error in its fragment -> POST /auth/oauth
 """
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from urllib.parse import urlencode
 
@@ -20,7 +21,7 @@ from svc.server.gate import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, item_id, named_header, paged, path_id
 from svc.server.openapi import REFERRER_POLICY
 from svc.server.web import Request, Response, add_log_fields, read_page, reply
-from svc.shapes import Shape, boolean, json_object, list_of, nullable, one_of, string
+from svc.shapes import boolean, json_object, list_of, nullable, one_of, string
 
 describes = partial(Operation, "Sign-in")
 describes_account = partial(Operation, "Account")
@@ -96,12 +97,7 @@ async def list_identity_providers(request: Request) -> object:
     ),
 )
 async def begin_oauth(request: Request, provider: str) -> Response:
-    """Redirect to the provider. The page shows errors, because people open this address by a link."""
-    found = _provider(request, provider)
-    try:
-        return await _begin(request, found, None, _found)
-    except ApiError as error:
-        return _failed(request, found, error.code, str(error))
+    return await _redirected(request, provider, lambda found: _begin(request, found, None, _found))
 
 
 @describes(
@@ -120,14 +116,7 @@ async def begin_oauth(request: Request, provider: str) -> Response:
     ),
 )
 async def finish_oauth(request: Request, provider: str) -> Response:
-    found = _provider(request, provider)
-    try:
-        answered = await _come_back(request, found)
-    except Refused as refusal:
-        return _failed(request, found, str(refusal))
-    except ApiError as error:
-        return _failed(request, found, error.code, str(error))
-    return _to_page(request, answered)
+    return await _redirected(request, provider, partial(_come_back, request))
 
 
 @describes_account("List the linked identities", answer=paged("A page of identities.", "IdentityList", IDENTITY))
@@ -178,6 +167,19 @@ def _provider(request: Request, name: str) -> SignInProvider:
     return provider
 
 
+async def _redirected(request: Request, name: str, step: Callable[[SignInProvider], Awaitable[Response]]) -> Response:
+    """Return the answer of a step. The page shows its errors, because people open these addresses by a link."""
+    provider, detail = _provider(request, name), None
+    try:
+        return await step(provider)
+    except Refused as refusal:
+        code = str(refusal)
+    except ApiError as error:
+        code, detail = error.code, str(error)
+    add_log_fields(request, code=code, provider=provider.name, detail=detail)
+    return _to_page(request, {"error": code, "provider": provider.name})
+
+
 def _flow(request: Request, provider: SignInProvider, state: str) -> Flow:
     redirect_uri = f"{request.state.config.base_url}/auth/oauth/{provider.name}/callback"
     return new_flow(request.state.derived_keys["oauth"], redirect_uri, state)
@@ -189,15 +191,14 @@ async def _begin(
     """Return the answer with the provider's address. A browser keeps its cookie, because it may have several flows."""
     browser, token = oauth_flows.browser_of(request.headers) or oauth_flows.new_token(), oauth_flows.new_token()
     url = await provider.authorization_url(_flow(request, provider, token))
-    now_seconds = request.state.clock()
-    await request.state.db.write(oauth_flows.begin, token, browser, provider.name, account_id, now_seconds)
+    await request.state.db.write(oauth_flows.begin, token, browser, provider.name, account_id, request.state.clock())
     answer = answer_to(url)
     oauth_flows.set_cookie(answer, browser)
     return answer
 
 
-async def _come_back(request: Request, provider: SignInProvider) -> dict[str, str]:
-    """Return the page's fragment for a callback. The flow ends first, so that its state cannot be used again."""
+async def _come_back(request: Request, provider: SignInProvider) -> Response:
+    """Redirect to the page after a callback. The flow ends first, so that its state cannot be used again."""
     state, query = request.state, request.query_params
     browser, token = oauth_flows.browser_of(request.headers), query.get("state", "")
     flow = await state.db.write(oauth_flows.end, token, browser, state.clock()) if browser else None
@@ -217,16 +218,11 @@ async def _come_back(request: Request, provider: SignInProvider) -> dict[str, st
     find = partial(_account_of, signup_open=signup_open, local=state.config.local_posture)
     account_id = await state.db.write(find, identity, flow.account_id, browser, code, state.clock())
     add_log_fields(request, account=account_id, provider=provider.name)
-    return {"code": code} if code else {"linked": provider.name}
+    return _to_page(request, {"code": code} if code else {"linked": provider.name})
 
 
 def _to_page(request: Request, fragment: dict[str, str]) -> Response:
     return _found(f"{request.state.config.base_url}/#{urlencode(fragment)}")
-
-
-def _failed(request: Request, provider: SignInProvider, code: str, detail: str | None = None) -> Response:
-    add_log_fields(request, code=code, provider=provider.name, detail=detail)
-    return _to_page(request, {"error": code, "provider": provider.name})
 
 
 def _found(url: str) -> Response:
@@ -284,11 +280,9 @@ def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, 
 
 def _usable(identity: Identity) -> Identity:
     """Return the identity without an address or name that is not valid for an account."""
-
-    def usable(shape: Shape[str] | Shape[str | None], value: str | None) -> str | None:
-        try:
-            return shape.check(value, "")
-        except ApiError:
-            return None
-
-    return identity._replace(email=usable(EMAIL, identity.email), name=usable(accounts.PERSON_NAME, identity.name))
+    email = name = None
+    with suppress(ApiError):
+        email = EMAIL.check(identity.email, "")
+    with suppress(ApiError):
+        name = accounts.PERSON_NAME.check(identity.name, "")
+    return identity._replace(email=email, name=name)

@@ -37,8 +37,7 @@ async def project_filter(request: Request, caller: Caller) -> str | None:
     errors=[Refusal("quota_exceeded", "This account has 1,000 projects, the most there can be. Delete some first.")],
 )
 async def create_project(request: Request, caller: Caller, body: NewProject) -> object:
-    state = request.state
-    return await state.db.write(projects.add_project, caller.id, body, state.clock())
+    return await request.state.db.write(projects.add_project, caller.id, body, request.state.clock())
 
 
 @describes("List the projects", answer=paged("A page of projects.", "ProjectList", _PROJECT))
@@ -53,8 +52,7 @@ async def get_project(request: Request, caller: Caller, project_id: str) -> obje
 
 @describes("Change a project", answer=Answer("The changed project.", _PROJECT), errors=[NO_ROOM])
 async def update_project(request: Request, caller: Caller, project_id: str, body: ProjectChanges) -> object:
-    state = request.state
-    return await state.db.write(projects.change_project, caller.id, project_id, body, state.clock())
+    return await request.state.db.write(projects.change_project, caller.id, project_id, body, request.state.clock())
 
 
 @describes(

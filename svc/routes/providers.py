@@ -140,11 +140,10 @@ async def delete_provider(request: Request, caller: Caller, provider_id: str) ->
 )
 async def test_provider(request: Request, caller: Caller, provider_id: str) -> object:
     """Return the provider's models. An error must not reveal which ports are open."""
-    state = request.state
-    row = await state.db.read(providers.TABLE.by_id, caller.id, provider_id)
+    row = await request.state.db.read(providers.TABLE.by_id, caller.id, provider_id)
     providers.check_allowed(caller.group)
-    state.limits.take("ask_provider", caller.id)
-    return {"ok": True, "models": await state.models.test(row)}
+    request.state.limits.take("ask_provider", caller.id)
+    return {"ok": True, "models": await request.state.models.test(row)}
 
 
 async def _check_name_and_address(state: State, account_id: str, body: NewProvider | ProviderChanges) -> None:

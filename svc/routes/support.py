@@ -68,8 +68,7 @@ _FULL = Refusal(
     ],
 )
 async def create_support_conversation(request: Request, caller: Caller, body: NewSupport) -> object:
-    state = request.state
-    return await state.db.write(support.add_support, caller.id, body, state.clock())
+    return await request.state.db.write(support.add_support, caller.id, body, request.state.clock())
 
 
 @describes(
@@ -91,9 +90,8 @@ async def get_support_conversation(request: Request, caller: Caller, support_id:
     errors=[_ALREADY_ENDED, NO_ROOM, _FULL],
 )
 async def create_support_message(request: Request, caller: Caller, support_id: str, body: NewSupportMessage) -> object:
-    state = request.state
     add = support.add_message
-    return await state.db.write(add, caller.id, support_id, "user", body.content, state.clock())
+    return await request.state.db.write(add, caller.id, support_id, "user", body.content, request.state.clock())
 
 
 @describes(
@@ -102,8 +100,7 @@ async def create_support_message(request: Request, caller: Caller, support_id: s
     errors=[_ALREADY_ENDED],
 )
 async def close_support_conversation(request: Request, caller: Caller, support_id: str) -> object:
-    state = request.state
-    return await state.db.write(support.close, caller.id, support_id, state.clock())
+    return await request.state.db.write(support.close, caller.id, support_id, request.state.clock())
 
 
 @describes_inbox(
@@ -132,8 +129,7 @@ async def get_inbox_conversation(request: Request, caller: Caller, support_id: s
     errors=[_ALREADY_ENDED, _FULL],
 )
 async def reply_to_user(request: Request, caller: Caller, support_id: str, body: NewSupportMessage) -> object:
-    state = request.state
-    return await state.db.write(inbox.reply, caller.id, support_id, body.content, state.clock())
+    return await request.state.db.write(inbox.reply, caller.id, support_id, body.content, request.state.clock())
 
 
 @describes_inbox(
@@ -142,5 +138,4 @@ async def reply_to_user(request: Request, caller: Caller, support_id: str, body:
     errors=[_ALREADY_ENDED],
 )
 async def close_inbox_conversation(request: Request, caller: Caller, support_id: str) -> object:
-    state = request.state
-    return await state.db.write(inbox.close, caller.id, support_id, state.clock())
+    return await request.state.db.write(inbox.close, caller.id, support_id, request.state.clock())

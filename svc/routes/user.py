@@ -202,10 +202,9 @@ async def update_me(request: Request, caller: Caller, body: UserChanges) -> Resp
 
 @describes("Change the password", answer=Answer("The password is changed.", status=204), errors=_OWNER_REFUSALS)
 async def change_password(request: Request, caller: Caller, body: ChangePassword) -> None:
-    state = request.state
-    before = await _check_owner(state, caller, body.current_password)
-    password_hash = await state.passwords.hash(body.password)
-    if not await state.db.write(_change_password, caller.id, before, password_hash):
+    before = await _check_owner(request.state, caller, body.current_password)
+    password_hash = await request.state.passwords.hash(body.password)
+    if not await request.state.db.write(_change_password, caller.id, before, password_hash):
         raise _WRONG_PASSWORD.error()  # another request has just changed it
 
 
@@ -316,9 +315,8 @@ def _certificate_file(config: Config) -> str | None:
     errors=[NO_ROOM],
 )
 async def create_api_key(request: Request, caller: Caller, body: NewKey) -> object:
-    state = request.state
     token = tokens.new_key_token()
-    key = await state.db.write(tokens.add_key, caller.id, body.name, token, state.clock())
+    key = await request.state.db.write(tokens.add_key, caller.id, body.name, token, request.state.clock())
     return {**key, "key": token}
 
 
