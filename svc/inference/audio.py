@@ -10,15 +10,13 @@ import struct
 import sys
 from typing import BinaryIO
 
-_PCM_RATE = 24_000  # of OpenAI's `pcm`: mono, 16 bits, little-endian
+_PCM_FORMAT = struct.pack("<HHIIHH", 1, 1, 24_000, 48_000, 2, 16)  # OpenAI's `pcm`: mono, 24 kHz, 16 bits
 _FORMAT_BYTES = 1024  # kept of the `fmt ` chunk
 _QUIET_SECONDS = 1.5
 _QUIET_BYTES = 256 * 1024
 _WINDOW_SECONDS = 0.02
-_BITRATES = {
-    "mpeg1": (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 0),
-    "mpeg2": (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 0),
-}
+_MPEG1_BITRATES = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 0)
+_MPEG2_BITRATES = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 0)
 _MP3_RATES = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_025, 12_000, 8_000)}
 _AAC_RATES = (96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350)
 # Where a frame may begin: the sync word with a version, layer and rate that exist.
@@ -32,21 +30,20 @@ _CONTENT_TYPE = re.compile(r"audio/[a-z0-9.+-]{1,60}")
 
 
 class Track:
-    """One audio file. This class passes on any format; its length is `guess_seconds`.
+    """One audio file. This class passes on any format, of a length in `seconds` that is already known.
 
     `truncated` is set once the file is longer than `most_seconds`: then no more bytes are needed.
     """
 
-    def __init__(self, content_type: str, most_seconds: float, guess_seconds: float = 0.0) -> None:
+    def __init__(self, content_type: str, most_seconds: float, seconds: float = 0.0) -> None:
         self.content_type = content_type
-        self.seconds = 0.0
+        self.seconds = seconds
         self.truncated = False
         self._most_seconds = most_seconds
-        self._guess_seconds = guess_seconds
+        self._unread = b""
 
     def feed(self, chunk: bytes) -> bytes:
         """Return the bytes to write to the file. Raises ValueError for a broken file."""
-        self.seconds = self._guess_seconds
         return chunk
 
     def finish(self, file: BinaryIO) -> None:
@@ -80,49 +77,46 @@ class Samples(Track):
 
     def __init__(self, content_type: str, most_seconds: float) -> None:
         super().__init__(content_type, most_seconds)
-        # What is left to read of it, None after it.
-        self._header: bytes | None = b"" if content_type == "audio/wav" else None
-        self._place = 12  # of the next chunk of the header; it may be beyond `_header`
+        self._in_header = content_type == "audio/wav"
+        self._place = 12  # of the next chunk of the header; it may be beyond the unread bytes
         self._left = sys.maxsize  # bytes of samples, if the file says how many
         self._head = b""  # of the new file
         self._size = 0
-        self._set_format(_PCM_RATE, 2, 1, 16)
-
-    def _set_format(self, rate: int, frame_bytes: int, channels: int, bits: int) -> None:
-        self._rate, self._frame_bytes, self._channels, self._bits = rate, frame_bytes, channels, bits
-        self._most_bytes = int(self._most_seconds * rate) * frame_bytes
+        self._read_format(_PCM_FORMAT)
 
     def feed(self, chunk: bytes) -> bytes:
-        if self._header is None:
+        if not self._in_header:
             return self._samples(chunk)
-        self._header += chunk
-        place = self._place
-        while len(self._header) >= place + 8:
-            name = self._header[place : place + 4]
-            (size,) = struct.unpack_from("<I", self._header, place + 4)
+        header, place = self._unread + chunk, self._place
+        while len(header) >= place + 8:
+            name, size = struct.unpack_from("<4sI", header, place)
             if name == b"data":
                 # A server that streams does not know the length, and writes 0 or the largest number.
                 if 0 < size < 0x7FFFF000:
                     self._left = size
-                samples, self._header = self._header[place + 8 :], None
-                self._head = self._head or _wav_head(struct.pack("<HHIIHH", 1, 1, _PCM_RATE, _PCM_RATE * 2, 2, 16))
-                return self._head + self._samples(samples)
+                self._in_header = False
+                return self._head + self._samples(header[place + 8 :])
             if name == b"fmt " and size >= 16:
                 end = place + 8 + min(size, _FORMAT_BYTES)
-                if len(self._header) < end:
+                if len(header) < end:
                     break
-                self._read_format(self._header[place + 8 : end])
+                self._read_format(header[place + 8 : end])
             place += 8 + size + size % 2  # other chunks are dropped
-        self._header, self._place = self._header[place:], max(place - len(self._header), 0)
+        self._unread, self._place = header[place:], max(place - len(header), 0)
         return b""
 
     def _read_format(self, format: bytes) -> None:
-        tag, channels, rate, _, frame_bytes, bits = struct.unpack_from("<HHIIHH", format)
+        fields: tuple[int, ...] = struct.unpack_from("<HHIIHH", format)
+        tag, channels, rate, _, frame_bytes, bits = fields
         usual = 1 <= channels <= 8 and 4_000 <= rate <= 192_000 and 1 <= frame_bytes <= 64
         if not usual or (bits == 16 and frame_bytes != 2 * channels):
             raise ValueError("The header of the WAV file is not valid.")
-        self._head = _wav_head(format)
-        self._set_format(rate, frame_bytes, channels, bits if tag in (1, 0xFFFE) else 0)
+        if self._in_header:
+            form = struct.pack("<I", len(format)) + format + bytes(len(format) % 2)
+            self._head = b"RIFF\0\0\0\0WAVEfmt " + form + b"data\0\0\0\0"
+        self._rate, self._frame_bytes, self._channels = rate, frame_bytes, channels
+        self._has_16_bits = bits == 16 and tag in (1, 0xFFFE)
+        self._most_bytes = int(self._most_seconds * rate) * frame_bytes
 
     def _samples(self, chunk: bytes) -> bytes:
         chunk = chunk[: self._left]
@@ -137,9 +131,9 @@ class Samples(Track):
         self.seconds = size_bytes / self._frame_bytes / self._rate
 
     def finish(self, file: BinaryIO) -> None:
-        if self._header is not None:
+        if self._in_header:
             raise ValueError("The WAV file has no samples.")
-        if self.truncated and self._bits == 16:
+        if self.truncated and self._has_16_bits:
             self._set_size(self._quiet_end(file))
             file.truncate(len(self._head) + self._size)
         if self._head:
@@ -162,10 +156,6 @@ class Samples(Track):
         return begin + (quietest + window) * 2
 
 
-def _wav_head(format: bytes) -> bytes:
-    return b"RIFF\0\0\0\0WAVEfmt " + struct.pack("<I", len(format)) + format + bytes(len(format) % 2) + b"data\0\0\0\0"
-
-
 class Frames(Track):
     """MP3 and AAC: each frame has its length in bytes and in seconds."""
 
@@ -173,7 +163,6 @@ class Frames(Track):
         super().__init__(content_type, most_seconds)
         mp3 = content_type == "audio/mpeg"
         self._frame, self._start = (_mp3_frame, _MP3_START) if mp3 else (_aac_frame, _AAC_START)
-        self._unread = b""
         self._passing = 0  # bytes left of the current tag or frame
 
     def feed(self, chunk: bytes) -> bytes:
@@ -211,7 +200,7 @@ def _mp3_frame(data: bytes, place: int) -> tuple[int, float] | None:
     if len(data) < place + 4 or data[place] != 0xFF or data[place + 1] & 0xE6 != 0xE2:
         return None
     version, rate_index, bitrate_index = data[place + 1] >> 3 & 3, data[place + 2] >> 2 & 3, data[place + 2] >> 4
-    kilobits = _BITRATES["mpeg1" if version == 3 else "mpeg2"][bitrate_index]
+    kilobits = (_MPEG1_BITRATES if version == 3 else _MPEG2_BITRATES)[bitrate_index]
     if version == 1 or rate_index == 3 or not kilobits:
         return None
     rate = _MP3_RATES[version][rate_index]
@@ -233,10 +222,7 @@ def _aac_frame(data: bytes, place: int) -> tuple[int, float] | None:
 class Pages(Track):
     """Ogg: each page has its position. Opus counts at 48 kHz, Vorbis at the rate of its first page."""
 
-    def __init__(self, content_type: str, most_seconds: float) -> None:
-        super().__init__(content_type, most_seconds)
-        self._rate = 48_000
-        self._unread = b""
+    _rate = 48_000
 
     def feed(self, chunk: bytes) -> bytes:
         data, place = self._unread + chunk, 0

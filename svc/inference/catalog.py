@@ -115,14 +115,17 @@ class Model:
     aliases: tuple[str, ...] = ()
     context_length: int | None = None
     capabilities: tuple[str, ...] = ()
-    paid: bool = field(init=False)  # whether it has a price
-    counted_as: str = field(init=False)  # its provider's name in metrics
 
-    def __post_init__(self) -> None:
+    @property
+    def paid(self) -> bool:
+        """Whether it has a price."""
+        return any(self.prices.values())
+
+    @property
+    def counted_as(self) -> str:
+        """Its provider's name in metrics."""
         provider = self.provider
-        counted_as = BUILTIN if provider is None else "byok" if provider.byok else provider.name
-        object.__setattr__(self, "counted_as", counted_as)
-        object.__setattr__(self, "paid", any(self.prices.values()))
+        return BUILTIN if provider is None else "byok" if provider.byok else provider.name
 
     def as_json(self, created: int, alias: str | None = None) -> dict[str, Any]:
         """Return the model as an entry of GET /v1/models, under its id or under one of its aliases."""
@@ -229,11 +232,9 @@ class Catalog:
     def providers(self) -> dict[str, tuple[int, bool | None]]:
         """Return for each provider the number of its models, and whether it answered the last time, if it is asked."""
         counts = Counter(model.provider.name for model in self._models if model.provider)
-        listed = {name: one for name, one in self._listed.items() if one.provider.configured}
-        return {
-            **{name: (number, None) for name, number in counts.items()},
-            **{name: (len(one.models), one.answered) for name, one in listed.items()},
-        }
+        found: dict[str, tuple[int, bool | None]] = {name: (number, None) for name, number in counts.items()}
+        listed = [one for one in self._listed.values() if one.provider.configured]
+        return found | {one.provider.name: (len(one.models), one.answered) for one in listed}
 
     def configured(self, model_id: str) -> Model | None:
         """Return the built-in or catalog model with this id or alias, or None."""

@@ -52,20 +52,17 @@ _REFUSALS = (
 )
 _BETWEEN_PROBLEMS = re.compile(r"; |\n(?! )")
 
-_Key = tuple[str, str, str]
-
 
 class FieldSupport:
     """Remembers the fields that models refuse, for a user's own provider separately by account."""
 
     def __init__(self) -> None:
-        self._refused: dict[_Key, dict[str, float]] = {}  # the Unix seconds at which each field was refused
+        # By model, the Unix seconds at which each field was refused.
+        self._refused: dict[tuple[str, str, str], dict[str, float]] = {}
 
     def unsupported(self, model: Model, account_id: str, now_seconds: float) -> frozenset[str]:
         """Return the fields that `model` has refused within the last `REMEMBERED_SECONDS`."""
-        known = self._refused.get(_key(model, account_id)) if self._refused else None
-        if known is None:
-            return frozenset()
+        known = self._refused.get(_key(model, account_id), {})
         return frozenset(field for field, at in known.items() if 0 <= now_seconds - at < REMEMBERED_SECONDS)
 
     def remember(self, model: Model, account_id: str, fields: Collection[str], now_seconds: float) -> None:
@@ -80,7 +77,7 @@ class FieldSupport:
         self._refused.clear()
 
 
-def _key(model: Model, account_id: str) -> _Key:
+def _key(model: Model, account_id: str) -> tuple[str, str, str]:
     provider = model.provider
     assert provider is not None
     return (account_id if provider.byok else "", model.id, provider.base_url)

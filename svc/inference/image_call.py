@@ -9,9 +9,9 @@ import contextlib
 import os
 import re
 import sqlite3
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
 from svc.content.contents import CONTENT_BYTES
@@ -128,8 +128,8 @@ class ImageCall(MediaCall):
                 # OpenAI's newer models always send base64, and refuse the field.
                 await self._write_answer(provider, body, answer)
             async with self._media.parsing(self._model):
-                found = await asyncio.to_thread(pictures_in, answer, provider, self._request.count, file)
-                pictures, self.details = found
+                count = self._request.count
+                pictures, self.details = await asyncio.to_thread(pictures_in, answer, provider, count, file)
         for picture in pictures:
             if picture.url is not None:
                 content = await self._fetch(picture.url, provider)
@@ -152,11 +152,11 @@ class ImageCall(MediaCall):
         client = self._engines.way_to(provider) if same_origin(url, provider.base_url) else self._engines.guarded
         headers, account_id = ((b"accept", b"image/*"), (b"user-agent", b"svc")), self._payer.account_id
         seconds = provider.timeout_seconds
-        deadline = time.monotonic() + seconds
         try:
-            reply = await client.send("GET", url, headers, timeout_seconds=seconds, account_id=account_id)
-            async with contextlib.aclosing(reply):
-                content = await reply.read(_ANSWER_BYTES, deadline - time.monotonic())
+            async with asyncio.timeout(seconds):
+                reply = await client.send("GET", url, headers, timeout_seconds=seconds, account_id=account_id)
+                async with contextlib.aclosing(reply):
+                    content = await reply.read(_ANSWER_BYTES)
         except CLIENT_FAULTS:
             raise not_fetched from None
         if reply.status != 200 or picture_type(content) is None:  # a sign-in page has status 200 as well
@@ -182,20 +182,19 @@ def pictures_in(
     entries = document.get("data") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries:
         raise UpstreamFault("invalid", "The answer holds no pictures.")
-    details: dict[str, Any] = {name: _text(document.get(name), _TEXT_LENGTH) for name in _TEXTS}
-    details["usage"] = _usage(document.get("usage"))
-    told = {name: value for name, value in details.items() if value}
-    return [_picture(entry, file) for entry in entries[:most]], told
+    texts = {name: _text(document.get(name), _TEXT_LENGTH) for name in _TEXTS}
+    details = {**texts, "usage": _usage(document.get("usage"))}
+    pictures = [_picture(entry, file) for entry in entries[:most]]
+    return pictures, {name: value for name, value in details.items() if value}
 
 
 def _picture(entry: Any, file: BinaryIO) -> Picture:
     entry = entry if isinstance(entry, dict) else {}
-    encoded, url = entry.get("b64_json"), entry.get("url")
+    encoded, url = (value if isinstance(value := entry.get(name), str) else "" for name in ("b64_json", "url"))
     revised_prompt = _text(entry.get("revised_prompt"), _PROMPT_LENGTH)
-    for data in (encoded, url if isinstance(url, str) and _DATA_URL.match(url) else None):
-        if isinstance(data, str) and data:
-            return _add_decoded(file, data, revised_prompt)
-    if isinstance(url, str) and url.startswith(("http://", "https://")) and len(url) <= _URL_LENGTH:
+    if data := encoded or (url if _DATA_URL.match(url) else ""):
+        return _add_decoded(file, data, revised_prompt)
+    if url.startswith(("http://", "https://")) and len(url) <= _URL_LENGTH:
         return Picture(revised_prompt=revised_prompt, url=url)
     raise UpstreamFault("invalid", "The answer holds no picture.")
 
@@ -242,17 +241,16 @@ def _text(value: Any, most: int) -> str | None:
 
 def _usage(value: Any) -> dict[str, Any] | None:
     """Return the usage in OpenAI's form, or None if `value` has no count."""
-    given = _numbers(value, _COUNTS)
-    if not given:
+    given = _numbers(value)
+    if given.keys().isdisjoint(_COUNTS):
         return None
     usage: dict[str, Any] = {name: given.get(name, 0) for name in _COUNTS}
     usage["total_tokens"] = given.get("total_tokens", usage["input_tokens"] + usage["output_tokens"])
-    details = {name: _numbers(value.get(name), None) for name in _DETAILS}
-    return {**usage, "input_tokens_details": {}, **{name: numbers for name, numbers in details.items() if numbers}}
+    details = {name: numbers for name in _DETAILS if (numbers := _numbers(value.get(name)))}
+    return {**usage, "input_tokens_details": {}, **details}
 
 
-def _numbers(value: Any, names: tuple[str, ...] | None) -> dict[str, int]:
-    if not isinstance(value, dict):
-        return {}
-    numbers = {_text(name, _TEXT_LENGTH) or "": value.get(name) for name in names or list(value)[:_MOST_DETAILS]}
-    return {name: number for name, number in numbers.items() if type(number) is int and 0 <= number <= _MOST_COUNT}
+def _numbers(value: Any) -> dict[str, int]:
+    found = islice(value.items(), _MOST_DETAILS) if isinstance(value, dict) else ()
+    counts = {name: number for name, number in found if type(number) is int and 0 <= number <= _MOST_COUNT}
+    return {_text(name, _TEXT_LENGTH) or "": number for name, number in counts.items()}

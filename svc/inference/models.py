@@ -54,8 +54,7 @@ class Models:
                 raise ApiError("model_not_found", message, param="model")
             return first
         model_id = self.default(default_model) if wanted is None else wanted
-        model = self.catalog.configured(model_id) if group is None else None
-        model = model or await self.find(account_id, model_id, group, kind)
+        model = await self.find(account_id, model_id, group, kind)
         if model is None:
             message = f"There is no model {model_id[:200]!r}. GET /v1/models lists them."
             raise ApiError("model_not_found", message, param="model")

@@ -93,8 +93,8 @@ class SpeechCall(MediaCall):
             most_seconds=self._most_seconds,
             account_id=self._payer.account_id,
         )
-        self.track = Track(spoken.content_type, self._most_seconds)
-        self.track.seconds, self.track.truncated = spoken.seconds, spoken.truncated
+        self.track = Track(spoken.content_type, self._most_seconds, spoken.seconds)
+        self.track.truncated = spoken.truncated
         yield self._logged()
 
     async def provided(self, provider: Provider, model_name: str, file: BinaryIO) -> Parts:

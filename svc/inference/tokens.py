@@ -30,22 +30,13 @@ def worst_input_tokens(request: dict[str, Any]) -> int:
     A part that is or refers to media is 8,192.
     """
     messages = request["messages"]
-    total = _FRAME_TOKENS * (len(messages) + len(request.get("tools") or ()) + len(request.get("functions") or ()))
-    for name, value in request.items():
-        if name != "messages":
-            total += len(value) if type(value) is str and value.isascii() else _string_bytes(value)
-    for message in messages:
-        try:
-            total += text_size_bytes("".join(message.values()))
-        except TypeError:  # not all are texts
-            total += _message_tokens(message)
-    return total
+    frames = len(messages) + len(request.get("tools") or ()) + len(request.get("functions") or ())
+    return _FRAME_TOKENS * frames + _string_bytes(request) + sum(map(_tokens_beside_strings, messages))
 
 
-def _message_tokens(message: dict[str, Any]) -> int:
+def _tokens_beside_strings(message: dict[str, Any]) -> int:
     total = 0
     for name, value in message.items():
-        total += _string_bytes(value)
         if type(value) is list and name == "content":
             total += sum(_FRAME_TOKENS + _media_tokens(part) for part in value)
         elif type(value) is list and name == "tool_calls":

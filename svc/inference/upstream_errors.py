@@ -25,9 +25,7 @@ _LONGEST_RETRY_SECONDS = 59  # some SDKs do not wait longer
 _NOT_THE_CALLERS = frozenset({401, 402, 403, 405, 407, 408, 411, 421, 425, 426, 429, 431})
 _OWNERS_TO_SEE = frozenset({401, 402, 403, 429})
 _OPERATORS_TO_FIX = frozenset({401, 402, 403, 405, 407})
-_OUT_OF_QUOTA = frozenset(
-    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
-)
+_OUT_OF_QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 # Fields with an error's message, in lower case: OpenAI's, FastAPI's, AWS's, OAuth's, RFC 9457's and proxies'.
 _MESSAGE_FIELDS = (

@@ -19,7 +19,6 @@ from svc.allocator import release_tls_buffer
 from svc.outbound.errors import AddressNotAllowed, ConnectError, ConnectTimeout, InvalidURL, OutboundError
 
 Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
 P = TypeVar("P", bound=asyncio.Protocol)
 # Takes the host, the port, and the account that named it, "" for the operator.
 Resolve = Callable[[str, int, str], Awaitable[Iterable[str]]]
@@ -35,22 +34,24 @@ _NUMERIC_HOST = re.compile(rf"({_NUMBER}(?:\.{_NUMBER}){{0,3}})\.?")
 # Not escaped in a path or a query, beside letters and digits.
 _NOT_ESCAPED = "!$%&'()*+,/:;=?@[\\]^|"
 
+
+def _networks(*networks: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(map(ip_network, networks))
+
+
 _GLOBAL_UNICAST = ip_network("2000::/3")
 
+_PRIVATE = _networks("10.0.0.0/8", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
 # RFC 6890 and the IANA registries of special-purpose addresses.
-_NOT_PUBLIC: tuple[Network, ...] = tuple(
-    ip_network(network)
-    for network in (
+_NOT_PUBLIC = (
+    *_PRIVATE,
+    *_networks(
         "0.0.0.0/8",  # this network, unspecified
-        "10.0.0.0/8",  # private
         "100.64.0.0/10",  # carrier-grade NAT
-        "127.0.0.0/8",  # loopback
         "169.254.0.0/16",  # link-local, cloud metadata
-        "172.16.0.0/12",  # private
         "192.0.0.0/24",  # IETF protocols
         "192.0.2.0/24",  # documentation
         "192.88.99.0/24",  # 6to4 relays
-        "192.168.0.0/16",  # private
         "198.18.0.0/15",  # benchmarks
         "198.51.100.0/24",  # documentation
         "203.0.113.0/24",  # documentation
@@ -60,18 +61,12 @@ _NOT_PUBLIC: tuple[Network, ...] = tuple(
         "2001:db8::/32",  # documentation
         "2002::/16",  # 6to4
         "3fff::/20",  # documentation
-    )
-)
-
-_PRIVATE: tuple[Network, ...] = tuple(
-    ip_network(network)
-    for network in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "::1/128", "fc00::/7")
+    ),
 )
 
 # Cloud metadata outside of the link-local range: Azure, then AWS, Google, Oracle and Scaleway over IPv6.
 _METADATA: frozenset[Address] = frozenset(
-    ip_address(address)
-    for address in ("168.63.129.16", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42")
+    map(ip_address, ("168.63.129.16", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42"))
 )
 
 

@@ -2,9 +2,6 @@
 
 from svc.outbound.errors import TooLarge
 
-# The name of an event, empty if it has none, and its data lines, joined by line feeds.
-ServerSentEvent = tuple[bytes, bytes]
-
 
 class EventReader:
     """Splits the bytes of a stream into events. The caller reads all events of one `feed` before the next one.
@@ -59,8 +56,8 @@ class EventReader:
         self.feed(b"\n\n")
 
 
-def parse_event(lines: bytes) -> ServerSentEvent | None:
-    """Return the name and the data of an event, or None if it has no data.
+def parse_event(lines: bytes) -> tuple[bytes, bytes] | None:
+    """Return the name of an event, empty if it has none, and its data, or None if it has no data.
 
     A line `error: {...}` (llama.cpp) is the data of an event named `error`.
     """
@@ -69,11 +66,9 @@ def parse_event(lines: bytes) -> ServerSentEvent | None:
     for line in lines.split(b"\n"):
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
-        if field == b"data":
-            data.append(value)
-        elif field == b"error":
-            name = field
-            data.append(value)
-        elif field == b"event":
+        if field == b"event":
             name = value
+        elif field in (b"data", b"error"):
+            data.append(value)
+            name = name if field == b"data" else field
     return (name, b"\n".join(data)) if data else None

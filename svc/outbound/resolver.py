@@ -8,6 +8,7 @@ call -> a place in the account's share, then one of all places -> a line to the 
 
 import asyncio
 import contextlib
+import itertools
 import os
 import re
 import signal
@@ -38,7 +39,7 @@ class Resolver:
         self._process: Process | None = None
         self._starting = asyncio.Lock()
         self._reading: asyncio.Task[None] | None = None
-        self._number = 0
+        self._numbers = itertools.count()
         self._closed = False
         self._answers: dict[int, asyncio.Future[list[str]]] = {}
 
@@ -52,13 +53,6 @@ class Resolver:
             return [str(entry[4][0]) for entry in found]
         if _NAME.fullmatch(host) is None:
             raise ValueError("the host is no name")
-        answer = await self._begun(host, account_id)
-        if not (addresses := await asyncio.shield(answer)):
-            raise OSError("the name has no address, or the DNS server did not answer in time")
-        return addresses
-
-    async def _begun(self, host: str, account_id: str) -> "asyncio.Future[list[str]]":
-        """Begin a lookup once it has a place. The result is empty for an unknown name."""
         release = await self._turns.take(account_id)
         try:
             process = await self._started()
@@ -66,13 +60,16 @@ class Resolver:
             release()
             raise
         loop = asyncio.get_running_loop()
-        number = self._number = self._number + 1
-        answer = self._answers[number] = loop.create_future()
+        number = next(self._numbers)
+        answer: asyncio.Future[list[str]] = loop.create_future()
+        self._answers[number] = answer
         answer.add_done_callback(lambda _: release())
         loop.call_later(self._seconds, self._end, number, [])
         assert process.stdin is not None
         process.stdin.write(f"{number} {host}\n".encode())
-        return answer
+        if not (addresses := await asyncio.shield(answer)):
+            raise OSError("the name has no address, or the DNS server did not answer in time")
+        return addresses
 
     async def _started(self) -> Process:
         async with self._starting:

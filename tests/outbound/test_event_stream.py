@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.outbound.errors import TooLarge
-from svc.outbound.event_stream import EventReader, ServerSentEvent, parse_event
+from svc.outbound.event_stream import EventReader, parse_event
 from tests.support.cases import each
 
 
@@ -25,7 +25,7 @@ def events_of(reader: EventReader, data: bytes | None) -> list[bytes]:
     return found
 
 
-def read(data: bytes, cuts: list[int] | None = None, limit_bytes: int = 1000) -> list[ServerSentEvent]:
+def read(data: bytes, cuts: list[int] | None = None, limit_bytes: int = 1000) -> list[tuple[bytes, bytes]]:
     reader = EventReader(limit_bytes)
     edges = sorted({0, len(data), *(cut for cut in cuts or [] if cut < len(data))})
     found = [event for start, end in itertools.pairwise(edges) for event in events_of(reader, data[start:end])]
