@@ -144,9 +144,7 @@ def from_environ(environ: Mapping[str, str]) -> Config:
     values: dict[str, object] = {}
     parts: dict[str, dict[str, Any]] = {}
     settings = with_secret_files(environ)
-    for name in sorted(settings):
-        if not name.startswith("SVC_"):
-            continue
+    for name in sorted(name for name in settings if name.startswith("SVC_")):
         of_provider = _OAUTH.fullmatch(name)
         parse = _OAUTH_PARTS[of_provider[2]] if of_provider else SETTINGS.get(name)
         if parse is None:
@@ -184,10 +182,7 @@ def with_secret_files(environ: Mapping[str, str]) -> dict[str, str]:
     found = dict(environ)
     for name_of_file in sorted(environ):
         name = name_of_file.removesuffix("_FILE")
-        if name == name_of_file or not is_secret(name):
-            continue
-        path = found.pop(name_of_file).strip()
-        if not path:
+        if name == name_of_file or not is_secret(name) or not (path := found.pop(name_of_file).strip()):
             continue
         if environ.get(name, "").strip():
             raise StartError(f"{name} and {name_of_file} are both set: keep one of them")

@@ -67,8 +67,8 @@ class Database:
         self,
         path: Path,
         connect_writer: Callable[[], sqlite3.Connection],
-        between: Between | None = None,
-        committed: Committed = lambda jobs, seconds: None,
+        between: Between | None,
+        committed: Committed,
     ) -> None:
         self._path = path
         self._between = between

@@ -108,20 +108,20 @@ class ApiError(Exception):
         table_status, table_type, table_message = ERRORS[code]
         self.code = code
         self.status = status or table_status
+        if self.status == 503 and retry_after_seconds is None:
+            retry_after_seconds = 1
         self.retry_after_seconds = retry_after_seconds
         self.byok: bool | None = None  # whether an account's own provider caused it
         self.headers = dict(headers or {})
         if self.status == 401:
             self.headers["www-authenticate"] = "Bearer"
-        if self.status == 503 and retry_after_seconds is None:
-            self.retry_after_seconds = 1
-        if self.retry_after_seconds is not None:
-            self.headers["retry-after"] = str(self.retry_after_seconds)
+        if retry_after_seconds is not None:
+            self.headers["retry-after"] = str(retry_after_seconds)
         if self.status in (402, 409):
             self.headers.update(NO_RETRY)
         self.error = error or {"message": message or table_message, "type": table_type, "code": code, "param": param}
-        if self.status == 429 and self.retry_after_seconds is not None:
-            self.error["retry_after"] = self.retry_after_seconds
+        if self.status == 429 and retry_after_seconds is not None:
+            self.error["retry_after"] = retry_after_seconds
         super().__init__(self.error["message"])
 
     def body(self) -> dict[str, Any]:
@@ -129,7 +129,6 @@ class ApiError(Exception):
 
 
 def invalid_value(message: str, param: str) -> ApiError:
-    """Return the error for a value of the field `param`."""
     return ApiError("invalid_value", message, param=param)
 
 

@@ -31,7 +31,6 @@ class Group(NamedTuple):
     chats_per_minute: Annotated[int | None, integer(1, 1_000_000)] = None
 
     def allows(self, model_id: str) -> bool:
-        """Return whether the group may use this model of the operator."""
         return _any_of(self.models).match(model_id) is not None
 
     def has(self, email: str) -> bool:
@@ -46,7 +45,6 @@ class Groups(NamedTuple):
     by_name: Mapping[str, Group]
 
     def of(self, name: str | None) -> Group:
-        """Return the group with this name; `access` if there is none."""
         return self.by_name.get(name or "", self.access)
 
     def matching(self, email: str) -> str | None:

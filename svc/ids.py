@@ -68,7 +68,6 @@ def base64url(data: bytes) -> str:
 
 
 def signature(key: bytes, text: str) -> str:
-    """Return the HMAC-SHA256 of `text`."""
     return base64url(hmac.digest(key, text.encode(), "sha256"))
 
 

@@ -63,6 +63,7 @@ GAUGES = {
     "process_max_fds": "Maximum number of open file descriptors.",
 }
 _PAYMENT_KINDS = {"charge.refunded": "refund", "charge.dispute.created": "dispute", "": "payment"}
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 # A gauge's name, its labels, its value.
 Reading = tuple[str, Mapping[str, str], float]
 
@@ -184,8 +185,5 @@ def _counter(name: str, labels: Sequence[str], sums: Mapping[tuple[Any, ...], fl
 
 
 def _label_set(labels: Iterable[tuple[str, str | int]]) -> str:
-    escaped = (
-        (name, str(value).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")) for name, value in labels
-    )
-    text = ",".join(f'{name}="{value}"' for name, value in escaped)
+    text = ",".join(f'{name}="{str(value).translate(_ESCAPES)}"' for name, value in labels)
     return f"{{{text}}}" if text else ""

@@ -59,6 +59,11 @@ def check_room(conn: sqlite3.Connection, account_id: str, more_bytes: int, artif
             raise too_many_artifacts()
 
 
+def check_row(conn: sqlite3.Connection, account_id: str, *texts: str | None) -> None:
+    """Raise ApiError `quota_exceeded` if the account lacks room for a row with these texts."""
+    check_room(conn, account_id, ROW_BYTES + sum(len((text or "").encode("utf-8", "replace")) for text in texts))
+
+
 def too_many_artifacts() -> ApiError:
     message = "This account holds 10,000 artifacts, the most there can be. Delete some first."
     return ApiError("PAYLOAD_TOO_LARGE", message)

@@ -32,29 +32,26 @@ _OURS = ("lock", "master.key*", "status", _BACKUP_NOTE, "service.db*", "tls", "t
 class DataFolder:
     """The locked data folder. `derive` makes a key for each purpose from its secret `master`.
 
-    `found` is False for a new secret beside an existing database: `keep_master` writes it to disk. `rotated`: the
-    database needs `master`, and its file still has the name NEW_MASTER.
+    MASTER lacks it if it is new beside an existing database, or if a rotation has left it in NEW_MASTER.
     """
 
     path: Path
     master: bytes = field(repr=False)
-    found: bool
-    rotated: bool = False
     lock: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False)
 
     def keep_master(self) -> None:
-        """Write the master secret to its file if it has none, and complete a rotation. Raises StartError."""
+        """Write the master secret to its file, and the one that was there to OLD_MASTER. Raises StartError."""
         with or_start_error(f"use the data folder {self.path}"):
-            if self.rotated:  # keep the old one, and give the new one its name
-                if old := _read(self.path / MASTER):
-                    write_private(self.path / OLD_MASTER, old)
+            kept = _read(self.path / MASTER)
+            if kept and kept != self.master:
+                write_private(self.path / OLD_MASTER, kept)
+            if kept != self.master and _read(self.path / NEW_MASTER) == self.master:
                 (self.path / NEW_MASTER).rename(self.path / MASTER)
                 sync_folder(self.path)
-            elif not self.found:
+            elif kept != self.master:
                 write_private(self.path / MASTER, self.master)
             for left in self.path.glob(f"{NEW_MASTER}*"):  # by a rotation that has not reached the database
                 left.unlink()
-        self.found, self.rotated = True, False
 
     def close(self) -> None:
         self.lock.close()
@@ -75,7 +72,7 @@ def open_folder(path: Path) -> DataFolder:
             if master is not None and len(master) != MASTER_BYTES:
                 damage = f"it has {len(master)} bytes, not {MASTER_BYTES}"
                 raise StartError(f"{path / MASTER} is damaged: {damage}. Restore it from a backup")
-            folder = DataFolder(path, master or os.urandom(MASTER_BYTES), master is not None)
+            folder = DataFolder(path, master or os.urandom(MASTER_BYTES))
             if not (path / DATABASE).exists():
                 folder.keep_master()  # a first start: nothing is encrypted yet
             folder.lock = lock.pop_all()
@@ -112,10 +109,12 @@ def complete_restore(folder: Path) -> bool:
 
 def give_to_owner(folder: Path) -> None:
     """Give the files that a command of root has made to the folder's owner, the user of the service."""
-    owner = folder.stat() if os.geteuid() == 0 and folder.is_dir() else None
-    for path in (path for pattern in _MADE_BY_COMMANDS for path in folder.glob(pattern)) if owner else ():
+    if os.geteuid() != 0 or not folder.is_dir():
+        return
+    owner = folder.stat()
+    for path in (path for pattern in _MADE_BY_COMMANDS for path in folder.glob(pattern)):
         found = path.lstat()
-        if owner and found.st_uid == 0 != owner.st_uid and found.st_nlink == 1:
+        if found.st_uid == 0 != owner.st_uid and found.st_nlink == 1:
             os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
@@ -181,10 +180,8 @@ def note_backup(folder: Path, began_at: float) -> None:
 
 def backup_made_at(folder: Path) -> float:
     """Return when `note_backup` was last called, in Unix seconds; 0 for never."""
-    try:
-        return (folder / _BACKUP_NOTE).stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
+    note = folder / _BACKUP_NOTE
+    return note.stat().st_mtime if note.exists() else 0.0
 
 
 def derive(master: bytes, purpose: str) -> bytes:

@@ -176,7 +176,6 @@ def matching(pattern: re.Pattern[str], expected: str, most: int) -> Shape[str]:
 
 
 def one_of(*allowed: str) -> Shape[str]:
-    """One of a few words."""
     expected = f"one of {', '.join(allowed)}" if len(allowed) > 1 else allowed[0]
     schema = {"type": "string", **({"enum": list(allowed)} if len(allowed) > 1 else {"const": allowed[0]})}
     return _shape(str, expected, schema, allowed[0], accepts=frozenset(allowed).__contains__)
@@ -202,7 +201,6 @@ def integer(low: int, high: int) -> Shape[int]:
 
 
 def number(low: float, high: float) -> Shape[float]:
-    """A number from `low` to `high`."""
     schema = {"type": "number", "minimum": low, "maximum": high}
     expected = f"a number from {low:g} to {high:g}"
     return _shape(_NUMBER, expected, schema, accepts=lambda value: low <= value <= high, convert=float)
@@ -220,7 +218,6 @@ mapping: Shape[dict[str, Any]] = _shape(dict, "an object", {"type": "object"}, {
 
 
 def nullable(shape: Shape[T]) -> Shape[T | None]:
-    """Null, or a value of `shape`."""
     return Shape(
         lambda value, param: None if value is None else shape.check(value, param),
         f"{shape.expected}, or null",

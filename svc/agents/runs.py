@@ -44,7 +44,7 @@ def add_run(tx: sqlite3.Connection, account_id: str, run: dict[str, Any], now_se
 
     Raises ApiError `not_found` for a project that is not the account's, `invalid_api_key` if the account was deleted.
     """
-    quota.check_room(tx, account_id, quota.ROW_BYTES + len(run["goal"].encode("utf-8", "replace")))
+    quota.check_row(tx, account_id, run["goal"])
     with refusals(run["project_id"]):
         TABLE.insert(tx, {**run, "account_id": account_id, "created_at": now_seconds})
 

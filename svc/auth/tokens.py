@@ -123,7 +123,7 @@ def token_hash(token: str) -> bytes:
 
 def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_seconds: float) -> dict[str, Any]:
     """Store a new key by its hash. Raises ApiError `quota_exceeded`, `invalid_api_key` if the account is deleted."""
-    quota.check_room(tx, account_id, quota.ROW_BYTES + len(name.encode()))
+    quota.check_row(tx, account_id, name)
     columns = {"id": new_id("key", now_seconds), "account_id": account_id, "token_hash": token_hash(token)}
     with refusals():
         return TABLE.insert(tx, {**columns, "key_prefix": token[:10], "name": name, "created_at": now_seconds})

@@ -92,7 +92,7 @@ def add_conversation(
     Raises ApiError `not_found` for the project, and `quota_exceeded`.
     """
     if conversation_id is None:
-        quota.check_room(tx, account_id, quota.ROW_BYTES + len((fields.get("title") or "").encode()))
+        quota.check_row(tx, account_id, fields.get("title"))
     columns = {"id": conversation_id or new_id("conv", now_seconds), "account_id": account_id, **fields}
     with refusals(fields.get("project_id")):
         conversation = TABLE.insert(tx, {**columns, "created_at": now_seconds, "updated_at": now_seconds})
@@ -135,7 +135,7 @@ def add_message(
 ) -> history.Message:
     """Add a message, and a title if there is none. Raises ApiError `not_found` and `quota_exceeded`."""
     title = note_use(tx, account_id, conversation_id, content if role != "system" else "", now_seconds)
-    quota.check_room(tx, account_id, quota.ROW_BYTES + len(f"{title or ''}{content}".encode("utf-8", "replace")))
+    quota.check_row(tx, account_id, title, content)
     return history.add_message(
         tx, account_id, conversation_id=conversation_id, role=role, content=content, now_seconds=now_seconds
     )

@@ -52,7 +52,7 @@ TABLE = Table("projects", lambda row: Project(**row), "project", at_once=1)
 
 def add_project(tx: sqlite3.Connection, account_id: str, new: NewProject, now_seconds: float) -> Project:
     """Store a project and return it. Raises ApiError `quota_exceeded`."""
-    quota.check_room(tx, account_id, quota.ROW_BYTES + len(new.instructions.encode()))
+    quota.check_row(tx, account_id, new.instructions)
     full = ApiError("quota_exceeded", "This account has 1,000 projects, the maximum. Delete some first.")
     times = {"created_at": now_seconds, "updated_at": now_seconds}
     with refusals(projects_count=full):

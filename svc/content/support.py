@@ -38,7 +38,7 @@ def support_with_messages(conn: sqlite3.Connection, account_id: str, support_id:
 def add_support(tx: sqlite3.Connection, account_id: str, new: NewSupport, now_seconds: float) -> dict[str, Any]:
     """Open a support conversation, perhaps with a message. Raises ApiError `already_active`, `quota_exceeded`."""
     subject, content = new
-    quota.check_room(tx, account_id, quota.ROW_BYTES + len((subject or "").encode()))
+    quota.check_row(tx, account_id, subject)
     support_id = new_id("sup", now_seconds)
     columns = {"id": support_id, "account_id": account_id, "subject": subject}
     active = ApiError("already_active", "A support conversation is already active. Continue there, or close it first.")
@@ -58,7 +58,7 @@ def add_message(
     """
     TABLE.update(tx, account_id, support_id, {"updated_at": now_seconds})
     if role == "user":
-        quota.check_room(tx, account_id, quota.ROW_BYTES + len(content.encode()))
+        quota.check_row(tx, account_id, content)
     columns = {"id": new_id("msg", now_seconds), "account_id": account_id, "support_id": support_id}
     closed = ApiError("already_ended", "This support conversation is closed. Open a new one.")
     text = "This support conversation is full. Close it and open a new one."

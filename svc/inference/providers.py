@@ -140,7 +140,7 @@ def add_provider(
 
     Raises ApiError `name_taken`, `quota_exceeded`, `invalid_value` (one too many), `invalid_api_key` (no account).
     """
-    quota.check_room(tx, account_id, quota.ROW_BYTES)
+    quota.check_row(tx, account_id)
     columns = {"id": new_id("prov", now_seconds), "account_id": account_id, "created_at": now_seconds}
     with _refusals():
         row = TABLE.insert(tx, {**columns, "name": fields["name"], "base_url": fields["base_url"]})

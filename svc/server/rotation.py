@@ -29,16 +29,17 @@ def check_master(tx: sqlite3.Connection, folder: DataFolder, given_up: str | Non
     """
     new = folder.path / secrets.NEW_MASTER
     if not secrets.fits(tx, folder.master) and new.exists() and secrets.fits(tx, new.read_bytes()):
-        folder.master, folder.rotated = new.read_bytes(), True
+        folder.master = new.read_bytes()
     if secrets.fits(tx, folder.master):
         if secrets.key_check(tx) is None:
             secrets.set_master(tx, folder.master)
         return None
     sealed, installation = count_sealed(tx), secrets.installation_id(tx)
     if sealed and given_up != installation:
-        wrong = "is not the one" if folder.found else "is missing"
+        key = folder.path / secrets.MASTER
+        wrong = "is not the one" if key.exists() else "is missing"
         raise StartError(
-            f"{folder.path / secrets.MASTER} {wrong} with which {sealed} provider keys in the database are encrypted: "
+            f"{key} {wrong} with which {sealed} provider keys in the database are encrypted: "
             f"restore the file from a backup, or set SVC_NEW_SECRETS={installation} to delete these keys"
         )
     drop_sealed(tx)
@@ -55,9 +56,8 @@ def rotate_stopped(tx: sqlite3.Connection, folder: DataFolder, now_seconds: floa
     folder.keep_master()
     box, master = KeyBox(folder.master), _new_master(folder)
     box.add(master)
-    count = _rotate(tx, box, master, now_seconds)
-    folder.master, folder.rotated = master, True
-    return count
+    folder.master = master
+    return _rotate(tx, box, master, now_seconds)
 
 
 async def rotate_running(state: State) -> dict[str, Any]:
@@ -77,7 +77,7 @@ async def _rotate_with(state: State, folder: DataFolder) -> int:
     state.derived_keys.update({purpose: derive(master, purpose) for purpose in state.derived_keys})
     if state.payments.mode == "sandbox":
         state.payments.secret = derive(master, "sandbox-payments")
-    folder.master, folder.rotated = master, True
+    folder.master = master
     await asyncio.to_thread(folder.keep_master)
     await state.db.empty_log()  # it holds what the old secret encrypted
     state.log("secrets", message="the secrets were rotated: every session has ended", provider_keys=count)
