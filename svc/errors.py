@@ -21,6 +21,7 @@ _TYPES = {
     504: ("upstream_error", "timeout_error"),
 }
 _OTHER_TYPES = ("invalid_request_error", "invalid_request_error")
+ANTHROPIC_TYPES = tuple(dict.fromkeys(kind for _, kind in (_OTHER_TYPES, *_TYPES.values())))
 # A message says what to do. Code that raises an error may give a more exact one.
 _STATUSES_AND_MESSAGES = {
     "invalid_json": (400, "The request body is not valid JSON. Send one JSON object in UTF-8."),

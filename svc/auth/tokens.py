@@ -77,8 +77,8 @@ def _session(secret: bytes, account_id: str, issued_at: int, session_id: str) ->
     return jwt.encode(claims, secret, algorithm="HS256")
 
 
-def read_session(secret: bytes, token: str, now_seconds: float) -> Session | None:
-    """Return the session of a token, or None if the token is not valid.
+def read_session(secret: bytes, token: str, now_seconds: float) -> Session:
+    """Return the session of a token. Raises ApiError `invalid_api_key` if the token is not valid.
 
     A valid token is what is issued for its claims. That verifies signature, algorithm, header, claims, lifetime and
     base64. Raises ApiError `session_expired` after 8 hours.
@@ -90,9 +90,9 @@ def read_session(secret: bytes, token: str, now_seconds: float) -> Session | Non
             _session(secret, account_id, issued_at, session_id).encode(), token.encode()
         )
     except (ValueError, TypeError, LookupError):
-        return None
+        issued = False
     if not issued or issued_at > now_seconds + _CLOCK_STEP_SECONDS:
-        return None
+        raise ApiError("invalid_api_key")
     if now_seconds >= issued_at + SESSION_SECONDS:
         raise ApiError("session_expired")
     return Session(account_id, issued_at if session_id.startswith(f"{_BY_IDENTITY}_") else 0)

@@ -88,7 +88,7 @@ async def export_account(request: Request, caller: Caller) -> Response:
         "content-disposition": f'attachment; filename="export-{day_of(state.clock())}.zip"',
         "cache-control": "no-store",
     }
-    account = await caller.account(state.db)
+    account = caller.account(state.db)
     await state.engines.usage.flush()
     return await streamed(request, caller.id, _archive(state, account), headers)
 

@@ -181,7 +181,7 @@ def _verify(tx: sqlite3.Connection, token: str, undo: str, groups: Groups | None
 )
 async def request_verification(request: Request, caller: Caller) -> object:
     state = request.state
-    account = await caller.account(state.db)
+    account = caller.account(state.db)
     if account.email_verified:
         raise ApiError("already_verified")
     state.limits.take("verify_email", caller.id)

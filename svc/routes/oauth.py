@@ -155,7 +155,7 @@ async def begin_linking(request: Request, caller: Caller, identity: str) -> Resp
 )
 async def delete_identity(request: Request, caller: Caller, identity: str) -> None:
     db = request.state.db
-    account = await caller.account(db)
+    account = caller.account(db)
     has_password = account.has_password and request.state.config.passwords
     await db.write(identities.delete_identity, caller.id, identity, has_password=has_password)
 

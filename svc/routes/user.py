@@ -167,7 +167,7 @@ _NO_MODEL = Refusal(
 
 @describes("Show the account", answer=Answer("The caller's account.", USER))
 async def get_me(request: Request, caller: Caller) -> object:
-    return (await caller.account(request.state.db)).as_json(caller.auth)
+    return caller.account(request.state.db).as_json(caller.auth)
 
 
 @describes(
@@ -186,7 +186,7 @@ async def get_me(request: Request, caller: Caller) -> object:
 )
 async def update_me(request: Request, caller: Caller, body: UserChanges) -> Response:
     state, (name, email, current_password) = request.state, body
-    moves = not isinstance(email, Absent) and email != (await caller.account(state.db)).email
+    moves = not isinstance(email, Absent) and email != caller.account(state.db).email
     if moves:
         if caller.auth != "session":
             raise ApiError("session_required")
@@ -223,7 +223,7 @@ async def _check_owner(
     """
     state.limits.take("owner", caller.id)
     stored = await state.db.read(accounts.password_hash, caller.id)
-    account = await caller.account(state.db)  # after it: an account that is being deleted has no password
+    account = caller.account(state.db)  # after it: an account that is being deleted has no password
     if stored is None or not state.config.passwords:
         # A session from before the address was verified may be of another person.
         began_at = max(state.clock() - _RECENT_SECONDS, int(account.email_verified_at or 0))
@@ -253,7 +253,7 @@ async def _check_owner(
 )
 async def delete_me(request: Request, caller: Caller, body: DeleteUser) -> None:
     state = request.state
-    account = await caller.account(state.db)
+    account = caller.account(state.db)
     if account.has_password and state.config.passwords:
         await _check_owner(state, caller, body.password, _WRONG_OLD_PASSWORD)
     elif body.confirm != account.email:
@@ -264,7 +264,7 @@ async def delete_me(request: Request, caller: Caller, body: DeleteUser) -> None:
 
 @describes("Show the settings", answer=Answer("The settings.", SETTINGS))
 async def get_settings(request: Request, caller: Caller) -> object:
-    return _settings(request.state, await caller.account(request.state.db))
+    return _settings(request.state, caller.account(request.state.db))
 
 
 @describes(

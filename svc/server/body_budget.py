@@ -30,13 +30,10 @@ class BodyBudget:
     """The bytes of request bodies in memory, counted as they arrive and not as announced."""
 
     def __init__(self, budget_bytes: int = _BUDGET_BYTES, share_bytes: int = _SHARE_BYTES) -> None:
-        self._budget_bytes = self.free_bytes = budget_bytes
+        self.budget_bytes = budget_bytes
+        self.taken_bytes = 0
         self._share_bytes = share_bytes
         self._held_bytes: Counter[bytes] = Counter()
-
-    @property
-    def taken_bytes(self) -> int:
-        return self._budget_bytes - self.free_bytes
 
     def count(self, context: Context, size_bytes: int) -> None:
         """Count the body of a request, which has grown to `size_bytes`, until `give_back`.
@@ -45,19 +42,16 @@ class BodyBudget:
         """
         counted_bytes, holders = context.counted_body or (0, _holders(context))
         more_bytes = size_bytes - counted_bytes
-        if more_bytes > self.free_bytes or any(
-            self._held_bytes[holder] + more_bytes > self._share_bytes for holder in holders
-        ):
+        most_held_bytes = max(self._held_bytes[holder] for holder in holders)
+        if self.taken_bytes + more_bytes > self.budget_bytes or most_held_bytes + more_bytes > self._share_bytes:
             raise ApiError("overloaded", "The service is reading too many large requests now. Try again in a moment.")
-        self.free_bytes -= more_bytes
+        self.taken_bytes += more_bytes
         for holder in holders:
             self._held_bytes[holder] += more_bytes
         context.counted_body = (size_bytes, holders)
 
-    def give_back(self, context: Context) -> None:
-        assert context.counted_body is not None
-        (counted_bytes, holders), context.counted_body = context.counted_body, None
-        self.free_bytes += counted_bytes
+    def give_back(self, counted_bytes: int, holders: list[bytes]) -> None:
+        self.taken_bytes -= counted_bytes
         for holder in holders:
             self._held_bytes[holder] -= counted_bytes
             if not self._held_bytes[holder]:
@@ -65,7 +59,5 @@ class BodyBudget:
 
 
 def _holders(context: Context) -> list[bytes]:
-    holders = [b"address " + network_of(context.client_ip)]
-    if context.account_id is not None:
-        holders.append(b"account " + context.account_id.encode())
-    return holders
+    account = [] if context.account_id is None else [b"account " + context.account_id.encode()]
+    return [b"address " + network_of(context.client_ip), *account]

@@ -159,7 +159,7 @@ class Edge:
     def _end(self, scope: Scope, context: Context, seconds: float) -> None:
         """Release what the request held, count it and log its line."""
         if context.counted_body is not None:
-            self._bodies.give_back(context)
+            self._bodies.give_back(*context.counted_body)
         route, method, path = scope.get("route"), "", ""
         if route is not None:
             method, path = scope["method"], route.path  # the pattern: a path may contain secrets

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from svc.errors import ERRORS, ApiError, anthropic_error
+from svc.errors import ANTHROPIC_TYPES, ERRORS, ApiError, anthropic_error
 from svc.server.interface import Refusal
 from svc.server.web import in_anthropic_format
 from svc.shapes import Shape, json_object, nullable, one_of, string, whole
@@ -40,21 +40,9 @@ _RATE_LIMIT_ERROR = json_object(
     "An error that names the seconds to wait.",
     error=ERROR_DETAIL.about(required=["message", "type", "retry_after"]),
 )
-_ANTHROPIC_TYPE = one_of(
-    "invalid_request_error",
-    "authentication_error",
-    "billing_error",
-    "permission_error",
-    "not_found_error",
-    "request_too_large",
-    "rate_limit_error",
-    "api_error",
-    "overloaded_error",
-    "timeout_error",
-)
 _ANTHROPIC_DETAIL = json_object(
     "MessagesErrorDetail",
-    type=_ANTHROPIC_TYPE,
+    type=one_of(*ANTHROPIC_TYPES),
     message=string.about("The cause and the solution, for people."),
     retry_after=_RETRY_AFTER.optional(),
 )
@@ -79,17 +67,18 @@ def error_examples(path: str, status: str, refusals: list[Refusal]) -> dict[str,
     examples: dict[str, Any] = {}
     for refusal in refusals:
         _, kind, message = ERRORS.get(refusal.code, (0, "", ""))
-        error = {
+        detail = {
             "message": refusal.message or message,
             "type": refusal.type or kind,
             "code": refusal.code,
             "param": refusal.param,
-            **({"retry_after": 37} if kind == "rate_limit_error" else {}),
         }
-        example = {"value": {"error": error}}
+        code, wait_seconds = 400 if status == "4XX" else int(status), 37 if status == "429" else None
+        error = ApiError("invalid_request", status=code, retry_after_seconds=wait_seconds, error=detail)
         if in_anthropic_format(path):
-            found = ApiError("invalid_request", status=400 if status == "4XX" else int(status), error=error)
-            example = {"value": anthropic_error(found, "req_4fGk2mXq9TzLw8RbYc1VdN")}
+            example = {"value": anthropic_error(error, "req_4fGk2mXq9TzLw8RbYc1VdN")}
+        else:
+            example = {"value": error.body()}
         if example not in examples.values():
             same = sum(re.fullmatch(rf"{refusal.code}(_\d+)?", name) is not None for name in examples)
             examples[f"{refusal.code}_{same + 1}" if same else refusal.code] = example

@@ -71,12 +71,9 @@ class Caller:
     group: Group | None = None
     admin: bool = field(init=False)  # not of an API key
 
-    async def account(self, db: Database) -> Account:
+    def account(self, db: Database) -> Account:
         """Return the account as it is now. Raises ApiError `invalid_api_key` if it has been deleted."""
-        account = db.look_up(accounts.account_by_id, self.id)
-        if account is None:
-            raise ApiError("invalid_api_key")
-        return account
+        return _account(db, self.id)
 
 
 Handler = Callable[[Request, Caller], Awaitable[Response | None]]
@@ -86,12 +83,11 @@ Handler = Callable[[Request, Caller], Awaitable[Response | None]]
 def linked(endpoint: Endpoint) -> Endpoint:
     """Accept a valid link to an artifact's content in place of a token. The guards within check everything else."""
 
-    async def guarded(request: Request) -> Response | None:
-        state: State = request.state
-        artifact_id = request.path_params["artifact_id"]
-        key = state.derived_keys["content"]
-        request.context.linked_account_id = account_of_link(key, request.query_params, artifact_id, state.clock())
-        return await endpoint(request)
+    def guarded(request: Request) -> Awaitable[Response | None]:
+        artifact_id, key = request.path_params["artifact_id"], request.state.derived_keys["content"]
+        account_id = account_of_link(key, request.query_params, artifact_id, request.state.clock())
+        request.context.linked_account_id = account_id
+        return endpoint(request)
 
     return guarded
 
@@ -100,7 +96,7 @@ def linked(endpoint: Endpoint) -> Endpoint:
 def key_in_header(endpoint: Endpoint) -> Endpoint:
     """Accept the token in `x-api-key`, too. Two different tokens are refused, as two `Authorization` headers are."""
 
-    async def guarded(request: Request) -> Response | None:
+    def guarded(request: Request) -> Awaitable[Response | None]:
         context = request.context
         key = context.headers.get(b"x-api-key")
         if key is not None:
@@ -108,7 +104,7 @@ def key_in_header(endpoint: Endpoint) -> Endpoint:
             if _bearer(sent).encode("latin-1") != key.strip(b" "):
                 raise ApiError("invalid_api_key")
             context.headers = {**context.headers, b"authorization": sent}
-        return await endpoint(request)
+        return endpoint(request)
 
     return guarded
 
@@ -128,10 +124,9 @@ def signed_in(handler: Handler) -> Endpoint:
 
     async def with_session(request: Request, token: str) -> Response | None:
         await tokens.load_jwt()
-        session = tokens.read_session(request.state.derived_keys["session"], token, request.state.clock())
-        caller = _caller(request.state, session and session.account_id, "session")
-        caller.identity_at = session.identity_at if session else 0
-        return await handle(request, caller)
+        state = request.state
+        session = tokens.read_session(state.derived_keys["session"], token, state.clock())
+        return await handle(request, _caller(state, session.account_id, "session", session.identity_at))
 
     def handle(request: Request, caller: Caller) -> Awaitable[Response | None]:
         context = request.context
@@ -246,9 +241,9 @@ def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
         ]
     )
     def guard(handler: Endpoint) -> Endpoint:
-        async def endpoint(request: Request) -> Response | None:
+        def endpoint(request: Request) -> Awaitable[Response | None]:
             request.state.limits.take(rule, network_of(request.context.client_ip))
-            return await handler(request)
+            return handler(request)
 
         return endpoint
 
@@ -264,15 +259,21 @@ def _limit_headers(limit: int, remaining: int, reset_seconds: int) -> tuple[tupl
     )
 
 
-def _caller(state: State, account_id: str | None, auth: str) -> Caller:
-    account = None if account_id is None else state.db.look_up(accounts.account_by_id, account_id)
+def _account(db: Database, account_id: str) -> Account:
+    account = db.look_up(accounts.account_by_id, account_id)
     if account is None:
         raise ApiError("invalid_api_key")
+    return account
+
+
+def _caller(state: State, account_id: str, auth: str, identity_at: int = 0) -> Caller:
+    account = _account(state.db, account_id)
     account.check_active()
     if (account.last_seen_at or 0) <= state.clock() - accounts.SEEN_SECONDS:
         state.key_uses.put((account.id, ""), state.clock())
     groups = state.models.catalog.groups
-    caller = Caller(account.id, account.tier, account.default_model, auth, group=groups and groups.of(account.group))
+    group = groups and groups.of(account.group)
+    caller = Caller(account.id, account.tier, account.default_model, auth, None, identity_at, group)
     caller.admin = account.admin
     return caller
 

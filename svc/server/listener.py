@@ -31,7 +31,6 @@ _REFUSALS = 32  # connections that get a 503 at the same time; others are closed
 _CHECKED = 8  # connections of an address among which an idle one is searched
 _PAUSE_SECONDS = 0.1
 
-Make = Callable[[], Protocol]
 _log = logging.getLogger(__name__)
 
 
@@ -41,7 +40,9 @@ class Listener:
     `context` is the TLS context of new connections, None for plain HTTP. It may be replaced at any time.
     """
 
-    def __init__(self, sock: socket.socket, make: Make, config: Config, context: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, sock: socket.socket, make: Callable[[], Protocol], config: Config, context: ssl.SSLContext | None
+    ) -> None:
         self.context = context
         self._sock = sock
         self._make = make

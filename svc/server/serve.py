@@ -11,6 +11,7 @@ import errno
 import gc
 import logging
 import os
+import re
 import resource
 import shlex
 import signal
@@ -69,7 +70,7 @@ def notify(environ: Mapping[str, str], state: str) -> None:
 def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
     """Return how long the supervisor waits for a WATCHDOG=1 before it restarts this process; None if it does not."""
     microseconds, pid = environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", str(os.getpid()))
-    if not (microseconds.isascii() and microseconds.isdigit()) or len(microseconds) > 18 or pid != str(os.getpid()):
+    if not re.fullmatch(r"[0-9]{1,18}", microseconds) or pid != str(os.getpid()):
         return None
     return int(microseconds) / 1_000_000 or None
 
@@ -203,7 +204,6 @@ class Server(uvicorn.Server):
                 interface="asgi3",
                 log_config=None,
                 log_level="warning",
-                access_log=False,
                 server_header=False,
                 proxy_headers=False,
             )
@@ -212,8 +212,7 @@ class Server(uvicorn.Server):
         self._app = app
         self._socket = listener
         self._interrupted = False
-        self._reading = asyncio.Lock()
-        self._reload_lock = asyncio.Lock()
+        self._reading = asyncio.Lock()  # one at a time, so that an older certificate never replaces a newer one
         self._connections = cast(set[Protocol], self.server_state.connections)
         self._watch = Watch(self._connections)
         # uvicorn would log the traceback of a StartError, for which run() prints one line.
@@ -260,16 +259,16 @@ class Server(uvicorn.Server):
     async def _renew_daily(self) -> None:
         while True:
             await asyncio.sleep(self.renew_seconds)
-            await self._renew_certificate()
+            async with self._reading:
+                await self._renew_certificate()
 
     async def _renew_certificate(self) -> list[str]:
         """Read the certificate again, and renew our own if it expires soon. An error is logged and returned."""
-        async with self._reading:  # one at a time, so that an older certificate never replaces a newer one
-            try:
-                self._listener.context, _ = await asyncio.to_thread(tls_context, self._service)
-            except StartError as error:
-                logging.getLogger(__name__).warning("the certificate is not replaced: %s", error)
-                return [str(error)]
+        try:
+            self._listener.context, _ = await asyncio.to_thread(tls_context, self._service)
+        except StartError as error:
+            logging.getLogger(__name__).warning("the certificate is not replaced: %s", error)
+            return [str(error)]
         return []
 
     def _begin_reload(self) -> None:
@@ -277,7 +276,7 @@ class Server(uvicorn.Server):
 
     async def _reload(self, read_catalog: Callable[[], Awaitable[list[str]]]) -> list[str]:
         """Read the certificate and the catalog again. Return the errors, for `svc reload`."""
-        async with self._reload_lock:
+        async with self._reading:
             return await self._renew_certificate() + await read_catalog()
 
     def _announce(self, ca: Path | None) -> None:

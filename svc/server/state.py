@@ -110,7 +110,10 @@ class State:
         self.models = Models(catalog, self.db, self.key_box, guarded)
         self.payments = await payments(config, stack, Outbound(), derive(master, "sandbox-payments"))
         self.identity_providers = await identity_providers(config, stack, Outbound())
-        self.mail = _mail(self, stack)
+        self.mail: Mail | None = None
+        if config.smtp_url is not None:
+            self.mail = Mail(config.smtp_url, config.base_url, self.log, count=self.metrics.mails.add)
+            stack.push_async_callback(self.mail.close)
         # (account id, key id or '') -> minute in Unix seconds
         self.key_uses = WriteBuffer[tuple[str, str], float](self.db, mark_keys_used, "unsynced")
         stack.push_async_callback(self.key_uses.close)
@@ -169,14 +172,6 @@ async def identity_providers(
     client = await stack.enter_async_context(httpx_client(outbound))
     openid = partial(OpenID, client=client, clock=config.clock, monotonic=config.monotonic)
     return {one.name: GitHub(one, client) if one.name == "github" else openid(one) for one in config.identity_providers}
-
-
-def _mail(state: State, stack: contextlib.AsyncExitStack) -> Mail | None:
-    if state.config.smtp_url is None:
-        return None
-    mail = Mail(state.config.smtp_url, state.config.base_url, state.log, count=state.metrics.mails.add)
-    stack.push_async_callback(mail.close)
-    return mail
 
 
 def read_catalog(config: Config, outbound: Outbound) -> Catalog:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import orjson
 import pytest
 
-from svc.server.body_budget import MIB, BodyBudget
+from svc.server.body_budget import MIB
 from tests.conftest import JSON, Service
 from tests.support.answers import assert_error
 from tests.support.cases import each
@@ -68,7 +68,7 @@ async def test_body_over_1_mib_is_413_before_it_is_complete(service: Service) ->
         await service.client.post("/auth/signup", content=b" " * (MIB + 1), headers=JSON), 413, "PAYLOAD_TOO_LARGE"
     )
     assert_error(await service.client.post("/auth/signup", content=chunks(), headers=JSON), 413, "PAYLOAD_TOO_LARGE")
-    assert service.state["bodies"].free_bytes == BodyBudget().free_bytes
+    assert service.state["bodies"].taken_bytes == 0
 
 
 async def test_a_chat_body_may_have_16_mib(service: Service) -> None:
@@ -89,13 +89,12 @@ async def test_a_chat_body_may_have_16_mib(service: Service) -> None:
 async def test_bodies_over_the_budget_are_503_and_release_it(service: Service) -> None:
     headers = await service.bearer()
     bodies = service.state["bodies"]
-    whole, bodies.free_bytes = bodies.free_bytes, 0
+    whole, bodies.budget_bytes = bodies.budget_bytes, 0
     answer = await service.client.post("/user/api-keys", json={"name": "x" * 150_000}, headers=headers)
     assert_error(answer, 503, "overloaded")
-    assert answer.headers["retry-after"] == "1" and bodies.free_bytes == 0
+    assert answer.headers["retry-after"] == "1" and bodies.taken_bytes == 0
     assert (await service.client.post("/user/api-keys", json={"name": "x"}, headers=headers)).status_code == 201
-    assert bodies.free_bytes == 0
-    bodies.free_bytes = whole
+    bodies.budget_bytes = whole
 
 
 @each(("coding", "status"), [("gzip", 415), ("br, gzip", 415), ("identity", 400), ("", 400)])

@@ -20,7 +20,7 @@ from svc.server.web import no_content
 
 async def handler(request: Request, caller: Caller) -> Response:
     state = request.state
-    account = await caller.account(state.db)
+    account = caller.account(state.db)
     {line}
     return no_content()
 """
