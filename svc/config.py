@@ -104,7 +104,6 @@ class Config:
 
     @property
     def discovers(self) -> bool:
-        """Whether to search for local model servers: by default in local posture without a catalog."""
         return self.discover if self.discover is not None else self.local_posture and self.catalog is None
 
     @property

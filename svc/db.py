@@ -129,18 +129,11 @@ class Database:
         return self._readers.submit(acting_for.get(), fn, args, kwargs)
 
     def heavy_read(self, fn: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
-        """Run `fn` as `read` does, on a separate worker and with 1 s of CPU time: for what can take over 20 ms.
-
-        See svc/budget.py for partial results.
-        """
+        """Run `fn` as `read` does, for what can take over 20 ms. See svc/budget.py for partial results."""
         return self._heavy.submit(acting_for.get(), fn, args, kwargs)
 
     def look_up(self, fn: Callable[[sqlite3.Connection, *Ts], T], *args: *Ts) -> T:
-        """Run `fn` as `read` does, on the event loop: for a row or two by key, which takes less time than a switch of
-        threads.
-
-        Raises ApiError `storage_unavailable`.
-        """
+        """Run `fn` as `read` does, when that takes less than a switch of threads. Raises `storage_unavailable`."""
         try:
             return fn(self._own, *args)
         except BaseException as error:

@@ -49,11 +49,9 @@ class Log(logging.Handler):
         self._fd = fd
         self._waiting: deque[dict[str, Any]] = deque()
         self._ending = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread = threading.Thread(target=self._write_lines, name="log", daemon=True)
 
     def __enter__(self) -> "Log":
-        self._ending.clear()
-        self._thread = threading.Thread(target=self._write_lines, name="log", daemon=True)
         self._thread.start()
         return self
 
@@ -86,8 +84,7 @@ class Log(logging.Handler):
 
     def __exit__(self, *error: object) -> None:
         self._ending.set()
-        if self._thread:
-            self._thread.join(1)
+        self._thread.join(1)
 
     def _write_lines(self) -> None:
         # It polls: waking it for each line would cost every request a switch of threads.

@@ -36,22 +36,18 @@ def newest_version(migrations: Sequence[str]) -> int:
 def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
     """Return a connection without implicit transactions and checkpoints (svc/checkpoint.py makes them)."""
     conn = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, cached_statements=256)
-    try:
-        conn.row_factory = sqlite3.Row
-        conn.execute("PRAGMA foreign_keys = ON")
-        conn.execute("PRAGMA trusted_schema = OFF")
-        conn.execute(f"PRAGMA query_only = {int(query_only)}")
-        if not query_only:  # most of these read the schema, which takes 2 ms
-            conn.execute("PRAGMA journal_mode = WAL")
-            conn.execute("PRAGMA synchronous = FULL")
-            conn.execute("PRAGMA wal_autocheckpoint = 0")
-            # A log that has grown because of a long reader is truncated when it restarts.
-            conn.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
-            # Overwrite deleted texts, also when a page of an index is only reorganized.
-            conn.execute("PRAGMA secure_delete = ON")
-    except BaseException:
-        conn.close()
-        raise
+    conn.row_factory = sqlite3.Row
+    conn.execute("PRAGMA foreign_keys = ON")
+    conn.execute("PRAGMA trusted_schema = OFF")
+    conn.execute(f"PRAGMA query_only = {int(query_only)}")
+    if not query_only:  # most of these read the schema, which takes 2 ms
+        conn.execute("PRAGMA journal_mode = WAL")
+        conn.execute("PRAGMA synchronous = FULL")
+        conn.execute("PRAGMA wal_autocheckpoint = 0")
+        # A log that has grown because of a long reader is truncated when it restarts.
+        conn.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
+        # Overwrite deleted texts, also when a page of an index is only reorganized.
+        conn.execute("PRAGMA secure_delete = ON")
     return conn
 
 

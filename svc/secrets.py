@@ -1,7 +1,5 @@
 """The data folder, its lock and the master secret.
 
-All files are written by `write_private`: a kill leaves either the old file or the new one.
-
 start: open_folder() -> check_master() (svc/server/rotation.py) in the first transaction -> keep_master()
 rotation: master.key.new -> set_master() in the transaction that encrypts again -> master.key.old, master.key
 """

@@ -188,16 +188,8 @@ def test_closed_stderr_is_ignored() -> None:
     with Log(writer) as log:
         log("first")
         log("second")
-    assert log._thread is not None and not log._thread.is_alive()
+    assert not log._thread.is_alive()
     os.close(writer)
-
-
-def test_log_context_is_reentrant(lines: Lines) -> None:
-    log = Log(lines.writer)
-    for number in range(2):
-        with log:
-            log("round", number=number)
-    assert [line["number"] for line in lines.read()] == [0, 1]
 
 
 def test_lines_of_threads_do_not_mix(lines: Lines) -> None:

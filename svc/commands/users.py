@@ -6,8 +6,6 @@ import contextlib
 import getpass
 import sys
 import time
-from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from svc import audit
@@ -25,17 +23,6 @@ from svc.secrets import DATABASE, is_locked
 
 _LINK_SECONDS = 3600
 
-# The command, the field that it changes, its values, and the help.
-_SWITCHES = (
-    ("admin", "admin", {"on": True, "off": False}, "make an account an administrator, or an ordinary one again"),
-    (
-        "suspend",
-        "status",
-        {"on": "suspended", "off": "active"},
-        "refuse all requests of an account, or accept them again; nothing is deleted",
-    ),
-)
-
 
 def add_parsers(commands: Any) -> None:
     user = commands.add_parser("user", help="accounts").add_subparsers(required=True, metavar="ACTION")
@@ -47,10 +34,12 @@ def add_parsers(commands: Any) -> None:
     user.add_parser("list", help="list the accounts").set_defaults(run=_list)
     text = "delete an account with everything personal; its open streams end within 2 seconds"
     user.add_parser("delete", help=text, parents=[ACCOUNT]).set_defaults(run=_delete)
-    for name, field, values, text in _SWITCHES:
-        switch = user.add_parser(name, help=text, parents=[ACCOUNT])
-        switch.add_argument("switch", choices=tuple(values))
-        switch.set_defaults(run=partial(_change, field, values))
+    switch = argparse.ArgumentParser(add_help=False, parents=[ACCOUNT])
+    switch.add_argument("switch", choices=("on", "off"))
+    text = "make an account an administrator, or an ordinary one again"
+    user.add_parser("admin", help=text, parents=[switch]).set_defaults(run=_set_admin)
+    text = "refuse all requests of an account, or accept them again; nothing is deleted"
+    user.add_parser("suspend", help=text, parents=[switch]).set_defaults(run=_suspend)
     text = "print a link that sets a new password, once, within an hour"
     user.add_parser("reset-link", help=text, parents=[ACCOUNT]).set_defaults(run=_reset_link)
 
@@ -97,10 +86,17 @@ def _delete(config: Config, options: argparse.Namespace) -> None:
     print("deleted")
 
 
-def _change(field: str, values: Mapping[str, Any], config: Config, options: argparse.Namespace) -> None:
+def _set_admin(config: Config, options: argparse.Namespace) -> None:
+    _change(config, options.email, {"admin": options.switch == "on"})
+
+
+def _suspend(config: Config, options: argparse.Namespace) -> None:
+    _change(config, options.email, {"status": "suspended" if options.switch == "on" else "active"})
+
+
+def _change(config: Config, name: str, changes: dict[str, Any]) -> None:
     with writing(config) as tx:
-        changes = {field: values[options.switch]}
-        users.change_user(tx, audit.OPERATOR, account_named(tx, options.email).id, changes, None, time.time())
+        users.change_user(tx, audit.OPERATOR, account_named(tx, name).id, changes, None, time.time())
     print("changed")
 
 
