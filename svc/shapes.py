@@ -373,12 +373,13 @@ def typed(
 
 
 def json_object(
-    name: str, description: str = "", base: Shape[dict[str, Any]] | None = None, /, **fields: Shape[Any]
+    name: str, description: str = "", base: Shape[dict[str, Any]] | None = None, /, **fields: Shape[Any] | str
 ) -> Shape[dict[str, Any]]:
-    """An object of an answer, with the fields of `base` first, and the examples of its required fields as its own."""
+    """An object of an answer, with the fields of `base` first. A text stands for a string with this example."""
     first: Schema = base.schema if base else {"required": [], "properties": {}}
-    always = {field: shape.example for field, shape in fields.items() if not shape.is_optional}
-    properties = {**first["properties"], **{field: shape.schema for field, shape in fields.items()}}
+    own = {name: string.about(example=field) if isinstance(field, str) else field for name, field in fields.items()}
+    always = {name: shape.example for name, shape in own.items() if not shape.is_optional}
+    properties = {**first["properties"], **{name: shape.schema for name, shape in own.items()}}
     schema = _object([*first["required"], *always], properties, description, {})
     return Shape(mapping.check, "an object", schema, example={**(base.example if base else {}), **always}).named(name)
 

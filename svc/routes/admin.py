@@ -71,8 +71,8 @@ _USAGE_ROW = json_object(
 _USAGE = json_object(
     "UsageOfMonth",
     object=one_of("list"),
-    month=string.about(example="2026-11"),
-    by=string.about(example="user"),
+    month="2026-11",
+    by="user",
     data=list_of(_USAGE_ROW),
     total=_USAGE_ROW,
 )
@@ -83,20 +83,20 @@ _USAGE_CSV = string.about(
 _FINDING = json_object(
     "Finding",
     grade=one_of("ok", "look", "wrong").about("`look`: it works, but check it."),
-    about=string.about(example="backup"),
-    text=string.about(example="the last one was made 0.3 days ago"),
+    about="backup",
+    text="the last one was made 0.3 days ago",
 )
 _PROVIDER = json_object(
     "ProviderState",
-    name=string.about(example="ollama"),
+    name="ollama",
     models=COUNT,
     answers=nullable(boolean).about("Whether it answered the last request for its list of models. Null: never asked."),
 )
 _STATUS = json_object(
     "Status",
-    version=string.about(example="1.0.0"),
+    version="1.0.0",
     pid=COUNT,
-    base_url=string.about(example="https://127.0.0.1:8443"),
+    base_url="https://127.0.0.1:8443",
     started_at=TIMESTAMP,
     draining=boolean.about("Whether the server is shutting down."),
     gauges=mapping.about("The gauges of `GET /metrics` without labels, by name.", {"svc_open_answers": 2}),

@@ -1,8 +1,8 @@
-"""Agent runs: the stream of a run, and the records of runs."""
+"""Agent runs: the events of a run, which are its stream, and the records of runs."""
 
 import asyncio
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from svc.agents import loop, runs
 from svc.agents.run import AgentRun, RunOrder
@@ -10,16 +10,149 @@ from svc.agents.tools import TOOLS, tools_for
 from svc.content import projects
 from svc.routes.completion import payer_of, stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
-from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_WITH_EVENTS
-from svc.routes.schemas.common import NO_FUNDS, NO_MODEL, NO_ROOM, PROJECT_NOT_FOUND
+from svc.routes.schemas.chat import COMPLETION_USAGE
+from svc.routes.schemas.common import (
+    COUNT,
+    ID,
+    MICROS,
+    NO_FUNDS,
+    NO_MODEL,
+    NO_ROOM,
+    PROJECT_NOT_FOUND,
+    TIMESTAMP,
+    example_id,
+    id_of,
+)
 from svc.server.body_budget import MIB
+from svc.server.error_schemas import ERROR_DETAIL
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
+from svc.server.interface import (
+    Answer,
+    Content,
+    Operation,
+    Parameter,
+    Refusal,
+    as_event,
+    event_of,
+    kind_of,
+    named_header,
+    paged,
+    variants,
+)
 from svc.server.state import State
 from svc.server.web import JsonResponse, Request, Response, add_log_fields, read_page
-from svc.shapes import integer, list_of, one_of, record, string, text
+from svc.shapes import (
+    Fields,
+    Shape,
+    anything,
+    boolean,
+    integer,
+    json_object,
+    list_of,
+    mapping,
+    nullable,
+    one_of,
+    record,
+    string,
+    text,
+    whole,
+)
 
 describes = partial(Operation, "Agents")
+_STEPS = whole.about(example=6, minimum=1)
+_REASON = string.about(
+    "`max_steps`, `requested`, `shutdown`, `account_deleted`, `account_suspended` or `client_disconnected`.",
+    "max_steps",
+)
+_TOTALS: Fields = {"steps": COUNT.about(example=2), "usage": COMPLETION_USAGE, "cost_micros": MICROS}
+_CALL = {"id": string.about(example="call_01m3250v3vfsgzezy8ak224fj9"), "name": string.about(example="calculate")}
+_RUN_ARTIFACT = json_object(
+    "RunArtifact", id=ID, name=string, content_type=string, size=COUNT.about("The size in bytes.")
+)
+
+
+def _event(title: str, kind: str, description: str, /, **fields: Shape[Any] | str) -> Shape[dict[str, Any]]:
+    number = whole.about("The event's number: 1, 2, 3 … without gaps.", 1, minimum=1)
+    return kind_of(title, kind, description, run_id=id_of("run"), seq=number, **fields)
+
+
+_STARTED = _event(
+    "RunStarted",
+    "started",
+    "The first event.",
+    model="builtin/assistant",
+    max_steps=_STEPS,
+    tools=list_of(one_of(*TOOLS)).about(example=["calculate", "current_time"]),
+)
+_STEP = _event("RunStep", "step", "The model is called once more.", step=whole.about(example=1, minimum=1))
+_DELTA = _event("RunDelta", "delta", "A chunk of the model's text.", text="12 * (3 + 4) = 84")
+_FURTHER = (
+    _event(
+        "RunToolCall",
+        "tool_call",
+        "The model calls a tool.",
+        **_CALL,
+        arguments=mapping.about(example={"expression": "12 * (3 + 4)"}),
+    ),
+    _event(
+        "RunToolResult",
+        "tool_result",
+        "The result of a tool. With `ok: false` it is the reason of the failure.",
+        **_CALL,
+        ok=boolean,
+        result=anything.about("Any JSON.", "84"),
+    ),
+    _event(
+        "RunFinal",
+        "final",
+        "The goal is reached. This is the last event.",
+        output=string.about("The answer, or the text of the model's refusal.", "12 * (3 + 4) = 84"),
+        finish_reason=nullable(string).about(
+            "Of the last step, as the model server sent it: `stop`, `length`, `content_filter`.", "stop"
+        ),
+        **_TOTALS,
+        artifacts=list_of(_RUN_ARTIFACT).about("The artifacts that the run wrote.", []),
+    ),
+    _event("RunError", "error", "The run failed. This is the last event.", error=ERROR_DETAIL, **_TOTALS),
+    _event("RunStopped", "stopped", "The run was stopped. This is the last event.", reason=_REASON, **_TOTALS),
+)
+_EVENTS = (_STARTED, _STEP, _DELTA, *_FURTHER)
+_TRUNCATED = kind_of("RunTruncated", "truncated", "Further events, up to the last one, are not kept.")
+_KEPT = variants(_STARTED, _STEP, *_FURTHER, _TRUNCATED).named("KeptRunEvent")
+_RUN = json_object(
+    "Run",
+    "The record of an agent run.",
+    id=id_of("run"),
+    status=one_of(*runs.STATUSES).about(example="final"),
+    goal=string.about("In a list, goals and outputs are cut after 10,000 characters.", "Calculate 12 * (3 + 4)"),
+    model="builtin/assistant",
+    max_steps=_STEPS,
+    output=nullable(string).about("The result of a `final` run.", "12 * (3 + 4) = 84"),
+    error=nullable(ERROR_DETAIL).about(
+        "Why a run with status `error` failed. Code `interrupted`: the server stopped during the run."
+    ),
+    reason=nullable(_REASON),
+    **_TOTALS,
+    project_id=nullable(ID).about("The project that it belongs to."),
+    created_at=TIMESTAMP,
+    finished_at=nullable(TIMESTAMP).about(example="2026-09-21T14:13:20.456Z"),
+)
+_RUN_WITH_EVENTS = json_object(
+    "RunWithEvents",
+    "The record of an agent run with its events.",
+    _RUN,
+    events=list_of(_KEPT).about(example=[_STARTED.example]),
+)
+_RUN_ANSWER = Answer(
+    "The events of the run. The last one is exactly one of `final`, `error` and `stopped`.",
+    contents={
+        "text/event-stream": Content(
+            event_of("RunStreamEvent", "The event as JSON.", variants(*_EVENTS).named("RunEvent")),
+            {one.example["type"]: as_event({**one.example, "seq": number}) for number, one in enumerate(_EVENTS, 1)},
+        )
+    },
+    headers={"x-service-run": named_header("Run", "The run's id.", ID, example_id("run"))},
+)
 _STATUS = Parameter("status", "Only those with this status.", one_of(*runs.STATUSES))
 _ENDED = Refusal(
     "already_ended", "This run has ended, or is about to.", when="The run has ended, or its end is decided."
@@ -47,7 +180,7 @@ class NewRun(NamedTuple):
 @describes(
     "Run an agent",
     most_bytes=16 * MIB,
-    answer=RUN_ANSWER,
+    answer=_RUN_ANSWER,
     errors=[NO_ROOM, NO_FUNDS, *NO_MODEL, PROJECT_NOT_FOUND],
 )
 async def run_agent(request: Request, caller: Caller, body: NewRun) -> Response:
@@ -74,13 +207,13 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
     return RunOrder(body.goal, instructions, model, media_models, tools, max_steps, project_id, remembered=session)
 
 
-@describes("List the runs", parameters=[IN_PROJECT, _STATUS], answer=paged("A page of runs.", "RunList", RUN))
+@describes("List the runs", parameters=[IN_PROJECT, _STATUS], answer=paged("A page of runs.", "RunList", _RUN))
 async def list_runs(request: Request, caller: Caller) -> object:
     filters = {"status": _STATUS.of(request), "project_id": await project_filter(request, caller)}
     return (await read_page(request, runs.TABLE.page, caller.id, **filters)).of(runs.in_a_list)
 
 
-@describes("Show a run", answer=Answer("The run.", RUN_WITH_EVENTS))
+@describes("Show a run", answer=Answer("The run.", _RUN_WITH_EVENTS))
 async def get_run(request: Request, caller: Caller, run_id: str) -> Response:
     open_run = request.state.open_runs.get(run_id)
     until_now = open_run and [*open_run.events]  # before the record, which has them once the run has ended
@@ -95,7 +228,7 @@ async def get_run(request: Request, caller: Caller, run_id: str) -> Response:
     "Its stream ends with `stopped`, reason `requested`.",
     answer=Answer(
         "The run is being stopped.",
-        RUN.about(example={**RUN.example, "status": "running", "output": None, "finished_at": None}),
+        _RUN.about(example={**_RUN.example, "status": "running", "output": None, "finished_at": None}),
         202,
     ),
     errors=[_ENDED],

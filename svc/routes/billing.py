@@ -37,7 +37,7 @@ _LEDGER_ENTRY = json_object(
     kind=one_of("credit", "debit").about(example="debit"),
     amount_micros=whole.about("Positive for a credit, negative for a debit.", -11),
     balance_after_micros=COUNT.about("The balance after this entry.", 4999989),
-    description=string.about(example="Chat"),
+    description="Chat",
     reference=nullable(string).about("The related object, for example a checkout."),
     model=nullable(string).about(example="builtin/assistant-paid"),
     input_tokens=nullable(COUNT).about(example=6),
@@ -55,9 +55,7 @@ _DAY = json_object(
     output_tokens=COUNT.about(example=5),
     cost_micros=MICROS.about(example=11),
 )
-_USAGE_DAY = json_object(
-    "UsageDay", "The use of one model on one day.", _DAY, model=string.about(example="builtin/echo")
-)
+_USAGE_DAY = json_object("UsageDay", "The use of one model on one day.", _DAY, model="builtin/echo")
 _USAGE_DAY_OF_KEY = json_object(
     "UsageDayOfKey",
     "The use of one API key on one day.",

@@ -83,7 +83,7 @@ _MESSAGE = json_object(
     id=id_of("msg"),
     conversation_id=id_of("conv"),
     role=one_of("system", "user", "assistant").about(example="user"),
-    content=string.about(example="When does it leave?"),
+    content="When does it leave?",
     model=nullable(string).about("The model that wrote the message. Null means that no model did."),
     created_at=TIMESTAMP,
     status=one_of(*STATUSES).about(

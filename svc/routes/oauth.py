@@ -27,8 +27,8 @@ describes = partial(Operation, "Sign-in")
 describes_account = partial(Operation, "Account")
 _IDENTITY_PROVIDER = json_object(
     "IdentityProvider",
-    provider=string.about(example="google"),
-    issuer=string.about(example="https://accounts.google.com"),
+    provider="google",
+    issuer="https://accounts.google.com",
     url=string.about("The address of a link that starts a sign-in.", "https://127.0.0.1:8443/auth/oauth/google"),
 )
 _IDENTITY_PROVIDER_LIST = json_object(
@@ -41,7 +41,7 @@ IDENTITY = json_object(
     "Identity",
     id=id_of("idn"),
     provider=nullable(string).about("The provider's name. Null means that it is no longer configured.", "google"),
-    issuer=string.about(example="https://accounts.google.com"),
+    issuer="https://accounts.google.com",
     email=nullable(string).about("The address at the provider.", "ada@example.com"),
     created_at=TIMESTAMP,
 )

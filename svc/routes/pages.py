@@ -70,7 +70,7 @@ _COMPRESSED = (".css", ".js", ".mjs", ".svg", ".html")
 _NOTHING = "default-src 'none'; frame-ancestors 'none'"
 # Pages with the frame of frame.html, and their titles.
 _FRAMED = {"password-reset.html": "New password", "verify-email.html": "Verify your email"}
-_IMPORT_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
+_IMPORT_MAP = re.compile(r'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 
 def page_limits() -> dict[str, Any]:
@@ -141,13 +141,18 @@ def release() -> str:
 def _page(name: str, *, passwords: bool) -> tuple[File, str]:
     """Return a page with the release in its addresses and the limits of its forms, and its Content-Security-Policy."""
     limits, text = page_limits() | {"passwords": passwords}, (STATIC / name).read_text()
-    content = (framed(_FRAMED[name], text) if name in _FRAMED else text).encode()
-    content = content.replace(b"{release}", release().encode()).replace(b"{limits}", orjson.dumps(limits))
-    content = content.replace(b"{imports}", _first_view().import_map(f"/static/{release()}/"))
-    content = content.replace(b"{password_length}", b"%d" % limits["sign_up"]["password"]["minlength"])
-    content = content.replace(b"{session_hours}", b"%d" % limits["session_hours"])
-    content = content.replace(b"{passwords}", b"on" if passwords else b"off")
-    return File(content, ".html"), policy(content)
+    text = framed(_FRAMED[name], text) if name in _FRAMED else text
+    values = {
+        "release": release(),
+        "limits": orjson.dumps(limits).decode(),
+        "imports": _first_view().import_map(f"/static/{release()}/").decode(),
+        "password_length": limits["sign_up"]["password"]["minlength"],
+        "session_hours": limits["session_hours"],
+        "passwords": "on" if passwords else "off",
+    }
+    for mark, value in values.items():
+        text = text.replace(f"{{{mark}}}", str(value))
+    return File(text.encode(), ".html"), policy(text)
 
 
 def framed(title: str, body: str) -> str:
@@ -158,26 +163,24 @@ def framed(title: str, body: str) -> str:
 
 def not_found() -> Response:
     """Return the page for a browser at an unknown path."""
-    html = framed(
-        "Page not found", '<p>There is no page at this address.</p>\n<p><a href="/">Go to svc</a></p>'
-    ).encode()
+    html = framed("Page not found", '<p>There is no page at this address.</p>\n<p><a href="/">Go to svc</a></p>')
     headers = {"content-security-policy": policy(html), "referrer-policy": "no-referrer"}
     return Response(html, 404, headers, media_type="text/html; charset=utf-8")
 
 
-def policy(html: bytes) -> str:
+def policy(html: str) -> str:
     """Return the Content-Security-Policy of a page: scripts and styles of this origin only.
 
     An import map must be inline, so the policy has its hash.
     """
     maps = "".join(
-        f" 'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'" for text in _IMPORT_MAP.findall(html)
+        f" 'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+        for text in _IMPORT_MAP.findall(html)
     )
     return (
-        f"default-src 'none'; script-src 'self'{maps}; style-src 'self'; connect-src 'self'; img-src 'self' data: "
-        f"blob:; "
-        "media-src 'self' blob:; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-        "require-trusted-types-for 'script'; trusted-types 'none'"
+        f"default-src 'none'; script-src 'self'{maps}; style-src 'self'; connect-src 'self'; "
+        "img-src 'self' data: blob:; media-src 'self' blob:; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
+        "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
 
 
@@ -203,8 +206,7 @@ async def get_verify_email_page(request: Request) -> Response:
 
 def _page_answer(request: Request, name: str) -> Response:
     file, rules = _page(name, passwords=request.state.config.passwords)
-    headers = {"content-security-policy": rules, "referrer-policy": "no-referrer", "cache-control": "no-cache"}
-    return _answer(request, file, "text/html; charset=utf-8", headers)
+    return _answer(request, file, rules, "no-cache")
 
 
 @describes(
@@ -229,13 +231,18 @@ async def get_static_file(request: Request, path: str) -> Response:
     file = files().get(rest if current else path)
     if file is None:
         raise ApiError("not_found")
-    caching = "public, max-age=31536000, immutable" if current else "no-cache"
-    headers = {"content-security-policy": _NOTHING, "referrer-policy": "no-referrer", "cache-control": caching}
-    return _answer(request, file, _TYPES[file.suffix], headers)
+    return _answer(request, file, _NOTHING, "public, max-age=31536000, immutable" if current else "no-cache")
 
 
-def _answer(request: Request, file: File, media_type: str, headers: dict[str, str]) -> Response:
-    headers = {**headers, "etag": file.etag, "vary": "accept-encoding"}
+def _answer(request: Request, file: File, rules: str, caching: str) -> Response:
+    headers = {
+        "content-security-policy": rules,
+        "referrer-policy": "no-referrer",
+        "cache-control": caching,
+        "etag": file.etag,
+        "vary": "accept-encoding",
+    }
+    media_type = _TYPES.get(file.suffix, "text/html; charset=utf-8")
     if file.etag in re.split(r"\s*,\s*", request.headers.get("if-none-match", "").replace("W/", "")):
         return Response(status_code=304, headers=headers)
     if file.compressed is not None and _takes_gzip(request.headers.get("accept-encoding", "")):

@@ -15,8 +15,8 @@ describes = partial(Operation, "Projects")
 _PROJECT = json_object(
     "Project",
     id=id_of("proj"),
-    name=string.about(example="Thesis"),
-    instructions=string.about(example="Answer in British English."),
+    name="Thesis",
+    instructions="Answer in British English.",
     max_planner_steps=nullable(integer(1, MOST_STEPS)).about(example=10),
     **TIMES,
 )

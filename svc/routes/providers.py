@@ -20,7 +20,7 @@ _OWN_MODEL = by_type("a model", {str: _NAME, dict: json_object("OwnModel", id=_N
 _PROVIDER = json_object(
     "Provider",
     id=id_of("prov"),
-    name=string.about(example="mine"),
+    name="mine",
     base_url=string.about("The normalized address.", "https://api.example.com/v1"),
     api_key_hint=nullable(string).about("The last characters of the key. Null means that there is no key.", "…x4Qz"),
     models=nullable(list_of(_OWN_MODEL)).about("The models that are offered. Null means all that the provider lists."),

@@ -21,7 +21,7 @@ _MESSAGE = json_object(
     "SupportMessage",
     id=id_of("msg"),
     role=one_of("user", "operator"),
-    content=string.about(example="Where is my invoice?"),
+    content="Where is my invoice?",
     created_at=TIMESTAMP,
 )
 _STATUS = Parameter("status", "Only conversations with this status.", one_of("active", "closed"))

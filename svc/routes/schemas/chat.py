@@ -17,12 +17,10 @@ COMPLETION_USAGE = json_object(
     prompt_tokens_details=mapping.optional(),
     completion_tokens_details=mapping.optional(),
 ).with_others()
-_FUNCTION_CALL = json_object(
-    "FunctionCall", name=string.about(example="calculate"), arguments=string.about("JSON.", ARGUMENTS)
-).with_others()
+_FUNCTION_CALL = json_object("FunctionCall", name="calculate", arguments=string.about("JSON.", ARGUMENTS)).with_others()
 _TOOL_CALL = json_object(
     "ToolCall",
-    id=string.about(example="call_01m3250v3vfsgzezy8ak224fj9"),
+    id="call_01m3250v3vfsgzezy8ak224fj9",
     type=string.about("`function`, or `custom` with `custom` in the place of `function`.", "function"),
     function=_FUNCTION_CALL.optional(),
 ).with_others()

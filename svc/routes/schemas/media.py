@@ -11,6 +11,7 @@ from svc.routes.schemas.common import CONTENT_URL, COST_HEADER, COUNT, SECONDS
 from svc.server.error_schemas import ERROR
 from svc.server.interface import Answer, Content, as_event, event_of, kind_of, named_header
 from svc.shapes import (
+    Fields,
     Shape,
     by_type,
     integer,
@@ -122,7 +123,7 @@ _VOICE = by_type("the name of a voice, such as alloy", {str: _VOICE_NAME, dict: 
 )
 _FORMAT = matching(re.compile(r"[a-z0-9_-]{1,32}"), "the name of a format, such as wav", 32)
 _SENTENCE = "The train leaves at ten past seven."
-_SPOKEN: dict[str, Shape[Any]] = {
+_SPOKEN: Fields = {
     "model": string.about(
         "A speech model of `GET /v1/models`. Null means the operator's first one, else `builtin/voice`."
     ),
@@ -132,60 +133,49 @@ _SPOKEN: dict[str, Shape[Any]] = {
         "The most audio tokens; 4096 are 180 seconds. Values are clamped to 256..32768.", default=DEFAULT_AUDIO_TOKENS
     ),
 }
+_IMAGE_FIELDS: Fields = {
+    "prompt": input_text(32_000, "The description of the image; not blank."),
+    "model": string.about(
+        "An image model of `GET /v1/models`. Null means the operator's first one, else `builtin/paint`."
+    ),
+    "n": integer(1, 10).about(default=1),
+    "size": matching(
+        re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})|auto"),
+        "of the form WIDTHxHEIGHT, such as 512x512, or auto",
+        11,
+    ).about(
+        f"`WIDTHxHEIGHT` or `auto`. The built-in painter supports sides of {LEAST_SIDE} to {MOST_SIDE}, and {_LARGE}."
+    ),
+    "response_format": one_of("b64_json", "url").about(
+        "`url` stores each image as an artifact and returns its `content_url`.", default="b64_json"
+    ),
+    "output_format": string.about("The built-in painter supports `png`."),
+}
 IMAGE = (
-    passed_on(
-        {
-            "prompt": input_text(32_000, "The description of the image; not blank."),
-            "model": string.about(
-                "An image model of `GET /v1/models`. Null means the operator's first one, else `builtin/paint`."
-            ),
-            "n": integer(1, 10).about(default=1),
-            "size": matching(
-                re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})|auto"),
-                "of the form WIDTHxHEIGHT, such as 512x512, or auto",
-                11,
-            ).about(
-                f"`WIDTHxHEIGHT` or `auto`. The built-in painter supports sides of {LEAST_SIDE} to {MOST_SIDE}, and "
-                f"{_LARGE}."
-            ),
-            "response_format": one_of("b64_json", "url").about(
-                "`url` stores each image as an artifact and returns its `content_url`.", default="b64_json"
-            ),
-            "output_format": string.about("The built-in painter supports `png`."),
-        },
-        "OpenAI's format. Other fields are sent to the model server.",
-        required=("prompt",),
-    )
+    passed_on(_IMAGE_FIELDS, "OpenAI's format. Other fields are sent to the model server.", required=("prompt",))
     .about(example={"prompt": "A lighthouse in a storm", "size": "512x512"})
     .named("ImageRequest")
 )
+_AUDIO_FIELDS: Fields = {
+    "input": input_text(
+        100_000, "The text to speak; not blank. For the caller's own providers at most 4,096 characters."
+    ),
+    **_SPOKEN,
+    "format": _FORMAT.about("`wav` by default. Other formats depend on the model and on the server's encoders."),
+}
 AUDIO = (
-    passed_on(
-        {
-            "input": input_text(
-                100_000, "The text to speak; not blank. For the caller's own providers at most 4,096 characters."
-            ),
-            **_SPOKEN,
-            "format": _FORMAT.about(
-                "`wav` by default. Other formats depend on the model and on the server's encoders."
-            ),
-        },
-        required=("input",),
-    )
+    passed_on(_AUDIO_FIELDS, required=("input",))
     .about(example={"input": _SENTENCE, "voice": "alloy", "format": "wav"})
     .named("AudioRequest")
 )
+_SPEECH_FIELDS: Fields = {
+    "input": input_text(SPEECH_LENGTH, "The text to speak; not blank."),
+    **_SPOKEN,
+    "response_format": _FORMAT.about("`mp3` by default, or `wav` if the server has no encoder for it."),
+    "stream_format": one_of("audio", "sse").about(default="audio"),
+}
 SPEECH = (
-    passed_on(
-        {
-            "input": input_text(SPEECH_LENGTH, "The text to speak; not blank."),
-            **_SPOKEN,
-            "response_format": _FORMAT.about("`mp3` by default, or `wav` if the server has no encoder for it."),
-            "stream_format": one_of("audio", "sse").about(default="audio"),
-        },
-        "OpenAI's format.",
-        required=("input",),
-    )
+    passed_on(_SPEECH_FIELDS, "OpenAI's format.", required=("input",))
     .about(example={"model": "builtin/voice", "input": _SENTENCE, "voice": "alloy", "response_format": "wav"})
     .named("SpeechRequest")
 )

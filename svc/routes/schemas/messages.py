@@ -18,12 +18,12 @@ _USAGE = json_object(
 )
 
 
-_TEXT = kind_of("MessagesTextBlock", "text", text=string.about(example="12 * (3 + 4) = 84"))
+_TEXT = kind_of("MessagesTextBlock", "text", text="12 * (3 + 4) = 84")
 _TOOL_USE = kind_of(
     "MessagesToolUseBlock",
     "tool_use",
-    id=string.about(example="call_01m3250v3vfsgzezy8ak224fj9"),
-    name=string.about(example="calculate"),
+    id="call_01m3250v3vfsgzezy8ak224fj9",
+    name="calculate",
     input=mapping.about("Empty if the model did not write a JSON object.", {"expression": "12 * (3 + 4)"}),
 )
 _THINKING = kind_of("MessagesThinkingBlock", "thinking", thinking=string, signature=one_of(""))
@@ -45,7 +45,7 @@ _MESSAGE = json_object(
     usage=_USAGE,
 )
 _DELTA = variants(
-    kind_of("MessagesTextDelta", "text_delta", text=string.about(example="12 * (3")),
+    kind_of("MessagesTextDelta", "text_delta", text="12 * (3"),
     kind_of("MessagesThinkingDelta", "thinking_delta", thinking=string),
     kind_of("MessagesInputDelta", "input_json_delta", partial_json=string.about("A part of the JSON.")),
 )

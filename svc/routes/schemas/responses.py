@@ -10,7 +10,7 @@ _LOGPROBS = list_of(mapping).about("Log probabilities, if the request asks for t
 _TEXT_PART = kind_of(
     "ResponseOutputText",
     "output_text",
-    text=string.about(example="84"),
+    text="84",
     annotations=list_of(mapping).about(example=[]),
     logprobs=_LOGPROBS.optional(),
 )
@@ -22,7 +22,7 @@ _CALL = {"call_id": string.about("The id that the tool's result repeats."), "nam
 _NAMESPACE = string.about("The group that the tool belongs to.").optional()
 
 
-def _item(title: str, kind: str, prefix: str, /, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
+def _item(title: str, kind: str, prefix: str, /, **fields: Shape[Any] | str) -> Shape[dict[str, Any]]:
     item_id = string.about(example=f"{prefix}_5n6vC0aYqTtWm3Ld8RkJxZeHgB1uPsFo", pattern=f"^{prefix}_")
     return json_object(title, id=item_id, type=one_of(kind), status=_STATUS, **fields)
 
