@@ -19,9 +19,9 @@ _FIELDS = "id status goal model max_steps steps output reason cost_micros projec
 _IN_A_LIST = ", ".join([*_FIELDS.split(), "error", "prompt_tokens", "completion_tokens"])
 TABLE = Table[sqlite3.Row]("runs", lambda row: row, "run", at_once=1, listed=_IN_A_LIST)
 _LISTED_CHARACTERS = 10_000
-STATUSES = ("running", "final", "error", "stopped")
-_INTERRUPTED = "The server stopped in the middle of this run. Start it again."
-INTERRUPTED = {"message": _INTERRUPTED, "type": "api_error", "code": "interrupted", "param": None}
+STATUSES = ("running", *_OF_LAST_EVENT)
+_STOPPED = "The server stopped in the middle of this run. Start it again."
+_INTERRUPTED = {"message": _STOPPED, "type": "api_error", "code": "interrupted", "param": None}
 
 
 class RunOutcome(NamedTuple):
@@ -75,7 +75,7 @@ def end_interrupted_runs(tx: sqlite3.Connection, now_seconds: float) -> int:
     """End the runs that a crash left open with the error `interrupted`, and return their number."""
     return tx.execute(
         "UPDATE runs SET status = 'error', error = ?, finished_at = ? WHERE status = 'running'",
-        (orjson.dumps(INTERRUPTED).decode(), now_seconds),
+        (orjson.dumps(_INTERRUPTED).decode(), now_seconds),
     ).rowcount
 
 

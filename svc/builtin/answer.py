@@ -1,4 +1,4 @@
-"""Writes what a built-in model says as OpenAI's chunks, within the limits of the request.
+"""Writes what a built-in model says as chunks, within the limits of the request. svc/inference/wire.py completes them.
 
     parts (text, tool call, finish) -> _Choice: stop, max_tokens, caps -> chunks -> usage
 
@@ -37,8 +37,7 @@ Part = Said | float | UpstreamFault  # a number is a pause in seconds, and a fau
 def answer(request: BuiltinRequest, parts: Sequence[Part]) -> Iterator[dict[str, Any] | float]:
     """Yield chunks, the last one with the usage, and pauses in seconds, one for each part. Raises UpstreamFault.
 
-    Each of `request.choices` has the same parts. svc/inference/wire.py adds ids, `created` and `model`, and joins the
-    chunks for a client that wants no stream.
+    Each of `request.choices` has the same parts.
     """
     completion_tokens = 0
     for index in range(request.choices):
@@ -55,20 +54,18 @@ def answer(request: BuiltinRequest, parts: Sequence[Part]) -> Iterator[dict[str,
                 break
         completion_tokens += token_count(choice.size_bytes)
     usage = {"prompt_tokens": request.prompt_tokens, "completion_tokens": completion_tokens}
-    usage["total_tokens"] = sum(usage.values())
-    yield {"object": "chat.completion.chunk", "choices": [], "usage": usage}
+    yield {"choices": [], "usage": usage}
 
 
 class _Choice:
     """Writes one choice without stop sequences and within the limits of the request."""
 
     def __init__(self, request: BuiltinRequest, index: int) -> None:
+        self._request = request
         self._index = index
-        self._stream = request.stream  # word by word
-        self._stops = request.stops
         most_bytes = MAX_OUTPUT_BYTES // request.choices
         self._bytes_left = min(most_bytes, (request.max_tokens or most_bytes) * BYTES_PER_TOKEN)
-        self._most_calls = max(1, MAX_TOOL_CALLS // request.choices)
+        self._most_calls = MAX_TOOL_CALLS // request.choices
         self._calls = self.size_bytes = 0
         self._held = ""  # the end of the text, in which a stop sequence may begin
         self._begun = not request.stream  # only a stream has an opening chunk
@@ -83,7 +80,7 @@ class _Choice:
         if isinstance(part, str):
             # A stop sequence after these characters changes nothing: the text before it is too long.
             text = (self._held + _encodable(part))[: self._bytes_left + MAX_STOP_CHARACTERS]
-            text, self._held, stop = _before_stop(text, self._stops)
+            text, self._held, stop = _before_stop(text, self._request.stops)
         else:
             text, self._held = self._held, ""
         kept = self._within(text)
@@ -105,8 +102,7 @@ class _Choice:
             return
         index, function = self._calls, {"name": self._within(name), "arguments": ""}
         self._calls += 1
-        call = {"index": index, "id": new_id("call"), "type": "function", "function": function}
-        yield self._chunk({"tool_calls": [call]})
+        yield self._chunk({"tool_calls": [{"index": index, "id": new_id("call"), "function": function}]})
         kept = self._within(arguments)
         for fragment in self._pieces(_FRAGMENT, kept):
             yield self._chunk({"tool_calls": [{"index": index, "function": {"arguments": fragment}}]})
@@ -120,15 +116,14 @@ class _Choice:
         return data.decode("utf-8", "ignore")
 
     def _pieces(self, pattern: re.Pattern[str], text: str) -> Iterable[str]:
-        return (match[0] for match in pattern.finditer(text)) if self._stream else filter(None, [text])
+        return (match[0] for match in pattern.finditer(text)) if self._request.stream else filter(None, [text])
 
     def _last(self, reason: str, **fields: str) -> dict[str, Any]:
         self.finished = True
-        return self._chunk({}, finish_reason="tool_calls" if self._calls and reason == "stop" else reason, **fields)
+        return self._chunk({}, finish_reason=reason, **fields)
 
     def _chunk(self, delta: dict[str, Any], **fields: str) -> dict[str, Any]:
-        choice = {"index": self._index, "delta": delta, "finish_reason": None, **fields}
-        return {"object": "chat.completion.chunk", "choices": [choice]}
+        return {"choices": [{"index": self._index, "delta": delta, **fields}]}
 
 
 def _before_stop(text: str, stops: Sequence[str]) -> tuple[str, str, str]:

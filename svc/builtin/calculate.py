@@ -19,7 +19,7 @@ _TOO_LARGE = f"A number in the calculation has more than {MAX_DIGITS:,} digits."
 _LIMIT = 10**MAX_DIGITS
 _LIMIT_BITS = _LIMIT.bit_length()
 _ROUNDED = Context(prec=SIGNIFICANT_DIGITS)
-_TOKEN = re.compile(r"\s*(?:((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(\*\*|//|[-+*/%^()]))")
+_TOKEN = re.compile(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|\*\*|//|[-+*/%^()])")
 _TYPED_SIGNS = str.maketrans({"\u00d7": "*", "\u00b7": "*", "\u00f7": "/", "\u2212": "-"})
 _UNARY, _POWER = 3, 4
 # Compiled when they are first used: agents load this module at the start.
@@ -72,7 +72,7 @@ def _tokens(text: str) -> list[str]:
         if match is None:
             rest = text[position:].lstrip()
             raise ValueError(f"Unexpected '{rest[0]}' at position {len(text) - len(rest) + 1} of the expression.")
-        tokens.append(match[1] or match[2])
+        tokens.append(match[1])
         position = match.end()
     return tokens
 

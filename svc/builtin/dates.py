@@ -64,7 +64,7 @@ def _dates(sentence: str, today: date) -> list[date]:
         if iso:
             found.append(date.fromisoformat(iso))
         elif day := day_before or day_after:
-            found.append(datetime.strptime(f"{year or today.year} {month[:3]} {day} +0000", "%Y %b %d %z").date())
+            found.append(datetime.strptime(f"{year or today.year} {month[:3]} {day}", "%Y %b %d").date())
     return found
 
 

@@ -6,13 +6,13 @@ The chat models run here; `paint` and `voice` run in helper processes (processes
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from svc.builtin import script, voice
 from svc.builtin.answer import Part, answer
 from svc.builtin.request import BYTES_PER_TOKEN, BuiltinRequest, is_big, read_request
 from svc.builtin.structured import in_format
-from svc.errors import ApiError
 
 _REQUEST_BYTES = 16 * 1024 * 1024
 _STEPS_BETWEEN_RESTS = 100  # chunks and parts, so that other requests get their turn
@@ -53,15 +53,10 @@ async def chat(
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Yield raw chunks for a checked body, word by word if `body["stream"]` is true, and always the usage.
 
-    Raises ApiError `model_not_found` for another name than a chat model's, and UpstreamFault: 400 for a body that the
-    models do not support, and the faults of a script.
+    Raises UpstreamFault: 400 for a body that the models do not support, and the faults of a script.
     """
-    if model not in MODELS or MODELS[model].kind != "chat":
-        raise ApiError("model_not_found", param="model")
-    if is_big(body):
-        request, parts = await asyncio.to_thread(_planned, model, body, now_seconds)
-    else:
-        request, parts = _planned(model, body, now_seconds)
+    plan = partial(_planned, model, body, now_seconds)
+    request, parts = await asyncio.to_thread(plan) if is_big(body) else plan()
     for number, step in enumerate(answer(request, parts), 1):
         if isinstance(step, dict):
             yield step

@@ -36,7 +36,6 @@ def test_stream_and_json_agree_and_keep_the_limits(message: str, stops: list[str
     usage = at_once[-1]["usage"]
     assert usage["prompt_tokens"] == -(-len(message.encode()) // 4)
     assert usage["completion_tokens"] == n * -(-len(content.encode()) // 4)
-    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
 
 
 async def test_stream_is_sent_word_by_word() -> None:
@@ -55,7 +54,8 @@ async def test_stop_sequence_is_found_across_parts_and_its_prefix_is_kept() -> N
     script = "say one ST\nsay O\nsay P two"
     assert (await choice("script", script, stop="STOP")) == {
         "index": 0,
-        "message": {"role": "assistant", "content": "one "},
+        "message": {"role": "assistant", "content": "one ", "refusal": None},
+        "logprobs": None,
         "finish_reason": "stop",
         "stop_reason": "STOP",
     }

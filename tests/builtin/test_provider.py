@@ -17,7 +17,6 @@ from tests.support.builtin import (
     NOW_SECONDS,
     STRING,
     Body,
-    answers,
     assembled,
     longest_stall_seconds,
     said,
@@ -33,12 +32,6 @@ def test_the_table_has_the_models_of_the_contract_and_their_prices() -> None:
         "paint": ("image", 20_000),
         "voice": ("speech", 10_000),
     }
-
-
-async def test_unknown_model_is_model_not_found() -> None:
-    for name in ("gpt-4", "paint"):  # no model for chats
-        with pytest.raises(ApiError, match="no such model"):
-            await answers(name, "hi")
 
 
 BIG_TEXT = "my name is (((1+((2 and draw a 'cat'. read list.md, " * 60_000

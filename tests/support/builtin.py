@@ -9,6 +9,7 @@ from typing import Any
 
 from svc.builtin.calculate import calculate
 from svc.builtin.provider import chat
+from svc.inference.wire import ChunkWriter
 
 NOW_SECONDS = 1_763_733_600.0  # Friday, 21 November 2025, 14:00 UTC
 
@@ -37,34 +38,15 @@ async def text(model: str, messages: str | list[Body], **fields: Any) -> str:
 
 
 def assembled(chunks: list[Body]) -> list[Body]:
-    """The choices that a client makes of a stream, checked for its order: role, content, finish; the usage last and
-    alone.
-    """
+    """The choices that a client gets, from chunks that are checked for their order: the usage last and alone."""
     assert [bool(chunk["choices"]) for chunk in chunks] == [True] * (len(chunks) - 1) + [False]
     assert all("usage" not in chunk for chunk in chunks[:-1])
-    choices: dict[int, Body] = {}
-    for chunk in chunks[:-1]:
-        (part,) = chunk["choices"]
-        delta, index = part["delta"], part["index"]
-        assert not (delta.get("role") and index in choices)
-        whole = choices.setdefault(
-            index, {"index": index, "message": {"role": "assistant", "content": ""}, "finish_reason": None}
-        )
-        assert whole["finish_reason"] is None
-        whole["message"]["content"] += delta.get("content", "")
-        for call in delta.get("tool_calls", []):
-            calls = whole["message"].setdefault("tool_calls", [])
-            if "id" in call:
-                assert call["index"] == len(calls) and call["function"]["arguments"] == ""
-                calls.append({"id": call["id"], "type": call["type"], "function": dict(call["function"])})
-            else:
-                calls[call["index"]]["function"]["arguments"] += call["function"]["arguments"]
-        whole["finish_reason"] = part["finish_reason"]
-        whole |= {"stop_reason": part["stop_reason"]} if "stop_reason" in part else {}
-    for whole in choices.values():
-        if "tool_calls" in whole["message"] and not whole["message"]["content"]:
-            whole["message"]["content"] = None
-    return list(choices.values())
+    writer = ChunkWriter("chatcmpl-1", 0, "builtin", {})
+    writer.whole = True
+    for chunk in chunks:
+        writer.feed(chunk)
+    choices: list[Body] = writer.answer()[0]["choices"]
+    return choices
 
 
 def calls(message: Body) -> list[tuple[str, Any]]:
