@@ -106,22 +106,13 @@ class Program:
         self._command += [*options, "--stdin", "--stdout"]
 
     def speak(self, text: str, most_bytes: int) -> bytes:
-        text = text.replace("[[", "[ [")  # [[ begins phonemes
-        process = subprocess.Popen(  # noqa: S603
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        with process:
-            assert process.stdin and process.stdout
-            process.stdin.write(text.encode("utf-8", "replace"))
-            process.stdin.close()
-            header = process.stdout.read(_HEADER_BYTES)
-            sound = process.stdout.read(most_bytes + _SAMPLE_BYTES)
-            process.kill()
-        if len(header) == _HEADER_BYTES:
-            (self.rate,) = struct.unpack_from("<I", header, 24)
-        elif process.returncode > 0:
+        data = text.replace("[[", "[ [").encode("utf-8", "replace")  # [[ begins phonemes
+        spoken = subprocess.run(self._command, input=data, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # noqa: S603
+        if len(spoken.stdout) >= _HEADER_BYTES:
+            (self.rate,) = struct.unpack_from("<I", spoken.stdout, 24)
+        elif spoken.returncode:
             raise SpeechError("espeak-ng fails")
-        return sound
+        return spoken.stdout[_HEADER_BYTES:]
 
 
 Engine = Library | Program

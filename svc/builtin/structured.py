@@ -9,6 +9,7 @@ import math
 import operator
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -102,21 +103,21 @@ def json_object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+@dataclass
 class _Builder:
     """Builds small instances of schemas, depth first. Their $refs point into `root`.
 
     The first string named like an answer is `text`. Everything whose size the schema decides is charged against
-    `max_cost`, about one for each value.
+    `cost_left`, about one for each value.
     """
 
-    def __init__(self, root: dict[str, Any], text: str, max_cost: int) -> None:
-        self._root = root
-        self._text = text
-        self._cost_left = max_cost
+    root: dict[str, Any]
+    text: str
+    cost_left: int
 
     def _charge(self, cost: int) -> None:
-        self._cost_left -= cost
-        if self._cost_left < 0:
+        self.cost_left -= cost
+        if self.cost_left < 0:
             raise ValueError("it is too large.")
 
     def build(self, schema: Any, depth: int, name: str) -> Any:
@@ -146,7 +147,7 @@ class _Builder:
             case "string":
                 return self._string(schema, name)
             case "integer" | "number":
-                answer = re.search(r"= (-?[0-9]{1,18}(?:\.[0-9]{1,18})?)$", self._text[-50:])
+                answer = re.search(r"= (-?[0-9]{1,18}(?:\.[0-9]{1,18})?)$", self.text[-50:])
                 wanted = answer[1] if answer and name.lower() in ANSWER_NAMES else 0
                 return _number(schema, kind == "integer", Fraction(wanted))
             case "boolean" | "null":
@@ -182,13 +183,13 @@ class _Builder:
     def _target(self, pointer: str) -> Any:
         if not pointer.startswith("#") or len(pointer) > MAX_POINTER_CHARACTERS:
             raise ValueError("only a $ref within it can be followed.")
-        target: Any = self._root
+        target: Any = self.root
         for key in pointer[1:].split("/")[1:]:
             key = key.replace("~1", "/").replace("~0", "~")
-            if isinstance(target, list) and re.fullmatch("[0-9]{1,6}", key):
-                target = target[int(key)] if int(key) < len(target) else None
-            else:
-                target = target.get(key) if isinstance(target, dict) else None
+            try:
+                target = target[int(key) if isinstance(target, list) else key]
+            except (LookupError, TypeError, ValueError):
+                return None
         return target
 
     def _constant(self, schema: dict[str, Any]) -> Any:
@@ -207,7 +208,7 @@ class _Builder:
             try:
                 return self.build({**rest, "allOf": [alternative]}, depth + 1, name)
             except ValueError:
-                if self._cost_left < 0:  # for any other alternative, too
+                if self.cost_left < 0:  # for any other alternative, too
                     raise
         raise ValueError("no alternative of an anyOf is possible.")
 
@@ -225,7 +226,7 @@ class _Builder:
             return _FORMATS[form]
         text = ""
         if name.lower() in ANSWER_NAMES:
-            text, self._text = self._text, ""
+            text, self.text = self.text, ""
         shortest, longest = _size(schema, "minLength") or 0, _size(schema, "maxLength")
         if shortest > MAX_STRING_CHARACTERS or (longest is not None and longest < shortest):
             raise ValueError("a string in it cannot be that long.")
@@ -248,7 +249,7 @@ def _number(schema: dict[str, Any], whole: bool, wanted: Fraction) -> int | floa
     }
     multiple = abs(numbers.pop("multipleOf", Fraction(0)))
     step = Fraction((multiple or 1).numerator) if whole else multiple or Fraction(1)
-    ends = list(numbers.values())
+    ends = numbers.values()
     steps = [(end // step + offset) * step for end in ends for offset in (0, 1, 2, -1)]
     for value in (wanted, Fraction(0), *steps, *ends, sum(ends, Fraction(0)) / max(len(ends), 1)):
         in_steps = value % step == 0 or not (whole or multiple)

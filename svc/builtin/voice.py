@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NamedTuple
 import orjson
 
 from svc.builtin.processes import ProcessPool
-from svc.errors import ApiError, UpstreamFault
+from svc.errors import ApiError, UpstreamFault, invalid_value
 
 # eSpeak counts short words: at 125 it speaks about 130 words of ordinary English a minute, 400 in three minutes.
 _WORDS_PER_MINUTE = 125
@@ -85,7 +85,7 @@ class Voice:
         if voice := await self._known(name):
             return voice
         message = f"There is no voice {name[:100]!r}. Take one of {', '.join(VOICES)}, or a language such as de."
-        raise ApiError("invalid_value", message, param="voice")
+        raise invalid_value(message, "voice")
 
     async def _known(self, name: str) -> str | None:
         name = name.lower()
