@@ -94,6 +94,11 @@ def json_of(names: str) -> Callable[[sqlite3.Row], dict[str, Any]]:
     return lambda row: fields_as_json(dict(row), names)
 
 
+def storable(text: str, most: int) -> str:
+    """Return the first `most` characters. A model's answer may hold half an emoji, which UTF-8 cannot encode."""
+    return text[:most].encode("utf-8", "replace").decode()
+
+
 @contextlib.contextmanager
 def refusals(project_id: str | None = None, **limits: ApiError) -> Iterator[None]:
     """Raise ApiError if schema.sql refuses what the block writes: one of `limits`, by the name of the broken rule.

@@ -1,4 +1,4 @@
-"""Sign-in with an identity provider: the secrets of a sign-in, and what OpenID Connect and GitHub share."""
+"""Sign-in with an identity provider: the secrets of a sign-in, what providers share, and GitHub."""
 
 import base64
 import hashlib
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote_plus, urlencode
 
-from svc.config import IdentityProvider
+from svc.config import GITHUB, IdentityProvider
 from svc.errors import ApiError
 from svc.ids import base64url, signature
 from svc.outbound.errors import ConnectTimeout, OutboundError, ProtocolError, ReadTimeout
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import httpx
 
 _ANSWER_SECONDS = 10.0
+_API_OF_GITHUB = "https://api.github.com"
 
 
 class Identity(NamedTuple):
@@ -57,6 +58,7 @@ class SignInProvider:
     def __init__(self, settings: IdentityProvider, client: "httpx.AsyncClient") -> None:
         self.name = settings.name
         self.issuer = settings.issuer
+        self._issuers = [settings.issuer]  # as callbacks name it
         self.domains = settings.domains  # whose people get an account, if the provider has verified the address
         self._client_id = settings.client_id
         self._secret = settings.client_secret
@@ -72,7 +74,9 @@ class SignInProvider:
 
     async def answers_as(self, issuer: str | None) -> bool:
         """Return whether `iss` of a callback (RFC 9207; None if absent) is this provider's."""
-        raise NotImplementedError
+        if issuer is None:
+            return (await self.metadata()).get("authorization_response_iss_parameter_supported") is not True
+        return issuer in self._issuers
 
     async def identity(self, flow: Flow, code: str) -> Identity:
         """Exchange the code of a callback."""
@@ -95,7 +99,6 @@ class SignInProvider:
         return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
 
     async def _exchanged(self, code: str, redirect_uri: str, verifier: str) -> dict[str, Any]:
-        """Return the answer of the token endpoint to a code."""
         metadata = await self.metadata()
         form = {
             "grant_type": "authorization_code",
@@ -140,6 +143,58 @@ class SignInProvider:
             raise ApiError("upstream_unreachable", text) from error
 
 
+class GitHub(SignInProvider):
+    """OAuth 2.0 of github.com or an Enterprise server.
+
+    Subjects are user numbers: a user name can be given up and taken by another person.
+    """
+
+    scope = "read:user user:email"
+
+    def __init__(self, settings: IdentityProvider, client: "httpx.AsyncClient") -> None:
+        super().__init__(settings, client)
+        self.issuer = settings.issuer.rstrip("/")
+        self._issuers = [self.issuer, f"{self.issuer}/login/oauth"]
+        self._api = _API_OF_GITHUB if self.issuer == GITHUB else f"{self.issuer}/api/v3"
+
+    async def metadata(self) -> dict[str, Any]:
+        return {
+            "authorization_endpoint": f"{self.issuer}/login/oauth/authorize",
+            "token_endpoint": f"{self.issuer}/login/oauth/access_token",
+            "token_endpoint_auth_methods_supported": ["client_secret_post"],
+        }
+
+    async def check(self) -> None:
+        # GitHub answers with status 200, and names the code as the error only if it knows the client.
+        if (await self._exchanged("none", "", "none")).get("error") != "bad_verification_code":
+            raise refused(200)
+
+    async def identity(self, flow: Flow, code: str) -> Identity:
+        token = (await self._exchanged(code, flow.redirect_uri, flow.verifier)).get("access_token")
+        if not isinstance(token, str):  # GitHub reports a wrong code with status 200
+            raise refused(200)
+        user = await self._get("/user", token)
+        if not isinstance(user, dict) or type(user.get("id")) is not int or user["id"] < 1:
+            raise invalid("a user without an id")
+        email, verified = _primary(await self._get("/user/emails", token))
+        name = user.get("name") or user.get("login")
+        return Identity(self.issuer, str(user["id"]), email, verified, name if isinstance(name, str) else None)
+
+    async def _get(self, path: str, token: str) -> Any:
+        headers = {
+            "authorization": f"Bearer {token}",
+            "accept": "application/vnd.github+json",
+            "x-github-api-version": "2022-11-28",
+            "user-agent": "svc",  # without one GitHub answers 403
+        }
+        status, answer = await self._ask(self._api + path, headers)
+        if status in (403, 404) and path == "/user/emails":  # the person gave no access to them
+            return []
+        if status != 200:
+            raise refused(status)
+        return answer
+
+
 def invalid(what: str) -> ApiError:
     """Return the error for an answer that is not valid; `what` must not quote it."""
     return ApiError("upstream_invalid_response", f"The identity provider sent {what}.")
@@ -147,3 +202,10 @@ def invalid(what: str) -> ApiError:
 
 def refused(status: int) -> ApiError:
     return ApiError("upstream_error", f"The identity provider refused with status {status}.")
+
+
+def _primary(emails: Any) -> tuple[str | None, bool]:
+    for entry in emails if isinstance(emails, list) else []:
+        if isinstance(entry, dict) and entry.get("primary") is True and isinstance(entry.get("email"), str):
+            return entry["email"], entry.get("verified") is True
+    return None, False

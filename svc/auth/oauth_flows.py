@@ -84,8 +84,7 @@ def use_code(tx: sqlite3.Connection, code: str, browser: str, now_seconds: float
     row = tx.execute(statement, (token_hash(code), token_hash(browser))).fetchone()
     if row is None or row["expires_at"] <= now_seconds:
         raise ApiError("invalid_token", "This sign-in is not valid. Start it again in this browser.", param="code")
-    account_id: str = row["account_id"]
-    return account_id
+    return str(row["account_id"])
 
 
 def delete_flows(tx: sqlite3.Connection, account_id: str) -> None:
@@ -95,7 +94,6 @@ def delete_flows(tx: sqlite3.Connection, account_id: str) -> None:
 
 
 def delete_all(tx: sqlite3.Connection) -> None:
-    """Delete the unfinished sign-ins of all browsers."""
     tx.execute("DELETE FROM oauth_flows")
     tx.execute("DELETE FROM oauth_codes")
 

@@ -56,11 +56,6 @@ class OpenID(SignInProvider):
     async def check(self) -> None:
         await self._keys.get()  # this fetches the discovery document as well
 
-    async def answers_as(self, issuer: str | None) -> bool:
-        if issuer is not None:
-            return issuer == self.issuer
-        return (await self.metadata()).get("authorization_response_iss_parameter_supported") is not True
-
     async def identity(self, flow: Flow, code: str) -> Identity:
         answer = await self._exchanged(code, flow.redirect_uri, flow.verifier)
         token, access_token = answer.get("id_token"), answer.get("access_token")
@@ -92,7 +87,6 @@ class OpenID(SignInProvider):
         raise invalid("an ID token that none of its keys has signed")
 
     async def _discover(self) -> dict[str, Any]:
-        """Return the discovery document, whose endpoints are valid."""
         document = await self._object(self.issuer.rstrip("/") + "/.well-known/openid-configuration")
         if document.get("issuer") != self.issuer:
             raise invalid("the discovery document of another issuer")

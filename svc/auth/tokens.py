@@ -117,7 +117,6 @@ def _checksum(text: str) -> str:
 
 
 def token_hash(token: str) -> bytes:
-    """Return the hash under which a token is stored."""
     return hashlib.sha256(token.encode()).digest()
 
 

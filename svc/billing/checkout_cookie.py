@@ -15,7 +15,6 @@ _FORM = re.compile(r"([0-9a-z_]{1,64})\.([0-9]{1,15})\.([0-9A-Za-z_-]{43})", re.
 
 
 def set_cookie(response: Response, secret: bytes, account_id: str, now_seconds: float) -> None:
-    """Set the cookie for `account_id`, for 8 hours."""
     payload = f"{account_id}.{int(now_seconds * 1000)}"
     value = f"{payload}.{signature(secret, payload)}"
     response.set_cookie(COOKIE, value, max_age=COOKIE_SECONDS, path="/", secure=True, httponly=True, samesite="lax")

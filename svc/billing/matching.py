@@ -9,6 +9,7 @@ import sqlite3
 from typing import NamedTuple
 
 from svc.billing import wallet
+from svc.billing.rules import broken_payments
 from svc.errors import StartError
 from svc.money import dollars
 
@@ -190,7 +191,8 @@ _MISMATCHES = (
 
 def mismatches(conn: sqlite3.Connection, now_seconds: float) -> list[Mismatch]:
     """Return every payment, refund and dispute that the ledger does not follow, with what to do about it."""
-    found = [Mismatch(finding, "Run 'svc check'", None, None, None, 0, now_seconds) for finding in verify(conn)]
+    broken = broken_payments(conn)
+    found = [Mismatch(finding, "Run 'svc check'", None, None, None, 0, now_seconds) for finding in broken]
     for query in _MISMATCHES:
         for row in conn.execute(query, {"now": now_seconds}).fetchall():
             fields = dict(row)
@@ -211,47 +213,3 @@ def returned_to_deleted(conn: sqlite3.Connection) -> tuple[int, int]:
     """
     number, micros = conn.execute(query).fetchone()
     return number, micros
-
-
-# --- the rules, for `svc check`
-
-_RULES = {
-    "checkout {0} is paid without its credit in the ledger": """
-        SELECT checkouts.id FROM checkouts
-        WHERE state = 'paid' AND NOT EXISTS (
-            SELECT 1 FROM ledger WHERE reference = checkouts.id AND ledger.amount_micros = checkouts.amount_micros
-                AND ledger.account_id IS checkouts.account_id)
-    """,
-    "checkout {0} has a credit in the ledger and is not paid": """
-        SELECT checkouts.id FROM checkouts JOIN ledger ON ledger.reference = checkouts.id WHERE state <> 'paid'
-    """,
-    "checkout {0} is paid without an event of the processor": """
-        SELECT id FROM checkouts
-        WHERE state = 'paid' AND id NOT IN (SELECT checkout_id FROM payment_events WHERE credited)
-    """,
-    "event {0} credited a checkout that is not paid": """
-        SELECT payment_events.id FROM payment_events LEFT JOIN checkouts ON checkouts.id = checkout_id
-        WHERE credited AND state IS NOT 'paid'
-    """,
-    "refunds of {0}: {1} micros are booked, and {2} were paid": """
-        SELECT payment_id, booked_micros, paid_micros FROM refunds WHERE booked_micros > paid_micros
-    """,
-    "ledger {0} books a refund of {1}, which is no payment of its account": """
-        SELECT id, payment FROM (
-            SELECT id, account_id, substr(reference, 8, instr(substr(reference, 8), ':') - 1) AS payment
-            FROM ledger WHERE reference GLOB 'refund:*'
-        ) AS booked
-        WHERE NOT EXISTS (
-            SELECT 1 FROM refunds WHERE payment_id = payment AND (account_id IS NULL
-                OR account_id IS booked.account_id))
-    """,
-    "ledger {0} credits {1}, which is no payment of the processor": """
-        SELECT ledger.id, reference FROM ledger LEFT JOIN payment_events ON payment_events.id = substr(reference, 9)
-        WHERE reference GLOB 'payment:*' AND (credited IS NOT 0 OR ledger.amount_micros < 0)
-    """,
-}
-
-
-def verify(conn: sqlite3.Connection) -> list[str]:
-    """Return what is wrong between processor, checkouts and ledger, a line each."""
-    return [finding.format(*row) for finding, query in _RULES.items() for row in conn.execute(query)]

@@ -16,7 +16,7 @@ from svc.db import Database
 from svc.errors import ApiError
 from svc.ids import random_base62
 from svc.money import MICROS_PER_DOLLAR, micros_of
-from svc.tables import refusals
+from svc.tables import Table, refusals
 
 LEAST_MICROS, MOST_MICROS = 5_000_000, 10_000_000_000
 _BOUNDS = " to ".join(f"{micros // MICROS_PER_DOLLAR}.00" for micros in (LEAST_MICROS, MOST_MICROS))
@@ -24,6 +24,7 @@ AMOUNT_RULE = f"{_BOUNDS} US dollars in whole cents"
 MICROS_PER_CENT = 10_000
 _DELETED_AT_ONCE = 20
 _ENDS = {"checkout.session.expired": "expired", "checkout.session.async_payment_failed": "failed"}
+_EVENTS = Table("payment_events", dict, "event")
 _RETURNS = ("charge.refunded", "charge.dispute.created")  # as in schema.sql
 
 
@@ -161,22 +162,19 @@ def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, 
         statement = "UPDATE checkouts SET payment_intent = ? WHERE id = ? AND payment_intent IS NULL AND ?1 NOT NULL"
         tx.execute(statement, (event.payment_intent, checkout.id))
     cents = event.returned_cents if event.returned_cents is not None else event.amount_cents
-    tx.execute(
-        """
-        INSERT INTO payment_events
-            (id, type, session_id, checkout_id, credited, reason, received_at, amount_micros, currency, payment_intent)
-        VALUES (:id, :type, :session_id, :checkout_id, :credited, :reason, :now, :amount_micros, :currency,
-            :payment_intent)
-        """,
-        {
-            **event._asdict(),
-            "checkout_id": checkout and checkout.id,
-            "credited": reason is None,
-            "reason": reason,
-            "now": now_seconds,
-            "amount_micros": None if cents is None else cents * MICROS_PER_CENT,
-        },
-    )
+    columns = {
+        "id": event.id,
+        "type": event.type,
+        "session_id": event.session_id,
+        "checkout_id": checkout and checkout.id,
+        "credited": reason is None,
+        "reason": reason,
+        "received_at": now_seconds,
+        "amount_micros": None if cents is None else cents * MICROS_PER_CENT,
+        "currency": event.currency,
+        "payment_intent": event.payment_intent,
+    }
+    _EVENTS.insert(tx, columns)
     return Receipt(event, reason, checkout, matching.todo(tx, event.id))
 
 
@@ -194,7 +192,6 @@ def _checkout_for(conn: sqlite3.Connection, event: PaymentEvent) -> Checkout | N
 
 
 def _objection(event: PaymentEvent, checkout: Checkout | None) -> str | None:
-    """Return why an event credits nothing, or None if it is a payment of this checkout."""
     if not event.pays:
         return "unpaid" if event.type == "checkout.session.completed" else "no payment"
     if checkout is None or event.session_id is None:

@@ -36,7 +36,6 @@ def _day(number: int) -> str:
 
 
 def bounded_tokens(tokens: int) -> int:
-    """Return `tokens` within the bounds of the tables."""
     return tokens if 0 <= tokens <= _MOST_TOKENS else min(max(tokens, 0), _MOST_TOKENS)
 
 
@@ -137,38 +136,6 @@ def of_month(conn: sqlite3.Connection, month: str, by: str) -> tuple[list[dict[s
     if len(rows) == _MOST_ROWS:
         return rows, dict(conn.execute(_USAGE.format(key="'total'"), (month,)).fetchone())
     return rows, {"key": "total", **{name: sum(row[name] for row in rows) for name in _COUNTS}}
-
-
-_RULES = {
-    "month {0}, model {1}: the ledger has debits of {2} micros, the usage of all accounts and groups costs {3}": """
-        SELECT month, model, sum(debited) AS debited_micros, sum(used) AS used_micros FROM (
-            SELECT strftime('%Y-%m', CAST(created_at AS INTEGER), 'unixepoch') AS month, model,
-                -amount_micros AS debited, 0 AS used
-            FROM ledger WHERE model IS NOT NULL
-            UNION ALL SELECT substr(day, 1, 7), model, 0, cost_micros FROM usage_days
-            UNION ALL SELECT substr(day, 1, 7), model, 0, cost_micros FROM deleted_usage
-        ) GROUP BY 1, 2 HAVING debited_micros <> used_micros
-    """,
-    "usage of {0}, model {1}, key {2!r}: the ledger has debits of {3} micros, the usage costs {4}": """
-        SELECT account_id, model, key_id, sum(debited) AS debited_micros, sum(used) AS used_micros FROM (
-            SELECT account_id, model, ifnull(key_id, '') AS key_id, -amount_micros AS debited, 0 AS used
-            FROM ledger WHERE account_id IS NOT NULL AND model IS NOT NULL
-            UNION ALL SELECT account_id, model, key_id, 0, cost_micros FROM usage_days
-        ) WHERE account_id IN (SELECT account_id FROM wallets) GROUP BY 1, 2, 3 HAVING debited_micros <> used_micros
-    """,
-    "key {0}: its spent_micros is {1}, the ledger has debits of {2} micros": """
-        SELECT api_keys.id, spent_micros, ifnull(debited, 0) AS total
-        FROM api_keys LEFT JOIN (
-            SELECT account_id, key_id, -sum(amount_micros) AS debited FROM ledger WHERE key_id IS NOT NULL GROUP BY 1, 2
-        ) AS debits ON debits.key_id = api_keys.id AND debits.account_id = api_keys.account_id
-        WHERE api_keys.account_id IN (SELECT account_id FROM wallets) AND spent_micros <> total
-    """,
-}
-
-
-def verify(conn: sqlite3.Connection) -> list[str]:
-    """Return where usage, keys and ledger differ, a line each. The schema must be the newest."""
-    return [finding.format(*row) for finding, query in _RULES.items() for row in conn.execute(query)]
 
 
 class UsageCounter(WriteBuffer[Row, list[int]]):

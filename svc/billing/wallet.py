@@ -6,8 +6,7 @@ The rules are in schema.sql: triggers keep the balance, and the holds within it.
 
 import random
 import sqlite3
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -240,7 +239,6 @@ def balances(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
 
 
 def held_in_all(conn: sqlite3.Connection) -> dict[str, int]:
-    """Return the number of all holds, and their sum in micros."""
     query = "SELECT count(*) AS holds, ifnull(sum(amount_micros), 0) AS held_micros FROM holds"
     return dict(conn.execute(query).fetchone())
 
@@ -260,80 +258,3 @@ def ledger_after(conn: sqlite3.Connection, account_id: str, seq: int, limit: int
 _BOOKED = "id kind amount_micros balance_after_micros description reference"
 _CALL = "model input_tokens output_tokens request_id key_id"
 LEDGER = Table("ledger", json_of(f"{_BOOKED} {_CALL} created_at"), "ledger row", order=("seq",))
-
-# --- the rules, for `svc check`
-
-_RULES = {
-    "wallet {0}: the balance is {1} micros, its ledger adds up to {2}": """
-        SELECT wallets.account_id, balance_micros, ifnull(sum(amount_micros), 0) AS total
-        FROM wallets LEFT JOIN ledger USING (account_id) GROUP BY wallets.account_id HAVING balance_micros <> total
-    """,
-    "ledger {0}: the balance after it is {1} micros, it should be {2}": """
-        SELECT id, balance_after_micros, due FROM (
-            SELECT id, balance_after_micros,
-                amount_micros + lag(balance_after_micros, 1, 0) OVER (PARTITION BY account_id ORDER BY seq) AS due
-            FROM ledger WHERE account_id IN (SELECT account_id FROM wallets)
-        ) WHERE balance_after_micros <> due
-    """,
-    "wallet {0}: balance {1} and held {2} micros are out of bounds": """
-        SELECT wallets.account_id, balance_micros, ifnull(sum(amount_micros), 0) AS held
-        FROM wallets LEFT JOIN holds USING (account_id) GROUP BY 1 HAVING held NOT BETWEEN 0 AND balance_micros
-    """,
-    "account {0} has no wallet": """
-        SELECT id FROM accounts WHERE id NOT IN (SELECT account_id FROM wallets) AND deleting_at IS NULL
-    """,
-    "the ledger has {0} rows up to number {1}": """
-        SELECT count(*), max(seq) FROM ledger HAVING count(*) <> ifnull(max(seq), 0)
-    """,
-    "account {0} has paid 5 dollars at once and is not pro": """
-        SELECT DISTINCT accounts.id FROM accounts JOIN ledger ON ledger.account_id = accounts.id
-        WHERE tier = 'free' AND amount_micros >= 5000000 AND deleting_at IS NULL
-    """,
-    "account {0} is pro and has never paid 5 dollars at once": """
-        SELECT id FROM accounts
-        WHERE tier = 'pro' AND deleting_at IS NULL
-            AND NOT EXISTS (SELECT 1 FROM ledger WHERE account_id = accounts.id AND amount_micros >= 5000000)
-    """,
-    "account {0}: its allowances of {1} are {2} micros, over {3}": """
-        SELECT accounts.id, allowance_month, sum(amount_micros) AS credited, allowance_given_micros
-        FROM accounts JOIN ledger ON reference >= 'allowance:' || accounts.id || ':' || allowance_month
-            AND reference < 'allowance:' || accounts.id || ':' || allowance_month || ';'
-        GROUP BY accounts.id HAVING credited > allowance_given_micros
-    """,
-    "ledger {0}: {1} is not the next allowance of account {2}": """
-        SELECT ledger.id, reference, ifnull(account_id, '(deleted)') FROM (
-            SELECT *, row_number() OVER (PARTITION BY due ORDER BY seq) AS number FROM (
-                SELECT *, substr(reference, 1, instr(substr(reference, 11), ':') + 17) AS due
-                FROM ledger WHERE reference GLOB 'allowance:*')
-        ) AS ledger LEFT JOIN accounts ON accounts.id = account_id
-        WHERE reference <> due || iif(number > 1, ':' || number, '') OR amount_micros < 0 OR model IS NOT NULL
-            OR (deleting_at IS NULL AND due NOT BETWEEN 'allowance:' || account_id || ':' AND
-                'allowance:' || account_id || ':' || ifnull(allowance_month, ''))
-    """,
-    "ledger {0}: its account is deleted, and it still has data of the person": """
-        SELECT id FROM ledger
-        WHERE account_id IS NULL AND (description <> '' OR request_id IS NOT NULL OR key_id IS NOT NULL)
-    """,
-}
-
-
-def verify(conn: sqlite3.Connection) -> list[str]:
-    """Return what is wrong with the money, a line each, judged by the rows and not by the triggers."""
-    found = [finding.format(*row) for finding, query in _RULES.items() for row in conn.execute(query)]
-    return found + list(_broken_chains(conn))
-
-
-def _broken_chains(conn: sqlite3.Connection) -> Iterator[str]:
-    """Find rows of deleted accounts that continue no balance.
-
-    The first row of an account begins at 0, and each further one where an earlier one ended.
-    """
-    query = "SELECT id, amount_micros, balance_after_micros FROM ledger WHERE account_id IS NULL ORDER BY seq"
-    ends: Counter[int] = Counter()
-    for row_id, amount_micros, after_micros in conn.execute(query):
-        before_micros = after_micros - amount_micros
-        if before_micros and not ends[before_micros]:
-            yield f"ledger {row_id}: its account is deleted, and no earlier row ended at {before_micros} micros"
-        elif before_micros:
-            ends[before_micros] -= 1
-        ends[after_micros] += 1

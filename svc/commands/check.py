@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from svc.billing import matching, usage, wallet
+from svc.billing.rules import broken, broken_usage
 from svc.commands.database import database, reading
 from svc.config import Config
 from svc.schema import SCHEMA, connect, shape
@@ -26,7 +26,7 @@ def _check(config: Config, options: argparse.Namespace) -> int:
     # The read-only connection prevents a checkpoint when that one is closed.
     with reading(config), contextlib.closing(connect(database(config), query_only=True)) as conn:
         conn.execute("BEGIN")
-        found = [*schema_findings(conn), *findings(conn), *usage.verify(conn)]
+        found = [*schema_findings(conn), *findings(conn), *broken_usage(conn)]
         open_runs = conn.execute("SELECT count(*) FROM runs WHERE status = 'running'").fetchone()[0]
         rows = sizes(conn)
     for finding in found:
@@ -45,7 +45,7 @@ def findings(conn: sqlite3.Connection) -> list[str]:
     found += [
         f"table {row[0]}, row {row[1]}: it refers to a missing row" for row in conn.execute("PRAGMA foreign_key_check")
     ]
-    return found + wallet.verify(conn) + matching.verify(conn)
+    return found + broken(conn)
 
 
 def sizes(conn: sqlite3.Connection) -> str:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from svc.tables import storable
+
 _REASONING_LENGTH = 200_000
 
 
@@ -30,10 +32,7 @@ def add(tx: sqlite3.Connection, account_id: str, message_id: str, memory: list[d
 
 
 def update(tx: sqlite3.Connection, account_id: str, message_id: str, answer: AnswerDetails) -> None:
-    """Replace the details of an answer."""
-    reasoning = answer.reasoning
-    if reasoning is not None:
-        reasoning = reasoning[:_REASONING_LENGTH].encode("utf-8", "replace").decode()
+    reasoning = answer.reasoning and storable(answer.reasoning, _REASONING_LENGTH)
     statement = """
         UPDATE answers SET input_tokens = ?, output_tokens = ?, cost_micros = ?, duration_ms = ?, finish_reason = ?,
             reasoning = ?
@@ -50,5 +49,4 @@ def by_message(conn: sqlite3.Connection, account_id: str, message_ids: Collectio
 
 
 def as_json(row: sqlite3.Row) -> dict[str, Any]:
-    """Return the details of an answer with the passages recalled for it."""
     return {**{name: row[name] for name in AnswerDetails._fields}, "memory": orjson.loads(row["memory"])}

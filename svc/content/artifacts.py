@@ -147,13 +147,6 @@ async def add_artifact(
     return await add_content(db, account_id, [data], check=check, finish=finish)
 
 
-def artifacts_of_run(conn: sqlite3.Connection, account_id: str, run_id: str) -> list[Artifact]:
-    """Return the stored artifacts of an agent run, the oldest first."""
-    query = "SELECT * FROM artifacts WHERE account_id = ? AND run_id = ? ORDER BY rowid"
-    rows = conn.execute(query, (account_id, run_id))
-    return [Artifact(**row) for row in rows]
-
-
 def change_artifact(
     tx: sqlite3.Connection, account_id: str, artifact_id: str, changes: Mapping[str, Any], now_seconds: float
 ) -> Artifact:

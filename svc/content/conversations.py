@@ -57,7 +57,6 @@ class Conversation(NamedTuple):
 
     @property
     def title_place(self) -> int:
-        """The place of the title in the index of words."""
         return self.number * CHUNKS + self.title_version
 
     def as_json(self) -> dict[str, Any]:

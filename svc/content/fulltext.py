@@ -16,8 +16,6 @@ from svc.db import Database
 from svc.errors import ApiError
 
 INDEXED_CHARACTERS = 100_000
-# Of their UTF-8. Queries read bytes, because SQLite's functions end a text at its first NUL.
-INDEXED_BYTES = 4 * INDEXED_CHARACTERS
 CHUNK_CHARACTERS = 1_000
 _CHUNKS_AT_ONCE = 4
 _INDEX_SECONDS = 0.002
@@ -67,14 +65,14 @@ def index_some(tx: sqlite3.Connection) -> bool:
 
 def _index_chunks(tx: sqlite3.Connection, ends: float) -> bool:
     query = """
-        SELECT unindexed.number, next_chunk, account_id, substr(CAST(content AS BLOB), 1, ?)
+        SELECT unindexed.number, next_chunk, account_id, content
         FROM unindexed JOIN messages USING (number) ORDER BY next_chunk, unindexed.number LIMIT 1 -- all advance alike
     """
-    row = tx.execute(query, (INDEXED_BYTES,)).fetchone()
+    row = tx.execute(query).fetchone()
     if row is None:
         return False
     number, next_chunk, account_id, content = row
-    chunks = chunks_of(content.decode(errors="ignore"))
+    chunks = chunks_of(content)
     for part in chunks[next_chunk:]:
         MESSAGES.add(tx, account_id, number * CHUNKS + next_chunk, indexed_words(part))
         next_chunk += 1

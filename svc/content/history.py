@@ -7,11 +7,12 @@ from typing import Annotated, Any, NamedTuple
 import orjson
 
 from svc.content import fulltext, versions
+from svc.content.word_runs import CHUNKS
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.shapes import one_of, record, text
-from svc.tables import Table, delete_row, refusals
+from svc.tables import Table, delete_row, refusals, storable
 
 MESSAGE_LENGTH = 1_000_000
 # The longest time of a transaction that deletes, so that other writes do not wait.
@@ -69,7 +70,7 @@ def add_message(
     It follows the newest message of the conversation's current branch, or is a new version of the message with the id
     `replaces`. Raises ApiError `quota_exceeded` for too many versions, and `already_active` for a second answer.
     """
-    content = _storable(content)
+    content = storable(content, MESSAGE_LENGTH)
     branch, message_id = 0, new_id("msg", now_seconds)
     if conversation_id is not None and replaces is not None:
         branch = versions.begin(tx, account_id, conversation_id, replaces, message_id)
@@ -101,7 +102,7 @@ def already_answering() -> ApiError:
 
 def update_answer(tx: sqlite3.Connection, answer: Message, content: str, status: str, error: str | None) -> bool:
     """Store the text so far of an answer in progress, or its end. Return False if it has ended or was deleted."""
-    content = _storable(content)
+    content = storable(content, MESSAGE_LENGTH)
     statement = """
         UPDATE messages SET content = ?, status = ?, error = ?
         WHERE account_id = ? AND number = ? AND status = 'in_progress'
@@ -118,11 +119,6 @@ def end_interrupted_answers(tx: sqlite3.Connection) -> None:
     tx.execute("UPDATE messages SET status = 'interrupted' WHERE status = 'in_progress'")
 
 
-def _storable(content: str) -> str:
-    """Return the first million characters. A model's answer may hold half an emoji, which UTF-8 cannot encode."""
-    return content[:MESSAGE_LENGTH].encode("utf-8", "replace").decode()
-
-
 def messages_page(
     conn: sqlite3.Connection, account_id: str, conversation_id: str, limit: int, after: str | None
 ) -> Page[Message]:
@@ -132,7 +128,6 @@ def messages_page(
 
 
 def newest_question(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> str | None:
-    """Return the text of the newest message of a user on a conversation's current branch, if there is one."""
     query = """
         SELECT content FROM current_messages WHERE account_id = ? AND conversation_id = ? AND role = 'user'
         ORDER BY number DESC LIMIT 1
@@ -142,7 +137,6 @@ def newest_question(conn: sqlite3.Connection, account_id: str, conversation_id: 
 
 
 def is_current(conn: sqlite3.Connection, message: Message) -> bool:
-    """Return whether a message is on the current branch of its conversation."""
     query = "SELECT 1 FROM current_messages WHERE account_id = ? AND id = ?"
     return conn.execute(query, (message.account_id, message.id)).fetchone() is not None
 
@@ -166,6 +160,14 @@ def messages_after(
         if characters > _READ_CHARACTERS:
             break
     return found
+
+
+def chunk_at(conn: sqlite3.Connection, account_id: str, place: int) -> tuple[Message, str]:
+    """Return the message at a place of the index of words, and the chunk of its text there."""
+    number, chunk = divmod(place, CHUNKS)
+    query = "SELECT * FROM messages WHERE account_id = ? AND number = ?"
+    message = Message(**conn.execute(query, (account_id, number)).fetchone())
+    return message, fulltext.chunks_of(message.content)[chunk]
 
 
 def message_by_id(

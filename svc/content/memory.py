@@ -19,6 +19,7 @@ from svc.content import answers, conversations, history, projects, recall
 from svc.content.answers import AnswerDetails
 from svc.content.recall import Passage
 from svc.ids import new_id
+from svc.tables import storable
 
 HEADER = "x-service-conversation"
 REPLACES = "x-service-replaces"
@@ -48,7 +49,6 @@ class Exchange(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the answer."""
         return {HEADER: self.conversation_id, "x-service-memory": str(len(self.passages))}
 
     @property
@@ -152,7 +152,7 @@ class End(NamedTuple):
         stored = {}
         for name, length in _ERROR_LENGTHS.items():
             value = self.error.get(name)
-            stored[name] = value and str(value)[:length].encode("utf-8", "replace").decode()
+            stored[name] = value and storable(str(value), length)
         return orjson.dumps(stored).decode()
 
 

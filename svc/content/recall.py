@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from svc.budget import best_effort, spent
 from svc.content import answers
-from svc.content.fulltext import chunks_of, distinct_words
-from svc.content.history import Message
+from svc.content.fulltext import distinct_words
+from svc.content.history import Message, chunk_at
 from svc.content.language import forms_of, is_own_word, is_stop_word, is_weak_word, language_of, similar_words, stemmer
-from svc.content.word_runs import CHUNKS, MESSAGES
+from svc.content.word_runs import MESSAGES
 from svc.content.words import folded, is_unspaced, places_of, words_of
 from svc.ids import fields_as_json, timestamp
 
@@ -194,15 +194,11 @@ def _sharing(
     for place in nlargest(_CANDIDATES, rare, key=lambda place: (scores[place], place)):
         if spent():
             return
-        number, chunk = divmod(place, CHUNKS)
-        query = "SELECT * FROM messages WHERE account_id = ? AND number = ?"
-        row = conn.execute(query, (account_id, number)).fetchone()
-        if row is None or row["role"] == "system":
+        message, text = chunk_at(conn, account_id, place)
+        if message.role == "system":
             continue
-        message = Message(**row)
-        if replaced and message.conversation_id == replaced.conversation_id and number >= replaced.number:
+        if replaced and message.conversation_id == replaced.conversation_id and message.number >= replaced.number:
             continue
-        text = chunks_of(message.content)[chunk]
         significant = words
         if asked.language is None and (language := language_of(distinct_words(text))) is not None:
             significant = [word for word in words if not is_stop_word(word.text, language)]

@@ -4,9 +4,9 @@ import sqlite3
 from typing import Any
 
 from svc.budget import best_effort, spent
-from svc.content import conversations
+from svc.content import conversations, history
 from svc.content.conversations import Conversation
-from svc.content.fulltext import INDEXED_BYTES, chunks_of, distinct_words
+from svc.content.fulltext import distinct_words
 from svc.content.word_runs import CHUNKS, MESSAGES, TITLES
 from svc.content.words import is_unspaced, places_of
 
@@ -92,18 +92,15 @@ def _newest_by_conversation(
 def _snippets(
     conn: sqlite3.Connection, conversation: Conversation, place: int | None, words: set[str], beginning: str | None
 ) -> list[dict[str, Any]]:
-    found = []
+    found: list[dict[str, Any]] = []
     if conversation.title is not None and places_of(conversation.title, words, beginning):
         found.append({"message_id": None, "parts": _parts(conversation.title, words, beginning)})
     if place is not None:
-        number, chunk = divmod(place, CHUNKS)
-        query = "SELECT id, substr(CAST(content AS BLOB), 1, ?) FROM messages WHERE account_id = ? AND number = ?"
-        message_id, content = conn.execute(query, (INDEXED_BYTES, conversation.account_id, number)).fetchone()
-        text = chunks_of(content.decode(errors="ignore"))[chunk]
+        message, text = history.chunk_at(conn, conversation.account_id, place)
         first = next((start for start, _ in places_of(text, words, beginning)), 0)
         start = max(0, first - _BEFORE)
         cut = text[start : start + _SNIPPET_CHARACTERS]
-        found.append({"message_id": message_id, "parts": _parts(cut, words, beginning)})
+        found.append({"message_id": message.id, "parts": _parts(cut, words, beginning)})
     return found
 
 

@@ -345,7 +345,6 @@ def _purge_some(tx: sqlite3.Connection, account_id: str, purge_id: int) -> None:
 
 
 def _live_lines(tx: sqlite3.Connection, account_id: str, lines: list[str]) -> list[str]:
-    """Return the lines whose texts are stored."""
     live: list[str] = []
     for index in (MESSAGES, TITLES):
         own = [line for line in lines if line.startswith(TITLES.mark) == (index is TITLES)]

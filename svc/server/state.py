@@ -11,7 +11,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope
 
 from svc.auth.mail import Mail
-from svc.auth.oauth import SignInProvider
+from svc.auth.oauth import GitHub, SignInProvider
 from svc.auth.passwords import Passwords
 from svc.auth.tokens import mark_keys_used
 from svc.billing.payments import Payments
@@ -164,7 +164,6 @@ async def identity_providers(
     if not config.identity_providers:
         return {}
     # Late: without such a provider, httpx and the verification of tokens would take a fifth of the start.
-    from svc.auth.github import GitHub
     from svc.auth.openid import OpenID
     from svc.outbound.transport import httpx_client
 

@@ -7,8 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from svc.auth.github import GitHub
-from svc.auth.oauth import new_flow
+from svc.auth.oauth import GitHub, new_flow
 from svc.config import GITHUB, Config, IdentityProvider
 from tests.conftest import Clocks, Service
 from tests.support.cases import each

@@ -12,7 +12,7 @@ import pytest
 
 from svc import cli
 from svc.auth import accounts
-from svc.billing import matching, payments, wallet
+from svc.billing import payments, rules, wallet
 from svc.billing.stripe import PaymentEvent
 from svc.schema import command_connection, connect
 from tests.support.cases import each
@@ -301,7 +301,7 @@ def test_svc_check_finds_bookings_without_a_payment(database: Path, finding: str
         for (name,) in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
             conn.execute(f"DROP TRIGGER {name}")
         conn.row_factory = sqlite3.Row
-        assert matching.verify(conn) == []
+        assert rules.broken_payments(conn) == []
         conn.execute("PRAGMA ignore_check_constraints = ON")
         conn.execute(CORRUPTIONS[finding])
-        assert any(finding in line for line in matching.verify(conn)), matching.verify(conn)
+        assert any(finding in line for line in rules.broken_payments(conn)), rules.broken_payments(conn)

@@ -9,7 +9,7 @@ import pytest
 
 from svc import tables
 from svc.auth import accounts, identities, links, oauth_flows
-from svc.billing import matching, payments, usage, wallet
+from svc.billing import payments, rules, wallet
 from svc.billing.usage import add_call
 from svc.config import Config
 from svc.content import conversations, history, support
@@ -86,7 +86,7 @@ def left(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
 
 
 def findings(conn: sqlite3.Connection) -> list[str]:
-    return wallet.verify(conn) + usage.verify(conn) + matching.verify(conn)
+    return rules.broken(conn) + rules.broken_usage(conn)
 
 
 async def test_account_is_deleted_for_its_owner_before_its_rows(service: Service) -> None:

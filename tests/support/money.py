@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from svc.billing import matching, wallet
+from svc.billing import rules
 
 _WITNESS = """
 CREATE TABLE IF NOT EXISTS witness_holds (id TEXT PRIMARY KEY, account_id TEXT, amount_micros INTEGER,
@@ -66,7 +66,7 @@ def assert_exact(database: Path, *, idle: bool = True) -> None:
 
 def findings(conn: sqlite3.Connection) -> list[str]:
     """What is wrong with the money, by the service's own check and by a reading that shares nothing with it."""
-    found = wallet.verify(conn) + matching.verify(conn)
+    found = rules.broken(conn)
     found += [f"integrity: {row[0]}" for row in conn.execute("PRAGMA integrity_check") if row[0] != "ok"]
     balances: dict[str, int] = defaultdict(int)
     for row in conn.execute("SELECT * FROM ledger ORDER BY seq").fetchall():
