@@ -146,6 +146,8 @@ def _bounded(value: Fraction) -> Fraction:
 
 
 def _written(value: Fraction) -> str:
+    if value.denominator == 1:
+        return str(value.numerator)  # without 1,000 zeros to remove
     if _LIMIT % value.denominator:
         return str(_ROUNDED.divide(Decimal(value.numerator), Decimal(value.denominator)))
     whole, decimals = divmod(abs(value.numerator) * (_LIMIT // value.denominator), _LIMIT)
