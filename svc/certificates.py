@@ -26,15 +26,20 @@ class TlsFiles(NamedTuple):
     ca: Path
 
 
+def files_in(folder: Path) -> TlsFiles:
+    """Return where the certificate in the data folder is, or will be."""
+    tls = folder / "tls"
+    return TlsFiles(tls / "cert.pem", tls / "key.pem", tls / "ca.pem")
+
+
 def tls_files(folder: Path, names: Sequence[str], now: float) -> TlsFiles:
     """Return the certificate files in `folder`/tls of a server with these `names` at Unix time `now`.
 
     A certificate is issued if there is none, or if it is damaged, expires soon or lacks a name. Clients trust the CA,
     so it is replaced only if it is damaged or expires soon itself. Raises StartError.
     """
-    tls = folder / "tls"
-    files = TlsFiles(tls / "cert.pem", tls / "key.pem", tls / "ca.pem")
-    wanted = _certificate_names(names)
+    files, wanted = files_in(folder), _certificate_names(names)
+    tls = files.cert.parent
     with or_start_error(f"use the certificates in {tls}"):
         tls.mkdir(mode=0o700, exist_ok=True)
         if not _is_valid(files, wanted, now + _RENEW_BEFORE_SECONDS):
@@ -49,8 +54,7 @@ def check_certificate(config: Config, host: str | None = None) -> float:
 
     Raises StartError if it cannot be used, or if clients of `host` would not accept it.
     """
-    tls = config.data_dir / "tls"
-    cert, key = (tls / "cert.pem", tls / "key.pem") if config.tls == "auto" else (config.tls_cert, config.tls_key)
+    cert, key = files_in(config.data_dir)[:2] if config.tls == "auto" else (config.tls_cert, config.tls_key)
     assert cert and key
     try:
         return _end(_shown(cert, key, cert, host)[0])

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from svc.builtin import provider as builtin
-from svc.certificates import check_certificate
+from svc.certificates import check_certificate, files_in
 from svc.config import Config
 from svc.errors import StartError
 from svc.secrets import backup_made_at
@@ -56,7 +56,7 @@ def certificate(config: Config) -> Result:
         return "ok", "the proxy has it; the proxy must send X-Forwarded-Proto: https"
     if config.tls == "files":
         tls_context(config)
-    elif not (config.data_dir / "tls" / "cert.pem").exists():
+    elif not files_in(config.data_dir).cert.exists():
         return "ok", "there is none yet; the first start makes one"
     host = urlsplit(config.base_url).hostname or ""
     todo = "The server renews it" if config.tls == "auto" else "Replace the file and send SIGHUP"

@@ -24,9 +24,9 @@ from svc.routes.schemas.common import (
     id_of,
 )
 from svc.server.body_budget import MIB
-from svc.server.error_schemas import ERROR_DETAIL
 from svc.server.gate import Caller
 from svc.server.interface import (
+    ERROR_DETAIL,
     Answer,
     Content,
     Operation,

@@ -17,9 +17,8 @@ from svc.routes.completion import stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.chat import FOLLOWED_ANSWER
 from svc.routes.schemas.common import COUNT, NO_ROOM, PROJECT_NOT_FOUND, TIMES, TIMESTAMP, id_of
-from svc.server.error_schemas import ERROR_DETAIL
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, header, paged
+from svc.server.interface import ERROR_DETAIL, Answer, Content, Operation, Parameter, Refusal, header, paged
 from svc.server.sse import Interrupt
 from svc.server.streamed import streamed
 from svc.server.web import Request, Response, page_after, page_limit, read_page

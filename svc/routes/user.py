@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 from svc.auth import accounts, links, tokens
 from svc.auth.accounts import Account
 from svc.auth.emails import EMAIL
+from svc.certificates import files_in
 from svc.config import Config
 from svc.db import Database
 from svc.deletion.slices import delete_account
@@ -303,7 +304,7 @@ def _certificate_file(config: Config) -> str | None:
     """
     if config.tls != "auto":
         return None
-    file = (config.data_dir / "tls" / "ca.pem").absolute()
+    file = files_in(config.data_dir).ca.absolute()
     return str(file) if config.local_posture else file.name
 
 

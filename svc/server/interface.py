@@ -6,6 +6,7 @@ operation createProject. @Implied(errors=[...]) declares a guard. The route tabl
 guards.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
@@ -14,12 +15,12 @@ from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import orjson
 
-from svc import shapes
-from svc.errors import ApiError
+from svc.errors import ANTHROPIC_TYPES, ERRORS, ApiError, anthropic_error
 from svc.server.bodies import endpoint_of
 from svc.server.body_budget import MIB
 from svc.server.state import Request
-from svc.shapes import Component, Schema, Shape
+from svc.server.web import in_anthropic_format
+from svc.shapes import Component, Schema, Shape, boolean, json_object, list_of, nullable, one_of, string, tagged, whole
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 Handler = Callable[..., Awaitable[Any]]  # of a request, of what its guards pass, of its path and its body
@@ -34,19 +35,19 @@ def as_event(value: Mapping[str, Any]) -> dict[str, str]:
 
 def kind_of(name: str, kind: str, text: str = "", /, **fields: Shape[Any] | str) -> Shape[dict[str, Any]]:
     """Return the shape of an object of an answer whose field `type` is `kind`, which is one of several `variants`."""
-    return shapes.json_object(name, text, type=shapes.one_of(kind), **fields)
+    return json_object(name, text, type=one_of(kind), **fields)
 
 
 def variants(*objects: Shape[dict[str, Any]]) -> Shape[Any]:
     """Return the shape of one of several objects, each with another constant in the field `type`."""
-    return shapes.tagged("type", {one.example["type"]: one for one in objects})
+    return tagged("type", {one.example["type"]: one for one in objects})
 
 
 def event_of(name: str, text: str, *contents: Shape[Any]) -> Shape[dict[str, Any]]:
     """Return the shape of a server-sent event whose data is one of `contents` as JSON."""
     content = contents[0] if len(contents) == 1 else {"anyOf": contents}
-    data = shapes.string.about(text, contentMediaType="application/json", contentSchema=content)
-    return shapes.json_object(name, "One event: a line `data: …` and an empty line.", data=data)
+    data = string.about(text, contentMediaType="application/json", contentSchema=content)
+    return json_object(name, "One event: a line `data: …` and an empty line.", data=data)
 
 
 def header(text: str | Path, shape: Shape[Any], example: Any = None, *, required: bool = True) -> Schema:
@@ -88,6 +89,75 @@ class Refusal(NamedTuple):
         return ApiError(self.code, self.message, param=self.param)
 
 
+def _codes() -> str:
+    families: dict[str, list[str]] = {}
+    for code, (status, kind, _) in ERRORS.items():
+        statuses = "502, 503, 504" if kind == "upstream_error" else str(status)
+        families.setdefault(f"{statuses} {kind}", []).append(f"`{code}`")
+    return "\n".join(f"- {family}: {', '.join(codes)}" for family, codes in families.items())
+
+
+_RETRY_AFTER = whole.about("With 429: the seconds to wait, as in the header Retry-After.", minimum=1)
+ERROR_DETAIL = json_object(
+    "ErrorDetail",
+    message=string.about("The cause and the solution, for people.", ERRORS["upstream_unreachable"][2]),
+    type=string.about(
+        "The family of the error. A model server's own refusal may have another one.",
+        "upstream_error",
+        examples=sorted({kind for _, kind, _ in ERRORS.values()}),
+    ),
+    code=nullable(string).about(
+        "The cause, for programs. The codes of this service, by status and type:\n\n"
+        f"{_codes()}\n\nA model server's own refusal keeps its own code, or null.",
+        "upstream_unreachable",
+    ),
+    param=nullable(string).about("The wrong field, for example `messages[0].role`. Null if there is none."),
+    retry_after=_RETRY_AFTER.optional(),
+).with_others()
+ERROR = json_object("Error", "The shape of every error outside `/v1/messages`.", error=ERROR_DETAIL)
+_RATE_LIMIT_ERROR = json_object(
+    "RateLimitError",
+    "An error that names the seconds to wait.",
+    error=ERROR_DETAIL.about(required=["message", "type", "retry_after"]),
+)
+_ANTHROPIC_DETAIL = json_object(
+    "MessagesErrorDetail",
+    type=one_of(*ANTHROPIC_TYPES),
+    message=string.about("The cause and the solution, for people."),
+    retry_after=_RETRY_AFTER.optional(),
+)
+ANTHROPIC_ERROR = json_object(
+    "MessagesError",
+    "The shape of errors under `/v1/messages`, as Anthropic's SDKs expect it.",
+    type=one_of("error"),
+    error=_ANTHROPIC_DETAIL,
+    request_id=string.about("The same as the header `request-id`."),
+)
+
+
+def error_content(path: str, status: str, refusals: Sequence[Refusal]) -> dict[str, Any]:
+    """Return the body of the errors that `path` answers with `status`. A code with several messages has several
+    examples.
+    """
+    anthropic, examples = in_anthropic_format(path), dict[str, Any]()
+    for refusal in refusals:
+        _, kind, message = ERRORS.get(refusal.code, (0, "", ""))
+        detail = {
+            "message": refusal.message or message,
+            "type": refusal.type or kind,
+            "code": refusal.code,
+            "param": refusal.param,
+        }
+        code, wait_seconds = 400 if status == "4XX" else int(status), 37 if status == "429" else None
+        error = ApiError("invalid_request", status=code, retry_after_seconds=wait_seconds, error=detail)
+        example = {"value": anthropic_error(error, "req_4fGk2mXq9TzLw8RbYc1VdN") if anthropic else error.body()}
+        if example not in examples.values():
+            same = sum(re.fullmatch(rf"{refusal.code}(_\d+)?", name) is not None for name in examples)
+            examples[f"{refusal.code}_{same + 1}" if same else refusal.code] = example
+    schema = ANTHROPIC_ERROR if anthropic else _RATE_LIMIT_ERROR if status == "429" else ERROR
+    return {"schema": schema, "examples": examples}
+
+
 class Parameter(NamedTuple):
     """A parameter in the `query`, a `header` or the `path`, and the `refusal` of a wrong one."""
 
@@ -113,7 +183,7 @@ class Parameter(NamedTuple):
 
 def path_id(name: str, text: str, example: str, refusal: Refusal | None = None) -> Parameter:
     """Return the parameter `{name}` of a path."""
-    return Parameter(name, text, shapes.string, example, where="path", required=True, refusal=refusal)
+    return Parameter(name, text, string, example, where="path", required=True, refusal=refusal)
 
 
 def item_id(name: str, noun: str, prefix: str) -> Parameter:
@@ -142,11 +212,11 @@ class Answer(NamedTuple):
 
 def paged(text: str, name: str, item: Shape[Any], **beside: Shape[Any]) -> Answer:
     """Return the answer of a list of `item` with `?limit=` and `?after=`. `beside` has further fields."""
-    shape = shapes.json_object(
+    shape = json_object(
         name,
-        object=shapes.one_of("list"),
-        data=shapes.list_of(item).about("Newest first."),
-        has_more=shapes.boolean.about("Whether there are older ones. Ask again with `after`.", False),
+        object=one_of("list"),
+        data=list_of(item).about("Newest first."),
+        has_more=boolean.about("Whether there are older ones. Ask again with `after`.", False),
         **beside,
     )
     return Answer(text, shape, is_page=True)

@@ -49,7 +49,7 @@ class Listener:
         self._config = config
         self._open: dict[bytes, dict[Protocol, None]] = {}  # of each address, the oldest first
         self._number = 0
-        self._refusing = 0
+        self._refused: set[Protocol] = set()
         self._opening: dict[Protocol, asyncio.Task[None]] = {}
         self._handshakes = Turns(_HANDSHAKES, _HANDSHAKES_OF_ADDRESS)
         self._loop = asyncio.get_running_loop()
@@ -90,10 +90,10 @@ class Listener:
             self._number += 1
             self._open.setdefault(network, {})[protocol] = None
             protocol.on_lost = partial(self._forget, network, protocol)
-        elif self._refusing < _REFUSALS:
-            self._refusing += 1
+        elif len(self._refused) < _REFUSALS:
+            self._refused.add(protocol)
             protocol.refused = ApiError("overloaded", "There are too many connections. Close some, or try again later.")
-            protocol.on_lost = self._refused
+            protocol.on_lost = partial(self._refused.discard, protocol)
         else:
             sock.close()
             return
@@ -107,9 +107,6 @@ class Listener:
         del connections[protocol]
         if not connections:
             del self._open[network]
-
-    def _refused(self) -> None:
-        self._refusing -= 1
 
     # --- room
 

@@ -18,7 +18,6 @@ import orjson
 from svc.errors import ERRORS, ApiError
 from svc.json_text import MOST_JSON_VALUES
 from svc.server.body_budget import KIB, MIB
-from svc.server.error_schemas import error_examples, error_schema
 from svc.server.interface import (
     Answer,
     Content,
@@ -26,6 +25,7 @@ from svc.server.interface import (
     Operation,
     Parameter,
     Refusal,
+    error_content,
     header,
     named_header,
     operation_of,
@@ -344,10 +344,7 @@ def _refused(guards: Sequence[Implied], path: str, status: str, found: Sequence[
         headers.update(refusal.headers)
     content = {"text/html": _content(HTML)} if pages else {}
     if refusals:
-        content["application/json"] = {
-            "schema": error_schema(path, status),
-            "examples": error_examples(path, status, refusals),
-        }
+        content["application/json"] = error_content(path, status, refusals)
     return {
         "description": _alternatives(_when(refusal) for _, refusal in found),
         "headers": headers,

@@ -22,7 +22,6 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from types import FrameType
 from typing import cast
 from urllib.parse import urlsplit
@@ -32,7 +31,7 @@ import uvloop
 from starlette.applications import Starlette
 
 from svc import allocator
-from svc.certificates import tls_files
+from svc.certificates import files_in, tls_files
 from svc.config import Config
 from svc.errors import StartError
 from svc.server.listener import Listener
@@ -156,17 +155,13 @@ def _allow_open_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def tls_context(config: Config) -> tuple[ssl.SSLContext | None, Path | None]:
-    """Return the TLS context (None for `proxy`) and, for our own certificate, the CA that clients must trust.
-
-    Raises StartError for a certificate or key that cannot be used.
-    """
+def tls_context(config: Config) -> ssl.SSLContext | None:
+    """Return the TLS context, or None for `proxy`. Raises StartError for a certificate or key that cannot be used."""
     if config.tls == "proxy":
-        return None, None
-    cert, key, ca = config.tls_cert, config.tls_key, None
+        return None
+    cert, key = config.tls_cert, config.tls_key
     if config.tls == "auto":
-        files = tls_files(config.data_dir, _names(config), config.clock())
-        cert, key, ca = files.cert, files.key, files.ca
+        cert, key, _ = tls_files(config.data_dir, _names(config), config.clock())
     assert cert and key
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -176,7 +171,7 @@ def tls_context(config: Config) -> tuple[ssl.SSLContext | None, Path | None]:
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         raise StartError(f"cannot use the certificate {cert} with the key {key}: {reason}") from None
-    return context, ca
+    return context
 
 
 def _names(config: Config) -> list[str]:
@@ -223,8 +218,7 @@ class Server(uvicorn.Server):
         if self.lifespan.should_exit:
             raise self._app.state.start_error or StartError("cannot start; the lines above say why")
         try:
-            context, ca = tls_context(self._service)
-            self._listen(context)
+            self._listen(tls_context(self._service))
             self._app.state.reload = partial(self._reload, self._app.state.reload)
         except BaseException:
             await self.lifespan.shutdown()
@@ -237,7 +231,7 @@ class Server(uvicorn.Server):
         gc.freeze()
         gc.enable()
         gc.set_threshold(10_000, 20, 20)
-        self._announce(ca)
+        self._announce()
 
     def _listen(self, context: ssl.SSLContext | None) -> None:
         try:
@@ -265,7 +259,7 @@ class Server(uvicorn.Server):
     async def _renew_certificate(self) -> list[str]:
         """Read the certificate again, and renew our own if it expires soon. An error is logged and returned."""
         try:
-            self._listener.context, _ = await asyncio.to_thread(tls_context, self._service)
+            self._listener.context = await asyncio.to_thread(tls_context, self._service)
         except StartError as error:
             logging.getLogger(__name__).warning("the certificate is not replaced: %s", error)
             return [str(error)]
@@ -279,7 +273,7 @@ class Server(uvicorn.Server):
         async with self._reading:
             return await self._renew_certificate() + await read_catalog()
 
-    def _announce(self, ca: Path | None) -> None:
+    def _announce(self) -> None:
         host, port, base_url = self._service.host, self._service.port, self._service.base_url
         # The loopback address always passes the check of `Host`, with any SVC_BASE_URL.
         lines = [f"listening on {Config(host=_LOOPBACK_OF.get(host, host), port=port).base_url}"]
@@ -287,8 +281,9 @@ class Server(uvicorn.Server):
             derived = base_url == Config(host=host, port=port).base_url
             advice = "set SVC_BASE_URL to the URL that clients use" if derived else f"clients use {base_url}"
             lines.append(f"on all addresses of this machine; {advice}")
-        if ca:
-            lines.append(f"to trust its certificate: --cacert {shlex.quote(str(ca.absolute()))}")
+        if self._service.tls == "auto":
+            ca = files_in(self._service.data_dir).ca.absolute()
+            lines.append(f"to trust its certificate: --cacert {shlex.quote(str(ca))}")
         if self._service.tls == "proxy":
             lines.append("plain HTTP, only for the trusted proxies, which terminate TLS")
         self._app.state.listening()

@@ -3,7 +3,7 @@
 from typing import get_args
 
 from svc.errors import ERRORS, ApiError, anthropic_error
-from svc.server.error_schemas import error_schema
+from svc.server.interface import error_content
 from svc.shapes import Component
 from tests.conftest import Service
 from tests.support.late_imports import import_late
@@ -41,7 +41,9 @@ def test_errors_have_types_of_the_anthropic_sdk() -> None:
 
 
 def test_the_document_shows_the_shape_of_each_path() -> None:
-    shown = [error_schema(path, "429").schema for path in ("/v1/messages/count_tokens", "/v1/messagesque")]
+    shown = [
+        error_content(path, "429", [])["schema"].schema for path in ("/v1/messages/count_tokens", "/v1/messagesque")
+    ]
     assert [schema.name for schema in shown if isinstance(schema, Component)] == ["MessagesError", "RateLimitError"]
 
 

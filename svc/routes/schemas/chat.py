@@ -4,8 +4,7 @@ from typing import Any
 
 from svc.errors import ERRORS
 from svc.routes.schemas.common import ARGUMENTS, CALCULATE, COUNT, ID, SECONDS, example_id
-from svc.server.error_schemas import ERROR
-from svc.server.interface import Answer, Content, as_event, header, named_header
+from svc.server.interface import ERROR, Answer, Content, as_event, header, named_header
 from svc.shapes import anything, json_object, list_of, mapping, nullable, one_of, string
 
 COMPLETION_USAGE = json_object(

@@ -8,8 +8,7 @@ from svc.errors import ApiError
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS
 from svc.routes.schemas.common import CONTENT_URL, COST_HEADER, COUNT, SECONDS
-from svc.server.error_schemas import ERROR
-from svc.server.interface import Answer, Content, as_event, event_of, kind_of, named_header
+from svc.server.interface import ERROR, Answer, Content, as_event, event_of, kind_of, named_header
 from svc.shapes import (
     Fields,
     Shape,

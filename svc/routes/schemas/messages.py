@@ -3,8 +3,7 @@
 from typing import Any
 
 from svc.routes.schemas.common import CALCULATE, COST_HEADER, COUNT
-from svc.server.error_schemas import ANTHROPIC_ERROR
-from svc.server.interface import Answer, Content, as_event, header, kind_of, variants
+from svc.server.interface import ANTHROPIC_ERROR, Answer, Content, as_event, header, kind_of, variants
 from svc.shapes import json_object, list_of, mapping, nullable, one_of, string
 
 _INDEX = COUNT.about("The place of the block in `content`.", 0)
