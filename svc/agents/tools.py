@@ -8,7 +8,7 @@ import codecs
 import contextlib
 import functools
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, BinaryIO, Literal, get_args, get_origin, get_type_hints
 
@@ -243,6 +243,6 @@ async def fetch_url(
     return {"status": reply.status, "content_type": content_type, "text": page}
 
 
-def tools_for(available: Collection[str]) -> dict[str, AgentTool]:
-    """Return the tools that a run with these needs met may use, by name."""
-    return {name: tool for name, tool in TOOLS.items() if tool.needs is None or tool.needs in available}
+def tools_for(needs: Mapping[str, object]) -> dict[str, AgentTool]:
+    """Return the tools that a run may use, by name; `needs` are true if they are met."""
+    return {name: tool for name, tool in TOOLS.items() if tool.needs is None or needs[tool.needs]}

@@ -119,7 +119,7 @@ def read_request(body: Mapping[str, Any]) -> BuiltinRequest:
     tools = _tools(body.get("tools") or [])
     prompt_bytes += _json_size(body["tools"], "tools", MAX_TOOLS_BYTES) if tools else 0
     usable, must_call = _choice(body.get("tool_choice"), tools)
-    limits = [int(body[name]) for name in ("max_tokens", "max_completion_tokens") if body.get(name)]
+    limits = [int(body.get(name) or 0) for name in ("max_tokens", "max_completion_tokens")]
     last_user = max((index for index, one in enumerate(messages) if one.role == "user"), default=len(messages))
     since = messages[last_user + 1 :]
     results = {one.call_id: one.text for one in since if one.role == "tool"}

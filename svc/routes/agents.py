@@ -193,8 +193,7 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
     session = caller.auth == "session"
     firsts = {kind: await state.models.first(caller.id, kind, caller.group) for kind in ("image", "speech")}
     media_models = {kind: model for kind, model in firsts.items() if model is not None}
-    needs = {"session": session, "fetch": state.config.agent_fetch, **media_models}
-    offered = tools_for([need for need, found in needs.items() if found])
+    offered = tools_for({"session": session, "fetch": state.config.agent_fetch, **firsts})
     names = offered if body.tools is None else list_of(one_of(*offered)).check(body.tools, "tools")
     tools = {name: tool for name, tool in offered.items() if name in names}
     model = await state.models.chosen(caller.id, caller.default_model, body.model, "chat", caller.group)
