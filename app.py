@@ -125,7 +125,7 @@ ROUTES = [
     ("GET", "/artifacts/{artifact_id}", signed_in(artifacts.get_artifact)),
     ("PATCH", "/artifacts/{artifact_id}", signed_in(artifacts.update_artifact)),
     ("DELETE", "/artifacts/{artifact_id}", signed_in(artifacts.delete_artifact)),
-    ("GET", "/artifacts/{artifact_id}/content", linked(signed_in(artifacts.get_artifact_content))),
+    ("GET", "/artifacts/{artifact_id}/content", linked(artifacts.get_artifact_content)),
     ("PUT", "/artifacts/{artifact_id}/content", signed_in(artifacts.replace_artifact_content)),
     ("GET", "/artifacts/{artifact_id}/text", signed_in(artifacts.get_artifact_text)),
     ("GET", "/conversations", signed_in(conversations.list_conversations)),

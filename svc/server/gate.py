@@ -79,19 +79,6 @@ class Caller:
 Handler = Callable[[Request, Caller], Awaitable[Response | None]]
 
 
-@Implied(security=_LINK)
-def linked(endpoint: Endpoint) -> Endpoint:
-    """Accept a valid link to an artifact's content in place of a token. The guards within check everything else."""
-
-    def guarded(request: Request) -> Awaitable[Response | None]:
-        artifact_id, key = request.path_params["artifact_id"], request.state.derived_keys["content"]
-        account_id = account_of_link(key, request.query_params, artifact_id, request.state.clock())
-        request.context.linked_account_id = account_id
-        return endpoint(request)
-
-    return guarded
-
-
 @Implied(security=_API_KEY_HEADER)
 def key_in_header(endpoint: Endpoint) -> Endpoint:
     """Accept the token in `x-api-key`, too. Two different tokens are refused, as two `Authorization` headers are."""
@@ -126,22 +113,13 @@ def signed_in(handler: Handler) -> Endpoint:
         await tokens.load_jwt()
         state = request.state
         session = tokens.read_session(state.derived_keys["session"], token, state.clock())
-        return await handle(request, _caller(state, session.account_id, "session", session.identity_at))
-
-    def handle(request: Request, caller: Caller) -> Awaitable[Response | None]:
-        context = request.context
-        context.account_id = context.log_fields["account"] = caller.id
-        acting_for.set(caller.id)
-        return handler(request, caller)
+        return await _enter(handler, request, _caller(state, session.account_id, "session", session.identity_at))
 
     def endpoint(request: Request) -> Awaitable[Response | None]:
-        state, linked_id = request.state, request.context.linked_account_id
-        if linked_id is not None:
-            return handle(request, _caller(state, linked_id, LINK))
         token = _bearer(request.context.headers.get(b"authorization", b""))
         if not token.startswith(tokens.KEY_PREFIX):  # no JWT has this prefix
             return with_session(request, token)
-        hashed = tokens.key_hash(token)
+        state, hashed = request.state, tokens.key_hash(token)
         holder = None if hashed is None else state.db.look_up(tokens.holder_of, hashed)
         if holder is None:
             raise ApiError("invalid_api_key")
@@ -153,9 +131,35 @@ def signed_in(handler: Handler) -> Endpoint:
             state.key_uses.put((account_id, key_id), minute_seconds)
         groups = state.models.catalog.groups
         group = None if groups is None else groups.of(group_name)
-        return handle(request, Caller(account_id, tier, default_model, "api_key", key_id, 0, group))
+        return _enter(handler, request, Caller(account_id, tier, default_model, "api_key", key_id, 0, group))
 
     return endpoint
+
+
+def _enter(handler: Handler, request: Request, caller: Caller) -> Awaitable[Response | None]:
+    context = request.context
+    context.account_id = context.log_fields["account"] = caller.id
+    acting_for.set(caller.id)
+    return handler(request, caller)
+
+
+def linked(handler: Handler) -> Endpoint:
+    """Require a valid link to an artifact's content, or a token."""
+
+    @Implied(security=_LINK)
+    def with_link(endpoint: Endpoint) -> Endpoint:
+        def guarded(request: Request) -> Awaitable[Response | None]:
+            state, artifact_id = request.state, request.path_params["artifact_id"]
+            account_id = account_of_link(
+                state.derived_keys["content"], request.query_params, artifact_id, state.clock()
+            )
+            if account_id is None:
+                return endpoint(request)
+            return _enter(handler, request, _caller(state, account_id, LINK))
+
+        return guarded
+
+    return with_link(signed_in(handler))
 
 
 def _requirement(

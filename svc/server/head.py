@@ -36,7 +36,6 @@ class Context:
     status: int = 0  # of the answer, when it has begun
     client_ip: str = ""  # set when the host is accepted
     account_id: str | None = None  # set when the caller is authenticated
-    linked_account_id: str | None = None  # the account whose signed link the request has
     counted_body: tuple[int, list[bytes]] | None = None  # its bytes, and the shares that they count in
     disconnected: bool = False
     interrupt: Callable[[str], None] | None = None  # ends the open answer

@@ -12,13 +12,6 @@ CHAT_PER_MINUTE = {"free": 20, "pro": 120}
 # With more callers in one window the oldest are forgotten, which bounds the memory to about 6 MB a rule. An attacker
 # with so many addresses gains nothing: each of them has its own limit.
 _MOST_CALLERS = 30_000
-_BY_ACCOUNT = {  # admissions in so many seconds
-    "verify_email": (3, 3600),
-    "owner": (5, 60),  # each attempt is a guess at the password
-    "change_email": (3, 3600),
-    "checkout": (20, 3600),
-    "ask_provider": (30, 60),  # connects to a host that the account names
-}
 
 # Of a window: its limit, the admissions that are left, and the seconds until it ends.
 Admission = tuple[int, int, int]
@@ -68,14 +61,20 @@ class Limits:
     def __init__(self, config: Config) -> None:
         monotonic = config.monotonic
         self.chat = Window(60, monotonic)  # chats and starts of agent runs, of all keys and sessions of an account
-        by_address = {
+        rules = {  # admissions in so many seconds
+            # of an address
             "login": (config.logins_per_minute, 60),
             "signup": (config.signups_per_hour, 3600),
             "password_reset": (config.resets_per_hour, 3600),
             "password_reset_confirm": (10, 60),
             "oauth": (300, 60),  # each step stores something, or sends a request to the provider
+            # of an account
+            "verify_email": (3, 3600),
+            "owner": (5, 60),  # each attempt is a guess at the password
+            "change_email": (3, 3600),
+            "checkout": (20, 3600),
+            "ask_provider": (30, 60),  # connects to a host that the account names
         }
-        rules = by_address | _BY_ACCOUNT
         self._by_rule = {rule: (limit, Window(seconds, monotonic)) for rule, (limit, seconds) in rules.items()}
 
     def take(self, rule: str, caller: bytes | str) -> Admission:

@@ -61,10 +61,10 @@ async def readings(state: State) -> list[Reading]:
     with contextlib.suppress(ApiError):  # without a database these are left out
         sums = await state.db.read(wallet.held_in_all)
         found += [("svc_holds", {}, sums["holds"]), ("svc_held_micros", {}, sums["held_micros"])]
-    return found + await asyncio.to_thread(lambda: [*_on_disk(state.config), *_of_process()])
+    return found + await asyncio.to_thread(lambda: [*_of_system(state.config)])
 
 
-def _on_disk(config: Config) -> Iterator[Reading]:
+def _of_system(config: Config) -> Iterator[Reading]:
     database = config.data_dir / DATABASE
     with contextlib.suppress(StartError, OSError):
         if config.tls != "proxy":
@@ -75,9 +75,6 @@ def _on_disk(config: Config) -> Iterator[Reading]:
             yield name, {}, path.stat().st_size
     with contextlib.suppress(OSError):
         yield "svc_disk_free_bytes", {}, shutil.disk_usage(config.data_dir).free
-
-
-def _of_process() -> Iterator[Reading]:
     used = resource.getrusage(resource.RUSAGE_SELF)
     yield "process_cpu_seconds_total", {}, used.ru_utime + used.ru_stime
     yield "process_max_fds", {}, resource.getrlimit(resource.RLIMIT_NOFILE)[0]
