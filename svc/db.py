@@ -342,7 +342,6 @@ def page(
 
 async def open_database(
     path: Path,
-    schema: str | None = None,
     between: Between | None = None,
     committed: Committed = lambda jobs, seconds: None,
 ) -> Database:
@@ -353,7 +352,6 @@ async def open_database(
     commit, with its number of functions and the time of the disk. Raises StartError if the database is damaged, foreign
     or newer, and does not change it.
     """
-    script, migrations = newest_schema() if schema is None else (schema, [])
-    db = Database(path, partial(connect_prepared, path, script, migrations), between, committed)
+    db = Database(path, partial(connect_prepared, path, *newest_schema()), between, committed)
     await db.open()
     return db

@@ -17,8 +17,8 @@ from typing import Any
 
 import uvloop
 
-from svc.db import open_database
 from svc.schema import connect
+from tests.support.databases import open_with_schema
 
 SECONDS = 1.0
 SCHEMA = "CREATE TABLE events (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;"
@@ -83,7 +83,7 @@ async def waiting(callers: int, call: Callable[[int], Coroutine[Any, Any, Any]])
 
 
 async def main(name: str, folder: Path) -> None:
-    db = await open_database(folder / f"{name}.db", SCHEMA)
+    db = await open_with_schema(folder / f"{name}.db", SCHEMA)
     bare = connect(folder / f"{name}.db")
     try:
         for callers in (1, 16, 64):

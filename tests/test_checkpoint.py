@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from svc.checkpoint import Checkpointer, checkpoint
-from svc.db import Database, open_database
+from svc.db import Database
 from svc.schema import connect
-from tests.support.databases import prepare
+from tests.support.databases import open_with_schema, prepare
 
 SCHEMA = "CREATE TABLE notes (text TEXT) STRICT;"
 TEXT = "x" * 20_000  # five pages
@@ -34,7 +34,7 @@ async def write_until_begun_anew(db: Database, path: Path) -> None:
 
 async def test_wal_restarts_repeatedly_under_writes(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
-    db = await open_database(path, SCHEMA)
+    db = await open_with_schema(path, SCHEMA)
     await db.write(note)
     for _ in range(3):
         await write_until_begun_anew(db, path)
@@ -43,14 +43,14 @@ async def test_wal_restarts_repeatedly_under_writes(tmp_path: Path) -> None:
 
 
 async def test_commit_runs_no_checkpoint(tmp_path: Path) -> None:
-    db = await open_database(tmp_path / "a.db", SCHEMA)
+    db = await open_with_schema(tmp_path / "a.db", SCHEMA)
     assert await db.write(lambda tx: tx.execute("PRAGMA wal_autocheckpoint").fetchone()[0]) == 0
     await db.close()
 
 
 async def test_wal_is_truncated_after_a_long_reader(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
-    db = await open_database(path, SCHEMA)
+    db = await open_with_schema(path, SCHEMA)
     await db.write(note)
     with contextlib.closing(connect(path, query_only=True)) as reader:
         reader.execute("BEGIN")
@@ -67,7 +67,7 @@ async def test_wal_is_truncated_after_a_long_reader(tmp_path: Path) -> None:
 
 async def test_empty_log_works_during_a_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
-    db = await open_database(path, SCHEMA)
+    db = await open_with_schema(path, SCHEMA)
     for _ in range(3):
         await db.write(
             lambda tx: tx.execute("INSERT INTO notes VALUES (?)", (TEXT * 2_000,))
@@ -79,7 +79,7 @@ async def test_empty_log_works_during_a_checkpoint(tmp_path: Path) -> None:
 
 
 async def test_close_stores_all_earlier_writes(tmp_path: Path) -> None:
-    db = await open_database(tmp_path / "a.db", SCHEMA)
+    db = await open_with_schema(tmp_path / "a.db", SCHEMA)
     writes = [asyncio.ensure_future(db.write(note)) for _ in range(500)]
     await asyncio.sleep(0)
     await db.close()

@@ -30,7 +30,7 @@ from svc.db import Database, acting_for, open_database
 from svc.errors import ApiError, StartError
 from svc.schema import APPLICATION_ID, FIRST_VERSION, command_connection, newest_schema, newest_version
 from tests.support.cases import each
-from tests.support.databases import prepare
+from tests.support.databases import open_with_schema, prepare
 
 SCHEMA = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;"
 
@@ -62,7 +62,7 @@ def count(conn: sqlite3.Connection) -> int:
 
 @pytest.fixture
 async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    database = await open_database(tmp_path / "a.db", SCHEMA)
+    database = await open_with_schema(tmp_path / "a.db", SCHEMA)
     yield database
     await database.close()
 
@@ -350,7 +350,7 @@ async def test_background_work_runs_between_batches_and_its_errors_are_contained
         left -= 1
         return left > 0
 
-    db = await open_database(tmp_path / "a.db", SCHEMA, between)
+    db = await open_with_schema(tmp_path / "a.db", SCHEMA, between)
     for number in range(50):
         await db.write(insert, f"job {number}")
     while left > 0:
@@ -602,7 +602,7 @@ async def test_transaction_rolled_back_by_sqlite_fails_for_all_callers(db: Datab
 
 async def test_failing_commit_fails_the_batch(tmp_path: Path) -> None:
     schema = SCHEMA + "CREATE TABLE marks (note INTEGER REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED) STRICT;"
-    db = await open_database(tmp_path / "a.db", schema)
+    db = await open_with_schema(tmp_path / "a.db", schema)
 
     def dangle(tx: sqlite3.Connection) -> None:
         tx.execute("INSERT INTO marks VALUES (99)")
@@ -634,12 +634,12 @@ async def test_locked_database_refuses_writes_and_serves_reads(db: Database, tmp
 
 async def test_damaged_page_fails_only_its_readers(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
-    db = await open_database(path, SCHEMA)
+    db = await open_with_schema(path, SCHEMA)
     await db.write(
         lambda tx: tx.executemany("INSERT INTO notes (text) VALUES (?)", [(f"{n:500}",) for n in range(500)])
     )
     await db.close()
-    db = await open_database(path, SCHEMA)
+    db = await open_with_schema(path, SCHEMA)
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * (path.stat().st_size - 4096))
@@ -652,7 +652,7 @@ async def test_damaged_page_fails_only_its_readers(tmp_path: Path) -> None:
 
 async def test_close_runs_waiting_jobs_and_refuses_later_ones(tmp_path: Path) -> None:
     threads = threading.active_count()
-    db = await open_database(tmp_path / "a.db", SCHEMA)
+    db = await open_with_schema(tmp_path / "a.db", SCHEMA)
     calls = [asyncio.ensure_future(db.write(insert, str(number))) for number in range(700)]
     calls += [asyncio.ensure_future(db.read(count)) for _ in range(20)]
     await asyncio.sleep(0)
@@ -672,7 +672,7 @@ async def test_close_runs_waiting_jobs_and_refuses_later_ones(tmp_path: Path) ->
 
 async def test_cancelled_close_ends_threads_and_waiting_jobs(tmp_path: Path) -> None:
     threads = threading.active_count()
-    db = await open_database(tmp_path / "a.db", SCHEMA)
+    db = await open_with_schema(tmp_path / "a.db", SCHEMA)
     calls = [asyncio.ensure_future(db.write(insert, str(number))) for number in range(300)]
     await asyncio.sleep(0)
     closing = asyncio.create_task(db.close())
@@ -712,14 +712,14 @@ async def test_used_private_parts_of_aiosqlite_exist() -> None:
 WRITER = """
     import asyncio, os, sys
     from pathlib import Path
-    from svc.db import open_database
+    from tests.support.databases import open_with_schema
 
     def insert(tx, text):
         tx.execute("INSERT INTO notes (text) VALUES (?)", (text + " begun",))
         tx.execute("INSERT INTO notes (text) VALUES (?)", (text + " done",))
 
     async def main():
-        db = await open_database(Path(sys.argv[1]), sys.argv[2])
+        db = await open_with_schema(Path(sys.argv[1]), sys.argv[2])
         async def repeat(writer):
             for number in range(100_000):
                 await db.write(insert, f"{sys.argv[3]} {writer} {number}")
@@ -846,7 +846,7 @@ async def test_every_connection_is_set_up_for_durability_and_safety(db: Database
 
 async def test_new_database_is_created_and_reopened(tmp_path: Path) -> None:
     for round_ in range(3):
-        db = await open_database(tmp_path / "a.db", SCHEMA)
+        db = await open_with_schema(tmp_path / "a.db", SCHEMA)
         await db.write(insert, str(round_))
         assert await db.read(count) == round_ + 1
         await db.close()
@@ -871,7 +871,7 @@ async def test_database_in_another_journal_mode_returns_to_wal(tmp_path: Path) -
     made(tmp_path / "a.db", 3)
     with other_connection(tmp_path / "a.db") as conn:
         conn.execute("PRAGMA journal_mode = DELETE")
-    db = await open_database(tmp_path / "a.db", SCHEMA)
+    db = await open_with_schema(tmp_path / "a.db", SCHEMA)
     assert await db.read(lambda conn: conn.execute("PRAGMA journal_mode").fetchone()[0]) == "wal"
     await db.close()
 
@@ -1128,6 +1128,6 @@ async def test_refused_start_closes_its_connections(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(db_module, "connect", unable)
     threads = threading.active_count()
     with pytest.raises(StartError, match="unable to open"):
-        await open_database(tmp_path / "a.db", SCHEMA)
+        await open_with_schema(tmp_path / "a.db", SCHEMA)
     await threads_are(threads)
     assert not (tmp_path / "a.db-wal").exists()
