@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from svc.db import Page, page
 from svc.ids import new_id, timestamp
+from svc.tables import Page, Table
 
 OPERATOR = "operator"
 _PERSONAL = ("email", "name")
@@ -36,7 +36,7 @@ def add(
 
 
 def audit_page(conn: sqlite3.Connection, limit: int, after: str | None) -> Page[dict[str, Any]]:
-    return page(conn, "audit", None, limit, after, order=("seq",)).of(_as_json)
+    return _TABLE.page(conn, None, limit, after)
 
 
 def _as_json(row: sqlite3.Row) -> dict[str, Any]:
@@ -44,3 +44,6 @@ def _as_json(row: sqlite3.Row) -> dict[str, Any]:
     del values["seq"], values["person"]
     details = {**orjson.loads(row["person"] or "{}"), **orjson.loads(row["details"])}
     return {**values, "at": timestamp(row["at"]), "details": details}
+
+
+_TABLE = Table("audit", _as_json, "audit row", order=("seq",))

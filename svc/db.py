@@ -12,11 +12,11 @@ import contextlib
 import sqlite3
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, TypeVarTuple
+from typing import Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple
 
 from svc.budget import limited, spent
 from svc.checkpoint import Checkpointer
@@ -27,7 +27,6 @@ from svc.workers import Finish, Job, JobQueue, Mode, Outcome, Pool
 P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-U = TypeVar("U")
 Work = Callable[Concatenate[sqlite3.Connection, P], T]
 Between = Callable[[sqlite3.Connection], bool]
 Committed = Callable[[int, float], None]
@@ -42,7 +41,6 @@ _BATCH = 256
 # A transaction ends after so much work, so that other accounts need not wait. Background work may take its first half.
 _SLICE_SECONDS = 0.02
 _BACKGROUND_SECONDS = 0.01
-_PAGE_CHARACTERS = 2_000_000
 _STORAGE_FAULTS = {
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
@@ -282,62 +280,6 @@ def _storage_unavailable(cause: BaseException) -> ApiError:
     error = ApiError("storage_unavailable")
     error.__cause__ = cause
     return error
-
-
-class Page(NamedTuple, Generic[T]):
-    """Part of a list, and whether more of it follows."""
-
-    items: list[T]
-    has_more: bool
-
-    def as_json(self) -> dict[str, Any]:
-        return {"object": "list", "data": self.items, "has_more": self.has_more}
-
-    def of(self, make: Callable[[T], U]) -> "Page[U]":
-        return Page([make(item) for item in self.items], self.has_more)
-
-
-def page(
-    conn: sqlite3.Connection,
-    table: str,
-    account_id: str | None,
-    limit: int,
-    after: str | None,
-    *,
-    order: Sequence[str] = ("rowid",),
-    columns: str = "*",
-    **narrowed: str | list[int] | None,
-) -> Page[sqlite3.Row]:
-    """Return up to `limit` of the account's rows in `table` after the one with the id `after`, in descending `order`.
-
-    The default is the order of insertion, which does not depend on the clock. `narrowed` keeps the rows whose column
-    equals the text or is in the list; None does not narrow. None as `account_id` lists the rows of all accounts. A page
-    of long rows has fewer than `limit` rows, so that it fits in memory, and at least one. All names must be constants.
-    Raises ApiError `invalid_value` if `after` is not in the list.
-    """
-    values: dict[str, Any] = {"account_id": account_id, "after": after, "most": limit + 1}
-    own = f"FROM {table} WHERE {'true' if account_id is None else 'account_id = :account_id'}"
-    for column, value in narrowed.items():
-        if value is not None:
-            listed = isinstance(value, list)
-            values[column] = str(value) if listed else value
-            own += f" AND {column} " + (f"IN (SELECT value FROM json_each(:{column}))" if listed else f"= :{column}")  # noqa: S608
-    further = ""
-    if after is not None:
-        place = conn.execute(f"SELECT {', '.join(order)} {own} AND id = :after", values).fetchone()
-        if place is None:
-            raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
-        further = f" AND ({', '.join(order)}) < ({', '.join(f':after_{column}' for column in order)})"
-        values |= {f"after_{column}": value for column, value in zip(order, place, strict=True)}
-    descending = ", ".join(f"{column} DESC" for column in order)
-    items: list[sqlite3.Row] = []
-    characters = 0
-    for row in conn.execute(f"SELECT {columns} {own}{further} ORDER BY {descending} LIMIT :most", values):
-        if len(items) == limit or characters > _PAGE_CHARACTERS:
-            return Page(items, has_more=True)
-        items.append(row)
-        characters += sum(len(value) for value in row if isinstance(value, str | bytes))
-    return Page(items, has_more=False)
 
 
 async def open_database(

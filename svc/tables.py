@@ -8,15 +8,30 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import fields_as_json
 
+T = TypeVar("T")
+U = TypeVar("U")
 R = TypeVar("R")
 _SOME_SECONDS = 0.005
 _OVERWRITTEN_BYTES = 1_000_000
+_PAGE_CHARACTERS = 2_000_000
+
+
+class Page(NamedTuple, Generic[T]):
+    """Part of a list, and whether more of it follows."""
+
+    items: list[T]
+    has_more: bool
+
+    def as_json(self) -> dict[str, Any]:
+        return {"object": "list", "data": self.items, "has_more": self.has_more}
+
+    def of(self, make: Callable[[T], U]) -> "Page[U]":
+        return Page([make(item) for item in self.items], self.has_more)
 
 
 @dataclass(frozen=True)
@@ -24,7 +39,8 @@ class Table(Generic[R]):
     """A table with the columns `id` and `account_id`. The module that owns it declares it.
 
     `noun` names a row in error messages. Lists have the columns `listed` in descending `order`; the default is the
-    order of insertion. A statement changes at most `at_once` rows: 1 for rows that can have 100 KB.
+    order of insertion, which does not depend on the clock. A statement changes at most `at_once` rows: 1 for rows that
+    can have 100 KB.
     """
 
     name: str
@@ -48,15 +64,43 @@ class Table(Generic[R]):
     def page(
         self,
         conn: sqlite3.Connection,
-        account_id: str,
+        account_id: str | None,
         limit: int,
         after: str | None,
         /,
         **narrowed: str | list[int] | None,
     ) -> Page[R]:
-        """Return a page of the account's rows, as `page` in svc/db.py."""
-        rows = page(conn, self.name, account_id, limit, after, order=self.order, columns=self.listed, **narrowed)
-        return rows.of(self.make)
+        """Return up to `limit` rows of the account, or of all for None, after the one with the id `after`.
+
+        `narrowed` keeps the rows whose column equals the text or is in the list; None does not narrow. Its names must
+        be constants. A page of long rows has fewer than `limit` rows, so that it fits in memory, and at least one.
+        Raises ApiError `invalid_value` if `after` is not in the list.
+        """
+        values: dict[str, Any] = {"account_id": account_id, "after": after, "most": limit + 1}
+        own = f"FROM {self.name} WHERE {'true' if account_id is None else 'account_id = :account_id'}"
+        for column, value in narrowed.items():
+            if isinstance(value, list):
+                values[column] = str(value)
+                own += f" AND {column} IN (SELECT value FROM json_each(:{column}))"
+            elif value is not None:
+                values[column] = value
+                own += f" AND {column} = :{column}"
+        order, further = ", ".join(self.order), ""
+        if after is not None:
+            place = conn.execute(f"SELECT {order} {own} AND id = :after", values).fetchone()
+            if place is None:
+                raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
+            further = f" AND ({order}) < ({', '.join(f':after_{column}' for column in self.order)})"
+            values |= {f"after_{column}": value for column, value in zip(self.order, place, strict=True)}
+        descending = ", ".join(f"{column} DESC" for column in self.order)
+        items: list[R] = []
+        characters = 0
+        for row in conn.execute(f"SELECT {self.listed} {own}{further} ORDER BY {descending} LIMIT :most", values):
+            if len(items) == limit or characters > _PAGE_CHARACTERS:
+                return Page(items, has_more=True)
+            items.append(self.make(row))
+            characters += sum(len(value) for value in row if isinstance(value, str | bytes))
+        return Page(items, has_more=False)
 
     def insert(self, tx: sqlite3.Connection, columns: Mapping[str, Any]) -> R:
         """Store a row and return it. Raises sqlite3.IntegrityError, see `refusals`."""

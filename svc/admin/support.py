@@ -5,17 +5,22 @@ from typing import Any
 
 from svc import audit
 from svc.content import support
-from svc.db import Page, page
+from svc.tables import Page, Table
 
-_INBOX = "(SELECT * FROM support_conversations WHERE account_id IN (SELECT id FROM accounts WHERE deleting_at IS NULL))"
+_INBOX = Table[sqlite3.Row](
+    "(SELECT * FROM support_conversations WHERE account_id IN (SELECT id FROM accounts WHERE deleting_at IS NULL))",
+    lambda row: row,
+    "support conversation",
+    order=("updated_at", "id"),
+)
 
 
 def inbox_page(conn: sqlite3.Connection, status: str | None, limit: int, after: str | None) -> Page[dict[str, Any]]:
-    """Return a page of the support conversations of all accounts, the last changed first, like `page` in svc/db.py.
+    """Return a page of the support conversations of all accounts, the last changed first.
 
     `waiting` is whether the last message is not the operator's.
     """
-    return page(conn, _INBOX, None, limit, after, order=("updated_at", "id"), status=status).of(
+    return _INBOX.page(conn, None, limit, after, status=status).of(
         lambda row: {**support.TABLE.make(row), **_of_user(conn, row["account_id"], row["id"])}
     )
 

@@ -8,11 +8,11 @@ from svc import audit
 from svc.auth import accounts, links, tokens
 from svc.auth.emails import EMAIL
 from svc.billing.usage import day_of
-from svc.db import Page
 from svc.errors import ApiError
 from svc.groups import AUTO, Groups
 from svc.ids import fields_as_json
 from svc.shapes import ABSENT, Absent, boolean, nullable, one_of, record, text
+from svc.tables import Page
 
 LINK_SECONDS = 72 * 3600
 STATUS = one_of("active", "suspended")

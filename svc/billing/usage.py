@@ -7,10 +7,10 @@ import functools
 import sqlite3
 from typing import Any
 
-from svc.db import Database, Page
+from svc.db import Database
 from svc.errors import ApiError
 from svc.ids import timestamp
-from svc.tables import run_some
+from svc.tables import Page, run_some
 from svc.write_buffer import WriteBuffer
 
 _COUNTS = ("requests", "input_tokens", "output_tokens", "cost_micros")

@@ -8,7 +8,6 @@ import orjson
 
 from svc.content import fulltext, versions
 from svc.content.word_runs import CHUNKS
-from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.shapes import one_of, record, text
@@ -50,6 +49,7 @@ class Message(NamedTuple):
 
 
 _TABLE = Table("messages", lambda row: Message(**row), "message")
+CURRENT = Table("current_messages", _TABLE.make, "message", order=("number",))  # of the current branch
 
 
 def add_message(
@@ -117,14 +117,6 @@ def end_interrupted_answers(tx: sqlite3.Connection) -> None:
     """End the answers that a crash left in progress. The index of words reads them later."""
     fulltext.index_answers_later(tx)
     tx.execute("UPDATE messages SET status = 'interrupted' WHERE status = 'in_progress'")
-
-
-def messages_page(
-    conn: sqlite3.Connection, account_id: str, conversation_id: str, limit: int, after: str | None
-) -> Page[Message]:
-    """Return a page of a conversation's current branch, newest first, like `page` in svc/db.py."""
-    rows = page(conn, "current_messages", account_id, limit, after, order=("number",), conversation_id=conversation_id)
-    return rows.of(lambda row: Message(**row))
 
 
 def newest_question(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> str | None:

@@ -10,7 +10,7 @@ import orjson
 from svc.content import answers, conversations, history, search, versions
 from svc.content.conversations import Conversation, ConversationFields
 from svc.content.history import STATUSES, Message, NewMessage
-from svc.db import Database, Page
+from svc.db import Database
 from svc.ids import timestamp
 from svc.inference.formats.answer import AnswerWriter
 from svc.routes.completion import stream_of
@@ -23,6 +23,7 @@ from svc.server.sse import Interrupt
 from svc.server.streamed import streamed
 from svc.server.web import Request, Response, page_after, page_limit, read_page
 from svc.shapes import ABSENT, boolean, given, json_object, list_of, nullable, one_of, string, text
+from svc.tables import Page
 
 describes = partial(Operation, "Conversations")
 _CONVERSATION = json_object(
@@ -262,7 +263,7 @@ def _messages_page(
     conn: sqlite3.Connection, account_id: str, conversation_id: str, limit: int, after: str | None
 ) -> Page[dict[str, Any]]:
     conversations.TABLE.by_id(conn, account_id, conversation_id)
-    page = history.messages_page(conn, account_id, conversation_id, limit, after)
+    page = history.CURRENT.page(conn, account_id, limit, after, conversation_id=conversation_id)
     found = answers.by_message(conn, account_id, [message.id for message in page.items])
     several = versions.versions_of(conn, account_id, conversation_id)
     return page.of(lambda message: _message(message, found.get(message.id), several.get(message.id, [])))

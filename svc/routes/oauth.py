@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 from svc.auth import accounts, identities, oauth_flows
 from svc.auth.emails import EMAIL, same_email
 from svc.auth.oauth import Flow, Identity, SignInProvider, new_flow
-from svc.db import Page
 from svc.errors import ApiError
 from svc.routes.links import verify_address
 from svc.routes.schemas.common import TIMESTAMP, id_of
@@ -22,6 +21,7 @@ from svc.server.interface import Answer, Operation, Parameter, Refusal, item_id,
 from svc.server.openapi import REFERRER_POLICY
 from svc.server.web import Request, Response, add_log_fields, read_page, reply
 from svc.shapes import boolean, json_object, list_of, nullable, one_of, string
+from svc.tables import Page
 
 describes = partial(Operation, "Sign-in")
 describes_account = partial(Operation, "Account")

@@ -192,7 +192,7 @@ def nested_versions(tx: sqlite3.Connection, conversation_id: str, count: int, te
     """Replace the newest message, and then each new version's successor."""
     (account_id,) = tx.execute("SELECT account_id FROM conversations").fetchone()
     add = partial(history.add_message, tx, account_id, conversation_id=conversation_id, role="assistant", now_seconds=1)
-    (newest,) = history.messages_page(tx, account_id, conversation_id, 1, None).items
+    (newest,) = history.CURRENT.page(tx, account_id, 1, None, conversation_id=conversation_id).items
     for _ in range(count):
         add(content=text, replaces=newest.id)
         newest = add(content=text)
@@ -295,7 +295,9 @@ async def test_conversation_of_an_older_version_keeps_its_order(tmp_path: Path) 
     with contextlib.closing(connect(tmp_path / "service.db")) as conn:
 
         def shown(conversation: str) -> list[str]:
-            return [message.id for message in history.messages_page(conn, "a", conversation, 100, None).items][::-1]
+            return [
+                message.id for message in history.CURRENT.page(conn, "a", 100, None, conversation_id=conversation).items
+            ][::-1]
 
         assert (shown("y"), shown("z")) == (["m0", "m2", "m4", "m6"], ["m1", "m3", "m5", "m7"])
         add_message = partial(history.add_message, conn, "a", role="user", content="new", now_seconds=1)

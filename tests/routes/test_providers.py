@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from svc.config import Config
-from svc.db import page
 from svc.errors import ApiError
 from svc.inference import models, providers
+from svc.inference.providers import TABLE
 from tests.conftest import JSON, PASSWORD, Service
 from tests.support.byok import KEY, Names, add_provider
 
@@ -259,7 +259,7 @@ async def test_page_has_rows_of_one_account_and_its_filters(service: Service, he
     db = service.state["db"]
 
     async def ids(limit: int, after: str | None, **equal: str | None) -> list[str]:
-        return [row["id"] for row in (await db.read(page, "providers", account_id, limit, after, **equal)).items]
+        return [row["id"] for row in (await db.read(TABLE.page, account_id, limit, after, **equal)).items]
 
     newest = [provider["id"] for provider in mine[::-1]]
     assert await ids(9, None) == newest and await ids(1, None) == newest[:1] and await ids(9, newest[0]) == newest[1:]
