@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from svc.ids import new_id, timestamp
-from svc.tables import Page, Table
+from svc.tables import Table
 
 OPERATOR = "operator"
 _PERSONAL = ("email", "name")
@@ -35,10 +35,6 @@ def add(
     )
 
 
-def audit_page(conn: sqlite3.Connection, limit: int, after: str | None) -> Page[dict[str, Any]]:
-    return _TABLE.page(conn, None, limit, after)
-
-
 def _as_json(row: sqlite3.Row) -> dict[str, Any]:
     values = dict(row)
     del values["seq"], values["person"]
@@ -46,4 +42,4 @@ def _as_json(row: sqlite3.Row) -> dict[str, Any]:
     return {**values, "at": timestamp(row["at"]), "details": details}
 
 
-_TABLE = Table("audit", _as_json, "audit row", order=("seq",))
+TABLE = Table("audit", _as_json, "audit row", order=("seq",))

@@ -753,12 +753,16 @@ WRITES = re.compile(
 
 
 def written_tables(path: Path) -> list[tuple[int, str | None]]:
-    """The line and the table of each statement that writes and of each `Table`, None where the name is put together."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
+    """The line and the table of each statement that writes and of each `Table`, None where the name is put together.
+
+    A `Table` of a view or of a query only reads.
+    """
+    nodes, tables = list(ast.walk(ast.parse(path.read_text()))), owners()
     declared = [
         (node.lineno, ast.literal_eval(node.args[0]))
         for node in nodes
         if isinstance(node, ast.Call) and re.fullmatch(r"Table(\[.+\])?", ast.unparse(node.func))
+        if ast.literal_eval(node.args[0]) in tables
     ]
     return declared + [
         (node.lineno, match[1])

@@ -279,7 +279,7 @@ async def get_status(request: Request, caller: Caller) -> object:
     answer=paged("A page of the log.", "AuditList", _AUDIT_ENTRY),
 )
 async def list_audit(request: Request, caller: Caller) -> object:
-    return await read_page(request, audit.audit_page)
+    return await read_page(request, audit.TABLE.page, None)
 
 
 async def unknown(request: Request, caller: Caller) -> Response:

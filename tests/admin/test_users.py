@@ -36,7 +36,7 @@ def test_an_active_administrator_is_left_after_any_changes(steps: list[tuple[int
                 users.change_user(conn, ids[0], ids[number], change, None, NOW)
         except ApiError as error:
             assert error.code in ("last_admin", "not_found")
-        rows = audit.audit_page(conn, 100, None).items
+        rows = audit.TABLE.page(conn, None, 100, None).items
         assert len(rows) >= changed
         changed = len(rows)
         assert any(one.admin and one.status == "active" for one in accounts.all_accounts(conn))

@@ -116,7 +116,7 @@ def test_a_backup_is_restored_into_a_folder_without_content(
     assert (folder / "tls" / "ca.pem").read_text() == "a certificate"
     assert "is not empty" in svc(folder, "restore", str(archive)).stderr
     with contextlib.closing(connect(folder / "service.db")) as conn:
-        assert [row["action"] for row in audit.audit_page(conn, 1, None).items] == ["restore"]
+        assert [row["action"] for row in audit.TABLE.page(conn, None, 1, None).items] == ["restore"]
 
 
 @pytest.mark.parametrize("name", ["service.db", "notes", "tls", ".hidden", "master.key"])
