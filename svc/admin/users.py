@@ -8,7 +8,7 @@ from svc import audit
 from svc.auth import accounts, links, tokens
 from svc.auth.emails import EMAIL
 from svc.billing.usage import day_of
-from svc.errors import ApiError
+from svc.errors import ApiError, invalid_value
 from svc.groups import AUTO, Groups
 from svc.ids import fields_as_json
 from svc.shapes import ABSENT, Absent, boolean, nullable, one_of, record, text
@@ -16,8 +16,7 @@ from svc.tables import Page
 
 LINK_SECONDS = 72 * 3600
 STATUS = one_of("active", "suspended")
-_FROM = "FROM accounts JOIN wallets ON wallets.account_id = accounts.id JOIN stored ON stored.account_id = accounts.id"
-_SELECT = f"""
+_SELECT = """
     SELECT accounts.id, email, email_verified_at IS NOT NULL AS email_verified, name, tier, admin,
         group_name AS "group", group_chosen, iif(suspended_at IS NULL, 'active', 'suspended') AS status,
         accounts.created_at, last_seen_at, balance_micros,
@@ -25,10 +24,9 @@ _SELECT = f"""
             AS spent_month_micros,
         stored.bytes AS stored_bytes,
         (SELECT count(*) FROM (SELECT 1 FROM api_keys WHERE account_id = accounts.id LIMIT 10000)) AS keys
-    {_FROM} WHERE deleting_at IS NULL
-"""  # noqa: S608 - our own words
-
-
+    FROM accounts JOIN wallets ON wallets.account_id = accounts.id JOIN stored ON stored.account_id = accounts.id
+    WHERE deleting_at IS NULL
+"""
 _GROUP = nullable(text(63)).about(
     "A group of the catalog. Null: none. `auto`: the one that the verified address joins."
 )
@@ -61,7 +59,7 @@ def user_page(
     """
     place = conn.execute("SELECT rowid FROM accounts WHERE id = ? AND deleting_at IS NULL", (after,)).fetchone()
     if after is not None and place is None:
-        raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
+        raise invalid_value("after must be the id of an item of this list.", "after")
     rows = conn.execute(
         f"""
         {_SELECT} AND (:q IS NULL OR instr(lower(email || ' ' || ifnull(name, '') || ' ' || accounts.id), lower(:q)))

@@ -12,7 +12,6 @@ from typing import Any
 
 from svc import audit
 from svc.admin import health, users
-from svc.admin.users import AdminChanges, Invitation
 from svc.auth import accounts, links, tokens
 from svc.billing import usage, wallet
 from svc.deletion.slices import delete_account
@@ -22,7 +21,6 @@ from svc.routes.schemas.common import COUNT, TIMESTAMP, WRONG_PARAMETER, example
 from svc.routes.user import API_KEY, PERSON
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, paged
-from svc.server.state import State
 from svc.server.status import now, readings
 from svc.server.web import Request, Response, page_after, page_limit, read_page
 from svc.shapes import boolean, given, json_object, list_of, mapping, matching, nullable, one_of, string, text
@@ -119,7 +117,7 @@ _TIMES = {
     "last_backup_at": "svc_last_backup_timestamp_seconds",
     "certificate_expires_at": "svc_certificate_expiry_timestamp_seconds",
 }
-_COLUMNS = ("key", "requests", "input_tokens", "output_tokens", "cost_micros")
+_COLUMNS = tuple(_USAGE_ROW.example)
 _FILTERS = (
     Parameter("q", "A part of the email address, the name or the id.", text(500)),
     Parameter("group", "Only accounts of this group; empty: of none.", text(63)),
@@ -127,8 +125,8 @@ _FILTERS = (
 )
 
 
-async def _user(request: Request, account_id: str, **more: str | None) -> dict[str, Any]:
-    return {**await request.state.db.read(users.user, account_id, request.state.clock()), **more}
+async def _user(request: Request, account_id: str) -> dict[str, Any]:
+    return await request.state.db.read(users.user, account_id, request.state.clock())
 
 
 @describes(
@@ -148,19 +146,19 @@ async def list_users(request: Request, caller: Caller) -> object:
     answer=Answer("The new account.", _INVITATION, 201),
     errors=[Refusal("email_taken", param="email", when="An account has this email address."), _NO_GROUP],
 )
-async def create_user(request: Request, caller: Caller, body: Invitation) -> object:
+async def create_user(request: Request, caller: Caller, body: users.Invitation) -> object:
     state, token = request.state, links.new_link_token(verified=True)
     invite = partial(users.invite, by_mail=state.mail is not None, now_seconds=state.clock())
     account_id = await state.db.write(invite, caller.id, body, state.models.catalog.groups, token)
-    return await _user(request, account_id, invite_url=_send(state, body.email, token))
+    return await _invitation(request, account_id, body.email, token)
 
 
-def _send(state: State, email: str, token: str) -> str | None:
-    """Mail a one-time link; return its address if the server cannot send mail."""
-    if state.mail is None:
-        return f"{state.config.base_url}/password-reset#{token}"
+async def _invitation(request: Request, account_id: str, email: str, token: str) -> dict[str, Any]:
+    """Mail a one-time link. If the server cannot send mail, the answer has the address of the link."""
+    state = request.state
     mail_link(state, "invitation", (email, token))
-    return None
+    url = None if state.mail else f"{state.config.base_url}/password-reset#{token}"
+    return {**await _user(request, account_id), "invite_url": url}
 
 
 @describes("Show an account", answer=Answer("The account.", _USER_IN_LIST))
@@ -174,7 +172,7 @@ async def get_user(request: Request, caller: Caller, account_id: str) -> object:
     answer=Answer("The changed account.", _USER_IN_LIST),
     errors=[_LAST_ADMIN, _NO_GROUP],
 )
-async def update_user(request: Request, caller: Caller, account_id: str, body: AdminChanges) -> object:
+async def update_user(request: Request, caller: Caller, account_id: str, body: users.AdminChanges) -> object:
     state = request.state
     await state.db.write(
         users.change_user, caller.id, account_id, given(body), state.models.catalog.groups, state.clock()
@@ -197,7 +195,7 @@ async def create_reset_link(request: Request, caller: Caller, account_id: str) -
     token = links.new_link_token(verified=account.email_verified)
     add = partial(users.add_reset_link, by_mail=state.mail is not None, seconds=users.LINK_SECONDS)
     await state.db.write(add, caller.id, account.id, token, now_seconds=state.clock())
-    return await _user(request, account.id, invite_url=_send(state, account.email, token))
+    return await _invitation(request, account.id, account.email, token)
 
 
 @describes(

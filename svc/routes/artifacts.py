@@ -19,7 +19,7 @@ from svc.content import artifacts, contents, projects
 from svc.content.artifacts import PROMPT_LENGTH, Artifact, ArtifactChanges, NewArtifact, content_url
 from svc.content.contents import CHUNK_BYTES, CONTENT_BYTES
 from svc.db import Database
-from svc.errors import ApiError
+from svc.errors import ApiError, invalid_value
 from svc.inference.media_engines import storage
 from svc.routes.media import from_file
 from svc.routes.projects import IN_PROJECT, project_filter
@@ -117,7 +117,7 @@ def _as_json(state: State, artifact: Artifact) -> dict[str, Any]:
 def _content_field(body: NewArtifact) -> tuple[str, Callable[[str], bytes], str]:
     """Return the text of the content, the function that decodes it, and its type."""
     if body.content is not None and body.content_base64 is not None:
-        raise ApiError("invalid_value", "Send content or content_base64, not both.", param="content_base64")
+        raise invalid_value("Send content or content_base64, not both.", "content_base64")
     if body.content is not None:
         return body.content, str.encode, body.content_type or "text/plain; charset=utf-8"
     if body.content_base64 is not None:
@@ -190,7 +190,7 @@ async def delete_artifact(request: Request, caller: Caller, artifact_id: str) ->
 async def replace_artifact_content(request: Request, caller: Caller, artifact_id: str) -> object:
     state = request.state
     if "content-range" in request.headers:  # RFC 9110 14.5: a part must not replace the whole
-        raise ApiError("invalid_value", "Send the whole content, without Content-Range.", param="content-range")
+        raise invalid_value("Send the whole content, without Content-Range.", "content-range")
     content_type = request.headers.get("content-type")
     state.db.look_up(artifacts.check_replacing, caller.id, artifact_id, content_type)
     chunks = await read_chunks(request, CONTENT_BYTES)
@@ -346,12 +346,10 @@ async def _write_text(request: Request, caller: Caller, artifact_id: str, file: 
         is_text, truncated = bool(_TEXT.match(media_type)), artifact.size > TEXT_BYTES
         decoder = codecs.getincrementaldecoder(encoding)(errors)
         try:
-            first = (
-                await db.read(contents.content_chunk, caller.id, artifact_id, artifact.sha256, 0)
-                if artifact.size
-                else b""
-            )
-            if media_type == "application/pdf" or (first.startswith(b"%PDF-") and not is_text):
+            first = b""
+            if artifact.size and not is_text:
+                first = await db.read(contents.content_chunk, caller.id, artifact_id, artifact.sha256, 0)
+            if media_type == "application/pdf" or first.startswith(b"%PDF-"):
                 async for chunk in content_chunks(db, artifact, 0, artifact.size):
                     file.write(chunk)
                 return await replace_by_text(request.state.process_pools["documents"], file, caller.id)

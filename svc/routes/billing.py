@@ -5,7 +5,7 @@ from functools import partial
 
 from svc import quota
 from svc.billing import usage, wallet
-from svc.billing.payments import MICROS_PER_CENT
+from svc.billing.payments import MICROS_PER_CENT, Receipt
 from svc.routes.schemas.common import COUNT, MICROS, TIMESTAMP, example_id, id_of
 from svc.server.bodies import read_body
 from svc.server.body_budget import MIB
@@ -158,10 +158,7 @@ async def list_usage(request: Request, caller: Caller) -> object:
 )
 async def receive_payment_event(request: Request) -> object:
     state = request.state
-    body = await read_body(request, MIB)
-    signatures = request.headers.getlist("stripe-signature")
-    receipt = await state.payments.deliver(state.db, signatures, body, state.clock())
-    add_log_fields(request, event_type=receipt.event.type, credited=receipt.reason is None, reason=receipt.reason)
+    receipt = await deliver(request, request.headers.getlist("stripe-signature"), await read_body(request, MIB))
     if receipt.needs_operator:
         state.metrics.count_payment(receipt.event.type, known=receipt.checkout is not None)
     if receipt.event.returned_cents is not None and receipt.reason != "repeated":
@@ -176,3 +173,11 @@ async def receive_payment_event(request: Request) -> object:
             next=receipt.todo,
         )
     return {"received": True, "credited": receipt.reason is None}
+
+
+async def deliver(request: Request, signatures: list[str], body: bytes) -> Receipt:
+    """Store an event and what it credits, as `payments.deliver`, and log it."""
+    state = request.state
+    receipt = await state.payments.deliver(state.db, signatures, body, state.clock())
+    add_log_fields(request, event_type=receipt.event.type, credited=receipt.reason is None, reason=receipt.reason)
+    return receipt

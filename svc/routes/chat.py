@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from svc.content import memory
-from svc.content.memory import Exchange
 from svc.errors import ApiError
 from svc.inference.catalog import CAPABILITIES, CONTEXT_LENGTH, Model
 from svc.inference.chat_call import ChatCall
@@ -134,7 +133,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
 
 
 async def _answer_of_session(
-    request: Request, caller: Caller, call: ChatCall, exchange: Exchange, continues: bool, usage: bool
+    request: Request, caller: Caller, call: ChatCall, exchange: memory.Exchange, continues: bool, usage: bool
 ) -> Response:
     """Return the answer to a session. One that `continues` is generated whether or not the client reads it."""
     state, headers = request.state, exchange.headers

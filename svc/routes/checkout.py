@@ -13,12 +13,12 @@ from svc.auth.accounts import Account
 from svc.auth.emails import LONGEST
 from svc.billing import checkout_cookie, payments, wallet
 from svc.billing import checkout_pages as pages
-from svc.billing.payments import AMOUNT_RULE, Checkout
 from svc.billing.stripe import CHECKOUT_ORIGIN
 from svc.errors import ApiError
 from svc.ids import new_id
 from svc.money import dollars
 from svc.routes.auth import checked_login
+from svc.routes.billing import deliver
 from svc.routes.pages import framed
 from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, STORAGE
 from svc.server.bodies import read_body
@@ -31,7 +31,6 @@ from svc.server.web import Endpoint, Request, Response, add_log_fields
 from svc.shapes import json_object, string
 
 describes = partial(Operation, "Checkout")
-_CHECKOUT_FORM = json_object("CheckoutForm", amount=string.about(f"{AMOUNT_RULE}.", "25.00"))
 _CHECKOUT_SIGN_IN_FORM = json_object(
     "CheckoutSignInForm",
     email="ada@example.com",
@@ -165,7 +164,7 @@ def _sign_in_form(request: Request, email: str = "") -> str:
 @describes(
     "Start a payment",
     "Only from this service's page: `Origin` must be this server.",
-    body=_CHECKOUT_FORM,
+    body=json_object("CheckoutForm", amount=string.about(f"{payments.AMOUNT_RULE}.", "25.00")),
     most_bytes=_FORM_BYTES,
     media_type=_FORM_TYPE,
     answer=Answer("To the payment processor's page.", headers=_TO_CHECKOUT, status=303),
@@ -227,12 +226,11 @@ async def pay_in_sandbox(request: Request, account: Account, session_id: str) ->
     state = request.state
     checkout = await _sandbox_checkout(request, account, session_id)
     signature, body = state.payments.sandbox_event(checkout, state.clock())
-    receipt = await state.payments.deliver(state.db, [signature], body, state.clock())
-    add_log_fields(request, event_type=receipt.event.type, credited=receipt.reason is None, reason=receipt.reason)
+    await deliver(request, [signature], body)
     return _see_other(f"{state.config.base_url}/checkout/return?checkout={checkout.id}")
 
 
-async def _sandbox_checkout(request: Request, account: Account, session_id: str) -> Checkout:
+async def _sandbox_checkout(request: Request, account: Account, session_id: str) -> payments.Checkout:
     checkout = await request.state.db.read(payments.checkout_of, account.id, session_id)
     if request.state.payments.mode != "sandbox" or checkout is None or checkout.session_id != session_id:
         raise _NO_PAYMENT.error()

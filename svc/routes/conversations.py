@@ -9,7 +9,6 @@ import orjson
 
 from svc.content import answers, conversations, history, search, versions
 from svc.content.conversations import Conversation, ConversationFields
-from svc.content.history import STATUSES, Message, NewMessage
 from svc.db import Database
 from svc.ids import timestamp
 from svc.inference.formats.answer import AnswerWriter
@@ -86,7 +85,7 @@ _MESSAGE = json_object(
     content="When does it leave?",
     model=nullable(string).about("The model that wrote the message. Null means that no model did."),
     created_at=TIMESTAMP,
-    status=one_of(*STATUSES).about(
+    status=one_of(*history.STATUSES).about(
         "Of an answer. `stopped`: the person stopped it, or the client disconnected. `interrupted`: the server ended. "
         "`failed`: see `error`.",
         "complete",
@@ -109,7 +108,7 @@ _WORDS = Parameter(
     text(search.QUERY_LENGTH),
 )
 _ENDED = Refusal("already_ended", "No answer is in progress in this conversation.", when="No answer is in progress.")
-_NO_ANSWER = Refusal("not_found", "No answer is in progress in this conversation.")
+_NO_ANSWER = Refusal("not_found", _ENDED.message)
 
 
 @describes(
@@ -270,11 +269,11 @@ def _messages_page(
 
 
 @describes("Add a message", answer=Answer("The message.", _MESSAGE, 201), errors=[NO_ROOM])
-async def create_message(request: Request, caller: Caller, conversation_id: str, body: NewMessage) -> object:
+async def create_message(request: Request, caller: Caller, conversation_id: str, body: history.NewMessage) -> object:
     add = partial(conversations.add_message, role=body.role, content=body.content, now_seconds=request.state.clock())
     return _message(await request.state.db.write(add, caller.id, conversation_id), None, [])
 
 
-def _message(message: Message, answer: dict[str, Any] | None, versions: list[str]) -> dict[str, Any]:
+def _message(message: history.Message, answer: dict[str, Any] | None, versions: list[str]) -> dict[str, Any]:
     further = {"finish_reason": answer and answer["finish_reason"], "answer": answer, "versions": versions}
     return {**message.as_json(), **further}

@@ -19,7 +19,6 @@ from svc.billing import wallet
 from svc.billing.usage import day_of
 from svc.content import answers, contents, support
 from svc.content.artifacts import Artifact
-from svc.content.contents import CHUNK_BYTES
 from svc.content.conversations import Conversation
 from svc.content.history import Message
 from svc.content.projects import Project
@@ -139,7 +138,7 @@ async def _archive(state: State, account: Account) -> AsyncGenerator[bytes, None
             line = {**artifact.as_json(), "file": _file(artifact)}
             lines_of_artifacts.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
             with archive.open(_file(artifact), "w") as file:
-                while chunk := spool.read(CHUNK_BYTES):
+                while chunk := spool.read(contents.CHUNK_BYTES):
                     file.write(chunk)
                     yield sink.take()
     archive.writestr("artifacts.jsonl", b"".join(lines_of_artifacts))

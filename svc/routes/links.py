@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from svc.auth import accounts, identities, links, oauth_flows, tokens
-from svc.auth.accounts import Account
 from svc.auth.emails import EMAIL
 from svc.errors import ApiError
 from svc.groups import Groups
@@ -121,7 +120,7 @@ def _add_reset_link(email: str, tx: sqlite3.Connection, now_seconds: float) -> R
 
 def _add_link(
     tx: sqlite3.Connection,
-    account: Account,
+    account: accounts.Account,
     purpose: str,
     now_seconds: float,
     *,
@@ -153,7 +152,9 @@ async def verify_email(request: Request, body: VerifyEmail) -> None:
         mail_link(state, "changed-with-undo" if before.email_verified else "changed", (before.email, undo))
 
 
-def _verify(tx: sqlite3.Connection, token: str, undo: str, groups: Groups | None, now_seconds: float) -> Account | None:
+def _verify(
+    tx: sqlite3.Connection, token: str, undo: str, groups: Groups | None, now_seconds: float
+) -> accounts.Account | None:
     """Use the link. Return the account as it was, if its address is changed. Then `undo` restores the one before.
 
     An address that was never verified may be that of a stranger, who must not get the account.

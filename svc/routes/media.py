@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from svc import quota
 from svc.content import artifacts
-from svc.errors import ApiError, ClientGone
+from svc.errors import ApiError, ClientGone, invalid_value
 from svc.ids import new_id
 from svc.inference.blocks import event
 from svc.inference.catalog import Model
@@ -94,7 +94,7 @@ async def create_image(request: Request, caller: Caller, body: dict[str, Any]) -
 
 def _image_request(body: dict[str, Any]) -> ImageRequest:
     if body.get("stream"):
-        raise ApiError("invalid_value", "Images are not streamed here. Leave stream out.", param="stream")
+        raise invalid_value("Images are not streamed here. Leave stream out.", "stream")
     size = body.get("size") or "auto"
     width, height = map(int, size.split("x")) if size != "auto" else (_DEFAULT_SIDE, _DEFAULT_SIDE)
     passed_on = {
@@ -109,7 +109,7 @@ def _check_for_painter(body: dict[str, Any], wanted: ImageRequest) -> None:
     if size not in LARGE_SIZES and not all(LEAST_SIDE <= side <= MOST_SIDE for side in size):
         large = ", ".join(f"{width}x{height}" for width, height in LARGE_SIZES)
         message = f"size must be between {LEAST_SIDE} and {MOST_SIDE} a side, such as 512x512, or one of {large}."
-        raise ApiError("invalid_value", message, param="size")
+        raise invalid_value(message, "size")
     nullable(one_of("png")).check(body.get("output_format"), "output_format")
 
 
@@ -222,7 +222,7 @@ async def _speech_request(media: MediaEngines, model: Model, body: dict[str, Any
     if model.provider is None:
         if format not in known:
             message = f"{model.id} cannot make {format} on this machine, only {', '.join(known)}."
-            raise ApiError("invalid_value", message, param=format_field)
+            raise invalid_value(message, format_field)
         voice = await media.voice.named(voice)
     ours = (format_field, "tts_max_tokens", "stream_format")
     passed_on = {name: value for name, value in body.items() if name not in ours}

@@ -4,7 +4,6 @@ from functools import partial
 
 from svc.agents import runs
 from svc.content import artifacts, conversations, projects
-from svc.content.projects import MOST_STEPS, NewProject, ProjectChanges
 from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND, TIMES, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
@@ -17,7 +16,7 @@ _PROJECT = json_object(
     id=id_of("proj"),
     name="Thesis",
     instructions="Answer in British English.",
-    max_planner_steps=nullable(integer(1, MOST_STEPS)).about(example=10),
+    max_planner_steps=nullable(integer(1, projects.MOST_STEPS)).about(example=10),
     **TIMES,
 )
 IN_PROJECT = Parameter("project_id", "Only those of this project.", string, refusal=PROJECT_NOT_FOUND)
@@ -36,7 +35,7 @@ async def project_filter(request: Request, caller: Caller) -> str | None:
     answer=Answer("The project.", _PROJECT, 201),
     errors=[Refusal("quota_exceeded", "This account has 1,000 projects, the most there can be. Delete some first.")],
 )
-async def create_project(request: Request, caller: Caller, body: NewProject) -> object:
+async def create_project(request: Request, caller: Caller, body: projects.NewProject) -> object:
     return await request.state.db.write(projects.add_project, caller.id, body, request.state.clock())
 
 
@@ -51,7 +50,7 @@ async def get_project(request: Request, caller: Caller, project_id: str) -> obje
 
 
 @describes("Change a project", answer=Answer("The changed project.", _PROJECT), errors=[NO_ROOM])
-async def update_project(request: Request, caller: Caller, project_id: str, body: ProjectChanges) -> object:
+async def update_project(request: Request, caller: Caller, project_id: str, body: projects.ProjectChanges) -> object:
     return await request.state.db.write(projects.change_project, caller.id, project_id, body, request.state.clock())
 
 

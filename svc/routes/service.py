@@ -39,8 +39,12 @@ _IDS = {
 }
 describes = partial(Operation, "Service")
 _METRICS_TOKEN = bearer("metricsToken", "The operator's `SVC_METRICS_TOKEN`.")
+_METRICS = """\
+# HELP svc_requests_total HTTP requests answered.
+# TYPE svc_requests_total counter
+svc_requests_total{method="GET",route="/healthz",status="200"} 2
+"""
 _HEALTH = json_object("Health", status=one_of("ok"), version=string.about("The version of the service.", VERSION))
-_READINESS = json_object("Readiness", status=one_of("ready"))
 _SWITCHED_OFF = Refusal(
     "not_found", "The metrics are off. The operator can set SVC_METRICS_TOKEN.", when="The metrics are off."
 )
@@ -58,7 +62,7 @@ async def get_health(request: Request) -> object:
 @describes(
     "Check that the service is ready",
     "It is ready if it can write to its storage.",
-    answer=Answer("The service is ready.", _READINESS),
+    answer=Answer("The service is ready.", json_object("Readiness", status=one_of("ready"))),
     errors=[STORAGE],
 )
 async def get_readiness(request: Request) -> object:
@@ -74,19 +78,7 @@ def _write_something(tx: sqlite3.Connection) -> None:
 @describes(
     "Get metrics for Prometheus",
     "Without a token only if the service is reachable from this machine alone.",
-    answer=Answer(
-        "The metrics.",
-        contents={
-            "text/plain": Content(
-                string,
-                {
-                    "metrics": "# HELP svc_requests_total HTTP requests answered.\n"
-                    "# TYPE svc_requests_total counter\n"
-                    'svc_requests_total{method="GET",route="/healthz",status="200"} 2\n'
-                },
-            )
-        },
-    ),
+    answer=Answer("The metrics.", contents={"text/plain": Content(string, {"metrics": _METRICS})}),
     errors=[Refusal("invalid_api_key", when="The operator's token is missing or wrong."), _SWITCHED_OFF],
     security=[None, _METRICS_TOKEN],
 )

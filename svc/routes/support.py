@@ -8,7 +8,6 @@ from functools import partial
 from svc.admin import support as inbox
 from svc.auth.emails import EMAIL
 from svc.content import support
-from svc.content.support import NewSupport, NewSupportMessage
 from svc.routes.schemas.common import NO_ROOM, TIMES, TIMESTAMP, WRONG_PARAMETER, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
@@ -67,7 +66,7 @@ _FULL = Refusal(
         ),
     ],
 )
-async def create_support_conversation(request: Request, caller: Caller, body: NewSupport) -> object:
+async def create_support_conversation(request: Request, caller: Caller, body: support.NewSupport) -> object:
     return await request.state.db.write(support.add_support, caller.id, body, request.state.clock())
 
 
@@ -89,7 +88,9 @@ async def get_support_conversation(request: Request, caller: Caller, support_id:
     answer=Answer("The message.", _MESSAGE, 201),
     errors=[_ALREADY_ENDED, NO_ROOM, _FULL],
 )
-async def create_support_message(request: Request, caller: Caller, support_id: str, body: NewSupportMessage) -> object:
+async def create_support_message(
+    request: Request, caller: Caller, support_id: str, body: support.NewSupportMessage
+) -> object:
     add = support.add_message
     return await request.state.db.write(add, caller.id, support_id, "user", body.content, request.state.clock())
 
@@ -128,7 +129,7 @@ async def get_inbox_conversation(request: Request, caller: Caller, support_id: s
     answer=Answer("The message.", _MESSAGE, 201),
     errors=[_ALREADY_ENDED, _FULL],
 )
-async def reply_to_user(request: Request, caller: Caller, support_id: str, body: NewSupportMessage) -> object:
+async def reply_to_user(request: Request, caller: Caller, support_id: str, body: support.NewSupportMessage) -> object:
     return await request.state.db.write(inbox.reply, caller.id, support_id, body.content, request.state.clock())
 
 

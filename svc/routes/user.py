@@ -6,7 +6,6 @@ from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 from svc.auth import accounts, links, tokens
-from svc.auth.accounts import Account
 from svc.auth.emails import EMAIL
 from svc.certificates import files_in
 from svc.config import Config
@@ -95,6 +94,7 @@ _KEYS_AT_ONCE = 100  # up to 0.4 MB of names
 _CURRENT_PASSWORD = string.about(
     "The account's password. An account without one needs a recent sign-in with its identity provider."
 )
+_TOO_OFTEN = Refusal("rate_limit_exceeded", when="More than 5 attempts in a minute.")
 _WRONG_PASSWORD = Refusal("invalid_credentials", "The password is wrong.", "current_password")
 _OWNER_REFUSALS = [
     _WRONG_PASSWORD,
@@ -102,7 +102,7 @@ _OWNER_REFUSALS = [
     Refusal(
         "recent_sign_in_required", when="No password, and no sign-in with an identity provider in the last 10 minutes."
     ),
-    Refusal("rate_limit_exceeded", when="More than 5 attempts in a minute."),
+    _TOO_OFTEN,
 ]
 
 
@@ -157,7 +157,7 @@ class NewKey(NamedTuple):
 
 
 _WRONG_EMAIL = Refusal("invalid_value", "confirm must be the email address of this account.", "confirm")
-_WRONG_OLD_PASSWORD = Refusal("invalid_credentials", "The password is wrong.", "password")
+_WRONG_OLD_PASSWORD = _WRONG_PASSWORD._replace(param="password")
 _WRONG_MODEL = Refusal(
     "invalid_value", "default_model must be a chat model of GET /v1/models, or null.", "default_model"
 )
@@ -249,7 +249,7 @@ async def _check_owner(
         _WRONG_EMAIL,
         _WRONG_OLD_PASSWORD,
         Refusal("last_admin", when="The caller is the only active administrator, and there are other accounts."),
-        Refusal("rate_limit_exceeded", when="More than 5 attempts in a minute."),
+        _TOO_OFTEN,
     ],
 )
 async def delete_me(request: Request, caller: Caller, body: DeleteUser) -> None:
@@ -282,7 +282,7 @@ async def update_settings(request: Request, caller: Caller, body: SettingsChange
     return _settings(request.state, account)
 
 
-def _settings(state: State, account: Account) -> dict[str, Any]:
+def _settings(state: State, account: accounts.Account) -> dict[str, Any]:
     return {
         "default_model": account.default_model,
         "chat_model": state.models.default(account.default_model),

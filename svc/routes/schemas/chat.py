@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from svc.errors import ERRORS
+from svc.errors import ApiError
 from svc.routes.schemas.common import ARGUMENTS, CALCULATE, COUNT, ID, SECONDS, example_id
 from svc.server.interface import ERROR, Answer, Content, as_event, header, named_header
 from svc.shapes import anything, json_object, list_of, mapping, nullable, one_of, string
@@ -110,12 +110,7 @@ _CALLED = {
     "finish_reason": "tool_calls",
 }
 _USAGE_CHUNK = {**_CHAT_COMPLETION_CHUNK.example, "choices": [], "usage": COMPLETION_USAGE.example}
-_FAULT = {
-    "code": "upstream_error",
-    "param": None,
-    "type": ERRORS["upstream_error"][1],
-    "message": ERRORS["upstream_error"][2],
-}
+_FAULT = {name: ApiError("upstream_error").error[name] for name in ("code", "param", "type", "message")}
 FAILED_IN_CONVERSATION = header(
     "In a session, if the model server failed: the conversation with the question.",
     ID,
@@ -127,38 +122,26 @@ _STOPPED_CHUNK = {
     "choices": [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}],
     "status": "stopped",
 }
+_COMPLETIONS = {
+    "text": ("Text", _CHAT_COMPLETION.example),
+    "tool_call": ("A tool call", {**_CHAT_COMPLETION.example, "choices": [_CALLED]}),
+}
+_CHUNK = {"chunk": ("A chunk", as_event(_CHAT_COMPLETION_CHUNK.example))}
+_STOPPED = {"stopped": ("The end of a stopped answer", as_event(_STOPPED_CHUNK))}
+_FURTHER = {
+    "usage": ("The usage", as_event(_USAGE_CHUNK)),
+    "fault": ("The model server fails during the stream", as_event({"error": _FAULT})),
+}
+_DONE = {"done": ("The last event", {"data": "[DONE]"})}
 FOLLOWED_ANSWER = Answer(
     "The chunks of the answer.",
-    contents={
-        "text/event-stream": Content(
-            _STREAM_EVENT,
-            {
-                "chunk": ("A chunk", as_event(_CHAT_COMPLETION_CHUNK.example)),
-                "stopped": ("The end of a stopped answer", as_event(_STOPPED_CHUNK)),
-                "done": ("The last event", {"data": "[DONE]"}),
-            },
-        )
-    },
+    contents={"text/event-stream": Content(_STREAM_EVENT, {**_CHUNK, **_STOPPED, **_DONE})},
 )
 CHAT_ANSWER = Answer(
     "The answer: one JSON object, or with `stream: true` server-sent events.",
     contents={
-        "application/json": Content(
-            _CHAT_COMPLETION,
-            {
-                "text": ("Text", _CHAT_COMPLETION.example),
-                "tool_call": ("A tool call", {**_CHAT_COMPLETION.example, "choices": [_CALLED]}),
-            },
-        ),
-        "text/event-stream": Content(
-            _STREAM_EVENT,
-            {
-                "chunk": ("A chunk", as_event(_CHAT_COMPLETION_CHUNK.example)),
-                "usage": ("The usage", as_event(_USAGE_CHUNK)),
-                "fault": ("The model server fails during the stream", as_event({"error": _FAULT})),
-                "done": ("The last event", {"data": "[DONE]"}),
-            },
-        ),
+        "application/json": Content(_CHAT_COMPLETION, _COMPLETIONS),
+        "text/event-stream": Content(_STREAM_EVENT, {**_CHUNK, **_FURTHER, **_DONE}),
     },
     headers={
         "x-service-cost-micros": header(

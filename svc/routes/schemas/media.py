@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from svc.builtin.voice import LANGUAGES, VOICES
-from svc.errors import ApiError
+from svc.errors import ApiError, invalid_value
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS
 from svc.routes.schemas.common import CONTENT_URL, COST_HEADER, COUNT, SECONDS
@@ -100,7 +100,7 @@ def input_text(most: int, description: str) -> Shape[str]:
         found = string.check(value, param)
         check_length(found, param, most)
         if not is_visible(found):
-            raise ApiError("invalid_value", f"{param} must not be blank.", param=param)
+            raise invalid_value(f"{param} must not be blank.", param)
         return found
 
     return Shape(check, "a string", {"type": "string", "minLength": 1, "maxLength": most, "description": description})

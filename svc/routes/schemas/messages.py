@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from svc.errors import ApiError, anthropic_error
 from svc.routes.schemas.common import CALCULATE, COST_HEADER, COUNT
 from svc.server.interface import ANTHROPIC_ERROR, Answer, Content, as_event, header, kind_of, variants
 from svc.shapes import json_object, list_of, mapping, nullable, one_of, string
@@ -75,36 +76,23 @@ _STREAM_EVENT = json_object(
         "An event as JSON.", as_event(_TEXT_PIECE)["data"], contentMediaType="application/json", contentSchema=_EVENT
     ),
 )
-_ERROR = {"type": "api_error", "message": "The model server failed. Try again later."}
+_MESSAGES = {
+    "text": ("Text", _MESSAGE.example),
+    "tool_use": ("A tool call", {**_MESSAGE.example, "content": [_TOOL_USE.example], "stop_reason": "tool_use"}),
+}
+_BEGUN = {**_MESSAGE.example, "content": [], "stop_reason": None}
+_EVENTS = {
+    "start": ("The first event", _sent({**_START.example, "message": _BEGUN})),
+    "text": ("A piece of text", _STREAM_EVENT.example),
+    "end": ("The end", _sent(_END.example)),
+    "stop": ("The last event", _sent({"type": "message_stop"})),
+    "fault": ("A model server that breaks off", _sent(anthropic_error(ApiError("upstream_error"), "req_4fGk2mXq"))),
+}
 MESSAGES_ANSWER = Answer(
     "The message: one JSON object, or with `stream: true` server-sent events.",
     contents={
-        "application/json": Content(
-            _MESSAGE,
-            {
-                "text": ("Text", _MESSAGE.example),
-                "tool_use": (
-                    "A tool call",
-                    {**_MESSAGE.example, "content": [_TOOL_USE.example], "stop_reason": "tool_use"},
-                ),
-            },
-        ),
-        "text/event-stream": Content(
-            _STREAM_EVENT,
-            {
-                "start": (
-                    "The first event",
-                    _sent({**_START.example, "message": {**_MESSAGE.example, "content": [], "stop_reason": None}}),
-                ),
-                "text": ("A piece of text", _STREAM_EVENT.example),
-                "end": ("The end", _sent(_END.example)),
-                "stop": ("The last event", _sent({"type": "message_stop"})),
-                "fault": (
-                    "A model server that breaks off",
-                    _sent({"type": "error", "error": _ERROR, "request_id": "req_4fGk2mXq"}),
-                ),
-            },
-        ),
+        "application/json": Content(_MESSAGE, _MESSAGES),
+        "text/event-stream": Content(_STREAM_EVENT, _EVENTS),
     },
     headers={
         "x-service-cost-micros": COST_HEADER,

@@ -127,17 +127,15 @@ _STREAM_EVENT = json_object(
     ),
     event=string.about("The `type` of the data.").optional(),
 )
+_EVENTS = {
+    "delta": ("A part of the text", {"event": "response.output_text.delta", "data": _DELTA}),
+    "done": ("The last event", {"data": "[DONE]"}),
+}
 RESPONSE_ANSWER = Answer(
     "The response: one JSON object, or with `stream: true` server-sent events.",
     contents={
         "application/json": Content(_RESPONSE),
-        "text/event-stream": Content(
-            _STREAM_EVENT,
-            {
-                "delta": ("A part of the text", {"event": "response.output_text.delta", "data": _DELTA}),
-                "done": ("The last event", {"data": "[DONE]"}),
-            },
-        ),
+        "text/event-stream": Content(_STREAM_EVENT, _EVENTS),
     },
     headers={
         "x-service-cost-micros": COST_HEADER,
@@ -152,20 +150,14 @@ RESPONSE_ANSWER = Answer(
 )
 _CALCULATE = {"type": "function", **CALCULATE}
 _QUESTION = {"type": "message", "role": "user", "content": "Calculate 12 * (3 + 4)"}
+_CALLED = [
+    _QUESTION,
+    {"type": "function_call", "call_id": "call_1", "name": "calculate", "arguments": ARGUMENTS},
+    {"type": "function_call_output", "call_id": "call_1", "output": "84"},
+]
 RESPONSE_EXAMPLES = {
     "text": ("A question", {"model": "builtin/assistant", "input": "What is 12 * (3 + 4)?"}),
     "stream": ("A stream", {"model": "builtin/echo", "input": "Hello, stream", "stream": True}),
     "tools": ("With a tool", {"model": "builtin/assistant", "input": [_QUESTION], "tools": [_CALCULATE]}),
-    "result": (
-        "With a tool's result",
-        {
-            "model": "builtin/assistant",
-            "input": [
-                _QUESTION,
-                {"type": "function_call", "call_id": "call_1", "name": "calculate", "arguments": ARGUMENTS},
-                {"type": "function_call_output", "call_id": "call_1", "output": "84"},
-            ],
-            "tools": [_CALCULATE],
-        },
-    ),
+    "result": ("With a tool's result", {"model": "builtin/assistant", "input": _CALLED, "tools": [_CALCULATE]}),
 }
