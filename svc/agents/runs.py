@@ -80,10 +80,9 @@ def end_interrupted_runs(tx: sqlite3.Connection, now_seconds: float) -> int:
 
 
 def as_json(row: sqlite3.Row) -> dict[str, Any]:
-    """Return a run in the form of the API."""
     usage = {name: row[name] for name in ("prompt_tokens", "completion_tokens")}
     usage["total_tokens"] = sum(usage.values())
-    error = None if row["error"] is None else orjson.loads(row["error"])
+    error = orjson.loads(row["error"] or "null")
     return {**fields_as_json(dict(row), _FIELDS), "error": error, "usage": usage}
 
 

@@ -56,15 +56,15 @@ def parts(request: BuiltinRequest, now_seconds: float) -> list[Part]:
     """
     goal, calls = request.goal[:MAX_GOAL_CHARACTERS], request.calls
     steps = plan(goal, request.tools)
-    own = None
+    own = ""
     if not any(step.tool for step in steps):
         own, known = own_answer(request, now_seconds)
-        if request.tools and (request.must_call or not known):
+        if request.must_call or not known:
             tool = tool_for(goal, known_tools(request.tools), by_description=True)
             steps += [Step("other", tool or request.tools[0], goal)] if tool or request.must_call else []
     if ready := _ready(steps, calls):
         return [_call(step, steps, calls) for step in (ready if request.parallel_calls else ready[:1])]
-    text = _report(request, steps, calls) if calls or own is None else own
+    text = _report(request, steps, calls) if calls else own
     return [in_format(text, request.response_format)]
 
 

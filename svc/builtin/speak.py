@@ -175,13 +175,10 @@ def encoded(file: BinaryIO, command: list[str], rate: int) -> Iterator[BinaryIO]
 
 def write_flac_length(file: BinaryIO, samples: int) -> None:
     """Write the length into the STREAMINFO block (RFC 9639, 8.2), as an encoder that writes to a pipe cannot."""
-    file.seek(0)
-    header = file.read(26)
-    if header[:4] != b"fLaC" or header[4] & 0x7F != 0:
-        raise SpeechError("the encoder writes no FLAC")
-    (packed,) = struct.unpack_from(">Q", header, 18)  # rate, channels and bits before 36 bits of length
     file.seek(18)
-    file.write(struct.pack(">Q", packed >> 36 << 36 | samples & (1 << 36) - 1))
+    (packed,) = struct.unpack(">Q", file.read(8))  # rate, channels and bits before 36 bits of length
+    file.seek(18)
+    file.write(struct.pack(">Q", packed >> 36 << 36 | samples))
 
 
 def speak_into(file: BinaryIO, engine: Engine, order: dict[str, Any]) -> dict[str, Any]:

@@ -95,7 +95,6 @@ def _spaced(text: str) -> str:
 
 
 def json_object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object that `text` is, or None."""
     try:
         value = orjson.loads(text)
     except ValueError:
@@ -131,10 +130,12 @@ class _Builder:
         alternatives = schema.get("anyOf") or schema.get("oneOf")
         if isinstance(alternatives, list):
             return self._first_possible(alternatives, schema, depth, name)
-        kinds = schema.get("type")
-        kinds = [kind for kind in kinds[:10] if kind != "null"] or ["null"] if isinstance(kinds, list) else [kinds]
-        implied = (kind for keyword, kind in _IMPLIED.items() if keyword in schema)
-        kind = kinds[0] if isinstance(kinds[0], str) else next(implied, "string" if depth else "object")
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            kind = next((one for one in kind if one != "null"), "null")
+        if not isinstance(kind, str):
+            implied = (kind for keyword, kind in _IMPLIED.items() if keyword in schema)
+            kind = next(implied, "string" if depth else "object")
         match kind:
             case "object":
                 properties, required = schema.get("properties", {}), schema.get("required", [])
@@ -241,11 +242,10 @@ def _size(schema: dict[str, Any], keyword: str) -> int | None:
 
 def _number(schema: dict[str, Any], whole: bool, wanted: Fraction) -> int | float:
     """Return `wanted` or 0 if the bounds allow it, else a number close to one of the bounds."""
-    given = {keyword: schema.get(keyword) for keyword in ("multipleOf", *_BOUNDS)}
     numbers = {
-        keyword: Fraction(str(value))
-        for keyword, value in given.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        keyword: Fraction(str(schema[keyword]))
+        for keyword in ("multipleOf", *_BOUNDS)
+        if type(schema.get(keyword)) in (int, float) and math.isfinite(schema[keyword])
     }
     multiple = abs(numbers.pop("multipleOf", Fraction(0)))
     step = Fraction((multiple or 1).numerator) if whole else multiple or Fraction(1)
