@@ -7,16 +7,19 @@ import sqlite3
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from svc.commands import backups, books, check, doctor, status, support, users
+from svc.commands.database import command
 from svc.config import Config, from_environ
 from svc.errors import ApiError, StartError
 from svc.routes import service
 from svc.version import VERSION
 
 _APP = str(Path(__file__).parent.parent / "app.py")
+_GROUPS = {"user": "accounts", "support": "live support"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,18 +48,28 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="svc", description="Commands for the operator of the service.")
     parser.add_argument("--version", action="version", version=VERSION)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    commands.add_parser("serve", help="start the service (as python app.py does)").set_defaults(run=_serve)
-    commands.add_parser("openapi", help="print the interface document").set_defaults(run=_openapi)
-    for module in (users, books, support, backups, check, doctor, status):
-        module.add_parsers(commands)
+    groups: dict[str, Any] = {"": commands}
+    for module in (sys.modules[__name__], users, books, support, backups, check, doctor, status):
+        for run in (found for found in vars(module).values() if hasattr(found, "declared")):
+            name, text, arguments = run.declared
+            group, _, action = name.rpartition(" ")
+            if group not in groups:
+                grouped = commands.add_parser(group, help=_GROUPS[group])
+                groups[group] = grouped.add_subparsers(required=True, metavar="ACTION")
+            one = groups[group].add_parser(action, help=text)
+            one.set_defaults(run=run)
+            for names, options in arguments:
+                one.add_argument(*names, **options)
     return parser
 
 
+@command("serve", "start the service (as python app.py does)")
 def _serve(config: Config, options: argparse.Namespace) -> None:
     # app.py imports this package's neighbours: it is run as a script, not imported.
     runpy.run_path(_APP, run_name="__main__")
 
 
+@command("openapi", "print the interface document")
 def _openapi(config: Config, options: argparse.Namespace) -> None:
     routes = runpy.run_path(_APP)["ROUTES"]
     print(orjson.dumps(service.document(routes, config.base_url), option=orjson.OPT_INDENT_2).decode())

@@ -28,6 +28,7 @@ import orjson
 
 from svc import audit, secrets
 from svc.commands.check import findings, sizes
+from svc.commands.database import argument, command
 from svc.config import Config
 from svc.errors import StartError, or_start_error
 from svc.ids import timestamp
@@ -50,16 +51,12 @@ _CHUNK_BYTES = 1024 * 1024
 _MANIFEST_BYTES = 64 * 1024
 
 
-def add_parsers(commands: Any) -> None:
-    copy = commands.add_parser("backup", help="write a backup, also while a server uses the data folder")
-    copy.add_argument("target", metavar="FILE", help="a new file, a folder to put one in, or - for standard output")
-    copy.add_argument("--keep", type=int, metavar="N", help="in a folder: remove all but the newest N backups")
-    copy.set_defaults(run=_backup)
-    back = commands.add_parser("restore", help="restore a backup into the data folder, which must be new or empty")
-    back.add_argument("archive", metavar="FILE", help="a backup, a database file, or - for standard input")
-    back.set_defaults(run=_restore)
-
-
+@command(
+    "backup",
+    "write a backup, also while a server uses the data folder",
+    argument("target", metavar="FILE", help="a new file, a folder to put one in, or - for standard output"),
+    argument("--keep", type=int, metavar="N", help="in a folder: remove all but the newest N backups"),
+)
 def _backup(config: Config, options: argparse.Namespace) -> None:
     began_at = time.time()
     folder, now = config.data_dir, timestamp(began_at)
@@ -171,6 +168,11 @@ def _workplace(folder: Path) -> Iterator[Path]:
 # --- restore
 
 
+@command(
+    "restore",
+    "restore a backup into the data folder, which must be new or empty",
+    argument("archive", metavar="FILE", help="a backup, a database file, or - for standard input"),
+)
 def _restore(config: Config, options: argparse.Namespace) -> None:
     with or_start_error(f"read {options.archive}"), _opened(options.archive) as file:
         manifest = _restore_from(

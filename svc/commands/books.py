@@ -9,14 +9,12 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Any
 
 from svc import audit
 from svc.billing import matching, report, wallet
 from svc.billing.matching import Mismatch
 from svc.billing.stripe import Stripe
-from svc.commands.database import ACCOUNT, account_named, printable, reading, writing
+from svc.commands.database import ACCOUNT, account_named, argument, command, printable, reading, writing
 from svc.config import Config
 from svc.errors import ApiError, StartError
 from svc.ids import timestamp
@@ -28,6 +26,38 @@ from svc.spreadsheet import write_csv
 _PAGE_ROWS = 1_000
 _SHOWN = 20
 _ASKED_AT_ONCE = 8
+
+
+_BOOKING = (
+    ACCOUNT,
+    argument("dollars", help="such as 25 or 12.50, down to 0.000001"),
+    argument("--note", help="the description in the ledger, which the owner sees"),
+)
+_CSV = argument("--csv", action="store_true", help="as CSV, amounts in micros (millionths of a dollar)")
+
+
+@command(
+    "credit",
+    "add money to a wallet; 5 dollars or more make the account pro",
+    *_BOOKING,
+    argument("--payment", metavar="EVENT", help="credit a payment that 'svc payments' lists, once"),
+)
+def _credit(config: Config, options: argparse.Namespace) -> None:
+    _book(config, options, 1, "Credit by the operator")
+
+
+@command(
+    "debit",
+    "take money from a wallet, never below zero",
+    *_BOOKING,
+    argument(
+        "--refund-of",
+        metavar="CHECKOUT",
+        help="book a refund or a dispute: up to what the processor returned, never twice",
+    ),
+)
+def _debit(config: Config, options: argparse.Namespace) -> None:
+    _book(config, options, -1, "Debit by the operator")
 
 
 def _book(config: Config, options: argparse.Namespace, sign: int, default_note: str) -> None:
@@ -49,31 +79,7 @@ def _book(config: Config, options: argparse.Namespace, sign: int, default_note: 
     print(f"balance {dollars(balance)} ({balance} micros), held {dollars(found['held_micros'])}, tier {tier}")
 
 
-def add_parsers(commands: Any) -> None:
-    booking = argparse.ArgumentParser(add_help=False, parents=[ACCOUNT])
-    booking.add_argument("dollars", help="such as 25 or 12.50, down to 0.000001")
-    booking.add_argument("--note", help="the description in the ledger, which the owner sees")
-    text = "add money to a wallet; 5 dollars or more make the account pro"
-    credit = commands.add_parser("credit", help=text, parents=[booking])
-    credit.add_argument("--payment", metavar="EVENT", help="credit a payment that 'svc payments' lists, once")
-    credit.set_defaults(run=partial(_book, sign=1, default_note="Credit by the operator"))
-    debit = commands.add_parser("debit", help="take money from a wallet, never below zero", parents=[booking])
-    text = "book a refund or a dispute: up to what the processor returned, never twice"
-    debit.add_argument("--refund-of", metavar="CHECKOUT", help=text)
-    debit.set_defaults(run=partial(_book, sign=-1, default_note="Debit by the operator"))
-    printed = argparse.ArgumentParser(add_help=False)
-    printed.add_argument("--csv", action="store_true", help="as CSV, amounts in micros (millionths of a dollar)")
-    text = "print an account's credits and debits, the oldest first"
-    commands.add_parser("ledger", help=text, parents=[ACCOUNT, printed]).set_defaults(run=_ledger)
-    text = "print a month's income, spending by model and account, overruns, and what is owed"
-    month = commands.add_parser("report", help=text, parents=[printed])
-    month.add_argument("--month", metavar="YYYY-MM", help="in UTC; by default the current one")
-    month.add_argument("--by", choices=("group", "user", "model"), help="only the usage, also of free models")
-    month.set_defaults(run=_report)
-    text = "list payments, refunds and disputes that the ledger does not follow; exit status 1 if there are any"
-    commands.add_parser("payments", help=text, parents=[printed]).set_defaults(run=_payments)
-
-
+@command("ledger", "print an account's credits and debits, the oldest first", ACCOUNT, _CSV)
 def _ledger(config: Config, options: argparse.Namespace) -> None:
     rows = _ledger_rows(config, options.email)
     if options.csv:
@@ -100,6 +106,13 @@ def _ledger_rows(config: Config, name: str) -> Iterator[sqlite3.Row]:
         seq = rows[-1]["seq"]
 
 
+@command(
+    "report",
+    "print a month's income, spending by model and account, overruns, and what is owed",
+    _CSV,
+    argument("--month", metavar="YYYY-MM", help="in UTC; by default the current one"),
+    argument("--by", choices=("group", "user", "model"), help="only the usage, also of free models"),
+)
 def _report(config: Config, options: argparse.Namespace) -> None:
     month = options.month or timestamp(time.time())[:7]
     bounds = report.month_bounds(month)
@@ -123,6 +136,11 @@ def _report(config: Config, options: argparse.Namespace) -> None:
             print(f"  and {len(own) - _SHOWN} more, see --csv")
 
 
+@command(
+    "payments",
+    "list payments, refunds and disputes that the ledger does not follow; exit status 1 if there are any",
+    _CSV,
+)
 def _payments(config: Config, options: argparse.Namespace) -> int:
     with reading(config) as conn:
         found = matching.mismatches(conn, time.time())

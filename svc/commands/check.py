@@ -4,10 +4,9 @@ import argparse
 import contextlib
 import sqlite3
 from collections.abc import Iterator
-from typing import Any
 
 from svc.billing.rules import broken, broken_usage
-from svc.commands.database import database, reading
+from svc.commands.database import command, database, reading
 from svc.config import Config
 from svc.schema import SCHEMA, connect, shape
 from svc.secrets import is_locked
@@ -16,11 +15,7 @@ from svc.secrets import is_locked
 _OF_A_REPLICA = "_litestream_"
 
 
-def add_parsers(commands: Any) -> None:
-    text = "verify the database: its integrity, its schema, and the ledger against balances and usage"
-    commands.add_parser("check", help=text).set_defaults(run=_check)
-
-
+@command("check", "verify the database: its integrity, its schema, and the ledger against balances and usage")
 def _check(config: Config, options: argparse.Namespace) -> int:
     # SQLite checks CHECK constraints only on a connection that could write.
     # The read-only connection prevents a checkpoint when that one is closed.

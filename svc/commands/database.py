@@ -1,10 +1,12 @@
-"""What the commands share: the database of the data folder, and the accounts in it."""
+"""What the commands share: their declaration, the database of the data folder, and the accounts in it."""
 
 import argparse
 import contextlib
 import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from svc.auth import accounts
 from svc.auth.accounts import Account
@@ -14,8 +16,26 @@ from svc.schema import command_connection, existing, read_only
 from svc.secrets import DATABASE
 from svc.server import status
 
-ACCOUNT = argparse.ArgumentParser(add_help=False)  # the argument of commands on an account
-ACCOUNT.add_argument("email", help="the email address or the id")
+Run = Callable[[Config, argparse.Namespace], int | None]  # it returns the exit status; None is 0
+Argument = tuple[tuple[str, ...], dict[str, Any]]
+
+
+def argument(*names: str, **options: Any) -> Argument:
+    """Return an argument of a command, as `add_argument` of argparse takes it."""
+    return names, options
+
+
+def command(name: str, text: str, *arguments: Argument) -> Callable[[Run], Run]:
+    """Declare a function as the command `name`, two words for one of a group. `text` is its help."""
+
+    def declare(run: Run) -> Run:
+        run.declared = (name, text, arguments)  # type: ignore[attr-defined]
+        return run
+
+    return declare
+
+
+ACCOUNT = argument("email", help="the email address or the id")
 
 
 def database(config: Config) -> Path:

@@ -25,7 +25,7 @@ from svc.auth import accounts
 from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
 from svc.billing.stripe import Stripe
-from svc.commands.database import printable, reading, served_settings
+from svc.commands.database import command, printable, reading, served_settings
 from svc.config import SETTINGS, Config, MailServer
 from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import upstream
@@ -50,11 +50,7 @@ def line_of(finding: Finding) -> str:
     return printable(f"{finding.grade:6}{finding.about}: {finding.text}")
 
 
-def add_parsers(commands: Any) -> None:
-    text = "check the settings, this machine and every configured service; exit status 1 if something is wrong"
-    commands.add_parser("doctor", help=text).set_defaults(run=_doctor)
-
-
+@command("doctor", "check the settings, this machine and every configured service; exit status 1 if something is wrong")
 def _doctor(config: Config, options: argparse.Namespace) -> int:
     found, used = _settings(config)
     found += asyncio.run(examine(used))

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from svc.billing import wallet
-from svc.commands.database import database, printable, reading
+from svc.commands.database import command, database, printable, reading
 from svc.config import Config
 from svc.errors import StartError
 from svc.money import dollars
@@ -30,18 +30,6 @@ _TITLES = {
 }
 
 
-def add_parsers(commands: Any) -> None:
-    commands.add_parser("status", help="print the state of the running server").set_defaults(run=_status)
-    text = (
-        "read the certificate and the catalog again, as SIGHUP does; "
-        "exit status 1 if one of them is wrong and stays as it was"
-    )
-    commands.add_parser("reload", help=text).set_defaults(run=_reload)
-    text = "make a new master.key: every session, link and cookie ends"
-    commands.add_parser("rotate-secrets", help=text).set_defaults(run=_rotate)
-    commands.add_parser("version", help="print the version").set_defaults(run=lambda config, options: print(VERSION))
-
-
 def _asked(config: Config, line: str) -> Any:
     """Return the server's answer. Raises StartError if no server runs, or it does not answer."""
     try:
@@ -54,6 +42,7 @@ def _asked(config: Config, line: str) -> Any:
     return found
 
 
+@command("status", "print the state of the running server")
 def _status(config: Config, options: argparse.Namespace) -> None:
     found = _asked(config, "status")
     with reading(config) as conn:
@@ -66,6 +55,11 @@ def _status(config: Config, options: argparse.Namespace) -> None:
     print(f"{'owed to accounts':24}{dollars(sums['balance_micros'])} in {sums['wallets']} wallets")
 
 
+@command(
+    "reload",
+    "read the certificate and the catalog again, as SIGHUP does; "
+    "exit status 1 if one of them is wrong and stays as it was",
+)
 def _reload(config: Config, options: argparse.Namespace) -> int:
     errors = _asked(config, "reload")
     for error in errors:
@@ -75,6 +69,7 @@ def _reload(config: Config, options: argparse.Namespace) -> int:
     return 1 if errors else 0
 
 
+@command("rotate-secrets", "make a new master.key: every session, link and cookie ends")
 def _rotate(config: Config, options: argparse.Namespace) -> None:
     path = database(config)
     try:
@@ -92,3 +87,8 @@ def _rotate(config: Config, options: argparse.Namespace) -> None:
     sealed = f"{answer['provider_keys']} provider keys are encrypted with it"
     print(f"master.key is new, and {sealed}. Every session has ended.")
     print(f"{config.data_dir / OLD_MASTER} is the old one. The next 'svc backup' deletes it.")
+
+
+@command("version", "print the version")
+def _version(config: Config, options: argparse.Namespace) -> None:
+    print(VERSION)

@@ -9,27 +9,18 @@ from typing import Any
 
 from svc import audit
 from svc.admin import support
-from svc.commands.database import printable, reading, writing
+from svc.commands.database import argument, command, printable, reading, writing
 from svc.config import Config
 from svc.content.support import CONTENT
 
 _MOST = 10_000  # conversations, the last changed ones
 
 
-def add_parsers(commands: Any) -> None:
-    desk = commands.add_parser("support", help="live support").add_subparsers(required=True, metavar="ACTION")
-    listing = desk.add_parser("list", help="list the active conversations, or show one with its messages")
-    listing.add_argument("id", nargs="?", help="the conversation to show, sup_...")
-    listing.set_defaults(run=_list)
-    answer = desk.add_parser("reply", help="answer; the text is the argument, or is read from standard input")
-    answer.add_argument("id")
-    answer.add_argument("text", nargs="?")
-    answer.set_defaults(run=_reply)
-    end = desk.add_parser("close", help="close a conversation")
-    end.add_argument("id")
-    end.set_defaults(run=_close)
-
-
+@command(
+    "support list",
+    "list the active conversations, or show one with its messages",
+    argument("id", nargs="?", help="the conversation to show, sup_..."),
+)
 def _list(config: Config, options: argparse.Namespace) -> None:
     with reading(config) as conn:
         lines = list(_active(conn) if options.id is None else _whole(support.conversation(conn, options.id)))
@@ -49,6 +40,12 @@ def _whole(whole: dict[str, Any]) -> Iterator[str]:
         yield f"{message['created_at']} {message['role']}: {_for_terminal(message['content'])}"
 
 
+@command(
+    "support reply",
+    "answer; the text is the argument, or is read from standard input",
+    argument("id"),
+    argument("text", nargs="?"),
+)
 def _reply(config: Config, options: argparse.Namespace) -> None:
     text = CONTENT.check(sys.stdin.read().strip() if options.text is None else options.text, "TEXT")
     with writing(config) as tx:
@@ -56,6 +53,7 @@ def _reply(config: Config, options: argparse.Namespace) -> None:
     print("sent")
 
 
+@command("support close", "close a conversation", argument("id"))
 def _close(config: Config, options: argparse.Namespace) -> None:
     with writing(config) as tx:
         support.close(tx, audit.OPERATOR, options.id, time.time())

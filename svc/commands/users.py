@@ -13,7 +13,7 @@ from svc.admin import users
 from svc.auth import accounts, links
 from svc.auth.emails import check_email
 from svc.auth.passwords import Passwords
-from svc.commands.database import ACCOUNT, account_named, reading, served_settings, writing
+from svc.commands.database import ACCOUNT, account_named, argument, command, reading, served_settings, writing
 from svc.config import Config
 from svc.deletion.slices import delete_beside_server
 from svc.errors import StartError
@@ -24,26 +24,15 @@ from svc.secrets import DATABASE, is_locked
 _LINK_SECONDS = 3600
 
 
-def add_parsers(commands: Any) -> None:
-    user = commands.add_parser("user", help="accounts").add_subparsers(required=True, metavar="ACTION")
-    text = "create an account; the password is read from the terminal or from standard input"
-    add = user.add_parser("add", help=text)
-    add.add_argument("email")
-    add.add_argument("--name", help="the person's name")
-    add.set_defaults(run=_add)
-    user.add_parser("list", help="list the accounts").set_defaults(run=_list)
-    text = "delete an account with everything personal; its open streams end within 2 seconds"
-    user.add_parser("delete", help=text, parents=[ACCOUNT]).set_defaults(run=_delete)
-    switch = argparse.ArgumentParser(add_help=False, parents=[ACCOUNT])
-    switch.add_argument("switch", choices=("on", "off"))
-    text = "make an account an administrator, or an ordinary one again"
-    user.add_parser("admin", help=text, parents=[switch]).set_defaults(run=_set_admin)
-    text = "refuse all requests of an account, or accept them again; nothing is deleted"
-    user.add_parser("suspend", help=text, parents=[switch]).set_defaults(run=_suspend)
-    text = "print a link that sets a new password, once, within an hour"
-    user.add_parser("reset-link", help=text, parents=[ACCOUNT]).set_defaults(run=_reset_link)
+_SWITCH = argument("switch", choices=("on", "off"))
 
 
+@command(
+    "user add",
+    "create an account; the password is read from the terminal or from standard input",
+    argument("email"),
+    argument("--name", help="the person's name"),
+)
 def _add(config: Config, options: argparse.Namespace) -> None:
     email, name = check_email(options.email), accounts.PERSON_NAME.check(options.name, "name")
     given = _read_password()
@@ -71,6 +60,7 @@ def _read_password() -> str:
     return first
 
 
+@command("user list", "list the accounts")
 def _list(config: Config, options: argparse.Namespace) -> None:
     with reading(config) as conn:
         found = accounts.all_accounts(conn)
@@ -79,6 +69,7 @@ def _list(config: Config, options: argparse.Namespace) -> None:
         print(account.id, account.email, account.tier, timestamp(account.created_at), marks, sep="\t")
 
 
+@command("user delete", "delete an account with everything personal; its open streams end within 2 seconds", ACCOUNT)
 def _delete(config: Config, options: argparse.Namespace) -> None:
     with writing(config) as tx:
         account_id = account_named(tx, options.email).id
@@ -86,10 +77,17 @@ def _delete(config: Config, options: argparse.Namespace) -> None:
     print("deleted")
 
 
+@command("user admin", "make an account an administrator, or an ordinary one again", ACCOUNT, _SWITCH)
 def _set_admin(config: Config, options: argparse.Namespace) -> None:
     _change(config, options.email, {"admin": options.switch == "on"})
 
 
+@command(
+    "user suspend",
+    "refuse all requests of an account, or accept them again; nothing is deleted",
+    ACCOUNT,
+    _SWITCH,
+)
 def _suspend(config: Config, options: argparse.Namespace) -> None:
     _change(config, options.email, {"status": "suspended" if options.switch == "on" else "active"})
 
@@ -100,6 +98,7 @@ def _change(config: Config, name: str, changes: dict[str, Any]) -> None:
     print("changed")
 
 
+@command("user reset-link", "print a link that sets a new password, once, within an hour", ACCOUNT)
 def _reset_link(config: Config, options: argparse.Namespace) -> None:
     with writing(config) as tx:
         account = account_named(tx, options.email)
