@@ -144,7 +144,7 @@ def storable(text: str, most: int) -> str:
 
 
 @contextlib.contextmanager
-def refusals(project_id: str | None = None, **limits: ApiError) -> Iterator[None]:
+def refusals(project_id: str | None = None, **limits: Exception) -> Iterator[None]:
     """Raise ApiError if schema.sql refuses what the block writes: one of `limits`, by the name of the broken rule.
 
     If a row refers to a missing one, that is its project, or without a project its account.

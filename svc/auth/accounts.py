@@ -126,13 +126,11 @@ def account_by_email(conn: sqlite3.Connection, email: str) -> Account | None:
 
 
 def password_hash(conn: sqlite3.Connection, account_id: str) -> str | None:
-    """Return the password hash, or None if there is no such account or it has no password."""
     row = conn.execute("SELECT password_hash FROM accounts WHERE id = ?", (account_id,)).fetchone()
     return None if row is None else row["password_hash"]
 
 
 def login_by_email(conn: sqlite3.Connection, email: str) -> tuple[Account | None, str | None]:
-    """Return the account with this address and its password hash."""
     account = account_by_email(conn, email)
     return account, None if account is None else password_hash(conn, account.id)
 
@@ -214,11 +212,8 @@ def is_taken(conn: sqlite3.Connection, email: str, account_id: str, now_seconds:
 
 def _is_reserved(conn: sqlite3.Connection, email: str, account_id: str, now_seconds: float) -> bool:
     """Return whether another account could get this address back, by a link of svc/auth/links.py."""
-    query = """
-        SELECT EXISTS (SELECT 1 FROM links WHERE email_key = ? AND purpose = 'undo' AND expires_at > ?
-            AND account_id <> ?)
-    """
-    return bool(conn.execute(query, (lookalike_key(email), now_seconds, account_id)).fetchone()[0])
+    query = "SELECT 1 FROM links WHERE email_key = ? AND purpose = 'undo' AND expires_at > ? AND account_id <> ?"
+    return conn.execute(query, (lookalike_key(email), now_seconds, account_id)).fetchone() is not None
 
 
 def verify_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> bool:
@@ -250,7 +245,6 @@ def due_group(account: Account, groups: Groups | None) -> str | None:
 
 
 def groups_in_use(conn: sqlite3.Connection) -> dict[str, int]:
-    """Return the number of accounts in each group."""
     query = "SELECT group_name, count(*) FROM accounts WHERE group_name IS NOT NULL AND deleting_at IS NULL GROUP BY 1"
     return dict(conn.execute(query).fetchall())
 

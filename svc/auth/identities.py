@@ -10,7 +10,6 @@ TABLE = Table("identities", json_of("id issuer email created_at"), "identity")
 
 
 def account_of(conn: sqlite3.Connection, issuer: str, subject: str) -> str | None:
-    """Return the id of the account that an identity signs in to, or None."""
     query = "SELECT account_id FROM identities WHERE issuer = ? AND subject = ?"
     row = conn.execute(query, (issuer, subject)).fetchone()
     return None if row is None else str(row["account_id"])
@@ -36,6 +35,5 @@ def delete_identities(tx: sqlite3.Connection, account_id: str, *, but: tuple[str
 def delete_identity(tx: sqlite3.Connection, account_id: str, identity_id: str, *, has_password: bool) -> None:
     """Unlink an identity. Raises ApiError `not_found`, or `last_identity` if there is no other way to sign in."""
     TABLE.delete(tx, account_id, identity_id)
-    left = tx.execute("SELECT EXISTS (SELECT 1 FROM identities WHERE account_id = ?)", (account_id,)).fetchone()[0]
-    if not (has_password or left):
+    if not has_password and not TABLE.page(tx, account_id, 1, None).items:
         raise ApiError("last_identity")

@@ -136,23 +136,23 @@ def check_claims(claims: dict[str, Any], issuer: str, client_id: str, nonce: str
     audience = claims.get("aud")
     audiences = audience if isinstance(audience, list) else [audience]
     party = claims.get("azp", None if len(audiences) > 1 else client_id)
-    if claims.get("iss") != issuer:
-        raise invalid("an ID token of another issuer")
-    if client_id not in audiences or party != client_id:
-        raise invalid("an ID token for another client")
-    times: list[Any] = [claims.get("iat"), claims.get("exp"), claims.get("nbf", 0)]
-    if not all(type(value) in (int, float) for value in times):
-        raise invalid("an ID token without its times")
-    issued, expires, begins = times
-    if now_seconds >= expires + _SKEW_SECONDS:
-        raise invalid("an ID token that has expired")
-    if now_seconds < max(issued, begins) - _SKEW_SECONDS:
-        raise invalid("an ID token from the future")
+    issued, expires, begins = times = [claims.get("iat"), claims.get("exp"), claims.get("nbf", 0)]
+    has_times = all(type(value) in (int, float) for value in times)
     given, subject = claims.get("nonce"), claims.get("sub")
-    if not isinstance(given, str) or not hmac.compare_digest(given.encode(), nonce.encode()):
-        raise invalid("an ID token for another sign-in")
-    if not isinstance(subject, str) or not 0 < len(subject) <= _SUBJECT_LENGTH or not subject.isprintable():
-        raise invalid("an ID token without a subject")
+    faults = {
+        "of another issuer": claims.get("iss") != issuer,
+        "for another client": client_id not in audiences or party != client_id,
+        "without its times": not has_times,
+        "that has expired": has_times and now_seconds >= expires + _SKEW_SECONDS,
+        "from the future": has_times and now_seconds < max(issued, begins) - _SKEW_SECONDS,
+        "for another sign-in": not isinstance(given, str) or not hmac.compare_digest(given.encode(), nonce.encode()),
+        "without a subject": not isinstance(subject, str)
+        or not 0 < len(subject) <= _SUBJECT_LENGTH
+        or not subject.isprintable(),
+    }
+    for fault, is_found in faults.items():
+        if is_found:
+            raise invalid(f"an ID token {fault}")
 
 
 class _Kept(Generic[T]):

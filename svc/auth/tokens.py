@@ -120,7 +120,6 @@ def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_
 
 
 def keys_after(conn: sqlite3.Connection, account_id: str, after: str | None, limit: int) -> list[dict[str, Any]]:
-    """Return up to `limit` of an account's keys, newest first, after the id `after`."""
     query = "SELECT * FROM api_keys WHERE account_id = ? AND id < ? ORDER BY id DESC LIMIT ?"
     return [TABLE.make(row) for row in conn.execute(query, (account_id, after or _LAST_ID, limit))]
 
@@ -131,7 +130,6 @@ KeyHolder = tuple[str, str | None, str | None, str, float, str | None]
 
 
 def holder_of(conn: sqlite3.Connection, hashed: bytes) -> KeyHolder | None:
-    """Return the holder of the key with this hash, or None if the key is unknown or deleted."""
     # Only what every request needs: each column takes a microsecond.
     row: KeyHolder | None = conn.execute(
         """

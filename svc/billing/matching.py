@@ -12,6 +12,7 @@ from svc.billing import wallet
 from svc.billing.rules import broken_payments
 from svc.errors import StartError
 from svc.money import dollars
+from svc.tables import refusals
 
 NOT_PAYMENTS = ("unpaid", "no payment", "credited before")  # reasons of events that need no credit
 RESEND = "Send the event again in Stripe's dashboard (Developers, Webhooks); it is credited once"
@@ -35,27 +36,18 @@ def book_refund(
     prefix = f"refund:{payment_id}:"
     query = "SELECT count(*) + 1 FROM ledger WHERE reference > ? AND reference < ?"
     number = tx.execute(query, (prefix, f"refund:{payment_id};")).fetchone()[0]
-    try:
+    with refusals(refund_not_due=StartError(_why_refused(tx, account_id, payment_id))):
         wallet.book(tx, account_id, -micros, description=note, reference=f"{prefix}{number}", now_seconds=now_seconds)
-    except sqlite3.IntegrityError as error:
-        if "refund_not_due" not in str(error):
-            raise
-        raise StartError(_why_refused(tx, account_id, payment_id)) from None
 
 
 def book_payment(
     tx: sqlite3.Connection, account_id: str, micros: int, event_id: str, note: str, now_seconds: float
 ) -> None:
     """Credit a payment that could not be credited automatically, once. Raises StartError, ApiError `invalid_value`."""
-    try:
+    again = StartError(f"the payment {event_id} is credited already")
+    unknown = StartError(f"{event_id} is not an uncredited payment of this account; 'svc payments' lists those")
+    with refusals(replaced=again, payment_not_credited=unknown):
         wallet.book(tx, account_id, micros, description=note, reference=f"payment:{event_id}", now_seconds=now_seconds)
-    except sqlite3.IntegrityError as error:
-        if "a ledger row is never replaced" in str(error):
-            raise StartError(f"the payment {event_id} is credited already") from None
-        if "payment_not_credited" in str(error):
-            text = f"{event_id} is not an uncredited payment of this account; 'svc payments' lists those"
-            raise StartError(text) from None
-        raise
 
 
 def _why_refused(conn: sqlite3.Connection, account_id: str, payment_id: str) -> str:

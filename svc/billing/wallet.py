@@ -250,7 +250,6 @@ def sums(conn: sqlite3.Connection) -> dict[str, int]:
 
 
 def ledger_after(conn: sqlite3.Connection, account_id: str, seq: int, limit: int) -> list[sqlite3.Row]:
-    """Return up to `limit` rows of the account after the number `seq`, the oldest first."""
     query = "SELECT * FROM ledger WHERE account_id = ? AND seq > ? ORDER BY seq LIMIT ?"
     return conn.execute(query, (account_id, seq, limit)).fetchall()
 

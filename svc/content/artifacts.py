@@ -205,6 +205,5 @@ def delete_old(tx: sqlite3.Connection, changed_before: float) -> bool:
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Delete artifacts of an account for 5 ms; return whether there are more."""
     with without_overwriting(tx):
         return TABLE.delete_some(tx, account_id)

@@ -69,10 +69,9 @@ def add_message(
 
 def close(tx: sqlite3.Connection, account_id: str, support_id: str, now_seconds: float) -> dict[str, Any]:
     """Close a support conversation and return it with its messages. Raises ApiError `not_found` and `already_ended`."""
-    if TABLE.by_id(tx, account_id, support_id)["status"] == "closed":
-        raise ApiError("already_ended", "This support conversation is already closed.")
-    closed = {"status": "closed", "closed_at": now_seconds, "updated_at": now_seconds}
-    TABLE.update(tx, account_id, support_id, closed)
+    columns = {"status": "closed", "closed_at": now_seconds, "updated_at": now_seconds}
+    with refusals(closed=ApiError("already_ended", "This support conversation is already closed.")):
+        TABLE.update(tx, account_id, support_id, columns)
     return support_with_messages(tx, account_id, support_id)
 
 
