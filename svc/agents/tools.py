@@ -10,7 +10,7 @@ import functools
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, BinaryIO, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, BinaryIO, Literal
 
 import orjson
 
@@ -117,8 +117,8 @@ def tool(description: str, needs: Need | None = None) -> Callable[[Function], Fu
     """Add a function to TOOLS. Its arguments after the run are annotated with shapes."""
 
     def add(function: Function) -> Function:
-        hints = get_type_hints(function, include_extras=True)
-        shapes = {name: get_args(hint)[1] for name, hint in hints.items() if get_origin(hint) is Annotated}
+        hints = function.__annotations__.items()
+        shapes = {name: hint.__metadata__[0] for name, hint in hints if hasattr(hint, "__metadata__")}
         TOOLS[function.__name__] = AgentTool(function.__name__, description, shapes, function, needs)
         return function
 

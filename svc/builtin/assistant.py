@@ -64,7 +64,7 @@ def parts(request: BuiltinRequest, now_seconds: float) -> list[Part]:
             steps += [Step("other", tool or request.tools[0], goal)] if tool or request.must_call else []
     if ready := _ready(steps, calls):
         return [_call(step, steps, calls) for step in (ready if request.parallel_calls else ready[:1])]
-    text = _report(request, steps, calls) if calls else own
+    text = _report(request, steps) if calls else own
     return [in_format(text, request.response_format)]
 
 
@@ -97,8 +97,8 @@ def _computed(steps: Sequence[Step]) -> list[str]:
     return [_computation(step.clause) for step in steps if step.tool is None and step.skill == "calculate"]
 
 
-def _report(request: BuiltinRequest, steps: Sequence[Step], calls: Sequence[EarlierCall]) -> str:
-    lines = [*map(_outcome, calls[-MAX_REPORTED_CALLS:]), *_computed(steps)]
+def _report(request: BuiltinRequest, steps: Sequence[Step]) -> str:
+    lines = [*map(_outcome, request.calls[-MAX_REPORTED_CALLS:]), *_computed(steps)]
     undone = [step for step in steps if request.tools and step.tool is None and step.skill != "calculate"]
     lines += [f"I was offered no tool for this: {trimmed(step.clause)[:200]}." for step in undone]
     return "\n".join(dict.fromkeys(lines)) or FALLBACK

@@ -67,7 +67,7 @@ class Stage:
             if name in figures():
                 self.scatter(name, rest[0], int(rest[1]), float(rest[2]), float(rest[3]))
             else:
-                (self.ridge if name == "ridge" else self.water)(*map(float, rest))
+                getattr(self, name)(*map(float, rest))  # `ridge` or `water`
 
     def _wash(self, top: float, stops: list[Color]) -> None:
         self.canvas.fill([[(0, top), (self.width, top), (self.width, self.height), (0, self.height)]], stops)
