@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
@@ -32,7 +31,7 @@ class RunOutcome(NamedTuple):
 
     status: str
     steps: int = 0
-    usage: Mapping[str, int] = MappingProxyType({})
+    usage: Mapping[str, int] = {}
     cost_micros: int = 0
     output: str | None = None
     error: dict[str, Any] | None = None

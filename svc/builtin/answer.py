@@ -141,4 +141,4 @@ def _before_stop(text: str, stops: Sequence[str]) -> tuple[str, str, str]:
 
 def _encodable(text: str) -> str:
     """Return `text` with surrogate pairs joined and lone ones replaced: a script may contain escapes."""
-    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

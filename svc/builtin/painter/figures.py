@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 _SHAPE = re.compile(r"(?:(lit|snow)\?)?(?:(\d+)\*)?([~&=]*)(area|line|glow|discs|panes) (!?)(\S+?)(?:@(\d+))? (.+)")
-
-
 # When it is visible, its kind, whether it keeps its colours, the colours, the opacity, the outlines, and the number of
 # holes.
 Shape = tuple[str | None, str, bool, list[str], float, list[list[complex]], int]
