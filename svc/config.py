@@ -113,7 +113,6 @@ class Config:
 
     @property
     def payment_mode(self) -> str:
-        """The payment processor: `stripe`, `sandbox` (test money, the default in local posture) or `none`."""
         return self.payments or ("sandbox" if self.local_posture else "none")
 
     @property

@@ -4,6 +4,7 @@ import contextlib
 import sqlite3
 import traceback
 from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 # The type of an error by its status: ours, as in OpenAI's API, and that of Anthropic's API.
@@ -142,6 +143,7 @@ def anthropic_error(error: ApiError, request_id: str) -> dict[str, Any]:
     return {"type": "error", "error": detail, "request_id": request_id}
 
 
+@dataclass(eq=False, repr=False)
 class UpstreamFault(Exception):
     """A failure of a model server, which the service turns into an ApiError.
 
@@ -149,20 +151,15 @@ class UpstreamFault(Exception):
     answer). `status`, `error` and `retry_after_seconds` are those of an HTTP error.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        message: str = "",
-        *,
-        status: int = 0,
-        error: dict[str, Any] | None = None,
-        retry_after_seconds: float | None = None,
-    ) -> None:
-        self.kind = kind
-        self.status = status
-        self.error = error
-        self.retry_after_seconds = retry_after_seconds
-        super().__init__(message or kind)
+    kind: str
+    message: str = ""
+    _: KW_ONLY
+    status: int = 0
+    error: dict[str, Any] | None = None
+    retry_after_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message or self.kind)
 
 
 class ClientGone(Exception):

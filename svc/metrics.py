@@ -164,7 +164,6 @@ class Metrics:
         self._payments.add(_PAYMENT_KINDS.get(event_type, "payment"), "true" if known else "false")
 
     def text(self, readings: Iterable[Reading]) -> str:
-        """Return all metrics in the text format, with these values of the gauges."""
         lines = [*self._requests.totals("svc_requests_total")]
         lines += [line for family in vars(self).values() for line in family.lines()]
         given = list(readings)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
-from svc.errors import ApiError
+from svc.errors import ApiError, invalid_value
 
 T = TypeVar("T")
 R = TypeVar("R", bound=tuple[Any, ...])
@@ -107,11 +107,10 @@ def refusal(value: Any, param: str, expected: str) -> ApiError:
     """Return the error for a wrong `value`: `missing_field` for null, else `invalid_value`."""
     if value is None:
         return ApiError("missing_field", f"{param} is required: {expected}.", param=param)
-    return ApiError("invalid_value", f"{param} must be {expected}.", param=param)
+    return invalid_value(f"{param} must be {expected}.", param)
 
 
 def or_null(schema: Schema) -> Schema:
-    """Return the JSON schema that also allows null."""
     if isinstance(schema, Component) or not ("anyOf" in schema or isinstance(schema.get("type"), str)):
         return {"anyOf": [schema, {"type": "null"}]}
     if "anyOf" in schema:
@@ -145,7 +144,6 @@ def _shape(
 
 
 def is_visible(value: str) -> bool:
-    """Return whether the text has a visible character."""
     return "!" <= value[:1] <= "~" or _INVISIBLE.fullmatch(value) is None
 
 
@@ -226,7 +224,6 @@ def nullable(shape: Shape[T]) -> Shape[T | None]:
 
 
 def list_of(shape: Shape[T], *, least: int = 0, most: int | None = None) -> Shape[list[T]]:
-    """A list of `least` to `most` values of `shape`."""
     upper = f" of at least {least}" if least else ""
     expected = "a list" + (upper if most is None else f" of {least} to {most}" if least else f" of at most {most}")
     check_item = shape.check

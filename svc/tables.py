@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from svc.errors import ApiError
+from svc.errors import ApiError, invalid_value
 from svc.ids import fields_as_json
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ class Table(Generic[R]):
         if after is not None:
             place = conn.execute(f"SELECT {order} {own} AND id = :after", values).fetchone()
             if place is None:
-                raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
+                raise invalid_value("after must be the id of an item of this list.", "after")
             further = f" AND ({order}) < ({', '.join(f':after_{column}' for column in self.order)})"
             values |= {f"after_{column}": value for column, value in zip(self.order, place, strict=True)}
         descending = ", ".join(f"{column} DESC" for column in self.order)

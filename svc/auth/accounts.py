@@ -8,7 +8,7 @@ import orjson
 
 from svc import quota
 from svc.auth.emails import lookalike_key
-from svc.errors import ApiError
+from svc.errors import ApiError, invalid_value
 from svc.groups import AUTO, Groups
 from svc.ids import fields_as_json, new_id
 from svc.shapes import Shape, or_null, text
@@ -224,7 +224,7 @@ def verify_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) ->
 def set_group(tx: sqlite3.Connection, account_id: str, choice: str | None, groups: Groups | None) -> None:
     """Set the group: a name, None for no group, or AUTO for that of the verified address. Raises `invalid_value`."""
     if choice not in (None, AUTO, *(groups.by_name if groups else ())):
-        raise ApiError("invalid_value", f"There is no group {choice!r} in the catalog.", param="group")
+        raise invalid_value(f"There is no group {choice!r} in the catalog.", "group")
     _set(tx, account_id, {"group_name": None if choice == AUTO else choice, "group_chosen": choice != AUTO})
     join_group(tx, account_id, groups)
 

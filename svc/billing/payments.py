@@ -13,7 +13,7 @@ from typing import NamedTuple
 from svc.billing import matching, wallet
 from svc.billing.stripe import PaymentEvent, Stripe, check_signature, failed, read_event, session_event, sign
 from svc.db import Database
-from svc.errors import ApiError
+from svc.errors import ApiError, invalid_value
 from svc.ids import random_base62
 from svc.money import MICROS_PER_DOLLAR, micros_of
 from svc.tables import Table, refusals
@@ -96,7 +96,7 @@ def check_amount(text: str | None) -> int:
     """Return the micros of an amount in dollars. Raises ApiError `invalid_value` unless it is AMOUNT_RULE."""
     micros = micros_of((text or "").strip())
     if micros is None or not LEAST_MICROS <= micros <= MOST_MICROS or micros % MICROS_PER_CENT:
-        raise ApiError("invalid_value", f"The amount must be {AMOUNT_RULE}, such as 25 or 12.50.", param="amount")
+        raise invalid_value(f"The amount must be {AMOUNT_RULE}, such as 25 or 12.50.", "amount")
     return micros
 
 

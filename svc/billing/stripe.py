@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
-from svc.errors import ApiError
+from svc.errors import ApiError, invalid_value
 from svc.outbound.errors import ConnectTimeout, OutboundError, ReadTimeout, TooLarge
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def sign(secret: bytes, body: bytes, at_seconds: int) -> str:
 def check_signature(secret: bytes | None, headers: Sequence[str], body: bytes, now_seconds: float) -> None:
     """Raise ApiError `invalid_value` unless exactly one `Stripe-Signature` header signs these bytes, now."""
     text = "Send one valid Stripe-Signature header for this body."
-    refused = ApiError("invalid_value", text, param="stripe-signature")
+    refused = invalid_value(text, "stripe-signature")
     if secret is None or len(headers) != 1 or len(headers[0]) > _HEADER_LENGTH:
         raise refused
     parts = [part.partition("=") for part in headers[0].split(",")]

@@ -8,7 +8,7 @@ import sqlite3
 from typing import Any
 
 from svc.db import Database
-from svc.errors import ApiError
+from svc.errors import invalid_value
 from svc.ids import timestamp
 from svc.tables import Page, run_some
 from svc.write_buffer import WriteBuffer
@@ -93,7 +93,7 @@ def usage_page(
     place = (account_id, last_day, name)
     its_row = f"SELECT 1 FROM usage_days WHERE (account_id, day, {column}) = (?, ?, ?)"
     if after is not None and not (colon and conn.execute(its_row, place).fetchone()):
-        raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
+        raise invalid_value("after must be the id of an item of this list.", "after")
     query = f"""
         SELECT day || ':' || {column} AS id, day, nullif({column}, '') AS {column}, {_SUMS}
         FROM usage_days WHERE account_id = ?1 AND day >= ?4 AND day <= ?2 AND (day < ?2 OR {column} > ?3)

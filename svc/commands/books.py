@@ -43,7 +43,7 @@ _CSV = argument("--csv", action="store_true", help="as CSV, amounts in micros (m
     argument("--payment", metavar="EVENT", help="credit a payment that 'svc payments' lists, once"),
 )
 def _credit(config: Config, options: argparse.Namespace) -> None:
-    _book(config, options, 1, "Credit by the operator")
+    _book(config, options, "credit")
 
 
 @command(
@@ -57,10 +57,10 @@ def _credit(config: Config, options: argparse.Namespace) -> None:
     ),
 )
 def _debit(config: Config, options: argparse.Namespace) -> None:
-    _book(config, options, -1, "Debit by the operator")
+    _book(config, options, "debit")
 
 
-def _book(config: Config, options: argparse.Namespace, sign: int, default_note: str) -> None:
+def _book(config: Config, options: argparse.Namespace, action: str) -> None:
     micros, now = micros_of(options.dollars), time.time()
     if not micros:
         raise StartError("the amount must be dollars over 0 with at most 6 decimals, such as 25 or 12.50")
@@ -72,8 +72,9 @@ def _book(config: Config, options: argparse.Namespace, sign: int, default_note: 
         elif payment:
             matching.book_payment(tx, account_id, micros, payment, options.note or "Added funds", now)
         else:
-            wallet.book(tx, account_id, sign * micros, description=options.note or default_note, now_seconds=now)
-        audit.add(tx, now, audit.OPERATOR, "credit" if sign > 0 else "debit", account_id, {"amount_micros": micros})
+            amount, note = micros if action == "credit" else -micros, f"{action.title()} by the operator"
+            wallet.book(tx, account_id, amount, description=options.note or note, now_seconds=now)
+        audit.add(tx, now, audit.OPERATOR, action, account_id, {"amount_micros": micros})
         found, tier = wallet.balances(tx, account_id), account_named(tx, account_id).tier
     balance = found["wallet_balance_micros"]
     print(f"balance {dollars(balance)} ({balance} micros), held {dollars(found['held_micros'])}, tier {tier}")

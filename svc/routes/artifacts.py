@@ -127,9 +127,7 @@ def _content_field(body: NewArtifact) -> tuple[str, Callable[[str], bytes], str]
 
 def _decoded(text: str) -> bytes:
     # In chunks, because binascii holds the GIL. Padding is allowed only at the end.
-    wrong = ApiError(
-        "invalid_value", "content_base64 must be standard base64 with its padding.", param="content_base64"
-    )
+    wrong = invalid_value("content_base64 must be standard base64 with its padding.", "content_base64")
     if len(text) % 4 or 0 <= text.find("=") < len(text) - 2:
         raise wrong
     try:
