@@ -215,14 +215,14 @@ def test_record_schema_has_required_fields_and_defaults() -> None:
 
 
 def test_record_yields_an_example_of_each_refusal() -> None:
-    def shown(shape: Shape[Any]) -> list[str]:
-        return [error.error["message"] for error in example_refusals(shape)]
+    def shown(shape: Shape[Any]) -> list[str | None]:
+        return [refusal.message for refusal in example_refusals(shape)]
 
     assert shown(THING) == [
         "name is required: a string of 1 to 5 characters, not blank, without control characters.",
         "name must be a string of 1 to 5 characters, not blank, without control characters.",
     ]
-    assert [error.code for error in example_refusals(CHANGES)] == ["missing_field", "invalid_value"]
+    assert [refusal.code for refusal in example_refusals(CHANGES)] == ["missing_field", "invalid_value"]
 
 
 def test_field_without_a_shape_is_an_error() -> None:

@@ -89,6 +89,13 @@ class Refusal(NamedTuple):
         return ApiError(self.code, self.message, param=self.param)
 
 
+class Content(NamedTuple):
+    """A body of one media type; `examples` are name: value, or name: (summary, value)."""
+
+    shape: Shape[Any]
+    examples: Mapping[str, Any] = _EMPTY
+
+
 def _codes() -> str:
     families: dict[str, list[str]] = {}
     for code, (status, kind, _) in ERRORS.items():
@@ -135,7 +142,7 @@ ANTHROPIC_ERROR = json_object(
 )
 
 
-def error_content(path: str, status: str, refusals: Sequence[Refusal]) -> dict[str, Any]:
+def error_content(path: str, status: str, refusals: Sequence[Refusal]) -> Content:
     """Return the body of the errors that `path` answers with `status`. A code with several messages has several
     examples.
     """
@@ -150,12 +157,11 @@ def error_content(path: str, status: str, refusals: Sequence[Refusal]) -> dict[s
         }
         code, wait_seconds = 400 if status == "4XX" else int(status), 37 if status == "429" else None
         error = ApiError("invalid_request", status=code, retry_after_seconds=wait_seconds, error=detail)
-        example = {"value": anthropic_error(error, "req_4fGk2mXq9TzLw8RbYc1VdN") if anthropic else error.body()}
+        example = anthropic_error(error, "req_4fGk2mXq9TzLw8RbYc1VdN") if anthropic else error.body()
         if example not in examples.values():
             same = sum(re.fullmatch(rf"{refusal.code}(_\d+)?", name) is not None for name in examples)
             examples[f"{refusal.code}_{same + 1}" if same else refusal.code] = example
-    schema = ANTHROPIC_ERROR if anthropic else _RATE_LIMIT_ERROR if status == "429" else ERROR
-    return {"schema": schema, "examples": examples}
+    return Content(ANTHROPIC_ERROR if anthropic else _RATE_LIMIT_ERROR if status == "429" else ERROR, examples)
 
 
 class Parameter(NamedTuple):
@@ -190,13 +196,6 @@ def item_id(name: str, noun: str, prefix: str) -> Parameter:
     """Return the parameter `{name}` of a path that is the id of a `noun`."""
     refusal = Refusal("not_found", f"There is no such {noun}.", when=f"The account has no such {noun}.")
     return path_id(name, f"The {noun}'s id.", f"{prefix}_01m3250v3vn4qvxnatpwzmywwn", refusal)
-
-
-class Content(NamedTuple):
-    """A body of one media type; `examples` are name: value, or name: (summary, value)."""
-
-    shape: Shape[Any]
-    examples: Mapping[str, Any] = _EMPTY
 
 
 class Answer(NamedTuple):

@@ -31,7 +31,7 @@ from svc.server.interface import (
     operation_of,
 )
 from svc.server.web import DEFAULT_LIMIT, MOST_ITEMS, PAGE_LIMIT, Row, in_anthropic_format
-from svc.shapes import ABSENT, Component, Shape, one_of, string, whole
+from svc.shapes import ABSENT, Component, Schema, Shape, one_of, string, whole
 
 # --- what every operation has
 
@@ -64,18 +64,29 @@ OF_PAGES = {
 _OF_STREAMS = {
     "x-accel-buffering": named_header("Buffering", "On streams: proxies must not buffer.", one_of("no"), required=False)
 }
-_RETRY_AFTER = named_header(
-    "RetryAfter",
-    "The seconds to wait: 1 to 59 for a limit per minute, up to 3599 for one per hour.",
-    whole.about(minimum=1),
-    37,
-)
-_SHOULD_RETRY = named_header(
-    "ShouldRetry", "A retry cannot succeed. The common SDKs read this header.", one_of("false")
-)
-_MAY_RETRY = header("Sent if only the operator can fix the cause.", one_of("false"), required=False)
-_WWW_AUTHENTICATE = named_header("WwwAuthenticate", "How to sign in.", one_of("Bearer"))
-_ASK_FOR_COOKIE = header("The page asks to sign in.", one_of("Cookie"))
+_RETRY_AFTER = {
+    "retry-after": named_header(
+        "RetryAfter",
+        "The seconds to wait: 1 to 59 for a limit per minute, up to 3599 for one per hour.",
+        whole.about(minimum=1),
+        37,
+    )
+}
+_NO_RETRY = {
+    "x-should-retry": named_header(
+        "ShouldRetry", "A retry cannot succeed. The common SDKs read this header.", one_of("false")
+    )
+}
+_MAY_RETRY = {"x-should-retry": header("Sent if only the operator can fix the cause.", one_of("false"), required=False)}
+_OF_STATUS: Mapping[str, Mapping[str, Schema]] = {
+    "401": {"www-authenticate": named_header("WwwAuthenticate", "How to sign in.", one_of("Bearer"))},
+    "402": _NO_RETRY,
+    "409": _NO_RETRY,
+    "429": _RETRY_AFTER,
+    "502": _MAY_RETRY,
+    "503": {**_RETRY_AFTER, **_MAY_RETRY},
+}
+_ASK_FOR_COOKIE = {"www-authenticate": header("The page asks to sign in.", one_of("Cookie"))}
 _PAGE_PARAMETERS = (
     Parameter(
         "limit",
@@ -266,29 +277,29 @@ def _responses(operation: Operation, path: str) -> dict[str, Any]:
     for depth, refusals in reversed([*enumerate(layers)]):
         for refusal in refusals:
             found.setdefault(refusal.status or str(ERRORS[refusal.code][0]), []).append((depth, refusal))
-    responses = {str(answer.status): _answer(answer) for answer in (operation.answer, *operation.others)}
-    for status, refusals in found.items():
-        responses[status] = _refused(guards, path, status, refusals)
-    for status, response in responses.items():
-        response["headers"] = {**operation.headers, **response["headers"]}
-        if in_anthropic_format(path):
-            response["headers"]["request-id"] = _ANTHROPIC_REQUEST_ID
+    answers = {str(answer.status): answer for answer in (operation.answer, *operation.others)}
+    answers |= {status: _refused(guards, path, status, refusals) for status, refusals in found.items()}
+    responses: dict[str, Any] = {}
+    for status, answer in sorted(answers.items()):
+        contents = {"application/json": Content(answer.shape)} if answer.shape else answer.contents
+        headers = {
+            **operation.headers,
+            **_EVERYWHERE,
+            **(OF_PAGES if "text/html" in contents else {}),
+            **(_OF_STREAMS if "text/event-stream" in contents else {}),
+            **answer.headers,
+            **({"request-id": _ANTHROPIC_REQUEST_ID} if in_anthropic_format(path) else {}),
+        }
         innermost = found[status][0][0] if status in found and status != "500" else len(guards)
         for guard in guards[:innermost]:
-            response["headers"].update(guard.headers)
-    return dict(sorted(responses.items()))
-
-
-def _answer(answer: Answer) -> dict[str, Any]:
-    contents = {"application/json": Content(answer.shape)} if answer.shape else answer.contents
-    content = {kind: _content(content) for kind, content in contents.items()}
-    headers = {
-        **_EVERYWHERE,
-        **(OF_PAGES if "text/html" in contents else {}),
-        **(_OF_STREAMS if "text/event-stream" in contents else {}),
-        **answer.headers,
-    }
-    return {"description": answer.text, "headers": headers, **({"content": content} if content else {})}
+            headers.update(guard.headers)
+        content = {kind: _content(content) for kind, content in contents.items()}
+        responses[status] = {
+            "description": answer.text,
+            "headers": headers,
+            **({"content": content} if content else {}),
+        }
+    return responses
 
 
 def _of_body(operation: Operation) -> list[Refusal]:
@@ -307,13 +318,13 @@ def _of_body(operation: Operation) -> list[Refusal]:
     return [
         *found,
         Refusal("unsupported_media_type", when=f"The body is {coded}."),
-        *(Refusal(one.code, one.error["message"], one.error["param"]) for one in example_refusals(operation.body)),
+        *example_refusals(operation.body),
         Refusal("PAYLOAD_TOO_LARGE", when=f"The body is {too_large}."),
         Refusal("overloaded"),
     ]
 
 
-def example_refusals(shape: Shape[Any]) -> Iterator[ApiError]:
+def example_refusals(shape: Shape[Any]) -> Iterator[Refusal]:
     """Yield a record's errors for the first field that must not be null if it is, and for the first wrong field."""
     never_null = [field for field in shape.fields if field.default in (..., ABSENT)]
     for fields, value in ((never_null, None), (shape.fields, object())):
@@ -321,35 +332,23 @@ def example_refusals(shape: Shape[Any]) -> Iterator[ApiError]:
             try:
                 field.shape.check(value, field.name)
             except ApiError as error:
-                yield error
+                yield Refusal(error.code, error.error["message"], error.error["param"])
                 break
 
 
-def _refused(guards: Sequence[Implied], path: str, status: str, found: Sequence[tuple[int, Refusal]]) -> dict[str, Any]:
-    """Return the response with the refusals of one status, from the innermost outwards, as JSON or as a page."""
+def _refused(guards: Sequence[Implied], path: str, status: str, found: Sequence[tuple[int, Refusal]]) -> Answer:
+    """Return the answer with the refusals of one status, from the innermost outwards, as JSON or as a page."""
     pages: list[Refusal] = []
     refusals: list[Refusal] = []
     for depth, refusal in found:
         (pages if any(guard.html for guard in guards[:depth]) else refusals).append(refusal)
-    headers: dict[str, Any] = {**_EVERYWHERE, **(OF_PAGES if pages else {})}
-    if status == "401":
-        headers["www-authenticate"] = _ASK_FOR_COOKIE if pages else _WWW_AUTHENTICATE
-    if status in ("429", "503"):
-        headers["retry-after"] = _RETRY_AFTER
-    if status in ("402", "409"):
-        headers["x-should-retry"] = _SHOULD_RETRY
-    if status in ("502", "503"):
-        headers["x-should-retry"] = _MAY_RETRY
+    headers = {**_OF_STATUS.get(status, {}), **(_ASK_FOR_COOKIE if status == "401" and pages else {})}
     for _, refusal in found:
         headers.update(refusal.headers)
-    content = {"text/html": _content(HTML)} if pages else {}
+    contents = {"text/html": HTML} if pages else {}
     if refusals:
-        content["application/json"] = error_content(path, status, refusals)
-    return {
-        "description": _alternatives(_when(refusal) for _, refusal in found),
-        "headers": headers,
-        "content": content,
-    }
+        contents["application/json"] = error_content(path, status, refusals)
+    return Answer(_alternatives(_when(refusal) for _, refusal in found), headers=headers, contents=contents)
 
 
 def _when(refusal: Refusal) -> str:

@@ -103,13 +103,8 @@ class SessionAnswer:
             await asyncio.sleep(_SAVE_SECONDS)
             if self._message and self._call.text_bytes > saved_bytes:
                 saved_bytes, said = self._call.text_bytes, self._call.message
-                stored = (
-                    self._message,
-                    _text(said),
-                    AnswerDetails(reasoning=_reasoning(said)),
-                    self.ended,
-                    self._clock(),
-                )
+                details = AnswerDetails(reasoning=_reasoning(said))
+                stored = (self._message, _text(said), details, self.ended, self._clock())
                 with contextlib.suppress(ApiError):  # a full disk
                     await self._db.write_as("unsynced", memory.save, *stored)
 

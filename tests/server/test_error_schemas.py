@@ -41,9 +41,7 @@ def test_errors_have_types_of_the_anthropic_sdk() -> None:
 
 
 def test_the_document_shows_the_shape_of_each_path() -> None:
-    shown = [
-        error_content(path, "429", [])["schema"].schema for path in ("/v1/messages/count_tokens", "/v1/messagesque")
-    ]
+    shown = [error_content(path, "429", []).shape.schema for path in ("/v1/messages/count_tokens", "/v1/messagesque")]
     assert [schema.name for schema in shown if isinstance(schema, Component)] == ["MessagesError", "RateLimitError"]
 
 
