@@ -38,8 +38,7 @@ _RATE_LIMIT_HEADERS = {
     "x-ratelimit-limit-requests": named_header(
         "RateLimitLimit",
         f"The account's limit of chat requests a minute: {_FREE}, or {CHAT_PER_MINUTE['pro']} for a pro account, or "
-        f"that "
-        "of the account's group. On every answer to a counted request.",
+        "that of the account's group. On every answer to a counted request.",
         whole,
         _FREE,
         required=False,

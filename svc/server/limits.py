@@ -38,8 +38,8 @@ class Window:
         if count >= limit:
             raise ApiError(
                 "rate_limit_exceeded",
-                f"Too many requests: {limit} in {self._seconds} seconds are allowed. Try again in {reset_seconds} "
-                f"seconds.",
+                f"Too many requests: {limit} in {self._seconds} seconds are allowed. "
+                f"Try again in {reset_seconds} seconds.",
                 retry_after_seconds=reset_seconds,
             )
         window[1] = count + 1

@@ -53,10 +53,8 @@ class Listener:
         self._opening: dict[Protocol, asyncio.Task[None]] = {}
         self._handshakes = Turns(_HANDSHAKES, _HANDSHAKES_OF_ADDRESS)
         self._loop = asyncio.get_running_loop()
-
-    def start(self) -> None:
-        self._sock.setblocking(False)
-        self._loop.add_reader(self._sock, self._accept)
+        sock.setblocking(False)
+        self._loop.add_reader(sock, self._accept)
 
     def close(self) -> None:
         """Accept no more connections. Open ones stay open."""

@@ -33,7 +33,7 @@ from starlette.applications import Starlette
 from svc import allocator
 from svc.certificates import files_in, tls_files
 from svc.config import Config
-from svc.errors import StartError
+from svc.errors import StartError, or_start_error
 from svc.server.listener import Listener
 from svc.server.protocol import Protocol, Watch
 
@@ -117,7 +117,7 @@ def _open_standard_streams() -> None:
 
 def bind(host: str, port: int) -> socket.socket:
     """Return a TCP socket bound to `host` (a name or an IP address) and `port` (0 picks one). Raises StartError."""
-    try:
+    with or_start_error(f"listen on {host}"):
         # With protocol 0 asyncio does not set TCP_NODELAY, which costs 45 ms for each answer.
         # As bytes: for text Python imports the encoder of international names.
         name = host.encode() if host.isascii() else host
@@ -126,9 +126,7 @@ def bind(host: str, port: int) -> socket.socket:
         )
         family, kind, protocol, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
         listener = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise StartError(f"cannot listen on {host}: {error.strerror}") from None
-    try:
+    with _on_port(listener, host, port):
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if family == socket.AF_INET6:
@@ -137,15 +135,18 @@ def bind(host: str, port: int) -> socket.socket:
             if hasattr(socket, name):
                 listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         listener.bind(address)
-    except OSError as error:
-        listener.close()
-        raise _cannot_listen(host, port, error) from None
     return listener
 
 
-def _cannot_listen(host: str, port: int, error: OSError) -> StartError:
-    reason = "address in use" if error.errno == errno.EADDRINUSE else str(error.strerror).lower()
-    return StartError(f"cannot listen on {host} port {port}: {reason}")
+@contextlib.contextmanager
+def _on_port(listener: socket.socket, host: str, port: int) -> Iterator[None]:
+    """Close `listener` and raise StartError if the block cannot bind it or listen."""
+    try:
+        yield
+    except OSError as error:
+        listener.close()
+        reason = "address in use" if error.errno == errno.EADDRINUSE else str(error.strerror).lower()
+        raise StartError(f"cannot listen on {host} port {port}: {reason}") from None
 
 
 def _allow_open_files() -> None:
@@ -196,11 +197,9 @@ class Server(uvicorn.Server):
                 http=Protocol,
                 lifespan="on",
                 ws="none",
-                interface="asgi3",
                 log_config=None,
                 log_level="warning",
                 server_header=False,
-                proxy_headers=False,
             )
         )
         self._service = config
@@ -234,10 +233,8 @@ class Server(uvicorn.Server):
         self._announce()
 
     def _listen(self, context: ssl.SSLContext | None) -> None:
-        try:
+        with _on_port(self._socket, self._service.host, self._service.port):
             self._socket.listen(_BACKLOG)  # two servers may have bound the port; uvloop would not report the error
-        except OSError as error:
-            raise _cannot_listen(self._service.host, self._service.port, error) from None
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         connections = min(self._service.connections, files - min(files // 4, _FILES_FOR_OTHERS))
         self._listener = Listener(
@@ -246,7 +243,6 @@ class Server(uvicorn.Server):
             replace(self._service, connections=connections),
             context,
         )
-        self._listener.start()
         if context is not None:
             self._renewal = self._loop.create_task(self._renew_daily())
 
@@ -274,23 +270,24 @@ class Server(uvicorn.Server):
             return await self._renew_certificate() + await read_catalog()
 
     def _announce(self) -> None:
-        host, port, base_url = self._service.host, self._service.port, self._service.base_url
+        config = self._service
+        host, base_url = config.host, config.base_url
         # The loopback address always passes the check of `Host`, with any SVC_BASE_URL.
-        lines = [f"listening on {Config(host=_LOOPBACK_OF.get(host, host), port=port).base_url}"]
+        lines = [f"listening on {Config(host=_LOOPBACK_OF.get(host, host), port=config.port).base_url}"]
         if host in _LOOPBACK_OF:
-            derived = base_url == Config(host=host, port=port).base_url
+            derived = base_url == Config(host=host, port=config.port).base_url
             advice = "set SVC_BASE_URL to the URL that clients use" if derived else f"clients use {base_url}"
             lines.append(f"on all addresses of this machine; {advice}")
-        if self._service.tls == "auto":
-            ca = files_in(self._service.data_dir).ca.absolute()
+        if config.tls == "auto":
+            ca = files_in(config.data_dir).ca.absolute()
             lines.append(f"to trust its certificate: --cacert {shlex.quote(str(ca))}")
-        if self._service.tls == "proxy":
+        if config.tls == "proxy":
             lines.append("plain HTTP, only for the trusted proxies, which terminate TLS")
         self._app.state.listening()
         with contextlib.suppress(OSError):  # stdout is closed
             print(*lines, sep="\n", flush=True)
-        notify(self._service.environ, "READY=1")
-        keep_alive(self._loop, self._service.environ)
+        notify(config.environ, "READY=1")
+        keep_alive(self._loop, config.environ)
 
     def _trim_memory(self) -> None:
         # uvloop allocates 256 KiB for each TLS connection, and glibc keeps what is freed. After 1,000 connections that
