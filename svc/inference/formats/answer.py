@@ -5,7 +5,6 @@ chat chunks -> BlockWriter.events() -> opened(), deltas(), closed() of the forma
 one chat completion -> answer()
 """
 
-import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,10 +22,9 @@ _CHECKED_BYTES = 64 * 1024
 
 
 class AnswerWriter:
-    """Writes the answer of one chat call: here as chat completions, which other formats override.
+    """Writes the answer of one chat call: here as chat completions.
 
-    `ping` breaks a silence in a stream. Writing about an answer with more than `long_bytes` of text must run off the
-    event loop.
+    `ping` breaks a silence in a stream. An answer with more than `long_bytes` of text is written off the event loop.
     """
 
     ping = b": ping\n\n"
@@ -53,8 +51,7 @@ class AnswerWriter:
 class Block:
     """One part of an answer: `kind` is `reasoning`, `text`, `refusal` or `call` (which has `call_id` and `name`).
 
-    `tokens` are the parts of its text, or of the call's arguments, as JSON strings in ASCII. `logprobs` are those of
-    chat. `item` is for the format.
+    `tokens` are the parts of its text, or of the call's arguments, as JSON strings in ASCII. `item` is for the format.
     """
 
     kind: str
@@ -78,18 +75,18 @@ class Block:
     @property
     def arguments(self) -> dict[str, Any] | None:
         """The arguments of a call, or None if they are no JSON object."""
-        with contextlib.suppress(orjson.JSONDecodeError):
+        try:
             found = orjson.loads(self.text)
-            return found if isinstance(found, dict) else None
-        return None
+        except orjson.JSONDecodeError:
+            return None
+        return found if isinstance(found, dict) else None
 
 
 class BlockWriter(AnswerWriter):
     """Turns the answer of a chat call into blocks. While one is open, parts of others wait.
 
     A format overrides `begun`, `opened`, `deltas` and `closed`, which add events to `parts`, and `whole`, `end` and
-    `fault`. `model`, `created`, `finish_reason` and `usage` are those of the chat answer; `usage` is empty before its
-    end. `stop_reason` is vLLM's: the stop sequence that ended the text.
+    `fault`. `stop_reason` is vLLM's: the stop sequence that ended the text.
     """
 
     long_bytes: float = 1024 * 1024
@@ -103,7 +100,7 @@ class BlockWriter(AnswerWriter):
         self.created = 0
         self.finish_reason: str | None = None
         self.stop_reason: Any = None
-        self.usage: dict[str, Any] = {}
+        self.usage: dict[str, Any] = {}  # at the end of the answer
         self._open = 0  # the index of the open block, or of the next one
         self._calls: dict[int, Block] = {}  # by their index in the chat stream
         self._index: int | None = None  # of the choice
@@ -133,12 +130,10 @@ class BlockWriter(AnswerWriter):
 
     def events(self, chunks: Sequence[Chunk | Texts]) -> list[bytes]:
         for chunk in chunks:
-            if type(chunk) is Texts:
-                if self._skips:
-                    continue
-                self._add("text", chunk.ascii_tokens)
-            elif type(chunk) is dict:
+            if type(chunk) is dict:
                 self._read(chunk)
+            elif type(chunk) is Texts and not self._skips:
+                self._add("text", chunk.ascii_tokens)
         parts, self.parts = self.parts, []
         return blocks.joined(parts)
 
@@ -171,12 +166,10 @@ class BlockWriter(AnswerWriter):
 
     def _read_choice(self, delta: dict[str, Any], logprobs: list[Any] | None) -> None:
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
-        if self.reasoning and isinstance(reasoning, str):
-            self._add("reasoning", blocks.ascii_strings([reasoning]))
-        if text := delta.get("content"):
-            self._add("text", blocks.ascii_strings([text]), logprobs)
-        if refusal := delta.get("refusal"):
-            self._add("refusal", blocks.ascii_strings([refusal]))
+        thought = reasoning if self.reasoning and isinstance(reasoning, str) else None
+        for kind, text in (("reasoning", thought), ("text", delta.get("content")), ("refusal", delta.get("refusal"))):
+            if text:
+                self._add(kind, blocks.ascii_strings([text]), logprobs if kind == "text" else None)
         for call in delta.get("tool_calls") or ():
             self._read_call(call)
 

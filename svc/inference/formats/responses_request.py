@@ -134,10 +134,9 @@ def _add_item(messages: ChatMessages, tools: "_ToolSet", item: dict[str, Any], p
     kind = item.get("type") or "message"
     if kind == "message":
         _add_message(messages, item, param)
-    elif kind == "function_call":
-        messages.add_call(item["call_id"], tools.name_of(item), item["arguments"], param)
-    elif kind == "custom_tool_call":
-        messages.add_call(item["call_id"], tools.name_of(item), ascii_json({"input": item["input"]}).decode(), param)
+    elif kind in ("function_call", "custom_tool_call"):
+        arguments = item["arguments"] if kind == "function_call" else ascii_json({"input": item["input"]}).decode()
+        messages.add_call(item["call_id"], tools.name_of(item), arguments, param)
     elif kind in ("function_call_output", "custom_tool_call_output"):
         messages.add_result(item["call_id"], _parts(item["output"], "tool", f"{param}.output"), param)
     elif kind == "reasoning":
@@ -154,10 +153,10 @@ def _add_message(messages: ChatMessages, item: dict[str, Any], param: str) -> No
     if item["role"] != "assistant":
         messages.add_system("\n".join(part["text"] for part in parts))
         return
-    texts = [part["text"] for part in parts if part["type"] == "text" and part["text"]]
+    text = "".join(part["text"] for part in parts if part["type"] == "text")
     refusals = [part["refusal"] for part in parts if part["type"] == "refusal"]
-    if texts or not refusals:
-        messages.add_said("content", "".join(texts))
+    if text or not refusals:
+        messages.add_said("content", text)
     for refusal in refusals:
         messages.add_said("refusal", refusal)
 
@@ -221,9 +220,8 @@ class _ToolSet:
     def fields(self, sent: dict[str, Any]) -> dict[str, Any]:
         chosen, kept = sent.get("tool_choice", "auto"), self._chat
         if isinstance(chosen, dict) and chosen["type"] == "allowed_tools":
-            names = [self.name_of(one) for one in chosen["tools"] if one.get("name") is not None]
-            kept = {name: self._chat[name] for name in names if name in self._chat}
-            chosen = chosen["mode"]
+            names = {self.name_of(one): None for one in chosen["tools"] if one.get("name") is not None}
+            kept, chosen = {name: kept[name] for name in names if name in kept}, chosen["mode"]
         elif isinstance(chosen, dict):
             name = self.name_of(chosen) if chosen["type"] in ("function", "custom") and chosen.get("name") else None
             if name not in kept:
@@ -234,8 +232,8 @@ class _ToolSet:
             if chosen == "required":
                 raise ApiError("unsupported_value", "tool_choice needs a function in tools.", param="tool_choice")
             return {}
-        more = {"tool_choice": chosen, "parallel_tool_calls": sent.get("parallel_tool_calls")}
-        return {"tools": [*kept.values()], **{name: value for name, value in more.items() if name in sent}}
+        chosen_tool = {"tool_choice": chosen} if "tool_choice" in sent else {}
+        return {"tools": [*kept.values()], **chosen_tool, **not_null(sent, "parallel_tool_calls")}
 
 
 def _placed(tools: list[Tool], param: str, namespace: str | None = None) -> Iterator[tuple[Tool, str, str | None]]:
