@@ -71,7 +71,6 @@ _ROUTING_PREFIX = re.compile(
 _ROUTING_AT_TOP = _words(
     "headers proxy proxies organization project fallbacks models provider route client httpclient model"
 )
-_SPREAD_AT_TOP = frozenset({"extra_body"})
 # In these values such a word is a name of the caller's: a property of a JSON schema, or an argument of a tool call.
 _OPAQUE: Mapping[str, frozenset[str]] = {
     "tools": frozenset({"parameters", "input_schema"}),
@@ -96,7 +95,7 @@ def drop_routing_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dic
         kept = {name: body[name] for name in body if name in _HARMLESS or not _routes(name, at_top=True)}
     for name, value in kept.items():
         if type(value) in _HOLDERS and name not in _OPAQUE_FIELDS and name not in ours:
-            kept[name] = _without_routing(value, _OPAQUE.get(name, _NONE), name in _SPREAD_AT_TOP)
+            kept[name] = _without_routing(value, _OPAQUE.get(name, _NONE), name == "extra_body")
     return kept
 
 

@@ -70,37 +70,35 @@ _TOOL_CALL = passed_on(
 ).named("ToolCallRequest")
 
 
-def _message(name: str, role: str, description: str, *required: str, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
+def _message(role: str, description: str, *required: str, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
     found = {"role": one_of(role), "content": _CONTENT, "name": _NAME, **fields}
     deprecated = {"deprecated": True} if role == "function" else {}
-    return passed_on(found, description, required=("role", *required), tag="role", **deprecated).named(name)
+    return passed_on(found, description, required=("role", *required), tag="role", **deprecated).named(
+        f"{role.title()}Message"
+    )
 
 
 _MESSAGE = tagged(
     "role",
     {
-        "developer": _message(
-            "DeveloperMessage", "developer", "Instructions for the model, under their newer name.", "content"
-        ),
-        "system": _message("SystemMessage", "system", "Instructions for the model.", "content"),
-        "user": _message("UserMessage", "user", "A message of the user.", "content"),
+        "developer": _message("developer", "Instructions for the model, under their newer name.", "content"),
+        "system": _message("system", "Instructions for the model.", "content"),
+        "user": _message("user", "A message of the user.", "content"),
         # Some clients (litellm) send an assistant message without `content`.
         "assistant": _message(
-            "AssistantMessage",
             "assistant",
             "An earlier answer. Its content may be missing if it called tools.",
             refusal=string,
             tool_calls=list_of(_TOOL_CALL),
         ),
         "tool": _message(
-            "ToolMessage",
             "tool",
             "The result of a tool.",
             "tool_call_id",
             "content",
             tool_call_id=string.about("The id of the tool call."),
         ),
-        "function": _message("FunctionMessage", "function", "The result of a function, in the older form."),
+        "function": _message("function", "The result of a function, in the older form."),
     },
 ).named("ChatMessage")
 

@@ -107,21 +107,18 @@ def checked_url(text: str) -> URL:
     It needs http or https, a host and a port from 1 to 65535, without user information and fragment, not even empty
     ones. IPv4 in any spelling (`127.1`, `0x7f000001`, `0177.0.0.1`) becomes the address that it means, as in browsers.
     """
-    parts = _URL.fullmatch(text) if len(text) <= _URL_LENGTH else None
-    if parts is None:
-        if re.match(r"(?i)https?:", text) is None:
-            raise InvalidURL("The URL must begin with http:// or https://.")
-        raise InvalidURL("The URL must name a host and have neither user information nor a fragment.")
-    scheme = parts["scheme"].lower()
-    ordinary = 443 if scheme == "https" else 80
-    port = int(parts["port"] or ordinary)
     try:
+        if len(text) > _URL_LENGTH or (parts := _URL.fullmatch(text)) is None:
+            raise ValueError
+        scheme = parts["scheme"].lower()
+        ordinary = 443 if scheme == "https" else 80
+        port = int(parts["port"] or ordinary)
         host = _normal_host(parts["host"].lower())
         target = quote((_without_dots(parts["path"] or "") or "/") + (parts["query"] or ""), safe=_NOT_ESCAPED)
+        if not 1 <= port <= 65535:
+            raise ValueError
     except (ValueError, OSError):
-        raise InvalidURL("The URL is not valid.") from None
-    if not 1 <= port <= 65535:
-        raise InvalidURL("The URL's port is not valid.")
+        raise InvalidURL("The URL is not valid. It needs http or https, a host, and no user or fragment.") from None
     name = f"[{host}]" if ":" in host else host
     return URL(Origin(scheme, host, port), name if port == ordinary else f"{name}:{port}", target)
 
