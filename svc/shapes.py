@@ -252,8 +252,13 @@ def by_type(expected: str, shapes: Mapping[type, Shape[Any]]) -> Shape[Any]:
     return Shape(check, expected, {"anyOf": [shape.schema for shape in shapes.values()]}, kinds=plain)
 
 
-def tagged(tag: str, shapes: Mapping[str, Shape[Any]], other: Shape[Any] | None = None) -> Shape[Any]:
-    """An object whose field `tag` chooses its shape. `other` is for all other strings; without it they are wrong."""
+def tagged(
+    tag: str, shapes: Mapping[str, Shape[Any]], other: Shape[Any] | None = None, missing: Shape[Any] | None = None
+) -> Shape[Any]:
+    """An object whose field `tag` chooses its shape. `other` is for other strings, `missing` for an object without it.
+
+    Without these shapes, such objects are wrong.
+    """
     tag_shape = one_of(*shapes) if other is None else string
     checks = {value: shape.check for value, shape in shapes.items()}
 
@@ -261,12 +266,14 @@ def tagged(tag: str, shapes: Mapping[str, Shape[Any]], other: Shape[Any] | None 
         found = value.get(tag) if type(value) is dict else None
         if type(found) is str and found in checks:
             return checks[found](value, param)
+        if missing is not None and found is None and type(value) is dict:
+            return missing.check(value, param)
         required(mapping.check(value, param), tag, tag_shape, param)
         return (other or string).check(value, param)
 
     schemas = [shape.schema for shape in dict.fromkeys([*shapes.values(), *([other] if other else [])])]
     references = {value: getattr(shape.schema, "reference", None) for value, shape in shapes.items()}
-    if other is not None or None in references.values():
+    if other is not None or missing is not None or None in references.values():
         return Shape(check, "an object", {"anyOf": schemas})
     discriminator = {"propertyName": tag, "mapping": references}
     return Shape(check, "an object", {"oneOf": schemas, "discriminator": discriminator})
@@ -361,12 +368,18 @@ def passed_on(
     return Shape(check, "an object", schema, found)
 
 
+def sent(
+    name: str, description: str = "", optional: Fields | None = None, /, **fields: Shape[Any]
+) -> Shape[dict[str, Any]]:
+    """A named object of a request, with required `fields`, that is passed on as it was sent."""
+    return passed_on({**fields, **(optional or {})}, description, required=fields).named(name)
+
+
 def typed(
     name: str, kind: str, description: str = "", optional: Fields | None = None, /, **fields: Shape[Any]
 ) -> Shape[dict[str, Any]]:
-    """An object of a request, with the type `kind` and required `fields`, that is passed on as it was sent."""
-    found = {"type": one_of(kind), **fields, **(optional or {})}
-    return passed_on(found, description, required=("type", *fields)).named(name)
+    """The same with the type `kind`."""
+    return sent(name, description, optional, type=one_of(kind), **fields)
 
 
 def json_object(

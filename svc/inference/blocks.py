@@ -34,11 +34,9 @@ class Texts:
 
     @property
     def ascii_tokens(self) -> list[bytes]:
-        """The texts as JSON strings in ASCII."""
         return self.tokens if self.text.isascii() else ascii_strings(self.texts)
 
     def raws(self) -> list[Chunk]:
-        """Return the raw chunks one by one."""
         (choice,) = self.like["choices"]
         return [
             {**self.like, "choices": [{**choice, "delta": {**choice["delta"], "content": text}}]} for text in self.texts

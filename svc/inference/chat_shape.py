@@ -21,6 +21,7 @@ from svc.shapes import (
     number,
     one_of,
     passed_on,
+    sent,
     string,
     tagged,
     typed,
@@ -46,16 +47,14 @@ _IMAGE_PART = typed(
         "a string or an object with a url", {dict: passed_on(_IMAGE_URL, required=("url",)), str: _ADDRESS}
     ),
 )
-_OTHER_PART = passed_on(
-    {
-        "type": string.about(
-            "`input_audio`, `file` or another type that the model server knows.",
-            **{"not": {"enum": ["text", "image_url"]}},
-        )
-    },
+_OTHER_PART = sent(
+    "OtherPart",
     "A part that is passed on as it was sent.",
-    required=("type",),
-).named("OtherPart")
+    type=string.about(
+        "`input_audio`, `file` or another type that the model server knows.",
+        **{"not": {"enum": ["text", "image_url"]}},
+    ),
+)
 _PART = tagged("type", {"text": _TEXT_PART, "image_url": _IMAGE_PART}, _OTHER_PART)
 _CONTENT = (
     by_type("a string, a list of parts or null", {str: string, list: list_of(_PART), type(None): _NONE})
@@ -64,10 +63,11 @@ _CONTENT = (
 )
 _NAME = string.about("The name of the speaker, if several have the same role.")
 _CALLED = passed_on({"name": string, "arguments": string.about("JSON.")}, required=("name",))
-_TOOL_CALL = passed_on(
-    {"id": string, "type": string, "index": whole, "function": _CALLED},
+_TOOL_CALL = sent(
+    "ToolCallRequest",
     "A tool call of an earlier answer, unchanged.",
-).named("ToolCallRequest")
+    {"id": string, "type": string, "index": whole, "function": _CALLED},
+)
 
 
 def _message(role: str, description: str, *required: str, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
@@ -104,22 +104,23 @@ _MESSAGE = tagged(
 
 # --- tools and formats
 
-_FUNCTION = passed_on(
+_FUNCTION = sent(
+    "FunctionDefinition",
+    "",
     {
-        "name": filled,
         "description": string.about("When and how to use it."),
         "parameters": mapping.about("The arguments, as a JSON Schema."),
         "strict": boolean.about("Whether the arguments must follow the schema exactly."),
     },
-    required=("name",),
-).named("FunctionDefinition")
-_OTHER_TOOL = passed_on(
-    {"type": string.about("", **{"not": {"const": "function"}})},
+    name=filled,
+)
+_OTHER_TOOL = sent(
+    "OtherTool",
     "A tool of another type, such as `custom`, for the model server.",
-    required=("type",),
-).named("OtherTool")
+    type=string.about("", **{"not": {"const": "function"}}),
+)
 _TOOL = tagged("type", {"function": typed("FunctionTool", "function", function=_FUNCTION)}, _OTHER_TOOL)
-_FUNCTION_NAME = passed_on({"name": filled}, required=("name",)).named("FunctionName")
+_FUNCTION_NAME = sent("FunctionName", name=filled)
 _NAMED_TOOL = typed("NamedTool", "function", "The one function to call.", function=_FUNCTION_NAME)
 _TOOL_CHOICE = (
     by_type(
@@ -132,30 +133,17 @@ _TOOL_CHOICE = (
 _FUNCTION_CALL = by_type(
     "none, auto or an object that names a function", {str: one_of("none", "auto"), dict: _FUNCTION_NAME}
 ).about("The older form of `tool_choice`.", deprecated=True)
-_PLAIN_FORMAT = passed_on(
-    {"type": one_of("text", "json_object")}, "Text, or any JSON object.", required=("type",)
-).named("PlainFormat")
-_NAMED_SCHEMA = passed_on(
-    {
-        "name": filled,
-        "description": string,
-        "schema": mapping.about("A JSON Schema.", additionalProperties=True),
-        "strict": boolean,
-    },
-    required=("name",),
-).named("NamedSchema")
+_PLAIN_FORMAT = sent("PlainFormat", "Text, or any JSON object.", type=one_of("text", "json_object"))
+_SCHEMA = mapping.about("A JSON Schema.", additionalProperties=True)
+_NAMED_SCHEMA = sent("NamedSchema", "", {"description": string, "schema": _SCHEMA, "strict": boolean}, name=filled)
 _SCHEMA_FORMAT = typed("JsonSchemaFormat", "json_schema", "JSON that follows a schema.", json_schema=_NAMED_SCHEMA)
 _RESPONSE_FORMAT = (
     tagged("type", {"text": _PLAIN_FORMAT, "json_object": _PLAIN_FORMAT, "json_schema": _SCHEMA_FORMAT})
     .about("The format of the answer's text.")
     .named("ResponseFormat")
 )
-_STREAM_OPTIONS = passed_on(
-    {
-        "include_usage": boolean.about("Send one more chunk with the usage, before `[DONE]`."),
-        "include_obfuscation": boolean,
-    }
-).named("StreamOptions")
+_WITH_USAGE = boolean.about("Send one more chunk with the usage, before `[DONE]`.")
+_STREAM_OPTIONS = sent("StreamOptions", "", {"include_usage": _WITH_USAGE, "include_obfuscation": boolean})
 
 # --- the request
 

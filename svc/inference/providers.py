@@ -16,7 +16,7 @@ from svc.ids import fields_as_json, new_id
 from svc.inference.catalog import API_KEY, BASE_URL, KIND, MODEL_NAME, PROVIDER_NAME
 from svc.outbound.addresses import same_origin
 from svc.secrets import derive, key_check
-from svc.shapes import ABSENT, Absent, Shape, by_type, list_of, nullable, passed_on, record
+from svc.shapes import ABSENT, Absent, by_type, list_of, nullable, passed_on, record
 from svc.tables import Table, refusals
 
 if TYPE_CHECKING:
@@ -66,11 +66,6 @@ class KeyBox:
         raise ApiError("invalid_value", "The provider's stored key cannot be read any more. Set it again.")
 
 
-def _check_models(value: Any, param: str) -> list[str | dict[str, str]]:
-    kinds = _kinds(_MODEL_LIST.check(value, param))  # each name once
-    return [name if kind is None else {"id": name, "kind": kind} for name, kind in kinds.items()]
-
-
 def _kinds(models: list[Any]) -> dict[str, str | None]:
     return dict((model["id"], model["kind"]) if isinstance(model, dict) else (model, None) for model in models)
 
@@ -91,8 +86,7 @@ OWN_MODEL = by_type(
     MODEL_NAME.expected,
     {str: MODEL_NAME, dict: passed_on({"id": MODEL_NAME, "kind": KIND}, required=("id", "kind"))},
 ).about("A model by the provider's own name, with its kind unless that is chat.")
-_MODEL_LIST = list_of(OWN_MODEL, most=MOST_MODELS)
-_MODELS = Shape(_check_models, _MODEL_LIST.expected, _MODEL_LIST.schema).about(
+_MODELS = list_of(OWN_MODEL, most=MOST_MODELS).about(
     "The models to offer, by the provider's own names. Null means all that the provider lists."
 )
 
@@ -159,7 +153,7 @@ def change_provider(
     if not same_origin(columns["base_url"], row["base_url"]):
         fields = {"api_key": None, **fields}
     if "models" in fields:
-        columns["models"] = None if fields["models"] is None else orjson.dumps(fields["models"]).decode()
+        columns["models"] = None if fields["models"] is None else _models_as_json(fields["models"])
         quota.check_room(tx, account_id, len(columns["models"] or "") - len(row["models"] or ""))
     if "api_key" in fields:
         key = fields["api_key"]
@@ -167,6 +161,12 @@ def change_provider(
         columns["api_key_hint"] = None if key is None else f"…{key[-4:]}" if len(key) >= _HINTED_KEY_LENGTH else "…"
     with _refusals():
         return TABLE.update(tx, account_id, provider_id, columns)
+
+
+def _models_as_json(models: list[Any]) -> str:
+    """Return the JSON of models as it is stored, with each name once."""
+    kinds = _kinds(models)
+    return orjson.dumps([{"id": name, "kind": kind} if kind else name for name, kind in kinds.items()]).decode()
 
 
 def _refusals() -> contextlib.AbstractContextManager[None]:

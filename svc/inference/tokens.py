@@ -10,10 +10,8 @@ import orjson
 from svc import json_text
 from svc.inference.normalize import text_size_bytes
 
-# The most tokens of a message, a part of one, a tool or a tool call, beside its text.
-_FRAME_TOKENS = 16
-# The most tokens of an image, sound, video or file of any size.
-_MEDIA_TOKENS = 8192
+_FRAME_TOKENS = 16  # of a message, a part of one, a tool or a tool call, beside its text
+_MEDIA_TOKENS = 8192  # of an image, sound, video or file of any size
 _MEDIA = re.compile(r"image|audio|sound|voice|video|file|document|pdf|media", re.IGNORECASE)
 _DATA_FIELDS = frozenset({"data", "file_data", "b64_json", "base64"})
 # The other fields that become part of the prompt.
@@ -26,8 +24,7 @@ _NO_TEXT = frozenset({"role", "type", "id", "tool_call_id", "index"})
 def worst_input_tokens(request: dict[str, Any]) -> int:
     """Return the most tokens that a model can count for a checked `request`.
 
-    A UTF-8 byte of a string value is 1 token, except in the data of media. A message, part, tool or tool call is 16.
-    A part that is or refers to media is 8,192.
+    A UTF-8 byte of a string value is 1 token, except in the data of media.
     """
     messages = request["messages"]
     frames = len(messages) + len(request.get("tools") or ()) + len(request.get("functions") or ())
@@ -75,9 +72,7 @@ def _data_bytes(value: Any, name: str = "") -> int:
 
 
 def estimated_input_tokens(request: dict[str, Any]) -> int:
-    """Estimate the tokens of a checked `request`, from the strings of its messages and the JSON of its tools and
-    formats.
-    """
+    """Estimate the tokens of a checked `request` from its texts, and the JSON of its tools and formats."""
     size_bytes = sum(_text_bytes(message) for message in request["messages"])
     size_bytes += sum(_json_bytes(value) for name, value in request.items() if value and name in _PROMPT_FIELDS)
     return estimated_tokens(size_bytes)

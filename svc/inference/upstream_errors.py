@@ -45,15 +45,12 @@ def fault_of(error: Exception, *, before_the_answer: bool = False) -> UpstreamFa
     """Return the fault for one of the client's exceptions, whose texts quote nothing."""
     if isinstance(error, AddressNotAllowed):
         return ApiError("address_not_allowed")
-    if isinstance(error, ConnectError):
-        return UpstreamFault("unreachable", str(error))
     if isinstance(error, ReadTimeout | TimeoutError):
         return UpstreamFault("timeout")
-    if isinstance(error, Cut):
-        return UpstreamFault("unreachable" if before_the_answer else "cut", str(error))
     if isinstance(error, InvalidRequest):
         return UpstreamFault("unreachable", "The provider's address or key cannot be used.")
-    return UpstreamFault("invalid", str(error))
+    unreachable = isinstance(error, ConnectError) or (before_the_answer and isinstance(error, Cut))
+    return UpstreamFault("unreachable" if unreachable else "cut" if isinstance(error, Cut) else "invalid", str(error))
 
 
 def error_object(document: Any, key: str | None) -> dict[str, Any] | None:

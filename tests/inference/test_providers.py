@@ -45,21 +45,6 @@ def test_model_names_may_be_any_printable_text(models: list[str] | None) -> None
     assert checked(models=models)["models"] == models
 
 
-def test_model_may_have_a_kind_and_is_listed_once() -> None:
-    models = [
-        "chat",
-        {"id": "draw", "kind": "image"},
-        {"id": "say", "kind": "speech", "x": 1},
-        "chat",
-        {"id": "draw", "kind": "image"},
-    ]
-    assert checked(models=models)["models"] == [
-        "chat",
-        {"id": "draw", "kind": "image"},
-        {"id": "say", "kind": "speech"},
-    ]
-
-
 @each("model", [{"id": "a"}, {"kind": "image"}, {"id": "a", "kind": "video"}, {"id": "", "kind": "chat"}])
 def test_unknown_kind_is_refused(model: dict[str, str]) -> None:
     with pytest.raises(ApiError) as refused:

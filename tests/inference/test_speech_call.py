@@ -43,7 +43,7 @@ async def test_speech_without_a_format_is_labelled_wav_without_an_encoder(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     voice = lab.service.state["media"].voice
-    monkeypatch.setattr(voice, "_encoders", {"wav": None, "pcm": None})
+    monkeypatch.setattr(voice, "encoders", {"wav": None, "pcm": None})
     assert seconds(await lab.post(SPEECH, input="Hello", model="builtin/voice", voice="nova", instructions="x")) > 0.3
     pcm = await lab.post(
         SPEECH, input="Hello", model="builtin/voice", voice={"id": "nova"}, response_format="pcm", speed=2

@@ -56,7 +56,8 @@ async def stored(service: Service, provider_id: str) -> sqlite3.Row:
 
 
 async def test_provider_has_the_documented_fields(service: Service, headers: dict[str, str]) -> None:
-    made = await create(service, headers, models=["org/chat:7b", "small", "small"])
+    draw = {"id": "draw", "kind": "image"}
+    made = await create(service, headers, models=["org/chat:7b", "small", draw | {"x": 1}, "small", draw])
     assert made.status_code == 201
     provider = made.json()
     assert provider == {
@@ -64,7 +65,7 @@ async def test_provider_has_the_documented_fields(service: Service, headers: dic
         "name": "mine",
         "base_url": URL,
         "api_key_hint": "…cret",
-        "models": ["org/chat:7b", "small"],
+        "models": ["org/chat:7b", "small", draw],
         "created_at": "2026-09-21T14:13:20.000Z",
     }
     assert provider["id"].startswith("prov_")

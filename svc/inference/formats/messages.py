@@ -51,10 +51,7 @@ def translate(request: dict[str, Any]) -> Translated:
 
 
 def counted_tokens(request: dict[str, Any]) -> int:
-    """Return the estimated input tokens of a checked `request`. Raises ApiError `invalid_value`.
-
-    It counts one token for each 4 bytes, 16 for each message and tool, and 1,024 for each image.
-    """
+    """Return the estimated input tokens of a checked `request`. Raises ApiError `invalid_value`."""
     chat = translate(request).chat
     contents = [message["content"] for message in chat["messages"] if isinstance(message["content"], list)]
     images = sum(part["type"] == "image_url" for content in contents for part in content)

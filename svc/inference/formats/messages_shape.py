@@ -18,6 +18,7 @@ from svc.shapes import (
     number,
     one_of,
     passed_on,
+    sent,
     string,
     tagged,
     typed,
@@ -115,20 +116,13 @@ _TOOL = passed_on(
     },
     required=("name", "input_schema"),
 ).named("MessagesTool")
-_SERVER_TOOL = passed_on(
-    {"type": string.about("", **{"not": {"const": "custom"}}), "name": filled},
+_SERVER_TOOL = sent(
+    "MessagesServerTool",
     "A tool that Anthropic's servers run, such as `web_search_20250305`. It is left out, and named in "
     "`x-service-ignored-tools`.",
-    required=("type",),
-).named("MessagesServerTool")
-
-
-def _check_tool(value: Any, param: str) -> Any:
-    typed = isinstance(value, dict) and value.get("type") not in (None, "custom")
-    return (_SERVER_TOOL if typed else _TOOL).check(value, param)
-
-
-_ANY_TOOL = Shape(_check_tool, "an object", {"anyOf": [_TOOL.schema, _SERVER_TOOL.schema]})
+    {"name": filled},
+    type=string.about("", **{"not": {"const": "custom"}}),
+)
 _ALONE = {"disable_parallel_tool_use": boolean}
 _TOOL_CHOICE = _tagged(
     auto=typed("MessagesAutoChoice", "auto", "", _ALONE),
@@ -146,7 +140,7 @@ _COUNTED: dict[str, Shape[Any]] = {
     "system": _text_or(_TEXT).about(
         "Instructions. A block that begins with `x-anthropic-billing-header:` is left out."
     ),
-    "tools": list_of(_ANY_TOOL).about("What the model may call."),
+    "tools": list_of(tagged("type", {"custom": _TOOL}, _SERVER_TOOL, _TOOL)).about("What the model may call."),
     "tool_choice": _TOOL_CHOICE,
     "thinking": passed_on(
         {"type": one_of("enabled", "adaptive", "disabled"), "budget_tokens": whole},

@@ -15,6 +15,7 @@ from svc.shapes import (
     number,
     one_of,
     passed_on,
+    sent,
     string,
     tagged,
     text,
@@ -54,8 +55,7 @@ _CONTENT = by_type("a string or a list of parts", {str: string, list: list_of(ta
 _RESULT = {"call_id": filled, "output": _CONTENT}
 _CALL = {"call_id": filled, "name": filled}
 _NAMESPACE = {"namespace": string}
-_REASONING_PART = passed_on({"type": string, "text": string}, required=("type", "text")).named("ResponseReasoningPart")
-_REASONING_TEXTS = list_of(_REASONING_PART)
+_REASONING_TEXTS = list_of(sent("ResponseReasoningPart", type=string, text=string))
 _MESSAGE = passed_on(
     {"type": one_of("message"), "role": one_of("user", "assistant", "system", "developer"), "content": _CONTENT},
     "A message. Its `type` may be missing.",
@@ -86,14 +86,13 @@ _NAMESPACE_TOOL = _typed(
     tools=list_of(tagged("type", {"function": _FUNCTION_TOOL, "custom": _CUSTOM_TOOL})),
 )
 OWN_TOOLS = {"function": _FUNCTION_TOOL, "custom": _CUSTOM_TOOL, "namespace": _NAMESPACE_TOOL}
-_HOSTED_TOOL = passed_on(
-    {"type": string.about("", **{"not": {"enum": [*OWN_TOOLS]}})},
+_HOSTED_TOOL = sent(
+    "ResponseHostedTool",
     "A hosted tool. It does not exist here, is left out and named in `x-service-ignored-tools`.",
-    required=("type",),
-).named("ResponseHostedTool")
+    type=string.about("", **{"not": {"enum": [*OWN_TOOLS]}}),
+)
 _TOOLS = list_of(tagged("type", OWN_TOOLS, _HOSTED_TOOL))
-_TOOL_NAME = {"type": string, "name": string, **_NAMESPACE}
-_ANY_TOOL = passed_on(_TOOL_NAME, required=("type",)).named("ResponseToolName")
+_ANY_TOOL = sent("ResponseToolName", "", {"name": string, **_NAMESPACE}, type=string)
 _ALLOWED_TOOLS = _typed("allowed_tools", mode=one_of("auto", "required"), tools=list_of(_ANY_TOOL))
 _TOOL_CHOICE = by_type(
     "none, auto, required or an object that names a tool",
@@ -110,17 +109,14 @@ _ITEMS = {
     "item_reference": _REFERENCE,
     "additional_tools": _typed("additional_tools", "More tools, which Codex sends as an item.", tools=_TOOLS),
 }
-_TYPED_ITEM = tagged("type", _ITEMS)
 
 
-def _check_item(value: Any, param: str) -> Any:
-    if isinstance(value, dict) and value.get("type") is None:
-        return (_MESSAGE if "role" in value else _REFERENCE).check(value, param)
-    return _TYPED_ITEM.check(value, param)
+def _check_untyped(item: dict[str, Any], param: str) -> dict[str, Any]:
+    return (_MESSAGE if "role" in item else _REFERENCE).check(item, param)
 
 
-_ANY_ITEM = {"anyOf": [shape.schema for shape in _ITEMS.values()]}
-_ITEM = Shape(_check_item, "an object", _ANY_ITEM).named("ResponseInputItem")
+_UNTYPED = Shape(_check_untyped, "an object", {})
+_ITEM = tagged("type", _ITEMS, missing=_UNTYPED).named("ResponseInputItem")
 
 # --- the request
 
