@@ -93,6 +93,8 @@ class Shape(Generic[T]):
 
 
 Fields = Mapping[str, Shape[Any]]
+Object = Shape[dict[str, Any]]
+_NONE: Fields = {}
 
 
 class Field(NamedTuple):
@@ -209,7 +211,7 @@ whole: Shape[int | float] = _shape(  # of any size
 )
 boolean: Shape[bool] = _shape(bool, "true or false", {"type": "boolean"}, True)
 anything: Shape[Any] = Shape(lambda value, param: value, "any JSON", {})
-mapping: Shape[dict[str, Any]] = _shape(dict, "an object", {"type": "object"}, {})
+mapping: Object = _shape(dict, "an object", {"type": "object"}, {})
 
 
 # --- values that hold others
@@ -252,13 +254,8 @@ def by_type(expected: str, shapes: Mapping[type, Shape[Any]]) -> Shape[Any]:
     return Shape(check, expected, {"anyOf": [shape.schema for shape in shapes.values()]}, kinds=plain)
 
 
-def tagged(
-    tag: str, shapes: Mapping[str, Shape[Any]], other: Shape[Any] | None = None, missing: Shape[Any] | None = None
-) -> Shape[Any]:
-    """An object whose field `tag` chooses its shape. `other` is for other strings, `missing` for an object without it.
-
-    Without these shapes, such objects are wrong.
-    """
+def tagged(tag: str, shapes: Fields, other: Shape[Any] | None = None, missing: Shape[Any] | None = None) -> Shape[Any]:
+    """An object whose field `tag` chooses its shape: `other` for every other string, `missing` without the field."""
     tag_shape = one_of(*shapes) if other is None else string
     checks = {value: shape.check for value, shape in shapes.items()}
 
@@ -341,7 +338,7 @@ def _field(holder: Mapping[str, Any], field: Field, within: str) -> Any:
 
 def passed_on(
     fields: Fields, description: str = "", *, required: Collection[str] = (), tag: str = "", **keywords: Any
-) -> Shape[dict[str, Any]]:
+) -> Object:
     """An object of a request that is passed on as it was sent: the listed fields are checked, and others are accepted.
 
     A field that is not `required` may be missing or null. The field `tag` has been checked by `tagged`.
@@ -368,23 +365,17 @@ def passed_on(
     return Shape(check, "an object", schema, found)
 
 
-def sent(
-    name: str, description: str = "", optional: Fields | None = None, /, **fields: Shape[Any]
-) -> Shape[dict[str, Any]]:
+def sent(name: str, description: str = "", optional: Fields = _NONE, /, **fields: Shape[Any]) -> Object:
     """A named object of a request, with required `fields`, that is passed on as it was sent."""
-    return passed_on({**fields, **(optional or {})}, description, required=fields).named(name)
+    return passed_on({**fields, **optional}, description, required=fields).named(name)
 
 
-def typed(
-    name: str, kind: str, description: str = "", optional: Fields | None = None, /, **fields: Shape[Any]
-) -> Shape[dict[str, Any]]:
+def typed(name: str, kind: str, description: str = "", optional: Fields = _NONE, /, **fields: Shape[Any]) -> Object:
     """The same with the type `kind`."""
     return sent(name, description, optional, type=one_of(kind), **fields)
 
 
-def json_object(
-    name: str, description: str = "", base: Shape[dict[str, Any]] | None = None, /, **fields: Shape[Any] | str
-) -> Shape[dict[str, Any]]:
+def json_object(name: str, description: str = "", base: Object | None = None, /, **fields: Shape[Any] | str) -> Object:
     """An object of an answer, with the fields of `base` first. A text stands for a string with this example."""
     first: Schema = base.schema if base else {"required": [], "properties": {}}
     own = {name: string.about(example=field) if isinstance(field, str) else field for name, field in fields.items()}

@@ -8,6 +8,7 @@ from typing import Any
 
 from svc.errors import invalid_value
 from svc.shapes import (
+    Object,
     Shape,
     boolean,
     by_type,
@@ -24,8 +25,6 @@ from svc.shapes import (
     typed,
     whole,
 )
-
-Object = Shape[dict[str, Any]]
 
 
 def _tagged(**variants: Object) -> Shape[Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from svc.errors import ApiError, invalid_value
 from svc.shapes import (
-    Fields,
+    Object,
     Shape,
     boolean,
     by_type,
@@ -26,10 +26,8 @@ _PAIRS = 16
 _KEY, _VALUE = text(64), text(512)
 
 
-def _typed(
-    kind: str, description: str = "", optional: Fields | None = None, /, **fields: Shape[Any]
-) -> Shape[dict[str, Any]]:
-    return typed(f"Response{kind.title().replace('_', '')}Request", kind, description, optional, **fields)
+def _typed(kind: str, *about: Any, **fields: Shape[Any]) -> Object:
+    return typed(f"Response{kind.title().replace('_', '')}Request", kind, *about, **fields)
 
 
 # --- input
