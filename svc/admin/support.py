@@ -46,6 +46,10 @@ def close(tx: sqlite3.Connection, actor: str, support_id: str, now_seconds: floa
 
 
 def _of_user(conn: sqlite3.Connection, account_id: str, support_id: str) -> dict[str, Any]:
-    role = support.last_role(conn, account_id, support_id)
-    (email,) = conn.execute("SELECT email FROM accounts WHERE id = ?", (account_id,)).fetchone()
-    return {"account_id": account_id, "email": email, "waiting": role != "operator"}
+    query = """
+        SELECT email, 'operator' IS NOT (
+            SELECT role FROM support_messages WHERE account_id = ?1 AND support_id = ?2 ORDER BY number DESC LIMIT 1)
+        FROM accounts WHERE id = ?1
+    """
+    email, waiting = conn.execute(query, (account_id, support_id)).fetchone()
+    return {"account_id": account_id, "email": email, "waiting": bool(waiting)}

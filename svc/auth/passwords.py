@@ -7,8 +7,8 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from svc.auth.accounts import PASSWORD_LENGTH
 from svc.errors import ApiError
@@ -28,7 +28,9 @@ class Passwords:
     def __init__(self, memory_kib: int, time_cost: int) -> None:
         self._memory_kib, self._time_cost = memory_kib, time_cost
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="argon2")
-        self._queues: dict[str, deque[asyncio.Future[None]]] = {kind: deque() for kind in _SHARES}
+        self._queues: dict[str, deque[tuple[asyncio.Future[Any], Callable[[], Any]]]] = {
+            kind: deque() for kind in _SHARES
+        }
         self._running: Counter[str] = Counter()
         # It takes as long to verify as any other hash; no password is known to give only zeros.
         self._no_account = f"$argon2id$v=19$m={memory_kib},t={time_cost},p=1${'A' * 22}${'A' * 43}"
@@ -62,32 +64,26 @@ class Passwords:
         return stored is not None
 
     async def _run(self, kind: str, work: Callable[[], T]) -> T:
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        turn: asyncio.Future[asyncio.Future[T]] = asyncio.get_running_loop().create_future()
         waiting = self._queues[kind]
-        waiting.append(turn)
+        waiting.append((turn, work))
         self._start_next()
-        if len(waiting) > _WAITING and not (oldest := waiting.popleft()).done():
+        if len(waiting) > _WAITING and not (oldest := waiting.popleft()[0]).done():
             oldest.set_exception(ApiError("overloaded", "Too many people are signing in. Try again shortly."))
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if not turn.cancelled() and turn.exception() is None:  # it got its turn at the same time
-                self._end_turn(kind)
-            raise
-        running = asyncio.get_running_loop().run_in_executor(self._pool, work)
-        # The thread is free when its work is done, even if the caller was cancelled.
-        running.add_done_callback(lambda _: self._end_turn(kind))
-        return await asyncio.shield(running)
-
-    def _end_turn(self, kind: str) -> None:
-        self._running[kind] -= 1
-        self._start_next()
+        return await asyncio.shield(await turn)
 
     def _start_next(self) -> None:
         for kind, share in _SHARES.items():
             waiting = self._queues[kind]
             while waiting and self._running[kind] < share and self._running.total() < _THREADS:
-                turn = waiting.popleft()
+                turn, work = waiting.popleft()
                 if not turn.done():  # else its caller was cancelled
-                    turn.set_result(None)
                     self._running[kind] += 1
+                    running = asyncio.get_running_loop().run_in_executor(self._pool, work)
+                    # The thread is free when its work is done, even if the caller was cancelled.
+                    running.add_done_callback(partial(self._end_turn, kind))
+                    turn.set_result(running)
+
+    def _end_turn(self, kind: str, ended: "asyncio.Future[Any]") -> None:
+        self._running[kind] -= 1
+        self._start_next()

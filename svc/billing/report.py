@@ -20,9 +20,9 @@ class Line:
     part: str
     name: str
     count: int
-    micros: int
     input_tokens: int = 0
     output_tokens: int = 0
+    micros: int = 0
 
 
 def month_bounds(text: str) -> tuple[float, float]:
@@ -91,8 +91,4 @@ def lines(conn: sqlite3.Connection, begins: float, ends: float) -> list[Line]:
 def usage_lines(conn: sqlite3.Connection, month: str, by: str) -> list[Line]:
     """Return the usage of a month by `group`, `user` or `model`."""
     rows, _ = usage.of_month(conn, month, by)
-    part = f"usage, by {by}"
-    return [
-        Line(part, *(row[name] for name in ("key", "requests", "cost_micros", "input_tokens", "output_tokens")))
-        for row in rows
-    ]
+    return [Line(f"usage, by {by}", *row.values()) for row in rows]

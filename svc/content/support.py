@@ -75,13 +75,6 @@ def close(tx: sqlite3.Connection, account_id: str, support_id: str, now_seconds:
     return support_with_messages(tx, account_id, support_id)
 
 
-def last_role(conn: sqlite3.Connection, account_id: str, support_id: str) -> str | None:
-    """Return who wrote the last message: `user`, `operator`, or None if there is no message."""
-    own = "SELECT role FROM support_messages WHERE account_id = ? AND support_id = ? ORDER BY number DESC LIMIT 1"
-    row = conn.execute(own, (account_id, support_id)).fetchone()
-    return None if row is None else str(row["role"])
-
-
 def account_of(conn: sqlite3.Connection, support_id: str) -> str:
     """Return the account of a support conversation for the operator. Raises ApiError `not_found`."""
     query = """
