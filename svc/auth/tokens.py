@@ -1,11 +1,14 @@
 """Session tokens (JWT) and personal API keys: how they are made, verified and looked up."""
 
+import asyncio
 import base64
 import hashlib
 import hmac
 import re
 import sqlite3
+import sys
 import zlib
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import orjson
@@ -13,12 +16,11 @@ import orjson
 from svc import quota
 from svc.auth import accounts
 from svc.errors import ApiError
-from svc.ids import BASE62, base64url, new_id, random_base62, signature
+from svc.ids import BASE62, new_id, random_base62
 from svc.shapes import Shape, refusal, text
 from svc.tables import Table, json_of, refusals
 
 SESSION_SECONDS = 8 * 3600
-_JWT_HEADER = base64url(b'{"alg":"HS256","typ":"JWT"}')
 _BY_IDENTITY = "sso"
 KEY_PREFIX = "svc-v1-"
 KEY_LENGTH = 49
@@ -57,15 +59,22 @@ class Session(NamedTuple):
     identity_at: int
 
 
+async def load_jwt() -> None:
+    """Import PyJWT in a thread, before a session is issued or read: with cryptography, the import is slow."""
+    if "jwt" not in sys.modules:
+        await asyncio.to_thread(import_module, "jwt")
+
+
 def issue_session(secret: bytes, account_id: str, now_seconds: float, *, by_identity: bool = False) -> str:
     """Return a JWT that is valid for 8 hours. The prefix of its id says whether an identity signed in."""
     return _session(secret, account_id, int(now_seconds), new_id(_BY_IDENTITY if by_identity else "ses", now_seconds))
 
 
 def _session(secret: bytes, account_id: str, issued_at: int, session_id: str) -> str:
+    import jwt
+
     claims = {"iss": "svc", "sub": account_id, "iat": issued_at, "exp": issued_at + SESSION_SECONDS, "jti": session_id}
-    signed = f"{_JWT_HEADER}.{base64url(orjson.dumps(claims))}"
-    return f"{signed}.{signature(secret, signed)}"
+    return jwt.encode(claims, secret, algorithm="HS256")
 
 
 def read_session(secret: bytes, token: str, now_seconds: float) -> Session:

@@ -189,6 +189,7 @@ async def _session(request: Request, account: Account, status: int, *, by_identi
     if accounts.due_group(account, groups) != account.group:
         joined = await state.db.write(accounts.join_group, account.id, groups)
         account = joined or account
+    await tokens.load_jwt()
     token = tokens.issue_session(state.derived_keys["session"], account.id, state.clock(), by_identity=by_identity)
     session = {"access_token": token, "token_type": "bearer", "expires_in": tokens.SESSION_SECONDS}
     answer = reply({**session, "user": account.as_json("session")}, status)

@@ -108,12 +108,17 @@ def key_in_header(endpoint: Endpoint) -> Endpoint:
 def signed_in(handler: Handler) -> Endpoint:
     """Require a valid token of either kind, else 401."""
 
+    async def with_session(request: Request, token: str) -> Response | None:
+        await tokens.load_jwt()
+        state = request.state
+        session = tokens.read_session(state.derived_keys["session"], token, state.clock())
+        return await _enter(handler, request, _caller(state, session.account_id, "session", session.identity_at))
+
     def endpoint(request: Request) -> Awaitable[Response | None]:
-        state, token = request.state, _bearer(request.context.headers.get(b"authorization", b""))
+        token = _bearer(request.context.headers.get(b"authorization", b""))
         if not token.startswith(tokens.KEY_PREFIX):  # no JWT has this prefix
-            session = tokens.read_session(state.derived_keys["session"], token, state.clock())
-            return _enter(handler, request, _caller(state, session.account_id, "session", session.identity_at))
-        hashed = tokens.key_hash(token)
+            return with_session(request, token)
+        state, hashed = request.state, tokens.key_hash(token)
         holder = None if hashed is None else state.db.look_up(tokens.holder_of, hashed)
         if holder is None:
             raise ApiError("invalid_api_key")

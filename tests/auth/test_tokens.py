@@ -5,6 +5,8 @@ import hashlib
 import hmac
 import json
 import string
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +25,7 @@ from svc.errors import ApiError
 from svc.schema import SCHEMA, connect
 from tests.support.cases import each
 from tests.support.databases import prepare
+from tests.support.server import ROOT
 
 SECRET = bytes(range(32))
 NOW = 1_790_000_000
@@ -343,3 +346,19 @@ def test_last_use_never_goes_back(conn: Any) -> None:
         tokens.mark_keys_used(conn, [((account, key_id), minute)])
     found = tokens.holder_of(conn, hash_of(KEY))
     assert found is not None and found[4] == NOW + 60
+
+
+def test_pyjwt_is_imported_off_the_event_loop() -> None:
+    code = """
+import asyncio, sys, threading
+from svc.auth import tokens
+on_main_thread = []
+class Noting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "jwt":
+            on_main_thread.append(threading.current_thread() is threading.main_thread())
+sys.meta_path.insert(0, Noting())
+asyncio.run(tokens.load_jwt())
+assert on_main_thread == [False] and "jwt" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
