@@ -96,7 +96,7 @@ async def test_a_purge_begins_in_time_on_an_idle_server(tmp_path: Path, monkeypa
 async def test_any_words_keep_the_file_small_and_transactions_short(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await check_costs(kind, 0.5, 1.5, tmp_path, monkeypatch)
+    await check_costs(kind, 0.25, 1.5, tmp_path, monkeypatch)
 
 
 @pytest.mark.soak

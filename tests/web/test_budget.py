@@ -23,7 +23,6 @@ FIRST_VIEW_REQUESTS = 15
 FIRST_VIEW_MS = 225  # at a quarter of the speed 0.9 s, which leaves 0.1 s for the network
 OPEN_MS = 500
 TASK_MS = 50
-MESSAGES = 2_000
 TOKENS_A_SECOND = 500
 TOKEN_CHARACTERS = 50
 FRAME_MS = 34
@@ -116,11 +115,14 @@ async def test_first_view_is_usable_at_once(server: RunningServer, browser: Brow
     await holds(lambda spent: spent.total < FIRST_VIEW_MS, measure)
 
 
-async def test_conversation_of_2000_messages_opens_and_scrolls_fast(server: RunningServer, browser: Browser) -> None:
+@pytest.mark.parametrize("number_of_messages", [1_000, pytest.param(2_000, marks=pytest.mark.soak)])
+async def test_long_conversation_opens_and_scrolls_fast(
+    server: RunningServer, browser: Browser, number_of_messages: int
+) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     texts = [
         f"Message **{number}** of many\n\n- one\n- `two`\n" if number % 2 else f"Message {number}"
-        for number in range(MESSAGES)
+        for number in range(number_of_messages)
     ]
     conversation = await asyncio.to_thread(keep_conversation, server, visitor, texts)
     async with new_context(browser, server, visitor) as context:
@@ -129,19 +131,19 @@ async def test_conversation_of_2000_messages_opens_and_scrolls_fast(server: Runn
             page = await context.new_page()
             async with measured(page) as spent:
                 await page.goto(f"/#/chat/{conversation}")
-                await expect(page.get_by_text(f"Message {MESSAGES - 1}")).to_be_in_viewport()
+                await expect(page.get_by_text(f"Message {number_of_messages - 1}")).to_be_in_viewport()
             return spent
 
         async def scrolling() -> Spent:
             page = context.pages[-1]
             messages = page.locator("article.message")
-            if await messages.count() == MESSAGES:
+            if await messages.count() == number_of_messages:
                 await page.reload()
                 await messages.first.wait_for()
             assert await messages.count() < 100
             await page.locator(".chat-scroll").hover()
             async with measured(page) as spent:
-                while await messages.count() < MESSAGES:
+                while await messages.count() < number_of_messages:
                     await page.mouse.wheel(0, -5_000)
             return spent
 
@@ -153,7 +155,7 @@ async def test_conversation_of_2000_messages_opens_and_scrolls_fast(server: Runn
         numbers = await page.locator("article.message").evaluate_all(
             r"messages => messages.map(message => Number(/\d+/.exec(message.textContent)[0]))"
         )
-        assert numbers == list(range(MESSAGES))
+        assert numbers == list(range(number_of_messages))
 
 
 async def test_answer_of_200_kb_does_not_block_the_page(server: RunningServer, browser: Browser) -> None:
