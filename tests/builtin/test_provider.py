@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.builtin.provider import MODELS, chat
+from svc.builtin.request import is_big
 from svc.errors import ApiError, UpstreamFault
 from svc.inference.chat_shape import CHAT_REQUEST
 from tests.support.builtin import (
@@ -84,6 +85,12 @@ async def test_expensive_requests_are_bounded_and_do_not_block_the_loop(bomb: st
     assert await longest_stall_seconds(drain()) < 0.4  # 25 ms on a quiet machine; here other tests run beside it
     assert time.thread_time() - started < 10
     assert output_bytes < 3 << 20
+
+
+def test_long_text_is_planned_in_a_thread_also_as_a_part() -> None:
+    for content in (BIG_TEXT, [{"type": "text", "text": BIG_TEXT}], [{"type": "text", "text": ""}] * 100_000):
+        assert is_big({"messages": [{"role": "user", "content": content}]})
+    assert not is_big({"messages": [{"role": "user", "content": [{"type": "text", "text": "hello"}]}]})
 
 
 _JSON = st.recursive(
