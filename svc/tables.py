@@ -175,8 +175,8 @@ def without_overwriting(tx: sqlite3.Connection) -> Iterator[None]:
         tx.execute("PRAGMA secure_delete = ON")
 
 
-def delete_found(tx: sqlite3.Connection, query: str, value: float | str, delete: Callable[..., object]) -> bool:
-    """Call `delete(tx, *row)` with the first row of `query`, for 5 ms. Return whether there may be more."""
+def delete_found(query: str, delete: Callable[..., object], tx: sqlite3.Connection, value: float | str) -> bool:
+    """Call `delete(tx, *row)` with the first row of `query` for `value`, for 5 ms; return whether there may be more."""
     ends = time.monotonic() + _SOME_SECONDS
     while row := tx.execute(query, (value,)).fetchone():
         delete(tx, *row)

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -114,23 +115,17 @@ def in_a_list(row: sqlite3.Row) -> dict[str, Any]:
     return run
 
 
-def delete_old(tx: sqlite3.Connection, ended_before: float) -> bool:
-    """Delete old runs of all accounts, with their messages, for 5 ms; return whether there are more."""
-    query = "SELECT account_id, rowid, id FROM runs WHERE finished_at < ? ORDER BY finished_at LIMIT 1"
-    return delete_found(tx, query, ended_before, _delete_with_messages)
-
-
 def _delete_with_messages(tx: sqlite3.Connection, account_id: str, rowid: int, run_id: str) -> None:
     if not history.delete_some(tx, account_id, run_id=run_id):
         _delete(tx, account_id, rowid)
 
 
-def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Delete ended runs of an account that is being deleted, for 5 ms; return whether there are more."""
-    query = "SELECT account_id, rowid FROM runs WHERE account_id = ? AND status <> 'running' LIMIT 1"
-    return delete_found(tx, query, account_id, _delete)
-
-
 def _delete(tx: sqlite3.Connection, account_id: str, rowid: int) -> bool:
     statement = "DELETE FROM runs WHERE account_id = ? AND rowid = ?"
     return delete_row(tx, statement, account_id, rowid, table="runs", texts=["goal", "output", "error", "events"])
+
+
+_OLD = "SELECT account_id, rowid, id FROM runs WHERE finished_at < ? ORDER BY finished_at LIMIT 1"
+delete_old = partial(delete_found, _OLD, _delete_with_messages)
+_ENDED = "SELECT account_id, rowid FROM runs WHERE account_id = ? AND status <> 'running' LIMIT 1"
+delete_some = partial(delete_found, _ENDED, _delete)  # of an account that is being deleted

@@ -4,6 +4,7 @@ import hmac
 import re
 import sqlite3
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -198,10 +199,8 @@ def delete_artifact(tx: sqlite3.Connection, account_id: str, artifact_id: str) -
         TABLE.delete(tx, account_id, artifact_id)
 
 
-def delete_old(tx: sqlite3.Connection, changed_before: float) -> bool:
-    """Delete artifacts of all accounts that were last changed before (Unix seconds), as `delete_found`."""
-    query = "SELECT account_id, id FROM artifacts WHERE updated_at < ? ORDER BY updated_at LIMIT 1"
-    return delete_found(tx, query, changed_before, delete_artifact)
+_OLD = "SELECT account_id, id FROM artifacts WHERE updated_at < ? ORDER BY updated_at LIMIT 1"
+delete_old = partial(delete_found, _OLD, delete_artifact)
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:

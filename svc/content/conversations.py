@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 from svc import quota
@@ -162,12 +163,8 @@ def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id
     return False
 
 
-def delete_old(tx: sqlite3.Connection, used_before: float) -> bool:
-    """Delete conversations of all accounts that were last used before (Unix seconds), as `delete_found`."""
-    query = (
-        "SELECT account_id, id FROM conversations WHERE updated_at < ? AND NOT answering ORDER BY updated_at LIMIT 1"
-    )
-    return delete_found(tx, query, used_before, delete_conversation)
+_OLD = "SELECT account_id, id FROM conversations WHERE updated_at < ? AND NOT answering ORDER BY updated_at LIMIT 1"
+delete_old = partial(delete_found, _OLD, delete_conversation)
 
 
 def _add_title(tx: sqlite3.Connection, conversation: Conversation) -> None:
