@@ -124,13 +124,13 @@ class Table(Generic[R]):
     def delete_some(self, tx: sqlite3.Connection, account_id: str) -> bool:
         """Delete rows of the account for 5 ms; return whether there are more."""
         own = f"SELECT rowid FROM {self.name} WHERE account_id = ?1 LIMIT ?2"
-        return run_some(tx, f"DELETE FROM {self.name} WHERE rowid IN ({own})", account_id, at_once=self.at_once)
+        return run_some(f"DELETE FROM {self.name} WHERE rowid IN ({own})", tx, account_id, at_once=self.at_once)
 
     def detach_some(self, tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
         """Take rows out of a project that is being deleted, for 5 ms; return whether there are more."""
         filed = f"SELECT rowid FROM {self.name} WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"
         statement = f"UPDATE {self.name} SET project_id = NULL WHERE rowid IN ({filed})"
-        return run_some(tx, statement, account_id, project_id, at_once=self.at_once)
+        return run_some(statement, tx, account_id, project_id, at_once=self.at_once)
 
 
 def json_of(names: str) -> Callable[[sqlite3.Row], dict[str, Any]]:
@@ -185,7 +185,7 @@ def delete_found(query: str, delete: Callable[..., object], tx: sqlite3.Connecti
     return False
 
 
-def run_some(tx: sqlite3.Connection, statement: str, account_id: str, *more: str, at_once: int = 64) -> bool:
+def run_some(statement: str, tx: sqlite3.Connection, account_id: str, *more: str, at_once: int = 64) -> bool:
     """Repeat a statement that deletes up to ?2 rows of the account ?1 for 5 ms. Return whether rows are left.
 
     `at_once` is the maximum of ?2. Use 1 for rows that can have 100 KB.

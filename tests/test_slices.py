@@ -85,10 +85,10 @@ def test_deletion_slice_ends_at_its_time_limit(conn: sqlite3.Connection, monkeyp
         conn.execute(f"{rows} FROM n", (account_id,))
     own = "DELETE FROM notes WHERE number IN (SELECT number FROM notes WHERE account_id = ?1 LIMIT ?2)"
     monkeypatch.setattr(tables, "_SOME_SECONDS", 0.0)
-    assert run_some(conn, own, "ada", at_once=1)
+    assert run_some(own, conn, "ada", at_once=1)
     assert conn.execute("SELECT count(*) FROM notes WHERE account_id = 'ada'").fetchone()[0] == 199
     monkeypatch.setattr(tables, "_SOME_SECONDS", 60.0)
-    assert not run_some(conn, own, "ada")
+    assert not run_some(own, conn, "ada")
     assert conn.execute("SELECT account_id, count(*) FROM notes").fetchone()[:] == ("bob", 200)
 
 

@@ -72,13 +72,11 @@ def add_overrun(tx: sqlite3.Connection, day: str, model: str, micros: int) -> No
     tx.execute(statement, (day, model, min(micros, _MOST_OVERRUN_MICROS)))
 
 
-def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Delete usage of an account for 5 ms; return whether there is more. A trigger keeps what was paid."""
-    statement = """
-        DELETE FROM usage_days WHERE (account_id, day, model, key_id, group_name) IN (
-            SELECT account_id, day, model, key_id, group_name FROM usage_days WHERE account_id = ?1 LIMIT ?2)
-    """
-    return run_some(tx, statement, account_id)
+_DELETE_SOME = """
+    DELETE FROM usage_days WHERE (account_id, day, model, key_id, group_name) IN (
+        SELECT account_id, day, model, key_id, group_name FROM usage_days WHERE account_id = ?1 LIMIT ?2)
+"""
+delete_some = functools.partial(run_some, _DELETE_SOME)  # a trigger keeps what was paid
 
 
 def usage_page(

@@ -8,6 +8,7 @@ import random
 import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from svc.auth import accounts
@@ -190,13 +191,11 @@ def close(tx: sqlite3.Connection, account_id: str) -> None:
     tx.execute("DELETE FROM wallets WHERE account_id = ?", (account_id,))
 
 
-def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Remove the person from ledger rows, the oldest first, for 5 ms; return whether there are more."""
-    statement = """
-        UPDATE ledger SET account_id = NULL, description = '', request_id = NULL, key_id = NULL
-        WHERE seq IN (SELECT seq FROM ledger WHERE account_id = ?1 ORDER BY seq LIMIT ?2)
-    """
-    return run_some(tx, statement, account_id)
+_DROP_THE_PERSON = """
+    UPDATE ledger SET account_id = NULL, description = '', request_id = NULL, key_id = NULL
+    WHERE seq IN (SELECT seq FROM ledger WHERE account_id = ?1 ORDER BY seq LIMIT ?2)
+"""
+delete_some = partial(run_some, _DROP_THE_PERSON)
 
 
 # --- prices

@@ -152,7 +152,7 @@ def tidy_some(tx: sqlite3.Connection) -> bool:
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Delete runs of an account for 5 ms; return whether there are more. The other tables cascade."""
     own = "SELECT word_blocks.rowid FROM word_runs JOIN word_blocks ON run = id WHERE account_id = ?1 LIMIT ?2"
-    if run_some(tx, f"DELETE FROM word_blocks WHERE rowid IN ({own})", account_id):  # noqa: S608 - our own words
+    if run_some(f"DELETE FROM word_blocks WHERE rowid IN ({own})", tx, account_id):  # noqa: S608 - our own words
         return True
     tx.execute("DELETE FROM word_runs WHERE account_id = ?", (account_id,))
     return False

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from svc.content import word_runs
 from svc.content.word_runs import CHUNKS, MESSAGES, tidy_some, words_beginning
-from svc.deletion.account import begin_deletion, continue_deletion
+from svc.deletion.slices import begin_deletion, continue_deletion
 from svc.ids import new_id
 from tests.content.test_history import NOW, account, indexed, new_database, tidy
 
@@ -144,7 +144,7 @@ def test_words_are_deleted_with_their_account() -> None:
     for place in range(50):
         texts.add({"zebra", f"w{place}"})
         MESSAGES.add(texts.conn, bob, place * CHUNKS, {"lion"})
-    begin_deletion(texts.conn, texts.account_id, NOW)
+    begin_deletion(texts.conn, texts.account_id, NOW, None)
     while continue_deletion(texts.conn, texts.account_id):
         pass
     assert {account_id for account_id, _, _ in indexed(texts.conn)} == {bob}
