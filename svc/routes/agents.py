@@ -23,7 +23,6 @@ from svc.routes.schemas.common import (
     example_id,
     id_of,
 )
-from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import (
     ERROR_DETAIL,
@@ -39,6 +38,7 @@ from svc.server.interface import (
     paged,
     variants,
 )
+from svc.server.limits import MIB
 from svc.server.state import State
 from svc.server.web import JsonResponse, Request, Response, add_log_fields, read_page
 from svc.shapes import (

@@ -25,9 +25,9 @@ from svc.routes.media import from_file
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.common import CONTENT_URL, COUNT, ID, NO_ROOM, PROJECT_NOT_FOUND, SHA256, TIMES, id_of
 from svc.server.bodies import read_chunks
-from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
 from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, header, paged
+from svc.server.limits import MIB
 from svc.server.sse import Interrupt
 from svc.server.state import State
 from svc.server.streamed import Download

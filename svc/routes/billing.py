@@ -8,9 +8,9 @@ from svc.billing import usage, wallet
 from svc.billing.payments import MICROS_PER_CENT, Receipt
 from svc.routes.schemas.common import COUNT, MICROS, TIMESTAMP, example_id, id_of
 from svc.server.bodies import read_body
-from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
+from svc.server.limits import MIB
 from svc.server.web import Request, add_log_fields, page_after, read_page
 from svc.shapes import anything, boolean, integer, json_object, list_of, mapping, nullable, one_of, string, whole
 

@@ -22,10 +22,9 @@ from svc.routes.billing import deliver
 from svc.routes.pages import framed
 from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, STORAGE
 from svc.server.bodies import read_body
-from svc.server.body_budget import KIB
 from svc.server.gate import SUSPENDED
 from svc.server.interface import Answer, Implied, Operation, Parameter, Refusal, header, path_id, token_in
-from svc.server.limits import CHAT_PER_MINUTE
+from svc.server.limits import CHAT_PER_MINUTE, KIB
 from svc.server.openapi import HTML, REFERRER_POLICY
 from svc.server.web import Endpoint, Request, Response, add_log_fields
 from svc.shapes import json_object, string

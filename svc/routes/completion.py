@@ -17,8 +17,8 @@ from svc.inference.chat_shape import check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.request import ADDED, Translated
 from svc.inference.paid_call import PaidCall, Payer
-from svc.server.body_budget import KIB, MIB
 from svc.server.gate import Caller
+from svc.server.limits import KIB, MIB
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import PING, EventStream, Interrupt, LastBlock
 from svc.server.web import JsonResponse, Request, Response, add_log_fields

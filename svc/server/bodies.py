@@ -9,7 +9,7 @@ from starlette.responses import Response
 from svc.bounded import add_part
 from svc.errors import ApiError
 from svc.json_text import parse_json
-from svc.server.body_budget import KIB, SMALL_BYTES
+from svc.server.limits import KIB, SMALL_BYTES
 from svc.server.web import Request, reply
 from svc.shapes import Shape
 

@@ -16,9 +16,8 @@ from svc.content.artifacts import account_of_link
 from svc.db import Database, acting_for
 from svc.errors import ApiError
 from svc.groups import Group
-from svc.server.body_budget import network_of
 from svc.server.interface import Implied, Refusal, bearer, named_header, token_in
-from svc.server.limits import CHAT_PER_MINUTE
+from svc.server.limits import CHAT_PER_MINUTE, network_of
 from svc.server.state import Request, State
 from svc.server.web import Endpoint
 from svc.shapes import string, whole

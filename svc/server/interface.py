@@ -17,7 +17,7 @@ import orjson
 
 from svc.errors import ANTHROPIC_TYPES, ERRORS, ApiError, anthropic_error
 from svc.server.bodies import endpoint_of
-from svc.server.body_budget import MIB
+from svc.server.limits import MIB
 from svc.server.state import Request
 from svc.server.web import in_anthropic_format
 from svc.shapes import Component, Schema, Shape, boolean, json_object, list_of, nullable, one_of, string, tagged, whole

@@ -11,11 +11,12 @@ import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from svc.allocator import release_tls_buffer
 from svc.config import Config
 from svc.errors import ApiError
-from svc.server.body_budget import network_of
+from svc.server.limits import network_of
 from svc.server.protocol import Protocol
 from svc.turns import Turns
 
@@ -136,31 +137,25 @@ class Listener:
     # --- the handshake
 
     async def _begin(self, sock: socket.socket, protocol: Protocol, network: bytes) -> None:
+        options: dict[str, Any] = {}
         try:
-            if self.context is None:
-                await self._loop.connect_accepted_socket(lambda: protocol, sock)
-            else:
-                await self._begin_tls(sock, protocol, network, self.context)
+            with contextlib.ExitStack() as slot:
+                if self.context is not None:
+                    async with asyncio.timeout(_HANDSHAKE_SECONDS):
+                        await self._first_byte(sock)
+                        slot.callback(await self._handshakes.take(network))
+                    slot.callback(self._loop.call_later(_SLOT_SECONDS, slot.close).cancel)
+                    options = {
+                        "ssl": self.context,
+                        "ssl_handshake_timeout": _HANDSHAKE_SECONDS,
+                        "ssl_shutdown_timeout": _TLS_END_SECONDS,
+                    }
+                transport, _ = await self._loop.connect_accepted_socket(lambda: protocol, sock, **options)
+            if options:
+                release_tls_buffer(transport)
         except (OSError, asyncio.CancelledError):  # the client has closed the connection, or this listener has
             sock.close()
             protocol.lost()
-
-    async def _begin_tls(
-        self, sock: socket.socket, protocol: Protocol, network: bytes, context: ssl.SSLContext
-    ) -> None:
-        with contextlib.ExitStack() as slot:
-            async with asyncio.timeout(_HANDSHAKE_SECONDS):
-                await self._first_byte(sock)
-                slot.callback(await self._handshakes.take(network))
-            slot.callback(self._loop.call_later(_SLOT_SECONDS, slot.close).cancel)
-            transport, _ = await self._loop.connect_accepted_socket(
-                lambda: protocol,
-                sock,
-                ssl=context,
-                ssl_handshake_timeout=_HANDSHAKE_SECONDS,
-                ssl_shutdown_timeout=_TLS_END_SECONDS,
-            )
-            release_tls_buffer(transport)
 
     async def _first_byte(self, sock: socket.socket) -> None:
         readable = asyncio.Event()

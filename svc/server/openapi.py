@@ -17,7 +17,6 @@ import orjson
 
 from svc.errors import ERRORS, ApiError
 from svc.json_text import MOST_JSON_VALUES
-from svc.server.body_budget import KIB, MIB
 from svc.server.interface import (
     Answer,
     Content,
@@ -30,6 +29,7 @@ from svc.server.interface import (
     named_header,
     operation_of,
 )
+from svc.server.limits import KIB, MIB
 from svc.server.web import DEFAULT_LIMIT, MOST_ITEMS, PAGE_LIMIT, Row, in_anthropic_format
 from svc.shapes import ABSENT, Component, Schema, Shape, one_of, string, whole
 

@@ -278,8 +278,7 @@ class SessionAnswer:
 
 
 def _text(message: dict[str, Any]) -> str:
-    text: str = message.get("content") or message.get("refusal") or ""
-    return text
+    return str(message.get("content") or message.get("refusal") or "")
 
 
 def _reasoning(message: dict[str, Any]) -> str | None:

@@ -35,9 +35,8 @@ from svc.outbound.addresses import check_address, public_address, public_or_priv
 from svc.outbound.client import Outbound
 from svc.outbound.resolver import Resolver
 from svc.secrets import DataFolder, derive
-from svc.server.body_budget import BodyBudget
 from svc.server.head import Context
-from svc.server.limits import Limits
+from svc.server.limits import BodyBudget, Limits
 from svc.server.offload import Offload
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import Drain, Interrupt

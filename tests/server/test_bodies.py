@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import orjson
 import pytest
 
-from svc.server.body_budget import MIB
+from svc.server.limits import MIB
 from tests.conftest import JSON, Service
 from tests.support.answers import assert_error
 from tests.support.cases import each

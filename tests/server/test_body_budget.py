@@ -3,8 +3,8 @@
 import pytest
 
 from svc.errors import ApiError
-from svc.server.body_budget import KIB, BodyBudget, network_of
 from svc.server.head import Context
+from svc.server.limits import KIB, BodyBudget, network_of
 from tests.support.cases import each
 
 

@@ -11,8 +11,8 @@ import pytest
 from app import ROUTES
 from svc.config import Config
 from svc.errors import ApiError
-from svc.server.body_budget import MIB
 from svc.server.gate import Caller
+from svc.server.limits import MIB
 from tests.conftest import JSON, Clocks, Service, bearer, serving
 from tests.support.answers import assert_error
 

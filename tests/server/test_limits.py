@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from svc.config import Config
 from svc.errors import ApiError
 from svc.server import limits as limits_module
-from svc.server.body_budget import network_of
-from svc.server.limits import CHAT_PER_MINUTE, Limits, Window
+from svc.server.limits import CHAT_PER_MINUTE, Limits, Window, network_of
 from tests.support.cases import each
 
 
