@@ -236,7 +236,7 @@ async def fetch_url(
     except (OutboundError, TimeoutError):
         # One text for every fault: it must not reveal which ports of the network are open.
         raise ToolFailure("This address cannot be read. Only public http and https pages can.") from None
-    content_type = (reply.header(b"content-type") or "")[:200]
+    content_type = reply.header(b"content-type")[:200]
     if b"\0" in content:
         raise ToolFailure(f"The content of this address is not text ({content_type}).")
     page = content[:_READ_BYTES].decode("utf-8", "replace")

@@ -126,7 +126,7 @@ class _Dated(Outbound):
     async def ask(self, *arguments: Any, **options: Any) -> Reply:
         reply = await super().ask(*arguments, **options)
         with contextlib.suppress(ValueError):
-            date = parsedate_to_datetime(reply.header(b"date") or "")
+            date = parsedate_to_datetime(reply.header(b"date"))
             self.ahead_seconds.append(time.time() - date.timestamp())
         return reply
 

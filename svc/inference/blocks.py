@@ -92,8 +92,3 @@ def ascii_json(value: Any) -> bytes:
     except TypeError:  # over 250 levels deep, or half of a surrogate pair, which the slower encoder accepts
         data = b"\xff"
     return data if data.isascii() else _ascii_json(value).encode()
-
-
-def error_event(error: dict[str, Any]) -> bytes:
-    """Return the block with an error object, which ends a stream early."""
-    return event({"error": error})

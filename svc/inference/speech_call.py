@@ -109,7 +109,7 @@ class SpeechCall(MediaCall):
                     chunk += more
                 if len(chunk) < _LEAST_BYTES:
                     raise UpstreamFault("invalid", "The answer holds no audio.")
-                content_type = reply.header(b"content-type") or ""
+                content_type = reply.header(b"content-type")
                 if _is_text(chunk, content_type):
                     raise await _text_fault(chunk, reply, provider)
                 track = self.track = audio.track(chunk, request.format, content_type, self._most_seconds, guess_seconds)

@@ -137,13 +137,13 @@ async def _refusal(reply: Reply, provider: Provider) -> UpstreamFault:
     )
 
 
-def _retry_after(value: str | None) -> float | None:
+def _retry_after(value: str) -> float | None:
     """Return the seconds of a `Retry-After`, which is a number or a date, or None if it is neither."""
     try:
-        seconds = float(value or "")
+        seconds = float(value)
     except ValueError:
         try:
-            date = parsedate_to_datetime(value or "")
+            date = parsedate_to_datetime(value)
             seconds = max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
         except (ValueError, OverflowError):
             return None

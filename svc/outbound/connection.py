@@ -21,7 +21,7 @@ _UNDER_WAY = (_HEAD, _BODY)
 
 
 class Connection(asyncio.Protocol):
-    """One connection and its current exchange: framing, deadlines and back-pressure.
+    """One connection and its current exchange.
 
     Faults are in `error`, not in the future of a waiting task, so that none stays unretrieved. One timer serves all
     deadlines. It is set again only if it fires early, or for an earlier deadline.
@@ -257,10 +257,9 @@ class Reply:
         if self._connection is not None:
             self._connection.ends_at = self._connection.loop.time() + seconds
 
-    def header(self, name: bytes) -> str | None:
-        """Return the value of the header `name` (lower case), joined if there are several, or None."""
-        values = [value.decode("latin-1") for sent, value in self.raw_headers if sent == name]
-        return ", ".join(values) if values else None
+    def header(self, name: bytes) -> str:
+        """Return the values of the header `name` (lower case), joined."""
+        return ", ".join(value.decode("latin-1") for sent, value in self.raw_headers if sent == name)
 
     @property
     def ended(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any, ParamSpec, TypeVar
 
 from svc.errors import describe
-from svc.inference.blocks import error_event
+from svc.inference.blocks import event
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
@@ -107,7 +107,7 @@ def stream_of(
         drain=request.state.drain,
         owner=caller.id,
         interrupt=interrupt,
-        closing=writer.fault if writer else lambda error: error_event(error.error),
+        closing=writer.fault if writer else lambda error: event(error.body()),
         on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
         extra_headers=headers,
         ping=writer.ping if writer else PING,

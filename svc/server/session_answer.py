@@ -19,7 +19,7 @@ from svc.content.memory import End, Exchange
 from svc.db import Database
 from svc.errors import ApiError, ClientGone, describe
 from svc.ids import new_id
-from svc.inference.blocks import DONE, error_event, event
+from svc.inference.blocks import DONE, event
 from svc.inference.chat_call import ChatCall
 from svc.inference.media_engines import Slots
 from svc.inference.normalize import split_text
@@ -262,7 +262,7 @@ class SessionAnswer:
         if status in _STOPPED:
             return self._chunk({}, "stop", status=status) + DONE
         if status != "complete":
-            return error_event(self.ended.error or ApiError("internal_error").error) + DONE
+            return event({"error": self.ended.error or ApiError("internal_error").error}) + DONE
         tokens = event({**self._call.writer.head, "choices": [], "usage": self._call.usage}) if usage else b""
         return self._chunk({}, self._call.finish_reason or "stop") + tokens + DONE
 

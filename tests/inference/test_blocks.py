@@ -7,7 +7,7 @@ from svc.inference import blocks
 
 def test_an_error_event_is_one_block() -> None:
     assert (
-        blocks.error_event({"message": "é\n", "code": None})
+        blocks.event({"error": {"message": "é\n", "code": None}})
         == b'data: {"error":{"message":"\\u00e9\\n","code":null}}\n\n'
     )
     assert blocks.DONE == b"data: [DONE]\n\n"

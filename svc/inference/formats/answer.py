@@ -44,7 +44,7 @@ class AnswerWriter:
 
     def fault(self, error: ApiError) -> bytes:
         """Return the last events of a stream that ends early."""
-        return blocks.error_event(error.error) + blocks.DONE
+        return blocks.event(error.body()) + blocks.DONE
 
 
 @dataclass(slots=True)

@@ -39,11 +39,17 @@ class _Stream(NamedTuple):
 
 
 _TEXT = _Stream("output_text", "text", "content", "output_text")
-_REFUSAL = _Stream("refusal", "refusal", "content", "refusal")
-_REASONING = _Stream("reasoning_text", "text", "content", "reasoning_text")
-_SUMMARY = _Stream("reasoning_summary_text", "text", "summary", "summary_text", "reasoning_summary_part")
 _ARGUMENTS = _Stream("function_call_arguments", "arguments", "arguments")
 _INPUT = _Stream("custom_tool_call_input", "input", "input")
+_STREAMS = {
+    "text": [_TEXT],
+    "refusal": [_Stream("refusal", "refusal", "content", "refusal")],
+    "reasoning": [
+        _Stream("reasoning_text", "text", "content", "reasoning_text"),
+        _Stream("reasoning_summary_text", "text", "summary", "summary_text", "reasoning_summary_part"),
+    ],
+    "call": [_ARGUMENTS],
+}
 
 
 class ResponseWriter(BlockWriter):
@@ -124,7 +130,7 @@ class ResponseWriter(BlockWriter):
         """Make the item of a block, without its text."""
         fields: dict[str, Any]
         if block.kind == "call":
-            tool, (stream,) = self._tool(block), self._streams(block)
+            tool, (stream,) = self._tools.get(block.name) or NamedTool(block.name), self._streams(block)
             prefix, kind = ("ctc", "custom_tool_call") if tool.custom else ("fc", "function_call")
             namespace = {} if tool.namespace is None else {"namespace": _ascii(tool.namespace)}
             fields = {"call_id": _ascii(block.call_id), "name": _ascii(tool.name), **namespace, stream.holder: ""}
@@ -142,19 +148,17 @@ class ResponseWriter(BlockWriter):
     def _finish(self, block: Block) -> None:
         self._fill(block, self._status() if block is self.blocks[-1] else "completed")
 
-    def _tool(self, block: Block) -> NamedTool:
-        return self._tools.get(block.name) or NamedTool(block.name)
+    def _is_custom(self, block: Block) -> bool:
+        return block.kind == "call" and block.name in self._tools and self._tools[block.name].custom
 
     def _streams(self, block: Block) -> list[_Stream]:
-        if block.kind == "call":
-            return [_INPUT if self._tool(block).custom else _ARGUMENTS]
-        if block.kind == "reasoning":
-            return [_REASONING, _SUMMARY] if self._summary else [_REASONING]
-        return [_TEXT if block.kind == "text" else _REFUSAL]
+        if self._is_custom(block):
+            return [_INPUT]
+        return _STREAMS[block.kind] if self._summary else _STREAMS[block.kind][:1]
 
     def _text(self, block: Block) -> Fragment:
         """Return the text, the arguments, or the one argument of a custom tool. Without it, all arguments."""
-        if block.kind != "call" or not self._tool(block).custom:
+        if not self._is_custom(block):
             return Fragment(block.json)
         given = (block.arguments or {}).get("input")
         return Fragment(ascii_strings([given if isinstance(given, str) else block.text])[0])
