@@ -96,13 +96,11 @@ def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, co
             int(source.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size", "user_version")
         )
         # After the snapshot has begun: its master secret is in the folder even if a server rotates the secrets now.
-        kept = {name: (folder / name).read_bytes() for name in _SECRETS if (folder / name).exists()}
-        master = secrets.fitting_master(source, folder)
-        if master is None:
+        kept = _secrets_of(source, folder)
+        if MASTER not in kept or not secrets.fits(source, kept[MASTER]):
             wrong = "is not the key of the database" if MASTER in kept else "is missing"
             advice = "without it no backup can be restored. The next start says what to do"
             raise StartError(f"{folder / MASTER} {wrong}; {advice}")
-        kept[MASTER] = master
         needed, free = copies * pages * page_bytes + _SLACK_BYTES, shutil.disk_usage(work).free
         if free < needed:
             raise StartError(f"a backup needs {needed >> 20} MiB in {work.parent}, where {free >> 20} MiB are free")
@@ -129,6 +127,13 @@ def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, co
             member.size, member.mode = content.seek(0, io.SEEK_END), 0o600
             content.seek(0)
             archive.addfile(member, content)
+
+
+def _secrets_of(conn: sqlite3.Connection, folder: Path) -> dict[str, bytes]:
+    """Return the secrets in `folder` by name: as MASTER that of the database, perhaps from before a rotation."""
+    found = {name: (folder / name).read_bytes() for name in _SECRETS if (folder / name).exists()}
+    master = secrets.fitting_master(conn, folder)
+    return found if master is None else {**found, MASTER: master}
 
 
 def _show_progress(page_bytes: int, _: int, remaining_pages: int, all_pages: int) -> None:
@@ -268,16 +273,11 @@ def _take_database(file: BufferedReader, folder: Path, beside: Path | None) -> d
             raise StartError("the file is not a database of this service")
         version = conn.execute("PRAGMA user_version").fetchone()[0]
         conn.execute("PRAGMA journal_mode = DELETE")
-        master = None
-        if beside and version >= FIRST_VERSION:
-            master = secrets.fitting_master(conn, beside)  # perhaps from before a rotation
-    for name in _SECRETS:
-        if beside is not None and (beside / name).exists():
-            (folder / name).parent.mkdir(mode=0o700, exist_ok=True)
-            secrets.write_private(folder / name, (beside / name).read_bytes())
-    if master is not None:
-        secrets.write_private(folder / MASTER, master)
-    return {"schema_version": version, "with_secrets": (folder / MASTER).exists()}
+        found = _secrets_of(conn, beside) if beside and version >= FIRST_VERSION else {}
+    for name, data in found.items():
+        (folder / name).parent.mkdir(mode=0o700, exist_ok=True)
+        secrets.write_private(folder / name, data)
+    return {"schema_version": version, "with_secrets": MASTER in found}
 
 
 def _extract(archive: BinaryIO, folder: Path) -> dict[str, Any]:
