@@ -65,11 +65,10 @@ class Database:
         self,
         path: Path,
         connect_writer: Callable[[], sqlite3.Connection],
-        between: Between | None,
+        between: Between,
         committed: Committed,
     ) -> None:
         self._path = path
-        self._between = between
         self._stack = contextlib.AsyncExitStack()
 
         def note(jobs: int, seconds: float) -> None:
@@ -96,8 +95,7 @@ class Database:
         except BaseException:
             await self._stack.aclose()
             raise
-        if self._between is not None:
-            self._writer.wake()  # a crash may have left work
+        self._writer.wake()  # a crash may have left work
 
     def write(self, fn: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
         """Run `fn(conn, *args)` as one transaction and return its result when it is on disk.
@@ -183,14 +181,13 @@ def _begin_and_run(conn: sqlite3.Connection, fn: Callable[..., T], cpu_seconds: 
 class _Transactions:
     """Runs the jobs of the writer in batches."""
 
-    def __init__(self, between: Between | None, committed: Committed) -> None:
+    def __init__(self, between: Between, committed: Committed) -> None:
         self._between, self._committed = between, committed
         self._failed = False  # the last one; the next one is then synced, so that no work begins that cannot be stored
 
     def run(self, conn: sqlite3.Connection, queue: JobQueue, finish: Finish) -> bool:
         """Run jobs for 20 ms, then background work up to half of that. Return whether more of it is left."""
         began = time.monotonic()
-        between, more = self._between, False
         jobs = queue.take(_BATCH)
         try:
             # The next synced commit also writes an unsynced one before it to the disk.
@@ -203,18 +200,17 @@ class _Transactions:
                 conn.execute("ROLLBACK")
                 conn.execute("BEGIN IMMEDIATE")
                 outcomes = _run_writes(conn, jobs, ends, _savepoint) or []
-            more = between is not None
-            while between is not None and more and time.monotonic() - began < _BACKGROUND_SECONDS:
-                more = _savepoint(conn, between)[0] is True
+            more = True
+            while more and time.monotonic() - began < _BACKGROUND_SECONDS:
+                more = _savepoint(conn, self._between)[0] is True
             ended = time.monotonic()
             conn.execute("COMMIT")
             self._failed = False
             self._committed(len(outcomes), time.monotonic() - ended)
         except BaseException as error:
             self._failed = True
-            if conn.in_transaction:
-                with contextlib.suppress(sqlite3.Error):
-                    conn.execute("ROLLBACK")
+            with contextlib.suppress(sqlite3.Error):  # there may be none
+                conn.execute("ROLLBACK")
             outcomes, more = [(None, _storage_unavailable(error)) for _ in jobs], False
         queue.put_back(jobs[len(outcomes) :])
         finish(jobs, outcomes)
@@ -284,7 +280,7 @@ def _storage_unavailable(cause: BaseException) -> ApiError:
 
 async def open_database(
     path: Path,
-    between: Between | None = None,
+    between: Between = lambda conn: False,
     committed: Committed = lambda jobs, seconds: None,
 ) -> Database:
     """Open the database at `path`. It is created if there is none, and migrated if it is older.

@@ -13,7 +13,7 @@ def prepare(path: Path, schema: str, migrations: Sequence[str], *, may_upgrade: 
     connect_prepared(path, schema, migrations, may_upgrade=may_upgrade).close()
 
 
-async def open_with_schema(path: Path, schema: str, between: Between | None = None) -> Database:
+async def open_with_schema(path: Path, schema: str, between: Between = lambda conn: False) -> Database:
     """Open a database as `open_database` does, with another schema."""
     db = Database(path, partial(connect_prepared, path, schema, []), between, lambda jobs, seconds: None)
     await db.open()
