@@ -62,11 +62,7 @@ class Database:
     """One writer and a few readers of one file. Made by `open_database`."""
 
     def __init__(
-        self,
-        path: Path,
-        connect_writer: Callable[[], sqlite3.Connection],
-        between: Between,
-        committed: Committed,
+        self, path: Path, connect_writer: Callable[[], sqlite3.Connection], between: Between, committed: Committed
     ) -> None:
         self._path = path
         self._stack = contextlib.AsyncExitStack()
@@ -279,9 +275,7 @@ def _storage_unavailable(cause: BaseException) -> ApiError:
 
 
 async def open_database(
-    path: Path,
-    between: Between = lambda conn: False,
-    committed: Committed = lambda jobs, seconds: None,
+    path: Path, between: Between = lambda conn: False, committed: Committed = lambda jobs, seconds: None
 ) -> Database:
     """Open the database at `path`. It is created if there is none, and migrated if it is older.
 

@@ -69,10 +69,7 @@ def integer(least: int, most: int, rule: str = "") -> Callable[[str], int]:
 @_raises("must be an IP address or a name of this machine")
 def host(text: str) -> str:
     host = text.strip("[]")
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        socket.getaddrinfo(host, None)
+    socket.getaddrinfo(host, None)
     return host
 
 

@@ -4,7 +4,6 @@ The triggers of schema.sql count what is stored. A call reserves room before the
 afterwards is never refused. Reservations are rows, so every check of room sees them in its own transaction.
 """
 
-import asyncio
 import contextlib
 import sqlite3
 from collections.abc import AsyncIterator
@@ -96,11 +95,7 @@ async def room(db: Database, account_id: str, size_bytes: int, artifacts: int = 
     releasing = partial(db.write_as, "unsynced", release, account_id, reservation_id)
     try:
         await db.write_as("unsynced", reserve, account_id, reservation_id, size_bytes, artifacts)
-    except asyncio.CancelledError:  # the reservation was written all the same
-        await retry_write(releasing)
-        raise
-    try:
         yield
-    finally:
+    finally:  # also if this task was cancelled while the reservation was written
         with contextlib.suppress(ApiError):  # the disk is full: the release is tried again in the background
             await retry_write(releasing)
