@@ -1,5 +1,4 @@
-"""The interface: one file for each part, handlers that go straight down.
+"""Request handlers, one module for each topic.
 
-Nothing imports them but `app.py` and the command line.
-They hold no SQL and build no error bodies: they call the rooms below and raise named errors.
+They hold no SQL and build no error bodies: they raise named errors.
 """

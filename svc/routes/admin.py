@@ -201,7 +201,7 @@ async def create_reset_link(request: Request, caller: Caller, account_id: str) -
 @describes(
     "Delete an account",
     "With everything personal, as its owner would. Its open streams end.",
-    answer=Answer("The account is deleted.", status=204),
+    answer=Answer("The account is deleted."),
     errors=[_LAST_ADMIN],
 )
 async def delete_user(request: Request, caller: Caller, account_id: str) -> None:
@@ -219,14 +219,14 @@ async def list_user_api_keys(request: Request, caller: Caller, account_id: str) 
     return await read_page(request, users.key_page, account_id)
 
 
-@describes("Delete all API keys of an account", answer=Answer("The keys are deleted.", status=204))
+@describes("Delete all API keys of an account", answer=Answer("The keys are deleted."))
 async def delete_user_api_keys(request: Request, caller: Caller, account_id: str) -> None:
     await request.state.db.write(users.note_deletion_of_keys, caller.id, account_id, request.state.clock())
     while await request.state.db.write(tokens.TABLE.delete_some, account_id):
         pass  # in short transactions, because there may be many keys
 
 
-@describes("Delete an API key of an account", answer=Answer("The key is deleted.", status=204))
+@describes("Delete an API key of an account", answer=Answer("The key is deleted."))
 async def delete_user_api_key(request: Request, caller: Caller, account_id: str, key_id: str) -> None:
     await request.state.db.write(users.delete_key, caller.id, account_id, key_id, request.state.clock())
 

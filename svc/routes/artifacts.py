@@ -151,8 +151,8 @@ async def list_artifacts(request: Request, caller: Caller) -> object:
 
 @describes("Show an artifact", answer=Answer("The artifact.", _ARTIFACT))
 async def get_artifact(request: Request, caller: Caller, artifact_id: str) -> object:
-    artifact = await request.state.db.read(artifacts.TABLE.by_id, caller.id, artifact_id)
-    return _as_json(request.state, artifact)
+    db = request.state.db
+    return _as_json(request.state, await db.read(artifacts.TABLE.by_id, caller.id, artifact_id))
 
 
 @describes("Change an artifact", answer=Answer("The changed artifact.", _ARTIFACT), errors=[PROJECT_NOT_FOUND])
@@ -162,7 +162,7 @@ async def update_artifact(request: Request, caller: Caller, artifact_id: str, bo
     return _as_json(state, artifact)
 
 
-@describes("Delete an artifact", answer=Answer("The artifact is deleted.", status=204))
+@describes("Delete an artifact", answer=Answer("The artifact is deleted."))
 async def delete_artifact(request: Request, caller: Caller, artifact_id: str) -> None:
     await request.state.db.write_as("alone", artifacts.delete_artifact, caller.id, artifact_id)
 

@@ -96,7 +96,7 @@ async def sign_up(request: Request, body: SignUp) -> Response:
     ],
 )
 async def log_in(request: Request, body: LogIn) -> Response:
-    return await _session(request, await checked_login(request, body.email, body.password), 200)
+    return await _session(request, await checked_login(request, body.email, body.password))
 
 
 async def checked_login(request: Request, email: str, password: str) -> Account:
@@ -129,7 +129,7 @@ async def confirm_password_reset(request: Request, body: PasswordResetConfirmati
     while delete_keys and await state.db.write(tokens.TABLE.delete_some, link.account_id):
         pass  # in short transactions, because there may be many keys
     account = await state.db.write(_use_password_link, token, password_hash, delete_keys, state.clock())
-    return no_content() if password_hash else await _session(request, account, 200)
+    return no_content() if password_hash else await _session(request, account)
 
 
 def _use_password_link(
@@ -144,9 +144,7 @@ def _use_password_link(
         verify_address(tx, link.account_id, now_seconds)
     if delete_keys:
         delete_keys_and_providers(tx, link.account_id)
-    account = accounts.account_by_id(tx, link.account_id)
-    assert account is not None  # a deleted account has no links
-    return account
+    return accounts.existing_account(tx, link.account_id)
 
 
 @describes(
@@ -179,10 +177,10 @@ async def change_oauth_code(request: Request, body: SessionCode) -> Response:
     account = await request.state.db.read(accounts.account_by_id, account_id)
     if account is None:
         raise ApiError("invalid_token", param="code")
-    return await _session(request, account.check_active(), 200, by_identity=True)
+    return await _session(request, account.check_active(), by_identity=True)
 
 
-async def _session(request: Request, account: Account, status: int, *, by_identity: bool = False) -> Response:
+async def _session(request: Request, account: Account, status: int = 200, *, by_identity: bool = False) -> Response:
     state = request.state
     groups = state.models.catalog.groups
     add_log_fields(request, account=account.id)

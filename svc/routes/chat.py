@@ -120,8 +120,8 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
             memory.begin, caller.id, body["messages"], conversation_id, replaces, state.clock()
         )
         limited = body.get("max_completion_tokens") is not None
-        said = {name for name, value in body.items() if value is not None} | ({"max_tokens"} if limited else set())
-        added = {name: value for name, value in exchange.chat_fields.items() if name not in said}
+        sent = {**body, "max_tokens": 0} if limited else body
+        added = {name: value for name, value in exchange.chat_fields.items() if sent.get(name) is None}
         body = {**body, **added, "messages": exchange.messages}
     heavy, payer = is_heavy(request), payer_of(request, caller)
     make = partial(ChatCall, model, body, state.engines, payer, added=added, heavy=heavy)

@@ -117,8 +117,7 @@ _NO_ANSWER = Refusal("not_found", _ENDED.message)
     errors=[PROJECT_NOT_FOUND, NO_ROOM],
 )
 async def create_conversation(request: Request, caller: Caller, body: ConversationFields) -> object:
-    fields = given(body._replace(current_message_id=ABSENT))
-    add = partial(conversations.add_conversation, **fields)
+    add = partial(conversations.add_conversation, **given(body._replace(current_message_id=ABSENT)))
     return await request.state.db.write(add, caller.id, request.state.clock())
 
 
@@ -161,7 +160,7 @@ async def update_conversation(
     return await request.state.db.write(change, caller.id, conversation_id, given(body), request.state.clock())
 
 
-@describes("Delete a conversation", answer=Answer("The conversation and its messages are deleted.", status=204))
+@describes("Delete a conversation", answer=Answer("The conversation and its messages are deleted."))
 async def delete_conversation(request: Request, caller: Caller, conversation_id: str) -> None:
     while await request.state.db.write_as("alone", conversations.delete_conversation, caller.id, conversation_id):
         pass

@@ -135,7 +135,7 @@ def _add_link(
 
 @describes(
     "Verify an email address",
-    answer=Answer("The address is verified.", status=204),
+    answer=Answer("The address is verified."),
     errors=[
         Refusal("invalid_token", param="token", when="The link was used, is over a day old, or is unknown."),
         Refusal("email_taken", when="Another account has the new address."),

@@ -60,7 +60,7 @@ _REFUSALS = (
 
 _CHUNK_BYTES = 64 * 1024
 _ENCODED_BYTES = 3 * 128 * 1024
-_DEFAULT_SIDE = 1024
+_DEFAULT_SIZE = "1024x1024"
 _DEFAULT_VOICE = "alloy"
 
 
@@ -96,7 +96,7 @@ def _image_request(body: dict[str, Any]) -> ImageRequest:
     if body.get("stream"):
         raise invalid_value("Images are not streamed here. Leave stream out.", "stream")
     size = body.get("size") or "auto"
-    width, height = map(int, size.split("x")) if size != "auto" else (_DEFAULT_SIDE, _DEFAULT_SIDE)
+    width, height = map(int, (_DEFAULT_SIZE if size == "auto" else size).split("x"))
     passed_on = {
         name: value for name, value in body.items() if name not in ("stream", "partial_images", "response_format")
     }
@@ -107,9 +107,8 @@ def _check_for_painter(body: dict[str, Any], wanted: ImageRequest) -> None:
     """Raise ApiError `invalid_value` for what the built-in painter does not support."""
     size = (wanted.width, wanted.height)
     if size not in LARGE_SIZES and not all(LEAST_SIDE <= side <= MOST_SIDE for side in size):
-        large = ", ".join(f"{width}x{height}" for width, height in LARGE_SIZES)
-        message = f"size must be between {LEAST_SIDE} and {MOST_SIDE} a side, such as 512x512, or one of {large}."
-        raise invalid_value(message, "size")
+        sides = f"between {LEAST_SIDE} and {MOST_SIDE} a side"
+        raise invalid_value(f"size must be {sides}, such as 512x512, or one of {schemas.LARGE}.", "size")
     nullable(one_of("png")).check(body.get("output_format"), "output_format")
 
 

@@ -150,13 +150,12 @@ async def begin_linking(request: Request, caller: Caller, identity: str) -> Resp
 @describes_account(
     "Unlink an identity",
     parameters=[_IDENTITY],
-    answer=Answer("The identity is unlinked.", status=204),
+    answer=Answer("The identity is unlinked."),
     errors=[Refusal("last_identity", when="It is the only way to sign in to the account.")],
 )
 async def delete_identity(request: Request, caller: Caller, identity: str) -> None:
     db = request.state.db
-    account = caller.account(db)
-    has_password = account.has_password and request.state.config.passwords
+    has_password = caller.account(db).has_password and request.state.config.passwords
     await db.write(identities.delete_identity, caller.id, identity, has_password=has_password)
 
 

@@ -9,7 +9,6 @@ import functools
 import gzip
 import hashlib
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from html import escape
@@ -20,31 +19,32 @@ import orjson
 
 from svc.auth import tokens
 from svc.billing import payments
-from svc.content import search
+from svc.content import artifacts, conversations, history, projects, search, support
 from svc.errors import ApiError
 from svc.inference.chat_call import DEFAULT_OUTPUT_TOKENS
 from svc.inference.providers import NewProvider
 from svc.money import MICROS_PER_DOLLAR
-from svc.routes import agents, artifacts, auth, conversations, media, page_script, projects, providers, support, user
-from svc.server.interface import Answer, Content, Operation, Refusal, header, operation_of, path_id
+from svc.routes import agents, auth, page_script, user
+from svc.routes.schemas import media
+from svc.server.interface import Answer, Content, Operation, Refusal, header, path_id
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, OF_PAGES
 from svc.server.web import Request, Response
-from svc.shapes import shape_of, string
+from svc.shapes import Shape, shape_of, string
 
-# The endpoints whose bodies the application's forms fill in.
-_FORMS: dict[str, Callable[..., Any]] = {
-    "sign_up": auth.sign_up,
-    "key": user.create_api_key,
-    "project": projects.create_project,
-    "provider": providers.create_provider,
-    "run": agents.run_agent,
-    "artifact": artifacts.create_artifact,
-    "support": support.create_support_conversation,
-    "conversation": conversations.create_conversation,
-    "message": conversations.create_message,
-    "image": media.create_image,
-    "settings": user.update_settings,
+# The bodies that the application's forms fill in.
+_FORMS: dict[str, Shape[Any]] = {
+    "sign_up": shape_of(auth.SignUp),
+    "key": shape_of(user.NewKey),
+    "project": shape_of(projects.NewProject),
+    "provider": shape_of(NewProvider),
+    "run": shape_of(agents.NewRun),
+    "artifact": shape_of(artifacts.NewArtifact),
+    "support": shape_of(support.NewSupport),
+    "conversation": shape_of(conversations.ConversationFields),
+    "message": shape_of(history.NewMessage),
+    "image": media.IMAGE,
+    "settings": shape_of(user.SettingsChanges),
 }
 # JSON schema keyword: attribute of an input element.
 _ATTRIBUTES = {"minLength": "minlength", "maxLength": "maxlength", "minimum": "min", "maximum": "max"}
@@ -76,7 +76,7 @@ _IMPORT_MAP = re.compile(r'<script type="importmap">(.*?)</script>', re.DOTALL)
 def page_limits() -> dict[str, Any]:
     """Return the input attributes by form and field, and the limits in the application's texts."""
     return {
-        **{name: _bounds(handler) for name, handler in _FORMS.items()},
+        **{name: _bounds(body) for name, body in _FORMS.items()},
         "provider_name_pattern": shape_of(NewProvider).schema["properties"]["name"]["pattern"],
         "search": {"maxlength": search.QUERY_LENGTH},
         "session_hours": tokens.SESSION_SECONDS // 3600,
@@ -86,10 +86,8 @@ def page_limits() -> dict[str, Any]:
     }
 
 
-def _bounds(handler: Callable[..., Any]) -> dict[str, dict[str, int]]:
-    operation = operation_of(handler)
-    assert operation is not None and operation.body is not None
-    schemas = {field.name: field.shape.schema for field in operation.body.fields}
+def _bounds(body: Shape[Any]) -> dict[str, dict[str, int]]:
+    schemas = {field.name: field.shape.schema for field in body.fields}
     return {
         field: {attribute: schema[keyword] for keyword, attribute in _ATTRIBUTES.items() if keyword in schema}
         for field, schema in schemas.items()
@@ -132,7 +130,6 @@ def _first_view() -> page_script.FirstView:
 
 @functools.cache
 def release() -> str:
-    """Return a hash of all files."""
     named = "\n".join(f"{name} {file.etag}" for name, file in files().items())
     return hashlib.sha256(named.encode()).hexdigest()[:16]
 
@@ -162,7 +159,6 @@ def framed(title: str, body: str) -> str:
 
 
 def not_found() -> Response:
-    """Return the page for a browser at an unknown path."""
     html = framed("Page not found", '<p>There is no page at this address.</p>\n<p><a href="/">Go to svc</a></p>')
     headers = {"content-security-policy": policy(html), "referrer-policy": "no-referrer"}
     return Response(html, 404, headers, media_type="text/html; charset=utf-8")

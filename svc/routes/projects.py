@@ -57,7 +57,7 @@ async def update_project(request: Request, caller: Caller, project_id: str, body
 @describes(
     "Delete a project",
     "Its runs, artifacts and conversations stay, without a project.",
-    answer=Answer("The project is deleted.", status=204),
+    answer=Answer("The project is deleted."),
 )
 async def delete_project(request: Request, caller: Caller, project_id: str) -> None:
     db = request.state.db

@@ -85,8 +85,7 @@ async def list_providers(request: Request, caller: Caller) -> object:
 
 @describes("Show a provider", answer=Answer("The provider.", _PROVIDER))
 async def get_provider(request: Request, caller: Caller, provider_id: str) -> object:
-    row = await request.state.db.read(providers.TABLE.by_id, caller.id, provider_id)
-    return providers.as_json(row)
+    return providers.as_json(await request.state.db.read(providers.TABLE.by_id, caller.id, provider_id))
 
 
 @describes(
@@ -103,7 +102,7 @@ async def update_provider(request: Request, caller: Caller, provider_id: str, bo
     return providers.as_json(row)
 
 
-@describes("Delete a provider", answer=Answer("The provider and its key are deleted.", status=204))
+@describes("Delete a provider", answer=Answer("The provider and its key are deleted."))
 async def delete_provider(request: Request, caller: Caller, provider_id: str) -> None:
     await request.state.db.write(providers.TABLE.delete, caller.id, provider_id)
 

@@ -90,8 +90,7 @@ async def get_metrics(request: Request) -> Response:
         raise ApiError("invalid_api_key")
     if not token and not state.config.local_posture:
         raise _SWITCHED_OFF.error()
-    text = state.metrics.text(await status.readings(state))
-    return Response(text, media_type="text/plain; version=0.0.4")
+    return Response(state.metrics.text(await status.readings(state)), media_type="text/plain; version=0.0.4")
 
 
 @describes(

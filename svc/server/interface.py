@@ -256,9 +256,9 @@ class Operation:
     A longer `text` is a file of the handler's name, `create_user.md`. `security` is for a handler that checks a token
     itself; None in it means that the token is optional. Every response may have the `headers`.
 
-    The handler returns a Response, or a value that is sent as JSON with the status of `answer`. Its arguments of type
-    `str` are the ids in the path. If it has an argument `body`, the body is read and checked first, with at most
-    `most_bytes`. Its shape is `body`, or that of the `record` which annotates the argument. Without this argument the
+    The handler returns a Response, a value that is sent as JSON with the status of `answer`, or None (204). Its
+    arguments of type `str` are the ids in the path. If it has an argument `body`, the body is read and checked first,
+    with at most `most_bytes`. Its shape is `body`, or that of the `record` which annotates the argument. Without it the
     handler reads the body itself, which may have another `media_type`. With `any_type` the Content-Type is ignored.
 
     `name`, the handler's, and `takes`, the types of the arguments that guards pass, are set here. `guards` are from
@@ -287,14 +287,17 @@ class Operation:
     def __call__(self, handler: Handler) -> Handler:
         """Raises TypeError if the handler has an argument `body` without a shape."""
         takes = {name: kind for name, kind in handler.__annotations__.items() if name != "return" and kind is not str}
+        answer = self.answer if handler.__annotations__["return"] else self.answer._replace(status=204)
         shape, reads = self.body, None
         if "body" in takes:
             kind = takes.pop("body")
             shape = reads = shape or getattr(kind, "shape", None)
             if shape is None:
                 raise TypeError(f"{handler.__name__}: body must be a record, or its shape declared")
-        endpoint = endpoint_of(handler, self.answer.status, reads, self.most_bytes)
-        vars(endpoint)["operation"] = replace(self, body=shape, name=handler.__name__, takes=[*takes.values()])
+        endpoint = endpoint_of(handler, answer.status, reads, self.most_bytes)
+        vars(endpoint)["operation"] = replace(
+            self, answer=answer, body=shape, name=handler.__name__, takes=[*takes.values()]
+        )
         return endpoint
 
 

@@ -90,7 +90,7 @@ SPEECH_ANSWER = Answer(
 
 
 SPEECH_LENGTH = 4_096  # of OpenAI's speech route, in characters
-_LARGE = ", ".join(f"{width}x{height}" for width, height in LARGE_SIZES)
+LARGE = ", ".join(f"{width}x{height}" for width, height in LARGE_SIZES)
 
 
 def input_text(most: int, description: str) -> Shape[str]:
@@ -107,7 +107,6 @@ def input_text(most: int, description: str) -> Shape[str]:
 
 
 def check_length(found: str, param: str, most: int) -> None:
-    """Raise ApiError `PAYLOAD_TOO_LARGE` for a text of more than `most` characters."""
     if len(found) > most:
         message = f"{param} has {len(found)} characters; at most {most} are allowed."
         raise ApiError("PAYLOAD_TOO_LARGE", message, param=param)
@@ -143,7 +142,7 @@ _IMAGE_FIELDS: Fields = {
         "of the form WIDTHxHEIGHT, such as 512x512, or auto",
         11,
     ).about(
-        f"`WIDTHxHEIGHT` or `auto`. The built-in painter supports sides of {LEAST_SIDE} to {MOST_SIDE}, and {_LARGE}."
+        f"`WIDTHxHEIGHT` or `auto`. The built-in painter supports sides of {LEAST_SIDE} to {MOST_SIDE}, and {LARGE}."
     ),
     "response_format": one_of("b64_json", "url").about(
         "`url` stores each image as an artifact and returns its `content_url`.", default="b64_json"
