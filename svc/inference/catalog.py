@@ -122,25 +122,31 @@ class Model:
         return any(self.prices.values())
 
     @property
+    def owner(self) -> str:
+        return self.provider.name if self.provider else BUILTIN
+
+    @property
+    def byok(self) -> bool:
+        return self.provider is not None and self.provider.byok
+
+    @property
     def counted_as(self) -> str:
         """Its provider's name in metrics."""
-        provider = self.provider
-        return BUILTIN if provider is None else "byok" if provider.byok else provider.name
+        return "byok" if self.byok else self.owner
 
     def as_json(self, created: int, alias: str | None = None) -> dict[str, Any]:
         """Return the model as an entry of GET /v1/models, under its id or under one of its aliases."""
-        owner = self.provider.name if self.provider else BUILTIN
         entry = {
             "id": alias or self.id,
             "object": "model",
             "created": created,
-            "owned_by": owner,
+            "owned_by": self.owner,
             "kind": self.kind,
             "pricing": dict(self.prices),
             "context_length": self.context_length,
             "capabilities": list(self.capabilities),
-            "provider": owner,
-            "byok": bool(self.provider and self.provider.byok),
+            "provider": self.owner,
+            "byok": self.byok,
         }
         return {**entry, "alias_of": self.id} if alias else entry
 
@@ -183,7 +189,7 @@ class Catalog:
     def load(self, offer: Offer) -> None:
         """Offer this. Unchanged providers keep their lists; running calls keep their prices. Raises StartError."""
         by_name = {name: model for model in offer.models for name in (model.id, *model.aliases)}
-        names = {BUILTIN, *(model.provider.name for model in offer.models if model.provider)}
+        names = {BUILTIN, *(model.owner for model in offer.models)}
         listed: dict[str, _Listed] = {}
         # A configured provider replaces a local server of the same name.
         for provider in sorted(offer.listed, key=lambda provider: not provider.configured):
@@ -206,7 +212,6 @@ class Catalog:
         self._by_name, self._names, self._listed = by_name, names, listed
 
     def start(self) -> None:
-        """Ask the providers for their lists, in the background."""
         for listed in self._listed.values():
             self._refresh(listed)
 
@@ -237,7 +242,7 @@ class Catalog:
         return found | {one.provider.name: (len(one.models), one.answered) for one in listed}
 
     def configured(self, model_id: str) -> Model | None:
-        """Return the built-in or catalog model with this id or alias, or None."""
+        """Return the built-in or catalog model with this id or alias."""
         return self._by_name.get(model_id)
 
     async def find(self, model_id: str) -> Model | None:

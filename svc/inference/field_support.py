@@ -73,7 +73,7 @@ class FieldSupport:
             del self._refused[next(iter(self._refused))]
 
     def forget(self) -> None:
-        """Forget all models, after the catalog has changed."""
+        """Forget all models: the catalog has changed."""
         self._refused.clear()
 
 

@@ -71,7 +71,6 @@ class Picture(NamedTuple):
 
 
 def _add_picture(file: BinaryIO, content: bytes, revised_prompt: str | None) -> Picture:
-    """Write a picture to the end of a file of pictures."""
     return Picture(file.tell(), file.write(content), revised_prompt)
 
 

@@ -93,10 +93,10 @@ class MediaEngines:
     _parsing: defaultdict[bool, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
     def slots(self, model: Model) -> Slots:
-        return self._slots[model.kind, bool(model.provider and model.provider.byok)]
+        return self._slots[model.kind, model.byok]
 
     def parsing(self, model: Model) -> asyncio.Lock:
-        return self._parsing[bool(model.provider and model.provider.byok)]
+        return self._parsing[model.byok]
 
     @contextlib.asynccontextmanager
     async def asked(self, provider: Provider, path: str, body: dict[str, Any], most_bytes: int) -> AsyncIterator[Reply]:
@@ -143,7 +143,7 @@ class MediaCall(PaidCall):
 
         async def begun(model: Model) -> Parts:
             provider = model.provider
-            parts = self.built_in(file) if provider is None else self.provided(provider, model.name, file)
+            parts = self.provided(provider, model.name, file) if provider else self.built_in(file)
             self.log_fields.update(await anext(parts))  # a generator that raises is closed
             return parts
 

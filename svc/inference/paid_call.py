@@ -22,7 +22,7 @@ from svc.errors import ApiError, ClientGone, UpstreamFault
 from svc.groups import Group
 from svc.ids import new_id
 from svc.inference import upstream_errors
-from svc.inference.catalog import BUILTIN, Catalog, Model, Provider
+from svc.inference.catalog import Catalog, Model, Provider
 from svc.inference.field_support import FieldSupport
 from svc.metrics import Metrics
 from svc.outbound.client import Outbound
@@ -308,7 +308,6 @@ class PaidCall:
     def caller_error(self, fault: UpstreamFault) -> ApiError:
         """Count the fault and return the error for the caller."""
         self.ended(fault)
-        provider = self._model.provider
-        name, byok = (BUILTIN, False) if provider is None else (provider.name, provider.byok)
+        owner, byok = self._model.owner, self._model.byok
         self.log_fields.update(upstream_errors.log_fields(fault, byok=byok))
-        return upstream_errors.caller_error(fault, provider=name, byok=byok)
+        return upstream_errors.caller_error(fault, provider=owner, byok=byok)

@@ -176,7 +176,6 @@ def _refusals() -> contextlib.AbstractContextManager[None]:
 
 
 def count_sealed(conn: sqlite3.Connection) -> int:
-    """Return how many API keys are stored, of all accounts."""
     return int(conn.execute("SELECT count(*) FROM providers WHERE sealed_key IS NOT NULL").fetchone()[0])
 
 

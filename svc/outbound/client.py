@@ -97,8 +97,7 @@ class Outbound:
         only if a reused connection ended before the first byte of an answer. `account_id` is the account that named the
         host, "" for the operator.
 
-        Raises OutboundError: `InvalidRequest` (nothing was sent), `AddressNotAllowed`, `ConnectError`, `ReadTimeout`,
-        `Cut`, `ProtocolError`.
+        Raises OutboundError.
         """
         origin, text, takes_body = head
         text += b"content-length: %d\r\n\r\n" % len(body) if body or takes_body else b"\r\n"

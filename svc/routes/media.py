@@ -192,7 +192,7 @@ async def create_speech(request: Request, caller: Caller, body: dict[str, Any]) 
 async def _speech(request: Request, caller: Caller, body: dict[str, Any], format_field: str) -> Response:
     media, models = request.state.media, request.state.models
     model = await models.chosen(caller.id, caller.default_model, body.get("model"), "speech", caller.group)
-    if model.provider is not None and model.provider.byok:
+    if model.byok:
         schemas.check_length(body["input"], "input", schemas.SPEECH_LENGTH)
     wanted = await _speech_request(media, model, body, format_field)
     call = SpeechCall(model, wanted, media, payer_of(request, caller))

@@ -64,13 +64,11 @@ class Block:
 
     @property
     def json(self) -> bytes:
-        """The text as one JSON string in ASCII."""
         return b'"%b"' % b"".join([token[1:-1] for token in self.tokens])
 
     @property
     def text(self) -> str:
-        text: str = orjson.loads(self.json)
-        return text
+        return str(orjson.loads(self.json))
 
     @property
     def arguments(self) -> dict[str, Any] | None:
