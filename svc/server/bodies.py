@@ -1,5 +1,6 @@
 """From the request to its handler and back: the body, bounded and counted as it arrives, and the answer as JSON."""
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -15,6 +16,8 @@ from svc.shapes import Shape
 
 _BIG_JSON_BYTES = 64 * KIB
 _LENGTH_DIGITS = 18
+# A first parameter `charset` must be UTF-8; others are ignored.
+_JSON_TYPE = re.compile(rb'(?is)\s*application/json\s*(;\s*+(charset="*utf-?8"*\s*|(?!charset=).*))?')
 
 
 async def read_body(request: Request, limit_bytes: int) -> bytes:
@@ -72,7 +75,7 @@ def endpoint_of(
         if shape is not None:
             context = request.context
             content_type = context.headers.get(b"content-type", b"")
-            if content_type != b"application/json" and not _is_json(content_type):
+            if content_type != b"application/json" and not _JSON_TYPE.fullmatch(content_type):
                 raise ApiError("unsupported_media_type")
             body = b"".join(await read_chunks(request, most_bytes))
             if len(body) <= _BIG_JSON_BYTES:
@@ -85,14 +88,6 @@ def endpoint_of(
         return answer if answer is None or isinstance(answer, Response) else reply(answer, status)
 
     return endpoint
-
-
-def _is_json(content_type: bytes) -> bool:
-    kind, _, parameters = content_type.lower().partition(b";")
-    charset = parameters.strip().removeprefix(b"charset=").strip(b'"')
-    return kind.strip() == b"application/json" and (
-        not parameters.strip().startswith(b"charset=") or charset in (b"utf-8", b"utf8")
-    )
 
 
 def _parse_object(body: bytes) -> dict[str, Any]:

@@ -62,26 +62,23 @@ def rotate_stopped(tx: sqlite3.Connection, folder: DataFolder, now_seconds: floa
 
 async def rotate_running(state: State) -> dict[str, Any]:
     """Rotate the secrets of a running server. Return the number of `provider_keys`, or the `error`."""
+    folder = state.folder
     async with state.rotating:
         try:
-            return {"provider_keys": await _rotate_with(state, state.folder)}
+            folder.keep_master()  # if the files of the last rotation could not be renamed
+            master = await asyncio.to_thread(_new_master, folder)
+            state.key_box.add(master)
+            count = await state.db.write_as("alone", _rotate, state.key_box, master, state.clock())
+            state.derived_keys.update({purpose: derive(master, purpose) for purpose in state.derived_keys})
+            if state.payments.mode == "sandbox":
+                state.payments.secret = derive(master, "sandbox-payments")
+            folder.master = master
+            await asyncio.to_thread(folder.keep_master)
+            await state.db.empty_log()  # it holds what the old secret encrypted
         except (StartError, ApiError, OSError) as error:
             return {"error": f"{error}"}
-
-
-async def _rotate_with(state: State, folder: DataFolder) -> int:
-    folder.keep_master()  # if the files of the last rotation could not be renamed
-    master = await asyncio.to_thread(_new_master, folder)
-    state.key_box.add(master)
-    count = await state.db.write_as("alone", _rotate, state.key_box, master, state.clock())
-    state.derived_keys.update({purpose: derive(master, purpose) for purpose in state.derived_keys})
-    if state.payments.mode == "sandbox":
-        state.payments.secret = derive(master, "sandbox-payments")
-    folder.master = master
-    await asyncio.to_thread(folder.keep_master)
-    await state.db.empty_log()  # it holds what the old secret encrypted
-    state.log("secrets", message="the secrets were rotated: every session has ended", provider_keys=count)
-    return count
+        state.log("secrets", message="the secrets were rotated: every session has ended", provider_keys=count)
+        return {"provider_keys": count}
 
 
 def _new_master(folder: DataFolder) -> bytes:

@@ -43,11 +43,7 @@ from svc.server.sse import Drain, Interrupt
 from svc.write_buffer import WriteBuffer
 
 _PURPOSES = ("session", "checkout", "oauth", "content")  # of keys that are derived from the master key
-MANY_LONG = (
-    "rate_limit_exceeded",
-    "This account has 8 long answers open. Read one of them to its end first.",
-    1,
-)
+MANY_LONG = ("rate_limit_exceeded", "This account has 8 long answers open. Read one of them to its end first.", 1)
 _MANY_ANSWERS = (
     "rate_limit_exceeded",
     "This account has 4 answers in progress that continue without a client. Wait for one of them, or stop it.",
