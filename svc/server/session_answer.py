@@ -60,7 +60,7 @@ class SessionAnswer:
         self._saving: asyncio.Task[None] | None = None
         self._over = False  # the end is stored
         self._fault: ApiError | None = None  # that has ended it
-        self._readers: set[asyncio.Event] = set()
+        self._news: asyncio.Future[None] | None = None  # for which readers wait
 
     def stop(self, reason: str) -> bool:
         """End the answer. Return False if it has ended, or is about to."""
@@ -161,8 +161,9 @@ class SessionAnswer:
 
     def wake(self) -> None:
         """Tell the readers that there is more to read."""
-        for news in self._readers:
-            news.set()
+        if self._news is not None:
+            self._news.set_result(None)
+            self._news = None
 
     def start(self, drain: Drain, slots: Slots, log: Log) -> None:
         """Generate the answer in a task, even without readers. It takes a slot of the account until its end."""
@@ -218,31 +219,26 @@ class SessionAnswer:
         `usage` adds a chunk with the tokens.
         """
         sent: dict[str, int] = {}
-        news = asyncio.Event()
-        self._readers.add(news)
         opening = _OPENING
-        try:
-            while True:
-                try:
-                    news.clear()
-                    over, begun = self._over, self._call.begun or not own
-                    if self._fault is not None and over and not begun and self.ended.status not in _STOPPED:
-                        raise self._fault
-                    if (over or begun) and (delta := {**opening, **self._call.writer.texts_after(sent)}):
-                        opening = {}
-                        yield self._chunk(delta)
-                    elif over:
-                        break
-                    else:
-                        await news.wait()
-                except asyncio.CancelledError:
-                    if interrupt.reason != "shutdown":
-                        raise
-            for delta in self._rest(sent):
-                yield self._chunk(delta)
-            yield LastBlock(self._last_blocks(usage=usage))
-        finally:
-            self._readers.discard(news)
+        while True:
+            try:
+                over, begun = self._over, self._call.begun or not own
+                if self._fault is not None and not begun and self.ended.status not in _STOPPED:
+                    raise self._fault
+                if (over or begun) and (delta := {**opening, **self._call.writer.texts_after(sent)}):
+                    opening = {}
+                    yield self._chunk(delta)
+                elif over:
+                    break
+                else:
+                    self._news = self._news or asyncio.get_running_loop().create_future()
+                    await asyncio.shield(self._news)  # other readers wait for it, too
+            except asyncio.CancelledError:
+                if interrupt.reason != "shutdown":
+                    raise
+        for delta in self._rest(sent):
+            yield self._chunk(delta)
+        yield LastBlock(self._last_blocks(usage=usage))
 
     def _rest(self, sent: dict[str, int]) -> Iterator[dict[str, Any]]:
         """Yield what `texts_after` does not return: the text of an answer that is not streamed, and tool calls."""
