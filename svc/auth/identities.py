@@ -4,7 +4,7 @@ import sqlite3
 
 from svc.errors import ApiError
 from svc.ids import new_id
-from svc.tables import Table, json_of
+from svc.tables import Table, json_of, refusals
 
 TABLE = Table("identities", json_of("id issuer email created_at"), "identity")
 
@@ -20,10 +20,9 @@ def add_identity(
 ) -> None:
     """Link an identity. Raises ApiError `invalid_token` if it is linked already or the account is deleted."""
     columns = {"id": new_id("idn", now_seconds), "account_id": account_id, "issuer": issuer, "subject": subject}
-    try:
+    invalid = ApiError("invalid_token")
+    with refusals(UNIQUE=invalid, FOREIGN=invalid):
         TABLE.insert(tx, {**columns, "email": email, "created_at": now_seconds})
-    except sqlite3.IntegrityError:
-        raise ApiError("invalid_token") from None
 
 
 def delete_identities(tx: sqlite3.Connection, account_id: str, *, but: tuple[str, str] | None) -> None:

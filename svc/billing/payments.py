@@ -128,10 +128,9 @@ def detach_checkouts(tx: sqlite3.Connection, account_id: str) -> None:
 def set_session(tx: sqlite3.Connection, account_id: str, checkout_id: str, session_id: str) -> None:
     """Store the processor's session. Raises ApiError `upstream_invalid_response` if another checkout has it."""
     statement = "UPDATE checkouts SET session_id = ? WHERE account_id = ? AND id = ?"
-    try:
+    invalid = failed("upstream_invalid_response", "'s answer is not valid")
+    with refusals(UNIQUE=invalid, terms=invalid):
         tx.execute(statement, (session_id, account_id, checkout_id))
-    except sqlite3.IntegrityError:
-        raise failed("upstream_invalid_response", "'s answer is not valid") from None
 
 
 def checkout_of(conn: sqlite3.Connection, account_id: str, checkout_id: str) -> Checkout | None:

@@ -77,11 +77,8 @@ _TYPE = matching(
     "CreateArtifactRequest",
     "The content is text or base64, at most 32 MiB.",
     anyOf=[
-        {"required": ["content"], "properties": {"content": {"type": "string"}, "content_base64": {"type": "null"}}},
-        {
-            "required": ["content_base64"],
-            "properties": {"content_base64": {"type": "string"}, "content": {"type": "null"}},
-        },
+        {"required": [one], "properties": {one: {"type": "string"}, other: {"type": "null"}}}
+        for one, other in (("content", "content_base64"), ("content_base64", "content"))
     ],
 )
 class NewArtifact(NamedTuple):
