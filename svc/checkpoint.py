@@ -8,9 +8,10 @@ transactions of the writer: SQLite restarts the log only if the writer has nothi
 """
 
 import asyncio
+import contextlib
 import sqlite3
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from svc.schema import connect
@@ -32,20 +33,20 @@ class Checkpointer:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._conn: sqlite3.Connection | None = None
         self._jobs = 0
-        self._running = False
+        self._last: Future[None] | None = None
 
     def committed(self, jobs: int) -> None:
         """Count a commit of `jobs` functions. The writer's thread calls it after each commit."""
         self._jobs += jobs + 1
-        if self._jobs >= _EVERY_JOBS and not self._running:
+        if self._jobs >= _EVERY_JOBS and (self._last is None or self._last.done()):
             self._jobs = 0
-            self._running = True  # before it can end
-            self._threads.submit(self._run)
+            self._last = self._threads.submit(self._run)
 
     async def wait(self) -> bool:
-        if not self._running:
+        """Wait for a running checkpoint; return whether there was one."""
+        if self._last is None or self._last.done():
             return False
-        await asyncio.wrap_future(self._threads.submit(lambda: None))
+        await asyncio.wrap_future(self._last)
         return True
 
     async def close(self) -> None:
@@ -56,7 +57,8 @@ class Checkpointer:
         self._threads.shutdown()
 
     def _run(self) -> None:
-        try:
+        # The writers report a full or broken disk; the log grows until there is room.
+        with contextlib.suppress(sqlite3.Error):
             self._conn = self._conn or connect(self._path)
             pages = left = 0
             for _ in range(_PASSES):  # one is enough unless much is written at the same time
@@ -65,10 +67,6 @@ class Checkpointer:
                     break
             if pages >= _LOG_PAGES and left <= _FEW_PAGES:  # more is left if a reader needs it
                 self._between_transactions(checkpoint)
-        except sqlite3.Error:
-            pass  # the writers report a full or broken disk; the log grows until there is room
-        finally:
-            self._running = False
 
 
 def checkpoint(conn: sqlite3.Connection) -> tuple[int, int]:
