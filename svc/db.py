@@ -133,7 +133,7 @@ class Database:
             raise seen from seen.__cause__
 
     def waiting(self) -> tuple[int, int]:
-        return self._writer.waiting(), self._readers.waiting() + self._heavy.waiting()
+        return len(self._writer.queue), len(self._readers.queue) + len(self._heavy.queue)
 
     async def empty_log(self) -> bool:
         """Empty the write-ahead log, which still holds deleted texts, after a checkpoint. No write waits for it.

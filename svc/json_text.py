@@ -41,11 +41,11 @@ def parse_json(body: bytes) -> Any:
         if len(body) > _LONG_BYTES:
             body = _without_long_texts(body, texts)
         value = _loads(body)
-    except orjson.JSONDecodeError as error:
-        place = "" if texts else f" at character {error.pos}"
-        raise ApiError("invalid_json", f"The request body is not valid JSON: {error.msg}{place}.") from None
     except ValueError as error:
-        raise ApiError("invalid_json", f"The request body is not valid JSON: {error}.") from None
+        fault = f"{error}"
+        if isinstance(error, orjson.JSONDecodeError):
+            fault = error.msg if texts else f"{error.msg} at character {error.pos}"
+        raise ApiError("invalid_json", f"The request body is not valid JSON: {fault}.") from None
     if body.count(b"[") + body.count(b"{") > _JSON_DEPTH and _too_deep(value):
         raise ApiError("invalid_json", f"The JSON body is nested more than {_JSON_DEPTH} levels deep.")
     return _put_back(value, texts) if texts else value

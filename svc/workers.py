@@ -134,7 +134,7 @@ class Pool:
         self._run = run
         self._workers = [_Worker(connect, iter_chunk_size=64) for _ in range(workers)]
         self._busy: set[_Worker] = set()
-        self._queue = JobQueue()
+        self.queue = JobQueue()
         self._more = False  # the writer has work that is not in the queue
         self._loop = asyncio.get_running_loop()
         self._starting = False
@@ -147,9 +147,6 @@ class Pool:
         """Open the connections. Raises what `connect` raises; `close` must be called then too."""
         for worker in self._workers:
             await worker.open()
-
-    def waiting(self) -> int:
-        return len(self._queue)
 
     def submit(
         self,
@@ -165,7 +162,7 @@ class Pool:
         if self._closed:
             future.set_exception(ApiError("shutting_down"))
             return future
-        self._queue.add(Job(partial(fn, **kwargs) if kwargs else fn, args, future, account_id, mode))
+        self.queue.add(Job(partial(fn, **kwargs) if kwargs else fn, args, future, account_id, mode))
         if not self._busy:
             self._start_soon()
         else:
@@ -198,26 +195,26 @@ class Pool:
 
     def _join(self) -> None:
         self._joining = None
-        if self._queue:
+        if self.queue:
             self._start()
 
     def _start(self) -> None:
         self._starting = False
         worker = next((worker for worker in self._workers if worker not in self._busy), None)
-        if worker is not None and (self._queue or self._more):
+        if worker is not None and (self.queue or self._more):
             self._busy.add(worker)
             self._more = False
             worker.call(partial(self._work, worker))
-            if len(self._queue) > 1:
+            if len(self.queue) > 1:
                 self._join_later()
-        if not (self._busy or self._queue):
+        if not (self._busy or self.queue):
             self._idle.set()
 
     def _work(self, worker: _Worker) -> None:
         def finish(jobs: list[Job], outcomes: list[Outcome]) -> None:
             self._loop.call_soon_threadsafe(self._finish, jobs, outcomes)
 
-        more = self._run(worker._conn, self._queue, finish)
+        more = self._run(worker._conn, self.queue, finish)
         self._loop.call_soon_threadsafe(self._ended, worker, more)
 
     def _finish(self, jobs: list[Job], outcomes: list[Outcome]) -> None:
