@@ -236,7 +236,7 @@ class Catalog:
 
     def providers(self) -> dict[str, tuple[int, bool | None]]:
         """Return for each provider the number of its models, and whether it answered the last time, if it is asked."""
-        counts = Counter(model.provider.name for model in self._models if model.provider)
+        counts = Counter(model.owner for model in self._models if model.provider)
         found: dict[str, tuple[int, bool | None]] = {name: (number, None) for name, number in counts.items()}
         listed = [one for one in self._listed.values() if one.provider.configured]
         return found | {one.provider.name: (len(one.models), one.answered) for one in listed}

@@ -123,16 +123,16 @@ def limit_too_large(fault: UpstreamFault) -> bool:
 
 def without(body: dict[str, Any], fields: Collection[str]) -> dict[str, Any]:
     """Return the request `body` without `fields`; the output limit stays, under its other name."""
-    reduced = {name: value for name, value in body.items() if name not in fields}
+    reduced = _rest(body, fields)
     if "max_tokens" in fields and body.get("max_tokens") is not None:
         reduced["max_completion_tokens"] = body["max_tokens"]
     if not set(fields).isdisjoint(RETURNED):
-        reduced["messages"] = [_message_without(message, fields) for message in body["messages"]]
+        reduced["messages"] = messages = [_rest(message, fields) for message in body["messages"]]
+        for message in messages:
+            if calls := message.get("tool_calls"):
+                message["tool_calls"] = [_rest(call, fields) for call in calls]
     return reduced
 
 
-def _message_without(message: dict[str, Any], fields: Collection[str]) -> dict[str, Any]:
-    message = {name: value for name, value in message.items() if name not in fields}
-    if calls := message.get("tool_calls"):
-        message["tool_calls"] = [{name: value for name, value in call.items() if name not in fields} for call in calls]
-    return message
+def _rest(holder: dict[str, Any], fields: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in holder.items() if name not in fields}

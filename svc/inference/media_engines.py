@@ -168,7 +168,7 @@ def storage() -> Iterator[None]:
 
 
 def picture_type(content: bytes) -> str | None:
-    """Return the media type of a picture by its first bytes, or None if browsers do not show it."""
+    """Return the media type of a picture that browsers show, by its first bytes, or None."""
     return next((name for name, start in _PICTURE_STARTS.items() if re.match(start, content, re.DOTALL)), None)
 
 

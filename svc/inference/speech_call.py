@@ -60,7 +60,6 @@ class SpeechCall(MediaCall):
 
     @property
     def most_bytes(self) -> int:
-        """The estimated size of the speech, before it is made."""
         return int(self._most_seconds * _BYTES_PER_SECOND)
 
     @property
