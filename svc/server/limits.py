@@ -67,9 +67,7 @@ class Window:
 
     def _begin(self, caller: bytes | str, now: float) -> list[Any]:
         callers = self._callers
-        while callers and next(iter(callers.values()))[0] <= now:
-            callers.popitem(last=False)
-        if len(callers) >= _MOST_CALLERS:
+        while callers and (len(callers) >= _MOST_CALLERS or next(iter(callers.values()))[0] <= now):
             callers.popitem(last=False)
         window = callers[caller] = [now + self._seconds, 0]
         return window

@@ -10,15 +10,14 @@ from svc.turns import Turns
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_THREADS = 1  # more would wait for each other: Python runs one thread at a time
-
 
 class Offload:
     """Runs plain functions in a thread, one of each owner at a time, so that many jobs of one delay another by one."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_THREADS, "offload")
-        self._turns = Turns(_THREADS, most_of_one=1)
+        # More threads would wait for each other: Python runs one at a time.
+        self._thread = ThreadPoolExecutor(1, "offload")
+        self._turns = Turns(1, most_of_one=1)
 
     async def run(self, owner: str, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `fn` returns in the turn of `owner` (an account's id or an address). Raises what it raises.
@@ -26,10 +25,10 @@ class Offload:
         If the caller is cancelled, the function continues, and the owner's next one waits for it.
         """
         release = await self._turns.take(owner)
-        job = asyncio.get_running_loop().run_in_executor(self._threads, lambda: fn(*args, **kwargs))
+        job = asyncio.get_running_loop().run_in_executor(self._thread, lambda: fn(*args, **kwargs))
         job.add_done_callback(lambda _: release())
         return await asyncio.shield(job)
 
     def close(self) -> None:
         """Accept no more jobs, without waiting for the one that is running."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._thread.shutdown(wait=False, cancel_futures=True)

@@ -348,17 +348,15 @@ def _refused(guards: Sequence[Implied], path: str, status: str, found: Sequence[
     contents = {"text/html": HTML} if pages else {}
     if refusals:
         contents["application/json"] = error_content(path, status, refusals)
-    return Answer(_alternatives(_when(refusal) for _, refusal in found), headers=headers, contents=contents)
+    return Answer(_causes(refusal for _, refusal in found), headers=headers, contents=contents)
 
 
-def _when(refusal: Refusal) -> str:
-    """Return the cause of a refusal in one sentence: its own, or the first one of its message."""
-    message = refusal.message or ERRORS[refusal.code][2]
-    return refusal.when or _WHEN.get(refusal.code) or message.partition(". ")[0].removesuffix(".") + "."
-
-
-def _alternatives(sentences: Iterable[str]) -> str:
-    first, *others = dict.fromkeys(sentences)
-    return " ".join(
-        [first, *(re.sub("(?<=^Or )[A-Z](?=[a-z ])", lambda start: start[0].lower(), f"Or {one}") for one in others)]
-    )
+def _causes(refusals: Iterable[Refusal]) -> str:
+    """Return the cause of each refusal in one sentence: its own, or the first one of its message."""
+    causes = []
+    for refusal in refusals:
+        message = refusal.message or ERRORS[refusal.code][2]
+        causes.append(refusal.when or _WHEN.get(refusal.code) or message.partition(". ")[0].removesuffix(".") + ".")
+    first, *others = dict.fromkeys(causes)
+    lowered = (re.sub("^[A-Z](?=[a-z ])", lambda start: start[0].lower(), one) for one in others)
+    return " Or ".join([first, *lowered])
