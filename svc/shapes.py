@@ -375,10 +375,13 @@ def typed(name: str, kind: str, description: str = "", optional: Fields = _NONE,
     return sent(name, description, optional, type=one_of(kind), **fields)
 
 
-def json_object(name: str, description: str = "", base: Object | None = None, /, **fields: Shape[Any] | str) -> Object:
-    """An object of an answer, with the fields of `base` first. A text stands for a string with this example."""
+def json_object(
+    name: str, description: str = "", base: Object | None = None, /, **fields: Shape[Any] | str | int
+) -> Object:
+    """An object of an answer, with the fields of `base` first. An example stands for a string, or for a count."""
     first: Schema = base.schema if base else {"required": [], "properties": {}}
-    own = {name: string.about(example=field) if isinstance(field, str) else field for name, field in fields.items()}
+    kinds: dict[type, Shape[Any]] = {str: string, int: whole.about(minimum=0)}
+    own = {name: one if isinstance(one, Shape) else kinds[type(one)].about(example=one) for name, one in fields.items()}
     always = {name: shape.example for name, shape in own.items() if not shape.is_optional}
     properties = {**first["properties"], **{name: shape.schema for name, shape in own.items()}}
     schema = _object([*first["required"], *always], properties, description, {})

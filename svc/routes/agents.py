@@ -42,7 +42,7 @@ from svc.server.limits import MIB
 from svc.server.state import State
 from svc.server.web import JsonResponse, Request, Response, add_log_fields, read_page
 from svc.shapes import (
-    Fields,
+    Object,
     Shape,
     anything,
     boolean,
@@ -64,14 +64,14 @@ _REASON = string.about(
     "`max_steps`, `requested`, `shutdown`, `account_deleted`, `account_suspended` or `client_disconnected`.",
     "max_steps",
 )
-_TOTALS: Fields = {"steps": COUNT.about(example=2), "usage": COMPLETION_USAGE, "cost_micros": MICROS}
-_CALL = {"id": string.about(example="call_01m3250v3vfsgzezy8ak224fj9"), "name": string.about(example="calculate")}
+_TOTALS: dict[str, Any] = {"steps": 2, "usage": COMPLETION_USAGE, "cost_micros": MICROS}
+_CALL = {"id": "call_01m3250v3vfsgzezy8ak224fj9", "name": "calculate"}
 _RUN_ARTIFACT = json_object(
     "RunArtifact", id=ID, name=string, content_type=string, size=COUNT.about("The size in bytes.")
 )
 
 
-def _event(title: str, kind: str, description: str, /, **fields: Shape[Any] | str) -> Shape[dict[str, Any]]:
+def _event(title: str, kind: str, description: str, /, **fields: Shape[Any] | str | int) -> Object:
     number = whole.about("The event's number: 1, 2, 3 … without gaps.", 1, minimum=1)
     return kind_of(title, kind, description, run_id=id_of("run"), seq=number, **fields)
 

@@ -51,8 +51,8 @@ _DAY = json_object(
     id=string.about("A value for `after`: the day and the model, or the day and the key.", "2026-09-21:builtin/echo"),
     day=string.about("The day in UTC.", "2026-09-21", format="date"),
     requests=whole.about(example=1, minimum=1),
-    input_tokens=COUNT.about(example=6),
-    output_tokens=COUNT.about(example=5),
+    input_tokens=6,
+    output_tokens=5,
     cost_micros=MICROS.about(example=11),
 )
 _USAGE_DAY = json_object("UsageDay", "The use of one model on one day.", _DAY, model="builtin/echo")

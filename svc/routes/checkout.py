@@ -30,11 +30,6 @@ from svc.server.web import Endpoint, Request, Response, add_log_fields
 from svc.shapes import json_object, string
 
 describes = partial(Operation, "Checkout")
-_CHECKOUT_SIGN_IN_FORM = json_object(
-    "CheckoutSignInForm",
-    email="ada@example.com",
-    password=string.about(example="correct horse battery"),
-)
 _WRONG_FORM = Refusal("invalid_value", when="The amount or the form is wrong.")
 _COOKIE = token_in(
     "cookie",
@@ -134,7 +129,11 @@ async def _amounts(request: Request, account: Account, typed: str = "") -> str:
 @describes(
     "Sign in to add funds",
     "Only from this service's page. Limit: 5 a minute by default for an IP address, shared with `/auth/login`.",
-    body=_CHECKOUT_SIGN_IN_FORM,
+    body=json_object(
+        "CheckoutSignInForm",
+        email="ada@example.com",
+        password=string.about(example="correct horse battery"),
+    ),
     most_bytes=_FORM_BYTES,
     media_type=_FORM_TYPE,
     answer=Answer(

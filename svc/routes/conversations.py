@@ -63,8 +63,8 @@ _RECALLED_PASSAGE = json_object(
 _MESSAGE_ANSWER = json_object(
     "MessageAnswer",
     "Details of an answer.",
-    input_tokens=COUNT.about(example=24),
-    output_tokens=COUNT.about(example=6),
+    input_tokens=24,
+    output_tokens=6,
     cost_micros=COUNT.about("The cost in micros. 0 for free models and own providers."),
     duration_ms=COUNT.about("The time from the request to the end of the answer.", 412),
     finish_reason=nullable(string).about(

@@ -33,7 +33,7 @@ def as_event(value: Mapping[str, Any]) -> dict[str, str]:
     return {"data": orjson.dumps(value).decode()}
 
 
-def kind_of(name: str, kind: str, text: str = "", /, **fields: Shape[Any] | str) -> Shape[dict[str, Any]]:
+def kind_of(name: str, kind: str, text: str = "", /, **fields: Shape[Any] | str | int) -> Shape[dict[str, Any]]:
     """Return the shape of an object of an answer whose field `type` is `kind`, which is one of several `variants`."""
     return json_object(name, text, type=one_of(kind), **fields)
 

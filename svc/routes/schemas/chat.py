@@ -10,8 +10,8 @@ from svc.shapes import anything, json_object, list_of, mapping, nullable, one_of
 COMPLETION_USAGE = json_object(
     "CompletionUsage",
     "The model server's count, or an estimate if it sends none.",
-    prompt_tokens=COUNT.about(example=6),
-    completion_tokens=COUNT.about(example=5),
+    prompt_tokens=6,
+    completion_tokens=5,
     total_tokens=COUNT.about("The sum of the two.", 11),
     prompt_tokens_details=mapping.optional(),
     completion_tokens_details=mapping.optional(),

@@ -39,9 +39,7 @@ _IMAGE = json_object(
 _IMAGE_LIST = json_object(
     "ImageList", created=SECONDS, data=list_of(_IMAGE), size=string.optional(), output_format=string.optional()
 ).with_others()
-_SPEECH_USAGE = json_object(
-    "SpeechUsage", input_tokens=COUNT, output_tokens=COUNT.about(example=56), total_tokens=COUNT.about(example=56)
-)
+_SPEECH_USAGE = json_object("SpeechUsage", input_tokens=COUNT, output_tokens=56, total_tokens=56)
 _SPEECH_DELTA = kind_of(
     "SpeechDelta", "speech.audio.delta", audio=string.about("A chunk of the audio in base64.", "UklGRg==")
 )

@@ -12,7 +12,7 @@ _USAGE = json_object(
     "MessagesUsage",
     "The settled counts: the model server's, or an estimate if it sends none.",
     input_tokens=COUNT.about("Input that the model server had not cached.", 6),
-    output_tokens=COUNT.about(example=5),
+    output_tokens=5,
     cache_creation_input_tokens=COUNT.about("Always 0.", 0),
     cache_read_input_tokens=COUNT.about("Input that the model server had cached.", 0),
 )
@@ -109,4 +109,4 @@ MESSAGES_EXAMPLES = {
     "tools": ("With a tool", {**_QUESTION, "max_tokens": 1024, "tools": _TOOLS}),
 }
 COUNT_EXAMPLES = {"text": ("A question", _QUESTION), "tools": ("With a tool", {**_QUESTION, "tools": _TOOLS})}
-TOKEN_COUNT = json_object("MessagesTokenCount", input_tokens=COUNT.about(example=22))
+TOKEN_COUNT = json_object("MessagesTokenCount", input_tokens=22)

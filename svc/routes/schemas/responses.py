@@ -22,7 +22,7 @@ _CALL = {"call_id": string.about("The id that the tool's result repeats."), "nam
 _NAMESPACE = string.about("The group that the tool belongs to.").optional()
 
 
-def _item(title: str, kind: str, prefix: str, /, **fields: Shape[Any] | str) -> Shape[dict[str, Any]]:
+def _item(title: str, kind: str, prefix: str, /, **fields: Shape[Any] | str | int) -> Shape[dict[str, Any]]:
     item_id = string.about(example=f"{prefix}_5n6vC0aYqTtWm3Ld8RkJxZeHgB1uPsFo", pattern=f"^{prefix}_")
     return json_object(title, id=item_id, type=one_of(kind), status=_STATUS, **fields)
 
@@ -51,11 +51,11 @@ _ITEM = variants(
 _USAGE = json_object(
     "ResponseUsage",
     "The same counts as in chat completions.",
-    input_tokens=COUNT.about(example=6),
+    input_tokens=6,
     input_tokens_details=json_object("ResponseInputTokens", cached_tokens=COUNT, cache_write_tokens=COUNT),
-    output_tokens=COUNT.about(example=5),
+    output_tokens=5,
     output_tokens_details=json_object("ResponseOutputTokens", reasoning_tokens=COUNT),
-    total_tokens=COUNT.about(example=11),
+    total_tokens=11,
 )
 _ERROR = json_object("ResponseFailure", code=one_of("server_error", "rate_limit_exceeded"), message=string)
 _REPEATED = "As in the request, or the default."
