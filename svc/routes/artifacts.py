@@ -333,7 +333,7 @@ async def get_artifact_text(request: Request, caller: Caller, artifact_id: str) 
 
 
 async def _write_text(request: Request, caller: Caller, artifact_id: str, file: BinaryIO) -> bool:
-    """Write the text into `file`, and return whether a limit cut it. Raises ApiError."""
+    """Write the text into `file`, and return whether a limit cut it."""
     db = request.state.db
     encoding, errors = "utf-8-sig", "strict"
     while True:

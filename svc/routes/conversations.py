@@ -127,7 +127,6 @@ async def create_conversation(request: Request, caller: Caller, body: Conversati
     answer=paged("A page of conversations.", "ConversationList", _FOUND_CONVERSATION, incomplete=_INCOMPLETE),
 )
 async def list_conversations(request: Request, caller: Caller) -> object:
-    """Return a page of conversations: the pinned ones, then the last used first."""
     project_id = await project_filter(request, caller)
     if not request.query_params.get("q"):
         return await read_page(request, conversations.TABLE.page, caller.id, project_id=project_id)

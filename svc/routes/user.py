@@ -201,7 +201,7 @@ async def update_me(request: Request, caller: Caller, body: UserChanges) -> Resp
     return reply(account.as_json(caller.auth), 202 if moves else 200)
 
 
-@describes("Change the password", answer=Answer("The password is changed.", status=204), errors=_OWNER_REFUSALS)
+@describes("Change the password", answer=Answer("The password is changed."), errors=_OWNER_REFUSALS)
 async def change_password(request: Request, caller: Caller, body: ChangePassword) -> None:
     before = await _check_owner(request.state, caller, body.current_password)
     password_hash = await request.state.passwords.hash(body.password)
@@ -243,7 +243,7 @@ async def _check_owner(
         "password": ("With the password", {"password": "correct horse battery"}),
         "confirm": ("An account without a password", {"confirm": "ada@example.com"}),
     },
-    answer=Answer("The account is deleted.", status=204),
+    answer=Answer("The account is deleted."),
     errors=[
         Refusal("missing_field", "password is required: a string.", "password"),
         _WRONG_EMAIL,
@@ -338,8 +338,6 @@ async def _pages_of_keys(db: Database, account_id: str) -> AsyncGenerator[list[d
         after = keys[-1]["id"]
 
 
-@describes_api_keys(
-    "Delete an API key", "The next request with it fails.", answer=Answer("The key is deleted.", status=204)
-)
+@describes_api_keys("Delete an API key", "The next request with it fails.", answer=Answer("The key is deleted."))
 async def delete_api_key(request: Request, caller: Caller, key_id: str) -> None:
     await request.state.db.write(tokens.TABLE.delete, caller.id, key_id)

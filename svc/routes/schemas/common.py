@@ -36,7 +36,6 @@ def example_id(prefix: str) -> str:
 
 
 def id_of(prefix: str) -> Shape[str]:
-    """Return the shape of an id whose example has this prefix."""
     return ID.about(example=example_id(prefix))
 
 
