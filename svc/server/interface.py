@@ -300,6 +300,10 @@ class Operation:
         )
         return endpoint
 
+    @property
+    def schemes(self) -> list[Component | None]:
+        return [*self.security, *(guard.security for guard in self.guards if guard.security)]
+
 
 def operation_of(handler: Callable[..., Any]) -> Operation | None:
     """Return the declaration of a handler, through all its guards, or None."""

@@ -122,8 +122,8 @@ class Listener:
     def _close_idle(self, network: bytes) -> bool:
         connections = self._open[network]
         for protocol in list(connections)[:_CHECKED]:
-            if protocol in self._opening or protocol.idle:
-                task = self._opening.get(protocol)
+            task = self._opening.get(protocol)
+            if task is not None or protocol.idle:
                 if task is not None:
                     task.cancel()
                 else:

@@ -148,8 +148,7 @@ def document(
             raise ValueError(f"{method} {path} has no guard that passes what its handler takes: {operation.takes}")
         template = path.replace(":path}", "}")
         paths.setdefault(template, {})[method.lower()] = _operation(operation, template, ids, texts)
-        for scheme in _schemes(operation):
-            components.referred(scheme)
+        components.referred(operation.schemes)
     return {
         "openapi": "3.1.0",
         "info": components.referred(info),
@@ -236,16 +235,12 @@ def _operation(operation: Operation, path: str, ids: Mapping[str, Parameter], te
         "operationId": re.sub("_([a-z])", lambda start: start[1].upper(), operation.name),
         "summary": operation.summary,
         "description": file if file.exists() else operation.text,
-        "security": [{scheme.name: []} if scheme else {} for scheme in _schemes(operation)],
+        "security": [{scheme.name: []} if scheme else {} for scheme in operation.schemes],
         "parameters": [one.schema for one in parameters],
         "requestBody": _body(operation),
         "responses": _responses(replace(operation, errors=refusals), path),
     }
     return {name: part for name, part in value.items() if part or name == "security"}
-
-
-def _schemes(operation: Operation) -> list[Component | None]:
-    return [*operation.security, *(guard.security for guard in operation.guards if guard.security)]
 
 
 def _body(operation: Operation) -> dict[str, Any] | None:

@@ -89,16 +89,13 @@ def _of_system(config: Config) -> Iterator[Reading]:
 
 def now(state: State) -> dict[str, Any]:
     """Return the server's version, process and start, and the gauges of its work by name."""
-    gauges = {
-        name + "".join(f"_{value}" for value in labels.values()): number for name, labels, number in at_work(state)
-    }
     return {
         "version": VERSION,
         "pid": os.getpid(),
         "base_url": state.config.base_url,
         "started_at": timestamp(began_at(state)),
         "draining": state.drain.draining,
-        **gauges,
+        **{"_".join((name, *labels.values())): number for name, labels, number in at_work(state)},
     }
 
 
