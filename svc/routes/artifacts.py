@@ -71,7 +71,6 @@ _FILE_HEADERS = {
 }
 
 _OF_RUN = Parameter("run_id", "Only those of this run.", string)
-_BODY_BYTES = 44 * MIB  # 32 MiB in base64 and the other fields
 _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _TEXT = re.compile(r"text/.|.+[/+-](?:json|xml|yaml)$")
 _NO_TEXT_FILE = Refusal(
@@ -79,7 +78,6 @@ _NO_TEXT_FILE = Refusal(
     "This file is neither text nor a PDF.",
     when="The file is neither text nor a PDF, or it is a PDF and the server lacks the extra `documents`.",
 )
-_TRUNCATED = header("Whether a limit cut the text.", one_of("true", "false"), "false")
 _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.IGNORECASE)
 
 
@@ -90,7 +88,7 @@ _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.
         "text": ("Text", {"name": "note.md", "content_type": "text/markdown", "content": "hello world"}),
         "bytes": ("Bytes", {"name": "note.txt", "content_type": "text/plain", "content_base64": "aGVsbG8gd29ybGQ="}),
     },
-    most_bytes=_BODY_BYTES,
+    most_bytes=44 * MIB,  # 32 MiB in base64 and the other fields
     answer=Answer("The artifact.", _ARTIFACT, 201),
     errors=[_NO_CONTENT, PROJECT_NOT_FOUND, _TOO_LARGE, NO_ROOM],
 )
@@ -318,7 +316,7 @@ async def content_chunks(db: Database, artifact: Artifact, start: int, end: int)
     answer=Answer(
         "The text in UTF-8.",
         contents={"text/plain": Content(string, {"text": "hello world"})},
-        headers={"x-text-truncated": _TRUNCATED},
+        headers={"x-text-truncated": header("Whether a limit cut the text.", one_of("true", "false"), "false")},
     ),
     errors=[_NO_TEXT_FILE, Refusal("no_text", when="The PDF has no text, for example because it is a scan.")],
 )

@@ -119,7 +119,7 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
     others=[Answer("Passwords are disabled: a session of the account.", _SESSION, headers=_COOKIE)],
     errors=[Refusal("invalid_token", param="token", when="The link was used, has expired, or is unknown."), SUSPENDED],
 )
-async def confirm_password_reset(request: Request, body: PasswordResetConfirmation) -> Response:
+async def confirm_password_reset(request: Request, body: PasswordResetConfirmation) -> Response | None:
     state = request.state
     token, given, delete_keys = body
     password = accounts.PASSWORD.check(given, "password") if state.config.passwords else None
@@ -129,7 +129,7 @@ async def confirm_password_reset(request: Request, body: PasswordResetConfirmati
     while delete_keys and await state.db.write(tokens.TABLE.delete_some, link.account_id):
         pass  # in short transactions, because there may be many keys
     account = await state.db.write(_use_password_link, token, password_hash, delete_keys, state.clock())
-    return no_content() if password_hash else await _session(request, account)
+    return None if password_hash else await _session(request, account)
 
 
 def _use_password_link(

@@ -176,7 +176,7 @@ async def receive_payment_event(request: Request) -> object:
 
 
 async def deliver(request: Request, signatures: list[str], body: bytes) -> Receipt:
-    """Store an event and what it credits, as `payments.deliver`, and log it."""
+    """Store an event and what it credits, and log it."""
     state = request.state
     receipt = await state.payments.deliver(state.db, signatures, body, state.clock())
     add_log_fields(request, event_type=receipt.event.type, credited=receipt.reason is None, reason=receipt.reason)

@@ -37,7 +37,6 @@ from svc.shapes import string
 from svc.tables import json_of
 
 describes = partial(Operation, "Data")
-AsJson = Callable[[sqlite3.Row], dict[str, Any] | orjson.Fragment]
 _ARCHIVE = Content(string.about("The archive.", format="binary"))
 _LINES_BYTES = 1024 * 1024
 _NAME_BYTES = 150
@@ -51,7 +50,7 @@ def _message(row: sqlite3.Row) -> dict[str, Any]:
 
 _ACCOUNT = "id email name tier default_model memory_enabled instructions admin group status created_at last_seen_at"
 # file: (table, the columns that order an account's rows, the JSON of a row without secrets and their hashes)
-KINDS: dict[str, tuple[str, str, AsJson]] = {
+KINDS: dict[str, tuple[str, str, Callable[[sqlite3.Row], dict[str, Any] | orjson.Fragment]]] = {
     "identities": ("identities", "id", json_of("id issuer subject email created_at")),
     "api_keys": ("api_keys", "id", json_of("id key_prefix name created_at last_used_at")),
     "providers": ("providers", "id", providers.as_json),

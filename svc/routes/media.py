@@ -61,7 +61,6 @@ _REFUSALS = (
 _CHUNK_BYTES = 64 * 1024
 _ENCODED_BYTES = 3 * 128 * 1024
 _DEFAULT_SIZE = "1024x1024"
-_DEFAULT_VOICE = "alloy"
 
 
 # --- images
@@ -212,7 +211,7 @@ async def _speech(request: Request, caller: Caller, body: dict[str, Any], format
 
 
 async def _speech_request(media: MediaEngines, model: Model, body: dict[str, Any], format_field: str) -> SpeechRequest:
-    named = body.get("voice") or _DEFAULT_VOICE
+    named = body.get("voice") or "alloy"
     voice = named["id"] if isinstance(named, dict) else named
     known = media.voice.encoders
     # OpenAI's default is mp3. Without an encoder the answer is WAV.

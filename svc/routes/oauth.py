@@ -56,7 +56,6 @@ _PROVIDER, _PROVIDER_TO_LINK = (
     path_id(name, "The name of a configured identity provider.", "google", _NO_PROVIDER)
     for name in ("provider", "identity")
 )
-_IDENTITY = item_id("identity", "identity", "idn")
 _COOKIE = named_header(
     "OAuthCookie",
     "`__Host-svc_oauth`, which binds the sign-in to this browser.",
@@ -149,7 +148,7 @@ async def begin_linking(request: Request, caller: Caller, identity: str) -> Resp
 
 @describes_account(
     "Unlink an identity",
-    parameters=[_IDENTITY],
+    parameters=[item_id("identity", "identity", "idn")],
     answer=Answer("The identity is unlinked."),
     errors=[Refusal("last_identity", when="It is the only way to sign in to the account.")],
 )

@@ -38,7 +38,6 @@ _IDS = {
     )
 }
 describes = partial(Operation, "Service")
-_METRICS_TOKEN = bearer("metricsToken", "The operator's `SVC_METRICS_TOKEN`.")
 _METRICS = """\
 # HELP svc_requests_total HTTP requests answered.
 # TYPE svc_requests_total counter
@@ -80,7 +79,7 @@ def _write_something(tx: sqlite3.Connection) -> None:
     "Without a token only if the service is reachable from this machine alone.",
     answer=Answer("The metrics.", contents={"text/plain": Content(string, {"metrics": _METRICS})}),
     errors=[Refusal("invalid_api_key", when="The operator's token is missing or wrong."), _SWITCHED_OFF],
-    security=[None, _METRICS_TOKEN],
+    security=[None, bearer("metricsToken", "The operator's `SVC_METRICS_TOKEN`.")],
 )
 async def get_metrics(request: Request) -> Response:
     state = request.state
