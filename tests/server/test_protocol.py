@@ -203,21 +203,21 @@ async def test_at_most_64_pipelined_requests_wait(server: RunningServer) -> None
 
 async def test_disconnect_ends_the_running_pipelined_request(server: RunningServer) -> None:
     async with server.client() as client:
-        before = (await client.get("/left")).json()
+        before, watched = [(await client.get(path)).json() for path in ("/left", "/watched")]
         _, writer = await server.raw()
         writer.write(GET.replace(b"/healthz", b"/watch") + GET)
-        await asyncio.sleep(0.1)
+        await until(lambda: count_is(client, "/watched", watched + 1))
         await hang_up(writer)
-        await until(lambda: left_is(client, before + 1))
+        await until(lambda: count_is(client, "/left", before + 1))
 
 
 @pytest.mark.parametrize("way", ["FIN", "RST", "close_notify"])
 async def test_disconnect_is_detected_at_once(server: RunningServer, way: str) -> None:
     async with server.client() as client:
-        before = (await client.get("/left")).json()
+        before, watched = [(await client.get(path)).json() for path in ("/left", "/watched")]
         connection = await connected(server)
         connection.sendall(GET.replace(b"/healthz", b"/watch"))
-        await asyncio.sleep(0.1)
+        await until(lambda: count_is(client, "/watched", watched + 1))
         if way == "close_notify":
             connection.settimeout(0.3)
             with contextlib.suppress(TimeoutError, ssl.SSLError):
@@ -227,7 +227,7 @@ async def test_disconnect_is_detected_at_once(server: RunningServer, way: str) -
         if way == "RST":
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
             connection.close()
-        await until(lambda: left_is(client, before + 1))
+        await until(lambda: count_is(client, "/left", before + 1))
         connection.close()
 
 
@@ -239,12 +239,12 @@ async def test_disconnect_of_a_stalled_client_is_detected_at_once(server: Runnin
         connection.settimeout(0.1)
         with contextlib.suppress(TimeoutError, ssl.SSLError):
             await asyncio.to_thread(connection.unwrap)
-        await until(lambda: left_is(client, before + 1))
+        await until(lambda: count_is(client, "/left", before + 1))
         connection.close()
 
 
-async def left_is(client: httpx.AsyncClient, number: int) -> bool:
-    return bool((await client.get("/left")).json() == number)
+async def count_is(client: httpx.AsyncClient, path: str, number: int) -> bool:
+    return bool((await client.get(path)).json() == number)
 
 
 async def until(holds: Any, within_seconds: float = 2.0) -> None:

@@ -98,10 +98,15 @@ async def big(request: Request) -> Response:
 
 async def watch(request: Request) -> Response:
     """Answers nothing until its client goes away."""
+    request.app.state.watched += 1
     while (await request.receive())["type"] != "http.disconnect":
         pass
     request.app.state.left += 1
     return Response()
+
+
+async def watched(request: Request) -> Response:
+    return JSONResponse(request.app.state.watched)
 
 
 async def left(request: Request) -> Response:
@@ -128,6 +133,7 @@ def create_app(config: Config) -> Starlette:
         "/deaf-stream": deaf_stream,
         "/big": big,
         "/watch": watch,
+        "/watched": watched,
         "/left": left,
     }
     routes = [Route(path, handler) for path, handler in handlers.items()]
@@ -157,7 +163,7 @@ def create_app(config: Config) -> Starlette:
     app.state.start_error = None
     app.state.listening = lambda: None
     app.state.reload = partial(asyncio.sleep, 0, [])
-    app.state.left = 0
+    app.state.left = app.state.watched = 0
     return app
 
 
