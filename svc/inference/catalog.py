@@ -115,11 +115,12 @@ class Model:
     aliases: tuple[str, ...] = ()
     context_length: int | None = None
     capabilities: tuple[str, ...] = ()
+    paid: bool = field(init=False)  # whether it has a price
+    counted_as: str = field(init=False)  # its provider's name in metrics
 
-    @property
-    def paid(self) -> bool:
-        """Whether it has a price."""
-        return any(self.prices.values())
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "paid", any(self.prices.values()))
+        object.__setattr__(self, "counted_as", "byok" if self.byok else self.owner)
 
     @property
     def owner(self) -> str:
@@ -128,11 +129,6 @@ class Model:
     @property
     def byok(self) -> bool:
         return self.provider is not None and self.provider.byok
-
-    @property
-    def counted_as(self) -> str:
-        """Its provider's name in metrics."""
-        return "byok" if self.byok else self.owner
 
     def as_json(self, created: int, alias: str | None = None) -> dict[str, Any]:
         """Return the model as an entry of GET /v1/models, under its id or under one of its aliases."""

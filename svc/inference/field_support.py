@@ -62,6 +62,8 @@ class FieldSupport:
 
     def unsupported(self, model: Model, account_id: str, now_seconds: float) -> frozenset[str]:
         """Return the fields that `model` has refused within the last `REMEMBERED_SECONDS`."""
+        if not self._refused:
+            return frozenset()
         known = self._refused.get(_key(model, account_id), {})
         return frozenset(field for field, at in known.items() if 0 <= now_seconds - at < REMEMBERED_SECONDS)
 

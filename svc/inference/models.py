@@ -54,7 +54,8 @@ class Models:
                 raise ApiError("model_not_found", message, param="model")
             return first
         model_id = self.default(default_model) if wanted is None else wanted
-        model = await self.find(account_id, model_id, group, kind)
+        model = self.catalog.configured(model_id) if group is None else None  # no search: most chats
+        model = model or await self.find(account_id, model_id, group, kind)
         if model is None:
             message = f"There is no model {model_id[:200]!r}. GET /v1/models lists them."
             raise ApiError("model_not_found", message, param="model")

@@ -24,16 +24,26 @@ _NO_TEXT = frozenset({"role", "type", "id", "tool_call_id", "index"})
 def worst_input_tokens(request: dict[str, Any]) -> int:
     """Return the most tokens that a model can count for a checked `request`.
 
-    A UTF-8 byte of a string value is 1 token, except in the data of media.
+    A UTF-8 byte of a string value is 1 token, except in the data of media. A message, part, tool or tool call is 16.
+    A part that is or refers to media is 8,192.
     """
     messages = request["messages"]
-    frames = len(messages) + len(request.get("tools") or ()) + len(request.get("functions") or ())
-    return _FRAME_TOKENS * frames + _string_bytes(request) + sum(map(_tokens_beside_strings, messages))
+    total = _FRAME_TOKENS * (len(messages) + len(request.get("tools") or ()) + len(request.get("functions") or ()))
+    for name, value in request.items():
+        if name != "messages":
+            total += len(value) if type(value) is str and value.isascii() else _string_bytes(value)
+    for message in messages:
+        try:
+            total += text_size_bytes("".join(message.values()))
+        except TypeError:  # not all are texts
+            total += _message_tokens(message)
+    return total
 
 
-def _tokens_beside_strings(message: dict[str, Any]) -> int:
+def _message_tokens(message: dict[str, Any]) -> int:
     total = 0
     for name, value in message.items():
+        total += _string_bytes(value)
         if type(value) is list and name == "content":
             total += sum(_FRAME_TOKENS + _media_tokens(part) for part in value)
         elif type(value) is list and name == "tool_calls":
