@@ -17,7 +17,6 @@ from svc.builtin.documents import replace_by_text
 from svc.builtin.pdf import TEXT_BYTES
 from svc.content import artifacts, contents, projects
 from svc.content.artifacts import PROMPT_LENGTH, Artifact, ArtifactChanges, NewArtifact, content_url
-from svc.content.contents import CHUNK_BYTES, CONTENT_BYTES
 from svc.db import Database
 from svc.errors import ApiError, invalid_value
 from svc.inference.media_engines import storage
@@ -169,7 +168,7 @@ async def delete_artifact(request: Request, caller: Caller, artifact_id: str) ->
     "Replace the content",
     "The body is the new content, at most 32 MiB. `Content-Type` sets the type; without it the type does not change.",
     body=_FILE,
-    most_bytes=CONTENT_BYTES,
+    most_bytes=contents.CONTENT_BYTES,
     media_type="application/octet-stream",
     answer=Answer("The changed artifact.", _ARTIFACT),
     errors=[
@@ -189,7 +188,7 @@ async def replace_artifact_content(request: Request, caller: Caller, artifact_id
         raise invalid_value("Send the whole content, without Content-Range.", "content-range")
     content_type = request.headers.get("content-type")
     state.db.look_up(artifacts.check_replacing, caller.id, artifact_id, content_type)
-    chunks = await read_chunks(request, CONTENT_BYTES)
+    chunks = await read_chunks(request, contents.CONTENT_BYTES)
     artifact = await artifacts.replace_content(
         state.db, caller.id, artifact_id, chunks, content_type=content_type, now_seconds=state.clock()
     )
@@ -305,9 +304,9 @@ def _range(request: Request, etag: str, size: int) -> tuple[int, int] | None:
 
 
 async def content_chunks(db: Database, artifact: Artifact, start: int, end: int) -> AsyncGenerator[bytes, None]:
-    for number in range(start // CHUNK_BYTES, -(-end // CHUNK_BYTES)):
+    for number in range(start // contents.CHUNK_BYTES, -(-end // contents.CHUNK_BYTES)):
         chunk = await db.read(contents.content_chunk, artifact.account_id, artifact.id, artifact.sha256, number)
-        begin = number * CHUNK_BYTES
+        begin = number * contents.CHUNK_BYTES
         yield chunk[max(start - begin, 0) : end - begin]
 
 

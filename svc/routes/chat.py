@@ -7,7 +7,7 @@ from typing import Any
 
 from svc.content import memory
 from svc.errors import ApiError
-from svc.inference.catalog import CAPABILITIES, CONTEXT_LENGTH, Model
+from svc.inference.catalog import CAPABILITIES, CONTEXT_LENGTH
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
 from svc.inference.formats import messages, responses_request
@@ -183,7 +183,7 @@ async def list_models(request: Request, caller: Caller) -> Response:
 )
 async def get_model(request: Request, caller: Caller, model_id: str) -> object:
     models = request.state.models
-    model: Model | None = await models.find(caller.id, model_id, caller.group)
+    model = await models.find(caller.id, model_id, caller.group)
     if model is None:
         raise ApiError("model_not_found", param="model")
     return model.as_json(models.catalog.created, model_id if model_id in model.aliases else None)

@@ -60,7 +60,6 @@ _REFUSALS = (
 
 _CHUNK_BYTES = 64 * 1024
 _ENCODED_BYTES = 3 * 128 * 1024
-_DEFAULT_SIZE = "1024x1024"
 
 
 # --- images
@@ -95,7 +94,7 @@ def _image_request(body: dict[str, Any]) -> ImageRequest:
     if body.get("stream"):
         raise invalid_value("Images are not streamed here. Leave stream out.", "stream")
     size = body.get("size") or "auto"
-    width, height = map(int, (_DEFAULT_SIZE if size == "auto" else size).split("x"))
+    width, height = map(int, ("1024x1024" if size == "auto" else size).split("x"))
     passed_on = {
         name: value for name, value in body.items() if name not in ("stream", "partial_images", "response_format")
     }

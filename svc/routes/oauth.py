@@ -159,7 +159,7 @@ async def delete_identity(request: Request, caller: Caller, identity: str) -> No
 
 
 def _provider(request: Request, name: str) -> SignInProvider:
-    provider: SignInProvider | None = request.state.identity_providers.get(name)
+    provider = request.state.identity_providers.get(name)
     if provider is None:
         raise _NO_PROVIDER.error()
     return provider
