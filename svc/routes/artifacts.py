@@ -278,8 +278,7 @@ def _file_name(name: str) -> str:
 
 
 def _range(request: Request, etag: str, size: int) -> tuple[int, int] | None:
-    """Return start and end (exclusive) of the requested range. Raises ApiError with status 416 after the end of the
-    content.
+    """Return start and end (exclusive) of the requested range. Raises ApiError with status 416 beyond the content.
 
     Return None for the whole content: without a range, for several ranges, another unit, or another content (If-Range).
     """

@@ -112,9 +112,7 @@ def _check_for_painter(body: dict[str, Any], wanted: ImageRequest) -> None:
 
 @contextlib.asynccontextmanager
 async def _kept(state: State, caller: Caller) -> AsyncIterator[list[str]]:
-    """Yield a list for the ids of stored artifacts. If the block fails, they are deleted, because an error costs
-    nothing.
-    """
+    """Yield a list for the ids of stored artifacts. If the block fails, they are deleted: errors cost nothing."""
     kept: list[str] = []
     try:
         yield kept

@@ -299,9 +299,7 @@ def _settings(state: State, account: accounts.Account) -> dict[str, Any]:
 
 
 def _certificate_file(config: Config) -> str | None:
-    """Return the file that clients must trust, or None. Only on this machine may they know the path of
-    the data folder.
-    """
+    """Return the file that clients must trust, or None. Only clients on this machine may know its folder."""
     if config.tls != "auto":
         return None
     file = files_in(config.data_dir).ca.absolute()
