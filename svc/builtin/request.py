@@ -101,7 +101,10 @@ def is_big(body: Mapping[str, Any]) -> bool:
     """Return whether it takes more than a few milliseconds to read `body` and to plan an answer."""
     contents = [message.get("content") or "" for message in body["messages"]]
     size = sum(
-        len(one) if isinstance(one, str) else sum(1 + len(part.get("text") or "") for part in one) for one in contents
+        len(one)
+        if isinstance(one, str)
+        else sum(len(part["text"]) + 1 if part["type"] == "text" else 1 for part in one)
+        for one in contents
     )
     if len(contents) > _BIG_MESSAGES or size > _BIG_BYTES:  # to write 16 MiB as JSON takes 100 ms
         return True

@@ -66,7 +66,7 @@ _RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "done"}
         ([{"role": "user"}], ""),
         ([{"role": "user", "content": None}], ""),
         ([{"role": "user", "content": [{"type": "text", "text": "see"}, _IMAGE]}], "see [image]"),
-        ([{"role": "user", "content": [{"type": "input_audio"}, {"type": "file"}]}], "[audio] [file]"),
+        ([{"role": "user", "content": [{"type": "input_audio", "text": 5}, {"type": "file"}]}], "[audio] [file]"),
         ([{"role": "user", "content": [_REMINDER, {"type": "text", "text": "hi"}]}], "hi"),
         (
             [
