@@ -228,8 +228,8 @@ class AgentRun:
     def _store_in(self, tx: sqlite3.Connection) -> RunOutcome:
         account_id, now_seconds = self._payer.account_id, self._state.clock()
         quota.release(tx, account_id, self.id)
-        made = artifacts.TABLE.page(tx, account_id, quota.MOST_ARTIFACTS, None, run_id=self.id)
-        self._progress.artifacts = [file_fields(artifact) for artifact in reversed(made.items)]
+        made = artifacts.artifacts_of_run(tx, account_id, self.id)
+        self._progress.artifacts = [file_fields(artifact) for artifact in made]
         outcome = self._outcome(self._end)
         ended = runs.update_run(tx, account_id, self.id, outcome, now_seconds, self._kept_events())
         if ended and self._order.remembered:

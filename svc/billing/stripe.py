@@ -194,7 +194,7 @@ class Stripe:
     def _is_page(self, url: Any) -> bool:
         if not isinstance(url, str) or not _URL.fullmatch(url):
             return False
-        return url.startswith("https:") or urlsplit(url).netloc == urlsplit(self.api).netloc
+        return url.startswith("https:") or urlsplit(url)[:2] == urlsplit(self.api)[:2]
 
     async def _send(self, path: str, form: dict[str, str] | None = None) -> tuple[int, dict[str, Any]]:
         """Return the status of an answer and its JSON object, empty if it has none."""

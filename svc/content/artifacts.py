@@ -145,6 +145,12 @@ async def add_artifact(
     return await add_content(db, account_id, [data], check=check, finish=finish)
 
 
+def artifacts_of_run(conn: sqlite3.Connection, account_id: str, run_id: str) -> list[Artifact]:
+    """Return all artifacts of an agent run, the oldest first. A page of the table may lack some."""
+    query = "SELECT * FROM artifacts WHERE account_id = ? AND run_id = ? ORDER BY rowid"
+    return list(map(TABLE.make, conn.execute(query, (account_id, run_id))))
+
+
 def change_artifact(
     tx: sqlite3.Connection, account_id: str, artifact_id: str, changes: Mapping[str, Any], now_seconds: float
 ) -> Artifact:

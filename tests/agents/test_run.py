@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
+from svc import tables
 from svc.agents.loop import ToolFailure
 from svc.agents.run import AgentRun
 from svc.agents.tools import TOOLS, RunContext
@@ -92,6 +93,14 @@ async def test_last_event_lists_artifacts_even_of_a_cancelled_tool(
     listed = (await service.client.get(f"/artifacts?run_id={final['run_id']}", headers=headers)).json()["data"]
     assert [made["id"] for made in final["artifacts"]] == [made["id"] for made in listed] and len(listed) == 1
     assert final["artifacts"][0] == {name: listed[0][name] for name in ("id", "name", "content_type", "size")}
+
+
+async def test_last_event_lists_more_artifacts_than_a_page_has(
+    service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_PAGE_CHARACTERS", 100)
+    line = 'repeat 3 tool write_artifact {"name": "n.txt", "content": "x"}'
+    assert len((await run(service, headers, f"{line}\n---\nsay ok"))[-1]["artifacts"]) == 3
 
 
 async def shown(service: Service, headers: dict[str, str], run_id: str) -> dict[str, Any]:
