@@ -10,7 +10,7 @@ import re
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, ParamSpec, TypeVar
 
-from svc.errors import describe
+from svc.errors import ApiError, describe
 from svc.inference.blocks import event
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import check_for_builtin
@@ -73,8 +73,8 @@ async def respond(
     """Return the answer of `call` as `writer` writes it. `kept` stores that of a session."""
     interrupt = kept.interrupt if kept else Interrupt()
     if call.streams:
-        events = _events(request, call, writer, interrupt, kept or call)
-        return stream_of(request, caller, kept.own_stream(events) if kept else events, interrupt, headers, writer)
+        events = _events(request, call, writer, interrupt, kept)
+        return stream_of(request, caller, events, interrupt, headers, writer)
     try:
         async with kept or call:
             with interrupt.over(request.context, request.state.drain, caller.id):
@@ -119,21 +119,19 @@ async def _events(
     call: ChatCall,
     writer: AnswerWriter,
     interrupt: Interrupt,
-    paid: ChatCall | SessionAnswer,
+    kept: SessionAnswer | None,
 ) -> AsyncGenerator[bytes, None]:
     whole = False
     try:
-        async with paid:  # settled before the event that ends the stream
+        async with kept or call:  # settled before the event that ends the stream
             try:
                 async with contextlib.aclosing(call.stream()) as chunks:
                     async for together in chunks:
-                        if call.text_bytes <= writer.long_bytes:
-                            for events in writer.events(together):
-                                yield events
-                            continue
-                        for events in await _off_loop(request, writer.events, together):
+                        if kept is not None:
+                            kept.wake()
+                        short, write = call.text_bytes <= writer.long_bytes, writer.events
+                        for events in write(together) if short else await _off_loop(request, write, together):
                             yield events
-                            await asyncio.sleep(0)  # events may have megabytes
             except asyncio.CancelledError:
                 if interrupt.reason is None:
                     raise
@@ -143,12 +141,17 @@ async def _events(
         # A shutdown during the settlement, which completes all the same, finds the answer whole.
         if not whole or interrupt.reason is None:
             raise
+    except ApiError as error:
+        if kept is None:
+            raise
+        yield LastBlock(kept.end_after(error))
+        return
     finally:
         request.context.log_fields.update(call.log_fields)
     if call.text_bytes <= writer.long_bytes:
         yield LastBlock(writer.end())
     else:
-        yield await _off_loop(request, writer.end)
+        yield await _off_loop(request, lambda: LastBlock(writer.end()))
 
 
 async def _off_loop(request: Request, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -38,7 +38,7 @@ from svc.routes.schemas import media as schemas
 from svc.routes.schemas.common import MODEL_CALL, NO_ROOM
 from svc.server.gate import Caller
 from svc.server.interface import Operation, Refusal
-from svc.server.sse import Interrupt
+from svc.server.sse import Interrupt, LastBlock
 from svc.server.state import State
 from svc.server.streamed import Download
 from svc.server.web import Request, Response, add_log_fields
@@ -230,7 +230,7 @@ async def _as_events(call: SpeechCall, file: BinaryIO) -> AsyncGenerator[bytes, 
     async for chunk in _chunks(file):
         yield event({"type": "speech.audio.delta", "audio": base64.b64encode(chunk).decode()})
     usage = {"input_tokens": 0, "output_tokens": call.tokens, "total_tokens": call.tokens}
-    yield event({"type": "speech.audio.done", "usage": usage})
+    yield LastBlock(event({"type": "speech.audio.done", "usage": usage}))
 
 
 # --- both

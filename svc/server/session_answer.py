@@ -193,20 +193,13 @@ class SessionAnswer:
         """Whether a person stopped it, or deleted its conversation."""
         return self.ended.status == "stopped" and self.interrupt.reason in ("requested", "conversation_deleted")
 
-    async def own_stream(self, events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-        """Yield `events` and wake the other readers. The end of a stopped or interrupted answer replaces its error."""
-        try:
-            async with contextlib.aclosing(events):
-                async for block in events:
-                    self.wake()
-                    yield block
-        except ApiError:
-            if self._is_of_account or self.ended.status not in ("complete", *_STOPPED):
-                raise
-            if self.ended.status == "complete":  # its last chunk was sent
-                yield LastBlock(DONE)
-            else:
-                yield LastBlock((b"" if self._call.begun else self._chunk(_OPENING)) + self._last_blocks())
+    def end_after(self, error: ApiError) -> bytes:
+        """Return the end of the stream of a stopped or interrupted answer, which replaces its error, or raise this."""
+        if self._is_of_account or self.ended.status not in ("complete", *_STOPPED):
+            raise error
+        if self.ended.status == "complete":  # its last chunk was sent
+            return DONE
+        return (b"" if self._call.begun else self._chunk(_OPENING)) + self._last_blocks()
 
     async def follow(
         self, interrupt: Interrupt, *, own: bool = False, usage: bool = False

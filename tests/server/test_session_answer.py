@@ -5,6 +5,7 @@ import contextlib
 import resource
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,25 @@ async def test_stop_ends_the_answer_for_all_who_read_it(chat: Chat, continues: s
         again = await chat.client.post(f"/conversations/{chat.id}/stop")
         assert (again.status_code, again.json()["error"]["code"]) == (409, "already_ended")
         assert (await chat.client.get(f"/conversations/{chat.id}/stream")).status_code == 404
+
+
+async def test_stop_while_the_client_does_not_read_ends_its_stream_as_well(server: RunningServer, chat: Chat) -> None:
+    messages = [{"role": "user", "content": "say Hello\nrepeat 400 say " + "x" * 2_000}]
+    body = orjson.dumps({"model": "builtin/script", "stream": True, "messages": messages})
+    head = f"POST {CHAT} HTTP/1.1\r\nhost: {server.host}\r\nauthorization: Bearer {chat.person.session}\r\n"
+    head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    reader = await connected(server, receive_buffer_bytes=16_384)
+    reader.sendall(head.encode() + body)
+    async with asyncio.timeout(5):
+        while not (found := await chat.get("/conversations"))["data"]:
+            await asyncio.sleep(0.01)
+    chat.id = found["data"][0]["id"]
+    await asyncio.sleep(0.2)  # the buffers fill up, so that a block waits
+    assert (await chat.client.post(f"/conversations/{chat.id}/stop")).status_code == 202
+    assert (await chat.ended())["status"] == "stopped"
+    received = await asyncio.to_thread(lambda: b"".join(iter(partial(reader.recv, 1 << 16), b"")))
+    assert received.count(b'"status":"stopped"') == received.count(b"data: [DONE]") == 1 and b'"error"' not in received
+    reader.close()
 
 
 async def test_stopped_json_answer_has_its_text_so_far(chat: Chat) -> None:
