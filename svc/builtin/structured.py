@@ -188,7 +188,7 @@ class _Builder:
         for key in pointer[1:].split("/")[1:]:
             key = key.replace("~1", "/").replace("~0", "~")
             try:
-                target = target[int(key) if isinstance(target, list) else key]
+                target = target[int(key) if isinstance(target, list) and key.isdecimal() else key]
             except (LookupError, TypeError, ValueError):
                 return None
         return target

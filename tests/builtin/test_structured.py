@@ -73,6 +73,7 @@ async def test_json_answers_carry_the_answer() -> None:
         {"type": "array", "minItems": 4_000, "items": {"const": "x" * 200_000}},
         {"type": "integer", "minimum": 1, "maximum": 0},
         {"$ref": "https://example.com/schema"},
+        {"$ref": "#/x/-1", "x": [{"type": "string"}]},
         {"$ref": "#/" + "a/" * 100_000},
         {"type": "teapot"},
         {"enum": [[[[]]]], "properties": {"x" * 300_000: {}}},
