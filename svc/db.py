@@ -121,7 +121,10 @@ class Database:
         return self._readers.submit(acting_for.get(), fn, args, kwargs)
 
     def heavy_read(self, fn: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
-        """Run `fn` as `read` does, for what can take over 20 ms. See svc/budget.py for partial results."""
+        """Run `fn` as `read` does, with 1 s of CPU time, for what can take over 20 ms.
+
+        See svc/budget.py for partial results.
+        """
         return self._heavy.submit(acting_for.get(), fn, args, kwargs)
 
     def look_up(self, fn: Callable[[sqlite3.Connection, *Ts], T], *args: *Ts) -> T:
