@@ -27,7 +27,7 @@ from tests.support.watchdog import WATCHDOG
 PASSWORD = "correct horse battery"
 SERVERS = {"RunningServer", "running_server", "running_server_sync"}
 MEMORY = Path("/dev/shm")
-WORKERS_PER_CORE = 2.5  # many tests wait; each worker collects the tests and starts a browser, for 7 s of CPU
+WORKERS_PER_CORE = 2
 JSON = {"content-type": "application/json"}  # for a body that httpx is given as bytes
 
 # No deadline for an example: a busy machine would break it. `--hypothesis-profile long` plays more.
@@ -50,7 +50,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Return the number of workers: none if tests are named on the command line."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         return 0
-    return min(int(WORKERS_PER_CORE * (os.cpu_count() or 1)), 8)
+    return min(WORKERS_PER_CORE * (os.cpu_count() or 1), 8)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

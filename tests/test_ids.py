@@ -1,7 +1,6 @@
 """svc/ids.py: ids that sort by time, tokens without a likelier character, timestamps to the millisecond."""
 
 import re
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -24,7 +23,7 @@ def millis(made: str) -> int:
 
 
 def test_ids_sort_by_creation_with_any_clock() -> None:
-    now = int(time.time()) + 1_000_000  # ahead of all that this process has made
+    now = millis(new_id("key")) // 1000 + 1  # ahead of all that this process has made
     made = [new_id("key", seconds) for seconds in (now, now, now - 3_600, 0, now, now + 0.002)]
     assert made == sorted(made) and len(set(made)) == len(made)
     assert [millis(each) - now * 1000 for each in made] == [0, 0, 0, 0, 0, 2]
