@@ -4,16 +4,14 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote_plus, urlencode
 
 from svc.config import GITHUB, IdentityProvider
 from svc.errors import ApiError
 from svc.ids import base64url, signature
+from svc.outbound.client import Outbound
 from svc.outbound.errors import ConnectTimeout, OutboundError, ProtocolError, ReadTimeout
-
-if TYPE_CHECKING:
-    import httpx
 
 _ANSWER_SECONDS = 10.0
 _API_OF_GITHUB = "https://api.github.com"
@@ -55,7 +53,7 @@ class SignInProvider:
 
     scope: str
 
-    def __init__(self, settings: IdentityProvider, client: "httpx.AsyncClient") -> None:
+    def __init__(self, settings: IdentityProvider, client: Outbound) -> None:
         self.name = settings.name
         self.issuer = settings.issuer
         self._issuers = [settings.issuer]  # as callbacks name it
@@ -129,7 +127,7 @@ class SignInProvider:
 
         Raises ApiError `upstream_unreachable`, `upstream_timeout`, `upstream_invalid_response`.
         """
-        from svc.outbound.transport import ask_json  # late: a service without such providers never needs httpx
+        from svc.outbound.json_requests import ask_json  # late: a service without such providers never needs httpx
 
         try:
             headers = {"accept": "application/json", **headers}
@@ -151,7 +149,7 @@ class GitHub(SignInProvider):
 
     scope = "read:user user:email"
 
-    def __init__(self, settings: IdentityProvider, client: "httpx.AsyncClient") -> None:
+    def __init__(self, settings: IdentityProvider, client: Outbound) -> None:
         super().__init__(settings, client)
         self.issuer = settings.issuer.rstrip("/")
         self._issuers = [self.issuer, f"{self.issuer}/login/oauth"]
@@ -185,7 +183,6 @@ class GitHub(SignInProvider):
             "authorization": f"Bearer {token}",
             "accept": "application/vnd.github+json",
             "x-github-api-version": "2022-11-28",
-            "user-agent": "svc",  # without one GitHub answers 403
         }
         status, answer = await self._ask(self._api + path, headers)
         if status in (403, 404) and path == "/user/emails":  # the person gave no access to them

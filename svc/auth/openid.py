@@ -8,7 +8,7 @@ import asyncio
 import hmac
 import math
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import jwt
 import orjson
@@ -16,10 +16,8 @@ import orjson
 from svc.auth.oauth import Flow, Identity, SignInProvider, invalid, refused
 from svc.config import IdentityProvider
 from svc.outbound.addresses import checked_url
+from svc.outbound.client import Outbound
 from svc.outbound.errors import InvalidURL
-
-if TYPE_CHECKING:
-    import httpx
 
 T = TypeVar("T")
 # No HMAC: the provider's public key must never be accepted as the secret of one.
@@ -41,7 +39,7 @@ class OpenID(SignInProvider):
     def __init__(
         self,
         settings: IdentityProvider,
-        client: "httpx.AsyncClient",
+        client: Outbound,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
     ) -> None:

@@ -6,16 +6,14 @@ import hmac
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 import orjson
 
 from svc.errors import ApiError, invalid_value
+from svc.outbound.client import Outbound
 from svc.outbound.errors import ConnectTimeout, OutboundError, ReadTimeout, TooLarge
-
-if TYPE_CHECKING:
-    import httpx
 
 TOLERANCE_SECONDS = 300
 CHECKOUT_ORIGIN = "https://checkout.stripe.com"
@@ -144,7 +142,7 @@ def _text(value: Any) -> str | None:
 class Stripe:
     """Stripe's API at `api` (`https://api.stripe.com`). Its methods raise ApiError `upstream_*`."""
 
-    client: "httpx.AsyncClient"
+    client: Outbound
     api: str
     secret_key: str = field(repr=False)
 
@@ -198,7 +196,7 @@ class Stripe:
 
     async def _send(self, path: str, form: dict[str, str] | None = None) -> tuple[int, dict[str, Any]]:
         """Return the status of an answer and its JSON object, empty if it has none."""
-        from svc.outbound.transport import ask_json  # late: a service without Stripe never needs httpx
+        from svc.outbound.json_requests import ask_json  # late: a service without Stripe never needs httpx
 
         headers = {"authorization": f"Bearer {self.secret_key}"}
         if form:

@@ -5,6 +5,7 @@ Nothing is printed while the database is read: a blocked pipe would delay the ch
 
 import argparse
 import asyncio
+import contextlib
 import sqlite3
 import sys
 import time
@@ -20,7 +21,6 @@ from svc.errors import ApiError, StartError
 from svc.ids import timestamp
 from svc.money import dollars, micros_of
 from svc.outbound.client import Outbound
-from svc.outbound.transport import httpx_client
 from svc.spreadsheet import write_csv
 
 _PAGE_ROWS = 1_000
@@ -169,8 +169,8 @@ def _payments(config: Config, options: argparse.Namespace) -> int:
 
 async def _with_states(config: Config, found: Sequence[Mismatch]) -> list[Mismatch]:
     """Ask Stripe about the checkouts without an event; leave out those that it says are unpaid."""
-    async with httpx_client(Outbound()) as client:
-        stripe = Stripe(client, config.stripe_api, config.stripe_secret_key or "")
+    async with contextlib.aclosing(Outbound()) as outbound:
+        stripe = Stripe(outbound, config.stripe_api, config.stripe_secret_key or "")
         turns = asyncio.Semaphore(_ASKED_AT_ONCE)
 
         async def ask(one: Mismatch) -> Mismatch | None:

@@ -88,11 +88,11 @@ async def examine(config: Config) -> list[Finding]:
             ("database", asyncio.to_thread(_database, config)),
             ("port", asyncio.to_thread(_port, config)),
         ]
-        for name, provider in (await identity_providers(config, stack, outbound)).items():
+        for name, provider in identity_providers(config, outbound).items():
             checks.append((f"identity provider {name}", _identity_provider(config, name, provider)))
         if config.smtp_url is not None:
             checks.append(("mail", _mail(config, config.smtp_url)))
-        if stripe := (await payments(config, stack, outbound, b"")).stripe:
+        if stripe := payments(config, outbound, b"").stripe:
             checks.append(("payments", _stripe(config, stripe)))
         found, notes = list[Finding](), list[Finding]()
         try:

@@ -94,8 +94,10 @@ class State:
         allow = public_or_private_address if config.private_addresses else public_address
         resolver = await stack.enter_async_context(contextlib.aclosing(Resolver()))
         resolve = config.resolve or resolver
-        outbound = await stack.enter_async_context(contextlib.aclosing(Outbound()))
-        guarded = await stack.enter_async_context(contextlib.aclosing(Outbound(allow=allow, resolve=resolve)))
+        outbound, to_payments, to_identities = Outbound(), Outbound(), Outbound()
+        guarded = Outbound(allow=allow, resolve=resolve)
+        for client in (outbound, to_payments, to_identities, guarded):
+            stack.push_async_callback(client.aclose)
         catalog = read_catalog(config, outbound)
         stack.push_async_callback(catalog.close)
         usage = UsageCounter(self.db)
@@ -103,8 +105,8 @@ class State:
         self.check_address = partial(check_address, allow=allow, resolve=resolve)
         self.engines = Engines(catalog, outbound, guarded, self.db, usage, config.clock, self.metrics)
         self.models = Models(catalog, self.db, self.key_box, guarded)
-        self.payments = await payments(config, stack, Outbound(), derive(master, "sandbox-payments"))
-        self.identity_providers = await identity_providers(config, stack, Outbound())
+        self.payments = payments(config, to_payments, derive(master, "sandbox-payments"))
+        self.identity_providers = identity_providers(config, to_identities)
         self.mail: Mail | None = None
         if config.smtp_url is not None:
             self.mail = Mail(config.smtp_url, config.base_url, self.log, count=self.metrics.mails.add)
@@ -140,32 +142,24 @@ class Request(HTTPConnection[Any]):
         self.context, self.receive, self.state = scope["svc"], receive, state
 
 
-async def payments(config: Config, stack: contextlib.AsyncExitStack, outbound: Outbound, secret: bytes) -> Payments:
-    """Return the processor; `secret` signs the events of the sandbox. `stack` closes `outbound`."""
+def payments(config: Config, outbound: Outbound, secret: bytes) -> Payments:
+    """Return the processor; `secret` signs the events of the sandbox."""
     mode = config.payment_mode
     if mode != "stripe":
         return Payments(mode, config.base_url, secret if mode == "sandbox" else None)
-    from svc.outbound.transport import httpx_client  # late, as below
-
-    client = await stack.enter_async_context(httpx_client(outbound))
-    stripe = Stripe(client, config.stripe_api, config.stripe_secret_key or "")
+    stripe = Stripe(outbound, config.stripe_api, config.stripe_secret_key or "")
     return Payments(mode, config.base_url, (config.stripe_webhook_secret or "").encode(), stripe)
 
 
-async def identity_providers(
-    config: Config, stack: contextlib.AsyncExitStack, outbound: Outbound
-) -> dict[str, SignInProvider]:
-    """Return the identity providers by name. `stack` closes `outbound`."""
+def identity_providers(config: Config, outbound: Outbound) -> dict[str, SignInProvider]:
+    """Return the identity providers by name. The operator names them, so `outbound` may allow any address."""
     if not config.identity_providers:
         return {}
-    # Late: without such a provider, httpx and the verification of tokens would take a fifth of the start.
-    from svc.auth.openid import OpenID
-    from svc.outbound.transport import httpx_client
+    from svc.auth.openid import OpenID  # late: the verification of tokens would delay the start of other services
 
-    # The operator names them, so any address is allowed.
-    client = await stack.enter_async_context(httpx_client(outbound))
-    openid = partial(OpenID, client=client, clock=config.clock, monotonic=config.monotonic)
-    return {one.name: GitHub(one, client) if one.name == "github" else openid(one) for one in config.identity_providers}
+    openid = partial(OpenID, client=outbound, clock=config.clock, monotonic=config.monotonic)
+    providers = config.identity_providers
+    return {one.name: GitHub(one, outbound) if one.name == "github" else openid(one) for one in providers}
 
 
 def read_catalog(config: Config, outbound: Outbound) -> Catalog:

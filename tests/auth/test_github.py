@@ -4,14 +4,15 @@ from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import httpx
 import pytest
 
 from svc.auth.oauth import GitHub, new_flow
 from svc.config import GITHUB, Config, IdentityProvider
+from svc.outbound import json_requests
+from svc.outbound.client import Outbound
 from tests.conftest import Clocks, Service
 from tests.support.cases import each
-from tests.support.identity_provider import CLIENT_ID, CLIENT_SECRET, StandIn, person, stand_in, streamed
+from tests.support.identity_provider import CLIENT_ID, CLIENT_SECRET, StandIn, person, stand_in
 from tests.support.oauth_browser import Browser, rows, with_providers
 
 
@@ -112,18 +113,18 @@ async def test_an_issuer_in_the_answer_must_be_github(
     assert ("code" in await browser.come_back(address)) is taken
 
 
-async def test_without_an_issuer_it_is_github_com_and_its_api() -> None:
+async def test_without_an_issuer_it_is_github_com_and_its_api(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
 
-    async def answer(request: httpx.Request) -> httpx.Response:
-        seen.append(str(request.url))
-        return streamed({"access_token": "x", "id": 7})
+    async def answer(client: Outbound, url: str, *more: Any) -> tuple[int, Any]:
+        seen.append(url)
+        return 200, {"access_token": "x", "id": 7}
 
+    monkeypatch.setattr(json_requests, "ask_json", answer)
     flow = new_flow(bytes(32), "https://svc.example/auth/oauth/github/callback", "s")
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
-        github = GitHub(IdentityProvider("github", GITHUB, CLIENT_ID, CLIENT_SECRET), http)
-        assert (await github.authorization_url(flow)).startswith("https://github.com/login/oauth/authorize?")
-        assert (await github.identity(flow, "code")).subject == "7"
+    github = GitHub(IdentityProvider("github", GITHUB, CLIENT_ID, CLIENT_SECRET), Outbound())
+    assert (await github.authorization_url(flow)).startswith("https://github.com/login/oauth/authorize?")
+    assert (await github.identity(flow, "code")).subject == "7"
     assert seen == [
         "https://github.com/login/oauth/access_token",
         "https://api.github.com/user",

@@ -19,8 +19,8 @@ from svc.auth.oauth import Flow, Identity, new_flow
 from svc.auth.openid import OpenID, check_claims, signed_claims
 from svc.config import IdentityProvider
 from svc.errors import ApiError
+from svc.outbound import json_requests
 from svc.outbound.client import Outbound
-from svc.outbound.transport import httpx_client
 from tests.conftest import Clocks
 from tests.support.cases import each
 from tests.support.identity_provider import (
@@ -35,7 +35,6 @@ from tests.support.identity_provider import (
     key_named,
     person,
     stand_in,
-    streamed,
 )
 
 SECRET = bytes(32)
@@ -54,7 +53,7 @@ class Client:
     def __init__(self, provider: StandIn, clocks: Clocks, issuer: str | None = None) -> None:
         self.provider = provider
         self.clocks = clocks
-        self.http = httpx_client(Outbound())
+        self.http = Outbound()
         settings = IdentityProvider("stub", issuer or provider.url, CLIENT_ID, CLIENT_SECRET)
         self.openid = OpenID(settings, self.http, lambda: clocks.now, lambda: clocks.ticks)
 
@@ -375,23 +374,22 @@ async def test_wrong_discovery_document_is_refused(client: Client, provider: Sta
     assert await client.sign_in()
 
 
-async def test_https_issuer_may_not_name_http_endpoints() -> None:
+async def test_https_issuer_may_not_name_http_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     document = {
         "issuer": "https://a.example",
         "authorization_endpoint": "https://a.example/a",
         "jwks_uri": "https://a.example/j",
     }
 
-    async def answer(request: httpx.Request) -> httpx.Response:
-        assert str(request.url) == "https://a.example/.well-known/openid-configuration"
-        return streamed({**document, "token_endpoint": "http://a.example/t"})
+    async def answer(client: Outbound, url: str, *more: Any) -> tuple[int, Any]:
+        assert url == "https://a.example/.well-known/openid-configuration"
+        return 200, {**document, "token_endpoint": "http://a.example/t"}
 
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
-        openid = OpenID(
-            IdentityProvider("a", "https://a.example", CLIENT_ID, CLIENT_SECRET), http, time.time, time.monotonic
-        )
-        with pytest.raises(ApiError, match="an insecure token_endpoint"):
-            await openid.authorization_url(Flow("https://svc.example/callback", "s", "n", "v"))
+    monkeypatch.setattr(json_requests, "ask_json", answer)
+    settings = IdentityProvider("a", "https://a.example", CLIENT_ID, CLIENT_SECRET)
+    openid = OpenID(settings, Outbound(), time.time, time.monotonic)
+    with pytest.raises(ApiError, match="an insecure token_endpoint"):
+        await openid.authorization_url(Flow("https://svc.example/callback", "s", "n", "v"))
 
 
 # --- faults

@@ -1,6 +1,7 @@
 """The processor's webhook and Checkout Sessions: signatures, one credit, and mismatching events."""
 
 import asyncio
+import contextlib
 import dataclasses
 import re
 from collections.abc import AsyncIterator
@@ -19,7 +20,6 @@ from svc.config import Config
 from svc.errors import ApiError
 from svc.ids import new_id
 from svc.outbound.client import Outbound
-from svc.outbound.transport import httpx_client
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.cases import each
 from tests.support.payment_processor import (
@@ -439,7 +439,7 @@ async def test_session_is_requested_after_the_checkout_is_stored(funding: Fundin
 async def api(processor: Processor, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stripe]:
     monkeypatch.setattr("svc.billing.stripe._ATTEMPT_SECONDS", 0.3)
     monkeypatch.setattr("svc.billing.stripe._PAUSE_SECONDS", 0.01)
-    async with httpx_client(Outbound()) as client:
+    async with contextlib.aclosing(Outbound()) as client:
         yield Stripe(client, processor.url, API_KEY)
 
 
@@ -489,7 +489,7 @@ async def test_failing_processor_gives_one_clear_error(
 
 
 async def test_closed_processor_is_unreachable() -> None:
-    async with httpx_client(Outbound()) as client:
+    async with contextlib.aclosing(Outbound()) as client:
         with pytest.raises(ApiError) as refusal:
             await ask(Stripe(client, "http://127.0.0.1:1", API_KEY))
     assert refusal.value.code == "upstream_unreachable"

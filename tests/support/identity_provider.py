@@ -12,7 +12,6 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-import httpx
 import jwt
 import orjson
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -246,12 +245,3 @@ async def stand_in(clock: Callable[[], float]) -> AsyncIterator[StandIn]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def streamed(value: Any) -> httpx.Response:
-    """A JSON answer for httpx's MockTransport, still to be read as one from the network is."""
-
-    async def body() -> AsyncIterator[bytes]:
-        yield orjson.dumps(value)
-
-    return httpx.Response(200, content=body())

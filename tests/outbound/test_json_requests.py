@@ -1,11 +1,13 @@
-"""JSON requests by httpx over an `Outbound`."""
+"""JSON requests over an `Outbound`."""
+
+import contextlib
 
 import pytest
 
 from svc.outbound import errors
 from svc.outbound.addresses import public_address
 from svc.outbound.client import Outbound
-from svc.outbound.transport import ask_json, httpx_client
+from svc.outbound.json_requests import ask_json
 from tests.support.outgoing import OK, Peer, Play, Stub, both_loops, once
 
 
@@ -20,7 +22,7 @@ async def test_answers_come_without_cookies_redirects_or_proxies(monkeypatch: py
 
     for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(variable, "http://127.0.0.1:1")
-    async with Stub(play) as stub, httpx_client(Outbound()) as client:
+    async with Stub(play) as stub, contextlib.aclosing(Outbound()) as client:
         for form in ({"a": "1 2"}, {"a": "1 2"}, None):
             assert await ask_json(client, stub.url, {"x-y": "z"}, form, 5.0) == (302, [42])
     assert stub.connections == 1
@@ -44,10 +46,10 @@ async def test_faults_are_outbound_errors() -> None:
         (once(flood), errors.TooLarge),
     ]
     for play, error in cases:
-        async with Stub(play) as stub, httpx_client(Outbound()) as client:
+        async with Stub(play) as stub, contextlib.aclosing(Outbound()) as client:
             with pytest.raises(error):
                 await ask_json(client, stub.url, {}, None, 0.2)
-    async with httpx_client(Outbound(allow=public_address)) as client:
+    async with contextlib.aclosing(Outbound(allow=public_address)) as client:
         for url, error in [
             (stub.url, errors.AddressNotAllowed),
             ("http://h.test/#fragment", errors.OutboundError),
@@ -60,6 +62,6 @@ async def test_faults_are_outbound_errors() -> None:
 async def test_other_answers_have_no_json() -> None:
     async with (
         Stub(once(b"HTTP/1.1 500 X\r\ncontent-length: 4\r\n\r\noops")) as stub,
-        httpx_client(Outbound()) as client,
+        contextlib.aclosing(Outbound()) as client,
     ):
         assert await ask_json(client, stub.url, {}, None, 5.0) == (500, None)
