@@ -4,6 +4,7 @@ import ipaddress
 import os
 import re
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -139,8 +140,7 @@ class Config:
 
 def from_environ(environ: Mapping[str, str]) -> Config:
     """Return the configuration of the `SVC_*` variables. Raises StartError for an invalid or unknown one."""
-    values: dict[str, object] = {}
-    parts: dict[str, dict[str, Any]] = {}
+    values: defaultdict[str, dict[str, Any]] = defaultdict(dict)  # by the name of an identity provider, or ""
     settings = with_secret_files(environ)
     for name in sorted(name for name in settings if name.startswith("SVC_")):
         of_provider = _OAUTH.fullmatch(name)
@@ -158,11 +158,9 @@ def from_environ(environ: Mapping[str, str]) -> Config:
             # SVC_TLS_KEY must name a file, but may be set to the key itself by mistake.
             secret = is_secret(name) or name == "SVC_TLS_KEY" or "@" in text or not text.isprintable()
             raise StartError(f"{name} {error}{'' if secret else f', not {text[:100]!r}'}") from None
-        if of_provider:
-            parts.setdefault(of_provider[1].lower(), {})[of_provider[2].lower()] = value
-        else:
-            values[name[4:].lower()] = value
-    config = Config(**values, identity_providers=_identity_providers(parts), environ=settings)  # type: ignore[arg-type]
+        provider, part = of_provider.groups() if of_provider else ("", name.removeprefix("SVC_"))
+        values[provider.lower()][part.lower()] = value
+    config = Config(**values.pop("", {}), identity_providers=_identity_providers(values), environ=settings)
     _check_together(config)
     return config
 

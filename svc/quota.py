@@ -42,9 +42,8 @@ def stored(conn: sqlite3.Connection, account_id: str) -> Stored:
 def check_room(conn: sqlite3.Connection, account_id: str, more_bytes: int, artifacts: int = 0) -> None:
     """Raise ApiError `quota_exceeded`, or `PAYLOAD_TOO_LARGE` for artifacts, if the account lacks room."""
     now = stored(conn, account_id)
-    reserved_bytes, reserved_artifacts = conn.execute(
-        "SELECT ifnull(sum(bytes), 0), ifnull(sum(artifacts), 0) FROM reserved_room WHERE account_id = ?", (account_id,)
-    ).fetchone()
+    reserved = "SELECT ifnull(sum(bytes), 0), ifnull(sum(artifacts), 0) FROM reserved_room WHERE account_id = ?"
+    reserved_bytes, reserved_artifacts = conn.execute(reserved, (account_id,)).fetchone()
     if more_bytes > 0 and now.stored_bytes + reserved_bytes + more_bytes > now.limit_bytes:
         under_way = f", and {reserved_bytes} more are reserved for requests under way" if reserved_bytes else ""
         message = (

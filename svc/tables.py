@@ -175,10 +175,10 @@ def without_overwriting(tx: sqlite3.Connection) -> Iterator[None]:
         tx.execute("PRAGMA secure_delete = ON")
 
 
-def delete_found(query: str, delete: Callable[..., object], tx: sqlite3.Connection, value: float | str) -> bool:
-    """Call `delete(tx, *row)` with the first row of `query` for `value`, for 5 ms; return whether there may be more."""
+def delete_found(query: str, delete: Callable[..., object], tx: sqlite3.Connection, *values: float | str) -> bool:
+    """Call `delete(tx, *row)` with the first row of `query` for `values`, for 5 ms; return whether more may be left."""
     ends = time.monotonic() + _SOME_SECONDS
-    while row := tx.execute(query, (value,)).fetchone():
+    while row := tx.execute(query, values).fetchone():
         delete(tx, *row)
         if time.monotonic() > ends:
             return True

@@ -154,7 +154,7 @@ def note_use(
 
 
 def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
-    """Delete messages for 8 ms, then the conversation; return whether there is more. Raises ApiError `not_found`."""
+    """Delete messages for 5 ms, then the conversation; return whether there is more. Raises ApiError `not_found`."""
     conversation = TABLE.by_id(tx, account_id, conversation_id)
     if history.delete_some(tx, account_id, conversation_id=conversation_id):
         return True

@@ -12,7 +12,7 @@ from svc.auth import accounts, identities, links, oauth_flows
 from svc.billing import payments, rules, wallet
 from svc.billing.usage import add_call
 from svc.config import Config
-from svc.content import conversations, history, support
+from svc.content import conversations, support
 from svc.db import Database
 from svc.deletion import slices as deletion
 from svc.errors import ApiError
@@ -157,8 +157,7 @@ async def test_deletion_continues_after_a_restart(config: Config, clocks: Clocks
 @pytest.mark.slow
 def test_no_slice_scans_all_rows_of_an_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill_database(tmp_path / "service.db", 20_000, big_artifacts=0)
-    for module, bound in ((tables, "_SOME_SECONDS"), (history, "_SLICE_SECONDS")):
-        monkeypatch.setattr(module, bound, 0.0002)
+    monkeypatch.setattr(tables, "_SOME_SECONDS", 0.0002)
     with contextlib.closing(connect(tmp_path / "service.db")) as tx:
         account_id = accounts.account_by_email(tx, GOING).id
         deletion.begin_deletion(tx, account_id, NOW, None)
