@@ -804,7 +804,7 @@ ACROSS_ACCOUNTS = """
     svc/commands/check.py:_check svc/commands/check.py:sizes svc/content/fulltext.py:_index_chunks
     svc/content/fulltext.py:index_answers_later
     svc/content/history.py:end_interrupted_answers
-    svc/content/support.py:account_of svc/content/word_runs.py:tidy_some svc/inference/providers.py:count_sealed
+    svc/content/support.py:_account_of svc/content/word_runs.py:tidy_some svc/inference/providers.py:count_sealed
     svc/inference/providers.py:drop_sealed svc/quota.py:release_all
     svc/agents/runs.py:module svc/content/artifacts.py:module svc/content/conversations.py:module
     svc/auth/links.py:delete_outstanding svc/auth/oauth_flows.py:delete_all svc/inference/providers.py:seal_again

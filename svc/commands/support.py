@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from svc import audit
-from svc.admin import support
 from svc.commands.database import argument, command, printable, reading, writing
 from svc.config import Config
-from svc.content.support import CONTENT
+from svc.content import support
 
 _MOST = 10_000  # conversations, the last changed ones
 
@@ -23,7 +22,7 @@ _MOST = 10_000  # conversations, the last changed ones
 )
 def _list(config: Config, options: argparse.Namespace) -> None:
     with reading(config) as conn:
-        lines = list(_active(conn) if options.id is None else _whole(support.conversation(conn, options.id)))
+        lines = list(_active(conn) if options.id is None else _whole(support.in_inbox(conn, options.id)))
     for line in lines:
         print(line)
 
@@ -47,7 +46,7 @@ def _whole(whole: dict[str, Any]) -> Iterator[str]:
     argument("text", nargs="?"),
 )
 def _reply(config: Config, options: argparse.Namespace) -> None:
-    text = CONTENT.check(sys.stdin.read().strip() if options.text is None else options.text, "TEXT")
+    text = support.CONTENT.check(sys.stdin.read().strip() if options.text is None else options.text, "TEXT")
     with writing(config) as tx:
         support.reply(tx, audit.OPERATOR, options.id, text, time.time())
     print("sent")
@@ -56,7 +55,7 @@ def _reply(config: Config, options: argparse.Namespace) -> None:
 @command("support close", "close a conversation", argument("id"))
 def _close(config: Config, options: argparse.Namespace) -> None:
     with writing(config) as tx:
-        support.close(tx, audit.OPERATOR, options.id, time.time())
+        support.close_in_inbox(tx, audit.OPERATOR, options.id, time.time())
     print("closed")
 
 

@@ -1,13 +1,13 @@
-"""Live support for pro accounts: one active conversation of a user with the operator."""
+"""Live support for pro accounts: one active conversation of a user with the operator, and the inbox of all of them."""
 
 import sqlite3
 from typing import Annotated, Any, NamedTuple
 
-from svc import quota
+from svc import audit, quota
 from svc.errors import ApiError
 from svc.ids import new_id
 from svc.shapes import label, record, text
-from svc.tables import Table, json_of, refusals
+from svc.tables import Page, Table, json_of, refusals
 
 CONTENT = text(10_000, blank=False)
 
@@ -75,8 +75,48 @@ def close(tx: sqlite3.Connection, account_id: str, support_id: str, now_seconds:
     return support_with_messages(tx, account_id, support_id)
 
 
-def account_of(conn: sqlite3.Connection, support_id: str) -> str:
-    """Return the account of a support conversation for the operator. Raises ApiError `not_found`."""
+# --- the inbox of administrators and of the operator's command
+
+_INBOX = Table[sqlite3.Row](
+    "(SELECT * FROM support_conversations WHERE account_id IN (SELECT id FROM accounts WHERE deleting_at IS NULL))",
+    lambda row: row,
+    "support conversation",
+    order=("updated_at", "id"),
+)
+
+
+def inbox_page(conn: sqlite3.Connection, status: str | None, limit: int, after: str | None) -> Page[dict[str, Any]]:
+    """Return a page of the support conversations of all accounts, the last changed first.
+
+    `waiting` is whether the last message is not the operator's.
+    """
+    return _INBOX.page(conn, None, limit, after, status=status).of(
+        lambda row: {**TABLE.make(row), **_of_user(conn, row["account_id"], row["id"])}
+    )
+
+
+def in_inbox(conn: sqlite3.Connection, support_id: str) -> dict[str, Any]:
+    """Return a support conversation with its messages, the oldest first. Raises ApiError `not_found`."""
+    account_id = _account_of(conn, support_id)
+    return {**support_with_messages(conn, account_id, support_id), **_of_user(conn, account_id, support_id)}
+
+
+def reply(tx: sqlite3.Connection, actor: str, support_id: str, content: str, now_seconds: float) -> dict[str, Any]:
+    """Store an answer of `actor`, as in the audit log, and return it. Raises ApiError as `add_message`."""
+    account_id = _account_of(tx, support_id)
+    audit.add(tx, now_seconds, actor, "support.reply", account_id, {"conversation": support_id})
+    return add_message(tx, account_id, support_id, "operator", content, now_seconds)
+
+
+def close_in_inbox(tx: sqlite3.Connection, actor: str, support_id: str, now_seconds: float) -> dict[str, Any]:
+    """Close a support conversation and return it. Raises ApiError `not_found` and `already_ended`."""
+    account_id = _account_of(tx, support_id)
+    audit.add(tx, now_seconds, actor, "support.close", account_id, {"conversation": support_id})
+    return {**close(tx, account_id, support_id, now_seconds), **_of_user(tx, account_id, support_id)}
+
+
+def _account_of(conn: sqlite3.Connection, support_id: str) -> str:
+    """Return the account of a support conversation. Raises ApiError `not_found`."""
     query = """
         SELECT account_id FROM support_conversations JOIN accounts ON accounts.id = account_id
         WHERE support_conversations.id = ? AND deleting_at IS NULL
@@ -85,3 +125,13 @@ def account_of(conn: sqlite3.Connection, support_id: str) -> str:
     if row is None:
         raise ApiError("not_found", "There is no such support conversation.")
     return str(row["account_id"])
+
+
+def _of_user(conn: sqlite3.Connection, account_id: str, support_id: str) -> dict[str, Any]:
+    query = """
+        SELECT email, 'operator' IS NOT (
+            SELECT role FROM support_messages WHERE account_id = ?1 AND support_id = ?2 ORDER BY number DESC LIMIT 1)
+        FROM accounts WHERE id = ?1
+    """
+    email, waiting = conn.execute(query, (account_id, support_id)).fetchone()
+    return {"account_id": account_id, "email": email, "waiting": bool(waiting)}

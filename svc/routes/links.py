@@ -115,20 +115,14 @@ async def request_password_reset(request: Request, body: PasswordReset) -> objec
 
 def _add_reset_link(email: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
     account = accounts.account_by_email(tx, email)
-    return account and _add_link(tx, account, "reset", now_seconds, verified=account.email_verified)
+    return account and _add_link(tx, account, "reset", now_seconds)
 
 
 def _add_link(
-    tx: sqlite3.Connection,
-    account: accounts.Account,
-    purpose: str,
-    now_seconds: float,
-    *,
-    verified: bool,
-    email: str | None = None,
+    tx: sqlite3.Connection, account: accounts.Account, purpose: str, now_seconds: float, email: str | None = None
 ) -> Recipient | None:
     """Store a link for its account, or for its new address `email`. Return None if there are too many links."""
-    token = links.new_link_token(verified=verified)
+    token = links.new_link_token(verified=account.email_verified)
     added = links.add_link(tx, account.id, purpose, token, by_mail=True, now_seconds=now_seconds, email=email)
     return (email or account.email, token) if added else None
 
@@ -196,7 +190,7 @@ def add_verification_link(account_id: str, tx: sqlite3.Connection, now_seconds: 
     account = accounts.account_by_id(tx, account_id)
     if account is None or account.email_verified:
         return None
-    return _add_link(tx, account, "verify", now_seconds, verified=False)
+    return _add_link(tx, account, "verify", now_seconds)
 
 
 def add_change_link(account_id: str, email: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
@@ -204,4 +198,4 @@ def add_change_link(account_id: str, email: str, tx: sqlite3.Connection, now_sec
     account = accounts.account_by_id(tx, account_id)
     if account is None or accounts.is_taken(tx, email, account_id, now_seconds):
         return None
-    return _add_link(tx, account, "change", now_seconds, verified=True, email=email)
+    return _add_link(tx, account, "change", now_seconds, email)

@@ -5,7 +5,6 @@ The operator may also answer with `svc support`.
 
 from functools import partial
 
-from svc.admin import support as inbox
 from svc.auth.emails import EMAIL
 from svc.content import support
 from svc.routes.schemas.common import NO_ROOM, TIMES, TIMESTAMP, WRONG_PARAMETER, id_of
@@ -112,7 +111,7 @@ async def close_support_conversation(request: Request, caller: Caller, support_i
     errors=[WRONG_PARAMETER],
 )
 async def list_inbox(request: Request, caller: Caller) -> object:
-    return await read_page(request, inbox.inbox_page, _STATUS.of(request))
+    return await read_page(request, support.inbox_page, _STATUS.of(request))
 
 
 @describes_inbox(
@@ -120,7 +119,7 @@ async def list_inbox(request: Request, caller: Caller) -> object:
     answer=Answer("The conversation with its messages.", _INBOX_CONVERSATION),
 )
 async def get_inbox_conversation(request: Request, caller: Caller, support_id: str) -> object:
-    return await request.state.db.read(inbox.conversation, support_id)
+    return await request.state.db.read(support.in_inbox, support_id)
 
 
 @describes_inbox(
@@ -130,7 +129,7 @@ async def get_inbox_conversation(request: Request, caller: Caller, support_id: s
     errors=[_ALREADY_ENDED, _FULL],
 )
 async def reply_to_user(request: Request, caller: Caller, support_id: str, body: support.NewSupportMessage) -> object:
-    return await request.state.db.write(inbox.reply, caller.id, support_id, body.content, request.state.clock())
+    return await request.state.db.write(support.reply, caller.id, support_id, body.content, request.state.clock())
 
 
 @describes_inbox(
@@ -139,4 +138,4 @@ async def reply_to_user(request: Request, caller: Caller, support_id: str, body:
     errors=[_ALREADY_ENDED],
 )
 async def close_inbox_conversation(request: Request, caller: Caller, support_id: str) -> object:
-    return await request.state.db.write(inbox.close, caller.id, support_id, request.state.clock())
+    return await request.state.db.write(support.close_in_inbox, caller.id, support_id, request.state.clock())

@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
-from svc import quota
+from svc import audit, quota
+from svc.auth import accounts
 from svc.billing import wallet
+from svc.content import support
+from tests.billing.test_wallet import empty_database
 from tests.conftest import Service, bearer
 
 PATH = "/support/conversations"
@@ -65,3 +68,18 @@ async def test_support_messages_count_as_stored_bytes(service: Service, headers:
     assert (await service.client.post(f"{PATH}/{made['id']}/close", headers=headers)).status_code == 200
     assert (await post(service, headers, body={"subject": "x"}, status=413))["error"]["code"] == "quota_exceeded"
     assert (await post(service, headers, status=413))["error"]["code"] == "quota_exceeded"
+
+
+def test_conversation_waits_until_the_operator_has_answered() -> None:
+    conn = empty_database()
+    ada = accounts.add_account(conn, "ada@example.com", None, None, 1.0).id
+    support_id = support.add_support(conn, ada, support.NewSupport("Help", None), 1.0)["id"]
+    waiting = []
+    for role in (None, "user", "operator", "user"):
+        if role == "operator":
+            support.reply(conn, audit.OPERATOR, support_id, "yes?", 1.0)
+        elif role:
+            support.add_message(conn, ada, support_id, role, "hello", 1.0)
+        waiting.append(support.inbox_page(conn, "active", 20, None).items[0]["waiting"])
+    assert waiting == [True, True, False, True]
+    conn.close()
