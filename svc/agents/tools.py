@@ -223,7 +223,7 @@ async def search_memory(run: RunContext, query: Annotated[str, text(1_000, least
 async def fetch_url(
     run: RunContext, url: Annotated[str, text(2_000, least=8).about("http:// or https://")]
 ) -> dict[str, Any]:
-    headers = ((b"accept", b"text/*, application/json"), (b"user-agent", b"svc"))
+    headers = ((b"accept", b"text/*, application/json"),)
     content = b""
     try:
         async with asyncio.timeout(_FETCH_SECONDS):

@@ -149,7 +149,7 @@ class ImageCall(MediaCall):
         not_fetched = UpstreamFault("invalid", "The answer holds the address of a picture that cannot be fetched.")
         # Only the provider itself is asked through the provider's client. Any other address is checked first.
         client = self._engines.way_to(provider) if same_origin(url, provider.base_url) else self._engines.guarded
-        headers, account_id = ((b"accept", b"image/*"), (b"user-agent", b"svc")), self._payer.account_id
+        headers, account_id = ((b"accept", b"image/*"),), self._payer.account_id
         seconds = provider.timeout_seconds
         try:
             async with asyncio.timeout(seconds):

@@ -102,7 +102,7 @@ async def send(
 
 
 def _head(provider: Provider, path: str, accept: bytes, posts: bool) -> RequestHead:
-    headers: Headers = ((b"accept", accept), (b"user-agent", b"svc"))
+    headers: Headers = ((b"accept", accept),)
     if posts:
         headers += ((b"content-type", b"application/json"),)
     if provider.api_key:

@@ -1,27 +1,19 @@
-"""From a URL to a connection: the URL is checked, the host resolved once, every address checked, and one connected to.
+"""URLs in their normal form, and which addresses belong to the public internet.
 
 `ipaddress.is_global` does not suit: it allows multicast and 6to4, and differs between versions of Python. For IPv4 a
 list has the refused networks. For IPv6 it has the allowed ones, global unicast, so that every form with an IPv4 address
 inside (mapped, compatible, NAT64, 6to4, Teredo) is refused.
 """
 
-import asyncio
-import contextlib
 import re
 import socket
-import ssl
-from collections.abc import Awaitable, Callable, Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from urllib.parse import quote
 
-from svc.allocator import release_tls_buffer
-from svc.outbound.errors import AddressNotAllowed, ConnectError, ConnectTimeout, InvalidURL, OutboundError
+from svc.outbound.errors import InvalidURL
 
 Address = IPv4Address | IPv6Address
-P = TypeVar("P", bound=asyncio.Protocol)
-# Takes the host, the port, and the account that named it, "" for the operator.
-Resolve = Callable[[str, int, str], Awaitable[Iterable[str]]]
 
 _URL = re.compile(
     r"(?i)(?P<scheme>https?)://(?P<host>\[[0-9a-f.:]+\]|[^]\[/?#@\\:]+)(?::(?P<port>[0-9]{0,5}))?"
@@ -161,82 +153,3 @@ def _without_dots(path: str) -> str:
         elif segment != ".":
             kept.append(segment)
     return "/".join(kept)
-
-
-async def getaddrinfo(host: str, port: int, account_id: str = "") -> list[str]:
-    """Return the addresses of a host that the operator configured, resolved in a thread."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(entry[4][0]) for entry in found]
-
-
-async def connect(
-    origin: Origin,
-    protocol: Callable[[], P],
-    tls: ssl.SSLContext | None,
-    *,
-    allow: Callable[[Address], bool] | None,
-    resolve: Resolve,
-    timeout_seconds: float,
-    account_id: str = "",
-) -> P:
-    """Connect a `protocol()` to the first address of the host that answers.
-
-    All addresses are checked before one is connected to. Raises `AddressNotAllowed`, `ConnectError`, and
-    `ConnectTimeout` if resolving, connecting and TLS together took `timeout_seconds`.
-    """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_seconds
-    try:
-        async with asyncio.timeout_at(deadline):
-            addresses = await _allowed(origin, account_id, allow, resolve)
-    except TimeoutError:
-        raise ConnectTimeout("The host name was not resolved in time.") from None
-    except (OSError, ValueError):  # a name that cannot be encoded is a ValueError
-        raise ConnectError("The host name could not be resolved.") from None
-    name, shutdown_seconds = (origin.host.rstrip("."), 1.0) if tls else (None, None)
-    error: OutboundError = ConnectError("The host has no address.")
-    for index, address in enumerate(addresses):
-        try:
-            # Each address has its share of the time. It is numeric, so nothing is resolved again after the check.
-            async with asyncio.timeout((deadline - loop.time()) / (len(addresses) - index)):
-                transport, made = await loop.create_connection(
-                    protocol,
-                    str(address),
-                    origin.port,
-                    ssl=tls,
-                    server_hostname=name,
-                    ssl_shutdown_timeout=shutdown_seconds,
-                )
-                release_tls_buffer(transport)
-                return made
-        except TimeoutError:
-            error = ConnectTimeout("The host did not take the connection in time.")
-        except ssl.SSLCertVerificationError as refusal:
-            error = ConnectError(f"The host's certificate was refused: {refusal.verify_message}")
-        except OSError:
-            error = ConnectError("The host refused the connection.")
-    raise error
-
-
-async def check_address(
-    url: str, account_id: str, *, allow: Callable[[Address], bool], resolve: Resolve, timeout_seconds: float = 5.0
-) -> None:
-    """Check the addresses of a URL's host as `connect` does; a name that cannot be resolved now is accepted.
-
-    Raises `AddressNotAllowed`, `InvalidURL`.
-    """
-    origin = checked_url(url).origin
-    with contextlib.suppress(OSError, ValueError):  # TimeoutError is an OSError
-        async with asyncio.timeout(timeout_seconds):
-            await _allowed(origin, account_id, allow, resolve)
-
-
-async def _allowed(
-    origin: Origin, account_id: str, allow: Callable[[Address], bool] | None, resolve: Resolve
-) -> list[Address]:
-    found = await resolve(origin.host, origin.port, account_id)
-    addresses = [ip_address(text) for text in dict.fromkeys(found)]
-    # One refused address is enough: the others may be bait (rebinding, mixed records).
-    if allow is not None and not all(map(allow, addresses)):
-        raise AddressNotAllowed("The host's address may not be reached from here.")
-    return addresses

@@ -8,26 +8,32 @@ ask: head and body -> an idle connection of that origin, newest first
 """
 
 import asyncio
+import contextlib
 import functools
 import re
+import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
+from ipaddress import ip_address
 from typing import NamedTuple
 
-from svc.outbound.addresses import Address, Origin, Resolve, checked_url, connect, getaddrinfo
+from svc.allocator import release_tls_buffer
+from svc.outbound.addresses import Address, Origin, checked_url
 from svc.outbound.connection import Connection, Reply
-from svc.outbound.errors import ConnectError, Cut, InvalidRequest, NoAnswer
+from svc.outbound.errors import AddressNotAllowed, ConnectError, ConnectTimeout, Cut, InvalidRequest, NoAnswer
 
 _NOT_IN_A_LINE = re.compile(rb"[\r\n\0]")
-# Set by the client itself: framing, the connection, the host, and no compression.
+# Set by the client itself: framing, the connection, the host, the user agent, and no compression.
 _OUR_HEADERS = frozenset(
     b"host accept-encoding content-length transfer-encoding te trailer connection keep-alive proxy-connection upgrade "
-    b"expect"
+    b"expect user-agent"
     .split()
 )  # fmt: skip
 
 
 Headers = tuple[tuple[bytes, bytes], ...]
+# Takes the host, the port, and the account that named it, "" for the operator.
+Resolve = Callable[[str, int, str], Awaitable[Iterable[str]]]
 
 
 class RequestHead(NamedTuple):
@@ -41,14 +47,21 @@ class RequestHead(NamedTuple):
 def request_head(method: str, text: str, headers: Headers = ()) -> RequestHead:
     """Return the head of requests to the URL `text`. Raises `InvalidRequest`.
 
-    The caller's `host`, `accept-encoding` and framing headers are dropped.
+    The caller's `host`, `user-agent`, `accept-encoding` and framing headers are dropped.
     """
     url = checked_url(text)
-    lines = [f"{method} {url.target} HTTP/1.1".encode(), f"host: {url.netloc}".encode(), b"accept-encoding: identity"]
+    lines = [f"{method} {url.target} HTTP/1.1".encode(), f"host: {url.netloc}".encode()]
+    lines += [b"accept-encoding: identity", b"user-agent: svc"]  # without a user agent GitHub answers 403
     lines += [name + b": " + value for name, value in headers if name.lower() not in _OUR_HEADERS]
     if any(map(_NOT_IN_A_LINE.search, lines)):
         raise InvalidRequest("A header has characters that are not allowed.")
     return RequestHead(url.origin, b"".join(line + b"\r\n" for line in lines), method in ("POST", "PUT", "PATCH"))
+
+
+async def getaddrinfo(host: str, port: int, account_id: str = "") -> list[str]:
+    """Return the addresses of a host that the operator configured, resolved in a thread."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in found]
 
 
 class Outbound:
@@ -65,7 +78,8 @@ class Outbound:
     ssl_context: ssl.SSLContext | None = None
 
     def __init__(self, *, allow: Callable[[Address], bool] | None = None, resolve: Resolve = getaddrinfo) -> None:
-        self._dial = functools.partial(connect, allow=allow, resolve=resolve)
+        self._allow = allow
+        self._resolve = resolve
         self._idle: dict[Origin, list[Connection]] = {}
         self._connections: set[Connection] = set()
         self._closed = False
@@ -118,15 +132,70 @@ class Outbound:
             connection.fail(Cut("The client was closed."))
         await asyncio.sleep(0)  # the loop closes the sockets
 
+    async def check_address(self, url: str, account_id: str) -> None:
+        """Check the addresses of a URL's host as for a connection; a name that cannot be resolved now is accepted.
+
+        Raises `AddressNotAllowed`, `InvalidURL`.
+        """
+        origin = checked_url(url).origin
+        with contextlib.suppress(OSError, ValueError):  # TimeoutError is an OSError
+            async with asyncio.timeout(self.connect_timeout_seconds):
+                await self._addresses(origin, account_id)
+
+    async def _addresses(self, origin: Origin, account_id: str) -> list[Address]:
+        found = await self._resolve(origin.host, origin.port, account_id)
+        addresses = [ip_address(text) for text in dict.fromkeys(found)]
+        # One refused address is enough: the others may be bait (rebinding, mixed records).
+        if self._allow is not None and not all(map(self._allow, addresses)):
+            raise AddressNotAllowed("The host's address may not be reached from here.")
+        return addresses
+
     async def _connect(self, origin: Origin, account_id: str) -> Connection:
+        """Connect to the first address of the host that answers. All are checked before one is connected to.
+
+        Raises `AddressNotAllowed`, `ConnectError`, and `ConnectTimeout` if resolving, connecting and TLS together took
+        `connect_timeout_seconds`.
+        """
         tls = None
         if origin.scheme == "https":
             # In a thread, because it reads all certificates of the system.
             tls = self.ssl_context = self.ssl_context or await asyncio.to_thread(ssl.create_default_context)
-        protocol, seconds = functools.partial(Connection, origin, self._keep, self._lost), self.connect_timeout_seconds
-        connection = await self._dial(origin, protocol, tls, timeout_seconds=seconds, account_id=account_id)
-        if self._closed or connection.transport.is_closing():
-            connection.transport.abort()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.connect_timeout_seconds
+        try:
+            async with asyncio.timeout_at(deadline):
+                addresses = await self._addresses(origin, account_id)
+        except TimeoutError:
+            raise ConnectTimeout("The host name was not resolved in time.") from None
+        except (OSError, ValueError):  # a name that cannot be encoded is a ValueError
+            raise ConnectError("The host name could not be resolved.") from None
+        error = ConnectError("The host has no address.")
+        for index, address in enumerate(addresses):
+            try:
+                # Each address has its share of the time.
+                async with asyncio.timeout((deadline - loop.time()) / (len(addresses) - index)):
+                    return await self._connected(origin, str(address), tls)
+            except TimeoutError:
+                error = ConnectTimeout("The host did not take the connection in time.")
+            except ssl.SSLCertVerificationError as refusal:
+                error = ConnectError(f"The host's certificate was refused: {refusal.verify_message}")
+            except OSError:
+                error = ConnectError("The host refused the connection.")
+        raise error
+
+    async def _connected(self, origin: Origin, address: str, tls: ssl.SSLContext | None) -> Connection:
+        # The address is numeric, so nothing is resolved again after the check.
+        transport, connection = await asyncio.get_running_loop().create_connection(
+            functools.partial(Connection, origin, self._keep, self._lost),
+            address,
+            origin.port,
+            ssl=tls,
+            server_hostname=origin.host.rstrip(".") if tls else None,
+            ssl_shutdown_timeout=1.0 if tls else None,
+        )
+        release_tls_buffer(transport)
+        if self._closed or transport.is_closing():
+            transport.abort()
             raise ConnectError("The connection was closed before it was used.")
         self._connections.add(connection)
         return connection

@@ -25,7 +25,7 @@ async def ask_json(
     Redirects are not followed. Raises OutboundError, also if the answer is not complete within `seconds`.
     """
     try:
-        request = httpx.Request("POST" if form else "GET", url, data=form, headers={"user-agent": "svc", **headers})
+        request = httpx.Request("POST" if form else "GET", url, data=form, headers=headers)
     except httpx.InvalidURL:
         raise InvalidURL("The URL is not valid.") from None
     target, head = str(request.url), tuple(request.headers.raw)

@@ -152,6 +152,6 @@ async def _check_name_and_address(state: State, account_id: str, body: NewProvid
     if isinstance(body.base_url, str):
         state.limits.take("ask_provider", account_id)
         try:
-            await state.check_address(body.base_url, account_id)
+            await state.engines.guarded.check_address(body.base_url, account_id)
         except AddressNotAllowed:
             raise ApiError("address_not_allowed", param="base_url") from None

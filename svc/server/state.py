@@ -31,7 +31,7 @@ from svc.inference.paid_call import Engines
 from svc.inference.providers import KeyBox
 from svc.log import Log
 from svc.metrics import Metrics
-from svc.outbound.addresses import check_address, public_address, public_or_private_address
+from svc.outbound.addresses import public_address, public_or_private_address
 from svc.outbound.client import Outbound
 from svc.outbound.resolver import Resolver
 from svc.secrets import DataFolder, derive
@@ -102,7 +102,6 @@ class State:
         stack.push_async_callback(catalog.close)
         usage = UsageCounter(self.db)
         stack.push_async_callback(usage.close)
-        self.check_address = partial(check_address, allow=allow, resolve=resolve)
         self.engines = Engines(catalog, outbound, guarded, self.db, usage, config.clock, self.metrics)
         self.models = Models(catalog, self.db, self.key_box, guarded)
         self.payments = payments(config, to_payments, derive(master, "sandbox-payments"))

@@ -13,7 +13,8 @@ import pytest
 from svc.config import Config
 from svc.inference import models
 from svc.outbound import resolver
-from svc.outbound.addresses import check_address, checked_url, public_address
+from svc.outbound.addresses import checked_url, public_address
+from svc.outbound.client import Outbound
 from svc.outbound.errors import AddressNotAllowed
 from svc.outbound.resolver import Resolver
 from tests.conftest import Service
@@ -369,7 +370,9 @@ async def test_address_check_times_out() -> None:
     async def odd(host: str, port: int, account_id: str) -> list[str]:
         return ["no address"]
 
-    await check_address("http://slow.example", "acc", allow=public_address, resolve=never, timeout_seconds=0.05)
-    await check_address("http://odd.example", "acc", allow=public_address, resolve=odd)
+    slow = Outbound(allow=public_address, resolve=never)
+    slow.connect_timeout_seconds = 0.05
+    await slow.check_address("http://slow.example", "acc")
+    await Outbound(allow=public_address, resolve=odd).check_address("http://odd.example", "acc")
     with pytest.raises(AddressNotAllowed):
-        await check_address("http://127.1", "acc", allow=public_address, resolve=Resolver())
+        await Outbound(allow=public_address, resolve=Resolver()).check_address("http://127.1", "acc")

@@ -66,7 +66,7 @@ async def test_caller_sets_all_headers_but_those_of_the_client() -> None:
         await fetch(outbound, stub.url + "a%20b?c=d", "POST", headers=headers, body=b"hello")
         await fetch(outbound, stub.url, "POST")
         await fetch(outbound, stub.url, headers=[(b"x-b", b"3")])
-        host = b"host: 127.0.0.1:%d\r\naccept-encoding: identity\r\n" % stub.port
+        host = b"host: 127.0.0.1:%d\r\naccept-encoding: identity\r\nuser-agent: svc\r\n" % stub.port
     assert seen == [
         b"POST /a%20b?c=d HTTP/1.1\r\n" + host + b"x-a: 1\r\nX-A: 2\r\ncontent-length: 5\r\n\r\nhello",
         b"POST / HTTP/1.1\r\n" + host + b"content-length: 0\r\n\r\n",

@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from svc.outbound.addresses import getaddrinfo
-from svc.outbound.client import Outbound
+from svc.outbound.client import Outbound, getaddrinfo
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 START = b"HTTP/1.1 200 OK\r\n"
