@@ -71,27 +71,27 @@ def endpoint_of(
     """
 
     async def endpoint(request: Request, *caller: Any) -> Response | None:
-        further = request.path_params
-        if shape is not None:
+        if shape is None:
+            answer = await handler(request, *caller, **request.path_params)
+        else:
             context = request.context
             content_type = context.headers.get(b"content-type", b"")
             if content_type != b"application/json" and not _JSON_TYPE.fullmatch(content_type):
                 raise ApiError("unsupported_media_type")
             body = b"".join(await read_chunks(request, most_bytes))
             if len(body) <= _BIG_JSON_BYTES:
-                typed = shape.check(_parse_object(body), "")
+                typed = _checked(shape, body)
             else:
-                owner = context.account_id or context.client_ip
-                typed = await request.state.offload.run(owner, lambda: shape.check(_parse_object(body), ""))
-            further = {**further, "body": typed}
-        answer = await handler(request, *caller, **further)
+                typed = await request.state.offload.run(context.account_id or context.client_ip, _checked, shape, body)
+            del body  # up to 16 MiB, while the handler waits for a model server
+            answer = await handler(request, *caller, body=typed, **request.path_params)
         return answer if answer is None or isinstance(answer, Response) else reply(answer, status)
 
     return endpoint
 
 
-def _parse_object(body: bytes) -> dict[str, Any]:
+def _checked(shape: Shape[Any], body: bytes) -> Any:
     value = parse_json(body)
     if not isinstance(value, dict):
         raise ApiError("invalid_json", "The request body must be one JSON object.")
-    return value
+    return shape.check(value, "")

@@ -7,7 +7,7 @@ guards.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -261,8 +261,8 @@ class Operation:
     with at most `most_bytes`. Its shape is `body`, or that of the `record` which annotates the argument. Without it the
     handler reads the body itself, which may have another `media_type`. With `any_type` the Content-Type is ignored.
 
-    `name`, the handler's, and `takes`, the types of the arguments that guards pass, are set here. `guards` are from
-    the outermost inwards.
+    `name`, the handler's, `ids`, its arguments from the path, and `takes`, the types of those that guards pass, are set
+    here. `guards` are from the outermost inwards.
     """
 
     tag: str
@@ -281,22 +281,28 @@ class Operation:
     security: Sequence[Component | None] = ()
     headers: Mapping[str, Schema] = field(default_factory=dict)
     name: str = ""
+    ids: Collection[str] = ()
     takes: Sequence[Any] = ()
     guards: tuple[Implied, ...] = ()
 
     def __call__(self, handler: Handler) -> Handler:
         """Raises TypeError if the handler has an argument `body` without a shape."""
-        takes = {name: kind for name, kind in handler.__annotations__.items() if name != "return" and kind is not str}
+        arguments = {name: kind for name, kind in handler.__annotations__.items() if name != "return"}
         answer = self.answer if handler.__annotations__["return"] else self.answer._replace(status=204)
         shape, reads = self.body, None
-        if "body" in takes:
-            kind = takes.pop("body")
+        if "body" in arguments:
+            kind = arguments.pop("body")
             shape = reads = shape or getattr(kind, "shape", None)
             if shape is None:
                 raise TypeError(f"{handler.__name__}: body must be a record, or its shape declared")
         endpoint = endpoint_of(handler, answer.status, reads, self.most_bytes)
         vars(endpoint)["operation"] = replace(
-            self, answer=answer, body=shape, name=handler.__name__, takes=[*takes.values()]
+            self,
+            answer=answer,
+            body=shape,
+            name=handler.__name__,
+            ids={name for name, kind in arguments.items() if kind is str},
+            takes=[kind for kind in arguments.values() if kind is not str],
         )
         return endpoint
 

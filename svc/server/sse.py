@@ -132,7 +132,7 @@ class LastBlock(bytes):
 class EventStream(Response):
     """A `text/event-stream` answer from a generator of bytes, each one or more blocks. The last may be a `LastBlock`.
 
-    An ApiError before the first block becomes an ordinary error answer. After it, the block `closing(error)` ends the
+    An exception before the first block becomes an ordinary error answer. After it, the block `closing(error)` ends the
     stream. `ping` is sent after a silence. On an interrupt the generator gets a CancelledError at its await or yield.
     It may yield its last event before it returns.
     """
@@ -164,17 +164,15 @@ class EventStream(Response):
             async with contextlib.aclosing(self.events):
                 with self.interrupt.over(scope["svc"], self.drain, self.owner, 0):
                     await self._pump()
-        except ClientGone:
-            return
-        except ApiError as error:
-            if not self._started:
-                raise
-            last = self.closing(error)
         except Exception as error:
             if not self._started:
                 raise
-            self.on_fault(error)
-            last = self.closing(ApiError("internal_error"))
+            if isinstance(error, ClientGone):
+                return
+            if not isinstance(error, ApiError):
+                self.on_fault(error)
+                error = ApiError("internal_error")
+            last = self.closing(error)
         finally:
             self._timer.cancel()
             if self._pinging is not None:

@@ -27,7 +27,12 @@ class Routes:
     """The table of endpoints, as Starlette's routes. Paths without parameters are found in a dictionary."""
 
     def __init__(self, table: Iterable[Row]) -> None:
+        """Raises TypeError if a handler does not take the ids in its path."""
         self.all = [Route(path, endpoint, methods=methods.split(", ")) for methods, path, endpoint in table]
+        for route in self.all:
+            operation = vars(route.endpoint).get("operation")  # that @describes declares
+            if operation and operation.ids != set(route.param_convertors):
+                raise TypeError(f"{operation.name} takes {sorted(operation.ids)} from the path {route.path}")
         exact = [route for route in self.all if not route.param_convertors]
         self._patterns = [route for route in self.all if route.param_convertors]
         self._exact = {(method, route.path): route for route in exact for method in route.methods or ()}

@@ -1,5 +1,7 @@
 """Bodies of requests: one sane JSON object, no more than a path takes, nothing coded, counted as they arrive."""
 
+import asyncio
+import tracemalloc
 from collections.abc import AsyncIterator
 
 import orjson
@@ -110,3 +112,19 @@ async def test_large_body_is_parsed_off_the_event_loop(service: Service) -> None
     headers = await service.bearer()
     body = {"name": "x", "more": [{"key": "x"}] * 30_000}
     assert (await service.client.post("/projects", json=body, headers=headers)).status_code == 201
+
+
+async def test_body_is_freed_before_the_model_answers(service: Service) -> None:
+    headers = {**await service.bearer(), "content-type": "application/json"}
+    chat = {"model": "builtin/script", "messages": [{"role": "user", "content": "wait 600"}]}
+    content = orjson.dumps(chat) + b" " * 15 * MIB
+    tracemalloc.start()
+    try:
+        asked = asyncio.create_task(service.client.post("/v1/chat/completions", content=content, headers=headers))
+        while len(service.state["drain"]) == 0:
+            await asyncio.sleep(0.01)
+        snapshot = tracemalloc.take_snapshot()
+        assert (await asked).status_code == 200
+    finally:
+        tracemalloc.stop()
+    assert all(trace.size < 15 * MIB for trace in snapshot.traces)

@@ -1,5 +1,6 @@
 """What stands around every request: its id and headers, hosts, proxies, CORS, the drain, the last resort."""
 
+import asyncio
 import dataclasses
 import ipaddress
 import re
@@ -7,14 +8,23 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
 from app import create_app
 from svc.config import Config
-from tests.conftest import Service, _WithState
+from tests.conftest import Clocks, Service, _WithState, serving
 from tests.support.answers import assert_error
 from tests.support.cases import each
-from tests.support.wire import exchange
+from tests.support.model_server import ModelServer
+from tests.support.wire import exchange, listening
+
+CATALOG = """
+    [[providers]]
+    name = "up"
+    base_url = "{}"
+    models = [{{ id = "silent" }}]
+"""
 
 
 async def test_preflight_on_v1_needs_no_key_and_echoes_headers(service: Service) -> None:
@@ -92,6 +102,26 @@ async def test_unexpected_exception_is_500_without_its_text(service: Service, mo
     answer = await service.client.get("/billing/account", headers=headers)
     assert_error(answer, 500, "internal_error")
     assert "hunter2" not in answer.text and not lines and answer.headers["x-request-id"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_client_that_leaves_before_its_answer_counts_as_499(config: Config, clocks: Clocks, stream: bool) -> None:
+    async with ModelServer() as upstream, serving(config, clocks, CATALOG.format(upstream.base_url)) as service:
+        key = await service.make_key(await service.bearer())
+        chat = {"model": "up/silent", "messages": [{"role": "user", "content": "hello?"}], "stream": stream}
+        body = orjson.dumps(chat)
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {key['key']}\r\n"
+        head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        async with listening(service.client._transport.app) as address:  # type: ignore[attr-defined]
+            _, writer = await asyncio.open_connection(*address)
+            writer.write(head.encode() + body)
+            while not upstream.requests:
+                await asyncio.sleep(0.01)
+            writer.close()
+            while len(service.state["drain"]):
+                await asyncio.sleep(0.01)
+        counted = (await service.client.get("/metrics")).text
+        assert 'route="/v1/chat/completions",status="499"} 1' in counted
 
 
 @each("name", ["x" * 300 + ".js", "x" * 5000 + ".css", "%00.js", "a/" * 200 + "b.js", "\u00e9" * 200 + ".js"])

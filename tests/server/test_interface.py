@@ -25,6 +25,7 @@ from svc.server.interface import (
 )
 from svc.server.openapi import document
 from svc.server.state import Request
+from svc.server.web import Routes
 from svc.shapes import json_object, nullable, one_of, string, tagged, whole
 from tests.support.cases import each
 
@@ -173,6 +174,17 @@ def test_path_parameters_must_match_the_path() -> None:
     assert operation(handler(parameters=[path_id("thing", "Which.", "thing_1")]), "/things/{thing}")
     with pytest.raises(ValueError, match="path parameters"):
         operation(handler(), "/things/{thing}")
+
+
+def test_handler_must_take_the_ids_in_its_path() -> None:
+    async def show(request: Request, thing_id: str) -> Response:
+        raise NotImplementedError
+
+    endpoint = outer(Operation("Things", "Show a thing", answer=Answer("The thing.", THING))(show))
+    assert Routes([("GET", "/things/{thing_id}", endpoint)]).all
+    for path in ("/things", "/things/{id}", "/boxes/{box_id}/things/{thing_id}"):
+        with pytest.raises(TypeError, match=f"show takes .'thing_id'. from the path {path}"):
+            Routes([("GET", path, endpoint)])
 
 
 def test_id_in_the_path_is_described_with_its_refusal() -> None:
