@@ -21,6 +21,11 @@ from svc.inference.chat_call import ChatCall
 _CHECKED_BYTES = 64 * 1024
 
 
+def typed_event(kind: str, **fields: Any) -> bytes:
+    """Return an event whose name is also the `type` of its data."""
+    return b"event: %b\n" % kind.encode() + blocks.event({"type": kind, **fields})
+
+
 class AnswerWriter:
     """Writes the answer of one chat call: here as chat completions.
 

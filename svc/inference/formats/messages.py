@@ -14,7 +14,7 @@ from svc.errors import ApiError, anthropic_error, invalid_value
 from svc.ids import random_base62
 from svc.inference import blocks
 from svc.inference.chat_call import ChatCall
-from svc.inference.formats.answer import Block, BlockWriter
+from svc.inference.formats.answer import Block, BlockWriter, typed_event
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
 from svc.inference.tokens import estimated_input_tokens
 
@@ -226,13 +226,13 @@ class MessagesAnswer(BlockWriter):
     def begun(self) -> None:
         usage = _usage({"prompt_tokens": self.call.writer.estimated_input(), "completion_tokens": 0})
         message = self._message([], stop_reason=None, stop_sequence=None, usage=usage)
-        self.parts.append(_event("message_start", message=message))
+        self.parts.append(typed_event("message_start", message=message))
 
     def opened(self, block: Block) -> None:
-        self.parts.append(_event("content_block_start", index=block.index, content_block=_started(block)))
+        self.parts.append(typed_event("content_block_start", index=block.index, content_block=_started(block)))
         kind, name = _DELTAS.get(block.kind, ("text_delta", "text"))
         delta = {"type": kind, name: Fragment(b"\0")}
-        before, _, after = _event("content_block_delta", index=block.index, delta=delta).partition(b"\0")
+        before, _, after = typed_event("content_block_delta", index=block.index, delta=delta).partition(b"\0")
         self._around_delta = before, after
 
     def deltas(self, block: Block, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:
@@ -240,11 +240,11 @@ class MessagesAnswer(BlockWriter):
         self.parts.append(before + (after + before).join(tokens) + after)
 
     def closed(self, block: Block) -> None:
-        self.parts.append(_event("content_block_stop", index=block.index))
+        self.parts.append(typed_event("content_block_stop", index=block.index))
 
     def end(self) -> bytes:
         usage = _usage(self.call.usage)
-        return _event("message_delta", delta=self._ending(), usage=usage) + _event("message_stop")
+        return typed_event("message_delta", delta=self._ending(), usage=usage) + typed_event("message_stop")
 
     def fault(self, error: ApiError) -> bytes:
         return b"event: error\n" + blocks.event(anthropic_error(error, self.call.request_id))
@@ -266,7 +266,3 @@ def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": cached,
     }
-
-
-def _event(kind: str, **fields: Any) -> bytes:
-    return b"event: %b\n" % kind.encode() + blocks.event({"type": kind, **fields})

@@ -4,6 +4,7 @@ Each text is written as JSON once, and so are the fields that the response repea
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
@@ -13,7 +14,7 @@ from svc.errors import ApiError
 from svc.ids import random_base62
 from svc.inference.blocks import DONE, ascii_json, ascii_strings
 from svc.inference.chat_call import ChatCall
-from svc.inference.formats.answer import Block, BlockWriter
+from svc.inference.formats.answer import Block, BlockWriter, typed_event
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _EMPTY = Fragment(b'""')
@@ -52,6 +53,7 @@ _STREAMS = {
 }
 
 
+@dataclass(eq=False)
 class ResponseWriter(BlockWriter):
     """Writes one response. `tools` are the tools of the request by their names at the model server.
 
@@ -59,25 +61,19 @@ class ResponseWriter(BlockWriter):
     summary. `remember` gets the items of a complete answer, as JSON by their ids.
     """
 
-    def __init__(
-        self,
-        call: ChatCall,
-        *,
-        echo: Mapping[str, bytes],
-        tools: Mapping[str, NamedTool],
-        summary: bool,
-        clock: Callable[[], float],
-        remember: Callable[[dict[str, bytes]], None],
-    ) -> None:
-        super().__init__(call)
+    call: ChatCall
+    echo: Mapping[str, bytes]
+    tools: Mapping[str, NamedTool]
+    summary: bool
+    clock: Callable[[], float]
+    remember: Callable[[dict[str, bytes]], None]
+
+    def __post_init__(self) -> None:
+        super().__init__(self.call)
         self._id = f"resp_{random_base62(32)}"
-        self._echo = {name: Fragment(value) for name, value in echo.items()}
-        if sum(map(len, echo.values())) > self.long_bytes:
+        self._echo = {name: Fragment(value) for name, value in self.echo.items()}
+        if sum(map(len, self.echo.values())) > self.long_bytes:
             self.long_bytes = -1  # even a short answer is long with its echo
-        self._tools = tools
-        self._summary = summary
-        self._clock = clock
-        self._remember = remember
         self._sequence = 0
         self._templates: list[tuple[bytes, bytes, bytes]] = []  # the delta events of the open item
 
@@ -103,7 +99,7 @@ class ResponseWriter(BlockWriter):
         return b"".join([*self.parts, DONE])
 
     def _finished(self) -> dict[str, Any]:
-        self._remember({block.item["id"]: orjson.dumps(block.item) for block in self.blocks})
+        self.remember({block.item["id"]: orjson.dumps(block.item) for block in self.blocks})
         return self._response(self._status())
 
     def _status(self) -> str:
@@ -114,7 +110,7 @@ class ResponseWriter(BlockWriter):
             "id": self._id,
             "object": "response",
             "created_at": self.created,
-            "completed_at": max(int(self._clock()), self.created) if status == "completed" else None,
+            "completed_at": max(int(self.clock()), self.created) if status == "completed" else None,
             "status": status,
             "error": error,
             "incomplete_details": {"reason": _INCOMPLETE[self.finish_reason or ""]} if status == "incomplete" else None,
@@ -130,7 +126,7 @@ class ResponseWriter(BlockWriter):
         """Make the item of a block, without its text."""
         fields: dict[str, Any]
         if block.kind == "call":
-            tool, (stream,) = self._tools.get(block.name) or NamedTool(block.name), self._streams(block)
+            tool, (stream,) = self.tools.get(block.name) or NamedTool(block.name), self._streams(block)
             prefix, kind = ("ctc", "custom_tool_call") if tool.custom else ("fc", "function_call")
             namespace = {} if tool.namespace is None else {"namespace": _ascii(tool.namespace)}
             fields = {"call_id": _ascii(block.call_id), "name": _ascii(tool.name), **namespace, stream.holder: ""}
@@ -149,12 +145,12 @@ class ResponseWriter(BlockWriter):
         self._fill(block, self._status() if block is self.blocks[-1] else "completed")
 
     def _is_custom(self, block: Block) -> bool:
-        return block.kind == "call" and block.name in self._tools and self._tools[block.name].custom
+        return block.kind == "call" and block.name in self.tools and self.tools[block.name].custom
 
     def _streams(self, block: Block) -> list[_Stream]:
         if self._is_custom(block):
             return [_INPUT]
-        return _STREAMS[block.kind] if self._summary else _STREAMS[block.kind][:1]
+        return _STREAMS[block.kind] if self.summary else _STREAMS[block.kind][:1]
 
     def _text(self, block: Block) -> Fragment:
         """Return the text, the arguments, or the one argument of a custom tool. Without it, all arguments."""
@@ -204,7 +200,7 @@ class ResponseWriter(BlockWriter):
         self._event("output_item.done", output_index=block.index, item=block.item)
 
     def _event(self, kind: str, **fields: Any) -> None:
-        self.parts.append(_written(kind, sequence_number=self._sequence, **fields))
+        self.parts.append(typed_event(f"response.{kind}", sequence_number=self._sequence, **fields))
         self._sequence += 1
 
 
@@ -212,16 +208,12 @@ def _ascii(value: Any) -> Fragment:
     return Fragment(ascii_json(value))
 
 
-def _written(kind: str, **fields: Any) -> bytes:
-    kind = f"response.{kind}"
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), orjson.dumps({"type": kind, **fields}))
-
-
 def _template(block: Block, stream: _Stream, logprobs: list[Any]) -> tuple[bytes, bytes, bytes]:
     """Return the parts of a delta event before its number, between its number and its text, and after the text."""
     more = {"logprobs": _logprobs(logprobs)} if stream is _TEXT else {}
     number, text = Fragment(b"\0"), Fragment(b"\1")
-    event = _written(f"{stream.event}.delta", sequence_number=number, **_place(block, stream), delta=text, **more)
+    place, kind = _place(block, stream), f"response.{stream.event}.delta"
+    event = typed_event(kind, sequence_number=number, **place, delta=text, **more)
     before, _, rest = event.partition(b"\0")
     between, _, after = rest.partition(b"\1")
     return before, between, after
