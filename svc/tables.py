@@ -6,7 +6,7 @@ Between two slices, of some milliseconds, other writes run.
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -40,7 +40,7 @@ class Table(Generic[R]):
 
     `noun` names a row in error messages. Lists have the columns `listed` in descending `order`; the default is the
     order of insertion, which does not depend on the clock. A statement changes at most `at_once` rows: 1 for rows that
-    can have 100 KB.
+    can have 100 KB. `texts` are the columns that can have over a MB.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Table(Generic[R]):
     order: tuple[str, ...] = ("rowid",)
     at_once: int = 64
     listed: str = "*"
+    texts: tuple[str, ...] = ()
 
     def by_id(self, conn: sqlite3.Connection, account_id: str, row_id: str, param: str | None = None) -> R:
         """Return a row of the account. Raises ApiError `not_found`; `param` is the field that held the id."""
@@ -126,6 +127,21 @@ class Table(Generic[R]):
         own = f"SELECT rowid FROM {self.name} WHERE account_id = ?1 LIMIT ?2"
         return run_some(f"DELETE FROM {self.name} WHERE rowid IN ({own})", tx, account_id, at_once=self.at_once)
 
+    def delete_row(self, tx: sqlite3.Connection, account_id: str, rowid: int) -> bool:
+        """Delete a row of the account, or overwrite the next MB of its `texts`. Return whether it is deleted.
+
+        SQLite overwrites what it deletes, 8 ms for each MB. So texts of more than a MB are overwritten before.
+        """
+        columns = ", ".join(f"ifnull(length(CAST({text} AS BLOB)), 0)" for text in self.texts)
+        sizes = tx.execute(f"SELECT {columns} FROM {self.name} WHERE rowid = ?", (rowid,)).fetchone()
+        is_long = sum(sizes) > _OVERWRITTEN_BYTES
+        for text, size in zip(self.texts, sizes, strict=True) if is_long else ():
+            if size and _overwrite_some(tx, self.name, text, rowid):
+                return False
+        with without_overwriting(tx) if is_long else contextlib.nullcontext():
+            tx.execute(f"DELETE FROM {self.name} WHERE account_id = ? AND rowid = ?", (account_id, rowid))
+        return True
+
     def detach_some(self, tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
         """Take rows out of a project that is being deleted, for 5 ms; return whether there are more."""
         filed = f"SELECT rowid FROM {self.name} WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"
@@ -196,24 +212,6 @@ def run_some(statement: str, tx: sqlite3.Connection, account_id: str, *more: str
             return True
         rows = min(rows * 2, at_once)
     return False
-
-
-def delete_row(
-    tx: sqlite3.Connection, statement: str, account_id: str, rowid: int, *, table: str, texts: Sequence[str]
-) -> bool:
-    """Delete a row of the account, or overwrite the next MB of its `texts`. Return whether it is deleted.
-
-    SQLite overwrites what it deletes, 8 ms for each MB. So texts of more than a MB are overwritten before.
-    """
-    columns = ", ".join(f"ifnull(length(CAST({text} AS BLOB)), 0)" for text in texts)
-    sizes = tx.execute(f"SELECT {columns} FROM {table} WHERE rowid = ?", (rowid,)).fetchone()
-    is_long = sum(sizes) > _OVERWRITTEN_BYTES
-    for text, size in zip(texts, sizes, strict=True) if is_long else ():
-        if size and _overwrite_some(tx, table, text, rowid):
-            return False
-    with without_overwriting(tx) if is_long else contextlib.nullcontext():
-        tx.execute(statement, (account_id, rowid))
-    return True
 
 
 def _overwrite_some(tx: sqlite3.Connection, table: str, text: str, rowid: int) -> bool:

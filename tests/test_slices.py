@@ -11,11 +11,11 @@ import pytest
 
 from svc import tables
 from svc.schema import connect
-from svc.tables import run_some
+from svc.tables import Table, run_some
 from tests.support.databases import prepare
 
 SCHEMA = "CREATE TABLE notes (number INTEGER PRIMARY KEY, account_id TEXT NOT NULL, text TEXT, more TEXT) STRICT;"
-DELETE = "DELETE FROM notes WHERE account_id = ? AND number = ?"
+NOTES = Table("notes", dict, "note", texts=("text", "more"))
 SECRET = "zebra in the cellar "
 MB = 1_000_000
 
@@ -33,7 +33,7 @@ def conn(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def delete(conn: sqlite3.Connection, number: int) -> bool:
-    return tables.delete_row(conn, DELETE, "a", number, table="notes", texts=["text", "more"])
+    return NOTES.delete_row(conn, "a", number)
 
 
 def steps_to_delete(conn: sqlite3.Connection, *texts: str | None) -> int:

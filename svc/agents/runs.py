@@ -10,14 +10,15 @@ import orjson
 from svc import json_text, quota
 from svc.content import history
 from svc.ids import fields_as_json
-from svc.tables import Table, delete_found, delete_row, refusals
+from svc.tables import Table, delete_found, refusals
 
 GOAL_LENGTH = 1_000_000
 EVENTS_BYTES = 256 * 1024  # of the events that are kept, besides the last one
 _OF_LAST_EVENT = {"final": ("output", "finish_reason", "artifacts"), "error": ("error",), "stopped": ("reason",)}
 _FIELDS = "id status goal model max_steps steps output reason cost_micros project_id created_at finished_at"
 _IN_A_LIST = ", ".join([*_FIELDS.split(), "error", "prompt_tokens", "completion_tokens"])
-TABLE = Table[sqlite3.Row]("runs", lambda row: row, "run", at_once=1, listed=_IN_A_LIST)
+_TEXTS = ("goal", "output", "error", "events")
+TABLE = Table[sqlite3.Row]("runs", lambda row: row, "run", at_once=1, listed=_IN_A_LIST, texts=_TEXTS)
 _LISTED_CHARACTERS = 10_000
 STATUSES = ("running", *_OF_LAST_EVENT)
 _STOPPED = "The server stopped in the middle of this run. Start it again."
@@ -117,15 +118,10 @@ def in_a_list(row: sqlite3.Row) -> dict[str, Any]:
 
 def _delete_with_messages(tx: sqlite3.Connection, account_id: str, rowid: int, run_id: str) -> None:
     if not history.delete_some(tx, account_id, run_id=run_id):
-        _delete(tx, account_id, rowid)
-
-
-def _delete(tx: sqlite3.Connection, account_id: str, rowid: int) -> bool:
-    statement = "DELETE FROM runs WHERE account_id = ? AND rowid = ?"
-    return delete_row(tx, statement, account_id, rowid, table="runs", texts=["goal", "output", "error", "events"])
+        TABLE.delete_row(tx, account_id, rowid)
 
 
 _OLD = "SELECT account_id, rowid, id FROM runs WHERE finished_at < ? ORDER BY finished_at LIMIT 1"
 delete_old = partial(delete_found, _OLD, _delete_with_messages)
 _ENDED = "SELECT account_id, rowid FROM runs WHERE account_id = ? AND status <> 'running' LIMIT 1"
-delete_some = partial(delete_found, _ENDED, _delete)  # of an account that is being deleted
+delete_some = partial(delete_found, _ENDED, TABLE.delete_row)  # of an account that is being deleted

@@ -18,9 +18,7 @@ _ATOM = f'[^\\s@<>()\\[\\]\\\\,;:".{_HIDDEN}]+'
 _WORD = _ATOM.replace("[^", "[^\\-\\u3002")
 _LABEL = f"{_WORD}(?:-+{_WORD})*"
 _FORM = re.compile(f"^{_ATOM}(?:\\.{_ATOM})*@{_LABEL}(?:[.\\u3002]{_LABEL})*$")
-# Invisible characters, and those that change the direction of the text: Unicode's formats, separators, unassigned code
-# points, and what is blank by default (Default_Ignorable_Code_Point, and the empty Braille pattern).
-_UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
+# Printable for Python, but blank by default (Default_Ignorable_Code_Point, and the empty Braille pattern).
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
@@ -34,8 +32,8 @@ def check_email(value: Any, param: str = "email") -> str:
     """
     if not isinstance(value, str) or not 3 <= len(value) <= LONGEST or not _FORM.fullmatch(value):
         raise refusal(value, param, _EXPECTED)
-    is_unseen = any(unicodedata.category(character) in _UNSEEN_CATEGORIES for character in value)
-    if is_unseen or _UNSEEN.search(value) or not _FORM.fullmatch(unicodedata.normalize("NFKC", value)):
+    # Formats, separators and unassigned code points are not printable: they are invisible, or change the direction.
+    if not value.isprintable() or _UNSEEN.search(value) or not _FORM.fullmatch(unicodedata.normalize("NFKC", value)):
         raise refusal(value, param, _EXPECTED)
     return value
 

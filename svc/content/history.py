@@ -10,7 +10,7 @@ from svc.content.word_runs import CHUNKS
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.shapes import one_of, record, text
-from svc.tables import Table, delete_found, delete_row, refusals, storable
+from svc.tables import Table, delete_found, refusals, storable
 
 MESSAGE_LENGTH = 1_000_000
 _READ_CHARACTERS, _ROW_CHARACTERS = 1_000_000, 256
@@ -45,7 +45,7 @@ class Message(NamedTuple):
         return {**shown, "error": None if self.error is None else orjson.loads(self.error)}
 
 
-_TABLE = Table("messages", lambda row: Message(**row), "message")
+_TABLE = Table("messages", lambda row: Message(**row), "message", texts=("content",))
 CURRENT = Table("current_messages", _TABLE.make, "message", order=("number",))  # of the current branch
 
 
@@ -179,5 +179,4 @@ def delete_some(tx: sqlite3.Connection, account_id: str, **of: str) -> bool:
 
 def _delete(tx: sqlite3.Connection, account_id: str, number: int) -> None:
     fulltext.remove_message_words(tx, account_id, number)
-    statement = "DELETE FROM messages WHERE account_id = ? AND number = ?"
-    delete_row(tx, statement, account_id, number, table="messages", texts=["content"])
+    _TABLE.delete_row(tx, account_id, number)
