@@ -186,7 +186,7 @@ class NewRun(NamedTuple):
 async def run_agent(request: Request, caller: Caller, body: NewRun) -> Response:
     order = await _order(request.state, caller, body)
     agent_run = AgentRun(request.state, payer_of(request, caller), order, partial(add_log_fields, request))
-    return stream_of(request, caller, agent_run.blocks(), agent_run.interrupt, {"x-service-run": agent_run.id})
+    return stream_of(request, agent_run.blocks(), agent_run.interrupt, {"x-service-run": agent_run.id})
 
 
 async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:

@@ -247,7 +247,7 @@ async def get_artifact_content(request: Request, caller: Caller, artifact_id: st
             first = await anext(chunks, b"")
         except contents.ContentReplaced:
             continue
-        return Download(request, caller.id, chunks, headers, 206 if asked else 200, first=first)
+        return Download(request.state.drain, chunks, headers, 206 if asked else 200, first)
 
 
 def _file_headers(artifact: Artifact, by_link: bool) -> dict[str, str]:
@@ -322,10 +322,10 @@ async def get_artifact_text(request: Request, caller: Caller, artifact_id: str) 
     with ExitStack() as held:
         held.enter_context(request.state.open_texts.taken(caller.id))
         file = held.enter_context(request.state.media.spool())
-        with storage(), Interrupt().over(request.context, request.state.drain, caller.id):
+        with storage(), Interrupt().over(request.context, request.state.drain):
             truncated = await _write_text(request, caller, artifact_id, file)
         headers = {"content-type": "text/plain; charset=utf-8", "x-text-truncated": str(truncated).lower()}
-        return from_file(request, caller, file, headers, held.pop_all())
+        return from_file(request, file, headers, held.pop_all())
 
 
 async def _write_text(request: Request, caller: Caller, artifact_id: str, file: BinaryIO) -> bool:

@@ -127,13 +127,13 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
     make = partial(ChatCall, model, body, state.engines, payer, added=added, heavy=heavy)
     call = await state.offload.run(caller.id, make) if heavy else make()
     if exchange is None:
-        return await respond(request, caller, call, AnswerWriter(), headers={})
+        return await respond(request, call, AnswerWriter(), headers={})
     usage = bool((body.get("stream_options") or {}).get("include_usage"))
-    return await _answer_of_session(request, caller, call, exchange, continues, usage)
+    return await _answer_of_session(request, call, exchange, continues, usage)
 
 
 async def _answer_of_session(
-    request: Request, caller: Caller, call: ChatCall, exchange: memory.Exchange, continues: bool, usage: bool
+    request: Request, call: ChatCall, exchange: memory.Exchange, continues: bool, usage: bool
 ) -> Response:
     """Return the answer to a session. One that `continues` is generated whether or not the client reads it."""
     state, headers = request.state, exchange.headers
@@ -142,9 +142,9 @@ async def _answer_of_session(
         interrupt = Interrupt()
         answer.start(state.drain, state.continued_answers, state.log)
         blocks = answer.follow(interrupt, own=True, usage=usage)
-        return stream_of(request, caller, blocks, interrupt, headers, AnswerWriter())
+        return stream_of(request, blocks, interrupt, headers, AnswerWriter())
     try:
-        return await respond(request, caller, call, AnswerWriter(), headers=headers, kept=answer)
+        return await respond(request, call, AnswerWriter(), headers=headers, kept=answer)
     except ApiError:
         if not answer.was_stopped:
             raise
@@ -168,7 +168,7 @@ async def list_models(request: Request, caller: Caller) -> Response:
                 created = models.catalog.created
                 yield [model.as_json(created, alias) for model in page for alias in (None, *model.aliases)]
 
-    return await streamed(request, caller.id, json_array(pages(), b'{"object":"list","data":[', b'],"has_more":false}'))
+    return await streamed(request, json_array(pages(), b'{"object":"list","data":[', b'],"has_more":false}'))
 
 
 @describes(

@@ -49,7 +49,7 @@ async def answer_in_format(
     headers = {}
     if asked.ignored_tools:
         headers["x-service-ignored-tools"] = re.sub(r"[^ -~]", "?", ", ".join(asked.ignored_tools))[:_HEADER_CHARACTERS]
-    return await respond(request, caller, call, asked.writer(call), headers=headers)
+    return await respond(request, call, asked.writer(call), headers=headers)
 
 
 def is_heavy(request: Request) -> bool:
@@ -63,7 +63,6 @@ def payer_of(request: Request, caller: Caller) -> Payer:
 
 async def respond(
     request: Request,
-    caller: Caller,
     call: ChatCall,
     writer: AnswerWriter,
     *,
@@ -74,10 +73,10 @@ async def respond(
     interrupt = kept.interrupt if kept else Interrupt()
     if call.streams:
         events = _events(request, call, writer, interrupt, kept)
-        return stream_of(request, caller, events, interrupt, headers, writer)
+        return stream_of(request, events, interrupt, headers, writer)
     try:
         async with kept or call:
-            with interrupt.over(request.context, request.state.drain, caller.id):
+            with interrupt.over(request.context, request.state.drain):
                 completion, written = await call.complete()
         if call.text_bytes <= writer.long_bytes:
             written = writer.answer(completion, written)
@@ -95,7 +94,6 @@ def cost_of(call: PaidCall) -> dict[str, str]:
 
 def stream_of(
     request: Request,
-    caller: Caller,
     events: AsyncGenerator[bytes, None],
     interrupt: Interrupt,
     headers: dict[str, str],
@@ -105,7 +103,6 @@ def stream_of(
     return EventStream(
         events,
         drain=request.state.drain,
-        owner=caller.id,
         interrupt=interrupt,
         closing=writer.fault if writer else lambda error: event(error.body()),
         on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),

@@ -190,7 +190,7 @@ async def follow_answer(request: Request, caller: Caller, conversation_id: str) 
     if answer is None or not answer.in_progress:
         raise _NO_ANSWER.error()
     interrupt = Interrupt()
-    return stream_of(request, caller, answer.follow(interrupt), interrupt, {}, AnswerWriter())
+    return stream_of(request, answer.follow(interrupt), interrupt, {}, AnswerWriter())
 
 
 @describes(
@@ -213,7 +213,7 @@ async def export_conversation(request: Request, caller: Caller, conversation_id:
         "content-type": "text/markdown; charset=utf-8",
         "content-disposition": f'attachment; filename="{conversation.id}.md"',
     }
-    return await streamed(request, caller.id, _markdown(db, conversation), headers)
+    return await streamed(request, _markdown(db, conversation), headers)
 
 
 async def _markdown(db: Database, conversation: Conversation) -> AsyncGenerator[bytes, None]:

@@ -89,7 +89,7 @@ async def export_account(request: Request, caller: Caller) -> Response:
     }
     account = caller.account(state.db)
     await state.engines.usage.flush()
-    return await streamed(request, caller.id, _archive(state, account), headers)
+    return await streamed(request, _archive(state, account), headers)
 
 
 class _Sink(io.RawIOBase):

@@ -83,11 +83,11 @@ async def create_image(request: Request, caller: Caller, body: dict[str, Any]) -
     call = ImageCall(model, wanted, state.media, payer_of(request, caller))
     room = quota.room(state.db, caller.id, call.most_bytes, wanted.count) if as_url else contextlib.nullcontext()
     with contextlib.ExitStack() as held:
-        async with room, _kept(state, caller) as kept, _made(request, caller, call):
+        async with room, _kept(state, caller) as kept, _made(request, call):
             held.enter_context(state.media.slots(model).taken(caller.id))
             file = held.enter_context(state.media.spool())
             await _write_images(state, caller, call, wanted.prompt, file, kept if as_url else None)
-        return from_file(request, caller, file, {"content-type": "application/json", **cost_of(call)}, held.pop_all())
+        return from_file(request, file, {"content-type": "application/json", **cost_of(call)}, held.pop_all())
 
 
 def _image_request(body: dict[str, Any]) -> ImageRequest:
@@ -193,7 +193,7 @@ async def _speech(request: Request, caller: Caller, body: dict[str, Any], format
     wanted = await _speech_request(media, model, body, format_field)
     call = SpeechCall(model, wanted, media, payer_of(request, caller))
     with contextlib.ExitStack() as held:
-        async with _made(request, caller, call):
+        async with _made(request, call):
             held.enter_context(media.slots(model).taken(caller.id))
             file = held.enter_context(media.spool())
             await call.make(file)
@@ -203,8 +203,8 @@ async def _speech(request: Request, caller: Caller, body: dict[str, Any], format
             **cost_of(call),
         }
         if format_field == "response_format" and body.get("stream_format") == "sse":
-            return _Holding(stream_of(request, caller, _as_events(call, file), Interrupt(), headers), held.pop_all())
-        return from_file(request, caller, file, {"content-type": call.track.content_type, **headers}, held.pop_all())
+            return _Holding(stream_of(request, _as_events(call, file), Interrupt(), headers), held.pop_all())
+        return from_file(request, file, {"content-type": call.track.content_type, **headers}, held.pop_all())
 
 
 async def _speech_request(media: MediaEngines, model: Model, body: dict[str, Any], format_field: str) -> SpeechRequest:
@@ -237,12 +237,11 @@ async def _as_events(call: SpeechCall, file: BinaryIO) -> AsyncGenerator[bytes, 
 
 
 @contextlib.asynccontextmanager
-async def _made(request: Request, caller: Caller, call: PaidCall) -> AsyncIterator[None]:
+async def _made(request: Request, call: PaidCall) -> AsyncIterator[None]:
     """Hold and settle the cost of the block, which ends if the client disconnects or the server stops."""
-    interrupt = Interrupt()
     try:
         async with call:
-            with interrupt.over(request.context, request.state.drain, caller.id):
+            with Interrupt().over(request.context, request.state.drain):
                 yield
     finally:
         add_log_fields(request, **call.log_fields)
@@ -261,12 +260,10 @@ class _Holding(Response):
             await self._answer(scope, receive, send)
 
 
-def from_file(
-    request: Request, caller: Caller, file: BinaryIO, headers: dict[str, str], held: contextlib.ExitStack
-) -> Response:
+def from_file(request: Request, file: BinaryIO, headers: dict[str, str], held: contextlib.ExitStack) -> Response:
     size = os.fstat(file.fileno()).st_size
     headers = {**headers, "content-length": str(size), "cache-control": "no-store"}
-    return Download(request, caller.id, _chunks(file), headers, held=held)
+    return Download(request.state.drain, _chunks(file), headers, held=held)
 
 
 async def _chunks(file: BinaryIO) -> AsyncGenerator[bytes, None]:

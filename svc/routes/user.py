@@ -326,7 +326,7 @@ async def create_api_key(request: Request, caller: Caller, body: NewKey) -> obje
 )
 async def list_api_keys(request: Request, caller: Caller) -> Response:
     """Send the keys while they are read: their number is not limited."""
-    return await streamed(request, caller.id, json_array(_pages_of_keys(request.state.db, caller.id)))
+    return await streamed(request, json_array(_pages_of_keys(request.state.db, caller.id)))
 
 
 async def _pages_of_keys(db: Database, account_id: str) -> AsyncGenerator[list[dict[str, Any]], None]:

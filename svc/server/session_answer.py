@@ -172,7 +172,7 @@ class SessionAnswer:
     async def _generate(self, drain: Drain, slots: Slots, log: Log) -> None:
         owner, bug = self._exchange.account_id, None
         try:
-            with slots.taken(owner), self.interrupt.over(Context({}), drain, owner, 0):
+            with slots.taken(owner), self.interrupt.over(Context({}, account_id=owner), drain, 0):
                 async with self, contextlib.aclosing(self._call.stream()) as chunks:
                     async for _ in chunks:
                         self.wake()

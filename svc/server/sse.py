@@ -70,8 +70,8 @@ class Interrupt:
     """Ends one open answer. `reason`: `client_disconnected`, `shutdown` or another word of the caller; the first one
     counts.
 
-    `with interrupt.over(context, drain, owner)` cancels the block if the client disconnects, the server drains, or the
-    account `owner` is deleted or suspended. Raises ClientGone or the ApiError of the reason in place of that
+    `with interrupt.over(context, drain)` cancels the block if the client disconnects, the server drains, or the account
+    of the request is deleted or suspended. Raises ClientGone or the ApiError of the reason in place of that
     cancellation.
     """
 
@@ -95,8 +95,9 @@ class Interrupt:
             return ClientGone()
         return ApiError(_CODES.get(self.reason or "", "shutting_down"))
 
-    def over(self, context: Context, drain: Drain, owner: str, grace_seconds: float = _JSON_GRACE_SECONDS) -> Self:
-        self._context, self._drain, self.owner, self.grace_seconds = context, drain, owner, grace_seconds
+    def over(self, context: Context, drain: Drain, grace_seconds: float = _JSON_GRACE_SECONDS) -> Self:
+        self._context, self._drain, self.grace_seconds = context, drain, grace_seconds
+        self.owner = context.account_id or ""
         return self
 
     def __enter__(self) -> Self:
@@ -140,7 +141,6 @@ class EventStream(Response):
     events: AsyncGenerator[bytes, None]
     _: KW_ONLY
     drain: Drain
-    owner: str
     interrupt: Interrupt
     closing: Callable[[ApiError], bytes]
     on_fault: Callable[[BaseException], None]
@@ -162,7 +162,7 @@ class EventStream(Response):
         last = b""
         try:
             async with contextlib.aclosing(self.events):
-                with self.interrupt.over(scope["svc"], self.drain, self.owner, 0):
+                with self.interrupt.over(scope["svc"], self.drain, 0):
                     await self._pump()
         except Exception as error:
             if not self._started:

@@ -6,6 +6,7 @@ handler -> streamed(chunks) -> a short one is one answer with its length
 
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
 from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -13,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from svc.errors import ClientGone
-from svc.server.sse import Interrupt
+from svc.server.sse import Drain, Interrupt
 from svc.server.state import Request
 
 _SHORT_BYTES = 256 * 1024
@@ -34,9 +35,9 @@ async def json_array(
 
 
 async def streamed(
-    request: Request, owner: str, chunks: AsyncGenerator[bytes, None], headers: Mapping[str, str] | None = None
+    request: Request, chunks: AsyncGenerator[bytes, None], headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return an answer to the account `owner` from `chunks`. It holds at most 256 KiB and one chunk in memory.
+    """Return an answer to the caller from `chunks`. It holds at most 256 KiB and one chunk in memory.
 
     What `chunks` raises within the first 256 KiB becomes an ordinary error answer. A later exception closes the
     connection. The answer raises ApiError `rate_limit_exceeded` if the account has too many long answers open.
@@ -51,44 +52,35 @@ async def streamed(
         begun.append(chunk)
         size_bytes += len(chunk)
         if size_bytes > _SHORT_BYTES:
-            held = request.state.long_answers.taken(owner)
-            return Download(request, owner, chunks, headers, first=b"".join(begun), held=held)
+            held = request.state.long_answers.taken(request.context.account_id or "")
+            return Download(request.state.drain, chunks, headers, first=b"".join(begun), held=held)
     return Response(b"".join(begun), headers=headers)
 
 
+@dataclass(eq=False)
 class Download(Response):
-    """A long answer to the account `owner`: `first`, and the other `chunks`. It occupies `held` until it is sent.
+    """A long answer: `first`, and the other `chunks`. It occupies `held` until it is sent.
 
     The deletion or suspension of the account closes the connection.
     """
 
-    def __init__(
-        self,
-        request: Request,
-        owner: str,
-        chunks: AsyncGenerator[bytes, None],
-        headers: Mapping[str, str],
-        status: int = 200,
-        *,
-        first: bytes = b"",
-        held: AbstractContextManager[Any] = _NOTHING,
-    ) -> None:
-        self.status_code = status
-        self.init_headers(headers)
-        self._drain = request.state.drain
-        self._owner = owner
-        self._chunks = chunks
-        self._first = first
-        self._held = held
+    drain: Drain
+    chunks: AsyncGenerator[bytes, None]
+    own_headers: Mapping[str, str]
+    status_code: int = 200
+    first: bytes = b""
+    held: AbstractContextManager[Any] = _NOTHING
+
+    def __post_init__(self) -> None:
+        self.init_headers(self.own_headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        interrupt = Interrupt().over(scope["svc"], self._drain, self._owner)
-        async with aclosing(self._chunks):
-            with self._held, suppress(ClientGone), interrupt:
+        async with aclosing(self.chunks):
+            with self.held, suppress(ClientGone), Interrupt().over(scope["svc"], self.drain):
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-                if self._first:
-                    await send({"type": "http.response.body", "body": self._first, "more_body": True})
-                    self._first = b""
-                async for chunk in self._chunks:
+                if self.first:
+                    await send({"type": "http.response.body", "body": self.first, "more_body": True})
+                    self.first = b""
+                async for chunk in self.chunks:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -83,7 +83,6 @@ class Run(AgentRun):
         stream = EventStream(
             self.blocks(),
             drain=drain or Drain(),
-            owner="user_1",
             interrupt=self.interrupt,
             closing=lambda error: b"closed\n\n",
             on_fault=self.note_fault,

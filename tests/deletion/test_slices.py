@@ -186,7 +186,7 @@ async def test_deleting_an_account_interrupts_its_open_answers_at_once(service: 
     interrupt, other = Interrupt(), Interrupt()
 
     async def answer(owner: str, interrupt: Interrupt) -> None:
-        with interrupt.over(Context({}), service.state["drain"], owner):
+        with interrupt.over(Context({}, account_id=owner), service.state["drain"]):
             await asyncio.Future()
 
     tasks = [

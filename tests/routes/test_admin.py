@@ -228,7 +228,7 @@ async def test_change_is_logged_once_and_only_if_it_changes_something(service: S
 
 async def test_suspension_and_deletion_end_open_answers_at_once(service: Service, admin: dict[str, str]) -> None:
     async def answer(owner: str, interrupt: Interrupt) -> None:
-        with interrupt.over(Context({}), service.state["drain"], owner):
+        with interrupt.over(Context({}, account_id=owner), service.state["drain"]):
             await asyncio.Future()
 
     bob = (await service.sign_up())["user"]["id"]

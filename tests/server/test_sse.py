@@ -17,9 +17,9 @@ from tests.support.cases import each
 class Caller:
     """The other side of an ASGI application: what it was sent, and a `leave()`."""
 
-    def __init__(self, stalled: bool = False) -> None:
+    def __init__(self, stalled: bool = False, account_id: str = "user_1") -> None:
         self.messages: list[dict[str, Any]] = []
-        self.context = Context({})
+        self.context = Context({}, account_id=account_id)
         self.readable = asyncio.Event()
         if not stalled:
             self.readable.set()
@@ -47,7 +47,6 @@ def closing(error: ApiError) -> bytes:
 def stream(events: AsyncGenerator[bytes, None], drain: Drain, **changes: Any) -> EventStream:
     settings = {
         "drain": drain,
-        "owner": "user_1",
         "interrupt": Interrupt(),
         "closing": closing,
         "on_fault": lambda error: None,
@@ -255,11 +254,8 @@ async def test_only_streams_of_the_deleted_account_end() -> None:
         yield b"one\n\n"
         await asyncio.sleep(0.2)
 
-    drain, mine, theirs = Drain(), Caller(), Caller()
-    tasks = [
-        asyncio.create_task(run(stream(events(), drain, owner=owner), caller))
-        for owner, caller in (("me", mine), ("they", theirs))
-    ]
+    drain, mine, theirs = Drain(), Caller(account_id="me"), Caller(account_id="they")
+    tasks = [asyncio.create_task(run(stream(events(), drain), caller)) for caller in (mine, theirs)]
     await until(lambda: mine.body and theirs.body)
     drain.end_all_of("me", "account_deleted")
     await asyncio.wait_for(asyncio.gather(*tasks), 5)
@@ -303,7 +299,7 @@ async def test_disconnect_cancels_work_for_a_json_answer() -> None:
     caller, drain = Caller(), Drain()
 
     async def answer() -> None:
-        with Interrupt().over(caller.context, drain, "user_1"):
+        with Interrupt().over(caller.context, drain):
             await asyncio.sleep(60)
 
     task = asyncio.create_task(answer())
@@ -319,7 +315,7 @@ async def test_early_disconnect_does_not_cancel_what_follows_a_block_that_never_
     caller.leave()
 
     async def answer() -> str:
-        with Interrupt().over(caller.context, Drain(), "user_1"):
+        with Interrupt().over(caller.context, Drain()):
             pass
         await asyncio.sleep(0)
         return "settled"
@@ -331,7 +327,7 @@ async def test_json_answer_has_a_grace_time_at_shutdown() -> None:
     drain = Drain()
 
     async def answer(seconds: float, grace_seconds: float) -> str:
-        with Interrupt().over(Context({}), drain, "user_1", grace_seconds):
+        with Interrupt().over(Context({}), drain, grace_seconds):
             await asyncio.sleep(seconds)
         return "done"
 

@@ -2,17 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import orjson
 import pytest
-from starlette.requests import Request
 
 from svc.errors import ApiError
 from svc.inference.media_engines import Slots
 from svc.server.head import Context
 from svc.server.sse import Drain
-from svc.server.state import MANY_LONG
+from svc.server.state import MANY_LONG, Request, State
 from svc.server.streamed import json_array, streamed
 from tests.support.cases import each
 
@@ -24,12 +24,12 @@ class Exchange:
 
     def __init__(self, pieces: AsyncGenerator[bytes, None], state: dict[str, Any], method: str = "GET") -> None:
         self.messages: asyncio.Queue[Any] = asyncio.Queue(maxsize=1)
-        self.context = Context({})
-        scope = {"type": "http", "method": method, "headers": [], "state": state, "svc": self.context}
-        self.task = asyncio.create_task(self._run(pieces, scope))
+        self.context = Context({}, account_id="user_1")
+        scope = {"type": "http", "method": method, "headers": [], "svc": self.context}
+        self.task = asyncio.create_task(self._run(pieces, scope, cast(State, SimpleNamespace(**state))))
 
-    async def _run(self, pieces: AsyncGenerator[bytes, None], scope: dict[str, Any]) -> None:
-        answer = await streamed(Request(scope), "user_1", pieces)
+    async def _run(self, pieces: AsyncGenerator[bytes, None], scope: dict[str, Any], state: State) -> None:
+        answer = await streamed(Request(scope, self._receive, state), pieces)
         await answer(scope, self._receive, self.messages.put)
 
     async def _receive(self) -> dict[str, Any]:
