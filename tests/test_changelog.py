@@ -59,4 +59,4 @@ def test_changed_operation_is_named_in_the_changelog() -> None:
     patterns = re.findall(r"`(/[^`]*\*)`", unreleased)
     paths = {operation.partition(" ")[2] for operation in changed}
     named = {path for path in paths if path in unreleased or any(fnmatch(path, pattern) for pattern in patterns)}
-    assert sorted(paths - named) == []
+    assert sorted(paths - named) == [], "name these paths in a line under [Unreleased] of CHANGELOG.md"

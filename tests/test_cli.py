@@ -1,8 +1,11 @@
 """The command line: wrong usage, one line for a refusal, and help for every command."""
 
+import argparse
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +14,20 @@ from svc import cli
 from svc.schema import newest_schema
 from tests.support.cases import each
 from tests.support.databases import prepare
+from tests.support.pages import REFERENCE
 from tests.support.server import ROOT
 
-COMMANDS = ["serve", "openapi", "user", "credit", "debit", "support", "backup", "restore", "check"]
+
+def names_of(parser: argparse.ArgumentParser, *words: str) -> Iterator[str]:
+    """The commands, `user add` for one of a group."""
+    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for name, inner in ((name, inner) for group in groups for name, inner in group.choices.items()):
+        yield from names_of(inner, *words, name)
+    if not groups:
+        yield " ".join(words)
+
+
+COMMANDS = list(names_of(cli._parser()))
 
 
 @each("arguments", [[], ["unknown"], ["user"], ["user", "add"], ["credit", "ada@example.com"]])
@@ -26,8 +40,14 @@ def test_wrong_usage_is_status_2(arguments: list[str], capsys: pytest.CaptureFix
 @each("command", COMMANDS)
 def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        cli.main([command, "--help"])
+        cli.main([*command.split(), "--help"])
     assert ended.value.code == 0 and f"svc {command}" in capsys.readouterr().out
+
+
+def test_every_command_is_documented() -> None:
+    table = REFERENCE.partition("## Commands")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`svc ([a-z-]+(?: [a-z-]+)?)", table))
+    assert set(COMMANDS) ^ named == set(), "the table of commands of svc/OPERATING.md names each command"
 
 
 def test_wrong_setting_is_one_line_and_status_1(

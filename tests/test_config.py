@@ -1,5 +1,6 @@
 """svc/config.py: every `SVC_*` checked at start with one clear line, and the posture that follows."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from svc.config import SECRET_SETTINGS, SETTINGS, Config, from_environ, is_secret
 from svc.errors import StartError
 from tests.support.cases import each
+from tests.support.pages import README, REFERENCE
+from tests.support.server import ROOT
 
 SECRET = "hunter2-hunter2-hunter2"
 
@@ -149,7 +152,35 @@ def test_a_wrong_setting_is_refused_by_its_name(name: str, value: str) -> None:
 
 
 def test_each_setting_has_a_wrong_value_in_this_test() -> None:
-    assert set(WRONG) == set(SETTINGS)
+    assert set(SETTINGS) ^ WRONG.keys() == set(), "WRONG has values that each setting refuses"
+
+
+def test_each_setting_is_documented_with_its_default() -> None:
+    table = REFERENCE.partition("| variable |")[2].partition("\n\n")[0]
+    shown: dict[str, str] = {}
+    for _, names, defaults, *_ in (row.split("|") for row in table.splitlines()[2:]):
+        cells = [cell.strip() for cell in defaults.split(", ")]
+        shown |= dict(zip(names.strip().split(", "), cells if len(cells) > 1 else cells * 3, strict=False))
+    own = {name: text for name, text in shown.items() if "<NAME>" not in name}
+    defaults = {f"SVC_{field.name.upper()}": field.default for field in fields(Config)}
+    missing = {f"`{name}`{' *' if name in SECRET_SETTINGS else ''}" for name in SETTINGS} ^ own.keys()
+    assert missing == set(), "the table of settings of svc/OPERATING.md names each setting, and marks secrets with *"
+    for name, text in own.items():
+        default = defaults[name.strip("` *")]
+        if isinstance(default, bool | int) or (isinstance(default, str) and default):
+            assert text == f"`{int(default) if isinstance(default, bool) else default}`", (
+                f"{name} is {default} by default"
+            )
+
+
+def test_each_setting_is_read() -> None:
+    code = "".join(path.read_text() for path in (ROOT / "svc").rglob("*.py")) + (ROOT / "app.py").read_text()
+    unread = {name for name in SETTINGS if not re.search(rf"\.{name[4:].lower()}\b", code)}
+    assert unread == set(), "remove these settings, or read their fields"
+
+
+def test_pages_name_only_settings_that_exist() -> None:
+    assert set(re.findall(r"`(SVC_\w+)`", README + REFERENCE)) - SETTINGS.keys() == set()
 
 
 OAUTH = {

@@ -15,27 +15,11 @@ from svc.auth import tokens
 from svc.billing import wallet
 from svc.content import contents
 from svc.routes.export import KINDS
-from svc.schema import SCHEMA
 from tests.conftest import Service, bearer
 from tests.support.people import new_person
 from tests.support.server import running_server
 
 EXPORT = "/user/export"
-# Tables with an account's rows that are not exported, and why.
-NOT_EXPORTED = {
-    "links": "one-time secrets",
-    "oauth_flows": "sign-ins under way",
-    "oauth_codes": "sign-ins under way",
-    "artifact_contents": "the artifacts' files",
-    "artifact_chunks": "the artifacts' files",
-    "wallets": "the sum of the ledger",
-    "holds": "requests under way",
-    "reserved_room": "requests under way",
-    "stored": "the sums of what the other tables hold",
-    "fresh_words": "the words of the messages",
-    "word_runs": "the words of the messages",
-    "word_purges": "the words of the messages",
-}
 
 
 async def archive_of(service: Service, headers: dict[str, str]) -> zipfile.ZipFile:
@@ -50,18 +34,6 @@ async def archive_of(service: Service, headers: dict[str, str]) -> zipfile.ZipFi
 
 def lines(archive: zipfile.ZipFile, kind: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in archive.read(f"{kind}.jsonl").splitlines()]
-
-
-def test_every_owned_table_is_exported_or_excluded() -> None:
-    conn = sqlite3.connect(":memory:")
-    conn.executescript(SCHEMA.read_text())
-    owned = conn.execute(
-        "SELECT m.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = "
-        "'account_id'"
-    ).fetchall()
-    exported = {"artifacts", *(table for table, _, _ in KINDS.values())}
-    assert exported | set(NOT_EXPORTED) == {name for (name,) in owned}
-    assert not exported & set(NOT_EXPORTED)
 
 
 async def fill(service: Service, headers: dict[str, str], account_id: str) -> dict[str, Any]:
