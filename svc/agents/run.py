@@ -28,7 +28,6 @@ from svc.ids import new_id
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.field_support import RETURNED
-from svc.inference.media_engines import Home
 from svc.inference.paid_call import PaidCall, Payer
 from svc.retry import retry_write
 from svc.server.sse import Interrupt, LastBlock
@@ -145,7 +144,7 @@ class AgentRun:
         state, order, payer = self._state, self._order, self._payer
         return RunContext(
             tools=order.tools,
-            home=Home(payer.account_id, order.project_id, self.id),
+            home=artifacts.Home(payer.account_id, order.project_id, self.id),
             payer=payer,
             engines=state.engines,
             media=state.media,

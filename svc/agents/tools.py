@@ -18,12 +18,12 @@ from svc import quota
 from svc.agents.loop import ToolFailure
 from svc.builtin import calculate as arithmetic
 from svc.content import artifacts, contents, recall
-from svc.content.artifacts import Artifact
+from svc.content.artifacts import Artifact, Home
 from svc.errors import ApiError
 from svc.ids import timestamp
 from svc.inference.catalog import Model
 from svc.inference.image_call import MOST_SIDE, ImageCall, ImageRequest
-from svc.inference.media_engines import Home, MediaEngines, store
+from svc.inference.media_engines import MediaEngines, store
 from svc.inference.paid_call import Engines, PaidCall, Payer
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, SpeechCall, SpeechRequest
 from svc.outbound.errors import OutboundError
@@ -165,12 +165,10 @@ async def write_artifact(
 ) -> dict[str, Any]:
     artifact = await artifacts.add_artifact(
         run.engines.db,
-        run.home.account_id,
+        run.home,
         content.encode("utf-8", "replace"),
         name=name,
         content_type="text/plain; charset=utf-8",
-        project_id=run.home.project_id,
-        run_id=run.home.run_id,
         now_seconds=run.engines.clock(),
     )
     return file_fields(artifact)

@@ -103,16 +103,22 @@ class ArtifactChanges(NamedTuple):
     project_id: Annotated[str | Absent | None, nullable(string).about("Null removes it from its project.")] = ABSENT
 
 
+class Home(NamedTuple):
+    """The account, project and agent run to which a file belongs."""
+
+    account_id: str
+    project_id: str | None = None
+    run_id: str | None = None
+
+
 async def add_artifact(
     db: Database,
-    account_id: str,
+    home: Home,
     data: bytes,
     *,
     name: str | None,
     content_type: str,
-    project_id: str | None,
     now_seconds: float,
-    run_id: str | None = None,
     artifact_id: str | None = None,
     room_reserved: bool = False,
     prompt: str | None = None,
@@ -123,12 +129,10 @@ async def add_artifact(
     Raises ApiError `missing_field`, `invalid_value`, `PAYLOAD_TOO_LARGE`, `quota_exceeded`, `not_found` (the project).
     """
     values: dict[str, Any] = {
+        **home._asdict(),
         "name": _NAME.check(name, "name"),
         "content_type": _TYPE.check(content_type, "content_type"),
         "id": artifact_id or new_id("art", now_seconds),
-        "account_id": account_id,
-        "project_id": project_id,
-        "run_id": run_id,
         "created_at": now_seconds,
         "updated_at": now_seconds,
         "prompt": prompt and prompt[:PROMPT_LENGTH],
@@ -136,13 +140,14 @@ async def add_artifact(
 
     def check(tx: sqlite3.Connection) -> None:
         if not room_reserved:
-            quota.check_room(tx, account_id, quota.ROW_BYTES + len(values["name"].encode()) + len(data), artifacts=1)
+            size = quota.ROW_BYTES + len(values["name"].encode()) + len(data)
+            quota.check_room(tx, home.account_id, size, artifacts=1)
 
     def finish(tx: sqlite3.Connection, content: ArtifactContent) -> Artifact:
-        with refusals(project_id, artifacts_count=quota.too_many_artifacts()):
+        with refusals(home.project_id, artifacts_count=quota.too_many_artifacts()):
             return TABLE.insert(tx, {**values, **content._asdict()})
 
-    return await add_content(db, account_id, [data], check=check, finish=finish)
+    return await add_content(db, home.account_id, [data], check=check, finish=finish)
 
 
 def artifacts_of_run(conn: sqlite3.Connection, account_id: str, run_id: str) -> list[Artifact]:

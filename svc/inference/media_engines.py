@@ -14,12 +14,12 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import CONTENT_TYPES, Voice
 from svc.content import artifacts
-from svc.content.artifacts import Artifact
+from svc.content.artifacts import Artifact, Home
 from svc.errors import ApiError, UpstreamFault
 from svc.inference.catalog import Model, Provider
 from svc.inference.chat_request import drop_routing_fields
@@ -172,14 +172,6 @@ def picture_type(content: bytes) -> str | None:
     return next((name for name, start in _PICTURE_STARTS.items() if re.match(start, content, re.DOTALL)), None)
 
 
-class Home(NamedTuple):
-    """The account, project and agent run to which the files belong."""
-
-    account_id: str
-    project_id: str | None = None
-    run_id: str | None = None
-
-
 async def store(
     media: MediaEngines,
     home: Home,
@@ -195,12 +187,10 @@ async def store(
     ending = f"{'' if number == 1 else f'-{number}'}.{_ENDINGS.get(content_type, 'bin')}"
     return await artifacts.add_artifact(
         media.engines.db,
-        home.account_id,
+        home,
         content,
         name=_stem(text) + ending,
         content_type=content_type,
-        project_id=home.project_id,
-        run_id=home.run_id,
         now_seconds=media.engines.clock(),
         room_reserved=True,
         artifact_id=artifact_id,

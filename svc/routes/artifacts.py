@@ -16,7 +16,7 @@ from urllib.parse import quote
 from svc.builtin.documents import replace_by_text
 from svc.builtin.pdf import TEXT_BYTES
 from svc.content import artifacts, contents, projects
-from svc.content.artifacts import PROMPT_LENGTH, Artifact, ArtifactChanges, NewArtifact, content_url
+from svc.content.artifacts import PROMPT_LENGTH, Artifact, ArtifactChanges, Home, NewArtifact, content_url
 from svc.db import Database
 from svc.errors import ApiError, invalid_value
 from svc.inference.media_engines import storage
@@ -98,7 +98,7 @@ async def create_artifact(request: Request, caller: Caller, body: NewArtifact) -
         state.db.look_up(projects.TABLE.by_id, caller.id, project_id, "project_id")
     content = await asyncio.to_thread(decode, text) if len(text) > MIB else decode(text)
     artifact = await artifacts.add_artifact(
-        state.db, caller.id, content, name=name, content_type=kind, project_id=project_id, now_seconds=state.clock()
+        state.db, Home(caller.id, project_id), content, name=name, content_type=kind, now_seconds=state.clock()
     )
     return _as_json(state, artifact)
 

@@ -24,7 +24,7 @@ from svc.ids import new_id
 from svc.inference.blocks import event
 from svc.inference.catalog import Model
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
-from svc.inference.media_engines import Home, MediaEngines, storage, store
+from svc.inference.media_engines import MediaEngines, storage, store
 from svc.inference.paid_call import PaidCall
 from svc.inference.speech_call import (
     DEFAULT_AUDIO_TOKENS,
@@ -146,7 +146,7 @@ async def _url(state: State, caller: Caller, prompt: str, content: bytes, number
     """Store the picture as an artifact and return the URL of its content."""
     artifact_id = new_id("art", state.clock())
     kept.append(artifact_id)  # before it is written, because a shutdown does not stop the write
-    await store(state.media, Home(caller.id), prompt, content, number=number, artifact_id=artifact_id)
+    await store(state.media, artifacts.Home(caller.id), prompt, content, number=number, artifact_id=artifact_id)
     return artifacts.content_url(
         state.derived_keys["content"], state.config.base_url, caller.id, artifact_id, state.clock()
     )

@@ -162,14 +162,7 @@ async def test_own_provider_draws_without_a_model_of_the_operator(config: Config
 
 async def add(db: Database, box: RunContext, content: bytes, content_type: str = "text/plain") -> str:
     row = await artifacts.add_artifact(
-        db,
-        box.home.account_id,
-        content,
-        name="file",
-        content_type=content_type,
-        project_id=None,
-        run_id=None,
-        now_seconds=NOW,
+        db, artifacts.Home(box.home.account_id), content, name="file", content_type=content_type, now_seconds=NOW
     )
     return row.id
 

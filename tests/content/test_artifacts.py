@@ -155,23 +155,22 @@ async def test_artifact_of_an_agent_obeys_the_same_rules(service: Service) -> No
         "data": b"x",
         "name": "x",
         "content_type": "a/b",
-        "project_id": None,
-        "run_id": "run_x",
         "now_seconds": 1.0,
     }
-    row = await artifacts.add_artifact(db, session["user"]["id"], **usual)
+    home = artifacts.Home(session["user"]["id"], None, "run_x")
+    row = await artifacts.add_artifact(db, home, **usual)
     assert (row.run_id, row.sha256) == ("run_x", hashlib.sha256(b"x").digest())
     for wrong, code in (
         ({"name": "a\r\nb"}, "invalid_value"),
         ({"content_type": "a"}, "invalid_value"),
         ({"data": bytes(CONTENT_BYTES + 1)}, "PAYLOAD_TOO_LARGE"),
-        ({"project_id": "proj_unknown"}, "not_found"),
+        ({"home": home._replace(project_id="proj_unknown")}, "not_found"),
     ):
         with pytest.raises(ApiError) as refused:
-            await artifacts.add_artifact(db, session["user"]["id"], **{**usual, **wrong})
+            await artifacts.add_artifact(db, **{"home": home, **usual, **wrong})
         assert refused.value.code == code
     with pytest.raises(ApiError) as gone:
-        await artifacts.add_artifact(db, "user_gone", **usual)
+        await artifacts.add_artifact(db, home._replace(account_id="user_gone"), **usual)
     assert gone.value.code == "invalid_api_key"
 
 

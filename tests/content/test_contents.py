@@ -22,7 +22,7 @@ from tests.support.cases import each
 
 MIB = 1024 * 1024
 BIG = bytes(range(256)) * (8 * MIB // 256) + b"end"
-USUAL = {"name": "x", "content_type": "a/b", "project_id": None, "run_id": None, "now_seconds": 1.0}
+USUAL = {"name": "x", "content_type": "a/b", "now_seconds": 1.0}
 
 
 async def kept(db: Database) -> tuple[int, int, int]:
@@ -51,7 +51,10 @@ async def test_contents_are_written_a_mebibyte_per_transaction(service: Service)
 
     await db.write(lambda tx: tx.set_trace_callback(note))
     acting_for.set(ada)
-    flood = [asyncio.ensure_future(artifacts.add_artifact(db, ada, bytes(8 * MIB), **USUAL)) for _ in range(3)]
+    flood = [
+        asyncio.ensure_future(artifacts.add_artifact(db, artifacts.Home(ada), bytes(8 * MIB), **USUAL))
+        for _ in range(3)
+    ]
     await a_chunk_is_there(db)
     acting_for.set(bob)
     before = len(transactions)

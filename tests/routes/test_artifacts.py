@@ -238,12 +238,10 @@ async def test_list_is_filtered_by_project_and_run(service: Service) -> None:
             service.clocks.advance(1)
             row = await artifacts.add_artifact(
                 service.state["db"],
-                session["user"]["id"],
+                artifacts.Home(session["user"]["id"], project_id, run_id),
                 b"x",
                 name="x",
                 content_type="text/plain",
-                project_id=project_id,
-                run_id=run_id,
                 now_seconds=service.clocks.now,
             )
             made[project_id, run_id] = row.id
@@ -265,8 +263,10 @@ async def test_list_is_filtered_by_project_and_run(service: Service) -> None:
 
 async def test_filter_by_a_run_of_another_account_is_empty(service: Service) -> None:
     mine, theirs = await service.bearer(), await service.sign_up()
-    fields = {"name": "x", "content_type": "a/b", "project_id": None, "run_id": "run_x", "now_seconds": 1.0}
-    await artifacts.add_artifact(service.state["db"], theirs["user"]["id"], b"", **fields)
+    fields = {"name": "x", "content_type": "a/b", "now_seconds": 1.0}
+    await artifacts.add_artifact(
+        service.state["db"], artifacts.Home(theirs["user"]["id"], None, "run_x"), b"", **fields
+    )
     assert (await service.client.get("/artifacts?run_id=run_x", headers=mine)).json()["data"] == []
 
 

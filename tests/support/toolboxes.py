@@ -9,8 +9,8 @@ import pytest
 from svc.agents.loop import ToolFailure
 from svc.agents.tools import TOOLS, RunContext
 from svc.auth import accounts
+from svc.content.artifacts import Home
 from svc.db import Database
-from svc.inference.media_engines import Home
 from svc.inference.paid_call import Payer
 from svc.outbound.client import Outbound
 
