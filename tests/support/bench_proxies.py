@@ -1,22 +1,24 @@
 """The yardsticks of tests/bench.py: bare pass-throughs to a model server, without keys, limits, wallet or log.
 
-python -m tests.support.bench_proxies (aiohttp | httpx | own | static) URL     prints its port; URL is the model
-server's
+python -m tests.support.bench_proxies (aiohttp | events | httpx | own | static) URL     prints its port; URL is the
+model server's. `events` is aiohttp that reads each event, as whoever counts tokens must. The others pass reads on.
 """
 
 import asyncio
 import socket
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
+import orjson
 import uvloop
 
 HEADERS = {"content-type": "application/json", "authorization": "Bearer key"}
 EVENTS = "text/event-stream"
 
 
-async def with_aiohttp(sock: socket.socket, url: str) -> None:
+async def with_aiohttp(sock: socket.socket, url: str, reads_events: bool = False) -> None:
     import aiohttp
     from aiohttp import web
 
@@ -28,7 +30,10 @@ async def with_aiohttp(sock: socket.socket, url: str) -> None:
                 return web.Response(body=await answer.read(), content_type="application/json")
             response = web.StreamResponse(headers={"content-type": EVENTS})
             await response.prepare(request)
-            async for data in answer.content.iter_any():
+            read = partial(answer.content.readuntil, b"\n\n") if reads_events else answer.content.readany
+            while data := await read():
+                if reads_events and data.startswith(b"data: {"):
+                    orjson.loads(data.removeprefix(b"data: "))
                 await response.write(data)
             await response.write_eof()
             return response
@@ -108,7 +113,13 @@ async def with_static_starlette(sock: socket.socket, url: str) -> None:
     await with_uvicorn(sock, Starlette(routes=[Route("/v1/chat/completions", answer, methods=["POST"])]))
 
 
-KINDS = {"aiohttp": with_aiohttp, "httpx": with_httpx, "own": with_own_client, "static": with_static_starlette}
+KINDS = {
+    "aiohttp": with_aiohttp,
+    "events": partial(with_aiohttp, reads_events=True),
+    "httpx": with_httpx,
+    "own": with_own_client,
+    "static": with_static_starlette,
+}
 
 
 def main() -> None:
