@@ -33,7 +33,7 @@ async def project_filter(request: Request, caller: Caller) -> str | None:
 @describes(
     "Create a project",
     answer=Answer("The project.", _PROJECT, 201),
-    errors=[Refusal("quota_exceeded", "This account has 1,000 projects, the most there can be. Delete some first.")],
+    errors=[Refusal("quota_exceeded", "This account has 1,000 projects, the maximum. Delete some first.")],
 )
 async def create_project(request: Request, caller: Caller, body: projects.NewProject) -> object:
     return await request.state.db.write(projects.add_project, caller.id, body, request.state.clock())

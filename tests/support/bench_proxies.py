@@ -1,7 +1,7 @@
 """The yardsticks of tests/bench.py: bare pass-throughs to a model server, without keys, limits, wallet or log.
 
 python -m tests.support.bench_proxies (aiohttp | events | httpx | own | static) URL     prints its port; URL is the
-model server's. `events` is aiohttp that reads each event, as whoever counts tokens must. The others pass reads on.
+model server's. `events` is aiohttp that reads each event, as a server that counts tokens must. The others pass reads on.
 """
 
 import asyncio
