@@ -28,6 +28,7 @@ from tests.support.vendor import TESTS
 CHROMIUM = (
     os.environ.get("CHROMIUM") or shutil.which("chromium-headless-shell") or shutil.which("chromium") or "chromium"
 )
+Theme = Literal["light", "dark"]
 WITH_BROWSER = [pytest.mark.needs(CHROMIUM), pytest.mark.asyncio(loop_scope="session")]  # the marks of what shares one
 # Nothing that the browser itself would like to fetch, no sandbox, which needs more rights than a container has, and no
 # process for the graphics, which takes a tenth of the CPU.
@@ -38,20 +39,18 @@ FLAGS = """
 # A machine that others use may stall: a test waits longer for what it expects, and ends at once when it is there.
 expect.set_options(timeout=15_000)
 # Both widths and both themes; the other two pairs take as long again.
-LOOKS = [
-    (390, "light"),
-    (1440, "dark"),
-    *(pytest.param(*look, marks=pytest.mark.soak) for look in ((390, "dark"), (1440, "light"))),
-]
+LOOKS: list[tuple[int, Theme]] = [(390, "light"), (1440, "dark")]
+OTHER_LOOKS: list[tuple[int, Theme]] = [(390, "dark"), (1440, "light")]
 # Most tests have the wide page. Those of what a narrow one moves or hides have this one, and in the long run both.
 WIDTHS = pytest.mark.parametrize("width", [390, pytest.param(1440, marks=pytest.mark.soak)])
 BOTH_WIDTHS = pytest.mark.parametrize("width", [390, 1440])
 PASSWORD = "correct horse battery"
-Theme = Literal["light", "dark"]
 _REMEMBER = "items => { for (const {name, value} of items) localStorage[name] = value; }"
 _AXE = TESTS / "axe-core" / "axe.min.js"
 # In the page, because Playwright takes longer to read the whole result of axe than a line for each violation.
-_FIND = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations.flatMap(({id, nodes}) =>
+_FIND = """async (rules) => (await axe.run(document, {
+    preload: false, resultTypes: ["violations"], ...(rules.length && {runOnly: {type: "rule", values: rules}})
+})).violations.flatMap(({id, nodes}) =>
     nodes.map(({html, any}) => `${id}: ${html.slice(0, 160)} ${any[0]?.message ?? ""}`))"""
 
 
@@ -211,6 +210,28 @@ async def new_context(
 
 
 @asynccontextmanager
+async def empty_page(
+    browser: Browser, server: RunningServer, *, width: int = 1440, theme: Theme = "light", allow: Sequence[str] = ()
+) -> AsyncIterator[Page]:
+    """A watched page that is not signed in, on the server's origin.
+
+    The page has seen earlier tests, and has forgotten them: a new one takes twice the CPU. It prefers reduced motion: to
+    draw the frames of the animations takes a fifth of the CPU. The contexts of `new_context` have them.
+    """
+    page, watch = _unused.pop((browser, server.base_url), None) or await _new_page(browser, server)
+    watch.allowed, watch.seen = list(allow), []
+    await look(page, width, theme)
+    try:
+        yield page
+        await _forget(page)
+    except BaseException:
+        await page.context.close()
+        raise
+    watch.check()
+    _unused[browser, server.base_url] = (page, watch)
+
+
+@asynccontextmanager
 async def signed_in(
     browser: Browser,
     server: RunningServer,
@@ -219,32 +240,23 @@ async def signed_in(
     dollars: int = 0,
     model: str | None = None,
     visitor: Visitor | None = None,
-    width: int = 1440,
-    theme: Theme = "light",
-    allow: Sequence[str] = (),
+    **options: Any,
 ) -> AsyncIterator[Page]:
-    """A watched page of `visitor` or of a new account, at `address`. `model`: the built-in one that was chosen last.
-
-    The page has seen earlier tests, and has forgotten them: a new one takes twice the CPU. It prefers reduced motion: to
-    draw the frames of the animations takes a fifth of the CPU. The contexts of `new_context` have them.
+    """A page of `visitor` or of a new account, at `address`. `model`: the built-in one that was chosen last. `options`
+    are those of `empty_page`.
     """
     if visitor is None:
         remembered = {"model": f"builtin/{model}"} if model else {}
         visitor = await asyncio.to_thread(new_visitor, server, dollars=dollars, **remembered)
-    page, watch = _unused.pop((browser, server.base_url), None) or await _new_page(browser, server)
-    watch.allowed, watch.seen = list(allow), []
+    async with empty_page(browser, server, **options) as page:
+        await page.context.add_cookies(visitor.storage["cookies"])
+        await page.evaluate(_REMEMBER, visitor.storage["origins"][0]["localStorage"])
+        yield await opened(page.context, address, page)
+
+
+async def look(page: Page, width: int, theme: Theme) -> None:
     await page.set_viewport_size(_viewport(width))
     await page.emulate_media(color_scheme=theme)
-    await page.context.add_cookies(visitor.storage["cookies"])
-    await page.evaluate(_REMEMBER, visitor.storage["origins"][0]["localStorage"])
-    try:
-        yield await opened(page.context, address, page)
-        await _forget(page)
-    except BaseException:
-        await page.context.close()
-        raise
-    watch.check()
-    _unused[browser, server.base_url] = (page, watch)
 
 
 async def _new_page(browser: Browser, server: RunningServer) -> tuple[Page, Watch]:
@@ -287,9 +299,9 @@ async def sign_up(page: Page, address: str = "/") -> str:
     return email
 
 
-async def findings(page: Page) -> list[str]:
-    """What axe-core has against the page as it is now, a line each."""
+async def findings(page: Page, rules: Sequence[str] = ()) -> list[str]:
+    """What axe-core has against the page as it is now, a line each. `rules`: those to check, or else all."""
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(_AXE.read_text())
-    found: list[str] = await page.evaluate(_FIND)
+    found: list[str] = await page.evaluate(_FIND, rules)
     return found

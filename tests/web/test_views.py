@@ -4,21 +4,23 @@ nothing overflows.
 
 import asyncio
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
 import pytest
-import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from tests.support.browser import (
     LOOKS,
+    OTHER_LOOKS,
     WITH_BROWSER,
     Theme,
     Visitor,
     database,
+    empty_page,
     findings,
-    new_context,
+    look,
     new_visitor,
     signed_in,
 )
@@ -26,6 +28,8 @@ from tests.support.browser_chat import keep_conversation
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
+Looks = list[tuple[int, Theme]]
+IN_LOOKS = pytest.mark.parametrize("looks", [LOOKS, pytest.param(OTHER_LOOKS, marks=pytest.mark.soak)])
 
 EVIL = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 MARKDOWN = """# Results
@@ -50,51 +54,35 @@ GOAL = f"""say {EVIL}
 tool write_artifact {{"name": "note.md", "content": "# Hi <script>document.title=3</script>"}}
 ---
 say Done: **{EVIL}**"""
-# Where it is, and what opens it when it is not shown by the address alone.
-VIEWS = {
-    "/#/chat": None,
-    "/#/agents": "Tools: All tools",
-    "/#/agents/{run}": None,
-    "/#/media": None,
-    "/#/artifacts": None,
-    "/#/artifacts/{artifact}": None,
-    "/#/projects": None,
-    "/#/projects/{project}": None,
-    "/#/keys": "New key",
-    "/#/providers": "Add provider",
-    "/#/wallet": "View as table",
-    "/#/settings": "Delete account",
-    "/#/support": None,
-    "/#/support/{support}": None,
-    "/#/admin": None,
-    "/#/admin/users/{user}": None,
-    "/#/admin/spend": None,
-    "/#/admin/support": None,
-    "/#/admin/support/{support}": None,
-    "/#/admin/status": None,
-    "/#/admin/audit": None,
-}
-# Where a dialog is, and what opens it.
-DIALOGS = [
-    ("/#/chat", ["Actions for A kept one", "Chat settings"]),
-    ("/#/settings", ["Change password"]),
-    ("/#/media", ["View the sea"]),
-    ("/#/providers", ["Actions for mine", "Edit"]),
-    ("/#/providers", ["Actions for mine", "Delete"]),
+# Where it is, and what opens each further state of it.
+VIEWS: list[tuple[str, list[list[str]]]] = [
+    ("/#/chat", [["Model:"], ["Actions for A kept one", "Chat settings"]]),
+    ("/#/chat/{conversation}", []),
+    ("/#/agents", [["Tools: All tools"]]),
+    ("/#/agents/{run}", []),
+    ("/#/media", [["View the sea"]]),
+    ("/#/artifacts", []),
+    ("/#/artifacts/{artifact}", [["Delete"]]),
+    ("/#/projects", []),
+    ("/#/projects/{project}", [["Delete"]]),
+    ("/#/keys", [["New key"]]),
+    ("/#/providers", [["Add provider"], ["Actions for mine", "Edit"], ["Actions for mine", "Delete"]]),
     ("/#/providers?connect=ollama", []),
-    ("/#/artifacts/{artifact}", ["Delete"]),
-    ("/#/projects/{project}", ["Delete"]),
-    ("/#/support/{support}", ["Close conversation"]),
-    ("/#/admin", ["Invite user"]),
-    ("/#/admin/users/{user}", ["Suspend"]),
-    ("/#/admin/users/{user}", ["Delete user"]),
+    ("/#/wallet", [["View as table"]]),
+    ("/#/settings", [["Delete account"], ["Change password"]]),
+    ("/#/support", []),
+    ("/#/support/{support}", [["Close conversation"]]),
+    ("/#/admin", [["Invite user"]]),
+    ("/#/admin/users/{user}", [["Suspend"], ["Delete user"]]),
+    ("/#/admin/spend", []),
+    ("/#/admin/support", []),
+    ("/#/admin/support/{support}", []),
+    ("/#/admin/status", []),
+    ("/#/admin/audit", []),
 ]
+# What a narrow page or the other theme can break. The wide page shows all parts, so it is checked against all rules.
+LAYOUT = ["color-contrast", "scrollable-region-focusable"]
 SIGNED_OUT = ("/password-reset#token", "/verify-email#token", "/password-reset", "/checkout", "/nowhere", "/")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def somebody(server: RunningServer) -> tuple[Visitor, dict[str, str]]:
-    return await asyncio.to_thread(somebody_with_everything, server)
 
 
 def somebody_with_everything(server: RunningServer) -> tuple[Visitor, dict[str, str]]:
@@ -130,92 +118,64 @@ def somebody_with_everything(server: RunningServer) -> tuple[Visitor, dict[str, 
     }
 
 
-async def check(page: Page, view: str) -> None:
-    """Holds what is shown now against axe, and against what no page may do."""
+async def check(page: Page, name: str, looks: Looks, rules: Sequence[str] = LAYOUT) -> None:
+    """Holds what is shown now against axe, and against what no page may do. Ends with the wide look.
+
+    `rules`: those for a narrow page.
+    """
     await expect(page.locator(".state")).to_have_count(0)
-    assert await findings(page) == [], view
-    assert not re.fullmatch("[123]", await page.title()), f"a script ran in {view}"
-    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{view} is wider than the screen"
+    for width, theme in looks:
+        await look(page, width, theme)
+        await page.evaluate("new Promise(drawn => requestAnimationFrame(() => setTimeout(drawn)))")
+        assert await findings(page, rules if width < 800 else ()) == [], (name, width, theme)
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
+    assert not re.fullmatch("[123]", await page.title()), f"a script ran in {name}"
 
 
-@pytest.mark.parametrize(("width", "theme"), LOOKS)
-async def test_views_are_accessible(
-    server: RunningServer, browser: Browser, somebody: tuple[Visitor, dict[str, str]], width: int, theme: Theme
-) -> None:
-    visitor, ids = somebody
-    async with signed_in(browser, server, visitor=visitor, width=width, theme=theme) as page:
-        for view, opens in VIEWS.items():
-            await page.goto(view.format(**ids))
+@IN_LOOKS
+async def test_views_and_their_dialogs_are_accessible(server: RunningServer, browser: Browser, looks: Looks) -> None:
+    visitor, ids = await asyncio.to_thread(somebody_with_everything, server)
+    async with signed_in(browser, server, visitor=visitor) as page:
+        for address, states in VIEWS:
+            await page.goto(address.format(**ids))
             await page.locator(".page, .chat").wait_for()
-            if opens:
-                await page.get_by_text(opens).or_(page.get_by_role("button", name=opens)).first.click()
-            await check(page, view)
-            await page.keyboard.press("Escape")
-
-
-@pytest.mark.parametrize(("width", "theme"), LOOKS)
-async def test_chat_is_accessible(
-    server: RunningServer, browser: Browser, somebody: tuple[Visitor, dict[str, str]], width: int, theme: Theme
-) -> None:
-    visitor, ids = somebody
-    address = f"/#/chat/{ids['conversation']}"
-    async with signed_in(browser, server, address, visitor=visitor, width=width, theme=theme) as page:
-        await expect(page.locator(".token-keyword").first).to_be_visible()
-        await page.get_by_role("button", name="Model:").click()
-        await check(page, "the model picker")
-        await page.keyboard.press("Escape")
-        if width < 800:
-            await page.get_by_role("button", name="Open navigation").click()
-        await page.get_by_role("button", name="Actions for A kept one").click()
-        await check(page, "the menu of a conversation")
-
-
-@pytest.mark.parametrize(("width", "theme"), LOOKS)
-async def test_dialogs_are_accessible(
-    server: RunningServer, browser: Browser, somebody: tuple[Visitor, dict[str, str]], width: int, theme: Theme
-) -> None:
-    visitor, ids = somebody
-    async with signed_in(browser, server, visitor=visitor, width=width, theme=theme) as page:
-        for view, opens in DIALOGS:
-            await page.goto(view.format(**ids))
-            await page.locator(".page, .chat").wait_for()
-            for name in opens:
-                button = page.get_by_role("button", name=name).or_(page.get_by_role("menuitem", name=name)).first
-                if name.startswith("Actions for A kept") and width < 800:
-                    await page.get_by_role("button", name="Open navigation").click()
-                await button.click()
-            await page.locator("dialog[open]").wait_for()
-            await check(page, f"{view} {opens}")
-            await page.keyboard.press("Escape")
-            await expect(page.locator("dialog[open]")).to_have_count(0)
+            await check(page, address, looks)
+            for opens in states:
+                for name in opens:
+                    button = page.get_by_role("button", name=name).or_(page.get_by_role("menuitem", name=name))
+                    await button.or_(page.locator("summary", has_text=name)).first.click()
+                await check(page, f"{address} {opens}", looks)
+                await page.keyboard.press("Escape")
+                await expect(page.locator("dialog[open]")).to_have_count(0)
         await page.keyboard.press("?")
         await page.locator("dialog[open]").wait_for()
-        await check(page, "the shortcuts")
+        await check(page, "the shortcuts", looks)
+        await page.keyboard.press("Escape")
+        for width, theme in looks:  # a narrow page closes the menu with its navigation
+            await look(page, width, theme)
+            if width < 800:
+                await page.get_by_role("button", name="Open navigation").click()
+            await page.get_by_role("button", name="Actions for A kept one").click()
+            await check(page, "the menu of a conversation", [(width, theme)], ())
+            await page.keyboard.press("Escape")
 
 
-@pytest.mark.parametrize(("width", "theme"), LOOKS)
-async def test_signed_out_pages_are_accessible(
-    server: RunningServer, browser: Browser, width: int, theme: Theme
-) -> None:
+@IN_LOOKS
+async def test_signed_out_pages_are_accessible(server: RunningServer, browser: Browser, looks: Looks) -> None:
     # A link gives the page no name, which the browser expects beside a password.
-    async with new_context(
-        browser, server, width=width, color_scheme=theme, allow=["Password forms should", "401", "404"]
-    ) as context:
-        page = await context.new_page()
+    async with empty_page(browser, server, allow=["Password forms should", "401", "404"]) as page:
         for address in SIGNED_OUT:
             await page.goto(address)
             await page.locator("h1, h2").first.wait_for()
-            await check(page, address)
+            await check(page, address, looks)
         for button in ("Already have an account? Sign in", "Forgot your password?"):
             await page.get_by_role("button", name=button).click()
-            await check(page, button)
+            await check(page, button, looks)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("width", "theme"), LOOKS)
-async def test_reference_is_accessible(server: RunningServer, browser: Browser, width: int, theme: Theme) -> None:
-    async with new_context(browser, server, width=width, color_scheme=theme) as context:
-        page = await context.new_page()
+async def test_reference_is_accessible(server: RunningServer, browser: Browser) -> None:
+    async with empty_page(browser, server) as page:
         await page.goto("/docs")
         await page.get_by_role("button").first.wait_for()
-        await check(page, "/docs")
+        await check(page, "/docs", [*LOOKS, *OTHER_LOOKS])

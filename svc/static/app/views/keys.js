@@ -174,7 +174,9 @@ function Examples({ id, token }) {
       >
         ${examples[chosen.value].map(
           ({ title, code }) => html`<p class="quiet small">${title}</p>
-            <div class="example"><pre><code>${code}</code></pre><${CopyButton} text=${code} /></div>`,
+            <div class="example">
+              <pre tabindex="0"><code>${code}</code></pre><${CopyButton} text=${code} />
+            </div>`,
         )}
         ${certificate_file && html`<p class="quiet small">${t.certificate}</p>`}
       </div>`;
