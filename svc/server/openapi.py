@@ -227,7 +227,7 @@ def _operation(operation: Operation, path: str, ids: Mapping[str, Parameter], te
     parameters = [*(ids[name] for name in names if name in ids and name not in own), *declared]
     in_path = [one.name for one in parameters if one.where == "path"]
     if in_path != names:
-        raise ValueError(f"{path} is described with the path parameters {in_path}")
+        raise ValueError(f"{path} has the path parameters {in_path}; svc/routes/service.py lists ids of objects")
     refusals = [*(one.refusal for one in parameters if one.refusal), *operation.errors]
     file = texts / f"{operation.name}.md"
     value: dict[str, Any] = {

@@ -1,16 +1,17 @@
 """How tools are offered, described and called: wrong arguments and bugs are failures that the model sees."""
 
-import inspect
+import re
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from svc.agents.tools import TOOLS, AgentTool, Need, RunContext, tools_for
 from svc.shapes import integer, text
 from tests.support.cases import each
+from tests.support.server import ROOT
 from tests.support.toolboxes import failure
 
 
@@ -23,10 +24,32 @@ def test_tool_is_offered_only_if_its_need_is_met() -> None:
     def offered(*available: Need) -> set[str]:
         return set(tools_for({need: need in available for need in get_args(Need)}))
 
-    always = {"calculate", "current_time", "list_artifacts", "read_artifact", "write_artifact"}
-    assert offered() == always
+    always = {name for name, tool in TOOLS.items() if tool.needs is None}
+    assert offered() == always >= {"calculate", "read_artifact"}
     assert (offered("session") - always, offered("fetch") - always) == ({"search_memory"}, {"fetch_url"})
     assert (offered("image") - always, offered("speech") - always) == ({"generate_image"}, {"generate_audio"})
+
+
+# What the table of tools in svc/OPERATING.md says, by what a tool needs.
+AVAILABLE = {
+    None: "always",
+    "image": "always; these two have a price",
+    "speech": "always; these two have a price",
+    "session": "with a session, not with an API key",
+    "fetch": "with `SVC_AGENT_FETCH=1`",
+}
+
+
+def test_every_tool_is_named_in_the_documentation_and_in_the_web_application() -> None:
+    (table,) = re.findall(r"\| tool \| available \|\n\|[-|]+\n((?:\|.*\n)+)", (ROOT / "svc/OPERATING.md").read_text())
+    rows = [row.split(" | ") for row in table.splitlines()]
+    documented = {(name, row[1].rstrip(" |")) for row in rows for name in re.findall(r"`(\w+)`", row[0])}
+    missing = documented ^ {(name, AVAILABLE[tool.needs]) for name, tool in TOOLS.items()}
+    assert missing == set(), "the table of tools in svc/OPERATING.md has each tool where it is available"
+    (labels,) = re.findall(r"toolNames: \{(.*?)\}", (ROOT / "svc/static/app/texts.js").read_text(), re.DOTALL)
+    assert set(re.findall(r"(\w+):", labels)) ^ TOOLS.keys() == set(), (
+        "toolNames of svc/static/app/texts.js has each tool"
+    )
 
 
 def test_every_tool_is_described_with_a_strict_schema_that_its_function_takes() -> None:
@@ -39,14 +62,16 @@ def test_every_tool_is_described_with_a_strict_schema_that_its_function_takes() 
             and described["function"]["description"]
         )
         assert schema["additionalProperties"] is False and schema["required"] == list(schema["properties"])
-        assert all("maxLength" in rule for rule in schema["properties"].values() if rule["type"] == "string"), (
-            "it is bounded"
-        )
-        assert set(list(inspect.signature(tool.function).parameters)[1:]) == set(schema["required"])
+        for argument, hint in list(get_type_hints(tool.function, include_extras=True).items())[1:-1]:
+            assert argument in tool.arguments, f"annotate {argument} of {name} with a shape"
+            rule, kind = schema["properties"][argument], get_args(hint)[0]
+            expected = {str: "string", int: "integer", float: "number", bool: "boolean"}.get(kind, rule.get("type"))
+            assert rule.get("type") == expected, f"{argument} of {name} is a {kind.__name__}, but its shape is not"
+            assert kind is not str or {"maxLength", "enum", "const"} & rule.keys(), f"bound {argument} of {name}"
 
 
-# A value of each type of JSON but text.
-VALUES: dict[str, Any] = {"null": None, "number": 0.5, "boolean": True, "array": [], "object": {}}
+# A value of each type of JSON but text and integers.
+VALUES: list[Any] = [None, 0.5, True, [], {}]
 
 
 @each("name", list(TOOLS))
@@ -54,11 +79,10 @@ async def test_wrong_arguments_are_reported_and_the_tool_is_not_run(
     box: RunContext, faults: list[BaseException], name: str
 ) -> None:
     shapes = TOOLS[name].arguments
-    kinds = {key: shape.schema["type"] for key, shape in shapes.items()}
-    right = {key: VALUES.get(kinds[key], "x" * shape.schema.get("minLength", 1)) for key, shape in shapes.items()}
+    right = {key: shape.example or "x" * shape.schema.get("minLength", 1) for key, shape in shapes.items()}
     wrong: list[tuple[str, dict[str, Any]]] = [(name, {**right, key: 1}) for key in ("more", "\0", "account_id")]
     for key, shape in shapes.items():
-        others = [value for kind, value in VALUES.items() if kind != kinds[key]]
+        others = [value for value in VALUES if type(value) is not type(right[key])]
         wrong += [(key, {**right, key: value}) for value in (*others, "x" * (shape.schema.get("maxLength", 0) + 1))]
         wrong += [(key, {other: value for other, value in right.items() if other != key})]
         wrong += [(key, {**right, key: ""})] if shape.schema.get("minLength") else []

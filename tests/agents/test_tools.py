@@ -32,7 +32,6 @@ from tests.support.cases import each
 from tests.support.model_media import PNG
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, watch
-from tests.support.server import ROOT
 from tests.support.toolboxes import NOW, box_of, failure
 
 RUN = "/v1/agents/run"
@@ -496,10 +495,3 @@ async def test_invalid_address_is_refused_with_the_same_text(
 ) -> None:
     assert await failure(box, "fetch_url", {"url": url}) == UNREADABLE
     assert faults == []
-
-
-def test_every_tool_is_named_in_the_documentation_and_in_the_web_application() -> None:
-    (table,) = re.findall(r"\| tool \| available \|\n\|[-|]+\n((?:\|.*\n)+)", (ROOT / "svc/OPERATING.md").read_text())
-    documented = [name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])]
-    (labels,) = re.findall(r"toolNames: \{(.*?)\}", (ROOT / "svc/static/app/texts.js").read_text(), re.DOTALL)
-    assert sorted(documented) == sorted(re.findall(r"(\w+):", labels)) == sorted(tools.TOOLS)
