@@ -48,18 +48,16 @@ def read_file(path: Path, environ: Mapping[str, str]) -> Offer:
 def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
     groups.check_keys(document, "the file", ("default_model", "providers", "access", "groups"))
     models: list[Model] = []
-    providers: list[Provider] = []
     listed: list[Provider] = []
     tables: list[dict[str, Any]] = _optional(document, "providers", _TABLES, [], "the file")
     for place, table in enumerate(tables, 1):
         provider = _provider(table, f"provider {place}", environ)
-        providers.append(provider)
         if "models" in table:
             models += [_model(entry, provider) for entry in required(table, "models", _TABLES, provider.name)]
         else:
             listed.append(provider)
     aliases = (alias for model in models for alias in model.aliases)
-    for listing in ((provider.name for provider in providers), (model.id for model in models), aliases):
+    for listing in ((table["name"] for table in tables), (model.id for model in models), aliases):
         for name, times in Counter(listing).items():
             if times > 1:
                 raise ValueError(f"{name!r} is used twice")

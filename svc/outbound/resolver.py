@@ -12,9 +12,9 @@ import itertools
 import os
 import re
 import signal
-import socket
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from ipaddress import ip_address
 from pathlib import Path
 
 from svc.turns import Turns
@@ -48,9 +48,8 @@ class Resolver:
 
         Raises OSError for a name without an address or an answer in time, ValueError for what is no name.
         """
-        with contextlib.suppress(OSError):  # an address needs no lookup
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-            return [str(entry[4][0]) for entry in found]
+        with contextlib.suppress(ValueError):  # an address needs no lookup
+            return [str(ip_address(host))]
         if _NAME.fullmatch(host) is None:
             raise ValueError("the host is no name")
         release = await self._turns.take(account_id)
