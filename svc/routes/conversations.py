@@ -209,11 +209,8 @@ async def export_conversation(request: Request, caller: Caller, conversation_id:
     """Send the messages while they are read, about a million characters at a time."""
     db = request.state.db
     conversation = await db.read(conversations.TABLE.by_id, caller.id, conversation_id)
-    headers = {
-        "content-type": "text/markdown; charset=utf-8",
-        "content-disposition": f'attachment; filename="{conversation.id}.md"',
-    }
-    return await streamed(request, _markdown(db, conversation), headers)
+    name = f"{conversation.id}.md"
+    return await streamed(request, _markdown(db, conversation), "text/markdown; charset=utf-8", name)
 
 
 async def _markdown(db: Database, conversation: Conversation) -> AsyncGenerator[bytes, None]:

@@ -10,6 +10,7 @@ import sqlite3
 import unicodedata
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
+from operator import methodcaller
 from typing import Any, BinaryIO
 
 import orjson
@@ -18,11 +19,9 @@ from svc.agents import runs
 from svc.auth.accounts import Account
 from svc.billing import wallet
 from svc.billing.usage import day_of
-from svc.content import answers, contents, support
+from svc.content import answers, contents, conversations, projects, support
 from svc.content.artifacts import Artifact
-from svc.content.conversations import Conversation
 from svc.content.history import Message
-from svc.content.projects import Project
 from svc.db import Database
 from svc.ids import fields_as_json
 from svc.inference import providers
@@ -49,13 +48,13 @@ def _message(row: sqlite3.Row) -> dict[str, Any]:
 
 
 _ACCOUNT = "id email name tier default_model memory_enabled instructions admin group status created_at last_seen_at"
-# file: (table, the columns that order an account's rows, the JSON of a row without secrets and their hashes)
-KINDS: dict[str, tuple[str, str, Callable[[sqlite3.Row], dict[str, Any] | orjson.Fragment]]] = {
+# file: (table, the columns that order an account's rows, what is written of a row: no secrets and no hashes of them)
+KINDS: dict[str, tuple[str, str, Callable[[sqlite3.Row], Any]]] = {
     "identities": ("identities", "id", json_of("id issuer subject email created_at")),
     "api_keys": ("api_keys", "id", json_of("id key_prefix name created_at last_used_at")),
     "providers": ("providers", "id", providers.as_json),
-    "projects": ("projects", "id", lambda row: Project(**row).as_json()),
-    "conversations": ("conversations", "id", lambda row: Conversation(**row).as_json()),
+    "projects": ("projects", "id", projects.TABLE.make),
+    "conversations": ("conversations", "id", conversations.TABLE.make),
     "branches": ("branches", "conversation_id, branch", json_of("conversation_id branch parent first_id replaces_id")),
     "messages": ("messages", "number", _message),
     "answers": ("answers", "message_id", lambda row: {"message_id": row["message_id"], **answers.as_json(row)}),
@@ -82,14 +81,9 @@ async def export_account(request: Request, caller: Caller) -> Response:
     export.
     """
     state = request.state
-    headers = {
-        "content-type": "application/zip",
-        "content-disposition": f'attachment; filename="export-{day_of(state.clock())}.zip"',
-        "cache-control": "no-store",
-    }
     account = caller.account(state.db)
     await state.engines.usage.flush()
-    return await streamed(request, _archive(state, account), headers)
+    return await streamed(request, _archive(state, account), "application/zip", f"export-{day_of(state.clock())}.zip")
 
 
 class _Sink(io.RawIOBase):
@@ -155,7 +149,7 @@ async def _spool_content(db: Database, artifact: Artifact, spool: BinaryIO) -> N
 
 def _lines(conn: sqlite3.Connection, account_id: str, kind: str, after: Any) -> tuple[bytes, Any] | None:
     """Return the next MiB of rows as JSON lines, and the key of the last one. Return None after the last row."""
-    table, order, as_json = KINDS[kind]
+    table, order, make = KINDS[kind]
     columns = order.split(", ")
     further = "" if after is None else f"AND ({order}) > ({', '.join('?' * len(columns))})"
     rows = conn.execute(
@@ -164,7 +158,7 @@ def _lines(conn: sqlite3.Connection, account_id: str, kind: str, after: Any) -> 
     )
     lines, size = [], 0
     for row in rows:
-        lines.append(orjson.dumps(as_json(row), option=orjson.OPT_APPEND_NEWLINE))
+        lines.append(orjson.dumps(make(row), methodcaller("as_json"), orjson.OPT_APPEND_NEWLINE))
         size += len(lines[-1])
         after = tuple(row[column] for column in columns)
         if size > _LINES_BYTES:

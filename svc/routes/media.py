@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, BinaryIO
 
 import orjson
-from starlette.types import Receive, Scope, Send
 
 from svc import quota
 from svc.content import artifacts
@@ -203,7 +202,9 @@ async def _speech(request: Request, caller: Caller, body: dict[str, Any], format
             **cost_of(call),
         }
         if format_field == "response_format" and body.get("stream_format") == "sse":
-            return _Holding(stream_of(request, _as_events(call, file), Interrupt(), headers), held.pop_all())
+            stream = stream_of(request, _as_events(call, file), Interrupt(), headers)
+            stream.held = held.pop_all()
+            return stream
         return from_file(request, file, {"content-type": call.track.content_type, **headers}, held.pop_all())
 
 
@@ -245,19 +246,6 @@ async def _made(request: Request, call: PaidCall) -> AsyncIterator[None]:
                 yield
     finally:
         add_log_fields(request, **call.log_fields)
-
-
-class _Holding(Response):
-    """An answer that holds resources until it is sent."""
-
-    def __init__(self, answer: Response, held: contextlib.ExitStack) -> None:
-        super().__init__()
-        self._answer = answer
-        self._held = held
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._held:
-            await self._answer(scope, receive, send)
 
 
 def from_file(request: Request, file: BinaryIO, headers: dict[str, str], held: contextlib.ExitStack) -> Response:

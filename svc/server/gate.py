@@ -4,7 +4,7 @@ signed_in(metered(handler)): bearer -> Caller (401) -> one admission (429) -> ha
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -67,7 +67,7 @@ class Caller:
     key_id: str | None = None
     identity_at: int = 0
     group: Group | None = None
-    admin: bool = field(init=False)  # not of an API key
+    admin: bool = False  # never with an API key
 
     def account(self, db: Database) -> Account:
         """Return the account as it is now. Raises ApiError `invalid_api_key` if it has been deleted."""
@@ -275,9 +275,7 @@ def _caller(state: State, account_id: str, auth: str, identity_at: int = 0) -> C
         state.key_uses.put((account.id, ""), state.clock())
     groups = state.models.catalog.groups
     group = groups and groups.of(account.group)
-    caller = Caller(account.id, account.tier, account.default_model, auth, None, identity_at, group)
-    caller.admin = account.admin
-    return caller
+    return Caller(account.id, account.tier, account.default_model, auth, None, identity_at, group, account.admin)
 
 
 def _bearer(authorization: bytes) -> str:

@@ -32,6 +32,7 @@ _HEADERS = [
     (b"x-accel-buffering", b"no"),
 ]
 _JSON_GRACE_SECONDS = 5.0
+NOTHING = contextlib.nullcontext()
 # After so much, the next turn of the event loop sends the rest: neither send() nor every producer waits. It also takes
 # 12 % less of an event (8 a read) to read for many streams, and then write to them, than to do both for each.
 _TURN_BYTES = 1000
@@ -135,7 +136,7 @@ class EventStream(Response):
 
     An exception before the first block becomes an ordinary error answer. After it, the block `closing(error)` ends the
     stream. `ping` is sent after a silence. On an interrupt the generator gets a CancelledError at its await or yield.
-    It may yield its last event before it returns.
+    It may yield its last event before it returns. `held` is occupied until then.
     """
 
     events: AsyncGenerator[bytes, None]
@@ -147,6 +148,7 @@ class EventStream(Response):
     extra_headers: Mapping[str, str] = field(default_factory=dict)
     ping: bytes = PING
     ping_seconds: float = PING_SECONDS
+    held: contextlib.AbstractContextManager[object] = NOTHING
     _started: bool = False
     _unsent: bytes = b""
     _pinging: asyncio.Task[None] | None = None
@@ -162,7 +164,7 @@ class EventStream(Response):
         last = b""
         try:
             async with contextlib.aclosing(self.events):
-                with self.interrupt.over(scope["svc"], self.drain, 0):
+                with self.held, self.interrupt.over(scope["svc"], self.drain, 0):
                     await self._pump()
         except Exception as error:
             if not self._started:

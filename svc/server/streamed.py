@@ -5,7 +5,7 @@ handler -> streamed(chunks) -> a short one is one answer with its length
 """
 
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
-from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
+from contextlib import AbstractContextManager, aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from svc.errors import ClientGone
-from svc.server.sse import Drain, Interrupt
+from svc.server.sse import NOTHING, Drain, Interrupt
 from svc.server.state import Request
 
 _SHORT_BYTES = 256 * 1024
-_NOTHING = nullcontext()
 
 
 async def json_array(
@@ -35,14 +34,17 @@ async def json_array(
 
 
 async def streamed(
-    request: Request, chunks: AsyncGenerator[bytes, None], headers: Mapping[str, str] | None = None
+    request: Request, chunks: AsyncGenerator[bytes, None], media_type: str = "application/json", file_name: str = ""
 ) -> Response:
-    """Return an answer to the caller from `chunks`. It holds at most 256 KiB and one chunk in memory.
+    """Return an answer to the caller from `chunks`, which a browser stores if it has a `file_name`. It holds at most
+    256 KiB and one chunk in memory.
 
     What `chunks` raises within the first 256 KiB becomes an ordinary error answer. A later exception closes the
     connection. The answer raises ApiError `rate_limit_exceeded` if the account has too many long answers open.
     """
-    headers = {"content-type": "application/json", "cache-control": "no-store", **(headers or {})}
+    headers = {"content-type": media_type, "cache-control": "no-store"}
+    if file_name:
+        headers["content-disposition"] = f'attachment; filename="{file_name}"'
     if request.scope["method"] == "HEAD":  # nothing is generated, so its length is not known
         answer = Response(headers=headers)
         del answer.headers["content-length"]
@@ -69,7 +71,7 @@ class Download(Response):
     own_headers: Mapping[str, str]
     status_code: int = 200
     first: bytes = b""
-    held: AbstractContextManager[Any] = _NOTHING
+    held: AbstractContextManager[Any] = NOTHING
 
     def __post_init__(self) -> None:
         self.init_headers(self.own_headers)
