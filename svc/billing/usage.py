@@ -17,7 +17,6 @@ _COUNTS = ("requests", "input_tokens", "output_tokens", "cost_micros")
 _SUMS = ", ".join(f"ifnull(sum({name}), 0) AS {name}" for name in _COUNTS)
 _MOST_ROWS = 10_000
 _MOST_OVERRUN_MICROS = 10**15
-_MOST_TOKENS = 10**12  # a larger count is wrong, and could overflow a sum
 
 
 # The account's id, the key's id (None for a session), the model, the day in UTC (2026-09-21), and the account's group
@@ -35,17 +34,13 @@ def _day(number: int) -> str:
     return timestamp(number * 86_400)[:10]
 
 
-def bounded_tokens(tokens: int) -> int:
-    return tokens if 0 <= tokens <= _MOST_TOKENS else min(max(tokens, 0), _MOST_TOKENS)
-
-
 def add_call(
     tx: sqlite3.Connection, row: Row, input_tokens: int, output_tokens: int, cost_micros: int, requests: int = 1
 ) -> None:
     """Add a call, or several, to the usage of their day, unless the account is deleted."""
     account_id, key_id, model, day, group = row
     key = (account_id, day, model, key_id or "", group)
-    values = (*key, requests, bounded_tokens(input_tokens), bounded_tokens(output_tokens), cost_micros)
+    values = (*key, requests, input_tokens, output_tokens, cost_micros)
     # UPDATE first: nearly every call adds to a row, and an upsert takes half as long again.
     statement = """
         UPDATE usage_days SET requests = requests + ?6, input_tokens = input_tokens + ?7,

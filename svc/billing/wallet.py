@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from svc.auth import accounts
-from svc.billing.usage import bounded_tokens, day_of
+from svc.billing.usage import day_of
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.money import dollars
@@ -73,8 +73,7 @@ def settle(
         charged_micros = row[0]
     if charged_micros:
         text = description or f"{model}: {input_tokens} input and {output_tokens} output tokens"
-        tokens = (bounded_tokens(input_tokens), bounded_tokens(output_tokens))
-        call = (model, *tokens, request_id, key_id)
+        call = (model, input_tokens, output_tokens, request_id, key_id)
         book(tx, account_id, -charged_micros, description=text, reference=hold_id, now_seconds=now_seconds, call=call)
     return charged_micros
 

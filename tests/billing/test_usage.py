@@ -21,7 +21,7 @@ CALLS = st.lists(
         st.sampled_from(["free/m", "paid/m", "paid/n"]),
         st.sampled_from(DAYS),
         st.integers(0, 10**9),
-        st.integers(-5, 10**13),
+        st.integers(0, 2 * 10**9),
         st.sampled_from(["", "lab"]),
     ),
     max_size=30,
