@@ -120,10 +120,10 @@ class PaidCall:
 
     async def __aenter__(self) -> Self:
         try:
+            await self.reserve()
             # Requests that arrived together reach this point one after another, and only then are they sent on. Each
             # half stays in the caches of the CPU, and a model server is woken once: 25 % of a busy server's free chat.
             await asyncio.sleep(0)
-            await self.reserve()
         except BaseException:
             await self.end()
             raise
