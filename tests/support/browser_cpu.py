@@ -20,7 +20,7 @@ TRIES = 3
 _CATEGORIES = ["disabled-by-default-devtools.timeline", "blink.user_timing", "__metadata"]
 _MARK = "work of known cost"
 _WORK = """mark => new Promise(resolve => {
-    let left = 6;
+    let left = 3;
     const turn = () => {
         performance.mark(mark);
         const box = document.createElement("div"), list = document.createElement("ul");

@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import httpx
-import pytest
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, findings, new_visitor, opened, signed_in
@@ -58,17 +57,21 @@ async def test_answer_continues_after_a_reload_and_in_another_tab(
             await expect(tab.locator(".ending")).to_have_count(0)
 
 
-async def test_tab_shows_a_question_of_another_tab_at_once(server: RunningServer, browser: Browser) -> None:
+async def test_tabs_show_the_same_chat_at_once(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="script") as page:
         await say(page, "say first")
         await answered(page)
         other = await opened(page.context, page.url)
         await answered(other)
+        await say(other, "say second")
+        await answered(other, 2)
+        await expect(answer(page).locator(".md")).to_have_text("second")
         await say(page, SLOW)
         await in_progress(other)
         await other.get_by_role("button", name="Stop").click()
         for tab in (page, other):
             await expect(answer(tab).locator(".ending")).to_contain_text("This answer was stopped.")
+            await expect(tab.locator(".said-assistant")).to_have_count(3)
 
 
 async def test_answer_continues_while_the_connection_is_lost(server: RunningServer, browser: Browser) -> None:
@@ -101,8 +104,17 @@ async def test_list_marks_a_chat_that_is_answering(server: RunningServer, browse
 
 
 @WIDTHS
-async def test_stopped_answer_says_so_and_can_be_continued(server: RunningServer, browser: Browser, width: int) -> None:
-    async with signed_in(browser, server, model="script", width=width) as page:
+async def test_answer_that_ended_early_says_so_and_can_be_continued(
+    server: RunningServer, browser: Browser, width: int
+) -> None:
+    async with signed_in(browser, server, model="script", width=width, allow=["400"]) as page:
+        await send(page, "say one\nlength")
+        await expect(answer(page).locator(".ending")).to_contain_text("length limit")
+        await answer(page).get_by_role("button", name="Continue").click()
+        await expect(page.locator(".said-user .said").last).to_have_text("Continue where you stopped.")
+        await answered(page, 2)
+        await page.goto("/#/chat")
+        await page.locator(".greeting").wait_for()
         await send(page, "say one\nwait 30000\nsay never")
         await in_progress(page)
         await page.get_by_role("button", name="Stop").click()
@@ -116,14 +128,6 @@ async def test_stopped_answer_says_so_and_can_be_continued(server: RunningServer
         await answered(page, 2)
         await expect(page.locator(".ending")).to_contain_text("This answer was stopped.")
         await expect(page.locator(".ending button")).to_have_count(0)
-
-
-async def test_answer_at_its_length_limit_can_be_continued(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server, model="script", allow=["400"]) as page:
-        await say(page, "say one\nlength")
-        await expect(answer(page).locator(".ending")).to_contain_text("length limit")
-        await answer(page).get_by_role("button", name="Continue").click()
-        await expect(page.locator(".said-user .said").last).to_have_text("Continue where you stopped.")
 
 
 async def test_stop_before_the_first_token_leaves_a_usable_question(server: RunningServer, browser: Browser) -> None:
@@ -140,10 +144,10 @@ async def test_stop_before_the_first_token_leaves_a_usable_question(server: Runn
         await expect(answer(page).locator(".md")).to_have_text("second")
 
 
-async def test_stop_before_the_question_is_sent_returns_it_to_the_composer(
+async def test_stop_before_the_question_is_sent_returns_it_and_later_waits_until_it_is_stored(
     server: RunningServer, browser: Browser
 ) -> None:
-    async with signed_in(browser, server, model="script") as page:
+    async with signed_in(browser, server, model="script", allow=["409"]) as page:
         clicked = asyncio.Event()
 
         async def create_later(route: Route) -> None:
@@ -159,14 +163,12 @@ async def test_stop_before_the_question_is_sent_returns_it_to_the_composer(
         await page.get_by_role("button", name="Send").click()
         await expect(answer(page).locator(".md")).to_have_text("second")
 
-
-async def test_stop_waits_until_the_question_is_stored(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server, model="script", allow=["409"]) as page:
-
         async def send_later(route: Route) -> None:
             await asyncio.sleep(2)
             await route.continue_()
 
+        await page.goto("/#/chat")
+        await page.locator(".greeting").wait_for()
         await page.route("**/v1/chat/completions", send_later, times=1)
         await say(page, "wait 30000\nsay never")
         await page.wait_for_url("**/#/chat/conv_*")
@@ -188,39 +190,26 @@ async def test_failed_answer_keeps_its_question_and_reason(server: RunningServer
 
 
 @WIDTHS
-@pytest.mark.parametrize("status", [402, 429, 500])
 async def test_refused_question_stays_as_a_draft_without_a_chat(
-    server: RunningServer, browser: Browser, status: int, width: int
+    server: RunningServer, browser: Browser, width: int
 ) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, model="builtin/echo")
-    async with signed_in(browser, server, visitor=visitor, allow=[str(status)], width=width) as page:
-        error = {"message": "Not now.", "type": "api_error", "code": "internal_error", "param": None}
-        await refuse_once(page, "**/v1/chat/completions", status, error)
-        await send(page, "An important question")
+    async with signed_in(browser, server, visitor=visitor, allow=["402", "429", "500"], width=width) as page:
         alert, composer = page.get_by_role("alert"), page.get_by_label("Message", exact=True)
-        await expect(alert).to_contain_text("Your balance" if status == 402 else "Not now.")
-        await expect(composer).to_have_value("An important question")
-        await expect(page.locator(".conversation")).to_have_count(0)
-        assert await asyncio.to_thread(stored, server, visitor) == []
+        for status in (402, 429, 500):
+            error = {"message": f"Not now: {status}.", "type": "api_error", "code": "internal_error", "param": None}
+            await refuse_once(page, "**/v1/chat/completions", status, error)
+            await send(page, "An important question")
+            await expect(alert).to_contain_text("Your balance" if status == 402 else f"Not now: {status}.")
+            await expect(composer).to_have_value("An important question")
+            await expect(page.locator(".conversation")).to_have_count(0)
+            assert await asyncio.to_thread(stored, server, visitor) == []
         await page.reload()
         await expect(composer).to_have_value("An important question")
         await page.get_by_role("button", name="Send").click()
         await expect(answer(page).locator(".md")).to_have_text("An important question")
         await expect(composer).to_have_value("")
         assert [one["title"] for one in await asyncio.to_thread(stored, server, visitor)] == ["An important question"]
-
-
-async def test_refused_question_can_be_sent_again_from_its_error(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server, model="echo", allow=["429"]) as page:
-        await say(page, "first")
-        await answered(page)
-        error = {"message": "Not now.", "type": "rate_limit_error", "code": "rate_limit_exceeded", "retry_after": 1}
-        await refuse_once(page, "**/v1/chat/completions", 429, error)
-        await say(page, "second")
-        await page.get_by_role("alert").get_by_role("button", name="Try again", exact=True).click()
-        await expect(answer(page).locator(".md")).to_have_text("second")
-        await expect(page.get_by_label("Message", exact=True)).to_have_value("")
-        await expect(page.locator(".said-user")).to_have_count(2)
 
 
 @WIDTHS

@@ -108,24 +108,9 @@ async def test_text_of_a_pdf_is_attached_and_its_file_is_kept(server: RunningSer
         await expect(page.get_by_role("heading", name="a.pdf")).to_be_visible()
 
 
-async def test_number_of_files_is_limited(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server) as page:
-        await attach(page, *({"name": f"{n}.txt", "mimeType": "", "buffer": b"text"} for n in range(11)))
-        await expect(chips(page)).to_have_count(10)
-        await expect(page.locator(".toast")).to_contain_text("up to 10 files")
-
-
-async def test_usual_encodings_are_read(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server) as page:
-        for name, encoding in (("ä.csv", "cp1252"), ("ä.txt", "utf-16"), ("ä", "utf-8-sig")):
-            await attach(page, {"name": name, "mimeType": "", "buffer": f"süß\r\n{encoding}".encode(encoding)})
-            await page.wait_for_function(
-                "text => localStorage['svc.files.new']?.includes(text)", arg=f"süß\n{encoding}"
-            )
-        await expect(chips(page)).to_have_count(3)
-
-
-async def test_paste_anywhere_attaches_files_and_writes_text(server: RunningServer, browser: Browser) -> None:
+async def test_files_are_pasted_anywhere_read_in_usual_encodings_and_limited_in_number(
+    server: RunningServer, browser: Browser
+) -> None:
     async with signed_in(browser, server) as page:
         composer = page.get_by_label("Message", exact=True)
         await composer.wait_for()
@@ -134,6 +119,15 @@ async def test_paste_anywhere_attaches_files_and_writes_text(server: RunningServ
         await page.locator(".sidebar").evaluate(PASTE, ["from elsewhere", []])
         await expect(composer).to_have_value("from elsewhere")
         await expect(composer).to_be_focused()
+        for name, encoding in (("ä.csv", "cp1252"), ("ä.txt", "utf-16"), ("ä", "utf-8-sig")):
+            await attach(page, {"name": name, "mimeType": "", "buffer": f"süß\r\n{encoding}".encode(encoding)})
+            await page.wait_for_function(
+                "text => localStorage['svc.files.new']?.includes(text)", arg=f"süß\n{encoding}"
+            )
+        await expect(chips(page)).to_have_count(4)
+        await attach(page, *({"name": f"{n}.txt", "mimeType": "", "buffer": b"text"} for n in range(7)))
+        await expect(chips(page)).to_have_count(10)
+        await expect(page.locator(".toast")).to_contain_text("up to 10 files")
 
 
 async def test_long_paste_can_become_a_file(server: RunningServer, browser: Browser) -> None:

@@ -45,7 +45,9 @@ async def test_estimate_grows_with_the_draft_and_covers_the_cost(
         assert 0 < cost <= short[1]
 
 
-async def test_estimate_includes_the_earlier_messages(server: RunningServer, browser: Browser) -> None:
+async def test_estimate_includes_earlier_messages_and_is_for_paid_models_and_speech(
+    server: RunningServer, browser: Browser
+) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, model=f"builtin/{PRICED}", dollars=5)
     kept = await asyncio.to_thread(keep_conversation, server, visitor, ["word " * 10_000, "word " * 10_000])
     async with signed_in(browser, server, visitor=visitor) as page:
@@ -56,17 +58,10 @@ async def test_estimate_includes_the_earlier_messages(server: RunningServer, bro
             await page.get_by_label("Message", exact=True).fill("What is 2 + 2?")
             estimates.append(await dollars(estimate_of(page)))
         assert estimates[1][0] > estimates[0][0] and estimates[1][1] > estimates[0][1]
-
-
-async def test_free_model_has_no_estimate(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server, model="echo", dollars=5) as page:
-        await page.get_by_label("Message", exact=True).fill("What is 2 + 2?")
+        await choose_model(page, "echo")
         await expect(page.get_by_role("button", name="Send")).to_be_enabled()
         await expect(estimate_of(page)).to_have_count(0)
-
-
-async def test_speech_has_an_estimate(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server, "/#/media", dollars=5) as page:
+        await page.goto("/#/media")
         await page.get_by_role("button", name="Speech", exact=True).click()
         await page.get_by_label("Text to speak").fill("Good evening. " * 20)
         about, most = await dollars(page.locator("form .actions p"))

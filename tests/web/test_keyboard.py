@@ -3,15 +3,15 @@
 import asyncio
 import re
 
+import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.support.browser import (
-    BOTH_WIDTHS,
     PASSWORD,
     WIDTHS,
     WITH_BROWSER,
     database,
-    new_context,
+    empty_page,
     new_email,
     new_visitor,
     signed_in,
@@ -54,12 +54,11 @@ async def tab_into_navigation(page: Page, name: str) -> None:
     await tab_to(page, name, back=(page.viewport_size or {})["width"] >= 800)
 
 
-@BOTH_WIDTHS
+@WIDTHS
 async def test_account_chat_run_and_key_are_made_by_keyboard(
     server: RunningServer, browser: Browser, width: int
 ) -> None:
-    async with new_context(browser, server, width=width) as context:
-        page = await context.new_page()
+    async with empty_page(browser, server, width=width) as page:
         await page.goto("/")
         await page.locator("form").wait_for()
         await tab_to(page, "Email")
@@ -134,7 +133,7 @@ async def test_conversation_is_found_changed_and_deleted_by_keyboard(
         await expect(page.locator(".conversation > a")).to_have_text("Renamed")
 
 
-@WIDTHS
+@pytest.mark.parametrize("width", [1440, pytest.param(390, marks=pytest.mark.soak)])
 async def test_model_and_menus_are_chosen_by_keyboard(server: RunningServer, browser: Browser, width: int) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     async with signed_in(browser, server, visitor=visitor, width=width) as page:
@@ -193,12 +192,11 @@ async def test_user_is_found_suspended_and_deleted_by_keyboard(
 async def test_half_of_a_zoomed_page_is_the_chat(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, dollars=5, model="builtin/assistant-paid")
     kept = await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An answer " * 400])
-    async with signed_in(browser, server, visitor=visitor) as page:
+    async with signed_in(browser, server, f"/#/chat/{kept}", visitor=visitor) as page:
+        await page.locator(".md").wait_for()
         for width, height in ((720, 450), (683, 384), (195, 422)):
             await page.set_viewport_size({"width": width, "height": height})
-            await page.goto(f"/#/chat/{kept}")
-            await page.reload()
-            await page.locator(".md").wait_for()
+            await page.evaluate("new Promise(drawn => requestAnimationFrame(() => setTimeout(drawn)))")
             shown = await page.locator(".chat-scroll").evaluate("box => box.clientHeight")
             assert shown >= height / 2
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")

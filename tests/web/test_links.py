@@ -6,7 +6,7 @@ import time
 from playwright.async_api import Browser, expect
 
 from svc.auth import accounts, links
-from tests.support.browser import PASSWORD, WITH_BROWSER, Visitor, database, new_context, new_visitor
+from tests.support.browser import PASSWORD, WITH_BROWSER, Visitor, database, new_visitor, signed_in
 from tests.support.server import RunningServer
 
 # A link gives the page no name, for privacy.
@@ -26,8 +26,7 @@ def make_link(server: RunningServer, visitor: Visitor, purpose: str) -> str:
 
 async def test_delete_keys_is_ticked_for_an_unverified_address(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
-    async with new_context(browser, server, visitor, allow=HINTS) as context:
-        page = await context.new_page()
+    async with signed_in(browser, server, visitor=visitor, allow=HINTS) as page:
         for ticked in (True, False):
             await page.goto("about:blank")  # else only the fragment changes
             await page.goto(f"/password-reset#{make_link(server, visitor, 'reset')}")
@@ -43,8 +42,7 @@ async def test_delete_keys_is_ticked_for_an_unverified_address(server: RunningSe
 
 async def test_verification_link_works_once(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
-    async with new_context(browser, server, visitor, allow=["400"]) as context:
-        page = await context.new_page()
+    async with signed_in(browser, server, visitor=visitor, allow=["400"]) as page:
         token = make_link(server, visitor, "verify")
         for told in ("Your email is verified", "no longer valid"):
             await page.goto("about:blank")

@@ -6,10 +6,9 @@ import re
 import zipfile
 from pathlib import Path
 
-import httpx
 from playwright.async_api import Browser, expect
 
-from tests.support.browser import PASSWORD, WITH_BROWSER, credit, new_context, new_visitor, opened, signed_in, user_of
+from tests.support.browser import WITH_BROWSER, credit, new_context, new_visitor, opened, signed_in
 from tests.support.people import command
 from tests.support.server import RunningServer
 
@@ -91,18 +90,6 @@ async def test_wallet_shows_balance_spend_ledger_and_csv(
         await expect(page.locator(".list > li .amount")).to_have_text([re.compile(r"\$0\.02")])
 
 
-async def test_funds_are_added_in_the_hosted_checkout(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server, "/#/wallet") as page:
-        await page.get_by_role("link", name="Add funds").click()
-        await page.wait_for_url("**/checkout")
-        await page.get_by_role("button").first.click()
-        await page.wait_for_url("**/checkout/sandbox/**")
-        await page.get_by_role("button", name=re.compile("Pay")).first.click()
-        await page.wait_for_url("**/checkout/return**")
-        await page.goto("/#/wallet")
-        await expect(page.locator(".figure-value").nth(2)).to_have_text("Pro")
-
-
 async def test_low_balance_is_shown_once_a_day(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server) as page:
         await expect(page.locator(".wallet-chip")).to_contain_text("Test money")
@@ -135,22 +122,6 @@ async def test_settings_are_stored_and_data_can_be_exported(
             await page.get_by_role("button", name="Export data").click()
         await (await waiting.value).save_as(tmp_path / "export.zip")
         assert zipfile.ZipFile(io.BytesIO((tmp_path / "export.zip").read_bytes())).namelist()
-
-
-async def test_account_is_deleted_after_typing_its_email(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server, "/#/settings", allow=["status of 401", "status of 403"]) as page:
-        email = (await user_of(page))["email"]
-        await page.get_by_role("button", name="Delete account").click()
-        dialog = page.get_by_role("dialog")
-        await dialog.get_by_label("to confirm").fill("other@example.com")
-        await dialog.get_by_label("Password").fill(PASSWORD)
-        await dialog.get_by_role("button", name="Delete account").click()
-        await expect(dialog).to_contain_text("not the email address of this account")
-        await dialog.get_by_label("to confirm").fill(email)
-        await dialog.get_by_role("button", name="Delete account").click()
-        await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
-        with httpx.Client(base_url=server.base_url, verify=server.tls or False) as client:
-            assert client.post("/auth/login", json={"email": email, "password": PASSWORD}).status_code == 401
 
 
 async def test_operator_answer_appears_without_reload(server: RunningServer, browser: Browser) -> None:

@@ -27,17 +27,14 @@ FAST = """new MutationObserver((_, observer) => {
 }).observe(document, {childList: true, subtree: true})"""
 
 
-async def test_file_dropped_anywhere_in_a_chat_is_attached(server: RunningServer, browser: Browser) -> None:
+async def test_dropped_file_is_attached_in_a_chat_and_never_replaces_the_page(
+    server: RunningServer, browser: Browser
+) -> None:
     async with signed_in(browser, server) as page:
         await page.locator("#composer").wait_for()
         assert await page.locator(".sidebar").evaluate(DROP) == [True, True]
         await expect(page.get_by_role("img", name="dot.png")).to_be_visible()
-
-
-async def test_file_dropped_on_a_view_without_files_does_not_leave_the_page(
-    server: RunningServer, browser: Browser
-) -> None:
-    async with signed_in(browser, server, "/#/wallet") as page:
+        await page.goto("/#/wallet")
         await page.locator(".page").wait_for()
         assert await page.locator(".page").evaluate(DROP) == [True, True]
 

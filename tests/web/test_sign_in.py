@@ -7,8 +7,7 @@ from playwright.async_api import Browser, expect
 
 from svc.auth import accounts, links
 from svc.schema import command_connection
-from tests.support.browser import PASSWORD, WITH_BROWSER, new_context, signed_in, user_of
-from tests.support.browser_chat import OVER, refuse_once
+from tests.support.browser import WITH_BROWSER, new_context, signed_in, user_of
 from tests.support.server import RunningServer, running_server
 
 pytestmark = WITH_BROWSER
@@ -25,16 +24,6 @@ async def test_session_survives_a_reload_and_ends_in_all_tabs(server: RunningSer
         for tab in (page, other):
             await expect(tab.get_by_role("heading", name="Sign in")).to_be_visible()
         assert await page.evaluate("Object.keys(localStorage)") == ["svc-known"]
-
-
-async def test_expired_session_shows_the_password_form(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server, allow=["401"]) as page:
-        await refuse_once(page, "**/billing/account", 401, OVER)
-        await page.reload()
-        dialog = page.get_by_role("dialog", name="Your session has expired")
-        await dialog.get_by_label("Password").fill(PASSWORD)
-        await dialog.get_by_role("button", name="Continue").click()
-        await expect(dialog).to_be_hidden()
 
 
 async def test_without_passwords_the_page_has_the_providers_only(tmp_path: Path, browser: Browser) -> None:
