@@ -93,7 +93,7 @@ class Visitor:
         return {"authorization": f"Bearer {self.token}"}
 
 
-_unused: dict[tuple[Browser, str], tuple[Page, Watch]] = {}  # by browser and base URL of the server
+_unused: dict[tuple[Any, ...], tuple[Page, Watch]] = {}  # by browser, base URL of the server, and options
 _addresses = (f"127.0.{1 + number // 250}.{2 + number % 250}" for number in itertools.count())
 
 
@@ -211,14 +211,21 @@ async def new_context(
 
 @asynccontextmanager
 async def empty_page(
-    browser: Browser, server: RunningServer, *, width: int = 1440, theme: Theme = "light", allow: Sequence[str] = ()
+    browser: Browser,
+    server: RunningServer,
+    *,
+    width: int = 1440,
+    theme: Theme = "light",
+    allow: Sequence[str] = (),
+    **options: str | bool,
 ) -> AsyncIterator[Page]:
-    """A watched page that is not signed in, on the server's origin.
+    """A watched page that is not signed in, on the server's origin. `options` go to Playwright's new_context.
 
     The page has seen earlier tests, and has forgotten them: a new one takes twice the CPU. It prefers reduced motion: to
     draw the frames of the animations takes a fifth of the CPU. The contexts of `new_context` have them.
     """
-    page, watch = _unused.pop((browser, server.base_url), None) or await _new_page(browser, server)
+    kind = (browser, server.base_url, *sorted(options.items()))
+    page, watch = _unused.pop(kind, None) or await _new_page(browser, server, options)
     watch.allowed, watch.seen = list(allow), []
     await look(page, width, theme)
     try:
@@ -228,7 +235,7 @@ async def empty_page(
         await page.context.close()
         raise
     watch.check()
-    _unused[browser, server.base_url] = (page, watch)
+    _unused[kind] = (page, watch)
 
 
 @asynccontextmanager
@@ -259,8 +266,10 @@ async def look(page: Page, width: int, theme: Theme) -> None:
     await page.emulate_media(color_scheme=theme)
 
 
-async def _new_page(browser: Browser, server: RunningServer) -> tuple[Page, Watch]:
-    context = await browser.new_context(base_url=server.base_url, ignore_https_errors=True, reduced_motion="reduce")
+async def _new_page(browser: Browser, server: RunningServer, options: dict[str, Any]) -> tuple[Page, Watch]:
+    context = await browser.new_context(
+        base_url=server.base_url, ignore_https_errors=True, reduced_motion="reduce", **options
+    )
     watch = Watch(server.base_url)
     watch.follow(context)
     page = await context.new_page()

@@ -68,6 +68,14 @@ class MailBox:
             assert time.monotonic() < deadline, f"{len(self.messages)} of {count} e-mails came"
             await asyncio.sleep(0.01)
 
+    async def mailed_to(self, email: str, within_seconds: float = 10.0) -> EmailMessage:
+        """Return the first message to this address."""
+        deadline = time.monotonic() + within_seconds
+        while not (found := [message for _, to, message in self.messages if to == [email]]):
+            assert time.monotonic() < deadline, f"no message to {email}"
+            await asyncio.sleep(0.01)
+        return found[0]
+
 
 @contextlib.asynccontextmanager
 async def mail_server(

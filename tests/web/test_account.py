@@ -5,17 +5,16 @@ import json
 import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urljoin
+from urllib.parse import urljoin
 
 import httpx
-import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Request, expect
 
 from tests.support.browser import PASSWORD as FIRST_PASSWORD
-from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, new_context, new_visitor, opened, signed_in, user_of
+from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, credit, new_email, new_visitor, signed_in, user_of
 from tests.support.browser_chat import answered, keep_conversation, say
-from tests.support.mail_server import PASSWORD, USER, mail_server
-from tests.support.server import RunningServer, running_server
+from tests.support.mail_server import MailBox
+from tests.support.server import RunningServer
 
 pytestmark = [*WITH_BROWSER, WIDTHS]
 
@@ -59,11 +58,11 @@ async def test_pinned_chats_come_first(server: RunningServer, browser: Browser, 
         await expect(entries).to_have_text(["What is 3 + 3?", "What is 2 + 2?", "A kept one"])
 
 
-async def test_chat_has_its_own_temperature_and_output_limit(
+async def test_chat_has_its_own_settings_and_is_saved_as_markdown(
     server: RunningServer, browser: Browser, width: int
 ) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
-    kept = await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An answer"])
+    kept = await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An **answer**"])
     async with signed_in(browser, server, visitor=visitor, width=width) as page:
         for temperature, length in (("0.25", "200"), ("", "")):
             await choose(page, "A kept one", "Chat settings")
@@ -78,12 +77,6 @@ async def test_chat_has_its_own_temperature_and_output_limit(
             await choose(page, "A kept one", "Chat settings")
             await expect(dialog.get_by_label("Temperature")).to_have_value(temperature)
             await page.keyboard.press("Escape")
-
-
-async def test_chat_is_saved_as_markdown(server: RunningServer, browser: Browser, width: int) -> None:
-    visitor = await asyncio.to_thread(new_visitor, server)
-    await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An **answer**"])
-    async with signed_in(browser, server, visitor=visitor, width=width) as page:
         async with page.expect_download() as waiting:
             await choose(page, "A kept one", "Export as Markdown")
         download = await waiting.value
@@ -96,22 +89,25 @@ async def test_answer_is_read_aloud_and_stopped(server: RunningServer, browser: 
     visitor = await asyncio.to_thread(new_visitor, server)
     answer = "## Trains\n\nThe first train leaves at **six**.\n\n```python\nprint(1)\n```\n\n" + "It is on time. " * 60
     kept = await asyncio.to_thread(keep_conversation, server, visitor, ["When?", answer])
-    async with new_context(browser, server, visitor, width=width, allow=["status of 402"]) as context:
-        page = await opened(context, f"/#/chat/{kept}")
-        spoken: list[str] = []
-        page.on("request", lambda request: "/audio/" in request.url and spoken.append(request.post_data_json["input"]))
+    spoken: list[str] = []
+
+    def listen(request: Request) -> None:
+        if "/audio/" in request.url:
+            spoken.append(request.post_data_json["input"])
+
+    async with signed_in(
+        browser, server, f"/#/chat/{kept}", visitor=visitor, width=width, allow=["status of 402"]
+    ) as page:
         await page.get_by_role("button", name="Read aloud (about $0.0").click()
         await expect(page.locator(".toast").get_by_role("button", name="Go to wallet")).to_be_visible()
-    visitor = await asyncio.to_thread(new_visitor, server, dollars=5)
-    kept = await asyncio.to_thread(keep_conversation, server, visitor, ["When?", answer])
-    async with new_context(browser, server, visitor, width=width) as context:
-        page = await opened(context, f"/#/chat/{kept}")
-        spoken.clear()
-        page.on("request", lambda request: "/audio/" in request.url and spoken.append(request.post_data_json["input"]))
+        await credit(server, page, 5)
+        await page.reload()
+        page.on("request", listen)
         await page.get_by_role("button", name="Read aloud").click()
         await page.get_by_role("button", name="Stop reading").wait_for()
         while len(spoken) < 2:  # the second piece is asked for while the first one is played
             await page.wait_for_timeout(50)
+        page.remove_listener("request", listen)
         assert spoken[0].startswith("Trains\n\nThe first train leaves at six.")
         assert "print" not in " ".join(spoken) and max(map(len, spoken)) <= 600
         await page.get_by_role("button", name="Stop reading").click()
@@ -136,22 +132,20 @@ async def test_custom_instructions_are_sent_with_every_chat(
         await expect(text).to_have_value("")
 
 
-async def test_wallet_shows_what_is_left_of_the_allowance(browser: Browser, tmp_path: Path, width: int) -> None:
-    (tmp_path / "catalog.toml").write_text("[access]\nallowance_micros = 4_000_000\n")
-    async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server:
-        visitor = await asyncio.to_thread(new_visitor, server)
-        async with new_context(browser, server, visitor, width=width) as context:
-            page = await opened(context, "/#/wallet")
-            line = page.locator(
-                ".figure .hint", has_text=re.compile("^\\$4.00 of \\$4.00 left, renews on 1 [A-Z][a-z]+$")
-            )
-            await expect(line).to_be_visible()
-            async with server.client(headers=visitor.headers) as client:
-                asked = {"prompt": "a circle", "model": "builtin/paint", "size": "64x64"}
-                assert (await client.post("/v1/images/generations", json=asked)).status_code == 200
-            await page.reload()
-            await expect(page.get_by_text("$3.98 of $4.00 left, renews on 1")).to_be_visible()
-            await expect(page.get_by_text("Allowance 20")).to_be_visible()
+async def test_wallet_shows_what_is_left_of_the_allowance(
+    browser: Browser, equipped: tuple[RunningServer, MailBox], width: int
+) -> None:
+    server, _ = equipped
+    visitor = await asyncio.to_thread(new_visitor, server)
+    async with signed_in(browser, server, "/#/wallet", visitor=visitor, width=width) as page:
+        line = page.locator(".figure .hint", has_text=re.compile("^\\$4.00 of \\$4.00 left, renews on 1 [A-Z][a-z]+$"))
+        await expect(line).to_be_visible()
+        async with server.client(headers=visitor.headers) as client:
+            asked = {"prompt": "a circle", "model": "builtin/paint", "size": "64x64"}
+            assert (await client.post("/v1/images/generations", json=asked)).status_code == 200
+        await page.reload()
+        await expect(page.get_by_text("$3.98 of $4.00 left, renews on 1")).to_be_visible()
+        await expect(page.get_by_text("Allowance 20")).to_be_visible()
 
 
 async def test_password_is_changed_in_the_settings(server: RunningServer, browser: Browser, width: int) -> None:
@@ -175,33 +169,27 @@ async def test_password_is_changed_in_the_settings(server: RunningServer, browse
 
 
 async def test_email_is_changed_by_a_mailed_link_and_retention_is_shown(
-    browser: Browser, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, equipped: tuple[RunningServer, MailBox], width: int
 ) -> None:
-    async with mail_server(tmp_path / "mail") as box:
-        monkeypatch.setenv("SSL_CERT_FILE", str(box.ca))
-        mail = f"smtp://{quote(USER, safe='')}:{quote(PASSWORD, safe='')}@127.0.0.1:{box.port}"
-        settings = {"SVC_SMTP_URL": mail, "SVC_KEEP_RUNS_DAYS": "30", "SSL_CERT_FILE": str(box.ca)}
-        async with running_server(tmp_path, settings) as server:
-            visitor = await asyncio.to_thread(new_visitor, server)
-            async with new_context(browser, server, visitor, width=width) as context:
-                page = await opened(context, "/#/settings")
-                await expect(page.get_by_text("Agent runs are deleted 30 days after their end.")).to_be_visible()
-                await expect(page.get_by_text("Chats are deleted")).to_have_count(0)
-                await page.get_by_role("button", name="Change email").click()
-                dialog = page.get_by_role("dialog", name="Change email")
-                await dialog.get_by_label("Current password").fill(FIRST_PASSWORD)
-                await dialog.get_by_label("New email").fill("new@example.com")
-                await dialog.get_by_role("button", name="Change email").click()
-                await expect(page.locator(".toast")).to_contain_text("We sent a link to new@example.com.")
-                await box.wait_for(2)  # after that of the sign-up
-                text = next(message.get_content() for _, to, message in box.messages if to == ["new@example.com"])
-                await page.goto("about:blank")
-                await page.goto(re.findall(r"https://\S+", text)[-1])
-                await page.get_by_role("button", name="Verify email").click()
-                await expect(page.get_by_role("status")).to_contain_text("verified")
-                await page.goto("/#/settings")
-                await expect(page.locator(".list").get_by_text("new@example.com")).to_be_visible()
-                assert (await user_of(page))["email"] == "new@example.com"
+    server, box = equipped
+    email = new_email()
+    async with signed_in(browser, server, "/#/settings", width=width) as page:
+        await expect(page.get_by_text("Agent runs are deleted 30 days after their end.")).to_be_visible()
+        await expect(page.get_by_text("Chats are deleted")).to_have_count(0)
+        await page.get_by_role("button", name="Change email").click()
+        dialog = page.get_by_role("dialog", name="Change email")
+        await dialog.get_by_label("Current password").fill(FIRST_PASSWORD)
+        await dialog.get_by_label("New email").fill(email)
+        await dialog.get_by_role("button", name="Change email").click()
+        await expect(page.locator(".toast")).to_contain_text(f"We sent a link to {email}.")
+        text = (await box.mailed_to(email)).get_content()
+        await page.goto("about:blank")
+        await page.goto(re.findall(r"https://\S+", text)[-1])
+        await page.get_by_role("button", name="Verify email").click()
+        await expect(page.get_by_role("status")).to_contain_text("verified")
+        await page.goto("/#/settings")
+        await expect(page.locator(".list").get_by_text(email)).to_be_visible()
+        assert (await user_of(page))["email"] == email
 
 
 async def test_page_can_be_installed(server: RunningServer, browser: Browser, width: int) -> None:

@@ -15,9 +15,7 @@ from tests.support.browser import (
     Visitor,
     chromium,
     findings,
-    new_context,
     new_visitor,
-    opened,
     signed_in,
 )
 from tests.support.browser_chat import choose_model
@@ -36,36 +34,29 @@ def connect(server: RunningServer, visitor: Visitor, address: str) -> None:
         assert client.post("/user/providers", json=body).status_code == 201
 
 
-async def test_picker_lists_connected_models_before_those_for_trying_out(
+async def test_connected_models_come_before_those_for_trying_out_and_have_their_suggestions(
     server: RunningServer, browser: Browser
 ) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
-    async with ModelServer() as models, new_context(browser, server, visitor) as context:
+    async with ModelServer() as models:
         await asyncio.to_thread(connect, server, visitor, models.base_url)
-        page = await opened(context)
-        await page.get_by_role("button", name="Model:").click()
-        entries = page.get_by_role("listbox", name="Choose a model").locator("li")
-        await expect(entries.nth(1)).to_contain_text("zephyr")
-        await expect(entries.nth(2)).to_have_text("For trying out")
-        texts = await entries.all_inner_texts()
-        assert all("builtin" in text for text in texts[3:]) and len(texts) > 5
-        assert await findings(page) == []
-        await page.keyboard.press("ArrowDown")
-        await page.keyboard.press("Enter")
-        await expect(page.get_by_role("button", name="Model: mine/zephyr")).to_be_visible()
-
-
-async def test_suggestions_fit_the_chosen_model(server: RunningServer, browser: Browser) -> None:
-    visitor = await asyncio.to_thread(new_visitor, server, model="mine/zephyr")
-    async with ModelServer() as models, new_context(browser, server, visitor) as context:
-        await asyncio.to_thread(connect, server, visitor, models.base_url)
-        page = await opened(context)
-        await expect(page.get_by_role("button", name="Plan a weekend in Lisbon")).to_be_visible()
-        for name, suggestion in (("assistant-paid", "What is 12 * (3 + 4)?"), ("script", "say Hello!")):
-            await choose_model(page, name)
-            await expect(page.get_by_role("button", name=suggestion)).to_be_visible()
-            await expect(page.get_by_role("button", name="Plan a weekend in Lisbon")).to_have_count(0)
-        await expect(page.get_by_role("region", name="Connect a language model")).to_have_count(0)
+        async with signed_in(browser, server, visitor=visitor) as page:
+            await page.get_by_role("button", name="Model:").click()
+            entries = page.get_by_role("listbox", name="Choose a model").locator("li")
+            await expect(entries.nth(1)).to_contain_text("zephyr")
+            await expect(entries.nth(2)).to_have_text("For trying out")
+            texts = await entries.all_inner_texts()
+            assert all("builtin" in text for text in texts[3:]) and len(texts) > 5
+            assert await findings(page) == []
+            await page.keyboard.press("ArrowDown")
+            await page.keyboard.press("Enter")
+            await expect(page.get_by_role("button", name="Model: mine/zephyr")).to_be_visible()
+            await expect(page.get_by_role("button", name="Plan a weekend in Lisbon")).to_be_visible()
+            for name, suggestion in (("assistant-paid", "What is 12 * (3 + 4)?"), ("script", "say Hello!")):
+                await choose_model(page, name)
+                await expect(page.get_by_role("button", name=suggestion)).to_be_visible()
+                await expect(page.get_by_role("button", name="Plan a weekend in Lisbon")).to_have_count(0)
+            await expect(page.get_by_role("region", name="Connect a language model")).to_have_count(0)
 
 
 @WIDTHS

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, expect
+import pytest_asyncio
+from playwright.async_api import Browser, Locator, expect
 
 from tests.support.browser import WITH_BROWSER, signed_in
 from tests.support.clients import needed, npm_packages
@@ -15,6 +16,7 @@ from tests.support.server import RunningServer, running_server
 pytestmark = [*WITH_BROWSER, pytest.mark.timeout(400)]
 STARTED_BY = {"example.py": "python3 example.py", "example.mjs": "node example.mjs"}
 Blocks = dict[str, str]  # by title: a file, or "Terminal"
+Examples = tuple[dict[str, Blocks], dict[str, Blocks], str]
 
 
 async def examples_in(part: Locator) -> dict[str, Blocks]:
@@ -27,14 +29,6 @@ async def examples_in(part: Locator) -> dict[str, Blocks]:
         titles = await panel.locator("p:has(+ .example)").all_inner_texts()
         found[await tab.inner_text()] = dict(zip(titles, await panel.locator("code").all_inner_texts(), strict=True))
     return found
-
-
-async def examples_for_new_key(page: Page) -> dict[str, Blocks]:
-    await page.get_by_role("button", name="New key").first.click()
-    await page.get_by_label("Name").fill("my laptop")
-    await page.get_by_role("button", name="Create key").click()
-    await expect(page.locator(".secret code")).to_be_visible()
-    return await examples_in(page.get_by_role("dialog"))
 
 
 def run_example(blocks: Blocks, folder: Path, path: str) -> str:
@@ -58,9 +52,19 @@ def run_example(blocks: Blocks, folder: Path, path: str) -> str:
     return done.stdout
 
 
-async def run_examples(server: RunningServer, browser: Browser, folder: Path, names: set[str], path: str) -> None:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def examples(server: RunningServer, browser: Browser) -> Examples:
+    """The examples before there is a key, those with a new key, and that key."""
     async with signed_in(browser, server, "/#/keys") as page:
-        examples = await examples_for_new_key(page)
+        shown = await examples_in(page.locator("main"))
+        await page.get_by_role("button", name="New key").first.click()
+        await page.get_by_label("Name").fill("my laptop")
+        await page.get_by_role("button", name="Create key").click()
+        key = await page.locator(".secret code").inner_text()
+        return shown, await examples_in(page.get_by_role("dialog")), key
+
+
+async def run_examples(examples: dict[str, Blocks], folder: Path, names: set[str], path: str) -> None:
     assert names <= examples.keys()
     outputs = await asyncio.gather(
         *(asyncio.to_thread(run_example, examples[name], folder / name, path) for name in sorted(names))
@@ -68,35 +72,29 @@ async def run_examples(server: RunningServer, browser: Browser, folder: Path, na
     assert [name for name, output in zip(sorted(names), outputs, strict=True) if "84" not in output] == []
 
 
-async def test_examples_for_curl_and_python_run_as_shown(
-    server: RunningServer, browser: Browser, tmp_path: Path
-) -> None:
+async def test_examples_for_curl_and_python_run_as_shown(examples: Examples, tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-    await run_examples(server, browser, tmp_path, {"curl", "OpenAI Python", "Anthropic Python"}, path)
+    await run_examples(examples[1], tmp_path, {"curl", "OpenAI Python", "Anthropic Python"}, path)
 
 
 @pytest.mark.slow
-async def test_examples_for_coding_agents_and_javascript_run_as_shown(
-    server: RunningServer, browser: Browser, tmp_path: Path
-) -> None:
+async def test_examples_for_coding_agents_and_javascript_run_as_shown(examples: Examples, tmp_path: Path) -> None:
     packages = needed(npm_packages)
     (tmp_path / "node_modules").symlink_to(packages)
     names = {"Codex", "Claude Code", "OpenAI JS", "Anthropic JS"}
-    await run_examples(server, browser, tmp_path, names, f"{packages}/.bin:/usr/local/bin:/usr/bin:/bin")
+    await run_examples(examples[1], tmp_path, names, f"{packages}/.bin:/usr/local/bin:/usr/bin:/bin")
 
 
-async def test_page_shows_the_same_examples_without_a_key(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server, "/#/keys") as page:
-        shown = await examples_in(page.locator("main"))
-        with_key = await examples_for_new_key(page)
-        key = await page.locator(".secret code").inner_text()
-        assert str(shown).replace("YOUR_KEY", key) == str(with_key) and key not in str(shown)
+async def test_page_shows_the_same_examples_without_a_key(examples: Examples) -> None:
+    shown, with_key, key = examples
+    assert str(shown).replace("YOUR_KEY", key) == str(with_key) and key not in str(shown)
 
 
 @pytest.mark.slow
-async def test_only_a_local_certificate_is_named(server: RunningServer, browser: Browser, tmp_path: Path) -> None:
-    async with signed_in(browser, server, "/#/keys") as page:
-        assert str(server.ca) in str(await examples_in(page.locator("main")))
+async def test_only_a_local_certificate_is_named(
+    examples: Examples, server: RunningServer, browser: Browser, tmp_path: Path
+) -> None:
+    assert str(server.ca) in str(examples[0])
     tls = server.data_dir / "tls"
     files = {"SVC_TLS": "files", "SVC_TLS_CERT": str(tls / "cert.pem"), "SVC_TLS_KEY": str(tls / "key.pem")}
     async with running_server(tmp_path, files) as trusted:

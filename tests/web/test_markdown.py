@@ -124,9 +124,7 @@ async def test_text_from_right_to_left_is_aligned_right(server: RunningServer, b
 
 
 async def test_diff_lines_are_coloured(server: RunningServer, browser: Browser) -> None:
-    visitor = await asyncio.to_thread(new_visitor, server, model="builtin/echo")
-    async with new_context(browser, server, visitor, color_scheme="dark") as context:
-        page = await opened(context)
+    async with signed_in(browser, server, model="echo", theme="dark") as page:
         await say(page, DIFF)
         await answered(page)
         colour = "one => getComputedStyle(one).backgroundColor"

@@ -2,15 +2,15 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import httpx
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.support.browser import WITH_BROWSER, Visitor, database, new_context, new_visitor, opened
+from tests.support.browser import WITH_BROWSER, Visitor, database, new_visitor, signed_in
 from tests.support.browser_chat import keep_conversation
 from tests.support.server import RunningServer
 
@@ -27,12 +27,10 @@ SMALL_TARGETS = """() => [...document.querySelectorAll("a, button, input, select
     .map(([one, {width, height}]) => `${one.getAttribute("aria-label") ?? one.textContent} ${width} x ${height}`)"""
 
 
-@asynccontextmanager
-async def on_phone(
+def on_phone(
     server: RunningServer, browser: Browser, visitor: Visitor, address: str, width: int
-) -> AsyncIterator[Page]:
-    async with new_context(browser, server, visitor, width=width, has_touch=True, is_mobile=True) as context:
-        yield await opened(context, address)
+) -> AbstractAsyncContextManager[Page]:
+    return signed_in(browser, server, address, visitor=visitor, width=width, has_touch=True, is_mobile=True)
 
 
 def post(server: RunningServer, visitor: Visitor, path: str, body: Mapping[str, Any]) -> Any:
