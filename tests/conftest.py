@@ -31,18 +31,18 @@ WORKERS_PER_CORE = 2
 JSON = {"content-type": "application/json"}  # for a body that httpx is given as bytes
 
 # No deadline for an example: a busy machine would break it. `--hypothesis-profile long` plays more.
-settings.register_profile("short", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("short", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", settings.get_profile("short"), max_examples=2_000)
 settings.load_profile("short")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--runs", type=int, default=60, help="how many random agent runs tests/agents/test_endings.py plays"
+        "--runs", type=int, default=40, help="how many random agent runs tests/agents/test_endings.py plays"
     )
     parser.addoption("--seed", type=int, default=0, help="which ones")
     parser.addoption(
-        "--kills", type=int, default=8, help="how often tests/billing/test_money_process.py kills the server"
+        "--kills", type=int, default=5, help="how often tests/billing/test_money_process.py kills the server"
     )
 
 

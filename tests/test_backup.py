@@ -3,11 +3,11 @@
 import asyncio
 import io
 import os
-import signal
 import stat
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import orjson
 import pytest
 
 from svc import cli
+from tests.support import forked
 from tests.support.agent_runs import Account, add_accounts
 from tests.support.cases import each
 from tests.support.money import assert_exact, rows
@@ -188,18 +189,16 @@ def test_killed_backup_or_full_disk_leaves_no_archive(tmp_path: Path, stopped: S
     server, _, _ = stopped
     target = tmp_path / "target.tar"
     env = {**os.environ, "SVC_DATA_DIR": str(server.data_dir)}
-    arguments = [sys.executable, "-m", "svc", "backup", str(target)]
-    for number in range(12):
-        process = subprocess.Popen(arguments, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        try:
-            process.wait(0.12 + number * 0.02)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-        process.communicate()
+    for number in range(6):
+        process = forked.start("svc.cli", tmp_path, env, ["backup", str(target)])
+        time.sleep(number * 0.02)
+        process.kill()
+        process.wait()
         if target.exists():  # then it is whole
             with tarfile.open(target) as archive:
                 assert "service.db" in archive.getnames()
             target.unlink()
+    arguments = [sys.executable, "-m", "svc", "backup", str(target)]
     limited = ["bash", "-c", 'ulimit -f 100; exec "$@"', "-", *arguments]
     answer = subprocess.run(limited, cwd=ROOT, env=env, capture_output=True, timeout=60)
     assert answer.returncode == 1 and answer.stderr.startswith(b"svc: cannot back up to") and not target.exists(), (

@@ -22,7 +22,8 @@ def note(tx: sqlite3.Connection) -> None:
 
 def begun(path: Path) -> bytes:
     """Return the part of the log's head that changes whenever the log restarts."""
-    return Path(f"{path}-wal").read_bytes()[16:24]
+    with Path(f"{path}-wal").open("rb") as file:
+        return file.read(24)[16:]
 
 
 async def write_until_begun_anew(db: Database, path: Path) -> None:

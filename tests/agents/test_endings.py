@@ -38,7 +38,7 @@ from tests.support.people import command
 from tests.support.server import RunningServer, running_server
 
 AT_ONCE = 32
-WARM_UP = 60
+WARM_UP = 40
 RUNS_PER_ACCOUNT = 40  # fewer than its limit of a minute
 TEXTS = (
     *(

@@ -383,7 +383,7 @@ async def test_killed_server_gives_each_account_one_allowance(tmp_path: Path) ->
     people = None
     for last in (False, False, False, True):
         async with running_server(tmp_path, settings) as server:
-            people = people or add_accounts(server, 40)
+            people = people or add_accounts(server, 20)
             async with server.client() as client:
                 requests = [client.post(CHAT, json=ASK, headers=who.headers) for who in people for _ in range(3)]
                 asking = [asyncio.create_task(request) for request in requests]  # type: ignore[arg-type]
@@ -398,4 +398,4 @@ async def test_killed_server_gives_each_account_one_allowance(tmp_path: Path) ->
     query = (
         "SELECT count(*), count(DISTINCT account_id), sum(amount_micros) FROM ledger WHERE reference GLOB 'allowance:*'"
     )
-    assert rows(database, query) == [(40, 40, 120_000_000)]
+    assert rows(database, query) == [(20, 20, 60_000_000)]

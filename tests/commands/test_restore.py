@@ -19,6 +19,7 @@ from svc.billing import wallet
 from svc.errors import StartError
 from svc.schema import command_connection, connect
 from svc.secrets import open_folder
+from tests.support import forked
 from tests.support.server import ROOT
 
 SERVICE = 61_234  # the user of a service, as systemd's DynamicUser= chooses one
@@ -173,7 +174,7 @@ STAGES = (
 def kill_when(folder: Path, appears: str, archive: Path, after_seconds: float) -> None:
     """Start a restore and kill it some time after a file has appeared."""
     env = {**os.environ, "SVC_DATA_DIR": str(folder)}
-    process = subprocess.Popen([*SVC, "restore", str(archive)], cwd=ROOT, env=env, stdout=subprocess.DEVNULL)
+    process = forked.start("svc.cli", folder.parent, env, ["restore", str(archive)])
     while not (folder / appears).exists() and process.poll() is None:
         time.sleep(0.0005)
     time.sleep(after_seconds)

@@ -6,8 +6,6 @@ import asyncio
 import dataclasses
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -19,52 +17,22 @@ from svc.schema import connect
 from svc.secrets import fitting_master
 from tests.conftest import Clocks, serving
 from tests.server.test_rotation import KEY, files, fill, stored_keys
+from tests.support import forked
 from tests.support.oauth_browser import rows
 from tests.support.people import command_on
-from tests.support.server import ROOT, running_server_sync
+from tests.support.server import running_server_sync
 
-# Runs the command or the server, and kills itself just before the step of that number: a sync, a rename, a deletion, or
-# a statement that changes or ends a transaction. Counted from the first file on.
-KILLED = """
-import os, runpy, signal, sqlite3, sys
-from pathlib import Path
-left, command = int(sys.argv[1]), sys.argv[2:]
-first = Path(os.environ["SVC_DATA_DIR"]) / "master.key.new.new"
-begun = False
-
-def before(function):
-    def counted(*arguments, **options):
-        global left, begun
-        begun = begun or first.exists()
-        left -= begun
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*arguments, **options)
-    return counted
-
-os.fsync, Path.rename, Path.unlink = before(os.fsync), before(Path.rename), before(Path.unlink)
-
-class Connection(sqlite3.Connection):
-    def execute(self, statement, *values):
-        run = super().execute
-        return (before(run) if statement.startswith(("COMMIT", "UPDATE")) else run)(statement, *values)
-
-connect = sqlite3.connect
-sqlite3.connect = lambda *arguments, **options: connect(*arguments, factory=Connection, **options)
-from svc import cli
-sys.exit(cli.main(command))
-"""
+KILLED = "tests.support.killed"
 
 
 def killed_command(folder: Path, step: int) -> int:
-    command = [sys.executable, "-c", KILLED, str(step), "rotate-secrets"]
     env = {**os.environ, "SVC_DATA_DIR": str(folder)}
-    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, timeout=60).returncode
+    return forked.start(KILLED, folder.parent, env, [str(step), "rotate-secrets"]).wait(60)
 
 
 def killed_server(folder: Path, step: int) -> int:
     env = {"SVC_DATA_DIR": str(folder)}
-    with running_server_sync(folder.parent, env, ["-c", KILLED, str(step), "serve"]) as server:
+    with running_server_sync(folder.parent, env, ["-m", KILLED, str(step), "serve"]) as server:
         status = command_on(folder, "rotate-secrets").returncode
         return status and server.process.wait(10)
 

@@ -1,7 +1,7 @@
-"""Server processes that are forked from one that has imported the application: the imports take two thirds of the CPU of a
+"""Servers and commands that are forked from one that has imported the application: the imports take two thirds of the CPU of a
 start.
 
-python -m tests.support.forked     starts a server for each line of JSON on stdin, and writes lines of JSON to stdout:
+python -m tests.support.forked     starts a process for each line of JSON on stdin, and writes lines of JSON to stdout:
                                    the number of each new process, and the exit status of each process that has ended
 """
 
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ _OUTPUTS = ("stdout", "stderr")
 
 
 class Forked:
-    """A server process, with what tests use of subprocess.Popen."""
+    """A process, with what tests use of subprocess.Popen."""
 
     def __init__(self, parent: "_Parent", pid: int) -> None:
         self._parent = parent
@@ -72,15 +72,14 @@ class _Parent:
         self._starting, self._reading = threading.Lock(), threading.Lock()
         atexit.register(self._close)
 
-    def start(self, module: str, folder: Path, env: dict[str, str]) -> Forked:
-        """Start the server of `module` with its output in `folder`."""
+    def start(self, module: str, folder: Path, env: dict[str, str], arguments: Sequence[str]) -> Forked:
+        """Start `main` of `module` with its output in `folder`."""
         assert self._process.stdin is not None
         for name in _OUTPUTS:
             (folder / name).write_bytes(b"")  # that of an earlier server in the same folder
         with self._starting:
-            self._process.stdin.write(
-                json.dumps({"module": module, "folder": str(folder), "env": env}).encode() + b"\n"
-            )
+            request = {"module": module, "folder": str(folder), "env": env, "arguments": arguments}
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
             while not self._started:
                 self.read(1.0)
             return Forked(self, self._started.pop())
@@ -109,9 +108,9 @@ def _parent() -> _Parent:
     return _Parent()
 
 
-def start(module: str, folder: Path, env: dict[str, str]) -> Forked:
+def start(module: str, folder: Path, env: dict[str, str], arguments: Sequence[str] = ()) -> Forked:
     """Run `main` of `module` in a separate process with this environment, and its output in `folder`."""
-    return _parent().start(module, folder, env)
+    return _parent().start(module, folder, env, arguments)
 
 
 # --- the process that forks
@@ -146,7 +145,7 @@ def _tell(pid: int, status: int | None) -> None:
 
 
 def _become(request: dict[str, Any]) -> None:
-    """Give this new process the files and the environment of a server."""
+    """Give this new process the files, the environment and the arguments of a program."""
     files = [os.devnull, *(f"{request['folder']}/{name}" for name in _OUTPUTS)]
     for number, name in enumerate(files):
         opened = os.open(name, os.O_WRONLY if number else os.O_RDONLY)
@@ -154,6 +153,7 @@ def _become(request: dict[str, Any]) -> None:
         os.close(opened)
     os.environ.clear()
     os.environ.update(request["env"])
+    sys.argv = [request["module"], *request["arguments"]]
 
 
 def main() -> int:

@@ -174,7 +174,7 @@ class _Connection:
         self.server = server
         self.reader = reader
         self.writer = writer
-        self._buffer = b""
+        self._buffer = bytearray()  # bytes would be copied at each read
         self._reading: asyncio.Task[bytes] | None = None
 
     async def serve(self) -> None:
@@ -223,7 +223,8 @@ class _Connection:
         length = int(headers.get("content-length", "0"))
         while len(self._buffer) < length:
             await self._more()
-        body, self._buffer = self._buffer[:length], self._buffer[length:]
+        body = bytes(self._buffer[:length])
+        del self._buffer[:length]
         method, path, _ = start.split(" ", 2)
         with contextlib.suppress(ValueError):
             # A large body is parsed in a thread: tests measure the event loop that this server shares with the service.

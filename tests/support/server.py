@@ -28,7 +28,6 @@ from tests.support.forked import Forked
 ROOT = Path(__file__).parent.parent.parent
 APP = ROOT / "app.py"
 COMMAND = ("app.py",)  # for a test of the start itself: the process is not forked
-_FORKED = {(APP,): "app", ("-m", "tests.support.tiny_app"): "tests.support.tiny_app"}
 START_SECONDS = 30.0  # a second on an idle machine
 STOP_SECONDS = 10.0
 
@@ -149,8 +148,8 @@ def running_server_sync(
     """A server in `tmp_path` with `env` over the tests' defaults; at the end it gets SIGTERM and must have exited in
     time.
 
-    `command` is what follows `python`; `popen` goes to subprocess.Popen. Without either the process is forked from one that
-    has imported the application.
+    `command` is what follows `python`; `popen` goes to subprocess.Popen. Without `popen`, the application and a module
+    (`-m`) are forked from a process that has imported the application.
     """
     settings = _settings(tmp_path, env)
     process = _start(tmp_path, settings, command, **popen)
@@ -222,9 +221,9 @@ def _settings(tmp_path: Path, env: Mapping[str, str] | None) -> dict[str, str]:
 def _start(
     tmp_path: Path, env: dict[str, str], command: Sequence[str | Path], **popen: Any
 ) -> subprocess.Popen[bytes] | Forked:
-    module = _FORKED.get(tuple(command))
-    if module and not popen:
-        return forked.start(module, tmp_path, env)
+    if command[0] in (APP, "-m") and not popen:
+        module, *arguments = ["app"] if command[0] == APP else map(str, command[1:])
+        return forked.start(module, tmp_path, env, arguments)
     # Files, not pipes: they never fill up, and outlive the process.
     with (tmp_path / "stdout").open("wb") as stdout, (tmp_path / "stderr").open("wb") as stderr:
         options = {"cwd": ROOT, "env": env, "stdout": stdout, "stderr": stderr, **popen}

@@ -1,0 +1,49 @@
+"""A command or the server that kills itself in a rotation of secrets, just before the step of a number: a sync, a rename,
+a deletion, or a statement that changes or ends a transaction. Steps are counted from the first file on.
+
+python -m tests.support.killed STEP COMMAND
+"""
+
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from svc import cli
+
+
+def main() -> int:
+    left, begun = int(sys.argv[1]), False
+    first = Path(os.environ["SVC_DATA_DIR"]) / "master.key.new.new"
+
+    def before(function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **options: Any) -> Any:
+            nonlocal left, begun
+            begun = begun or first.exists()
+            left -= begun
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*arguments, **options)
+
+        return counted
+
+    class Connection(sqlite3.Connection):
+        def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+            run = super().execute
+            found: sqlite3.Cursor = (before(run) if statement.startswith(("COMMIT", "UPDATE")) else run)(
+                statement, *values
+            )
+            return found
+
+    connect = sqlite3.connect
+    for owner, name in ((os, "fsync"), (Path, "rename"), (Path, "unlink")):
+        setattr(owner, name, before(getattr(owner, name)))
+    setattr(sqlite3, "connect", lambda *arguments, **options: connect(*arguments, factory=Connection, **options))  # noqa: B010
+    return cli.main(sys.argv[2:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
