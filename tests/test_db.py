@@ -734,7 +734,7 @@ WRITER = """
 def test_kill_9_at_any_moment_keeps_acknowledged_writes(tmp_path: Path) -> None:
     chance = random.Random(3)
     acknowledged: set[str] = set()
-    for round_ in range(10):
+    for round_ in range(6):
         arguments = [sys.executable, "-c", textwrap.dedent(WRITER), str(tmp_path / "a.db"), SCHEMA, str(round_)]
         with subprocess.Popen(arguments, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None

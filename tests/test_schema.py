@@ -4,6 +4,7 @@ import ast
 import re
 import sqlite3
 from collections.abc import Iterator
+from functools import cache
 from itertools import accumulate
 from pathlib import Path
 
@@ -774,6 +775,7 @@ def test_every_text_of_an_account_is_counted_or_excluded(conn: sqlite3.Connectio
 # --- owners
 
 
+@cache
 def owners() -> dict[str, str]:
     """Each table and the file that the comment above it names; what stands without a blank line between belongs
     together.
@@ -797,12 +799,17 @@ WRITES = re.compile(
 )
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def written_tables(path: Path) -> list[tuple[int, str | None]]:
     """The line and the table of each statement that writes and of each `Table`, None where the name is put together.
 
     A `Table` of a view or of a query only reads.
     """
-    nodes, tables = list(ast.walk(ast.parse(path.read_text()))), owners()
+    nodes, tables = nodes_of(path), owners()
     declared = [
         (node.lineno, ast.literal_eval(node.args[0]))
         for node in nodes
@@ -858,7 +865,7 @@ ACROSS_ACCOUNTS = """
 
 def statements(path: Path) -> Iterator[tuple[str, str]]:
     """Each SQL statement of a module that reads, changes or deletes rows, with the name of its function."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
+    nodes = nodes_of(path)
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     names = {id(node): function.name for function in functions for node in ast.walk(function)}
     parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}

@@ -294,9 +294,9 @@ async def test_proxy_variables_and_netrc_are_ignored(
 
 
 @pytest.mark.slow
-def test_a_private_address_gets_no_packet(tmp_path: Path) -> None:
+def test_a_private_address_gets_no_packet_and_a_silent_dns_server_delays_one_account(tmp_path: Path) -> None:
     """In a separate network every address is this machine."""
-    isolated("tests/support/byok_canaries.py", tmp_path, passed=2)
+    isolated(tmp_path, "tests/support/byok_canaries.py", "tests/support/silent_dns.py", passed=3)
 
 
 # --- spellings and names
@@ -337,11 +337,6 @@ async def answered_beside_silent_names(service: Service, name: str) -> None:
 async def test_silent_dns_servers_delay_only_their_account(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resolver, "_PROGRAM", SLOW_LOOKUP)
     await answered_beside_silent_names(service, "fast.example")
-
-
-@pytest.mark.slow
-def test_silent_dns_server_delays_only_the_account_that_named_it(tmp_path: Path) -> None:
-    isolated("tests/support/silent_dns.py", tmp_path, passed=1)
 
 
 async def test_rate_limit_applies_before_a_name_is_resolved(

@@ -1,5 +1,5 @@
-"""A command or the server that kills itself in a rotation of secrets, just before the step of a number: a sync, a rename,
-a deletion, or a statement that changes or ends a transaction. Steps are counted from the first file on.
+"""A command or the server that kills itself in a rotation of secrets, just before the step of a number. A step is a
+sync, a rename, a deletion, or a statement that changes or ends a transaction. The first one follows the first file.
 
 python -m tests.support.killed STEP COMMAND
 """
