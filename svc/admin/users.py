@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 from svc import audit
 from svc.auth import accounts, links, tokens
 from svc.auth.emails import EMAIL
+from svc.auth.links import Recipient
 from svc.billing.usage import day_of
 from svc.errors import ApiError, invalid_value
 from svc.groups import AUTO, Groups
@@ -86,16 +87,9 @@ def _as_json(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def invite(
-    tx: sqlite3.Connection,
-    actor: str,
-    new: Invitation,
-    groups: Groups | None,
-    token: str,
-    *,
-    by_mail: bool,
-    now_seconds: float,
-) -> str:
-    """Store an account whose address counts as verified, with a link to set its password; return its id.
+    tx: sqlite3.Connection, actor: str, new: Invitation, groups: Groups | None, *, by_mail: bool, now_seconds: float
+) -> tuple[str, Recipient]:
+    """Store an account whose address counts as verified; return its id and a link to set its password.
 
     Raises ApiError `email_taken`, `invalid_value` for an unknown group.
     """
@@ -103,18 +97,27 @@ def invite(
     accounts.verify_email(tx, account_id, now_seconds)
     accounts.set_group(tx, account_id, new.group, groups)
     audit.add(tx, now_seconds, actor, "user.invite", account_id, new._asdict())
-    links.add_link(tx, account_id, "reset", token, by_mail=by_mail, now_seconds=now_seconds, seconds=LINK_SECONDS)
-    return account_id
+    return account_id, _add_link(tx, account_id, by_mail, now_seconds, LINK_SECONDS)
 
 
 def add_reset_link(
-    tx: sqlite3.Connection, actor: str, account_id: str, token: str, *, by_mail: bool, now_seconds: float, seconds: int
-) -> None:
-    """Store a link to set a password. Earlier ones end, so that many of them cannot prevent this one."""
+    tx: sqlite3.Connection, actor: str, account_id: str, *, by_mail: bool, now_seconds: float, seconds: int
+) -> Recipient:
+    """Store a link to set a password. Earlier ones end, so that many of them cannot prevent this one.
+
+    Raises ApiError `not_found`, `rate_limit_exceeded`.
+    """
     audit.add(tx, now_seconds, actor, "user.reset_link", account_id)
     links.end_links(tx, account_id, "reset")
-    if not links.add_link(tx, account_id, "reset", token, by_mail=by_mail, now_seconds=now_seconds, seconds=seconds):
+    return _add_link(tx, account_id, by_mail, now_seconds, seconds)
+
+
+def _add_link(tx: sqlite3.Connection, account_id: str, by_mail: bool, now_seconds: float, seconds: int) -> Recipient:
+    account = accounts.existing_account(tx, account_id)
+    link = links.add_link(tx, account, "reset", now_seconds, by_mail=by_mail, seconds=seconds)
+    if link is None:
         raise ApiError("rate_limit_exceeded", "This account has too many valid links.", retry_after_seconds=3599)
+    return link
 
 
 def change_user(

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Collection
 from typing import NamedTuple
 
+from svc.auth.accounts import Account
 from svc.auth.emails import lookalike_key
 from svc.auth.tokens import token_hash
 from svc.errors import ApiError
@@ -19,6 +20,7 @@ _ENDED = {
 }
 _LENGTH = 43
 _VERIFIED, _UNVERIFIED = "p", "u"
+Recipient = tuple[str, str]  # the address that the link is for, and its secret part
 
 
 class Link(NamedTuple):
@@ -34,42 +36,37 @@ class Link(NamedTuple):
     number: int
 
 
-def new_link_token(*, verified: bool) -> str:
-    """Return the secret part of a link. Its last character says whether the account's address was verified before.
-
-    If not, another person may have made the account's keys, and the page suggests deleting them.
-    """
-    return random_base62(_LENGTH - 1) + (_VERIFIED if verified else _UNVERIFIED)
-
-
 def add_link(
     tx: sqlite3.Connection,
-    account_id: str,
+    account: Account,
     purpose: str,
-    token: str,
-    *,
-    by_mail: bool,
     now_seconds: float,
     email: str | None = None,
+    *,
+    by_mail: bool = True,
     seconds: int | None = None,
-) -> bool:
+) -> Recipient | None:
     """Store a link to `reset` (valid for an hour), `verify`, `change` (a day) or `undo` (72 hours), or for `seconds`.
 
-    Earlier links stay valid. Return False if the account has too many links.
+    Earlier links stay valid. Return None if the account has too many links. The last character of the secret part says
+    whether the account's address is verified. If not, another person may have made the account's keys, and the page
+    suggests deleting them. After a change of the address, the same applies to an undo.
     """
+    token = random_base62(_LENGTH - 1) + (_VERIFIED if account.email_verified and purpose != "undo" else _UNVERIFIED)
+    ends = now_seconds + (seconds or _SECONDS[purpose])
     key = None if email is None else lookalike_key(email)
-    tx.execute("DELETE FROM links WHERE account_id = ? AND expires_at <= ?", (account_id, now_seconds))
+    tx.execute("DELETE FROM links WHERE account_id = ? AND expires_at <= ?", (account.id, now_seconds))
     try:
         tx.execute(
             "INSERT INTO links (token_hash, account_id, purpose, by_mail, expires_at, email, email_key) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (token_hash(token), account_id, purpose, by_mail, now_seconds + (seconds or _SECONDS[purpose]), email, key),
+            (token_hash(token), account.id, purpose, by_mail, ends, email, key),
         )
     except sqlite3.IntegrityError as error:
         if str(error) != "links_count":
             raise
-        return False
-    return True
+        return None
+    return email or account.email, token
 
 
 def find_link(conn: sqlite3.Connection, purposes: Collection[str], token: str, now_seconds: float) -> Link:

@@ -10,7 +10,7 @@ from typing import Any
 
 from svc import audit
 from svc.admin import users
-from svc.auth import accounts, links
+from svc.auth import accounts
 from svc.auth.emails import check_email
 from svc.auth.passwords import Passwords
 from svc.commands.database import ACCOUNT, account_named, argument, command, reading, served_settings, writing
@@ -101,10 +101,9 @@ def _change(config: Config, name: str, changes: dict[str, Any]) -> None:
 @command("user reset-link", "print a link that sets a new password, once, within an hour", ACCOUNT)
 def _reset_link(config: Config, options: argparse.Namespace) -> None:
     with writing(config) as tx:
-        account = account_named(tx, options.email)
-        token = links.new_link_token(verified=account.email_verified)
-        users.add_reset_link(
-            tx, audit.OPERATOR, account.id, token, by_mail=False, now_seconds=time.time(), seconds=_LINK_SECONDS
+        account_id = account_named(tx, options.email).id
+        _, token = users.add_reset_link(
+            tx, audit.OPERATOR, account_id, by_mail=False, now_seconds=time.time(), seconds=_LINK_SECONDS
         )
     print(f"{_served(config).base_url}/password-reset#{token}")
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from svc import audit
 from svc.admin import health, users
-from svc.auth import accounts, links, tokens
+from svc.auth import tokens
+from svc.auth.links import Recipient
 from svc.billing import usage, wallet
 from svc.deletion.slices import delete_account
 from svc.ids import timestamp
@@ -147,17 +148,17 @@ async def list_users(request: Request, caller: Caller) -> object:
     errors=[Refusal("email_taken", param="email", when="An account has this email address."), _NO_GROUP],
 )
 async def create_user(request: Request, caller: Caller, body: users.Invitation) -> object:
-    state, token = request.state, links.new_link_token(verified=True)
+    state = request.state
     invite = partial(users.invite, by_mail=state.mail is not None, now_seconds=state.clock())
-    account_id = await state.db.write(invite, caller.id, body, state.models.catalog.groups, token)
-    return await _invitation(request, account_id, body.email, token)
+    account_id, link = await state.db.write(invite, caller.id, body, state.models.catalog.groups)
+    return await _invitation(request, account_id, link)
 
 
-async def _invitation(request: Request, account_id: str, email: str, token: str) -> dict[str, Any]:
+async def _invitation(request: Request, account_id: str, link: Recipient) -> dict[str, Any]:
     """Mail a one-time link. If the server cannot send mail, the answer has the address of the link."""
     state = request.state
-    mail_link(state, "invitation", (email, token))
-    url = None if state.mail else f"{state.config.base_url}/password-reset#{token}"
+    mail_link(state, "invitation", link)
+    url = None if state.mail else f"{state.config.base_url}/password-reset#{link[1]}"
     return {**await _user(request, account_id), "invite_url": url}
 
 
@@ -191,11 +192,9 @@ async def update_user(request: Request, caller: Caller, account_id: str, body: u
 )
 async def create_reset_link(request: Request, caller: Caller, account_id: str) -> object:
     state = request.state
-    account = await state.db.read(accounts.existing_account, account_id)
-    token = links.new_link_token(verified=account.email_verified)
     add = partial(users.add_reset_link, by_mail=state.mail is not None, seconds=users.LINK_SECONDS)
-    await state.db.write(add, caller.id, account.id, token, now_seconds=state.clock())
-    return await _invitation(request, account.id, account.email, token)
+    link = await state.db.write(add, caller.id, account_id, now_seconds=state.clock())
+    return await _invitation(request, account_id, link)
 
 
 @describes(

@@ -14,6 +14,7 @@ from typing import Annotated, NamedTuple
 
 from svc.auth import accounts, identities, links, oauth_flows, tokens
 from svc.auth.emails import EMAIL
+from svc.auth.links import Recipient
 from svc.errors import ApiError
 from svc.groups import Groups
 from svc.inference import providers
@@ -38,7 +39,6 @@ _VERIFICATION_ACCEPTED = json_object(
 )
 
 
-Recipient = tuple[str, str]  # the address, and the token of its link
 _LETTERS = Path(__file__).parent / "letters"
 _TO_ADDRESS = ("verify", "change")
 TOKEN = text(10_000, least=1).about("The part of the link after `#`.")
@@ -115,16 +115,7 @@ async def request_password_reset(request: Request, body: PasswordReset) -> objec
 
 def _add_reset_link(email: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
     account = accounts.account_by_email(tx, email)
-    return account and _add_link(tx, account, "reset", now_seconds)
-
-
-def _add_link(
-    tx: sqlite3.Connection, account: accounts.Account, purpose: str, now_seconds: float, email: str | None = None
-) -> Recipient | None:
-    """Store a link for its account, or for its new address `email`. Return None if there are too many links."""
-    token = links.new_link_token(verified=account.email_verified)
-    added = links.add_link(tx, account.id, purpose, token, by_mail=True, now_seconds=now_seconds, email=email)
-    return (email or account.email, token) if added else None
+    return account and links.add_link(tx, account, "reset", now_seconds)
 
 
 @describes(
@@ -140,16 +131,15 @@ def _add_link(
 async def verify_email(request: Request, body: VerifyEmail) -> None:
     state = request.state
     await state.db.read(links.find_link, _TO_ADDRESS, body.token, state.clock())
-    undo = links.new_link_token(verified=False)
-    before = await state.db.write(_verify, body.token, undo, state.models.catalog.groups, state.clock())
-    if before is not None:
-        mail_link(state, "changed-with-undo" if before.email_verified else "changed", (before.email, undo))
+    changed = await state.db.write(_verify, body.token, state.models.catalog.groups, state.clock())
+    if changed is not None:
+        mail_link(state, *changed)
 
 
 def _verify(
-    tx: sqlite3.Connection, token: str, undo: str, groups: Groups | None, now_seconds: float
-) -> accounts.Account | None:
-    """Use the link. Return the account as it was, if its address is changed. Then `undo` restores the one before.
+    tx: sqlite3.Connection, token: str, groups: Groups | None, now_seconds: float
+) -> tuple[str, Recipient] | None:
+    """Use the link. If the address is changed, return the letter for the one before, with a link that restores it.
 
     An address that was never verified may be that of a stranger, who must not get the account.
     """
@@ -161,11 +151,12 @@ def _verify(
         return None
     accounts.set_email(tx, before.id, link.email, now_seconds, now_seconds)
     accounts.join_group(tx, before.id, groups)
-    if before.email_verified and not links.add_link(
-        tx, before.id, "undo", undo, by_mail=True, now_seconds=now_seconds, email=before.email
-    ):
+    if not before.email_verified:
+        return "changed", (before.email, "")
+    undo = links.add_link(tx, before, "undo", now_seconds, before.email)
+    if undo is None:
         raise ApiError("rate_limit_exceeded", "The address was changed too often. Try again in 3 days.")
-    return before
+    return "changed-with-undo", undo
 
 
 @describes_account(
@@ -190,7 +181,7 @@ def add_verification_link(account_id: str, tx: sqlite3.Connection, now_seconds: 
     account = accounts.account_by_id(tx, account_id)
     if account is None or account.email_verified:
         return None
-    return _add_link(tx, account, "verify", now_seconds)
+    return links.add_link(tx, account, "verify", now_seconds)
 
 
 def add_change_link(account_id: str, email: str, tx: sqlite3.Connection, now_seconds: float) -> Recipient | None:
@@ -198,4 +189,4 @@ def add_change_link(account_id: str, email: str, tx: sqlite3.Connection, now_sec
     account = accounts.account_by_id(tx, account_id)
     if account is None or accounts.is_taken(tx, email, account_id, now_seconds):
         return None
-    return _add_link(tx, account, "change", now_seconds, email)
+    return links.add_link(tx, account, "change", now_seconds, email)

@@ -26,7 +26,6 @@ from tests.support.answers import assert_error
 
 NOW = 1_790_000_000.0
 EMAIL = "ada@example.com"
-LINK = links.new_link_token(verified=True)
 OWN = (
     *(
         "api_keys",
@@ -55,12 +54,13 @@ OWN = (
 )
 
 
-def fill(tx: sqlite3.Connection, account_id: str, rows: int) -> None:
-    """Insert `rows` rows into the account's ledger and usage, and some projects."""
+def fill(tx: sqlite3.Connection, account_id: str, rows: int) -> str:
+    """Insert `rows` rows into the account's ledger and usage, and some projects; return the token of a link."""
     wallet.book(tx, account_id, 10_000_000, description="ada's money", now_seconds=NOW)
     payments.add_checkout(tx, account_id, "chk_1", 5_000_000, NOW)
     wallet.hold(tx, account_id, "hold_open", 100, NOW)
-    links.add_link(tx, account_id, "reset", LINK, by_mail=True, now_seconds=NOW)
+    link = links.add_link(tx, accounts.existing_account(tx, account_id), "reset", NOW)
+    assert link is not None
     identities.add_identity(tx, account_id, "https://issuer", "1", None, NOW)
     oauth_flows.begin(tx, "state", "browser", "issuer", account_id, NOW)
     oauth_flows.add_code(tx, "code", "browser", account_id, NOW)
@@ -74,6 +74,7 @@ def fill(tx: sqlite3.Connection, account_id: str, rows: int) -> None:
     )
     conversation = conversations.add_conversation(tx, account_id, NOW)
     conversations.add_message(tx, account_id, conversation.id, role="user", content="a secret plan", now_seconds=NOW)
+    return link[1]
 
 
 def left(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
@@ -94,7 +95,7 @@ async def test_account_is_deleted_for_its_owner_before_its_rows(service: Service
     headers, account_id = bearer(session["access_token"]), session["user"]["id"]
     key = await service.make_key(headers)
     db: Database = service.state["db"]
-    await db.write(fill, account_id, 300)
+    token = await db.write(fill, account_id, 300)
     await db.write(deletion.begin_deletion, account_id, NOW, None)
 
     for answer in (
@@ -118,7 +119,7 @@ async def test_account_is_deleted_for_its_owner_before_its_rows(service: Service
     assert {"ledger", "usage_days", "messages"} <= set(await db.read(left, account_id))
     at_once = {"wallets", "holds", "checkouts", "links", "identities", "oauth_flows", "oauth_codes"}
     assert not at_once & set(await db.read(left, account_id))
-    link = await service.client.post("/auth/password-reset/confirm", json={"token": LINK, "password": PASSWORD})
+    link = await service.client.post("/auth/password-reset/confirm", json={"token": token, "password": PASSWORD})
     assert_error(link, 400, "invalid_token")
 
 

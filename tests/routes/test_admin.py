@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from app import ROUTES
-from svc.auth import accounts, links
+from svc.auth import accounts
 from svc.billing import wallet
 from svc.config import Config
 from svc.deletion.slices import begin_deletion
 from svc.server.head import METHODS, Context
 from svc.server.sse import Interrupt
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
+from tests.routes.test_links import make_link
 from tests.support.admins import ask, log_of
 from tests.support.cases import each
 
@@ -94,9 +95,7 @@ async def test_suspended_account_is_refused_on_every_way_in_until_it_is_active_a
     key = bearer((await service.make_key(headers))["key"])
     artifact = (await ask(service, "POST", "/artifacts", headers, name="a", content="text")).json()
     link = artifact["content_url"].removeprefix(service.config.base_url)
-    tokens = {purpose: links.new_link_token(verified=False) for purpose in ("reset", "verify")}
-    for purpose, token in tokens.items():
-        await service.state["db"].write(partial(links.add_link, by_mail=True, now_seconds=now), bob, purpose, token)
+    tokens = {purpose: await make_link(service, "bob@example.com", purpose) for purpose in ("reset", "verify")}
 
     chat = {"model": "builtin/echo", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -194,10 +193,9 @@ async def test_invited_user_sets_a_password_with_the_link(service: Service, admi
 
 
 async def test_links_of_others_cannot_prevent_an_administrators_link(service: Service, admin: dict[str, str]) -> None:
-    bob = (await service.sign_up())["user"]["id"]
-    add = partial(links.add_link, by_mail=True, now_seconds=service.clocks.now)
+    bob = (await service.sign_up("bob@example.com"))["user"]["id"]
     for _ in range(20):
-        await service.state["db"].write(add, bob, "reset", links.new_link_token(verified=False))
+        await make_link(service, "bob@example.com")
     assert (await ask(service, "POST", f"/admin/users/{bob}/reset-link", admin)).status_code == 201
 
 

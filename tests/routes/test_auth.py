@@ -3,7 +3,6 @@
 import asyncio
 import dataclasses
 import re
-import sqlite3
 import statistics
 import time
 from ipaddress import ip_network
@@ -12,10 +11,11 @@ from pathlib import Path
 import orjson
 import pytest
 
-from svc.auth import accounts, links
+from svc.auth import accounts
 from svc.auth.passwords import Passwords
 from svc.config import Config
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
+from tests.routes.test_links import make_link
 from tests.support.cases import each
 from tests.support.pages import EXAMPLES
 
@@ -233,24 +233,15 @@ async def test_password_reset_request_is_always_202(service: Service) -> None:
     assert answers[0].content == answers[1].content
 
 
-async def make_link(service: Service, email: str, token: str) -> None:
-    def add(tx: sqlite3.Connection) -> None:
-        account = accounts.account_by_email(tx, email)
-        assert account is not None
-        assert links.add_link(tx, account.id, "reset", token, by_mail=False, now_seconds=service.clocks.now)
-
-    await service.state["db"].write(add)
-
-
 async def test_reset_link_works_once(service: Service) -> None:
     await service.sign_up("ada@example.com")
-    await make_link(service, "ada@example.com", "link")
+    token = await make_link(service, "ada@example.com", by_mail=False)
     answer = await service.client.post(
-        "/auth/password-reset/confirm", json={"token": "link", "password": "a new password"}
+        "/auth/password-reset/confirm", json={"token": token, "password": "a new password"}
     )
     assert answer.status_code == 204
     again = await service.client.post(
-        "/auth/password-reset/confirm", json={"token": "link", "password": "another password"}
+        "/auth/password-reset/confirm", json={"token": token, "password": "another password"}
     )
     assert (again.status_code, again.json()["error"]["param"]) == (400, "token")
     old, new = [
@@ -262,23 +253,22 @@ async def test_reset_link_works_once(service: Service) -> None:
 
 async def test_earlier_links_work_until_one_is_used(service: Service) -> None:
     await service.sign_up("ada@example.com")
-    for token in ("first", "second", "third"):
-        await make_link(service, "ada@example.com", token)
+    tokens = [await make_link(service, "ada@example.com", by_mail=False) for _ in range(3)]
     confirm = "/auth/password-reset/confirm"
-    assert (await service.client.post(confirm, json={"token": "second", "password": PASSWORD})).status_code == 204
-    for token in ("first", "second", "third"):
+    assert (await service.client.post(confirm, json={"token": tokens[1], "password": PASSWORD})).status_code == 204
+    for token in tokens:
         assert (await service.client.post(confirm, json={"token": token, "password": PASSWORD})).status_code == 400
 
 
 async def test_reset_link_expires_after_an_hour(service: Service, clocks) -> None:  # type: ignore[no-untyped-def]
     await service.sign_up("ada@example.com")
-    await make_link(service, "ada@example.com", "link")
+    token = await make_link(service, "ada@example.com", by_mail=False)
     clocks.advance(3600)
-    answer = await service.client.post("/auth/password-reset/confirm", json={"token": "link", "password": PASSWORD})
+    answer = await service.client.post("/auth/password-reset/confirm", json={"token": token, "password": PASSWORD})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_token")
 
 
 async def test_reset_token_is_not_a_session(service: Service) -> None:
     await service.sign_up("ada@example.com")
-    await make_link(service, "ada@example.com", "t" * 43)
-    assert (await service.client.get("/user/me", headers=bearer("t" * 43))).status_code == 401
+    token = await make_link(service, "ada@example.com", by_mail=False)
+    assert (await service.client.get("/user/me", headers=bearer(token))).status_code == 401

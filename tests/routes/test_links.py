@@ -101,13 +101,18 @@ def token_in(box: MailBox, number: int, path: str) -> str:
     return match[1]
 
 
-async def make_link(service: Service, email: str, token: str, purpose: str = "reset", *, by_mail: bool = True) -> None:
-    def add(tx: sqlite3.Connection) -> None:
+async def make_link(service: Service, email: str, purpose: str = "reset", *, by_mail: bool = True) -> str:
+    """Store a link and return its token."""
+
+    def add(tx: sqlite3.Connection) -> str:
         account = accounts.account_by_email(tx, email)
         assert account is not None
-        assert links.add_link(tx, account.id, purpose, token, by_mail=by_mail, now_seconds=service.clocks.now)
+        link = links.add_link(tx, account, purpose, service.clocks.now, by_mail=by_mail)
+        assert link is not None
+        return link[1]
 
-    await service.state["db"].write(add)
+    token: str = await service.state["db"].write(add)
+    return token
 
 
 async def me(service: Service, session: dict[str, Any]) -> dict[str, Any]:
@@ -144,12 +149,12 @@ async def test_sign_up_mails_a_verification_link(service: Service, box: MailBox)
 
 async def test_verification_link_expires_after_a_day(service: Service) -> None:
     session = await service.sign_up(ADA)
-    await make_link(service, ADA, "first", "verify")
+    first = await make_link(service, ADA, "verify")
     service.clocks.advance(24 * 3600 - 1)
-    await make_link(service, ADA, "second", "verify")
+    second = await make_link(service, ADA, "verify")
     service.clocks.advance(1)
-    assert (await service.client.post("/auth/verify-email", json={"token": "first"})).status_code == 400
-    assert (await service.client.post("/auth/verify-email", json={"token": "second"})).status_code == 204
+    assert (await service.client.post("/auth/verify-email", json={"token": first})).status_code == 400
+    assert (await service.client.post("/auth/verify-email", json={"token": second})).status_code == 204
     assert session["user"]["id"]
 
 
@@ -200,8 +205,8 @@ async def test_10_attempts_a_minute_from_one_address(service: Service) -> None:
 
 async def test_concurrent_uses_of_one_link_set_one_password(service: Service) -> None:
     await service.sign_up(ADA)
-    await make_link(service, ADA, "link")
-    bodies = [{"token": "link", "password": f"password {number}"} for number in range(5)]
+    token = await make_link(service, ADA)
+    bodies = [{"token": token, "password": f"password {number}"} for number in range(5)]
     answers = await asyncio.gather(*(service.client.post(CONFIRM, json=body) for body in bodies))
     assert sorted(answer.status_code for answer in answers) == [204, 400, 400, 400, 400]
 
@@ -291,8 +296,8 @@ async def test_first_verification_removes_foreign_access(
 ) -> None:
     headers, key, cookie = await plant(service)
     assert await left(service, headers, cookie) == ALL
-    await make_link(service, ADA, "link", purpose, by_mail=by_mail)
-    body = {"token": "link"} if purpose == "verify" else {"token": "link", "password": "a new password"}
+    token = await make_link(service, ADA, purpose, by_mail=by_mail)
+    body = {"token": token} if purpose == "verify" else {"token": token, "password": "a new password"}
     if delete_keys is not None:
         body = {**body, "delete_keys": delete_keys}  # type: ignore[dict-item]
     path = "/auth/verify-email" if purpose == "verify" else CONFIRM
@@ -304,8 +309,8 @@ async def test_first_verification_removes_foreign_access(
 
 async def test_later_verification_removes_nothing(service: Service) -> None:
     await service.sign_up(ADA)
-    await make_link(service, ADA, "first")
-    assert (await service.client.post(CONFIRM, json={"token": "first", "password": PASSWORD})).status_code == 204
+    body = {"token": await make_link(service, ADA), "password": PASSWORD}
+    assert (await service.client.post(CONFIRM, json=body)).status_code == 204
     login = await service.client.post("/auth/login", json={"email": ADA, "password": PASSWORD})
     headers, cookie = bearer(login.json()["access_token"]), login.headers["set-cookie"].partition(";")[0]
     who = login.json()["user"]["id"]
@@ -316,8 +321,8 @@ async def test_later_verification_removes_nothing(service: Service) -> None:
         )
 
     await service.state["db"].write(link)
-    await make_link(service, ADA, "second")
-    assert (await service.client.post(CONFIRM, json={"token": "second", "password": PASSWORD})).status_code == 204
+    body = {"token": await make_link(service, ADA), "password": PASSWORD}
+    assert (await service.client.post(CONFIRM, json=body)).status_code == 204
     assert (await left(service, headers, cookie))["identities"] == [(1,)]
     assert (await service.client.get("/checkout", headers={"cookie": cookie})).status_code == 200
 
@@ -334,7 +339,6 @@ async def test_delete_keys_removes_a_thousand_keys(service: Service) -> None:
             )
 
     await service.state["db"].write(plant_keys)
-    await make_link(service, ADA, "link")
-    body = {"token": "link", "password": PASSWORD, "delete_keys": True}
+    body = {"token": await make_link(service, ADA), "password": PASSWORD, "delete_keys": True}
     assert (await service.client.post(CONFIRM, json=body)).status_code == 204
     assert await rows(service, "SELECT count(*) FROM api_keys") == [(0,)]

@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import io
 import json
-import sqlite3
 from collections.abc import AsyncIterator
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -15,11 +14,12 @@ import httpx
 import pytest
 
 from svc import cli
-from svc.auth import accounts, links, oauth_flows
+from svc.auth import accounts, oauth_flows
 from svc.auth.oauth import new_flow
 from svc.billing.checkout_cookie import COOKIE as CHECKOUT_COOKIE
 from svc.config import Config
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
+from tests.routes.test_links import make_link
 from tests.support.cases import each
 from tests.support.identity_provider import CLIENT_SECRET, StandIn, person, stand_in
 from tests.support.oauth_browser import Browser, rows, with_providers
@@ -392,12 +392,7 @@ async def test_malformed_code_is_not_sent_to_the_provider(browser: Browser, prov
 async def reset(service: Service, *, by_mail: bool) -> None:
     """Ada sets her password with a link that came by mail or from the operator."""
 
-    def add(tx: sqlite3.Connection) -> None:
-        account: Any = accounts.account_by_email(tx, "ada@example.com")
-        links.add_link(tx, account.id, "reset", "link", by_mail=by_mail, now_seconds=service.clocks.now)
-
-    await service.state["db"].write(add)
-    body = {"token": "link", "password": PASSWORD}
+    body = {"token": await make_link(service, "ada@example.com", by_mail=by_mail), "password": PASSWORD}
     assert (await service.client.post("/auth/password-reset/confirm", json=body)).status_code == 204
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from svc import cli
 from svc.auth import accounts, links
-from svc.auth.links import add_link
 from svc.config import Config
 from svc.errors import StartError
 from svc.inference.providers import KeyBox, add_provider
@@ -75,14 +74,17 @@ async def test_rotation_of_a_running_server_ends_sessions_links_and_cookies(
     image = {"name": "a.png", "content_type": "image/png", "content": "x"}
     artifact = (await service.client.post("/artifacts", json=image, headers=headers)).json()
 
-    def link(tx: sqlite3.Connection) -> None:
-        for purpose, email in (("reset", None), ("undo", "ada@old.example")):
-            assert add_link(
-                tx, session["user"]["id"], purpose, purpose, by_mail=True, now_seconds=service.clocks.now, email=email
-            )
+    def link(tx: sqlite3.Connection) -> str:
+        account, now = accounts.existing_account(tx, session["user"]["id"]), service.clocks.now
+        reset, undo = (
+            links.add_link(tx, account, "reset", now),
+            links.add_link(tx, account, "undo", now, "a@old.example"),
+        )
+        assert reset and undo
         tx.execute("INSERT INTO oauth_flows VALUES (zeroblob(32), zeroblob(32), 'stub', NULL, 9e9)")
+        return reset[1]
 
-    await service.state["db"].write(link)
+    token = await service.state["db"].write(link)
     assert await rotate() == 0
     out = capsys.readouterr().out
     assert "1 provider keys" in out and "master.key.old" in out and out.count("\n") == 2
@@ -91,7 +93,7 @@ async def test_rotation_of_a_running_server_ends_sessions_links_and_cookies(
     for answer in (await service.client.get("/user/me", headers=headers), checkout):
         assert answer.status_code == 401
     assert (await service.client.get(artifact["content_url"])).status_code == 401
-    body = {"token": "reset", "password": PASSWORD}
+    body = {"token": token, "password": PASSWORD}
     assert (await service.client.post("/auth/password-reset/confirm", json=body)).status_code == 400
     assert await rows(service, "SELECT purpose FROM links") == [("undo",)], "owners can still undo a change of address"
     assert await rows(service, "SELECT * FROM oauth_flows") == []
@@ -182,7 +184,7 @@ def fill(folder: Path) -> None:
                 "models": None,
             }
             add_provider(tx, account.id, fields, KeyBox(made.master), 1.0)
-        links.add_link(tx, account.id, "reset", "token", by_mail=True, now_seconds=1.0)
+        links.add_link(tx, account, "reset", 1.0)
     made.close()
 
 

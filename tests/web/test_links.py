@@ -19,9 +19,9 @@ def make_link(server: RunningServer, visitor: Visitor, purpose: str) -> str:
     with database(server) as tx:
         account = accounts.account_by_id(tx, visitor.id)
         assert account is not None
-        token = links.new_link_token(verified=account.email_verified)
-        assert links.add_link(tx, account.id, purpose, token, by_mail=True, now_seconds=time.time())
-    return token
+        link = links.add_link(tx, account, purpose, time.time())
+        assert link is not None
+    return link[1]
 
 
 async def test_delete_keys_is_ticked_for_an_unverified_address(server: RunningServer, browser: Browser) -> None:
