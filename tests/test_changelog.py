@@ -6,7 +6,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from svc.version import VERSION
-from tests.support.interface_digest import digests
+from tests.support.interface_digest import interface
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "CHANGELOG.md").read_text()
@@ -48,15 +48,14 @@ def test_every_release_has_its_interface_and_its_schema() -> None:
     assert {path.stem for path in (ROOT / "tests" / "schemas").glob("*.sql")}, "a release keeps its schema"
 
 
-def test_changed_operation_is_named_in_the_changelog() -> None:
-    """Fails when an operation differs from the last release and no path under [Unreleased] names it. `/v1/*` names
-    several.
+def test_each_change_of_the_interface_is_named_in_the_changelog() -> None:
+    """Fails when no line under [Unreleased] names the path of an operation that differs from the last release, or a
+    setting, command or tool that the release has not. `/v1/*` names several.
     """
     lines = (ROOT / "tests" / "releases" / f"{versions()[0]}.txt").read_text().splitlines()
-    released = {operation: digest for digest, _, operation in (line.partition(" ") for line in lines)}
-    changed = {operation for operation, _ in released.items() ^ digests().items()}
+    released = {name: digest for digest, _, name in (line.partition(" ") for line in lines)}
+    changed = {name.partition(" ")[2] for name, _ in released.items() ^ interface().items()}
     unreleased = TEXT.partition("## [Unreleased]")[2].partition("\n## ")[0]
     patterns = re.findall(r"`(/[^`]*\*)`", unreleased)
-    paths = {operation.partition(" ")[2] for operation in changed}
-    named = {path for path in paths if path in unreleased or any(fnmatch(path, pattern) for pattern in patterns)}
-    assert sorted(paths - named) == [], "name these paths in a line under [Unreleased] of CHANGELOG.md"
+    named = {name for name in changed if name in unreleased or any(fnmatch(name, pattern) for pattern in patterns)}
+    assert sorted(changed - named) == [], "name these in a line under [Unreleased] of CHANGELOG.md"

@@ -1,11 +1,9 @@
 """The command line: wrong usage, one line for a refusal, and help for every command."""
 
-import argparse
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,20 +12,9 @@ from svc import cli
 from svc.schema import newest_schema
 from tests.support.cases import each
 from tests.support.databases import prepare
+from tests.support.interface_digest import COMMANDS
 from tests.support.pages import REFERENCE
 from tests.support.server import ROOT
-
-
-def names_of(parser: argparse.ArgumentParser, *words: str) -> Iterator[str]:
-    """The commands, `user add` for one of a group."""
-    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    for name, inner in ((name, inner) for group in groups for name, inner in group.choices.items()):
-        yield from names_of(inner, *words, name)
-    if not groups:
-        yield " ".join(words)
-
-
-COMMANDS = list(names_of(cli._parser()))
 
 
 @each("arguments", [[], ["unknown"], ["user"], ["user", "add"], ["credit", "ada@example.com"]])

@@ -10,6 +10,7 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+from svc.errors import ERRORS
 from tests.conftest import SERVERS
 
 ROOT = Path(__file__).parent.parent
@@ -187,6 +188,17 @@ def test_ignored_exceptions_have_a_reason() -> None:
             if all(isinstance(statement, ast.Pass) for statement in node.body):
                 handler = path.read_text().splitlines()[node.lineno - 1 : node.end_lineno]
                 assert any("#" in line for line in handler), f"{place}: except … pass without a comment"
+
+
+def test_raised_codes_are_in_the_table_of_errors() -> None:
+    for path, node in ((file, node) for file in WITH_APP for node in nodes_of(file)):
+        if (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) == "ApiError"
+            and isinstance(node.args[0], ast.Constant)
+        ):
+            code = node.args[0].value
+            assert code in ERRORS, f"{name_of(path)}:{node.lineno}: add {code} to svc/errors.py"
 
 
 def test_class_names_are_unique() -> None:

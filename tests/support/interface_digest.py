@@ -1,14 +1,38 @@
-"""A digest of each operation of the interface document. `python -m tests.support.interface_digest` prints them for a
-release.
+"""A digest of each operation of the interface document, and the names of settings, commands and tools.
+`python -m tests.support.interface_digest` prints them for a release.
 """
 
+import argparse
 import hashlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
+from svc import cli
+from svc.agents.tools import TOOLS
+from svc.config import SETTINGS
 from tests.support.openapi import DOCUMENT, resolved
 
 _TEXTS = frozenset({"summary", "description", "example", "examples"})
+
+
+def commands(parser: argparse.ArgumentParser, *words: str) -> Iterator[str]:
+    """Yield the names of the commands, `user add` for one of a group."""
+    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for name, inner in ((name, inner) for group in groups for name, inner in group.choices.items()):
+        yield from commands(inner, *words, name)
+    if not groups:
+        yield " ".join(words)
+
+
+COMMANDS = list(commands(cli._parser()))
+
+
+def interface() -> dict[str, str]:
+    """Return the digests, and `-` for each setting, command and tool."""
+    kinds = {"command": COMMANDS, "setting": SETTINGS, "tool": TOOLS}
+    names = (f"{kind} {name}" for kind, found in kinds.items() for name in found)
+    return {**digests(), **dict.fromkeys(names, "-")}
 
 
 def digests() -> dict[str, str]:
@@ -35,4 +59,4 @@ def _rules(value: Any, named: bool = False, inside: tuple[str, ...] = ()) -> Any
 
 
 if __name__ == "__main__":
-    print("\n".join(f"{digest} {operation}" for operation, digest in sorted(digests().items())))
+    print("\n".join(f"{digest} {operation}" for operation, digest in interface().items()))

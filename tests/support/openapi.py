@@ -134,7 +134,7 @@ def validate_response(method: str, path: str, status: int, body: Any, content_ty
     contents = _at(steps).get("content", {})
     kind = content_type.partition(";")[0]
     if not contents:
-        assert body is None, f"{method} {template} {status} has a body, the document says that it has none"
+        assert body is None, f"{method} {template} {status} has a body: give its Answer the schema"
         return
     if "*/*" in contents:  # a file of an account
         return
@@ -147,7 +147,7 @@ def validate_response(method: str, path: str, status: int, body: Any, content_ty
     if status >= 400 and kind == "application/json" and has_codes:
         codes = {example["value"]["error"]["code"] for example in contents[kind]["examples"].values()}
         code = body["error"]["code"]
-        assert code in codes, f"{method} {template} {status}: {code} is not among {sorted(codes)}"
+        assert code in codes, f"{method} {template} {status}: add a Refusal({code!r}, ...) to its @describes"
 
 
 def _stream_faults(text: str, schema: tuple[str, ...]) -> list[str]:
