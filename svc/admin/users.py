@@ -97,7 +97,8 @@ def invite(
     accounts.verify_email(tx, account_id, now_seconds)
     accounts.set_group(tx, account_id, new.group, groups)
     audit.add(tx, now_seconds, actor, "user.invite", account_id, new._asdict())
-    return account_id, _add_link(tx, account_id, by_mail, now_seconds, LINK_SECONDS)
+    account = accounts.existing_account(tx, account_id)
+    return account_id, _add_link(tx, account, by_mail, now_seconds, LINK_SECONDS)
 
 
 def add_reset_link(
@@ -107,13 +108,15 @@ def add_reset_link(
 
     Raises ApiError `not_found`, `rate_limit_exceeded`.
     """
+    account = accounts.existing_account(tx, account_id)
     audit.add(tx, now_seconds, actor, "user.reset_link", account_id)
     links.end_links(tx, account_id, "reset")
-    return _add_link(tx, account_id, by_mail, now_seconds, seconds)
+    return _add_link(tx, account, by_mail, now_seconds, seconds)
 
 
-def _add_link(tx: sqlite3.Connection, account_id: str, by_mail: bool, now_seconds: float, seconds: int) -> Recipient:
-    account = accounts.existing_account(tx, account_id)
+def _add_link(
+    tx: sqlite3.Connection, account: accounts.Account, by_mail: bool, now_seconds: float, seconds: int
+) -> Recipient:
     link = links.add_link(tx, account, "reset", now_seconds, by_mail=by_mail, seconds=seconds)
     if link is None:
         raise ApiError("rate_limit_exceeded", "This account has too many valid links.", retry_after_seconds=3599)
