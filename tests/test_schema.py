@@ -615,7 +615,10 @@ def test_deleting_an_account_deletes_all_its_rows_only(conn: sqlite3.Connection)
     conn.execute("DELETE FROM word_blocks WHERE run = 2")
     for table in ("holds", "messages", "conversations", "word_runs"):  # these are taken out first, see schema.sql
         conn.execute(f"DELETE FROM {table} WHERE account_id = 'a'")
-    conn.execute("DELETE FROM accounts WHERE id = 'a'")
+    try:
+        conn.execute("DELETE FROM accounts WHERE id = 'a'")
+    except sqlite3.IntegrityError:
+        pytest.fail("add ON DELETE CASCADE to the reference of a table to accounts")
     assert not any(rows_of(conn, table, "account_id = 'a'") for table in owned)
     assert {table: rows_of(conn, table, "account_id = 'b'") for table in owned} == others
     assert {table: len(rows_of(conn, table, "true")) for table in counts} == counts, "the money stays"

@@ -335,7 +335,7 @@ async def test_fields_set_by_the_service_are_ignored(service: Service, mine: Per
 
 def test_tools_with_an_id_are_listed() -> None:
     with_id = {name for name, tool in tools.TOOLS.items() if any("id" in key.split("_") for key in tool.arguments)}
-    assert with_id == {"read_artifact"}
+    assert with_id == {"read_artifact"}, "call these below with an id of another account"
 
 
 async def test_tools_do_not_show_objects_of_another_account(service: Service, mine: Person, theirs: Person) -> None:
@@ -446,6 +446,7 @@ async def test_every_list_has_pages(service: Service, mine: Person, path: str) -
         while True:
             page = (await get(limit=limit, **more)).json()
             seen += page["data"]
+            assert len(page["data"]) <= limit, "the handler returns read_page(request, TABLE.page, ...)"
             assert (
                 page["object"] == "list"
                 and page["has_more"] is (len(seen) < 7)

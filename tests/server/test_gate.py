@@ -41,6 +41,7 @@ async def test_guarded_routes_are_401_without_a_token(service: Service) -> None:
     assert len(GUARDED) > 40
     for method, path in GUARDED:
         answer = await service.client.request(method, filled(path))
+        assert answer.status_code == 401, f"{method} {path}: add a guard in app.py, or add the path to OPEN"
         assert_error(answer, 401, "invalid_api_key")
         assert answer.headers["www-authenticate"] == "Bearer" and answer.headers["x-request-id"], (method, path)
 
