@@ -66,8 +66,6 @@ _NOT_CHANGED = Answer("The browser's copy is current (`If-None-Match`).", header
 _PAGE = Answer("The page.", contents={"text/html": HTML}, headers=_FILE_HEADERS)
 _IN_FRAGMENT = "The token is in the fragment of the link, which browsers do not send."
 _COMPRESSED = (".css", ".js", ".mjs", ".svg", ".html")
-# Opened directly, a file must not load or run anything.
-_NOTHING = "default-src 'none'; frame-ancestors 'none'"
 # Pages with the frame of frame.html, and their titles.
 _FRAMED = {"password-reset.html": "New password", "verify-email.html": "Verify your email"}
 _IMPORT_MAP = re.compile(r'<script type="importmap">(.*?)</script>', re.DOTALL)
@@ -98,6 +96,7 @@ def _bounds(body: Shape[Any]) -> dict[str, dict[str, int]]:
 class File:
     content: bytes
     suffix: str
+    policy: str = "default-src 'none'; frame-ancestors 'none'"  # opened directly, a file must not load or run anything
 
     @cached_property
     def etag(self) -> str:
@@ -135,8 +134,8 @@ def release() -> str:
 
 
 @functools.cache
-def _page(name: str, *, passwords: bool) -> tuple[File, str]:
-    """Return a page with the release in its addresses and the limits of its forms, and its Content-Security-Policy."""
+def _page(name: str, *, passwords: bool) -> File:
+    """Return a page with the release in its addresses and the limits of its forms."""
     limits, text = page_limits() | {"passwords": passwords}, (STATIC / name).read_text()
     text = framed(_FRAMED[name], text) if name in _FRAMED else text
     values = {
@@ -149,7 +148,7 @@ def _page(name: str, *, passwords: bool) -> tuple[File, str]:
     }
     for mark, value in values.items():
         text = text.replace(f"{{{mark}}}", str(value))
-    return File(text.encode(), ".html"), policy(text)
+    return File(text.encode(), ".html", policy(text))
 
 
 def framed(title: str, body: str) -> str:
@@ -201,8 +200,7 @@ async def get_verify_email_page(request: Request) -> Response:
 
 
 def _page_answer(request: Request, name: str) -> Response:
-    file, rules = _page(name, passwords=request.state.config.passwords)
-    return _answer(request, file, rules, "no-cache")
+    return _answer(request, _page(name, passwords=request.state.config.passwords), "no-cache")
 
 
 @describes(
@@ -227,12 +225,12 @@ async def get_static_file(request: Request, path: str) -> Response:
     file = files().get(rest if current else path)
     if file is None:
         raise ApiError("not_found")
-    return _answer(request, file, _NOTHING, "public, max-age=31536000, immutable" if current else "no-cache")
+    return _answer(request, file, "public, max-age=31536000, immutable" if current else "no-cache")
 
 
-def _answer(request: Request, file: File, rules: str, caching: str) -> Response:
+def _answer(request: Request, file: File, caching: str) -> Response:
     headers = {
-        "content-security-policy": rules,
+        "content-security-policy": file.policy,
         "referrer-policy": "no-referrer",
         "cache-control": caching,
         "etag": file.etag,

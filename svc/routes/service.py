@@ -13,7 +13,7 @@ from svc.routes.schemas.common import STORAGE, TEXTS
 from svc.server import status
 from svc.server.interface import Answer, Content, Operation, Refusal, bearer, item_id
 from svc.server.openapi import document as openapi_document
-from svc.server.web import Request, Response, Row
+from svc.server.web import JsonResponse, Request, Response, Row
 from svc.shapes import json_object, mapping, one_of, string
 from svc.version import VERSION
 
@@ -98,8 +98,7 @@ async def get_metrics(request: Request) -> Response:
     answer=Answer("An OpenAPI 3.1 document.", mapping),
 )
 async def get_openapi(request: Request) -> Response:
-    content = await asyncio.to_thread(request.state.interface)
-    return Response(content, headers={"cache-control": "no-store"}, media_type="application/json")
+    return JsonResponse(await asyncio.to_thread(request.state.interface))
 
 
 def document(routes: Iterable[Row], base_url: str) -> dict[str, Any]:
