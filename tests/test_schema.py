@@ -515,8 +515,10 @@ def test_raw_sql_cannot_break_a_rule(conn: sqlite3.Connection) -> None:
             conn.execute("SAVEPOINT broken")
             for statement in first:
                 conn.execute(statement)
+            assert rule in rules(conn, table), f"the table {table} has no rule with the name {rule}"
             with pytest.raises(sqlite3.IntegrityError) as caught:
                 conn.execute(last)
+                pytest.fail(f"no rule of {table} refuses {last}")
             assert str(caught.value) in rules(conn, table)[rule], last
             conn.execute("ROLLBACK TO broken")
 
@@ -564,12 +566,8 @@ def test_every_text_has_a_check(conn: sqlite3.Connection) -> None:
 
 
 def test_every_table_is_strict(conn: sqlite3.Connection) -> None:
-    assert (
-        conn.execute(
-            "SELECT name FROM pragma_table_list WHERE type = 'table' AND NOT strict AND name NOT LIKE 'sqlite_%'"
-        ).fetchall()
-        == []
-    )
+    query = "SELECT name FROM pragma_table_list WHERE type = 'table' AND NOT strict AND name NOT LIKE 'sqlite_%'"
+    assert [name for (name,) in conn.execute(query)] == [], "write STRICT after the columns of these tables"
 
 
 def test_a_primary_key_is_never_null(conn: sqlite3.Connection) -> None:
@@ -577,6 +575,14 @@ def test_a_primary_key_is_never_null(conn: sqlite3.Connection) -> None:
         for column in conn.execute("SELECT name, type FROM pragma_table_info(?) WHERE pk", (table,)).fetchall():
             with pytest.raises(sqlite3.IntegrityError):
                 conn.execute(f"UPDATE {table} SET {column['name']} = NULL")
+
+
+def test_translated_rules_are_in_the_schema() -> None:
+    for path in (ROOT / "svc").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("refusals"):
+                missing = {word.arg for word in node.keywords if word.arg and word.arg not in SCHEMA.read_text()}
+                assert missing == set(), f"{path.relative_to(ROOT)}:{node.lineno}: schema.sql has no such rule"
 
 
 def test_references_to_missing_rows_are_refused(conn: sqlite3.Connection) -> None:
@@ -644,7 +650,7 @@ def test_deleting_an_account_scans_no_table(conn: sqlite3.Connection) -> None:
         ).fetchall()
         for key in keys:
             (plan,) = conn.execute(f"EXPLAIN QUERY PLAN SELECT 1 FROM {table} WHERE {key['from']} = 'a'").fetchall()
-            assert plan["detail"].startswith("SEARCH"), plan["detail"]
+            assert plan["detail"].startswith("SEARCH"), f"give {table} an index that begins with {key['from']}"
 
 
 def columns(conn: sqlite3.Connection, table: str) -> set[str]:
@@ -770,6 +776,8 @@ def test_every_text_of_an_account_is_counted_or_excluded(conn: sqlite3.Connectio
                 continue
             assert counting == triggers, f"{table}.{name} is counted by some triggers only"
             changes = [sql.partition(" ON ")[0] for sql in triggers if " UPDATE OF " in sql]
+            complete = table == "accounts" or (changes and len(triggers) > 2)
+            assert complete, f"count {table}.{name} in triggers of INSERT, UPDATE OF and DELETE"
             assert all(re.search(rf"\b{name}\b", columns) for columns in changes), f"{table}.{name} is not counted anew"
     missing = found ^ set(" ".join(UNCOUNTED.values()).split())
     assert missing == set(), "count these texts in triggers of `stored`, or name the reason in UNCOUNTED"

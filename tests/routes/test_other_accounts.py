@@ -251,7 +251,8 @@ async def test_object_of_another_account_is_unknown(service: Service, mine: Pers
             answer = await send(service, mine, method, path, place, value)
             told = answer.text.replace(value, "<id>").replace(urllib.parse.quote(value, safe=""), "<id>")
             told = told.replace(answer.headers["x-request-id"], "<request id>")
-            assert answer.status_code == STATUS.get(place, 404), f"{where}: {told}"
+            expected = STATUS.get(place, 404)
+            assert answer.status_code == expected, f"{where}: answer {expected} as without such an object, not {told}"
             changing = ("x-request-id", "request-id", "x-ratelimit-remaining-requests", "content-length")
             answers.append((told, {name: text for name, text in answer.headers.items() if name not in changing}))
         assert answers[0] == answers[1], where

@@ -191,7 +191,9 @@ def check(answer: httpx.Response) -> None:
     if answer.status_code < 400 and not request.extensions.get("invented"):  # the fuzzer invents parameters
         described = [resolved(one) for one in DOCUMENT["paths"][template][method.lower()].get("parameters", ())]
         sent = set(request.url.params) - _FROM_OTHERS - {one["name"] for one in described if one["in"] == "query"}
-        assert not sent, f"{method} {template}: the document does not know the parameters {sorted(sent)}"
+        assert not sent, (
+            f"{method} {template}: the document does not know the parameters {sorted(sent)}: use parameters= or paged(...)"
+        )
     known = _headers(*response_steps(template, method, answer.status_code))
     unknown = headers.keys() - known.keys() - _OF_TRANSPORT
     unknown = {name for name in unknown if not name.startswith("access-control-")}
