@@ -40,7 +40,7 @@ def stored(server: RunningServer, visitor: Visitor) -> list[Any]:
 
 
 @WIDTHS
-async def test_answer_continues_after_a_reload_and_in_another_tab(
+async def test_answer_continues_after_a_reload_and_in_another_tab_and_the_list_marks_it(
     server: RunningServer, browser: Browser, width: int
 ) -> None:
     async with signed_in(browser, server, model="script", width=width) as page:
@@ -51,6 +51,14 @@ async def test_answer_continues_after_a_reload_and_in_another_tab(
         await page.reload()
         await in_progress(page)
         assert await findings(page) == []
+        await page.goto("/#/chat")
+        if width < 800:
+            await page.get_by_role("button", name="Open navigation").click()
+        mark = page.get_by_role("img", name="Generating an answer")
+        await expect(mark).to_be_visible()
+        assert await findings(page) == []
+        await expect(mark).to_have_count(0)
+        await page.locator(".conversation a").click()
         for tab in (page, other):
             await expect(answer(tab).locator(".md")).to_have_text(WHOLE)
             await expect(tab.locator(".said-user")).to_have_count(1)
@@ -83,23 +91,6 @@ async def test_answer_continues_while_the_connection_is_lost(server: RunningServ
         await page.route("**/stream", lambda lost: lost.abort(), times=3)
         await page.goto(address)
         await expect(page.locator(".live")).to_contain_text("Reconnecting…")
-        await expect(answer(page).locator(".md")).to_have_text(WHOLE)
-
-
-@WIDTHS
-async def test_list_marks_a_chat_that_is_answering(server: RunningServer, browser: Browser, width: int) -> None:
-    async with signed_in(browser, server, model="script", width=width) as page:
-        await send(page, SLOW)
-        await in_progress(page)
-        await page.goto("/#/chat")
-        await page.reload()
-        if width < 800:
-            await page.get_by_role("button", name="Open navigation").click()
-        mark = page.get_by_role("img", name="Generating an answer")
-        await expect(mark).to_be_visible()
-        assert await findings(page) == []
-        await expect(mark).to_have_count(0)
-        await page.locator(".conversation a").click()
         await expect(answer(page).locator(".md")).to_have_text(WHOLE)
 
 

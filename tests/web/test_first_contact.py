@@ -82,14 +82,15 @@ async def test_card_leads_to_connecting_a_model_server(server: RunningServer, br
 
 @pytest.mark.needs("certutil")
 async def test_chromium_trusts_the_certificate_after_the_documented_command(
-    server: RunningServer, tmp_path: Path
+    server: RunningServer, browser: Browser, tmp_path: Path
 ) -> None:
-    async with chromium(HOME=str(tmp_path)) as browser:
-        with pytest.raises(Error, match="ERR_CERT_AUTHORITY_INVALID"):
-            await (await browser.new_page()).goto(server.base_url)
+    page = await browser.new_page()
+    with pytest.raises(Error, match="ERR_CERT_AUTHORITY_INVALID"):
+        await page.goto(server.base_url)
+    await page.close()
     env = {**os.environ, "HOME": str(tmp_path)}
     subprocess.run(["bash", "-euc", EXAMPLES["trust-chrome"]], cwd=server.data_dir.parent, env=env, check=True)
-    async with chromium(HOME=str(tmp_path)) as browser:
-        page = await browser.new_page()
+    async with chromium(HOME=str(tmp_path)) as trusting:
+        page = await trusting.new_page()
         await page.goto(server.base_url)
         await expect(page.get_by_role("heading", name="Create your account")).to_be_visible()
