@@ -88,7 +88,7 @@ class Lab:
         database = self.server.data_dir / "service.db"
         async with asyncio.timeout(within_seconds):
             while rows(database, "SELECT 1 FROM holds"):
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.03)
         assert_exact(database)
 
     def spent(self) -> int:
