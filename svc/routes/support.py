@@ -60,7 +60,7 @@ _FULL = Refusal(
         NO_ROOM,
         Refusal(
             "already_active",
-            "A support conversation is active. Continue or close it first.",
+            "A support conversation is already active. Continue there, or close it first.",
             when="One is already active.",
         ),
     ],
