@@ -31,6 +31,13 @@ def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str])
     assert ended.value.code == 0 and f"svc {command}" in capsys.readouterr().out
 
 
+def test_every_command_is_called_in_a_test() -> None:
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    patterns = {name: '"' + name.replace(" ", '(?: |",\\s*")') + '[" ]' for name in COMMANDS}
+    uncalled = [name for name, pattern in patterns.items() if not re.search(pattern, tests)]
+    assert uncalled == [], "call these commands in tests/commands/"
+
+
 def test_every_command_is_documented() -> None:
     table = REFERENCE.partition("## Commands")[2].partition("\n## ")[0]
     named = set(re.findall(r"`svc ([a-z-]+(?: [a-z-]+)?)", table))

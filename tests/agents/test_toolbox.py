@@ -52,6 +52,13 @@ def test_every_tool_is_named_in_the_documentation_and_in_the_web_application() -
     )
 
 
+def test_every_tool_is_called_in_a_test() -> None:
+    tests = "".join(path.read_text() for path in (ROOT / "tests" / "agents").glob("test_*.py"))
+    assert {name for name in TOOLS if f'"{name}"' not in tests} == set(), (
+        "call these tools in tests/agents/test_tools.py"
+    )
+
+
 def test_every_tool_is_described_with_a_strict_schema_that_its_function_takes() -> None:
     for name, tool in TOOLS.items():
         described = tool.as_function
