@@ -601,8 +601,8 @@ async def test_a_second_refund_of_a_charge_counts_alone(funding: Funding) -> Non
     assert await funding.rows(query) == [(5_000_000,)]
 
 
-@pytest.mark.parametrize("amount", [None, True, -1, 0, 1.5, "750", 2**63])
-@pytest.mark.parametrize("kind", ["charge", "refund", "dispute"])
+@each("amount", [None, True, -1, 0, 1.5, "750", 2**63])
+@each("kind", ["charge", "refund", "dispute"])
 async def test_refund_without_a_valid_amount_is_stored_without_one(funding: Funding, kind: str, amount: Any) -> None:
     fields = {"object": kind, "amount": amount, "amount_refunded": amount, "payment_intent": {"id": "pi_1"}}
     assert (await funding.deliver(returning("charge.refunded", **fields))).status_code == 200
