@@ -175,17 +175,26 @@ def test_stream_events_are_sent_at_once_over_http_2(proxy: Proxy, key: str) -> N
     assert head.startswith("HTTP/2 200") and "strict-transport-security" in head.lower()
 
 
-def test_largest_bodies_pass_and_larger_ones_get_our_error(proxy: Proxy, key: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def large() -> tuple[bytes, bytes]:
+    """The largest content of an artifact, and the request that stores it."""
+    content = os.urandom(1024) * 32 * 1024
+    return content, b'{"name": "x", "content_base64": "' + base64.b64encode(content) + b'"}'
+
+
+def test_largest_bodies_pass_and_larger_ones_get_our_error(
+    proxy: Proxy, key: str, large: tuple[bytes, bytes], tmp_path: Path
+) -> None:
+    content, request = large
     headers = {"authorization": f"Bearer {key}"}
     with proxy.client(headers=headers) as client:
-        large = os.urandom(1024) * 32 * 1024
-        encoded = {"name": "x", "content_base64": base64.b64encode(large).decode()}
-        artifact = client.post("/artifacts", json=encoded).raise_for_status().json()
-        assert artifact["sha256"] == hashlib.sha256(large).hexdigest()
+        made = client.post("/artifacts", content=request, headers={"content-type": "application/json"})
+        artifact = made.raise_for_status().json()
+        assert artifact["sha256"] == hashlib.sha256(content).hexdigest()
         path = f"/artifacts/{artifact['id']}/content"
-        assert client.get(path).content == large
-        kept = client.put(path, content=large[::-1], headers={"content-type": "application/octet-stream"})
-        assert (kept.status_code, kept.json()["sha256"]) == (200, hashlib.sha256(large[::-1]).hexdigest())
+        assert client.get(path).content == content
+        kept = client.put(path, content=content[::-1], headers={"content-type": "application/octet-stream"})
+        assert (kept.status_code, kept.json()["sha256"]) == (200, hashlib.sha256(content[::-1]).hexdigest())
     body = tmp_path / "body"
     for method, target, limit_mib in (
         ("PUT", path, 32),
