@@ -19,11 +19,10 @@ BUSY = {"prompt": "seven castles in the city at night, fireworks", "width": 512,
 async def test_two_processes_run_and_others_wait() -> None:
     pool = ProcessPool("svc.builtin.painter.paint")
     tasks = [asyncio.create_task(pool.run(BUSY, account_id=f"user_{number % 3}")) for number in range(6)]
-    seen = 0
-    while not tasks[0].done():
-        seen = max(seen, len(children()))
+    await until_children(2)
+    for _ in range(15):  # a third one would have started by then
+        assert len(children()) <= 2 and pool.at_work() <= 2
         await asyncio.sleep(0.02)
-    assert seen == 2 and pool.at_work() <= 2
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

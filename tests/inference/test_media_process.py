@@ -221,7 +221,12 @@ async def test_shutdown_ends_the_work_processes_and_holds(own_lab: Lab) -> None:
     for pid in workers:  # they would work until the server ends them
         os.kill(pid, signal.SIGSTOP)
     began = time.monotonic()
-    assert await own_lab.server.stop() == 0 and time.monotonic() - began < 10
+    try:
+        assert await own_lab.server.stop() == 0 and time.monotonic() - began < 10
+    finally:
+        for pid in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
     for pid in workers:
         with contextlib.suppress(OSError):
             assert "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
