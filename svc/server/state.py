@@ -5,6 +5,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from starlette.requests import HTTPConnection
@@ -106,6 +107,8 @@ class State:
         self.models = Models(catalog, self.db, self.key_box, guarded)
         self.payments = payments(config, to_payments, derive(master, "sandbox-payments"))
         self.identity_providers = identity_providers(config, to_identities)
+        if self.payments.stripe or self.identity_providers:
+            import_module("svc.outbound.json_requests")  # later, httpx would hold the event loop for 50 ms
         self.mail: Mail | None = None
         if config.smtp_url is not None:
             self.mail = Mail(config.smtp_url, config.base_url, self.log, count=self.metrics.mails.add)
