@@ -284,6 +284,7 @@ async def test_memory_and_descriptors_are_released_after_many_connections(tmp_pa
     env = {"TINY_HEAD_SECONDS": "120", "TINY_IDLE_SECONDS": "120", "TINY_TRIM_SECONDS": "0.5"}
     async with running_server(tmp_path, env, TINY) as server:
         assert await still_serves(server)
+        await server.settled_descriptors(15)  # that connection is closed
         before, peak = server.counts(), 0
         for _ in range(2):
             connections = [await server.raw() for _ in range(200)]
