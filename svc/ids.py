@@ -17,7 +17,10 @@ _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 _CROCKFORD_PAIRS = [first + second for first in _CROCKFORD for second in _CROCKFORD]
 # 256 is a multiple of 32, so each character is equally likely.
 _CROCKFORD_OF_BYTE = (_CROCKFORD * 8).encode()
-_RANDOM = random.SystemRandom()
+# 248 of the 256 byte values map to a character, four to each. The other 8 are dropped to keep all characters equally
+# likely.
+_BASE62_OF_BYTE = (BASE62 * 4).encode() + bytes(8)
+_DROPPED = bytes(range(248, 256))
 
 
 class _Newest:
@@ -49,7 +52,9 @@ def _quarter_second(bits: int) -> str:
 
 def random_base62(length: int) -> str:
     """Return `length` characters of 0-9A-Za-z from the system's random bytes, for tokens."""
-    return "".join(_RANDOM.choices(BASE62, k=length))
+    # Twice as many as needed: one byte in 32 is dropped.
+    made = os.urandom(2 * length).translate(_BASE62_OF_BYTE, _DROPPED)
+    return made[:length].decode() if len(made) >= length else random_base62(length)
 
 
 def public_id(prefix: str) -> str:

@@ -5,6 +5,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,13 @@ def test_random_base62_has_the_length_and_uniform_characters() -> None:
     counts = Counter(random_base62(124_000))
     assert set(counts) == set(BASE62)
     assert max(abs(number - 2000) for number in counts.values()) < 300  # nearly seven standard deviations
+
+
+def test_random_base62_takes_one_read_of_the_random_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read for each character took 24 microseconds more, three times in an answer of Responses."""
+    reads: list[int] = []
+    monkeypatch.setattr("os.urandom", lambda size: reads.append(size) or bytes(range(size)))
+    assert random_base62(62) == BASE62 and reads == [124]
 
 
 @given(MILLIS)
