@@ -161,7 +161,9 @@ def _workplace(folder: Path) -> Iterator[Path]:
     """Make a locked folder in `folder` for the block, and remove those that a killed process has left."""
     with secrets.locked(folder):  # so that no other backup removes the new folder before it is locked
         for left in folder.glob(f"{_PREFIX}*"):
-            with contextlib.suppress(BlockingIOError), secrets.locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            # A backup that ends now removes its own.
+            gone = contextlib.suppress(BlockingIOError, FileNotFoundError)
+            with gone, secrets.locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB):
                 shutil.rmtree(left)
         stack = contextlib.ExitStack()
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX, dir=folder)))

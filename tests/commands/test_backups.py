@@ -1,5 +1,6 @@
 """`svc backup` and `svc restore` on the command line: a round trip, and no file is overwritten."""
 
+import asyncio
 import os
 import stat
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from svc import cli
 from svc.auth import accounts
+from svc.commands.backups import _workplace
 from svc.schema import command_connection
 from svc.secrets import derive, open_folder
 
@@ -87,3 +89,13 @@ def test_keep_deletes_the_oldest_backups(data: Path, tmp_path: Path, monkeypatch
         monkeypatch.setattr("time.time", lambda second=second: 1_790_000_000.0 + second)
         assert cli.main(["backup", str(folder), "--keep", "2"]) == 0
     assert len(list(folder.glob("svc-*.tar"))) == 2
+
+
+async def test_backups_that_end_at_the_same_time_do_not_disturb_each_other(tmp_path: Path) -> None:
+    def work() -> None:
+        for _ in range(100):
+            with _workplace(tmp_path) as place:
+                (place / "archive").write_bytes(b"x")
+
+    await asyncio.gather(*(asyncio.to_thread(work) for _ in range(4)))
+    assert [*tmp_path.iterdir()] == []
