@@ -234,6 +234,7 @@ async def test_reserved_answer_is_stored_in_a_full_account(lab: Lab, stream: boo
     assert answer.status_code == 200 and [message["content"] for message in said] == [TEXT, "hello?"]
 
 
+@pytest.mark.slow
 @each("stream", [False, True])
 @each("model", [*MODELS[:-1], "drip-100ms"])
 async def test_reservation_ends_with_its_call(lab: Lab, model: str, stream: bool) -> None:

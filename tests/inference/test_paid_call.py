@@ -669,6 +669,7 @@ async def test_concurrent_calls_never_overdraw_the_wallet(lab: Lab) -> None:
 # --- every way to end
 
 
+@pytest.mark.slow
 @each("kind", KINDS)
 @each(
     "model",

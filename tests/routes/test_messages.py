@@ -255,6 +255,7 @@ async def test_error_after_the_first_event_is_one_error_event(lab: Lab) -> None:
         lab.service.clocks.advance(60)
 
 
+@pytest.mark.slow
 @each("stream", [False, True])
 async def test_error_before_the_first_event_is_a_status(lab: Lab, stream: bool) -> None:
     for model, status in {**REFUSED, "silent": 504}.items():
