@@ -205,6 +205,8 @@ OAUTH = {
         ),
         ({"SVC_OAUTH_LAB_DOMAINS": "a.example"}, "SVC_OAUTH_LAB_ISSUER"),
         (OAUTH | {"SVC_OAUTH_LAB_SCOPE": "email"}, "SVC_OAUTH_LAB_SCOPE"),
+        (OAUTH | {"SVC_OAUTH_LAB_TRUST_EMAIL": "yes"}, "SVC_OAUTH_LAB_TRUST_EMAIL"),
+        (OAUTH | {"SVC_OAUTH_LAB_TRUSTED_DOMAINS": "*.example"}, "SVC_OAUTH_LAB_TRUSTED_DOMAINS"),
         ({"SVC_OAUTH_GITHUB_CLIENT_ID": "svc"}, "SVC_OAUTH_GITHUB_CLIENT_SECRET"),
     ],
 )

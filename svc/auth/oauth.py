@@ -18,13 +18,18 @@ _API_OF_GITHUB = "https://api.github.com"
 
 
 class Identity(NamedTuple):
-    """A person at a provider; `email_verified` is what the provider says."""
+    """A person at a provider. `email_verified` is whether the provider says so, or is trusted without saying it."""
 
     issuer: str
     subject: str
     email: str | None = None
     email_verified: bool = False
     name: str | None = None
+
+    @property
+    def domain(self) -> str:
+        """The domain of the address, in lower case; "" without an address."""
+        return (self.email or "").rpartition("@")[2].lower()
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ class OpenID(SignInProvider):
         monotonic: Callable[[], float],
     ) -> None:
         super().__init__(settings, client)
+        self._trust_email, self._trusted_domains = settings.trust_email, settings.trusted_domains
         self._clock = clock
         self._metadata = _Kept(self._discover, monotonic)
         self._keys = _Kept(self._fetch_keys, monotonic)
@@ -66,15 +67,13 @@ class OpenID(SignInProvider):
             claims = await self._object(userinfo, {"authorization": f"Bearer {access_token}"})
             if claims.get("sub") != subject:
                 raise invalid("the email address of another person")
-        email, name = claims.get("email"), claims.get("name")
+        email, name = (value if isinstance(value := claims.get(field), str) else None for field in ("email", "name"))
         verified = claims.get("email_verified")
-        return Identity(
-            self.issuer,
-            subject,
-            email if isinstance(email, str) else None,
-            verified is True or verified == "true",  # some issuers send a string
-            name if isinstance(name, str) else None,
-        )
+        says_so = verified is True or verified == "true"  # some issuers send a string
+        found = Identity(self.issuer, subject, email, says_so, name)
+        # Entra ID and others never send the claim. One that says false is not overruled.
+        trusted = verified is None and (self._trust_email or found.domain in self._trusted_domains)
+        return found._replace(email_verified=True) if trusted else found
 
     async def _verified(self, token: str) -> dict[str, Any]:
         """Return the claims of an ID token. An unknown key may be new: then the keys are fetched again."""

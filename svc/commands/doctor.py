@@ -268,4 +268,12 @@ async def _stripe(config: Config, stripe: Stripe) -> Result:
 
 async def _identity_provider(config: Config, name: str, provider: SignInProvider) -> Result:
     await provider.check()
+    claims = (await provider.metadata()).get("claims_supported")
+    [settings] = [one for one in config.identity_providers if one.name == name]
+    trusted = settings.trust_email or settings.trusted_domains
+    if isinstance(claims, list) and "email_verified" not in claims and not trusted:
+        return "look", (
+            "it does not list the claim email_verified. Without it a new identity joins no existing account (code "
+            f"email_not_verified). If it checks addresses itself, set SVC_OAUTH_{name.upper()}_TRUSTED_DOMAINS"
+        )
     return "ok", f"it answers; its redirect address is {config.base_url}/auth/oauth/{name}/callback"

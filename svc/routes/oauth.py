@@ -71,11 +71,24 @@ _REDIRECT = {"location": _LOCATION, "referrer-policy": REFERRER_POLICY, "set-coo
 _CODE_LENGTH = 4096
 
 
-class Refused(Exception):
-    """A sign-in that fails with a code for the page's fragment that is not in the table of errors.
+# Why a sign-in fails, for the log, by the code for the page's fragment. Others are errors of the table.
+_CAUSES = {
+    "access_denied": "The person or the provider cancelled the sign-in.",
+    "domain_not_allowed": "Sign-up is closed, there is no account, and SVC_OAUTH_<NAME>_DOMAINS lacks the domain.",
+    "email_missing": "The provider sent no valid email address: the claim email is missing.",
+    "email_not_verified": "The provider does not say that the address is verified: the claim email_verified is missing "
+    "or false. If it never sends the claim, set SVC_OAUTH_<NAME>_TRUSTED_DOMAINS.",
+    "identity_taken": "The identity is linked to another account.",
+    "signup_closed": "Sign-up is closed, there is no account, and SVC_OAUTH_<NAME>_DOMAINS is not set.",
+}
 
-    `access_denied` (at the provider), `email_missing`, `identity_taken` (linked to another account).
-    """
+
+class Refused(Exception):
+    """A sign-in that fails for one of the causes above."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(_CAUSES[code])
+        self.code = code
 
 
 @describes("List the identity providers", answer=Answer("The configured identity providers.", _IDENTITY_PROVIDER_LIST))
@@ -167,12 +180,10 @@ def _provider(request: Request, name: str) -> SignInProvider:
 
 async def _redirected(request: Request, name: str, step: Callable[[SignInProvider], Awaitable[Response]]) -> Response:
     """Return the answer of a step. The page shows its errors, because people open these addresses by a link."""
-    provider, detail = _provider(request, name), None
+    provider = _provider(request, name)
     try:
         return await step(provider)
-    except Refused as refusal:
-        code = str(refusal)
-    except ApiError as error:
+    except (Refused, ApiError) as error:
         code, detail = error.code, str(error)
     add_log_fields(request, code=code, provider=provider.name, detail=detail)
     return _to_page(request, {"error": code, "provider": provider.name})
@@ -211,9 +222,7 @@ async def _come_back(request: Request, provider: SignInProvider) -> Response:
         raise ApiError("upstream_error", "The provider sent an error, or no code.")
     identity = _usable(await provider.identity(_flow(request, provider, token), query["code"]))
     code = None if flow.account_id else oauth_flows.new_token()
-    domain = (identity.email or "").rpartition("@")[2].lower()
-    signup_open = state.config.signup == "open" or (identity.email_verified and domain in provider.domains)
-    find = partial(_account_of, signup_open=signup_open, local=state.config.local_posture)
+    find = partial(_account_of, refusal=_refusal(request, provider, identity), local=state.config.local_posture)
     account_id = await state.db.write(find, identity, flow.account_id, browser, code, state.clock())
     add_log_fields(request, account=account_id, provider=provider.name)
     return _to_page(request, {"code": code} if code else {"linked": provider.name})
@@ -236,19 +245,19 @@ def _account_of(
     code: str | None,
     now_seconds: float,
     *,
-    signup_open: bool,
+    refusal: str | None,
     local: bool,
 ) -> str:
     """Return the account of an identity, and store the `code` that signs `browser` in to it (None when linking).
 
-    Raises Refused, and ApiError `email_taken`, `signup_closed`, `account_suspended`, `invalid_token` (the account to
-    link to was deleted).
+    `refusal` is the code of the reason why the person gets no new account. Raises Refused, and ApiError `email_taken`,
+    `account_suspended`, `invalid_token` (the account to link to was deleted).
     """
     account_id = identities.account_of(tx, identity.issuer, identity.subject)
     if account_id is not None and link_to not in (None, account_id):
         raise Refused("identity_taken")
     if account_id is None:
-        account_id = link_to or _account_for(tx, identity, signup_open, local, now_seconds)
+        account_id = link_to or _account_for(tx, identity, refusal, local, now_seconds)
         identities.add_identity(tx, account_id, identity.issuer, identity.subject, identity.email, now_seconds)
     account = accounts.existing_account(tx, account_id).check_active()
     if identity.email_verified and identity.email is not None and same_email(identity.email, account.email):
@@ -258,7 +267,20 @@ def _account_of(
     return account_id
 
 
-def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, local: bool, now_seconds: float) -> str:
+def _refusal(request: Request, provider: SignInProvider, identity: Identity) -> str | None:
+    """Return the code of the reason why a person without an account gets none, or None."""
+    if request.state.config.signup == "open":
+        return None
+    if not provider.domains:
+        return "signup_closed"
+    if identity.domain not in provider.domains:
+        return "domain_not_allowed"
+    return None if identity.email_verified else "email_not_verified"
+
+
+def _account_for(
+    tx: sqlite3.Connection, identity: Identity, refusal: str | None, local: bool, now_seconds: float
+) -> str:
     """Return the account that a new identity joins, or a new account.
 
     It joins only if both sides have verified the address. Otherwise someone who signed up with a foreign address, here
@@ -268,11 +290,13 @@ def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, 
         raise Refused("email_missing")
     account = accounts.account_by_email(tx, identity.email)
     if account is None:
-        if not signup_open:
-            raise ApiError("signup_closed")
-        account = accounts.add_account(tx, identity.email, identity.name, None, now_seconds, local=local)
-    elif not (account.email_verified and identity.email_verified and same_email(identity.email, account.email)):
+        if refusal is not None:
+            raise Refused(refusal)
+        return accounts.add_account(tx, identity.email, identity.name, None, now_seconds, local=local).id
+    if not account.email_verified or not same_email(identity.email, account.email):
         raise ApiError("email_taken")
+    if not identity.email_verified:
+        raise Refused("email_not_verified")
     return account.id
 
 

@@ -139,6 +139,14 @@ async def test_identity_provider_is_checked_with_discovery_and_keys(config: Conf
         found = await asked(both)
         assert [found[f"identity provider {name}"][0].grade for name in ("corp", "github")] == ["ok", "ok"]
         assert provider.requests["/jwks"] == 1
+        provider.metadata = {"claims_supported": ["sub", "email"]}
+        (finding,) = (await asked(both))["identity provider corp"]
+        assert finding.grade == "look" and "SVC_OAUTH_CORP_TRUSTED_DOMAINS" in finding.text
+        trusting = dataclasses.replace(oidc, trusted_domains=("corp.example",))
+        (finding,) = (await asked(dataclasses.replace(config, identity_providers=(trusting,))))[
+            "identity provider corp"
+        ]
+        assert finding.grade == "ok"
         provider.faults = {"/jwks": 500}
         other = dataclasses.replace(github, client_secret="wrong")
         found = await asked(dataclasses.replace(config, identity_providers=(oidc, other)))

@@ -21,7 +21,7 @@ from svc.config import Config
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.routes.test_links import make_link
 from tests.support.cases import each
-from tests.support.identity_provider import CLIENT_SECRET, StandIn, person, stand_in
+from tests.support.identity_provider import CLIENT_SECRET, StandIn, User, person, stand_in
 from tests.support.oauth_browser import Browser, rows, with_providers
 
 INVALID = {"error": "invalid_token", "provider": "stub"}
@@ -420,13 +420,13 @@ async def ada_is_here(browser: Browser, other: StandIn, how: str) -> None:
         ("operator's link", False, "email_taken"),
         ("mailed link", True, "joined"),
         ("mailed link", "true", "joined"),
-        ("mailed link", False, "email_taken"),
-        ("mailed link", None, "email_taken"),
-        ("mailed link", 1, "email_taken"),
-        ("mailed link", "false", "email_taken"),
-        ("mailed link", [True], "email_taken"),
+        ("mailed link", False, "email_not_verified"),
+        ("mailed link", None, "email_not_verified"),
+        ("mailed link", 1, "email_not_verified"),
+        ("mailed link", "false", "email_not_verified"),
+        ("mailed link", [True], "email_not_verified"),
         ("verified elsewhere", True, "joined"),
-        ("verified elsewhere", False, "email_taken"),
+        ("verified elsewhere", False, "email_not_verified"),
         ("unverified elsewhere", True, "email_taken"),
         ("unverified elsewhere", False, "email_taken"),
         ("linked elsewhere", True, "email_taken"),
@@ -439,8 +439,8 @@ async def test_identity_joins_an_account_only_if_both_emails_are_verified(
     linked_before = await rows(browser.service, "SELECT * FROM identities")
     fragment = await browser.arrive(provider, person("ada@EXAMPLE.com", verified, subject="77"))
     assert await emails(browser.service) == ["ada@EXAMPLE.com" if here == "nobody" else "Ada@example.com"]
-    if outcome == "email_taken":
-        assert fragment == {"error": "email_taken", "provider": "stub"}
+    if outcome.startswith("email_"):
+        assert fragment == {"error": outcome, "provider": "stub"}
         assert await rows(browser.service, "SELECT * FROM identities") == linked_before
         return
     assert (await browser.change(fragment)).status_code == 200
@@ -507,17 +507,44 @@ async def test_verified_address_of_the_domains_gets_an_account_while_sign_up_is_
         for number, email in enumerate(("a@corp.example", "b@CORP.test")):
             session = await browser.sign_in(provider, person(email, subject=str(number)))
             assert (session["user"]["email"], session["user"]["email_verified"]) == (email, True)
-        for user in (
-            person("c@corp.example", subject="c", verified=False),
-            person("c@mail.corp.example", subject="c"),
-            person("c@evilcorp.example", subject="c"),
-            person("c@corp.example.evil.example", subject="c"),
-            person("corp.example@evil.example", subject="c"),
+        for user, code in (
+            (person("c@corp.example", subject="c", verified=False), "email_not_verified"),
+            (person("c@mail.corp.example", subject="c"), "domain_not_allowed"),
+            (person("c@evilcorp.example", subject="c"), "domain_not_allowed"),
+            (person("c@corp.example.evil.example", subject="c"), "domain_not_allowed"),
+            (person("corp.example@evil.example", subject="c"), "domain_not_allowed"),
+            (person(None, subject="c"), "email_missing"),
         ):
-            assert await browser.arrive(provider, user) == {"error": "signup_closed", "provider": "stub"}
+            assert await browser.arrive(provider, user) == {"error": code, "provider": "stub"}
         refused = await browser.arrive(other, person("c@corp.example", subject="c"), "other")
         assert refused == {"error": "signup_closed", "provider": "other"}
         assert await emails(service) == ["a@corp.example", "b@CORP.test"]
+
+
+@pytest.mark.parametrize(
+    ("trust", "claims", "joins"),
+    [
+        ({"trust_email": True}, {}, True),
+        ({"trusted_domains": ("corp.example",)}, {}, True),
+        ({"trusted_domains": ("example", "mail.corp.example")}, {}, False),
+        ({}, {}, False),
+        ({"trust_email": True}, {"email_verified": False}, False),
+        ({"trusted_domains": ("corp.example",)}, {"email_verified": "false"}, False),
+    ],
+)
+async def test_operator_can_trust_addresses_of_a_provider_that_does_not_send_email_verified(
+    config: Config, clocks: Clocks, provider: StandIn, trust: dict[str, Any], claims: dict[str, Any], joins: bool
+) -> None:
+    stub, other = config.identity_providers
+    trusting = dataclasses.replace(stub, domains=("corp.example",), **trust)
+    config = dataclasses.replace(config, signup="closed", identity_providers=(trusting, other))
+    async with serving(config, clocks) as service:
+        user = User("1", {"email": "Ada@Corp.example", **claims})
+        fragment = await Browser(service).arrive(provider, user)
+        assert list(fragment) == (["code"] if joins else ["error", "provider"])
+        assert await emails(service) == (["Ada@Corp.example"] if joins else [])
+        if not joins:
+            assert fragment["error"] == "email_not_verified"
 
 
 async def test_single_sign_on_joins_an_account_of_the_command_line(

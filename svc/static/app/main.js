@@ -87,7 +87,7 @@ async function takeFragment() {
   if (said.has("linked")) return void toast(texts.signIn.linked, { kind: "good" });
   const code = said.get("error");
   const known = texts.signIn.trouble;
-  if (code) return tellTrouble(Object.hasOwn(known, code) ? known[code] : known.other);
+  if (code) return tellTrouble(`${Object.hasOwn(known, code) ? known[code] : known.other} (${code})`);
   try {
     signedIn(await api.auth.changeCode(said.get("code")));
   } catch (error) {
