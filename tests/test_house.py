@@ -190,6 +190,67 @@ def test_ignored_exceptions_have_a_reason() -> None:
                 assert any("#" in line for line in handler), f"{place}: except … pass without a comment"
 
 
+# What may stand before `or NUMBER`, with the reason why it is never 0.
+NEVER_ZERO = {
+    "context.status": "an HTTP status",
+    "error.retry_after_seconds": "0 would mean at once, and Retry-After is at least 1",
+    "group.chats_per_minute if group else None": "the shape of the catalog takes 1 or more",
+    "body.get('n')": "the shapes of the requests take 1 or more",
+    "self._body.get('n')": "the shapes of the requests take 1 or more",
+    "self._request.get('n')": "the shapes of the requests take 1 or more",
+    "body.get('speed')": "the shape of the request takes 0.25 or more",
+    "len(text)": "a range needs a step or an end of 1",
+    "alpha": "a text of figures.txt",
+    "abs(along)": "a divisor",
+    "multiple": "0 is no multiple, and a divisor",
+}
+
+
+def is_number(node: ast.expr | None) -> bool:
+    """Whether `node` is a number, computed from numbers, or a collection of them."""
+    match node:
+        case ast.Constant():
+            return type(node.value) in (int, float)
+        case ast.BinOp():
+            return is_number(node.left) and is_number(node.right)
+        case ast.UnaryOp():
+            return is_number(node.operand)
+        case ast.Tuple():
+            return bool(node.elts) and all(map(is_number, node.elts))
+        case ast.Dict():
+            return bool(node.values) and all(map(is_number, node.values))
+    return False
+
+
+@cache
+def number_constants() -> frozenset[str]:
+    """The names of all module constants that hold numbers."""
+    names: set[str] = set()
+    for node in (node for path in WITH_APP for node in tree_of(path).body):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and is_number(node.value):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+    return frozenset(names)
+
+
+def defaults_for_zero(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield each expression before `or NUMBER` with its place. `or 0` changes no number."""
+    for node in nodes_of(path):
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+            default = node.values[-1].value if isinstance(node.values[-1], ast.Subscript) else node.values[-1]
+            named = isinstance(default, ast.Name) and default.id in number_constants()
+            if named or (isinstance(default, ast.Constant) and is_number(default) and default.value):
+                yield from ((ast.unparse(value), f"{name_of(path)}:{node.lineno}") for value in node.values[:-1])
+
+
+def test_zero_from_a_person_or_a_configuration_is_a_value() -> None:
+    """`or DEFAULT` takes 0 for missing. Compare with None, or say in NEVER_ZERO why 0 cannot come."""
+    assert {"DEFAULT_AUDIO_TOKENS", "LEAST_AUDIO_TOKENS", "CHAT_PER_MINUTE", "_SECONDS"} <= number_constants()
+    found = [one for path in WITH_APP for one in defaults_for_zero(path)]
+    assert [place for value, place in found if value not in NEVER_ZERO] == []
+    assert {value for value, _ in found} == set(NEVER_ZERO), "an entry without a place"
+
+
 def test_raised_codes_are_in_the_table_of_errors() -> None:
     for path, node in ((file, node) for file in WITH_APP for node in nodes_of(file)):
         if (

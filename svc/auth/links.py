@@ -53,7 +53,7 @@ def add_link(
     suggests deleting them. After a change of the address, the same applies to an undo.
     """
     token = random_base62(_LENGTH - 1) + (_VERIFIED if account.email_verified and purpose != "undo" else _UNVERIFIED)
-    ends = now_seconds + (seconds or _SECONDS[purpose])
+    ends = now_seconds + (_SECONDS[purpose] if seconds is None else seconds)
     key = None if email is None else lookalike_key(email)
     tx.execute("DELETE FROM links WHERE account_id = ? AND expires_at <= ?", (account.id, now_seconds))
     try:

@@ -223,7 +223,8 @@ async def _speech_request(media: MediaEngines, model: Model, body: dict[str, Any
     ours = (format_field, "tts_max_tokens", "stream_format")
     passed_on = {name: value for name, value in body.items() if name not in ours}
     passed_on["voice"] = voice if body.get("voice") is None else body["voice"]
-    tokens = min(max(body.get("tts_max_tokens") or DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS), MOST_AUDIO_TOKENS)
+    wanted = body.get("tts_max_tokens")
+    tokens = DEFAULT_AUDIO_TOKENS if wanted is None else min(max(wanted, LEAST_AUDIO_TOKENS), MOST_AUDIO_TOKENS)
     return SpeechRequest(body["input"], format, voice, float(body.get("speed") or 1), int(tokens), passed_on)
 
 

@@ -28,8 +28,11 @@ async def test_built_in_voice_is_charged_by_its_length(lab: Lab) -> None:
     assert row["output_tokens"] == tokens(seconds(answer))
 
 
-@each(("asked", "cap_seconds"), [(256, 11.25), (1, 11.25), (-5, 11.25), (512, 22.5), (None, 180)])
-async def test_the_output_is_cut_at_the_cap(lab: Lab, asked: int | None, cap_seconds: float) -> None:
+@each(
+    ("asked", "cap_seconds"),
+    [(256, 11.25), (0, 11.25), (0.0, 11.25), (-0.0, 11.25), (-5, 11.25), (512, 22.5), (None, 180)],
+)
+async def test_the_output_is_cut_at_the_cap(lab: Lab, asked: float | None, cap_seconds: float) -> None:
     answer = await lab.post(GENERATE, input="Hello there. " * 400, model="builtin/voice", tts_max_tokens=asked)
     assert cap_seconds - 3 < seconds(answer) <= cap_seconds and answer.headers["x-audio-truncated"] == "true"
 

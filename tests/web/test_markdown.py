@@ -123,10 +123,11 @@ async def test_text_from_right_to_left_is_aligned_right(server: RunningServer, b
         assert await page.locator(".said-user .said").evaluate(direction) == "rtl"
 
 
-async def test_diff_lines_are_coloured(server: RunningServer, browser: Browser) -> None:
+async def test_diff_lines_are_coloured_and_lists_begin_at_their_number(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="echo", theme="dark") as page:
-        await say(page, DIFF)
+        await say(page, DIFF + "0. counted from zero\n1. next\n")
         await answered(page)
+        await expect(page.locator(".said-assistant ol[start='0'] li")).to_have_count(2)
         colour = "one => getComputedStyle(one).backgroundColor"
         inserted = await page.locator(".token-inserted-sign", has_text="new line").first.evaluate(colour)
         deleted = await page.locator(".token-deleted-sign", has_text="old line").first.evaluate(colour)

@@ -177,11 +177,11 @@ function list({ ordered, start, items, ...token }) {
     </li>`,
   );
   // Content left of its part is not painted
-  const digits = String(Number(start || 1) + items.length - 1).length;
+  const digits = String(Number(start) + items.length - 1).length;
   return ordered
     ? html`<ol
       dir="auto"
-      start=${start || 1}
+      start=${start}
       style=${digits > 1 ? { paddingInlineStart: `${digits + 2}ch` } : undefined}
       class=${continued(token) || undefined}
     >${entries}</ol>`
