@@ -277,7 +277,8 @@ export const texts = {
     linked: "Linked. You can now sign in this way too.",
     trouble: {
       access_denied: "Sign-in was cancelled or rejected by the provider.",
-      domain_not_allowed: "Sign-up is closed for the domain of your email address. Ask the operator for an account.",
+      domain_not_allowed:
+        "Sign-up is closed for the domain of your email address. Ask the operator for an account.",
       email_missing: "The provider did not share your email address. An account needs one.",
       email_not_verified:
         "The provider does not say that your email address is verified. Tell the operator, " +
