@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import re
+import stat
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -197,8 +198,8 @@ def with_secret_files(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _secret_in_file(path: Path) -> str:
-    if not path.is_file():  # opening a named pipe could block without end
-        raise ValueError("there is no such file")
+    if not stat.S_ISREG(path.stat().st_mode):  # opening a named pipe could block without end
+        raise ValueError("it must be a regular file")
     with path.open("rb") as file:
         content = file.read(SECRET_FILE_BYTES + 1)
     if len(content) > SECRET_FILE_BYTES:
@@ -238,9 +239,24 @@ def _check_together(config: Config) -> None:
     if config.payments is None and any(stripe_secrets):
         raise StartError("SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET are only for SVC_PAYMENTS=stripe")
     for name, path in config.files.items():
-        if not os.path.isfile(path):  # noqa: PTH113 - False, too, for a long name and in a folder without access
-            shown = "" if name == "SVC_TLS_KEY" else f", and {str(path)[:100]} is none"
-            raise StartError(f"{name} must name a file{shown}")
+        shown = "the file" if name == "SVC_TLS_KEY" else str(path)[:100]  # it may be set to the key itself
+        if not _may_read(path):
+            raise StartError(
+                f"{name}: the service may not read {shown}; let its user read the file and open its folders"
+            )
+        if not os.path.isfile(path):  # noqa: PTH113 - False, too, for a long name
+            raise StartError(f"{name} must name a file{'' if name == 'SVC_TLS_KEY' else f', and {shown} is none'}")
+
+
+def _may_read(path: Path) -> bool:
+    """Return whether this user may read the file at `path`, or there is none."""
+    try:
+        path.stat()
+    except PermissionError:  # a folder above it is closed
+        return False
+    except (OSError, ValueError):
+        return True
+    return os.access(path, os.R_OK)
 
 
 def _url_host(host: str) -> str:

@@ -1,6 +1,8 @@
 """svc/config.py: every `SVC_*` checked at start with one clear line, and the posture that follows."""
 
+import os
 import re
+import tempfile
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -412,6 +414,25 @@ def test_wrong_value_in_a_file_is_refused_without_showing_it(tmp_path: Path, set
     (tmp_path / "secret").write_text(content)
     line = refusal({setting: str(tmp_path / "secret")})
     assert line.startswith(setting.removesuffix("_FILE")) and "hunter2" not in line
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+@each("closed", ["folder", "file"])
+def test_file_that_the_user_may_not_read_is_not_reported_as_missing(closed: str) -> None:
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folder is closed to other users
+        folder = Path(name)
+        file = folder / "catalog.toml"
+        file.touch(mode=0o600 if closed == "file" else 0o644)
+        folder.chmod(0o755 if closed == "file" else 0o700)
+        tls = {"SVC_TLS": "files", "SVC_TLS_CERT": __file__}
+        os.setresuid(65534, 65534, 0)
+        try:
+            catalog, key = (refusal({setting: str(file)}) for setting in ("SVC_CATALOG", "SVC_METRICS_TOKEN_FILE"))
+            tls_key = refusal(tls | {"SVC_TLS_KEY": str(file)})
+        finally:
+            os.setresuid(0, 0, 0)
+        assert "may not read" in catalog and str(file) in catalog
+        assert "permission denied" in key and "may not read" in tls_key and str(file) not in key + tls_key
 
 
 @each("name", ["SVC_PORT_FILE", "SVC_TLS_KEY_FILE", "SVC_OAUTH_LAB_CLIENT_ID_FILE", "SVC_FILE", "SVC__FILE"])
