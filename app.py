@@ -20,7 +20,9 @@ import orjson
 from starlette.applications import Starlette
 
 from svc import quota, secrets
+from svc.admin import catalog_notes
 from svc.agents import runs
+from svc.auth import accounts
 from svc.billing import wallet
 from svc.config import Config, from_environ
 from svc.content import contents, fulltext, history
@@ -265,19 +267,22 @@ async def _start_work(app: Starlette, state: State, stack: contextlib.AsyncExitS
         state.log("status", level="warning", message="svc status will not work", error=error.strerror)
 
 
-async def _reload(state: State) -> list[str]:
-    """Read the catalog again. If it is invalid, the models and groups stay; the error is logged and returned."""
+async def _reload(state: State) -> dict[str, list[str]]:
+    """Read the catalog again, and log and return errors and notes. If it is invalid, models and groups stay."""
     if state.config.catalog is None or state.drain.draining:
-        return []
+        return {"errors": [], "notes": []}
+    catalog = state.models.catalog
     try:
-        state.models.catalog.load(await asyncio.to_thread(on_offer, state.config))
+        catalog.load(await asyncio.to_thread(on_offer, state.config))
     except StartError as error:
         state.log("catalog", level="warning", message=f"the catalog is not replaced: {error}")
-        return [str(error)]
-    state.models.catalog.start()
+        return {"errors": [str(error)], "notes": []}
+    catalog.start()
     state.engines.field_support.forget()
-    state.log("catalog", message="the catalog was read again")
-    return []
+    found = catalog_notes.notes(catalog, await state.db.heavy_read(accounts.groups_in_use))
+    notes = [f"{note.about}: {note.text}" for note in found]
+    state.log("catalog", message="the catalog was read again", notes=notes)
+    return {"errors": [], "notes": notes}
 
 
 def main() -> int:

@@ -20,6 +20,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
+from svc.admin import catalog_notes
 from svc.admin.health import NTP, SKEW_SECONDS, Finding, Result, existing_part, findings
 from svc.auth import accounts
 from svc.auth.mail import Mail
@@ -29,7 +30,7 @@ from svc.commands.database import command, printable, reading, served_settings
 from svc.config import SETTINGS, Config, MailServer
 from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import upstream
-from svc.inference.catalog import BUILTIN, Catalog, Provider
+from svc.inference.catalog import Provider
 from svc.inference.catalog_file import on_offer
 from svc.inference.providers import count_sealed
 from svc.log import Log
@@ -98,7 +99,7 @@ async def examine(config: Config) -> list[Finding]:
         try:
             catalog = read_catalog(config, outbound)
             checks += _model_servers(config, outbound)
-            notes = _groups(config, catalog)
+            notes += catalog_notes.notes(catalog, _groups_in_use(config))
         except StartError as error:
             found.append(Finding("wrong", "catalog", str(error)))
         found += await asyncio.gather(*(_run(about, check) for about, check in checks))
@@ -206,22 +207,10 @@ def _model_servers(config: Config, outbound: Outbound) -> Iterator[tuple[str, Aw
     return ((f"provider {provider.name}", _provider(outbound, provider, names)) for provider, names in named.items())
 
 
-def _groups(config: Config, catalog: Catalog) -> list[Finding]:
-    groups, in_use = catalog.groups, dict[str, int]()
+def _groups_in_use(config: Config) -> dict[str, int]:
     with contextlib.suppress(StartError, sqlite3.Error, OSError), reading(config) as conn:  # `_database` reports them
-        in_use = accounts.groups_in_use(conn)
-    notes = [
-        Finding("look", f"group {name}", f"it is not in the catalog. Its {number} accounts have what [access] allows")
-        for name, number in in_use.items()
-        if groups is None or name not in groups.by_name
-    ]
-    default = catalog.configured(catalog.default_model or f"{BUILTIN}/assistant")
-    if groups and default:
-        text = f"it may not use {default.id}, so requests without a model fail"
-        for group in (groups.access, *groups.by_name.values()):
-            if not group.allows(default.id):
-                notes.append(Finding("look", f"group {group.name or '[access]'}", text))
-    return notes
+        return accounts.groups_in_use(conn)
+    return {}
 
 
 async def _provider(outbound: Outbound, provider: Provider, names: list[str]) -> Result:

@@ -6,8 +6,9 @@ import sys
 import time
 from typing import Any
 
+from svc import audit
 from svc.billing import wallet
-from svc.commands.database import command, database, printable, reading
+from svc.commands.database import command, database, printable, reading, writing
 from svc.config import Config
 from svc.errors import StartError
 from svc.money import dollars
@@ -61,12 +62,16 @@ def _status(config: Config, options: argparse.Namespace) -> None:
     "exit status 1 if one of them is wrong and stays as it was",
 )
 def _reload(config: Config, options: argparse.Namespace) -> int:
-    errors = _asked(config, "reload")
-    for error in errors:
+    found = _asked(config, "reload")
+    with writing(config) as tx:
+        audit.add(tx, time.time(), audit.OPERATOR, "reload", None, {name: len(texts) for name, texts in found.items()})
+    for error in found["errors"]:
         print(f"svc: not replaced: {printable(error)}", file=sys.stderr)
-    if not errors:
+    if not found["errors"]:
         print("the certificate and the catalog were read again")
-    return 1 if errors else 0
+    for note in found["notes"]:
+        print(f"svc: check {printable(note)}", file=sys.stderr)
+    return 1 if found["errors"] else 0
 
 
 @command("rotate-secrets", "make a new master.key: every session, link and cookie ends")

@@ -237,6 +237,19 @@ class Catalog:
         listed = [one for one in self._listed.values() if one.provider.configured]
         return found | {one.provider.name: (len(one.models), one.answered) for one in listed}
 
+    def dearer_fallbacks(self) -> list[tuple[str, str]]:
+        """Return the ids of models and of their fallbacks that cost more, which `_try_again` never asks."""
+        pairs = ((model, self._by_name.get(model.fallback or "")) for model in self._models)
+        return [(model.id, fallback.id) for model, fallback in pairs if fallback and fallback.dearer_than(model)]
+
+    def configured_ids(self) -> list[str]:
+        """Return the ids of the built-in and catalog models."""
+        return [model.id for model in self._models]
+
+    def listed_names(self) -> list[str]:
+        """Return the names of the providers that list their own models."""
+        return list(self._listed)
+
     def configured(self, model_id: str) -> Model | None:
         """Return the built-in or catalog model with this id or alias."""
         return self._by_name.get(model_id)

@@ -39,6 +39,8 @@ def read_file(path: Path, environ: Mapping[str, str]) -> Offer:
         document = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise StartError(f"the catalog {path} cannot be read: {error}") from None
+    if not document:
+        raise StartError(f"the catalog {path} is empty: list providers in it, or unset SVC_CATALOG")
     try:
         return _parse(document, environ)
     except (ApiError, ValueError) as error:

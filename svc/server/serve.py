@@ -264,10 +264,11 @@ class Server(uvicorn.Server):
     def _begin_reload(self) -> None:
         self._reloading = self._loop.create_task(self._app.state.reload())
 
-    async def _reload(self, read_catalog: Callable[[], Awaitable[list[str]]]) -> list[str]:
-        """Read the certificate and the catalog again. Return the errors, for `svc reload`."""
+    async def _reload(self, read_catalog: Callable[[], Awaitable[dict[str, list[str]]]]) -> dict[str, list[str]]:
+        """Read the certificate and the catalog again. Return the `errors` and `notes`, for `svc reload`."""
         async with self._reading:
-            return await self._renew_certificate() + await read_catalog()
+            faults, found = await self._renew_certificate(), await read_catalog()
+            return {**found, "errors": faults + found["errors"]}
 
     def _announce(self) -> None:
         config = self._service

@@ -178,7 +178,7 @@ async def test_group_that_the_catalog_lacks_or_without_the_default_model_is_name
             tx.execute("UPDATE accounts SET group_name = ? WHERE id = ?", (name, account_id))
     for text, expected in (
         ("[[groups]]\nname = 'lab'\n", {"group gone": " 2 accounts"}),
-        ("", {"group gone": " 2 accounts", "group lab": " 1 accounts"}),
+        ("default_model = 'builtin/echo'", {"group gone": " 2 accounts", "group lab": " 1 accounts"}),
         (
             "[access]\nmodels = ['builtin/e*']\n[[groups]]\nname = 'lab'\nmodels = []\n[[groups]]\nname = 'gone'\n",
             dict.fromkeys(("group [access]", "group lab"), "may not use builtin/assistant"),

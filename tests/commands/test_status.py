@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 
-from svc import cli
+from svc import audit, cli
 from svc.billing import wallet
 from svc.config import Config
 from svc.version import VERSION
@@ -48,6 +48,10 @@ async def test_reload_replaces_the_keys_of_the_catalog(
                 assert models.requests[-1].headers["authorization"] == f"Bearer {key}"
                 path.write_text(f"[[providers]]\n{provider} 'new-key'")
                 assert await asyncio.to_thread(cli.main, ["reload"]) == 0
+            audited = await service.state["db"].read(audit.TABLE.page, None, 20, None)
+            assert [(row["actor"], row["action"], row["details"]) for row in audited.items] == [
+                ("operator", "reload", {"errors": 0, "notes": 0})
+            ] * 2
     assert "were read again" in capsys.readouterr().out
     assert cli.main(["reload"]) == 1 and "no server is running" in capsys.readouterr().err
 

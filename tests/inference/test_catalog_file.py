@@ -41,7 +41,7 @@ def test_wrong_group_stops_the_start_with_its_place(text: str, told: str, tmp_pa
 
 def test_catalog_without_groups_restricts_nothing(tmp_path: Path) -> None:
     path = tmp_path / "catalog.toml"
-    path.write_text("")
+    path.write_text("default_model = 'builtin/echo'")
     assert read_file(path, {}).groups is None
     path.write_text("[[groups]]\nname = 'a'")
     groups = read_file(path, {}).groups

@@ -154,14 +154,15 @@ async def test_sighup_reloads_the_catalog_and_keeps_prices_of_open_calls(tmp_pat
 @pytest.mark.parametrize("mode", ["auto", "files"])
 async def test_svc_reload_reads_the_catalog_and_exits_1_if_it_is_wrong(tmp_path: Path, mode: str) -> None:
     path = tmp_path / "catalog.toml"
-    path.write_text("")
+    path.write_text("default_model = 'builtin/echo'")
     env = files(tmp_path) if mode == "files" else {}
     async with running_server(tmp_path, {**env, "SVC_CATALOG": str(path)}) as server:
         (account,) = add_accounts(server, 1)
         async with server.client(headers=account.headers) as client:
             for text, status, told in (
-                ("[access]\nmodels = ['builtin/echo']", 0, "were read again"),
+                ("default_model = 'builtin/echo'\n[access]\nmodels = ['builtin/echo']", 0, "were read again"),
                 ("[access]\nmodels = 'all'", 1, f"svc: not replaced: the catalog {path}: access.models must be a list"),
+                ("# nothing\n", 1, f"svc: not replaced: the catalog {path} is empty: list providers in it"),
             ):
                 path.write_text(text)
                 ended = await asyncio.to_thread(command, server, "reload")
