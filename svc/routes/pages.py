@@ -134,9 +134,10 @@ def release() -> str:
 
 
 @functools.cache
-def _page(name: str, *, passwords: bool) -> File:
-    """Return a page with the release in its addresses and the limits of its forms."""
-    limits, text = page_limits() | {"passwords": passwords}, (STATIC / name).read_text()
+def _page(name: str, *, passwords: bool, sign_up_open: bool, sends_mail: bool) -> File:
+    """Return a page with the release in its addresses, the limits of its forms, and which of them work."""
+    works = {"passwords": passwords, "sign_up_open": sign_up_open, "sends_mail": sends_mail}
+    limits, text = page_limits() | works, (STATIC / name).read_text()
     text = framed(_FRAMED[name], text) if name in _FRAMED else text
     values = {
         "release": release(),
@@ -200,7 +201,10 @@ async def get_verify_email_page(request: Request) -> Response:
 
 
 def _page_answer(request: Request, name: str) -> Response:
-    return _answer(request, _page(name, passwords=request.state.config.passwords), "no-cache")
+    config = request.state.config
+    sign_up_open, sends_mail = config.signup == "open", config.smtp_url is not None
+    page = _page(name, passwords=config.passwords, sign_up_open=sign_up_open, sends_mail=sends_mail)
+    return _answer(request, page, "no-cache")
 
 
 @describes(

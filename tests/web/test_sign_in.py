@@ -26,6 +26,25 @@ async def test_session_survives_a_reload_and_ends_in_all_tabs(server: RunningSer
         assert await page.evaluate("Object.keys(localStorage)") == ["svc-known"]
 
 
+async def test_page_offers_neither_a_closed_sign_up_nor_a_mail_that_is_not_sent(
+    tmp_path: Path, browser: Browser
+) -> None:
+    async with (
+        running_server(tmp_path, {"SVC_SIGNUP": "closed"}) as server,
+        new_context(browser, server, allow=["Password forms should have"]) as context,
+    ):
+        page = await context.new_page()
+        await page.goto("/")
+        await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        await expect(page.get_by_text("Sign-up is closed.")).to_be_visible()
+        await expect(page.get_by_role("button", name="Create an account")).to_have_count(0)
+        await page.get_by_role("button", name="Forgot your password?").click()
+        await expect(page.get_by_text("This service sends no email.")).to_be_visible()
+        assert await page.locator("input").count() == 0
+        await page.get_by_role("button", name="Back to sign-in").click()
+        await expect(page.get_by_label("Email")).to_be_visible()
+
+
 async def test_without_passwords_the_page_has_the_providers_only(tmp_path: Path, browser: Browser) -> None:
     settings = {"ISSUER": "https://id.example", "CLIENT_ID": "svc", "CLIENT_SECRET": "secret"}
     env = {"SVC_PASSWORDS": "0", **{f"SVC_OAUTH_LAB_{name}": value for name, value in settings.items()}}

@@ -16,6 +16,8 @@
  *   chats_per_minute: {free: number, pro: number},
  *   least_dollars: number,
  *   passwords: boolean, // whether people sign in with passwords
+ *   sign_up_open: boolean, // whether everybody can create an account
+ *   sends_mail: boolean, // whether the service sends links by mail
  *   output_tokens: number,
  * }}
  */

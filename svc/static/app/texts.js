@@ -264,6 +264,7 @@ export const texts = {
     forgotDone:
       "If an account with this email address exists, we have sent a link. No email? Ask the operator " +
       "of this service for a link.",
+    forgotNoMail: "This service sends no email. Ask its operator for a link.",
     back: "Back to sign-in",
     or: "or",
     with: (provider) => `Continue with ${provider}`,

@@ -13,12 +13,12 @@ const t = texts.signIn;
 const KNOWN = "svc-known"; // survives sign-out: this browser has signed in before
 
 export default function SignIn({ trouble }) {
-  const mode = useSignal(localStorage.getItem(KNOWN) ? "signIn" : "signUp");
+  const mode = useSignal(localStorage.getItem(KNOWN) || !limits.sign_up_open ? "signIn" : "signUp");
   let form = html`<h2>${t.signIn}</h2><${IdentityProviders} />`;
   if (limits.passwords)
     form =
       mode.value === "forgot"
-        ? html`<${Forgot} mode=${mode} />`
+        ? html`<${limits.sends_mail ? Forgot : AskOperator} mode=${mode} />`
         : html`<${Credentials} key=${mode.value} mode=${mode} />`;
   return html`<main class="welcome">
     <section class="welcome-about">
@@ -116,12 +116,16 @@ function Credentials({ mode }) {
     </form>
     <${IdentityProviders} />
     <div class="welcome-links">
-      <${Button}
-        kind="quiet"
-        onClick=${() => {
-          mode.value = isNew ? "signIn" : "signUp";
-        }}
-      >${isNew ? t.toSignIn : t.toSignUp}<//>
+      ${
+        limits.sign_up_open
+          ? html`<${Button}
+            kind="quiet"
+            onClick=${() => {
+              mode.value = isNew ? "signIn" : "signUp";
+            }}
+          >${isNew ? t.toSignIn : t.toSignUp}<//>`
+          : html`<p class="quiet">${t.closed}</p>`
+      }
       ${
         !isNew &&
         html`<${Button}
@@ -170,13 +174,22 @@ function Forgot({ mode }) {
           <${Button} kind="primary" type="submit" busy=${busy.value} class="wide">${t.forgotAction}<//>
         </form>`
     }
-    <div class="welcome-links">
-      <${Button}
-        kind="quiet"
-        onClick=${() => {
-          mode.value = "signIn";
-        }}
-      >${t.back}<//>
-    </div>
+    <${Back} mode=${mode} />
   `;
+}
+
+/** In the place of the form for a link, if the service sends no mail. */
+function AskOperator({ mode }) {
+  return html`<h2>${t.forgotTitle}</h2><p>${t.forgotNoMail}</p><${Back} mode=${mode} />`;
+}
+
+function Back({ mode }) {
+  return html`<div class="welcome-links">
+    <${Button}
+      kind="quiet"
+      onClick=${() => {
+        mode.value = "signIn";
+      }}
+    >${t.back}<//>
+  </div>`;
 }
