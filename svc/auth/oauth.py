@@ -71,8 +71,8 @@ class SignInProvider:
         """Return the endpoints, as OpenID Connect Discovery names them."""
         raise NotImplementedError
 
-    async def check(self) -> None:
-        """Request what can be requested before a sign-in."""
+    async def check(self, redirect_uri: str) -> None:
+        """Request what can be requested before a sign-in, with client id and secret."""
         raise NotImplementedError
 
     async def answers_as(self, issuer: str | None) -> bool:
@@ -102,6 +102,10 @@ class SignInProvider:
         return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
 
     async def _exchanged(self, code: str, redirect_uri: str, verifier: str) -> dict[str, Any]:
+        return _object(*await self._answer_to(code, redirect_uri, verifier))
+
+    async def _answer_to(self, code: str, redirect_uri: str, verifier: str) -> tuple[int, Any]:
+        """Return status and JSON of the token endpoint's answer to a code."""
         metadata = await self.metadata()
         form = {
             "grant_type": "authorization_code",
@@ -116,14 +120,11 @@ class SignInProvider:
         else:
             pair = f"{quote_plus(self._client_id)}:{quote_plus(self._secret)}"  # RFC 6749 2.3.1
             headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-        return await self._object(metadata["token_endpoint"], headers, form)
+        return await self._ask(metadata["token_endpoint"], headers, form)
 
     async def _object(self, url: str, *more: Mapping[str, str]) -> dict[str, Any]:
         """Return the JSON object of an answer with status 200. `more` are headers and a form."""
-        status, answer = await self._ask(url, *more)
-        if status != 200 or not isinstance(answer, dict):
-            raise refused(status)
-        return answer
+        return _object(*await self._ask(url, *more))
 
     async def _ask(
         self, url: str, headers: Mapping[str, str] = {}, form: Mapping[str, str] | None = None
@@ -167,10 +168,10 @@ class GitHub(SignInProvider):
             "token_endpoint_auth_methods_supported": ["client_secret_post"],
         }
 
-    async def check(self) -> None:
+    async def check(self, redirect_uri: str) -> None:
         # GitHub answers with status 200, and names the code as the error only if it knows the client.
-        if (await self._exchanged("none", "", "none")).get("error") != "bad_verification_code":
-            raise refused(200)
+        if (await self._exchanged("none", redirect_uri, "none")).get("error") != "bad_verification_code":
+            raise wrong_client()
 
     async def identity(self, flow: Flow, code: str) -> Identity:
         token = (await self._exchanged(code, flow.redirect_uri, flow.verifier)).get("access_token")
@@ -202,8 +203,18 @@ def invalid(what: str) -> ApiError:
     return ApiError("upstream_invalid_response", f"The identity provider sent {what}.")
 
 
+def wrong_client() -> ApiError:
+    return ApiError("upstream_error", "The identity provider does not accept the client id with the client secret.")
+
+
 def refused(status: int) -> ApiError:
     return ApiError("upstream_error", f"The identity provider refused with status {status}.")
+
+
+def _object(status: int, answer: Any) -> dict[str, Any]:
+    if status != 200 or not isinstance(answer, dict):
+        raise refused(status)
+    return answer
 
 
 def _primary(emails: Any) -> tuple[str | None, bool]:

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import jwt
 import orjson
 
-from svc.auth.oauth import Flow, Identity, SignInProvider, invalid, refused
+from svc.auth.oauth import Flow, Identity, SignInProvider, invalid, refused, wrong_client
 from svc.config import IdentityProvider
 from svc.outbound.addresses import checked_url
 from svc.outbound.client import Outbound
@@ -52,8 +52,12 @@ class OpenID(SignInProvider):
     async def metadata(self) -> dict[str, Any]:
         return await self._metadata.get()
 
-    async def check(self) -> None:
+    async def check(self, redirect_uri: str) -> None:
         await self._keys.get()  # this fetches the discovery document as well
+        _, answer = await self._answer_to("none", redirect_uri, "none")
+        # RFC 6749 5.2. A client that is accepted gets invalid_grant for the code.
+        if isinstance(answer, dict) and answer.get("error") in ("invalid_client", "unauthorized_client"):
+            raise wrong_client()
 
     async def identity(self, flow: Flow, code: str) -> Identity:
         answer = await self._exchanged(code, flow.redirect_uri, flow.verifier)

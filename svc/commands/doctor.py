@@ -26,6 +26,7 @@ from svc.auth import accounts
 from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
 from svc.billing.stripe import Stripe
+from svc.commands.check import schema_findings
 from svc.commands.database import command, printable, reading, served_settings
 from svc.config import SETTINGS, Config, MailServer
 from svc.errors import ApiError, StartError, UpstreamFault
@@ -36,6 +37,7 @@ from svc.inference.providers import count_sealed
 from svc.log import Log
 from svc.outbound.client import Outbound
 from svc.outbound.connection import Reply
+from svc.outbound.errors import OutboundError
 from svc.outbound.resolver import Resolver
 from svc.schema import start_errors
 from svc.secrets import DATABASE, MASTER, fits, fitting_master
@@ -44,6 +46,7 @@ from svc.server.serve import bind
 from svc.server.state import identity_providers, payments, read_catalog
 
 _DEADLINE_SECONDS = 15.0
+_CHECKED_BYTES = 1024**3  # of a database file: it takes some seconds to read
 
 
 def line_of(finding: Finding) -> str:
@@ -113,7 +116,9 @@ async def _run(about: str, check: Awaitable[Result]) -> Finding:
     except TimeoutError:
         grade, text = "wrong", f"no answer within {_DEADLINE_SECONDS:g} seconds"
     except (StartError, ApiError, OSError) as error:
-        grade, text = "wrong", str(error)
+        cause = f" {error.__cause__}" if isinstance(error.__cause__, OutboundError) else ""
+        advice = " If its CA is private, set SSL_CERT_FILE." if "certificate was refused" in cause else ""
+        grade, text = "wrong", f"{error}{cause}{advice}"
     return Finding(grade, about, text)
 
 
@@ -162,13 +167,27 @@ def _database(config: Config) -> Result:
     if not path.exists():
         return "ok", "there is none yet; the first start makes it"
     with start_errors(path), reading(config) as conn:
+        if damage := _damage(conn, path):
+            return "wrong", f"{damage}. 'svc check' shows all; restore a backup"
         master = key.read_bytes() if key.exists() else b""
         if fits(conn, master):
             return "ok", f"{path.stat().st_size:,} bytes; 'svc check' verifies all of it"
         if fitting_master(conn, config.data_dir):
             return "look", f"{key} is being replaced. If no 'svc rotate-secrets' runs, the next start completes that"
         fault = "is not the key of this database" if master else "is missing"
-        return "wrong", f"{key} {fault}; {count_sealed(conn)} provider keys need it. Restore it from a backup"
+        if not (sealed := count_sealed(conn)):
+            return "look", f"{key} {fault}, but no provider key needs it. The next start makes every session end"
+        return "wrong", f"{key} {fault}; {sealed} provider keys need it. Restore it from a backup"
+
+
+def _damage(conn: sqlite3.Connection, path: Path) -> str | None:
+    """Return the first fault of the schema or, unless the file is large, of the pages."""
+    if (found := next(schema_findings(conn), None)) is not None:
+        return found
+    if path.stat().st_size > _CHECKED_BYTES:
+        return None
+    (answer,) = conn.execute("PRAGMA quick_check(1)").fetchone()
+    return None if answer == "ok" else str(answer)
 
 
 def _port(config: Config) -> Result:
@@ -256,7 +275,8 @@ async def _stripe(config: Config, stripe: Stripe) -> Result:
 
 
 async def _identity_provider(config: Config, name: str, provider: SignInProvider) -> Result:
-    await provider.check()
+    redirect_uri = f"{config.base_url}/auth/oauth/{name}/callback"
+    await provider.check(redirect_uri)
     claims = (await provider.metadata()).get("claims_supported")
     [settings] = [one for one in config.identity_providers if one.name == name]
     trusted = settings.trust_email or settings.trusted_domains
@@ -265,4 +285,4 @@ async def _identity_provider(config: Config, name: str, provider: SignInProvider
             "it does not list the claim email_verified. Without it a new identity joins no existing account (code "
             f"email_not_verified). If it checks addresses itself, set SVC_OAUTH_{name.upper()}_TRUSTED_DOMAINS"
         )
-    return "ok", f"it answers; its redirect address is {config.base_url}/auth/oauth/{name}/callback"
+    return "ok", f"it accepts the client; its redirect address is {redirect_uri}"

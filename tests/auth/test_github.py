@@ -54,7 +54,7 @@ async def test_github_request_has_pkce_and_only_the_needed_scopes(browser: Brows
 
 async def test_unverified_email_of_github_joins_no_account(browser: Browser, provider: StandIn) -> None:
     await browser.sign_in(provider, person(), "github")
-    assert (await arrive(browser, provider, verified=False, subject="2"))["error"] == "email_taken"
+    assert (await arrive(browser, provider, verified=False, subject="2"))["error"] == "email_not_verified"
     assert "code" in await arrive(browser, provider, subject="3")
     assert "code" in await arrive(browser, provider, "eve@example.com", False, "4")
     assert await rows(browser.service, "SELECT email_verified_at FROM accounts WHERE email = 'eve@example.com'") == [

@@ -12,10 +12,11 @@ import pytest
 
 from svc import secrets
 from svc.admin.health import Finding
+from svc.auth import accounts
 from svc.certificates import tls_files
 from svc.commands.doctor import examine
 from svc.config import Config
-from svc.schema import FIRST_VERSION, connect, newest_schema, newest_version
+from svc.schema import FIRST_VERSION, command_connection, connect, newest_schema, newest_version
 from tests.conftest import Service
 from tests.support.databases import prepare
 
@@ -100,7 +101,14 @@ def test_lost_master_key_is_reported(folder: Path, change: str) -> None:
     if change == "another":
         (folder / "master.key").write_bytes(b"l" * 32)
     [finding] = found(folder)["database"]
-    assert finding.grade == "wrong" and "master.key is" in finding.text
+    assert finding.grade == "look" and "master.key is" in finding.text and "no provider key needs it" in finding.text
+    with command_connection(folder / "service.db") as tx:
+        account_id = accounts.add_account(tx, "ada@example.com", None, None, 1.0).id
+        columns = "id, account_id, name, base_url, sealed_key, api_key_hint, models, created_at"
+        row = ("prov_1", account_id, "lab", "https://lab.example/v1", b"sealed" * 8, "sk-…1234", "[]", 1.0)
+        tx.execute(f"INSERT INTO providers ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    [finding] = found(folder)["database"]
+    assert finding.grade == "wrong" and "1 provider keys need it" in finding.text
     (folder / "master.key").write_bytes(b"k" * 32)
     assert grades(found(folder)["database"]) == ["ok"]
 
@@ -128,6 +136,19 @@ def test_newer_older_or_damaged_database_is_reported(folder: Path) -> None:
         path.write_bytes(content)
         assert grades(found(folder)["database"]) == [grade]
     path.write_bytes(b"no database" * 100)
+    assert grades(found(folder)["database"]) == ["wrong"]
+
+
+def test_dropped_trigger_and_damaged_page_are_found(folder: Path) -> None:
+    path = folder / "service.db"
+    whole = path.read_bytes()
+    with contextlib.closing(connect(path)) as conn:
+        (page,) = conn.execute("SELECT rootpage FROM sqlite_master WHERE name = 'accounts_deleting'").fetchone()
+        conn.execute("DROP TRIGGER accounts_stay_pro")
+        conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    [finding] = found(folder)["database"]
+    assert finding.grade == "wrong" and "the trigger accounts_stay_pro is missing" in finding.text
+    path.write_bytes(whole[: (page - 1) * 4096] + b"\xff" * 4096 + whole[page * 4096 :])
     assert grades(found(folder)["database"]) == ["wrong"]
 
 

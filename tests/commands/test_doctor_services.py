@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import ssl
 import time
 from collections.abc import AsyncIterator
 from email.utils import formatdate
@@ -14,6 +15,7 @@ import pytest
 
 from svc.admin.health import Finding
 from svc.auth import accounts
+from svc.certificates import tls_files
 from svc.commands import doctor
 from svc.commands.doctor import examine
 from svc.config import Config, IdentityProvider, MailServer
@@ -151,6 +153,28 @@ async def test_identity_provider_is_checked_with_discovery_and_keys(config: Conf
         other = dataclasses.replace(github, client_secret="wrong")
         found = await asked(dataclasses.replace(config, identity_providers=(oidc, other)))
         assert [found[f"identity provider {name}"][0].grade for name in ("corp", "github")] == ["wrong", "wrong"]
+
+
+async def test_each_fault_of_an_identity_provider_is_named(config: Config, tmp_path: Path) -> None:
+    async def text_for(issuer: str, secret: str = CLIENT_SECRET) -> str:
+        provider = IdentityProvider("corp", issuer, CLIENT_ID, secret)
+        (finding,) = (await asked(dataclasses.replace(config, identity_providers=(provider,))))[
+            "identity provider corp"
+        ]
+        assert finding.grade == "wrong"
+        return finding.text
+
+    async with stand_in(time.time) as provider:
+        assert "does not accept the client id with the client secret" in await text_for(provider.url, "wrong")
+    assert "refused the connection" in await text_for(provider.url)
+    assert "name could not be resolved" in await text_for("https://login.invalid")
+    files = tls_files(tmp_path, ["localhost"], time.time())
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(files.cert, files.key)
+    private = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    async with private:
+        text = await text_for(f"https://localhost:{private.sockets[0].getsockname()[1]}")
+    assert "certificate was refused" in text and "SSL_CERT_FILE" in text
 
 
 @each(("ahead_seconds", "grade"), [(0, "ok"), (-300, "wrong"), (300, "wrong")])
