@@ -30,6 +30,7 @@ _STATUSES_AND_MESSAGES = {
     "unsupported_value": (400, "A value in the request is not supported here."),
     "previous_response_not_found": (400, "Responses are not stored here. Send all items in input."),
     "missing_field": (400, "A required field is missing."),
+    "context_length_exceeded": (400, "The request exceeds the model's context length. Shorten the conversation."),
     "invalid_request": (400, "The request is not well-formed HTTP."),
     "invalid_token": (400, "This link is no longer valid. Request a new one."),
     "invalid_api_key": (401, "Send one header 'Authorization: Bearer <token>' with a valid session token or API key."),
@@ -84,6 +85,7 @@ ERRORS = {
     code: (status, _TYPES.get(status, _OTHER_TYPES)[0], message)
     for code, (status, message) in _STATUSES_AND_MESSAGES.items()
 }
+ERRORS["insufficient_quota"] = (400, *ERRORS["insufficient_funds"][1:])  # of Responses
 
 # A retry cannot succeed. The common SDKs read this header.
 NO_RETRY = {"x-should-retry": "false"}
@@ -93,7 +95,8 @@ class ApiError(Exception):
     """An error for the caller: a code of `ERRORS`, perhaps with a more exact message.
 
     `retry_after_seconds` becomes the header `Retry-After` and, on 429, `error.retry_after`. `status` and `error`
-    replace those of the table when a model server's own error is passed on.
+    replace those of the table when a model server's own error is passed on. `anthropic` has fields of the error that
+    differ in the shape of Anthropic's API.
     """
 
     def __init__(
@@ -106,6 +109,7 @@ class ApiError(Exception):
         headers: Mapping[str, str] | None = None,
         status: int | None = None,
         error: dict[str, Any] | None = None,
+        anthropic: Mapping[str, Any] | None = None,
     ) -> None:
         table_status, table_type, table_message = ERRORS[code]
         self.code = code
@@ -113,6 +117,7 @@ class ApiError(Exception):
         if self.status == 503 and retry_after_seconds is None:
             retry_after_seconds = 1
         self.retry_after_seconds = retry_after_seconds
+        self.anthropic = anthropic or {}
         self.byok: bool | None = None  # whether an account's own provider caused it
         self.headers = dict(headers or {})
         if self.status == 401:
@@ -140,7 +145,20 @@ def anthropic_error(error: ApiError, request_id: str) -> dict[str, Any]:
     detail = {"type": kind, "message": error.error["message"]}
     if "retry_after" in error.error:
         detail["retry_after"] = error.error["retry_after"]
+    detail.update(error.anthropic)
     return {"type": "error", "error": detail, "request_id": request_id}
+
+
+def in_responses_format(error: ApiError) -> ApiError:
+    """Return an error as `/v1/responses` sends it.
+
+    Codex repeats a request after 402, and does not show the message of OpenAI's own 429.
+    """
+    if error.status == 402:
+        return ApiError("insufficient_quota", error={**error.error, "code": "insufficient_quota"}, headers=NO_RETRY)
+    if error.code == "context_length_exceeded":
+        return ApiError(error.code, error={**error.error, "param": "input"})
+    return error
 
 
 @dataclass(eq=False, repr=False)

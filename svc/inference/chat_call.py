@@ -15,7 +15,7 @@ from svc.billing import wallet
 from svc.builtin import provider
 from svc.errors import ApiError, UpstreamFault
 from svc.ids import public_id
-from svc.inference import field_support, raw_answer, upstream, wire
+from svc.inference import field_support, raw_answer, too_long, upstream, wire
 from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import Model
 from svc.inference.chat_request import drop_output_limits, drop_routing_fields
@@ -311,6 +311,14 @@ class ChatCall(PaidCall):
 
     def _note_reached(self) -> None:
         self._reached = True
+
+    def caller_error(self, fault: UpstreamFault) -> ApiError:
+        error = super().caller_error(fault)
+        if error.code == too_long.CODE and fault.error:
+            sizes, estimated_tokens = fault.error["too_long"], self.writer.estimated_input()
+            message = too_long.anthropic_message(sizes, estimated_tokens, self._model.context_length)
+            error.anthropic = {"message": message}
+        return error
 
     async def refused(self, fault: UpstreamFault) -> bool:
         self._reached = False

@@ -18,7 +18,7 @@ from svc import json_text
 from svc.errors import ApiError, UpstreamFault
 from svc.inference.catalog import CONTEXT_LENGTH, ListedModels, Provider, is_model_name
 from svc.inference.raw_answer import RawAnswer, parsed
-from svc.inference.upstream_errors import CLIENT_FAULTS, error_object, fault_of, json_or_text
+from svc.inference.upstream_errors import CLIENT_FAULTS, error_object, fault_of, json_or_text, status_fault
 from svc.outbound.client import Headers, Outbound, RequestHead, request_head
 from svc.outbound.connection import Reply
 from svc.outbound.errors import OutboundError
@@ -128,12 +128,11 @@ async def _refusal(reply: Reply, provider: Provider) -> UpstreamFault:
     with contextlib.suppress(TimeoutError, OutboundError):
         async with asyncio.timeout(min(provider.timeout_seconds, _SHORT_ANSWER_SECONDS)), contextlib.aclosing(reply):
             body = await reply.read(_ERROR_BYTES)
-    return UpstreamFault(
-        "status",
+    return status_fault(
         f"The model server answered with status {reply.status}.",
-        status=reply.status,
-        error=error_object(json_or_text(body), provider.api_key),
-        retry_after_seconds=_retry_after(reply.header(b"retry-after")),
+        reply.status,
+        error_object(json_or_text(body), provider.api_key),
+        _retry_after(reply.header(b"retry-after")),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from svc.errors import NO_RETRY, ApiError, UpstreamFault
+from svc.inference import too_long
 from svc.outbound.errors import AddressNotAllowed, ConnectError, Cut, InvalidRequest, OutboundError, ReadTimeout
 
 CLIENT_FAULTS = (OutboundError, TimeoutError)  # what svc/outbound/client.py raises
@@ -19,6 +20,7 @@ _DEEPEST = 5
 _MOST_PROBLEMS = 8
 # A shorter key is a placeholder ("ollama"), which may well occur in an error.
 _HIDDEN_KEY_CHARACTERS = 4
+_STATUS = re.compile("[1-5][0-9]{2}")
 _SECRETS = re.compile(r"(?i)\b(?:bearer\s+|sk-|gsk_|xai-|hf_|nvapi-|AIza)[^\s\"',;]{6,}")
 _LONGEST_RETRY_SECONDS = 59  # some SDKs do not wait longer
 # The operator's key, account or configuration: the caller cannot fix these.
@@ -56,7 +58,8 @@ def fault_of(error: Exception, *, before_the_answer: bool = False) -> UpstreamFa
 def error_object(document: Any, key: str | None) -> dict[str, Any] | None:
     """Return `message`, `type`, `param` and `code` of an error body of any shape, or None if it has no message.
 
-    They are without secrets, such as the `key` of the request, which some servers quote.
+    They are without secrets, such as the `key` of the request, which some servers quote. `too_long` has the sizes if
+    the error is about the context's length.
     """
     message, holder = _message_in(document)
     if not message or message.startswith("<"):
@@ -64,8 +67,23 @@ def error_object(document: Any, key: str | None) -> dict[str, Any] | None:
     fields = {name.lower(): value for name, value in holder.items()}
     code = fields.get("code")
     code = str(code) if isinstance(code, str | int) and not isinstance(code, bool) else None
+    if code and _STATUS.fullmatch(code):  # says nothing beside the status
+        code = None
     kept = {"message": message, "type": fields.get("type"), "param": fields.get("param"), "code": code}
-    return {name: redact(value, key) if isinstance(value, str) else None for name, value in kept.items()}
+    error: dict[str, Any] = {
+        name: redact(value, key) if isinstance(value, str) else None for name, value in kept.items()
+    }
+    sizes = too_long.found_in(error["message"] or "", fields)
+    return {**error, "too_long": sizes} if sizes else error
+
+
+def status_fault(
+    message: str, status: int, error: dict[str, Any] | None, retry_after_seconds: float | None = None
+) -> UpstreamFault:
+    """Return the fault of an answer with this status and error object."""
+    if error and "too_long" in error and status in too_long.STATUSES:
+        status = 400  # the same request cannot succeed
+    return UpstreamFault("status", message, status=status, error=error, retry_after_seconds=retry_after_seconds)
 
 
 def json_or_text(body: bytes) -> Any:
@@ -81,7 +99,7 @@ def error_fault(document: Any, key: str | None = None) -> UpstreamFault:
     match document:
         case {"error": {"code": int(code)}} | [{"error": {"code": int(code)}}, *_] if 400 <= code < 500:
             status = code  # llama.cpp, OpenRouter
-    return UpstreamFault("status", "The answer is an error.", status=status, error=error_object(document, key))
+    return status_fault("The answer is an error.", status, error_object(document, key))
 
 
 def is_error(document: dict[str, Any]) -> bool:
@@ -178,6 +196,8 @@ def _status_error(fault: UpstreamFault, provider: str, byok: bool) -> ApiError:
     status, error, server = fault.status, fault.error or {}, f"The model server of {provider!r}"
     quoted = error.get("message")
     retry_after_seconds = min(max(math.ceil(fault.retry_after_seconds or 0), 1), _LONGEST_RETRY_SECONDS)
+    if "too_long" in error and status == 400:
+        return ApiError(too_long.CODE, quoted, param="messages")
     owners = byok and status in _OWNERS_TO_SEE
     if 400 <= status < 500 and (owners or status not in _NOT_THE_CALLERS):
         message = quoted or f"{server} refused the request with status {status}."

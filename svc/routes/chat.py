@@ -16,7 +16,7 @@ from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
 from svc.routes.completion import BODY_BYTES, answer_in_format, cost_of, is_heavy, payer_of, respond, stream_of
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, FAILED_IN_CONVERSATION
-from svc.routes.schemas.common import COUNT, MODEL_CALL, NO_MODEL, NO_ROOM, SECONDS, TEXTS, example_id
+from svc.routes.schemas.common import COUNT, MODEL_CALL, NO_MODEL, NO_ROOM, RESPONSES_CALL, SECONDS, TEXTS, example_id
 from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, TOKEN_COUNT
 from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES
 from svc.server.gate import Caller
@@ -196,7 +196,7 @@ async def get_model(request: Request, caller: Caller, model_id: str) -> object:
     most_bytes=BODY_BYTES,
     answer=RESPONSE_ANSWER,
     errors=[
-        *MODEL_CALL,
+        *RESPONSES_CALL,
         Refusal("unsupported_value", None, "background", "The request needs what this service does not have."),
         Refusal("previous_response_not_found", None, "previous_response_id", "Responses are not stored."),
         Refusal(

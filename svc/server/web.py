@@ -10,7 +10,7 @@ from starlette.responses import Response as Response
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
-from svc.errors import ApiError, anthropic_error
+from svc.errors import ApiError, anthropic_error, in_responses_format
 from svc.server.head import METHODS
 from svc.server.state import Request as Request
 from svc.shapes import integer
@@ -125,5 +125,7 @@ def in_anthropic_format(path: str) -> bool:
 
 
 def refusal(error: ApiError, path: str = "", request_id: str = "") -> Response:
+    if path == "/v1/responses":
+        error = in_responses_format(error)
     body = anthropic_error(error, request_id) if in_anthropic_format(path) else error.body()
     return reply(body, error.status, error.headers)

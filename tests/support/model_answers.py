@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from email.utils import formatdate
 from typing import Any
 
+from tests.support.too_long_errors import TOO_LONG
+
 WORDS = ("Hello", ", ", "wor", "ld", "!")
 TEXT = "".join(WORDS)
 UNICODE = (
@@ -71,6 +73,14 @@ class Wanted:
         found = (re.fullmatch(pattern, command) for command in self.commands)
         return next((match[1] for match in found if match), None)
 
+    def _too_long(self) -> tuple[int, bytes, bytes] | None:
+        status, error, _ = TOO_LONG.get(self.given(r"too-long-([\w-]+)") or "", (200, None, None))
+        most, tokens = int(self.given(r"context-(\d+)") or 0), len(json.dumps(self.request)) // 4
+        if most and tokens > most:
+            status, error, _ = TOO_LONG["llamacpp"]
+            error = json.loads(json.dumps(error).replace("9412", str(tokens)).replace("8192", str(most)))
+        return None if status == 200 else (status, json.dumps(error).encode(), b"")
+
     def refusal(self, asked_before: bool) -> tuple[int, bytes, bytes] | None:
         """Status, body and further header lines of a refusal, if one is wanted."""
         body = json.dumps({"error": _ERROR}).encode()
@@ -88,6 +98,8 @@ class Wanted:
             return 401, json.dumps({"error": {"message": quoted, "code": quoted}}).encode(), b""
         if "redirect" in self.commands:
             return 302, b"", b"location: http://127.0.0.1:9/v1/elsewhere\r\n"
+        if refusal := self._too_long():
+            return refusal
         limit = max(self.request.get("max_tokens") or 0, self.request.get("max_completion_tokens") or 0)
         if "too-large" in self.commands or ("small-output" in self.commands and limit > 1024):
             told = f"max_tokens is too large: {limit}. This model supports at most 1024 completion tokens."

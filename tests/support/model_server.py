@@ -62,6 +62,7 @@ How it refuses
     such a body error-errors, error-capital, error-nested, error-raw, error-inner    the same, as proxies and clouds say
     it refuses-<FIELD>      400 for a request, or a message in it, that has the field; small-output: for a limit over
     1024 too-large            400 that says that the output limit is too large, whatever it is
+    too-long-<FORM>      the prompt is too long, in a form of `TOO_LONG`; context-<N>: only if the request has over N tokens
     strict               400 for messages that are not as OpenAI's, in Groq's words: other fields, odd calls
     quotes               400, the first time that the request holds the text `SAY:MESSAGE|PARAM`, with that message and
     param then-503             503 for what nothing before has refused
@@ -87,6 +88,7 @@ if not __package__:
 
 from tests.support import model_media
 from tests.support.model_answers import Wanted
+from tests.support.too_long_errors import TOO_LONG
 
 MID_ERRORS = {
     "mid-line": b'error: {"code": 500, "message": "the request exceeds the context size"}',
@@ -284,6 +286,10 @@ class _Answer:
             await self._speech()
         elif "html-200" in self.commands:
             await self._reply(200, b"<!doctype html><title>Welcome</title>", content_type="text/html")
+        elif (form := self.wanted.given(r"too-long-([\w-]+)")) in TOO_LONG:
+            # a stream that was accepted
+            error = json.dumps(TOO_LONG[form][1]).encode()
+            await self._reply(200, b"data: %b\n\n" % error, content_type="text/event-stream")
         elif "error-200" in self.commands:
             await self._reply(200, b'{"error": {"message": "the model is out of memory", "code": 500}}')
         elif bool(self.seen.body.get("stream")) ^ bool({"json-for-stream", "stream-for-json"} & self.commands):

@@ -12,6 +12,7 @@ from orjson import Fragment
 
 from svc.errors import ApiError
 from svc.ids import random_base62
+from svc.inference import too_long
 from svc.inference.blocks import DONE, ascii_json, ascii_strings
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import Block, BlockWriter, typed_event
@@ -95,6 +96,8 @@ class ResponseWriter(BlockWriter):
             if block.item:
                 self._fill(block, "incomplete")
         code = "rate_limit_exceeded" if error.status == 429 else "server_error"
+        if error.code == too_long.CODE:  # Codex shortens the conversation
+            code = too_long.CODE
         self._event("failed", response=self._response("failed", {"code": code, "message": _ascii(str(error))}))
         return b"".join([*self.parts, DONE])
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from svc.errors import ERRORS
 from svc.server.interface import Refusal, header, named_header
 from svc.shapes import Shape, string, whole
 
@@ -67,11 +68,17 @@ MODEL_CALL = (
     Refusal("address_not_allowed", when="The caller's own provider has an address that is not allowed."),
     *NO_MODEL,
     Refusal(
+        "context_length_exceeded",
+        "request (9412 tokens) exceeds the available context size (8192 tokens), try increasing it",
+        "messages",
+        "The model server refused the length of the request. Responses has the param `input`. Messages has the "
+        "sentence of Anthropic's API, with the tokens of the request and of the model's context.",
+    ),
+    Refusal(
         "unknown_parameter",
         "Unrecognized request argument supplied: tempo",
         "tempo",
-        "The model server's own refusal, with its status and error object: an unsupported parameter, a context that "
-        "is too long, a content filter.",
+        "The model server's own refusal, with its status and error object: an unsupported parameter, a content filter.",
         status="4XX",
         type="invalid_request_error",
         headers={"retry-after": PERHAPS_RETRY_AFTER},
@@ -84,6 +91,15 @@ MODEL_CALL = (
     *map(Refusal, ("upstream_unreachable", "upstream_error", "upstream_invalid_response", "upstream_timeout")),
     Refusal("upstream_error", status="503", when="The model server is busy."),
     Refusal("upstream_error", status="504"),
+)
+# The same for Responses: Codex repeats a request after 402.
+RESPONSES_CALL = (
+    Refusal(
+        "insufficient_quota",
+        NO_FUNDS.message,
+        when=f"{NO_FUNDS.when} Other paths answer 402 `insufficient_funds`.",
+    ),
+    *(one for one in MODEL_CALL if ERRORS.get(one.code, (400,))[0] != 402),
 )
 CHECKOUT_COOKIE_HEADER = named_header(
     "CheckoutCookie",

@@ -57,7 +57,9 @@ _USAGE = json_object(
     output_tokens_details=json_object("ResponseOutputTokens", reasoning_tokens=COUNT),
     total_tokens=11,
 )
-_ERROR = json_object("ResponseFailure", code=one_of("server_error", "rate_limit_exceeded"), message=string)
+_ERROR = json_object(
+    "ResponseFailure", code=one_of("server_error", "rate_limit_exceeded", "context_length_exceeded"), message=string
+)
 _REPEATED = "As in the request, or the default."
 _RESPONSE = json_object(
     "Response",

@@ -1,0 +1,123 @@
+"""Refusals of prompts that are too long: recognized in the words of every server, and sent on in those of each format."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from svc.config import Config
+from svc.inference.too_long import TooLong, anthropic_message, found_in
+from svc.inference.upstream_errors import error_object, status_fault
+from tests.conftest import JSON, Clocks, Service, bearer, serving
+from tests.support.cases import each
+from tests.support.model_server import ModelServer
+from tests.support.too_long_errors import TOO_LONG
+
+OTHERS = (
+    "max_completion_tokens is too large: 200000. This model supports at most 16384 completion tokens.",
+    "Request too large for model `llama` on tokens per minute (TPM): Limit 6000, Requested 12000.",
+    "Rate limit reached for gpt-4 on tokens per min. Limit: 10000 / min.",
+    "Invalid 'messages[0].content': string too long. Expected a string with maximum length 10485760.",
+    "Unsupported parameter: 'max_tokens' is not supported with this model.",
+    "The image is too large.",
+    "This model supports the context window beta only with tools.",
+)
+
+
+@each("form", list(TOO_LONG))
+def test_refusal_of_a_long_prompt_is_recognized_with_its_sizes(form: str) -> None:
+    status, document, sizes = TOO_LONG[form]
+    fault = status_fault("", 502 if status == 200 else status, error_object(document, None))
+    assert fault.status == 400 and fault.error is not None
+    assert fault.error["too_long"] == sizes
+
+
+@each("message", OTHERS)
+def test_other_refusals_are_not_about_the_context(message: str) -> None:
+    assert found_in(message, {"code": "invalid_request_error", "type": None}) is None
+
+
+@each("status", [401, 402, 403, 404, 429, 503])
+def test_other_statuses_stay(status: int) -> None:
+    error = error_object(TOO_LONG["openai"][1], None)
+    assert status_fault("", status, error).status == status
+
+
+@each(
+    ("sizes", "context_length", "message"),
+    [
+        (TooLong(9412, None, 8192), None, "prompt is too long: 9412 tokens > 8192 maximum"),
+        (TooLong(9412, 10, 8192), 4096, "prompt is too long: 9412 tokens > 8192 maximum"),
+        (TooLong(None, None, 8192), 4096, "prompt is too long: 9000 tokens > 8192 maximum"),
+        (TooLong(), 8192, "prompt is too long: 9000 tokens > 8192 maximum"),
+        (TooLong(), 10_000, "prompt is too long: 10001 tokens > 10000 maximum"),  # the estimate is too small
+        (TooLong(), None, "prompt is too long"),
+        (
+            TooLong(4000, 5000, 8192),
+            None,
+            "input length and `max_tokens` exceed context limit: 4000 + 5000 > 8192, decrease input length or "
+            "`max_tokens` and try again",
+        ),
+    ],
+)
+def test_messages_clients_get_the_sizes_in_anthropics_words(
+    sizes: TooLong, context_length: int | None, message: str
+) -> None:
+    assert anthropic_message(sizes, 9000, context_length) == message
+
+
+ASKED: dict[str, dict[str, Any]] = {
+    "/v1/chat/completions": {"messages": [{"role": "user", "content": "Hi"}]},
+    "/v1/responses": {"input": "Hi"},
+    "/v1/messages": {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 100},
+}
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[ModelServer]:
+    async with ModelServer() as upstream:
+        yield upstream
+
+
+@pytest.fixture
+async def service(config: Config, clocks: Clocks, upstream: ModelServer) -> AsyncIterator[Service]:
+    models = (*(f"too-long-{form}" for form in TOO_LONG), "error-raw")
+    entries = "".join(f'[[providers.models]]\nid = "{name}"\n' for name in models)
+    catalog = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{entries}'
+    async with serving(config, clocks, catalog) as service:
+        yield service
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["operators", "own"])
+@pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
+async def test_every_format_has_its_own_error_for_a_long_prompt(
+    service: Service, upstream: ModelServer, own: bool, stream: bool
+) -> None:
+    headers = {**JSON, **bearer((await service.make_key(await service.bearer()))["key"])}
+    provider = {"name": "own", "base_url": upstream.base_url}
+    assert (await service.client.post("/user/providers", json=provider, headers=headers)).status_code == 201
+    for form, (status, document, _) in TOO_LONG.items():
+        if status == 200 and not stream:
+            continue
+        for path, body in ASKED.items():
+            service.clocks.advance(60)  # the rate limit
+            sent = {**body, "model": f"{'own' if own else 'lab'}/too-long-{form}", "stream": stream}
+            answer = await service.client.post(path, json=sent, headers=headers)
+            assert answer.status_code == 400, (form, answer.text)
+            error = answer.json()["error"]
+            assert error["type"] == "invalid_request_error"
+            if path == "/v1/messages":
+                assert error["message"].startswith(("prompt is too long", "input length and `max_tokens` exceed"))
+            else:
+                param = "input" if path == "/v1/responses" else "messages"
+                assert (error["code"], error["param"]) == ("context_length_exceeded", param)
+                assert error["message"] in json.dumps(document)
+    assert len(upstream.requests) == len([form for form in TOO_LONG if stream or TOO_LONG[form][0] != 200]) * 3
+
+
+async def test_a_status_is_no_code(service: Service) -> None:
+    headers = {**JSON, **bearer((await service.make_key(await service.bearer()))["key"])}
+    body = {"model": "lab/error-raw", **ASKED["/v1/chat/completions"]}
+    answer = await service.client.post("/v1/chat/completions", json=body, headers=headers)
+    assert answer.status_code == 400 and answer.json()["error"]["code"] is None
