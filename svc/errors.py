@@ -155,7 +155,7 @@ def in_responses_format(error: ApiError) -> ApiError:
     Codex repeats a request after 402, and does not show the message of OpenAI's own 429.
     """
     if error.status == 402:
-        return ApiError("insufficient_quota", error={**error.error, "code": "insufficient_quota"}, headers=NO_RETRY)
+        return ApiError("insufficient_quota", error={**error.error, "code": "insufficient_quota"})
     if error.code == "context_length_exceeded":
         return ApiError(error.code, error={**error.error, "param": "input"})
     return error

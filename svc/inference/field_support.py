@@ -120,6 +120,9 @@ def limit_too_large(fault: UpstreamFault) -> bool:
     """Return whether the fault says that the output limit, alone or with the input, exceeds the model's."""
     if fault.status not in (400, 422) or fault.error is None:
         return False
+    sizes = fault.error.get("too_long")
+    if sizes and sizes.prompt_is_too_long:
+        return False
     return _TOO_LARGE.search(f"{fault.error.get('code')} {fault.error.get('message')}") is not None
 
 

@@ -78,6 +78,12 @@ class TooLong(NamedTuple):
     output_tokens: int | None = None
     most_tokens: int | None = None
 
+    @property
+    def prompt_is_too_long(self) -> bool:
+        """Whether the prompt is known to be too long without any output."""
+        given, most = self.input_tokens, self.most_tokens
+        return given is not None and most is not None and given >= most
+
 
 def found_in(message: str, fields: Mapping[str, Any]) -> TooLong | None:
     """Return the sizes if an error with this message is about the context's length, or None.

@@ -3,6 +3,7 @@
 """
 
 import contextlib
+import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,9 @@ MODELS = {  # name at the model server -> aliases; clients know some of these na
     "script": ["coder", "gpt-5.5", "claude-opus-5"],
     "script+reasoning": ["thinker", "gpt-6.1-sol", "claude-sonnet-4-5"],
     "cut-after-3-chunks": ["broken"],
+    "script+context-50000": ["small"],  # CONTEXT_TOKENS
 }
+CONTEXT_TOKENS = 50_000  # of the model `small`
 Services = tuple[RunningServer, ModelServer]
 
 
@@ -35,6 +38,11 @@ class Lab:
     server: RunningServer
     upstream: ModelServer
     person: Person
+
+    def refused_as_too_long(self, asked_before: int) -> list[bool]:
+        """Return for each request since whether the model `small` refused it."""
+        sizes = [len(json.dumps(seen.body)) // 4 for seen in self.upstream.requests[asked_before:]]
+        return [size > CONTEXT_TOKENS for size in sizes]
 
     async def spent(self) -> int:
         """Return what the person has spent, after checking that nothing is held and that the ledger has

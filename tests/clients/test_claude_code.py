@@ -86,3 +86,20 @@ async def test_claude_code_retries_a_broken_stream_without_streaming(lab: Lab, t
 async def test_claude_code_shows_the_empty_wallet(services: Services, tmp_path: Path) -> None:
     poor = Lab(*services, await another_person(services[0]))
     assert "wallet" in await claude(poor, tmp_path, "coder", "Hello", status=1)
+
+
+async def test_claude_code_compacts_a_conversation_that_is_too_long(lab: Lab, tmp_path: Path) -> None:
+    text = "It is a long text. " * 5_000
+    assert await claude(lab, tmp_path, "small", f"{text}\nsay First.") == "First."
+    asked_before = len(lab.upstream.requests)
+    assert await claude(lab, tmp_path, "small", f"{text}\nsay Second.", "--continue") == "Second."
+    assert lab.refused_as_too_long(asked_before) == [True, False, False]
+
+
+async def test_claude_code_compacts_the_results_of_its_tools(lab: Lab, tmp_path: Path) -> None:
+    commands = [f"yes 'It is a long text.' | head -c {28_000 + number}" for number in range(8)]
+    steps = [("Bash", {"command": command, "description": "Write a text"}) for command in commands]
+    asked_before = len(lab.upstream.requests)
+    assert await claude(lab, tmp_path, "small", as_script(steps)) == "All done."
+    refused = lab.refused_as_too_long(asked_before)
+    assert refused.count(True) == 1 and refused[-2:] == [False, False]

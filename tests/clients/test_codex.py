@@ -15,6 +15,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module"), pytest
 
 PATCH = "*** Begin Patch\n*** Update File: hello.txt\n@@\n-hello\n+goodbye\n*** End Patch\n"
 
+NO_RETRIES = "request_max_retries = 0\nstream_max_retries = 0\n"
+
 
 def call(name: str, **arguments: str) -> str:
     return f"tool {name} {json.dumps(arguments)}"
@@ -44,7 +46,14 @@ JAVASCRIPT = script_for(
 
 
 async def codex(
-    lab: Lab, tmp_path: Path, model: str, prompt: str, *, status: int = 0, resume: bool = False
+    lab: Lab,
+    tmp_path: Path,
+    model: str,
+    prompt: str,
+    *,
+    status: int = 0,
+    resume: bool = False,
+    settings: str = NO_RETRIES,
 ) -> tuple[str, str]:
     """Run `codex exec` in a folder with hello.txt. Return its last message, and what it shows of the whole run."""
     home, work = tmp_path / "home", tmp_path / "work"
@@ -56,7 +65,7 @@ async def codex(
         f'model = "{model}"\nmodel_provider = "svc"\n'
         f'[model_providers.svc]\nname = "svc"\nbase_url = "{lab.server.base_url}/v1"\nenv_key = "KEY"\nwire_api = '
         f'"responses"\n'
-        "request_max_retries = 0\nstream_max_retries = 0\n"
+        f"{settings}"
     )
     program = needed(npm_packages) / ".bin" / "codex"
     arguments = ["exec", "--skip-git-repo-check", "--sandbox", "danger-full-access"]
@@ -105,7 +114,21 @@ async def test_codex_ends_with_an_error_when_the_stream_breaks(lab: Lab, tmp_pat
     assert message == "" and "ERROR" in shown
 
 
-async def test_codex_shows_the_empty_wallet(services: Services, tmp_path: Path) -> None:
+async def test_codex_shows_the_empty_wallet_and_asks_once(services: Services, tmp_path: Path) -> None:
     poor = Lab(*services, await another_person(services[0]))
-    message, shown = await codex(poor, tmp_path, "coder", "Hello", status=1)
-    assert message == "" and "wallet" in shown
+    message, shown = await codex(poor, tmp_path, "coder", "Hello", status=1, settings="")
+    assert message == "" and "The wallet has $0.00" in shown
+    async with poor.server.client(headers=poor.person.headers) as client:
+        # A request takes one of 20 admissions.
+        answer = await client.post("/v1/responses", json={"model": "builtin/echo", "input": "Hello"})
+    assert answer.headers["x-ratelimit-remaining-requests"] == "18"
+
+
+async def test_codex_compacts_a_conversation_that_is_too_long(lab: Lab, tmp_path: Path) -> None:
+    text = "It is a long text. " * 6_000
+    assert (await codex(lab, tmp_path, "small", f"{text}\nsay First."))[0] == "First."
+    asked_before = len(lab.upstream.requests)
+    _, shown = await codex(lab, tmp_path, "small", f"{text}\nsay Second.", resume=True, status=1)
+    assert "ran out of room" in shown and lab.refused_as_too_long(asked_before) == [True]
+    assert (await codex(lab, tmp_path, "small", "say Third.", resume=True))[0] == "Third."
+    assert lab.refused_as_too_long(asked_before)[-2:] == [False, False]

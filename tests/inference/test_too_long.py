@@ -1,11 +1,13 @@
 """Refusals of prompts that are too long: recognized in the words of every server, and sent on in those of each format."""
 
+import functools
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from svc.billing import wallet
 from svc.config import Config
 from svc.inference.too_long import TooLong, anthropic_message, found_in
 from svc.inference.upstream_errors import error_object, status_fault
@@ -82,9 +84,11 @@ async def upstream() -> AsyncIterator[ModelServer]:
 
 @pytest.fixture
 async def service(config: Config, clocks: Clocks, upstream: ModelServer) -> AsyncIterator[Service]:
-    models = (*(f"too-long-{form}" for form in TOO_LONG), "error-raw")
+    models = (*(f"too-long-{form}" for form in TOO_LONG), "error-raw", "mid-line", "mid-event")
     entries = "".join(f'[[providers.models]]\nid = "{name}"\n' for name in models)
     catalog = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{entries}'
+    catalog += f'[[providers]]\nname = "paid"\nbase_url = "{upstream.base_url}"\n[[providers.models]]\n'
+    catalog += 'id = "too-long-vllm"\noutput_micros_per_million_tokens = 1\n'
     async with serving(config, clocks, catalog) as service:
         yield service
 
@@ -114,6 +118,37 @@ async def test_every_format_has_its_own_error_for_a_long_prompt(
                 assert (error["code"], error["param"]) == ("context_length_exceeded", param)
                 assert error["message"] in json.dumps(document)
     assert len(upstream.requests) == len([form for form in TOO_LONG if stream or TOO_LONG[form][0] != 200]) * 3
+
+
+@pytest.mark.parametrize("model", ["mid-line", "mid-event"])
+async def test_context_that_is_full_in_mid_stream_ends_the_stream_with_the_same_error(
+    service: Service, model: str
+) -> None:
+    headers = {**JSON, **bearer((await service.make_key(await service.bearer()))["key"])}
+    texts = {}
+    for path, body in ASKED.items():
+        answer = await service.client.post(
+            path, json={**body, "model": f"lab/{model}", "stream": True}, headers=headers
+        )
+        assert answer.status_code == 200
+        texts[path] = answer.text
+    chat, responses, messages = (texts[path] for path in ASKED)
+    assert '"code":"context_length_exceeded","param":"messages"' in chat
+    assert "response.failed" in responses and '"error":{"code":"context_length_exceeded"' in responses
+    assert '"error":{"type":"invalid_request_error","message":"prompt is too long"}' in messages
+
+
+async def test_prompt_that_is_too_long_is_not_sent_again_with_a_lower_limit(
+    service: Service, upstream: ModelServer
+) -> None:
+    session = await service.bearer()
+    account_id = (await service.client.get("/user/me", headers=session)).json()["id"]
+    now_seconds = service.clocks.now
+    book = functools.partial(wallet.book, description="", now_seconds=now_seconds)
+    await service.state["db"].write(book, account_id, 1_000_000)
+    body = {"model": "paid/too-long-vllm", **ASKED["/v1/chat/completions"]}
+    answer = await service.client.post("/v1/chat/completions", json=body, headers=session)
+    assert answer.json()["error"]["code"] == "context_length_exceeded" and len(upstream.requests) == 1
 
 
 async def test_a_status_is_no_code(service: Service) -> None:

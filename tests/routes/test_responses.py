@@ -8,7 +8,9 @@ import orjson
 import pytest
 
 from svc.deletion.slices import begin_deletion
+from svc.errors import ApiError
 from svc.server.sse import Drain, EventStream
+from svc.server.web import refusal
 from tests.conftest import PASSWORD, Service, bearer
 from tests.inference.test_paid_call import Lab, config, lab, upstream  # noqa: F401 - fixtures
 from tests.server.test_sse import until
@@ -278,3 +280,19 @@ async def test_the_sdk_reads_a_failed_stream_and_a_refusal(client: Any) -> None:
     assert [event.type async for event in stream][-1] == "response.failed"
     with pytest.raises(openai.BadRequestError, match="tool_choice must name"):
         await client.responses.create(model="builtin/echo", input="x", tool_choice={"type": "web_search_preview"})
+
+
+@each("stream", [False, True])
+async def test_empty_wallet_is_final_for_codex(service: Service, headers: dict[str, str], stream: bool) -> None:
+    answer = await asked(service, headers, model="builtin/assistant-paid", stream=stream)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["type"]) == (400, "insufficient_quota", "insufficient_funds_error")
+    assert "The wallet has" in error["message"]
+
+
+@each("code", ["insufficient_funds", "spending_limit_reached"])
+def test_every_402_is_final_for_codex(code: str) -> None:
+    error = {"message": "No.", "type": "insufficient_funds_error", "code": code, "param": None, "limit_micros": 7}
+    found = refusal(ApiError("insufficient_funds", error=error), "/v1/responses")
+    assert found.status_code == 400
+    assert orjson.loads(found.body)["error"] == {**error, "code": "insufficient_quota"}

@@ -180,7 +180,8 @@ class Wanted:
         return pieces
 
     def _played(self) -> list[dict[str, Any]]:
-        """The next section of the script in the last user message: one for each assistant message since."""
+        """The next section of the script in the last user message: one for each assistant message since. A client that
+        shortens its conversation gets a summary."""
         messages = self.request["messages"]
         texts = {}
         for number, message in enumerate(messages):
@@ -188,6 +189,11 @@ class Wanted:
             text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
             if message["role"] == "user" and re.search(r"^(say|tool) ", text, re.MULTILINE):
                 texts[number] = text
+        asks = messages[-1]["role"] == "user" and len(messages) - 1 not in texts
+        if asks and self.given(r"context-(\d+)") and "summary" in text:
+            return [{"content": "<summary>The summary.</summary>"}]
+        if not texts:  # it was summarized
+            return [{"content": "All done."}]
         last = max(texts)
         sections = [
             re.findall(r"^(say|tool) (.+)$", section, re.MULTILINE) for section in re.split(r"(?m)^---$", texts[last])
