@@ -421,7 +421,11 @@ CREATE TABLE answers (
     duration_ms INTEGER NOT NULL CONSTRAINT answer_duration CHECK (duration_ms >= 0),
     finish_reason TEXT, -- NULL if the answer was interrupted
     reasoning TEXT CONSTRAINT reasoning_length CHECK (length(reasoning) <= 200000),
-    memory TEXT NOT NULL CONSTRAINT memory_form CHECK (memory LIKE '[%]')
+    memory TEXT NOT NULL CONSTRAINT memory_form CHECK (memory LIKE '[%]'),
+    cached_input_tokens INTEGER NOT NULL DEFAULT 0
+        CONSTRAINT answer_cached_within_input CHECK (cached_input_tokens BETWEEN 0 AND input_tokens),
+    saved_micros INTEGER NOT NULL DEFAULT 0 -- by the prices of cached input
+        CONSTRAINT answer_saved_amount CHECK (saved_micros >= 0)
 ) STRICT;
 
 CREATE INDEX answers_by_account ON answers (account_id, message_id);
@@ -574,7 +578,9 @@ CREATE TABLE ledger (
     output_tokens INTEGER CONSTRAINT output_tokens_not_negative CHECK (output_tokens >= 0),
     request_id TEXT,
     key_id TEXT,
-    created_at REAL NOT NULL
+    created_at REAL NOT NULL,
+    cached_input_tokens INTEGER -- a part of input_tokens; NULL for a call of an earlier version
+        CONSTRAINT cached_within_input CHECK (cached_input_tokens BETWEEN 0 AND ifnull(input_tokens, -1))
 ) STRICT;
 
 CREATE INDEX ledger_by_account ON ledger (account_id); -- and by seq, which is the rowid
@@ -600,6 +606,8 @@ CREATE TABLE usage_days (
     input_tokens INTEGER NOT NULL CONSTRAINT input_tokens_not_negative CHECK (input_tokens >= 0),
     output_tokens INTEGER NOT NULL CONSTRAINT output_tokens_not_negative CHECK (output_tokens >= 0),
     cost_micros INTEGER NOT NULL CONSTRAINT cost_not_negative CHECK (cost_micros >= 0),
+    cached_input_tokens INTEGER NOT NULL DEFAULT 0 -- a part of input_tokens
+        CONSTRAINT used_cached_within_input CHECK (cached_input_tokens BETWEEN 0 AND input_tokens),
     PRIMARY KEY (account_id, day, model, key_id, group_name)
 ) STRICT, WITHOUT ROWID;
 
@@ -613,6 +621,8 @@ CREATE TABLE deleted_usage (
     input_tokens INTEGER NOT NULL CONSTRAINT deleted_input_not_negative CHECK (input_tokens >= 0),
     output_tokens INTEGER NOT NULL CONSTRAINT deleted_output_not_negative CHECK (output_tokens >= 0),
     cost_micros INTEGER NOT NULL CONSTRAINT deleted_cost_positive CHECK (cost_micros > 0),
+    cached_input_tokens INTEGER NOT NULL DEFAULT 0
+        CONSTRAINT deleted_cached_within_input CHECK (cached_input_tokens BETWEEN 0 AND input_tokens),
     PRIMARY KEY (day, model, group_name)
 ) STRICT, WITHOUT ROWID;
 
@@ -620,10 +630,12 @@ CREATE TABLE deleted_usage (
 CREATE TRIGGER usage_days_outlive_their_account AFTER DELETE ON usage_days WHEN OLD.cost_micros > 0
 BEGIN
     INSERT INTO deleted_usage
-    VALUES (OLD.day, OLD.model, OLD.group_name, OLD.requests, OLD.input_tokens, OLD.output_tokens, OLD.cost_micros)
+    VALUES (OLD.day, OLD.model, OLD.group_name, OLD.requests, OLD.input_tokens, OLD.output_tokens, OLD.cost_micros,
+        OLD.cached_input_tokens)
     ON CONFLICT (day, model, group_name) DO UPDATE SET requests = requests + excluded.requests,
         input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
-        cost_micros = cost_micros + excluded.cost_micros;
+        cost_micros = cost_micros + excluded.cost_micros,
+        cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens;
 END;
 
 -- owner: svc/billing/usage.py
@@ -700,8 +712,8 @@ WHEN OLD.account_id IS NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.acc
     OR (NEW.account_id, NEW.request_id, NEW.key_id) IS NOT (NULL, NULL, NULL) OR NEW.description <> ''
     OR (NEW.seq, NEW.id, NEW.kind, NEW.amount_micros, NEW.balance_after_micros, NEW.created_at)
         IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.amount_micros, OLD.balance_after_micros, OLD.created_at)
-    OR (NEW.reference, NEW.model, NEW.input_tokens, NEW.output_tokens)
-        IS NOT (OLD.reference, OLD.model, OLD.input_tokens, OLD.output_tokens)
+    OR (NEW.reference, NEW.model, NEW.input_tokens, NEW.output_tokens, NEW.cached_input_tokens)
+        IS NOT (OLD.reference, OLD.model, OLD.input_tokens, OLD.output_tokens, OLD.cached_input_tokens)
 BEGIN
     SELECT RAISE(ABORT, 'the ledger is append-only');
 END;

@@ -32,7 +32,7 @@ _HELP = {
     "svc_upstream_faults_total": (
         "Failed attempts to call a model server, by kind: unreachable, timeout, status, invalid, cut."
     ),
-    "svc_tokens_total": "Tokens of finished calls.",
+    "svc_tokens_total": "Tokens of finished calls. Cached ones are a part of the input.",
     "svc_cost_micros_total": "Amount that callers paid for calls, in millionths of a US dollar.",
     "svc_overruns_total": "Paid calls that cost more than their hold.",
     "svc_overrun_micros_total": "Cost over the holds, which the operator pays, in millionths of a US dollar.",
@@ -126,7 +126,7 @@ class Metrics:
         self.upstream_seconds = Histogram("svc_upstream_duration_seconds", _UPSTREAM_SECONDS, "provider")
         self.first_answer_seconds = Histogram("svc_upstream_first_answer_seconds", _UPSTREAM_SECONDS, "provider")
         self.faults = Tally("svc_upstream_faults_total", "provider", "kind")
-        self._tokens = Tally("svc_tokens_total", "provider", "direction")
+        self._tokens = Tally("svc_tokens_total", "provider", "kind")
         self._cost = Tally("svc_cost_micros_total", "provider")
         self._overruns = Tally("svc_overruns_total")
         self._overrun_micros = Tally("svc_overrun_micros_total")
@@ -150,10 +150,13 @@ class Metrics:
         self._batch_jobs.observe(jobs)
         self._commit_seconds.observe(seconds)
 
-    def count_call(self, provider: str, input_tokens: int, output_tokens: int, cost_micros: int) -> None:
+    def count_call(
+        self, provider: str, input_tokens: int, output_tokens: int, cached_input_tokens: int, cost_micros: int
+    ) -> None:
         tokens = self._tokens.sums
         tokens[provider, "input"] += input_tokens
         tokens[provider, "output"] += output_tokens
+        tokens[provider, "cached"] += cached_input_tokens
         self._cost.sums[provider,] += cost_micros
 
     def count_overrun(self, micros: int) -> None:

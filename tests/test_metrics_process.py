@@ -75,7 +75,7 @@ async def test_calls_runs_faults_and_commits_are_counted(used: RunningServer) ->
         == values['svc_runs_total{status="stopped",reason="max_steps"}']
         == "1"
     )
-    assert int(values['svc_tokens_total{provider="builtin",direction="output"}']) > 0
+    assert int(values['svc_tokens_total{provider="builtin",kind="output"}']) > 0
     assert int(values['svc_cost_micros_total{provider="builtin"}']) > 0
     assert float(values['svc_upstream_first_answer_seconds_sum{provider="builtin"}']) > 0
     assert int(values["svc_writer_commit_duration_seconds_count"]) > 5

@@ -218,6 +218,6 @@ def test_usage_of_accounts_deleted_before_the_upgrade_is_taken_from_the_ledger(t
     with contextlib.closing(connect(path)) as conn:
         assert rules.broken_usage(conn) == []
         assert [tuple(row) for row in conn.execute("SELECT * FROM deleted_usage")] == [
-            ("2026-09-21", "m", "", 2, 2, 4, 12)
+            ("2026-09-21", "m", "", 2, 2, 4, 12, 0)
         ]
         assert usage.of_month(conn, "2026-09", "user")[1]["cost_micros"] == 15

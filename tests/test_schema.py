@@ -52,7 +52,7 @@ INSERT INTO word_runs VALUES (1, 'b', 2, NULL), (2, 'a', 1, 3), (3, 'a', 2, NULL
 INSERT INTO word_blocks VALUES (1, 'hi 0000000100', x'00'), (2, 'hello 0000000080', x'00');
 INSERT INTO word_purges VALUES (1, 'a', 1, 0, NULL), (2, 'b', 1, 0, 1);
 INSERT INTO unindexed VALUES (1, 4), (2, 4);
-INSERT INTO answers VALUES ('m1', 'a', 1, 2, 3, 4, 'stop', NULL, '[]');
+INSERT INTO answers VALUES ('m1', 'a', 1, 2, 3, 4, 'stop', NULL, '[]', 1, 2);
 INSERT INTO support_conversations
 VALUES ('u', 'a', 'active', 'help', 1, 1, NULL), ('x', 'b', 'active', NULL, 1, 1, NULL),
     ('w', 'b', 'closed', NULL, 1, 1, 2);
@@ -70,8 +70,8 @@ INSERT INTO reserved_room VALUES ('a', 'room_1', 1000, 1), ('b', 'room_2', 1000,
 UPDATE checkouts SET state = 'paid', paid_at = 2 WHERE id = 'c';
 INSERT INTO payment_events VALUES ('evt_1', 'paid', 'cs_1', 'c', 1, NULL, 2, 5000000, 'usd', 'pi_1');
 INSERT INTO usage_days
-VALUES ('a', '2026-10-02', 'm', '', '', 1, 2, 3, 4), ('b', '2026-10-02', 'm', 'k', 'lab', 1, 2, 3, 4);
-INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 1, 2, 3, 4);
+VALUES ('a', '2026-10-02', 'm', '', '', 1, 2, 3, 4, 1), ('b', '2026-10-02', 'm', 'k', 'lab', 1, 2, 3, 4, 1);
+INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 1, 2, 3, 4, 1);
 UPDATE accounts SET allowance_month = '2026-10', allowance_given_micros = 5 WHERE id = 'a';
 INSERT INTO overruns VALUES ('2026-10-02', 'm', 1, 2);
 INSERT INTO audit VALUES (1, 'aud_1', 1, 'operator', 'user.add', 'a', '{}', '{"email":"a@x"}');
@@ -335,6 +335,10 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("reserved_room", "account_id, id"): ["INSERT INTO reserved_room VALUES ('a', 'room_1', 1, 0)"],
     ("answers", "message_id"): ["INSERT INTO answers SELECT * FROM answers"],
     ("answers", "answer_input_tokens_count"): ["UPDATE answers SET input_tokens = -1"],
+    ("answers", "answer_cached_within_input"): [
+        f"UPDATE answers SET cached_input_tokens = {count}" for count in ("-1", "input_tokens + 1")
+    ],
+    ("answers", "answer_saved_amount"): ["UPDATE answers SET saved_micros = -1"],
     ("answers", "answer_output_tokens_count"): ["UPDATE answers SET output_tokens = -1"],
     ("answers", "answer_cost_amount"): ["UPDATE answers SET cost_micros = -1"],
     ("answers", "answer_duration"): ["UPDATE answers SET duration_ms = -1"],
@@ -396,6 +400,9 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ],
     ("usage_days", "requests_positive"): ["UPDATE usage_days SET requests = 0"],
     ("usage_days", "input_tokens_not_negative"): ["UPDATE usage_days SET input_tokens = -1"],
+    ("usage_days", "used_cached_within_input"): [
+        f"UPDATE usage_days SET cached_input_tokens = {count}" for count in ("-1", "input_tokens + 1")
+    ],
     ("usage_days", "output_tokens_not_negative"): ["UPDATE usage_days SET output_tokens = -1"],
     ("usage_days", "cost_not_negative"): ["UPDATE usage_days SET cost_micros = -1"],
     **{
@@ -434,16 +441,19 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("overruns", "day, model"): ["INSERT INTO overruns VALUES ('2026-10-02', 'm', 1, 1)"],
     ("usage_days", "group_name_length"): ["UPDATE usage_days SET group_name = printf('%64d', 1)"],
     ("usage_days", "account_id, day, model, key_id, group_name"): [
-        "INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', '', 1, 1, 1, 1)"
+        "INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', '', 1, 1, 1, 1, 1)"
     ],
     ("deleted_usage", "deleted_day_form"): ["UPDATE deleted_usage SET day = 'today'"],
     ("deleted_usage", "deleted_group_length"): ["UPDATE deleted_usage SET group_name = printf('%64d', 1)"],
     ("deleted_usage", "deleted_requests_positive"): ["UPDATE deleted_usage SET requests = 0"],
     ("deleted_usage", "deleted_input_not_negative"): ["UPDATE deleted_usage SET input_tokens = -1"],
+    ("deleted_usage", "deleted_cached_within_input"): [
+        f"UPDATE deleted_usage SET cached_input_tokens = {count}" for count in ("-1", "input_tokens + 1")
+    ],
     ("deleted_usage", "deleted_output_not_negative"): ["UPDATE deleted_usage SET output_tokens = -1"],
     ("deleted_usage", "deleted_cost_positive"): ["UPDATE deleted_usage SET cost_micros = 0"],
     ("deleted_usage", "day, model, group_name"): [
-        "INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 1, 1, 1, 1)"
+        "INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 1, 1, 1, 1, 1)"
     ],
 }
 

@@ -29,6 +29,7 @@ from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.field_support import RETURNED
 from svc.inference.paid_call import PaidCall, Payer
+from svc.inference.token_usage import input_tokens
 from svc.retry import retry_write
 from svc.server.sse import Interrupt, LastBlock
 from svc.server.state import OpenRun, State
@@ -221,6 +222,7 @@ class AgentRun:
             run_status=outcome.status,
             input_tokens=outcome.usage["prompt_tokens"],
             output_tokens=outcome.usage["completion_tokens"],
+            cached_input_tokens=sum(input_tokens(call.usage).cached for call in self._calls),
             cost_micros=outcome.cost_micros,
         )
 

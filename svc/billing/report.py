@@ -23,6 +23,7 @@ class Line:
     input_tokens: int = 0
     output_tokens: int = 0
     micros: int = 0
+    cached_input_tokens: int = 0
 
 
 def month_bounds(text: str) -> tuple[float, float]:
@@ -37,7 +38,7 @@ def month_bounds(text: str) -> tuple[float, float]:
 
 _SPENT = """
     SELECT {name} AS name, count(*) AS count, -sum(amount_micros) AS micros, sum(input_tokens) AS input_tokens,
-        sum(output_tokens) AS output_tokens
+        sum(output_tokens) AS output_tokens, ifnull(sum(cached_input_tokens), 0) AS cached_input_tokens
     FROM ledger LEFT JOIN accounts ON accounts.id = account_id
     WHERE model IS NOT NULL AND ledger.created_at >= :begins AND ledger.created_at < :ends
     GROUP BY {group} ORDER BY micros DESC, name

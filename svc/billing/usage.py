@@ -13,8 +13,8 @@ from svc.ids import timestamp
 from svc.tables import Page, run_some
 from svc.write_buffer import WriteBuffer
 
-_COUNTS = ("requests", "input_tokens", "output_tokens", "cost_micros")
-_SUMS = ", ".join(f"ifnull(sum({name}), 0) AS {name}" for name in _COUNTS)
+COUNTS = ("requests", "input_tokens", "output_tokens", "cost_micros", "cached_input_tokens")
+_SUMS = ", ".join(f"ifnull(sum({name}), 0) AS {name}" for name in COUNTS)
 _MOST_ROWS = 10_000
 _MOST_OVERRUN_MICROS = 10**15
 
@@ -35,24 +35,32 @@ def _day(number: int) -> str:
 
 
 def add_call(
-    tx: sqlite3.Connection, row: Row, input_tokens: int, output_tokens: int, cost_micros: int, requests: int = 1
+    tx: sqlite3.Connection,
+    row: Row,
+    input_tokens: int,
+    output_tokens: int,
+    cost_micros: int,
+    requests: int = 1,
+    cached_input_tokens: int = 0,
 ) -> None:
     """Add a call, or several, to the usage of their day, unless the account is deleted."""
     account_id, key_id, model, day, group = row
     key = (account_id, day, model, key_id or "", group)
-    values = (*key, requests, input_tokens, output_tokens, cost_micros)
+    values = (*key, requests, input_tokens, output_tokens, cost_micros, cached_input_tokens)
     # UPDATE first: nearly every call adds to a row, and an upsert takes half as long again.
     statement = """
         UPDATE usage_days SET requests = requests + ?6, input_tokens = input_tokens + ?7,
-            output_tokens = output_tokens + ?8, cost_micros = cost_micros + ?9
+            output_tokens = output_tokens + ?8, cost_micros = cost_micros + ?9,
+            cached_input_tokens = cached_input_tokens + ?10
         WHERE account_id = ?1 AND day = ?2 AND model = ?3 AND key_id = ?4 AND group_name = ?5
     """
     added = tx.execute(statement, values).rowcount
     if not added:
         statement = """
             INSERT INTO usage_days
-                (account_id, day, model, key_id, group_name, requests, input_tokens, output_tokens, cost_micros)
-            SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM accounts WHERE id = ?1
+                (account_id, day, model, key_id, group_name, requests, input_tokens, output_tokens, cost_micros,
+                cached_input_tokens)
+            SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 FROM accounts WHERE id = ?1
         """
         tx.execute(statement, values)
 
@@ -100,10 +108,11 @@ def usage_page(
 _USAGE = f"""
     WITH calls AS (
         SELECT day, model, usage_days.group_name, ifnull(email, '(deleted accounts)') AS user,
-            ifnull(nullif(key_id, ''), '(sessions)') AS key, requests, input_tokens, output_tokens, cost_micros
+            ifnull(nullif(key_id, ''), '(sessions)') AS key, requests, input_tokens, output_tokens, cost_micros,
+            cached_input_tokens
         FROM usage_days JOIN accounts ON accounts.id = account_id WHERE day BETWEEN ?1 || '-01' AND ?1 || '-31'
         UNION ALL SELECT day, model, group_name, '(deleted accounts)', '(deleted accounts)', requests, input_tokens,
-            output_tokens, cost_micros
+            output_tokens, cost_micros, cached_input_tokens
         FROM deleted_usage WHERE day BETWEEN ?1 || '-01' AND ?1 || '-31'
     )
     SELECT {{key}} AS key, {_SUMS} FROM calls
@@ -128,25 +137,26 @@ def of_month(conn: sqlite3.Connection, month: str, by: str) -> tuple[list[dict[s
     rows = [dict(row) for row in conn.execute(query, (month,))]
     if len(rows) == _MOST_ROWS:
         return rows, dict(conn.execute(_USAGE.format(key="'total'"), (month,)).fetchone())
-    return rows, {"key": "total", **{name: sum(row[name] for row in rows) for name in _COUNTS}}
+    return rows, {"key": "total", **{name: sum(row[name] for row in rows) for name in COUNTS}}
 
 
 class UsageCounter(WriteBuffer[Row, list[int]]):
-    """The free calls that are not written yet: requests, input tokens and output tokens by row."""
+    """The free calls that are not written yet: requests, input, output and cached input tokens by row."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db, _add_counts)
 
-    def count(self, row: Row, input_tokens: int, output_tokens: int) -> None:
+    def count(self, row: Row, input_tokens: int, output_tokens: int, cached_input_tokens: int) -> None:
         counts = self.pending.get(row)
         if counts is None:
-            self.put(row, [1, input_tokens, output_tokens])
+            self.put(row, [1, input_tokens, output_tokens, cached_input_tokens])
             return
         counts[0] += 1
         counts[1] += input_tokens
         counts[2] += output_tokens
+        counts[3] += cached_input_tokens
 
 
 def _add_counts(tx: sqlite3.Connection, calls: list[tuple[Row, list[int]]]) -> None:
-    for row, (requests, input_tokens, output_tokens) in calls:
-        add_call(tx, row, input_tokens, output_tokens, 0, requests)
+    for row, (requests, input_tokens, output_tokens, cached_input_tokens) in calls:
+        add_call(tx, row, input_tokens, output_tokens, 0, requests, cached_input_tokens)

@@ -6,7 +6,6 @@ The rules are in schema.sql: triggers keep the balance, and the holds within it.
 
 import random
 import sqlite3
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -19,8 +18,6 @@ from svc.money import dollars
 from svc.tables import Table, json_of, run_some
 
 MOST_MICROS = 10**15  # the bound of a wallet, as in schema.sql
-UNBOUNDED_TOKENS = 2**31 - 1
-_PRICED_TOKENS = 1_000_000
 
 
 # --- a paid call
@@ -55,6 +52,7 @@ def settle(
     request_id: str,
     key_id: str | None,
     description: str | None = None,
+    cached_input_tokens: int = 0,
     now_seconds: float,
 ) -> int | None:
     """Release a hold and debit the cost, at most the hold. Return the micros charged, or None if it was settled before.
@@ -72,8 +70,9 @@ def settle(
             return None
         charged_micros = row[0]
     if charged_micros:
-        text = description or f"{model}: {input_tokens} input and {output_tokens} output tokens"
-        call = (model, input_tokens, output_tokens, request_id, key_id)
+        cached = f" ({cached_input_tokens} cached)" if cached_input_tokens else ""
+        text = description or f"{model}: {input_tokens} input{cached} and {output_tokens} output tokens"
+        call = (model, input_tokens, output_tokens, request_id, key_id, cached_input_tokens)
         book(tx, account_id, -charged_micros, description=text, reference=hold_id, now_seconds=now_seconds, call=call)
     return charged_micros
 
@@ -94,13 +93,14 @@ def book(
     description: str,
     reference: str | None = None,
     now_seconds: float,
-    call: tuple[str | None, int | None, int | None, str | None, str | None] = (None,) * 5,
+    call: tuple[str | None, int | None, int | None, str | None, str | None, int | None] = (None,) * 6,
 ) -> None:
     """Add `amount_micros`, or subtract them if they are negative. A `reference` is booked once.
 
-    A credit of 5 dollars or more makes the account pro. `call` is the model, input tokens, output tokens, request id
-    and key id. Raises ApiError `invalid_value` if the wallet would be over its bound, `insufficient_funds` if less is
-    available, and sqlite3.IntegrityError for a reference that was booked before or a deleted account.
+    A credit of 5 dollars or more makes the account pro. `call` is the model, input tokens, output tokens, request id,
+    key id and cached input tokens. Raises ApiError `invalid_value` if the wallet would be over its bound,
+    `insufficient_funds` if less is available, and sqlite3.IntegrityError for a reference that was booked before or a
+    deleted account.
     """
     kind = "credit" if amount_micros > 0 else "debit"
     led_id = new_id("led", now_seconds, random.randbytes)
@@ -108,8 +108,8 @@ def book(
     try:
         statement = """
             INSERT INTO ledger (id, account_id, kind, amount_micros, description, reference, created_at,
-                model, input_tokens, output_tokens, request_id, key_id, balance_after_micros)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
+                model, input_tokens, output_tokens, request_id, key_id, cached_input_tokens, balance_after_micros)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
                 (SELECT balance_micros FROM wallets WHERE account_id = ?2) + ?4)
         """
         tx.execute(statement, row)
@@ -197,28 +197,6 @@ _DROP_THE_PERSON = """
 delete_some = partial(run_some, _DROP_THE_PERSON)
 
 
-# --- prices
-
-
-def cost_micros(prices: Mapping[str, int], input_tokens: int, output_tokens: int) -> int:
-    """Return the cost of a chat call under `prices` (named as in the catalog), rounded up once."""
-    per_input, per_output = _per_million(prices)
-    return -(-(input_tokens * per_input + output_tokens * per_output) // _PRICED_TOKENS)
-
-
-def affordable_output_tokens(prices: Mapping[str, int], input_tokens: int, available_micros: int) -> int:
-    """Return how many output tokens `available_micros` pays beside the input: 0 to UNBOUNDED_TOKENS."""
-    per_input, per_output = _per_million(prices)
-    left = available_micros * _PRICED_TOKENS - input_tokens * per_input
-    if left < 0:
-        return 0
-    return min(left // per_output, UNBOUNDED_TOKENS) if per_output else UNBOUNDED_TOKENS
-
-
-def _per_million(prices: Mapping[str, int]) -> tuple[int, int]:
-    return prices.get("input_micros_per_million_tokens", 0), prices.get("output_micros_per_million_tokens", 0)
-
-
 # --- reading
 
 
@@ -253,5 +231,5 @@ def ledger_after(conn: sqlite3.Connection, account_id: str, seq: int, limit: int
 
 
 _BOOKED = "id kind amount_micros balance_after_micros description reference"
-_CALL = "model input_tokens output_tokens request_id key_id"
+_CALL = "model input_tokens cached_input_tokens output_tokens request_id key_id"
 LEDGER = Table("ledger", json_of(f"{_BOOKED} {_CALL} created_at"), "ledger row", order=("seq",))

@@ -85,7 +85,7 @@ def _ledger(config: Config, options: argparse.Namespace) -> None:
     rows = _ledger_rows(config, options.email)
     if options.csv:
         names = "id amount_micros balance_after_micros model input_tokens output_tokens key_id description"
-        columns = names.split()
+        columns = [*names.split(), "cached_input_tokens"]
         values = ((timestamp(row["created_at"]), *(row[c] for c in columns)) for row in rows)
         write_csv(sys.stdout, ["time", *columns], values)
         return
@@ -120,7 +120,7 @@ def _report(config: Config, options: argparse.Namespace) -> None:
     with reading(config) as conn:
         lines = report.usage_lines(conn, month, options.by) if options.by else report.lines(conn, *bounds)
     if options.csv:
-        columns = ["part", "name", "count", "input_tokens", "output_tokens", "micros"]
+        columns = ["part", "name", "count", "input_tokens", "output_tokens", "micros", "cached_input_tokens"]
         values = ([month, *(getattr(line, name) for name in columns)] for line in lines)
         write_csv(sys.stdout, ["month", *columns], values)
         return
@@ -128,11 +128,11 @@ def _report(config: Config, options: argparse.Namespace) -> None:
     for part in dict.fromkeys(line.part for line in lines):
         own = [line for line in lines if line.part == part]
         micros = sum(line.micros for line in own)
-        print(f"\n{part:44}{'count':>10}{'tokens in':>14}{'tokens out':>14}{dollars(micros):>18}")
+        print(f"\n{part:44}{'count':>10}{'tokens in':>14}{'cached':>14}{'tokens out':>14}{dollars(micros):>18}")
         for line in own[:_SHOWN]:
-            counts = f"{line.input_tokens:>14}{line.output_tokens:>14}"
+            counts = f"{line.input_tokens:>14}{line.cached_input_tokens:>14}{line.output_tokens:>14}"
             tokens = counts if line.input_tokens or line.output_tokens else ""
-            print(f"  {printable(line.name):42}{line.count:>10}{tokens:28}{dollars(line.micros):>18}")
+            print(f"  {printable(line.name):42}{line.count:>10}{tokens:42}{dollars(line.micros):>18}")
         if len(own) > _SHOWN:
             print(f"  and {len(own) - _SHOWN} more, see --csv")
 

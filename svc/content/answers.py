@@ -20,6 +20,8 @@ class AnswerDetails(NamedTuple):
     duration_ms: int = 0
     finish_reason: str | None = None
     reasoning: str | None = None
+    cached_input_tokens: int = 0
+    saved_micros: int = 0  # by the prices of cached input
 
 
 def add(tx: sqlite3.Connection, account_id: str, message_id: str, memory: list[dict[str, Any]]) -> None:
@@ -35,7 +37,7 @@ def update(tx: sqlite3.Connection, account_id: str, message_id: str, answer: Ans
     reasoning = answer.reasoning and storable(answer.reasoning, _REASONING_LENGTH)
     statement = """
         UPDATE answers SET input_tokens = ?, output_tokens = ?, cost_micros = ?, duration_ms = ?, finish_reason = ?,
-            reasoning = ?
+            reasoning = ?, cached_input_tokens = ?, saved_micros = ?
         WHERE account_id = ? AND message_id = ?
     """
     tx.execute(statement, (*answer._replace(reasoning=reasoning), account_id, message_id))

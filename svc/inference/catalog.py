@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeGuard
 
 from svc import groups
+from svc.billing.prices import dearer
 from svc.errors import StartError, UpstreamFault
 from svc.groups import Group, Groups
 from svc.outbound.addresses import checked_url
@@ -21,10 +22,17 @@ BUILTIN = "builtin"
 # The default ports of model servers.
 LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
 PRICES = {
-    "chat": ("input_micros_per_million_tokens", "output_micros_per_million_tokens"),
+    "chat": (
+        "input_micros_per_million_tokens",
+        "output_micros_per_million_tokens",
+        "cached_input_micros_per_million_tokens",
+        "cache_write_micros_per_million_tokens",
+        "cache_write_1h_micros_per_million_tokens",
+    ),
     "image": ("micros_per_image",),
     "speech": ("micros_per_thousand_audio_tokens",),
 }
+REQUIRED_PRICES = {"chat": PRICES["chat"][:2], "image": PRICES["image"], "speech": PRICES["speech"]}  # 0 by default
 CAPABILITIES = ("vision", "tools")
 MODEL_NAME_LENGTH = 300
 _URL_LENGTH = 2_000
@@ -78,8 +86,9 @@ class Provider:
     """A model server. `timeout_seconds` is to the first byte and between bytes.
 
     `byok` means that it belongs to the user `account_id`. `configured` is False for a local server that is only looked
-    for. `listed_prices` are micros per million tokens of input and output, for the models that the server lists.
-    `heads` keeps those of its requests: to make one takes 7 % of a free chat's CPU.
+    for. `listed_prices` are those of the models that the server lists, in micros per million tokens.
+    `cache_control`: these models get the marks of what to cache. `heads` keeps those of its requests: to make one takes
+    7 % of a free chat's CPU.
     """
 
     name: str
@@ -88,14 +97,16 @@ class Provider:
     timeout_seconds: float = 120.0
     byok: bool = False
     account_id: str = ""
-    listed_prices: tuple[int, int] = (0, 0)
+    listed_prices: Mapping[str, int] = field(default_factory=dict)
     configured: bool = True
+    cache_control: bool = False
     heads: dict[tuple[str, bytes], RequestHead] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def model(self, name: str, kind: str = "chat", context_length: int | None = None) -> "Model":
         """Return a model that the catalog does not have: one that the provider lists, or that its owner has named."""
-        prices = dict(zip(PRICES[kind], self.listed_prices, strict=False))
-        return Model(f"{self.name}/{name}", name, self, kind, prices, context_length=context_length)
+        prices = {**dict.fromkeys(REQUIRED_PRICES[kind], 0), **self.listed_prices}
+        id, marked = f"{self.name}/{name}", self.cache_control
+        return Model(id, name, self, kind, prices, context_length=context_length, cache_control=marked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +114,8 @@ class Model:
     """A model. `id` is `<provider>/<name>`, `provider` is None for a built-in one, `prices` are micros as in `PRICES`.
 
     `aliases` are further names of the model, without a slash: some clients refuse an id that has one. `context_length`
-    is in tokens, None if it is unknown. `capabilities` are those that are known.
+    is in tokens, None if it is unknown. `capabilities` are those that are known. `cache_control`: its server gets the
+    marks of what to cache.
     """
 
     id: str
@@ -115,6 +127,7 @@ class Model:
     aliases: tuple[str, ...] = ()
     context_length: int | None = None
     capabilities: tuple[str, ...] = ()
+    cache_control: bool = False
     paid: bool = field(init=False)  # whether it has a price
     counted_as: str = field(init=False)  # its provider's name in metrics
 
@@ -147,7 +160,7 @@ class Model:
         return {**entry, "alias_of": self.id} if alias else entry
 
     def dearer_than(self, other: "Model") -> bool:
-        return any(price > other.prices.get(name, 0) for name, price in self.prices.items())
+        return dearer(self.prices, other.prices)
 
 
 class Offer(NamedTuple):

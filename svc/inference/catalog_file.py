@@ -10,8 +10,8 @@ from svc.builtin import provider as builtin
 from svc.config import Config
 from svc.errors import ApiError, StartError
 from svc.inference import catalog
-from svc.inference.catalog import BUILTIN, PRICES, Model, Offer, Provider
-from svc.shapes import Shape, filled, integer, list_of, mapping, number, one_of, required
+from svc.inference.catalog import BUILTIN, PRICES, REQUIRED_PRICES, Model, Offer, Provider
+from svc.shapes import Shape, boolean, filled, integer, list_of, mapping, number, one_of, required
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -70,7 +70,7 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
     name = required(table, "name", catalog.PROVIDER_NAME, place)
     if name == BUILTIN:
         raise ValueError(f"{place}: the name {BUILTIN!r} is taken")
-    keys = ("name", "base_url", "api_key", "api_key_env", "timeout_seconds", "models", *PRICES["chat"])
+    keys = ("name", "base_url", "api_key", "api_key_env", "timeout_seconds", "models", "cache_control", *PRICES["chat"])
     groups.check_keys(table, name, keys)
     base_url = required(table, "base_url", catalog.BASE_URL, name)
     timeout_seconds = _optional(table, "timeout_seconds", number(0.001, 3600), 120.0, name)
@@ -86,13 +86,19 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
         told = "is for a provider without models; here each [[providers.models]] has its own"
         raise ValueError(f"{name}: {given[0]} {told}")
     # A server with a key is usually paid, so its models are never free by accident.
-    if "models" not in table and api_key and not given:
+    if "models" not in table and api_key and not any(price in table for price in REQUIRED_PRICES["chat"]):
         raise ValueError(
             f"{name}: with an API key and without [[providers.models]] set the prices of the models that it lists: "
-            f"{' and '.join(PRICES['chat'])} (0 if they are free)"
+            f"{' and '.join(REQUIRED_PRICES['chat'])} (0 if they are free)"
         )
-    input_price, output_price = (_optional(table, price, _MICROS, 0, name) for price in PRICES["chat"])
-    return Provider(name, base_url, api_key, timeout_seconds, listed_prices=(input_price, output_price))
+    return Provider(
+        name,
+        base_url,
+        api_key,
+        timeout_seconds,
+        listed_prices=_prices(table, "chat", name) if given else {},
+        cache_control=_optional(table, "cache_control", boolean, False, name),
+    )
 
 
 def _model(table: dict[str, Any], provider: Provider) -> Model:
@@ -100,8 +106,9 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     place = f"{provider.name}/{name}"
     kind = _optional(table, "kind", catalog.KIND, "chat", place)
     keys = ("id", "kind", "fallback", "aliases", "context_length", "capabilities", *PRICES[kind])
+    keys += ("cache_control",) if kind == "chat" else ()
     groups.check_keys(table, place, keys)
-    prices = {price: _optional(table, price, _MICROS, 0, place) for price in PRICES[kind]}
+    prices = _prices(table, kind, place)
     fallback = _optional(table, "fallback", filled, None, place)
     aliases = _optional(table, "aliases", list_of(catalog.MODEL_NAME), [], place)
     if any("/" in alias for alias in aliases):
@@ -111,7 +118,14 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     context_length = _optional(table, "context_length", catalog.CONTEXT_LENGTH, None, place)
     found = _optional(table, "capabilities", list_of(one_of(*catalog.CAPABILITIES)), [], place)
     capabilities = tuple(dict.fromkeys(found))
-    return Model(place, name, provider, kind, prices, fallback, tuple(aliases), context_length, capabilities)
+    marked = _optional(table, "cache_control", boolean, provider.cache_control, place)
+    return Model(place, name, provider, kind, prices, fallback, tuple(aliases), context_length, capabilities, marked)
+
+
+def _prices(table: dict[str, Any], kind: str, place: str) -> dict[str, int]:
+    """Return the prices of a table: the required ones, 0 by default, and those others that it sets."""
+    names = [name for name in PRICES[kind] if name in REQUIRED_PRICES[kind] or name in table]
+    return {name: _optional(table, name, _MICROS, 0, place) for name in names}
 
 
 def _optional(table: dict[str, Any], key: str, shape: Shape[T], default: D, place: str) -> T | D:

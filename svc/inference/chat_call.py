@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import AsyncGenerator, Collection, Mapping
 from typing import Any
 
-from svc.billing import wallet
+from svc.billing import prices, wallet
 from svc.builtin import provider
 from svc.errors import ApiError, UpstreamFault
 from svc.ids import public_id
@@ -20,6 +20,7 @@ from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import Model
 from svc.inference.chat_request import drop_output_limits, drop_routing_fields
 from svc.inference.paid_call import Bill, Engines, PaidCall, Payer
+from svc.inference.token_usage import input_tokens
 from svc.inference.tokens import estimated_tokens, worst_input_tokens
 
 DEFAULT_OUTPUT_TOKENS = 4096
@@ -128,7 +129,7 @@ class ChatCall(PaidCall):
         return self._answer["choices"][0]["finish_reason"] if self._answer else self.writer.finish_reason()
 
     @property
-    def usage(self) -> Mapping[str, int]:
+    def usage(self) -> Mapping[str, Any]:
         """The tokens of the call, with the details of the model server. Zero if it ended without output and with a
         client.
         """
@@ -140,23 +141,24 @@ class ChatCall(PaidCall):
         reported, produced = self.writer.usage, estimated_tokens(self.writer.text_bytes)
         prompt = reported["prompt_tokens"] or self.writer.estimated_input()
         completion = max(reported["completion_tokens"], produced)
-        return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+        counts = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+        return {**reported, **counts}
 
     # --- money
 
     def hold_in(self, tx: sqlite3.Connection) -> None:
         """Hold the highest possible cost. The output is limited to what the wallet can pay."""
-        prices, choices = self._asked.prices, int(self._body.get("n") or 1)
+        asked, choices = self._asked.prices, int(self._body.get("n") or 1)
         wanted, asked_for = self._wanted_tokens()
         granted = wanted
         try:
-            self.hold(tx, wallet.cost_micros(prices, self._input_tokens, wanted * choices))
+            self.hold(tx, prices.most_micros(asked, self._input_tokens, wanted * choices))
         except ApiError:
             available_micros = wallet.balances(tx, self._payer.account_id)["available_micros"]
-            affordable = wallet.affordable_output_tokens(prices, self._input_tokens, available_micros) // choices
+            affordable = prices.affordable_output_tokens(asked, self._input_tokens, available_micros) // choices
             # If not even the shortest answer is affordable, this hold fails and its error names the missing amount.
             granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))
-            self.hold(tx, wallet.cost_micros(prices, self._input_tokens, granted * choices))
+            self.hold(tx, prices.most_micros(asked, self._input_tokens, granted * choices))
         self._limits = dict.fromkeys(asked_for or ("max_tokens",), granted)
         self.writer.choice_bytes = granted * _BYTES_PER_GRANTED_TOKEN
         if not asked_for:
@@ -170,8 +172,14 @@ class ChatCall(PaidCall):
 
     def bill(self) -> Bill:
         usage = self.usage
-        prompt, completion = usage["prompt_tokens"], usage["completion_tokens"]
-        return Bill(prompt, completion, wallet.cost_micros(self._model.prices, prompt, completion) if self.paid else 0)
+        tokens, completion = input_tokens(usage), usage["completion_tokens"]
+        cost_micros = prices.cost_micros(self._model.prices, tokens, completion) if self.paid else 0
+        return Bill(usage["prompt_tokens"], completion, cost_micros, cached_input_tokens=tokens.cached)
+
+    def saved_micros(self) -> int:
+        """Return how much less the call costs because the model server had cached some of its input."""
+        usage = self.usage
+        return prices.saved_micros(self._model.prices, input_tokens(usage), usage["completion_tokens"])
 
     # --- the answer
 
@@ -271,6 +279,8 @@ class ChatCall(PaidCall):
     def _note_end(self) -> None:
         usage = self.usage
         self.log_fields |= {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]}
+        if cached := input_tokens(usage).cached:
+            self.log_fields["cached_input_tokens"] = cached
         self.ended()
 
     # --- the engine

@@ -1,8 +1,7 @@
-"""The parts of a provider's answer, repaired: split emoji, tool calls, finish reasons, usage."""
+"""The parts of a provider's answer, repaired: split emoji, tool calls, finish reasons."""
 
 import math
 import re
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -18,9 +17,6 @@ _PARTS_MAX = 5_000
 # Longer arguments are not checked for their end: the check takes longer with each delta.
 _CHECKED_CHARACTERS = 64 * 1024
 _CHECKED_PARTS = 4_000
-# No model reads more tokens, so a larger count is wrong.
-_TOKENS_MAX = 10**9
-_COUNTS = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
 _FINISH_REASONS = {
     "length": "length",
     "max_tokens": "length",
@@ -171,6 +167,11 @@ class GrowingChoice:
             self._by_index[index] = call
         return call
 
+    def all_text(self) -> str:
+        """Return all texts and arguments, for a count."""
+        arguments = [str(call.arguments) for call in self.sent_calls]
+        return "\n".join([*map(str, self.texts.values()), *arguments])
+
     def message(self) -> dict[str, Any]:
         calls = [call.as_json() for call in self.sent_calls]
         message: dict[str, Any] = {"role": "assistant", "content": "", "refusal": None}
@@ -241,50 +242,6 @@ def json_bytes(value: Any, apart: bool = False) -> bytes:
 
 def text_size_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
-
-
-def normalized_usage(
-    reported: dict[str, Any], prompt_estimate: Callable[[], int], completion_estimate: int
-) -> dict[str, Any]:
-    """Return `usage` with three integers that add up, from what a provider reported.
-
-    An explicit 0 is 0. Missing and impossible counts are estimated. Unknown fields are kept.
-    """
-    prompt = _count(reported.get("prompt_tokens", reported.get("input_tokens")))
-    completion = _count(reported.get("completion_tokens", reported.get("output_tokens")))
-    total = _count(reported.get("total_tokens"))
-    kept, details = reported.copy(), {}
-    if not _COUNTS.issuperset(reported):
-        details = {name: _details(value) for name, value in reported.items() if name.endswith("_details")}
-        kept = {name: details.get(name, value) for name, value in reported.items() if details.get(name, True)}
-    if completion is None and prompt is not None and total is not None:
-        completion = max(0, total - prompt)
-    elif completion is None:
-        completion = completion_estimate
-    elif prompt is not None and total != prompt + completion:
-        # Gemini and xAI count hidden reasoning only in the total. It is output, too.
-        reasoning = details.get("completion_tokens_details", {}).get("reasoning_tokens", 0)
-        completion += reasoning if total == prompt + completion + reasoning else 0
-    if prompt is None:
-        prompt = prompt_estimate() if total is None else max(0, total - completion)
-    kept["prompt_tokens"], kept["completion_tokens"], kept["total_tokens"] = prompt, completion, prompt + completion
-    return kept
-
-
-def _count(value: Any) -> int | None:
-    if type(value) is not int:
-        if type(value) is str and value.isascii() and value.isdigit() and len(value) <= len(str(_TOKENS_MAX)):
-            value = int(value)
-        elif type(value) is float and math.isfinite(value):
-            value = math.ceil(value)
-        else:
-            return None
-    return value if 0 <= value <= _TOKENS_MAX else None
-
-
-def _details(value: Any) -> dict[str, int]:
-    counts = {name: _count(count) for name, count in value.items()} if isinstance(value, dict) else {}
-    return {name: count for name, count in counts.items() if count is not None}
 
 
 def join_logprobs(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:

@@ -75,6 +75,7 @@ class Bill:
     output_tokens: int
     cost_micros: int
     description: str | None = None
+    cached_input_tokens: int = 0
 
 
 class PaidCall:
@@ -213,12 +214,14 @@ class PaidCall:
                 request_id=payer.request_id,
                 key_id=payer.key_id,
                 description=bill.description,
+                cached_input_tokens=bill.cached_input_tokens,
                 now_seconds=now_seconds,
             )
         if charged_micros is None:  # the hold had ended before
             return
         self._bill, self.cost_micros = bill, charged_micros
-        add_call(tx, self._usage_row(now_seconds), bill.input_tokens, bill.output_tokens, charged_micros)
+        used = (bill.input_tokens, bill.output_tokens, charged_micros, 1, bill.cached_input_tokens)
+        add_call(tx, self._usage_row(now_seconds), *used)
         self.log_fields["cost_micros"] = charged_micros
         if overrun_micros := bill.cost_micros - charged_micros:  # the operator's loss
             self.log_fields["overrun_micros"] = overrun_micros
@@ -241,11 +244,13 @@ class PaidCall:
         bill, engines = self._bill, self._engines
         if not self.paid:
             bill = self.bill()
-            engines.usage.count(self._usage_row(engines.clock()), bill.input_tokens, bill.output_tokens)
+            used = (bill.input_tokens, bill.output_tokens, bill.cached_input_tokens)
+            engines.usage.count(self._usage_row(engines.clock()), *used)
         if bill is not None:
             if bill.cost_micros > self.cost_micros:
                 engines.metrics.count_overrun(bill.cost_micros - self.cost_micros)
-            engines.metrics.count_call(self._model.counted_as, bill.input_tokens, bill.output_tokens, self.cost_micros)
+            used = (bill.input_tokens, bill.output_tokens, bill.cached_input_tokens)
+            engines.metrics.count_call(self._model.counted_as, *used, self.cost_micros)
 
     # --- the engine
 

@@ -23,13 +23,13 @@ from svc.inference.normalize import (
     finish_reason,
     join_logprobs,
     json_bytes,
-    normalized_usage,
     numbered,
     split_text,
     text_size_bytes,
     texts_of_parts,
 )
 from svc.inference.plain_answer import plain_text
+from svc.inference.token_usage import UsageReports, of_all_choices
 from svc.inference.tokens import estimated_input_tokens, estimated_tokens
 from svc.inference.upstream_errors import error_fault
 
@@ -72,6 +72,8 @@ class ChunkWriter:
         self.head: dict[str, Any] = {"id": id, "object": "chat.completion.chunk", "created": created, "model": model}
         self._include_usage = (request.get("stream_options") or {}).get("include_usage")
         self._request = request
+        self._requested = int(self._request.get("n") or 1)
+        self._reports = UsageReports(self._requested)
         self.whole = self.cut = self._closed = False
         self.text_bytes = self._kept_bytes = 0
         self._parts = 0  # of the current chunk
@@ -79,7 +81,6 @@ class ChunkWriter:
         self._last: _LastText | None = None
         self._estimated_input: int | None = None
         self._final_usage: dict[str, Any] | None = None
-        self._reported: dict[str, Any] = {}
         self._choices: dict[int, GrowingChoice] = {}
         self._waiting: dict[str, Any] = {}  # fields for the next chunk
         self._out: list[Chunk] = []  # the chunks of the current raw chunk
@@ -88,15 +89,17 @@ class ChunkWriter:
     def finished(self) -> bool:
         """Whether every requested choice has ended, or `finish()` was called."""
         reasons = [choice.finish_reason for choice in self._choices.values()]
-        return self._closed or (len(reasons) >= (self._request.get("n") or 1) and None not in reasons)
+        return self._closed or (len(reasons) >= self._requested and None not in reasons)
 
     @property
     def usage(self) -> dict[str, Any]:
         """The provider's report, normalized, or the estimate for the output so far."""
         if self._final_usage is not None:
             return self._final_usage
-        usage = normalized_usage(self._reported, self.estimated_input, estimated_tokens(self.text_bytes))
+        usage = self._reports.normalized(self.estimated_input, estimated_tokens(self.text_bytes))
         if self._closed:
+            if self._requested > 1 < len(self._choices) and not self._reports.of_each:
+                usage = of_all_choices(usage, [choice.all_text() for choice in self._choices.values()])
             self._final_usage = usage
         return usage
 
@@ -244,15 +247,13 @@ class ChunkWriter:
         self._parts = len(raw)
         check_parts(self._parts)
         if "usage" in raw:
-            self._note_usage(raw["usage"])
+            ended = None if raw.get("choices") else self._ended_choices()
+            self._reports.note(raw["usage"], ended)
         if not _TOP_FIELDS.issuperset(raw):
             self._waiting |= _unknown(raw, _TOP_FIELDS)
 
-    def _note_usage(self, usage: Any) -> None:
-        if type(usage) is dict:
-            if None in usage.values():
-                usage = {name: value for name, value in usage.items() if value is not None}
-            self._reported |= usage
+    def _ended_choices(self) -> int:
+        return sum(choice.finish_reason is not None for choice in self._choices.values())
 
     def _send(
         self, choice: GrowingChoice, delta: dict[str, Any], reason: str | None = None, *, later: bool = False
@@ -288,7 +289,7 @@ class ChunkWriter:
                 return
             choice = self._choices[index] = GrowingChoice(index, self.choice_bytes)
         if "usage" in raw:  # Moonshot puts it here
-            self._note_usage(raw["usage"])
+            self._reports.note(raw["usage"])
         if choice.finish_reason is not None:
             return
         if raw.get("logprobs") is not None or not _CHOICE_FIELDS.issuperset(raw):

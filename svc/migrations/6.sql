@@ -286,3 +286,39 @@ CREATE TRIGGER runs_leave_their_artifacts BEFORE DELETE ON runs
 BEGIN
     UPDATE artifacts SET run_id = NULL WHERE account_id = OLD.account_id AND run_id = OLD.id;
 END;
+
+-- Cached input.
+ALTER TABLE answers ADD COLUMN cached_input_tokens INTEGER NOT NULL DEFAULT 0
+    CONSTRAINT answer_cached_within_input CHECK (cached_input_tokens BETWEEN 0 AND input_tokens);
+ALTER TABLE answers ADD COLUMN saved_micros INTEGER NOT NULL DEFAULT 0
+    CONSTRAINT answer_saved_amount CHECK (saved_micros >= 0);
+ALTER TABLE ledger ADD COLUMN cached_input_tokens INTEGER
+    CONSTRAINT cached_within_input CHECK (cached_input_tokens BETWEEN 0 AND ifnull(input_tokens, -1));
+ALTER TABLE usage_days ADD COLUMN cached_input_tokens INTEGER NOT NULL DEFAULT 0
+    CONSTRAINT used_cached_within_input CHECK (cached_input_tokens BETWEEN 0 AND input_tokens);
+ALTER TABLE deleted_usage ADD COLUMN cached_input_tokens INTEGER NOT NULL DEFAULT 0
+    CONSTRAINT deleted_cached_within_input CHECK (cached_input_tokens BETWEEN 0 AND input_tokens);
+
+DROP TRIGGER usage_days_outlive_their_account;
+CREATE TRIGGER usage_days_outlive_their_account AFTER DELETE ON usage_days WHEN OLD.cost_micros > 0
+BEGIN
+    INSERT INTO deleted_usage
+    VALUES (OLD.day, OLD.model, OLD.group_name, OLD.requests, OLD.input_tokens, OLD.output_tokens, OLD.cost_micros,
+        OLD.cached_input_tokens)
+    ON CONFLICT (day, model, group_name) DO UPDATE SET requests = requests + excluded.requests,
+        input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
+        cost_micros = cost_micros + excluded.cost_micros,
+        cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens;
+END;
+
+DROP TRIGGER ledger_stays;
+CREATE TRIGGER ledger_stays BEFORE UPDATE ON ledger
+WHEN OLD.account_id IS NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND deleting_at IS NULL)
+    OR (NEW.account_id, NEW.request_id, NEW.key_id) IS NOT (NULL, NULL, NULL) OR NEW.description <> ''
+    OR (NEW.seq, NEW.id, NEW.kind, NEW.amount_micros, NEW.balance_after_micros, NEW.created_at)
+        IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.amount_micros, OLD.balance_after_micros, OLD.created_at)
+    OR (NEW.reference, NEW.model, NEW.input_tokens, NEW.output_tokens, NEW.cached_input_tokens)
+        IS NOT (OLD.reference, OLD.model, OLD.input_tokens, OLD.output_tokens, OLD.cached_input_tokens)
+BEGIN
+    SELECT RAISE(ABORT, 'the ledger is append-only');
+END;

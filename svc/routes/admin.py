@@ -18,7 +18,7 @@ from svc.billing import usage, wallet
 from svc.deletion.slices import delete_account
 from svc.ids import timestamp
 from svc.routes.links import mail_link
-from svc.routes.schemas.common import COUNT, TIMESTAMP, WRONG_PARAMETER, example_id, id_of
+from svc.routes.schemas.common import CACHED_INPUT, COUNT, TIMESTAMP, WRONG_PARAMETER, example_id, id_of
 from svc.routes.user import API_KEY, PERSON
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, paged
@@ -66,6 +66,7 @@ _USAGE_ROW = json_object(
     input_tokens=COUNT,
     output_tokens=COUNT,
     cost_micros=COUNT.about("In micros."),
+    cached_input_tokens=COUNT.about(CACHED_INPUT),
 )
 _USAGE = json_object(
     "UsageOfMonth",
@@ -77,7 +78,7 @@ _USAGE = json_object(
 )
 _USAGE_CSV = string.about(
     "A header and a line for each row. A cell that a spreadsheet would take as a formula begins with an apostrophe.",
-    "key,requests,input_tokens,output_tokens,cost_micros\n",
+    "key,requests,input_tokens,output_tokens,cost_micros,cached_input_tokens\n",
 )
 _FINDING = json_object(
     "Finding",

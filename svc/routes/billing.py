@@ -1,18 +1,20 @@
 """The caller's wallet, and the payment processor's webhook."""
 
+import asyncio
 import re
 from functools import partial
 
 from svc import quota
 from svc.billing import usage, wallet
 from svc.billing.payments import MICROS_PER_CENT, Receipt
-from svc.routes.schemas.common import COUNT, MICROS, TIMESTAMP, example_id, id_of
+from svc.routes.schemas.common import CACHED_INPUT, COUNT, MICROS, TIMESTAMP, example_id, id_of
 from svc.server.bodies import read_body
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
+from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, paged
 from svc.server.limits import MIB
-from svc.server.web import Request, add_log_fields, page_after, read_page
+from svc.server.web import Request, Response, add_log_fields, page_after, read_page
 from svc.shapes import anything, boolean, integer, json_object, list_of, mapping, nullable, one_of, string, whole
+from svc.spreadsheet import csv_text
 
 describes = partial(Operation, "Wallet")
 _BILLING_ACCOUNT = json_object(
@@ -41,6 +43,7 @@ _LEDGER_ENTRY = json_object(
     reference=nullable(string).about("The related object, for example a checkout."),
     model=nullable(string).about(example="builtin/assistant-paid"),
     input_tokens=nullable(COUNT).about(example=6),
+    cached_input_tokens=nullable(COUNT).about(f"{CACHED_INPUT} Null for a call of an earlier version.", 0),
     output_tokens=nullable(COUNT).about(example=5),
     request_id=nullable(string).about("The request that was paid.", "req_4fGk2mXq9TzLw8RbYc1VdN"),
     key_id=nullable(string).about("The API key of that request. Null means a session.", example_id("key")),
@@ -54,6 +57,7 @@ _DAY = json_object(
     input_tokens=6,
     output_tokens=5,
     cost_micros=MICROS.about(example=11),
+    cached_input_tokens=COUNT.about(CACHED_INPUT, 0),
 )
 _USAGE_DAY = json_object("UsageDay", "The use of one model on one day.", _DAY, model="builtin/echo")
 _USAGE_DAY_OF_KEY = json_object(
@@ -72,6 +76,10 @@ _USAGE = json_object(
     ),
     has_more=boolean.about("Whether there are more rows.", False),
 )
+_USAGE_CSV = string.about(
+    "A header and a line for each row. A cell that a spreadsheet would take as a formula begins with an apostrophe.",
+    "id,day,model,requests,input_tokens,output_tokens,cost_micros,cached_input_tokens\n",
+)
 _WEBHOOK_RECEIPT = json_object(
     "WebhookReceipt",
     received=boolean.about(const=True),
@@ -82,6 +90,7 @@ _PAYMENT_EVENT = json_object(
 ).with_others()
 _DAY_SECONDS = 86_400
 _DAYS = integer(1, 90).about(default=30)
+_FORMAT = Parameter("format", "The format of the answer.", one_of("json", "csv").about(default="json"), default="json")
 _BY = Parameter("by", "Count by model or by API key.", one_of("model", "key").about(default="model"), default="model")
 
 
@@ -106,13 +115,17 @@ async def list_ledger(request: Request, caller: Caller) -> object:
 
 @describes(
     "List the usage by day",
-    "By model, or by API key.",
+    "By model, or by API key. As CSV it has the same columns.",
     parameters=[
+        _FORMAT,
         Parameter("days", "The number of days, including today.", _DAYS, 30),
         _BY,
         Parameter("after", "The id of the last item of the previous page.", string, "2026-09-21:builtin/echo"),
     ],
-    answer=Answer("Up to 10,000 rows. While `has_more` is true, ask again with `after`.", _USAGE),
+    answer=Answer(
+        "Up to 10,000 rows. While `has_more` is true, ask again with `after`; CSV ends with fewer rows.",
+        contents={"application/json": Content(_USAGE), "text/csv": Content(_USAGE_CSV)},
+    ),
     errors=[
         Refusal(
             "invalid_value",
@@ -125,10 +138,15 @@ async def list_ledger(request: Request, caller: Caller) -> object:
 async def list_usage(request: Request, caller: Caller) -> object:
     sent = request.query_params.get("days", "30")
     days = _DAYS.check(int(sent) if re.fullmatch(r"[0-9]{1,4}", sent) else sent, "days")
-    state, by = request.state, _BY.of(request)
+    state, by, as_csv = request.state, _BY.of(request), _FORMAT.of(request) == "csv"
     first_day = usage.day_of(state.clock() - (days - 1) * _DAY_SECONDS)
     await state.engines.usage.flush()
-    return await state.db.heavy_read(usage.usage_page, caller.id, first_day, page_after(request), by=by)
+    page = await state.db.heavy_read(usage.usage_page, caller.id, first_day, page_after(request), by=by)
+    if not as_csv:
+        return page
+    columns = ("id", "day", "key_id" if by == "key" else "model", *usage.COUNTS)
+    lines = await asyncio.to_thread(csv_text, columns, [tuple(map(row.get, columns)) for row in page.items])
+    return Response(lines, headers={"cache-control": "no-store"}, media_type="text/csv; charset=utf-8")
 
 
 @describes(

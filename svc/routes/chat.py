@@ -33,6 +33,13 @@ _PRICING = json_object(
     "Prices in micros (millionths of a US dollar). Which ones there are depends on the kind of the model.",
     input_micros_per_million_tokens=COUNT.about("Chat: the price of a million input tokens.").optional(),
     output_micros_per_million_tokens=COUNT.about("Chat: the price of a million output tokens.").optional(),
+    cached_input_micros_per_million_tokens=COUNT.about(
+        "Chat: the price of a million input tokens out of the model server's cache, if it differs."
+    ).optional(),
+    cache_write_micros_per_million_tokens=COUNT.about(
+        "Chat: the price of a million input tokens that are written to the cache, if it differs."
+    ).optional(),
+    cache_write_1h_micros_per_million_tokens=COUNT.about("Chat: the same for an hour in the cache.").optional(),
     micros_per_image=COUNT.about("Image: the price of one image.").optional(),
     micros_per_thousand_audio_tokens=COUNT.about("Speech: the price of a thousand audio tokens.").optional(),
 )

@@ -15,7 +15,7 @@ from svc.inference.formats.answer import AnswerWriter
 from svc.routes.completion import stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.chat import FOLLOWED_ANSWER
-from svc.routes.schemas.common import COUNT, NO_ROOM, PROJECT_NOT_FOUND, TIMES, TIMESTAMP, id_of
+from svc.routes.schemas.common import CACHED_INPUT, COUNT, NO_ROOM, PROJECT_NOT_FOUND, TIMES, TIMESTAMP, id_of
 from svc.server.gate import Caller
 from svc.server.interface import ERROR_DETAIL, Answer, Content, Operation, Parameter, Refusal, header, paged
 from svc.server.sse import Interrupt
@@ -65,7 +65,9 @@ _MESSAGE_ANSWER = json_object(
     "Details of an answer.",
     input_tokens=24,
     output_tokens=6,
+    cached_input_tokens=COUNT.about(CACHED_INPUT, 0),
     cost_micros=COUNT.about("The cost in micros. 0 for free models and own providers."),
+    saved_micros=COUNT.about("How much more it would have cost without cached input, in micros."),
     duration_ms=COUNT.about("The time from the request to the end of the answer.", 412),
     finish_reason=nullable(string).about(
         "Why the answer ended, for example `stop` or `length`. Null means that it was cut off or the client "

@@ -48,6 +48,7 @@ def _message(row: sqlite3.Row) -> dict[str, Any]:
 
 
 _ACCOUNT = "id email name tier default_model memory_enabled instructions admin group status created_at last_seen_at"
+_USAGE = "day model requests input_tokens output_tokens cost_micros cached_input_tokens"
 # file: (table, the columns that order an account's rows, what is written of a row: no secrets and no hashes of them)
 KINDS: dict[str, tuple[str, str, Callable[[sqlite3.Row], Any]]] = {
     "identities": ("identities", "id", json_of("id issuer subject email created_at")),
@@ -60,7 +61,11 @@ KINDS: dict[str, tuple[str, str, Callable[[sqlite3.Row], Any]]] = {
     "answers": ("answers", "message_id", lambda row: {"message_id": row["message_id"], **answers.as_json(row)}),
     "runs": ("runs", "id", lambda row: orjson.Fragment(runs.with_events(row))),
     "ledger": ("ledger", "seq", wallet.LEDGER.make),
-    "usage": ("usage_days", "day, model", json_of("day model requests input_tokens output_tokens cost_micros")),
+    "usage": (
+        "usage_days",
+        "day, model",
+        json_of(_USAGE),
+    ),
     "checkouts": ("checkouts", "id", json_of("id amount_micros state session_id created_at paid_at")),
     "support_conversations": ("support_conversations", "id", support.TABLE.make),
     "support_messages": ("support_messages", "number", json_of("support_id id role content created_at")),

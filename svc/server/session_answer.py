@@ -152,9 +152,10 @@ class SessionAnswer:
             return
         call, said, now_seconds = self._call, self._call.message, self._clock()
         duration_ms = max(0, round((now_seconds - self._exchange.asked_at_seconds) * 1000))
-        tokens = (call.usage["prompt_tokens"], call.usage["completion_tokens"])
+        bill, saved_micros = call.bill(), call.saved_micros()
+        counts = (bill.input_tokens, bill.output_tokens, call.cost_micros, duration_ms)
         reason = call.finish_reason if self.ended.status == "complete" else None
-        details = AnswerDetails(*tokens, call.cost_micros, duration_ms, reason, _reasoning(said))
+        details = AnswerDetails(*counts, reason, _reasoning(said), bill.cached_input_tokens, saved_micros)
         memory.save(tx, self._message, _text(said), details, self.ended, now_seconds)
 
     # --- readers

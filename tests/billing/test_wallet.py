@@ -4,9 +4,7 @@ import asyncio
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
-from fractions import Fraction
 from functools import cache
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,6 @@ from svc.schema import SCHEMA
 from tests.support.cases import each
 
 NOW = 1_790_000_000.0
-PRICES = {"input_micros_per_million_tokens": 500_000, "output_micros_per_million_tokens": 1_500_000}
 
 
 @cache
@@ -225,30 +222,33 @@ RAW = [
     "INSERT INTO ledger SELECT * FROM ledger WHERE true ON CONFLICT (seq) DO UPDATE SET amount_micros = 1",
     # an amount without its sign, a wrong balance after it, no account, one out of order, a reference twice, below zero
     # and held
-    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
-    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', -5, 9999995, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
-    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', 0, 10000000, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
-    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000006, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
-    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
-    "INSERT INTO ledger VALUES (NULL, 'l', NULL, 'credit', 5, 5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
-    "INSERT INTO ledger VALUES (NULL, 'l', 'nobody', 'credit', 5, 5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
-    "INSERT INTO ledger VALUES (7, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
-    "INSERT INTO ledger VALUES (3, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
-    "INSERT INTO ledger VALUES (0, 'l', 'bob', 'credit', 5, 5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
-    "INSERT INTO ledger VALUES (-1, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1, NULL)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', -5, 9999995, '', 'r', NULL, NULL, NULL, NULL, NULL, 1, NULL)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', 0, 10000000, '', 'r', NULL, NULL, NULL, NULL, NULL, 1, NULL)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000006, '', 'r', NULL, NULL, NULL, NULL, NULL, 1, NULL)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1, NULL)",
+    "INSERT INTO ledger VALUES (NULL, 'l', NULL, 'credit', 5, 5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1, NULL)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'nobody', 'credit', 5, 5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1, NULL)",
+    "INSERT INTO ledger VALUES (7, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1, NULL)",
+    "INSERT INTO ledger VALUES (3, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1, NULL)",
+    "INSERT INTO ledger VALUES (0, 'l', 'bob', 'credit', 5, 5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1, NULL)",
+    "INSERT INTO ledger VALUES (-1, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1, NULL)",
     "INSERT OR REPLACE INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'chk_a', NULL, 1, 1, NULL, "
-    "NULL, 1)",
+    "NULL, 1, NULL)",
     "INSERT OR REPLACE INTO ledger VALUES (1, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, "
-    "NULL, 1)",
-    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -10000001, -1, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "NULL, 1, NULL)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -10000001, -1, '', 'r', NULL, NULL, NULL, NULL, NULL, 1, NULL)",
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -7000000, 3000000, '', 'r', NULL, NULL, NULL, NULL, NULL, "
-    "1)",
+    "1, NULL)",
     "INSERT OR IGNORE INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -7000000, 3000000, '', 'r', 'm', 1, 1, 'q', 'k', "
-    "1)",
+    "1, 0)",
     "INSERT OR REPLACE INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -7000000, 3000000, '', 'r', 'm', 1, 1, 'q', "
-    "'k', 1)",
-    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 1.5, 10000001.5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
-    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'r', 'm', -1, 0, NULL, NULL, 1)",
+    "'k', 1, 0)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 1.5, 10000001.5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1, NULL)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'r', 'm', -1, 0, NULL, NULL, 1, NULL)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'r', 'm', 1, 0, NULL, NULL, 1, 2)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'r', 'm', 1, 0, NULL, NULL, 1, -1)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'r', 'm', NULL, 0, NULL, NULL, 1, 0)",
     "INSERT INTO holds VALUES ('h2', 'ada', 6000001, 1)",
     "INSERT OR IGNORE INTO holds VALUES ('h2', 'ada', 6000001, 1)",
     "INSERT OR REPLACE INTO holds VALUES ('h2', 'ada', 6000001, 1)",
@@ -470,6 +470,7 @@ def test_a_debit_names_model_tokens_request_and_key(conn: sqlite3.Connection) ->
         "reference": hold_id,
         "model": "builtin/assistant-paid",
         "input_tokens": 12,
+        "cached_input_tokens": 0,
         "output_tokens": 34,
         "request_id": "req_1",
         "key_id": "key_1",
@@ -503,41 +504,13 @@ def test_usage_is_summed_per_day_and_model(conn: sqlite3.Connection) -> None:
         usage.add_call(conn, (account_id, None, model, day, ""), tokens, 2 * tokens, 7)
     rows = [tuple(row.values()) for row in usage.usage_page(conn, account_id, "2026-09-20").items]
     assert rows == [
-        ("2026-09-21:a", "2026-09-21", "a", 2, 5, 10, 14),
-        ("2026-09-21:b", "2026-09-21", "b", 1, 1, 2, 7),
-        ("2026-09-20:a", "2026-09-20", "a", 1, 5, 10, 7),
+        ("2026-09-21:a", "2026-09-21", "a", 2, 5, 10, 14, 0),
+        ("2026-09-21:b", "2026-09-21", "b", 1, 1, 2, 7, 0),
+        ("2026-09-20:a", "2026-09-20", "a", 1, 5, 10, 7, 0),
     ]
 
 
-# --- prices and dollars
-
-
-@given(st.integers(0, 10**12), st.integers(0, 10**12), st.integers(0, 10**9), st.integers(0, 10**9))
-def test_cost_is_the_sum_of_its_parts_rounded_up_once(
-    price_in: int, price_out: int, tokens_in: int, tokens_out: int
-) -> None:
-    prices = {"input_micros_per_million_tokens": price_in, "output_micros_per_million_tokens": price_out}
-    exact = Fraction(price_in * tokens_in, 10**6) + Fraction(price_out * tokens_out, 10**6)
-    assert wallet.cost_micros(prices, tokens_in, tokens_out) == ceil(exact)
-
-
-@given(st.integers(0, 10**12), st.integers(0, 10**12), st.integers(0, 10**6), st.integers(0, wallet.MOST_MICROS))
-def test_the_affordable_output_is_the_most_that_the_wallet_pays(
-    price_in: int, price_out: int, tokens: int, micros: int
-) -> None:
-    prices = {"input_micros_per_million_tokens": price_in, "output_micros_per_million_tokens": price_out}
-    most = wallet.affordable_output_tokens(prices, tokens, micros)
-    assert 0 <= most <= wallet.UNBOUNDED_TOKENS
-    if most:
-        assert wallet.cost_micros(prices, tokens, most) <= micros
-    if most < wallet.UNBOUNDED_TOKENS:
-        assert wallet.cost_micros(prices, tokens, most + 1) > micros
-
-
-def test_free_models_need_no_money() -> None:
-    assert wallet.affordable_output_tokens({}, 10**9, 0) == wallet.UNBOUNDED_TOKENS
-    assert wallet.affordable_output_tokens(PRICES, 1, 0) == 0
-    assert wallet.cost_micros(PRICES, 0, 0) == 0 and wallet.cost_micros(PRICES, 1, 0) == 1
+# --- dollars
 
 
 @given(st.integers(0, 10**15 - 1))

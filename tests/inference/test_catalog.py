@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import catalog as catalog_module
 from svc.inference import catalog_file
-from svc.inference.catalog import LOCAL_SERVERS, PRICES, Catalog, ListedModels, Model, Offer, Provider, local_servers
+from svc.inference.catalog import (
+    LOCAL_SERVERS,
+    PRICES,
+    REQUIRED_PRICES,
+    Catalog,
+    ListedModels,
+    Model,
+    Offer,
+    Provider,
+    local_servers,
+)
 from svc.inference.catalog_file import read_file
 from tests.support.cases import each
 
@@ -102,7 +112,7 @@ def test_listed_models_of_a_provider_with_a_key_need_a_price(tmp_path: Path, ent
 def test_listed_models_are_free_without_a_key_or_with_price_0(tmp_path: Path) -> None:
     for entries in ("", "api_key = 'x'\ninput_micros_per_million_tokens = 0\n"):
         _, (listed,), *_ = read(tmp_path, f"[[providers]]\n{PROVIDER}{entries}")
-        assert listed.listed_prices == (0, 0)
+        assert listed.model("m").prices == dict.fromkeys(REQUIRED_PRICES["chat"], 0) and not listed.model("m").paid
 
 
 async def test_documented_example_loads(tmp_path: Path) -> None:
@@ -163,7 +173,7 @@ def test_model_has_the_documented_json(tmp_path: Path) -> None:
         "byok": False,
     }
     assert Model("builtin/echo", "echo", None, "chat", {}).as_json(7)["owned_by"] == "builtin"
-    assert [list(model.as_json(7)["pricing"]) for model in models] == [list(PRICES[model.kind]) for model in models]
+    assert [(*model.as_json(7)["pricing"],) for model in models] == [REQUIRED_PRICES[model.kind] for model in models]
 
 
 async def test_alias_finds_its_model_and_has_its_own_entry(tmp_path: Path) -> None:

@@ -341,6 +341,7 @@ async def test_a_debit_names_model_tokens_request_and_key(lab: Lab, stream: bool
         "description": "lab/ok: 7 input and 5 output tokens",
         "model": "lab/ok",
         "input_tokens": 7,
+        "cached_input_tokens": 0,
         "output_tokens": 5,
         "request_id": answer.headers["x-request-id"],
         "key_id": person.key_id if by_key else None,

@@ -95,6 +95,7 @@ async def test_ledger_has_pages_newest_first(service: Service) -> None:
         "model": None,
         "input_tokens": None,
         "output_tokens": None,
+        "cached_input_tokens": None,
         "request_id": None,
         "key_id": None,
         "created_at": "2026-09-21T14:13:20.000Z",
@@ -122,6 +123,7 @@ async def test_usage_counts_by_day_and_model(service: Service) -> None:
         "input_tokens": 6,
         "output_tokens": 8,
         "cost_micros": 10,
+        "cached_input_tokens": 0,
     }
     assert yesterday["day"] == "2026-09-20"
 

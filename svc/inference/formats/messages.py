@@ -16,6 +16,7 @@ from svc.inference import blocks
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import Block, BlockWriter, typed_event
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
+from svc.inference.token_usage import input_tokens
 from svc.inference.tokens import estimated_input_tokens
 
 _MOST_BLOCKS = 10_000
@@ -225,6 +226,7 @@ class MessagesAnswer(BlockWriter):
 
     def begun(self) -> None:
         usage = _usage({"prompt_tokens": self.call.writer.estimated_input(), "completion_tokens": 0})
+        usage["cache_creation"] = None  # not known yet
         message = self._message([], stop_reason=None, stop_sequence=None, usage=usage)
         self.parts.append(typed_event("message_start", message=message))
 
@@ -258,11 +260,15 @@ def _started(block: Block, text: str = "") -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
-    cached = min((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0, usage["prompt_tokens"])
+def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:
+    tokens = input_tokens(usage)
     return {
-        "input_tokens": usage["prompt_tokens"] - cached,
+        "input_tokens": tokens.fresh,
         "output_tokens": usage["completion_tokens"],
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": tokens.written + tokens.written_1h,
+        "cache_read_input_tokens": tokens.cached,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": tokens.written,
+            "ephemeral_1h_input_tokens": tokens.written_1h,
+        },
     }

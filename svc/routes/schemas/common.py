@@ -21,6 +21,7 @@ TIMESTAMP = string.about(
 ).named("Timestamp")
 COUNT = whole.about(minimum=0)
 SECONDS = whole.about("Unix seconds.", 1790000000)
+CACHED_INPUT = "The part of the input that came from the model server's cache."
 MICROS = COUNT.about("The cost in micros (millionths of a US dollar).")
 
 # A tool, and the arguments of a call of it, in examples.

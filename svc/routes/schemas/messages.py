@@ -8,13 +8,20 @@ from svc.server.interface import ANTHROPIC_ERROR, Answer, Content, as_event, hea
 from svc.shapes import json_object, list_of, mapping, nullable, one_of, string
 
 _INDEX = COUNT.about("The place of the block in `content`.", 0)
+_CACHE_CREATION = json_object(
+    "MessagesCacheCreation",
+    "The written input, by the time that it stays in the cache.",
+    ephemeral_5m_input_tokens=0,
+    ephemeral_1h_input_tokens=0,
+)
 _USAGE = json_object(
     "MessagesUsage",
     "The settled counts: the model server's, or an estimate if it sends none.",
-    input_tokens=COUNT.about("Input that the model server had not cached.", 6),
+    input_tokens=COUNT.about("Input that was neither read from the model server's cache nor written to it.", 6),
     output_tokens=5,
-    cache_creation_input_tokens=COUNT.about("Always 0.", 0),
-    cache_read_input_tokens=COUNT.about("Input that the model server had cached.", 0),
+    cache_creation_input_tokens=COUNT.about("Input that was written to the model server's cache.", 0),
+    cache_read_input_tokens=COUNT.about("Input that came from the model server's cache.", 0),
+    cache_creation=nullable(_CACHE_CREATION).about("Null at the begin of a stream.", _CACHE_CREATION.example),
 )
 
 

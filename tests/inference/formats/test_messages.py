@@ -144,6 +144,7 @@ def test_usage_is_settled_without_cached_tokens() -> None:
         "output_tokens": 5,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": 4,
+        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
     }
     odd = {**USAGE, "prompt_tokens_details": {"cached_tokens": 400}}
     counted = answered([{**raw({"content": "x"}, "stop"), "usage": odd}])["usage"]
