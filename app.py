@@ -255,11 +255,12 @@ async def _start_work(app: Starlette, state: State, stack: contextlib.AsyncExitS
         stack.callback(asyncio.create_task(work).cancel)
     if state.payments.mode == "sandbox" and not config.local_posture:
         state.log("payments", level="warning", message="SVC_PAYMENTS=sandbox: anyone who signs in can add test money")
-    answers: dict[str, Callable[[], Any]] = {
+    answers: dict[str, Callable[..., Any]] = {
         "status": partial(now, state),
         "settings": partial(settings, config),
         "reload": lambda: app.state.reload(),
         "rotate-secrets": partial(rotate_running, state),
+        "request": state.log.lines_of,
     }
     try:
         await stack.enter_async_context(status_socket(state.folder.path, answers))

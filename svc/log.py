@@ -34,6 +34,7 @@ _AS_MARKS = bytes(range(256)).lower().translate(bytes.maketrans(b"_c", b"-k"))
 _QUEUE_LINES = 10_000
 _PAUSE_SECONDS = 0.05
 _TEXT_CHARACTERS = 2_000
+_KEPT_BYTES = 2 * 1024 * 1024  # of the newest lines, for `svc request`
 
 
 def redact(text: str) -> str:
@@ -48,6 +49,8 @@ class Log(logging.Handler):
         super().__init__(logging.WARNING)
         self._fd = fd
         self._waiting: deque[dict[str, Any]] = deque()
+        self._kept: deque[bytes] = deque()
+        self._kept_bytes = 0
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._write_lines, name="log", daemon=True)
 
@@ -82,6 +85,11 @@ class Log(logging.Handler):
             error=describe(error) if error else None,
         )
 
+    def lines_of(self, request_id: str) -> list[str]:
+        """Return the lines about a request, the oldest first, as far as they are among the newest 2 MiB of the log."""
+        mark = b'"request_id":%b,' % orjson.dumps(request_id)
+        return [line.decode().rstrip() for line in self._kept.copy() if mark in line.replace(b"}\n", b",")]
+
     def __exit__(self, *error: object) -> None:
         self._ending.set()
         self._thread.join(1)
@@ -98,10 +106,17 @@ class Log(logging.Handler):
             with contextlib.suppress(Exception):  # a value that cannot be converted to text
                 while self._waiting:
                     lines.append(_line(self._waiting.popleft()))
+        self._keep(lines)
         data = b"".join(lines)
         with contextlib.suppress(OSError):  # stderr is closed
             while data:
                 data = data[os.write(self._fd, data) :]
+
+    def _keep(self, lines: list[bytes]) -> None:
+        self._kept.extend(lines)
+        self._kept_bytes += sum(map(len, lines))
+        while self._kept_bytes > _KEPT_BYTES:
+            self._kept_bytes -= len(self._kept.popleft())
 
 
 def _line(record: dict[str, Any]) -> bytes:

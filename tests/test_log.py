@@ -289,3 +289,18 @@ def test_deep_traceback_shows_its_last_frames() -> None:
     except KeyError as error:
         described = describe(error)
     assert described.count("<") == 6 and len(described) < 200
+
+
+@each(("fillers", "kept"), [(0, ["request", "late"]), (1_500, [])])
+def test_newest_lines_of_a_request_are_kept_within_a_bound(fillers: int, kept: list[str]) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    with Log(nowhere) as log:  # its end writes all lines
+        log("request", request_id="req_1", path="/a")
+        log("request", request_id="req_12", path="/b")
+        log("late", message="about it", request_id="req_1")
+        for number in range(fillers):
+            log("filler", number=number, text="x" * 1_900)
+        log("request", request_id="req_2")
+    os.close(nowhere)
+    assert [json.loads(line)["event"] for line in log.lines_of("req_1")] == kept
+    assert len(log.lines_of("req_2")) == 1 and log.lines_of("req_") == log.lines_of('"') == []

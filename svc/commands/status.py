@@ -8,13 +8,15 @@ from typing import Any
 
 from svc import audit
 from svc.billing import wallet
-from svc.commands.database import command, database, printable, reading, writing
+from svc.commands.database import argument, command, database, printable, reading, writing
 from svc.config import Config
 from svc.errors import StartError
+from svc.ids import timestamp
 from svc.money import dollars
 from svc.schema import command_connection
 from svc.secrets import OLD_MASTER, give_to_owner, open_folder
 from svc.server import status
+from svc.server.edge import REQUEST_ID
 from svc.server.rotation import rotate_stopped
 from svc.version import VERSION
 
@@ -72,6 +74,31 @@ def _reload(config: Config, options: argparse.Namespace) -> int:
     for note in found["notes"]:
         print(f"svc: check {printable(note)}", file=sys.stderr)
     return 1 if found["errors"] else 0
+
+
+@command(
+    "request",
+    "print what is known about one request: its log lines, if the server still has them, and its ledger rows",
+    argument("request_id", help="from the header x-request-id, the page's error, or the ledger"),
+)
+def _request(config: Config, options: argparse.Namespace) -> int:
+    request_id = options.request_id
+    if not REQUEST_ID.fullmatch(request_id.encode()):
+        raise StartError("a request id has up to 128 visible ASCII characters")
+    lines: list[str] = []
+    with contextlib.suppress(OSError, ValueError):  # the ledger is known without a server
+        lines = status.ask(config.data_dir, f"request {request_id}") or []
+    with reading(config) as conn:
+        rows = wallet.ledger_of_request(conn, request_id)
+    for line in lines:
+        print(f"log     {printable(line)}")
+    for row in rows:
+        call = f"{row['model']}: {row['input_tokens']} input and {row['output_tokens']} output tokens"
+        payer = f"account {row['account_id'] or '(deleted)'}, key {row['key_id'] or '(session)'}"
+        print(f"ledger  {timestamp(row['created_at'])} {dollars(row['amount_micros'])}, {call}, {payer}, {row['id']}")
+    if not lines and not rows:
+        print(f"nothing is known about {request_id}. The server keeps 2 MiB of its log: search the log itself")
+    return 0 if lines or rows else 1
 
 
 @command("rotate-secrets", "make a new master.key: every session, link and cookie ends")

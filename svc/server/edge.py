@@ -49,7 +49,7 @@ _HOST = re.compile(r"(?:\[([0-9a-f:.]*)\]|([^\[\]:@/\s]*))(?::[0-9]{0,5})?")
 _CACHED_CLIENTS = 4096
 _CACHED_BYTES = 64  # of the headers of a proxy; longer ones are not cached, to bound the memory
 _ADDRESS_LENGTH = 64
-_REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 _COMMON_HEADERS = (
     (b"strict-transport-security", b"max-age=31536000"),
     (b"x-content-type-options", b"nosniff"),
@@ -121,7 +121,7 @@ class Edge:
         context: Context = scope.get("svc") or Context(joined(scope["headers"]))  # our protocol makes one
         sent = context.headers
         own_id = sent.get(b"x-request-id")
-        request_id = own_id.decode() if own_id and _REQUEST_ID.fullmatch(own_id) else public_id("req_")
+        request_id = own_id.decode() if own_id and REQUEST_ID.fullmatch(own_id) else public_id("req_")
         added = [(b"x-request-id", request_id.encode()), *_COMMON_HEADERS]
         if in_anthropic_format(scope["path"]):
             added.append((b"request-id", request_id.encode()))

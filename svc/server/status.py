@@ -105,8 +105,10 @@ def settings(config: Config) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def status_socket(folder: Path, answers: Mapping[str, Callable[[], Any]]) -> AsyncIterator[None]:
-    """Answer each line on the socket in `folder` with `answers[line]()`, or what it awaits, while the block runs.
+async def status_socket(folder: Path, answers: Mapping[str, Callable[..., Any]]) -> AsyncIterator[None]:
+    """Answer each line on the socket in `folder` by the function that its first word names, while the block runs.
+
+    The second word, if there is one, is its argument. It may return an awaitable.
 
     Raises OSError if the file system has no sockets.
     """
@@ -114,12 +116,12 @@ async def status_socket(folder: Path, answers: Mapping[str, Callable[[], Any]]) 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
-                line = (await reader.readline()).decode("latin-1").strip()
-            if line in answers:
-                found = answers[line]()
+                name, *argument = (await reader.readline()).decode("latin-1").split(None, 1)
+            if name in answers:
+                found = answers[name](*map(str.strip, argument))
                 writer.write(orjson.dumps(await found if inspect.isawaitable(found) else found))
-        except (TimeoutError, OSError, ValueError):
-            pass  # the command has disconnected, sends no line, or too long a line
+        except (TimeoutError, OSError, ValueError, TypeError):
+            pass  # the command has disconnected, or sends no line, a wrong one, or too long a one
         finally:
             writer.close()
 

@@ -8,6 +8,7 @@ import pytest
 from svc import audit, cli
 from svc.billing import wallet
 from svc.config import Config
+from svc.money import dollars
 from svc.version import VERSION
 from tests.conftest import Clocks, Service, serving
 from tests.support.model_server import ModelServer
@@ -54,6 +55,35 @@ async def test_reload_replaces_the_keys_of_the_catalog(
             ] * 2
     assert "were read again" in capsys.readouterr().out
     assert cli.main(["reload"]) == 1 and "no server is running" in capsys.readouterr().err
+
+
+async def test_request_prints_the_log_lines_and_ledger_rows_of_one_request(
+    service: Service, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SVC_DATA_DIR", str(service.config.data_dir))
+    headers = await service.bearer()
+    account_id = (await service.client.get("/user/me", headers=headers)).json()["id"]
+    await service.state["db"].write(wallet.book, account_id, 5_000_000, description="", now_seconds=1.0)
+    body = {"model": "builtin/assistant-paid", "messages": [{"role": "user", "content": "What is 2 + 3?"}]}
+    for request_id in ("req_mine", "req_mine2", "req_other"):
+        paid = await service.client.post(
+            "/v1/chat/completions", json=body, headers={**headers, "x-request-id": request_id}
+        )
+        assert paid.status_code == 200
+    cost_micros = int(paid.headers["x-service-cost-micros"])
+
+    async def told(request_id: str) -> tuple[int, list[str]]:
+        status = await asyncio.to_thread(cli.main, ["request", request_id])
+        return status, capsys.readouterr().out.splitlines()
+
+    async with asyncio.timeout(10):
+        while len((found := await told("req_mine"))[1]) < 2:  # a thread writes the log
+            await asyncio.sleep(0.01)
+    status, (log, ledger) = found
+    assert status == 0 and log.startswith("log     {") and '"request_id":"req_mine"' in log
+    assert ledger.startswith("ledger  ") and dollars(-cost_micros) in ledger and account_id in ledger
+    status, lines = await told("req_unknown")
+    assert status == 1 and lines[0].startswith("nothing is known about req_unknown.")
 
 
 def test_status_without_a_server_is_an_error_and_writes_nothing(
