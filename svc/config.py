@@ -150,7 +150,8 @@ def from_environ(environ: Mapping[str, str]) -> Config:
         of_provider = _OAUTH.fullmatch(name)
         parse = _OAUTH_PARTS[of_provider[2]] if of_provider else SETTINGS.get(name)
         if parse is None:
-            raise StartError(f"{name} is not a setting of this service; svc/OPERATING.md lists them")
+            hint = f"If it is for another program in this shell, run 'unset {name}' first"
+            raise StartError(f"{name} is not a setting of this service; svc/OPERATING.md lists them. {hint}")
         text = settings[name].strip()
         if not text:
             continue

@@ -438,3 +438,10 @@ def test_file_that_the_user_may_not_read_is_not_reported_as_missing(closed: str)
 @each("name", ["SVC_PORT_FILE", "SVC_TLS_KEY_FILE", "SVC_OAUTH_LAB_CLIENT_ID_FILE", "SVC_FILE", "SVC__FILE"])
 def test_only_secrets_are_read_from_files(name: str) -> None:
     assert f"{name} is not a setting" in refusal({name: __file__})
+
+
+def test_unknown_setting_names_the_likely_cause() -> None:
+    assert refusal({"SVC_KEY": "svc-v1-secret"}) == (
+        "SVC_KEY is not a setting of this service; svc/OPERATING.md lists them. If it is for another program in this "
+        "shell, run 'unset SVC_KEY' first"
+    )

@@ -102,3 +102,32 @@ async def test_only_a_local_certificate_is_named(
         async with signed_in(browser, trusted, "/#/keys") as page:
             assert "CERT" not in str(await examples_in(page.locator("main"))).upper()
             await expect(page.locator("main")).not_to_contain_text("certificate")
+
+
+CATALOG = """
+default_model = "lab/small"
+[[providers]]
+name = "lab"
+base_url = "http://127.0.0.1:9/v1"
+[[providers.models]]
+id = "small"
+{context_length}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tokens", [8192, None])
+async def test_coding_agents_get_the_context_length_of_the_model_or_none(
+    browser: Browser, tmp_path: Path, tokens: int | None
+) -> None:
+    catalog = tmp_path / "catalog.toml"
+    catalog.write_text(CATALOG.format(context_length=f"context_length = {tokens}" if tokens else ""))
+    async with (
+        running_server(tmp_path, {"SVC_CATALOG": str(catalog)}) as server,
+        signed_in(browser, server, "/#/keys") as page,
+    ):
+        shown = await examples_in(page.locator("main"))
+    assert 'model = "lab/small"' in shown["Codex"]["~/.codex/config.toml"]
+    texts = (shown["Codex"]["~/.codex/config.toml"], shown["Claude Code"]["Terminal"])
+    for text, name in zip(texts, ("model_context_window = ", "CLAUDE_CODE_MAX_CONTEXT_TOKENS="), strict=True):
+        assert f"{name}{tokens} #" in text if tokens else name not in text

@@ -23,7 +23,7 @@ async def test_key_is_shown_once_and_can_be_deleted(server: RunningServer, brows
         key = await page.locator(".secret code").inner_text()
         assert re.fullmatch(r"svc-v1-\w{42}", key)
         await page.keyboard.press("Escape")  # it closes by its button alone
-        await expect(page.get_by_role("dialog").get_by_role("tabpanel")).to_contain_text(f'SVC_KEY="{key}"')
+        await expect(page.get_by_role("dialog").get_by_role("tabpanel")).to_contain_text(f'SERVICE_API_KEY="{key}"')
         async with server.client(headers={"authorization": f"Bearer {key}"}) as client:
             body = {"model": "builtin/echo", "messages": [{"role": "user", "content": "hi"}]}
             assert (await client.post("/v1/chat/completions", json=body)).status_code == 200

@@ -4,11 +4,12 @@ const SAY = "What is 12 * (3 + 4)?";
 
 /**
  * @typedef {{ title: string, code: string }} Block a file, or lines for a terminal
- * @param {{ origin: string, key: string, model: string, certificate: string | null }} of
- * `certificate` is the file that clients must trust; null if they trust the service already.
+ * @param {{ origin: string, key: string, model: string, context: number | null, certificate: string | null }} of
+ * `context` is the model's context length in tokens; null if it is unknown. `certificate` is the file that clients must
+ * trust; null if they trust the service already.
  * @returns {Record<string, Block[]>} by the program, in the order of their tabs
  */
-export function examplesOf({ origin, key, model: wanted, certificate }) {
+export function examplesOf({ origin, key, model: wanted, context, certificate }) {
   // A model's name may hold what a shell would run.
   const model = /^[\w.:/@+-]+$/.test(wanted) ? wanted : "builtin/assistant";
   const base = `${origin}/v1`;
@@ -25,17 +26,21 @@ export function examplesOf({ origin, key, model: wanted, certificate }) {
         title: "~/.codex/config.toml",
         code: [
           `model = "${model}"`,
-          "model_context_window = 131072 # of this model, in tokens",
+          ...(context ? [`model_context_window = ${context} # of this model, in tokens`] : []),
           'model_provider = "svc"',
           "",
           "[model_providers.svc]",
           'name = "svc"',
           `base_url = "${base}"`,
-          'env_key = "SVC_KEY"',
+          'env_key = "SERVICE_API_KEY"',
           'wire_api = "responses"',
         ].join("\n"),
       },
-      shell("CODEX_CA_CERTIFICATE", `export SVC_KEY="${key}"`, `codex exec --skip-git-repo-check "${SAY}"`),
+      shell(
+        "CODEX_CA_CERTIFICATE",
+        `export SERVICE_API_KEY="${key}"`,
+        `codex exec --skip-git-repo-check "${SAY}"`,
+      ),
     ],
     claude: [
       shell(
@@ -43,7 +48,7 @@ export function examplesOf({ origin, key, model: wanted, certificate }) {
         ...anthropic,
         `export ANTHROPIC_MODEL="${model}"`,
         `export ANTHROPIC_DEFAULT_HAIKU_MODEL="${model}"`,
-        "export CLAUDE_CODE_MAX_CONTEXT_TOKENS=131072 # the context window of this model",
+        ...(context ? [`export CLAUDE_CODE_MAX_CONTEXT_TOKENS=${context} # of this model`] : []),
         `claude -p "${SAY}"`,
       ),
     ],
@@ -110,7 +115,7 @@ export function examplesOf({ origin, key, model: wanted, certificate }) {
     curl: [
       shell(
         null,
-        `curl ${certificate ? `--cacert "${certificate}" ` : ""}${base}/chat/completions \\`,
+        `curl -sS --fail-with-body ${certificate ? `--cacert "${certificate}" ` : ""}${base}/chat/completions \\`,
         `  -H "Authorization: Bearer ${key}" \\`,
         '  -H "Content-Type: application/json" \\',
         `  -d '{"model": "${model}", "messages": [{"role": "user", "content": "${SAY}"}]}'`,

@@ -21,7 +21,7 @@ import { examplesOf } from "../examples.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
-import { resource, settings } from "../state.js";
+import { models, resource, settings } from "../state.js";
 import { texts } from "../texts.js";
 
 const t = texts.keys;
@@ -143,11 +143,12 @@ function Made({ of, onClose }) {
 /** Settings for the programs that people use, with `token` as the key. `id` is unique on the page. */
 function Examples({ id, token }) {
   const chosen = useSignal("codex");
-  return html`<${Resource} of=${settings}>${({ chat_model, certificate_file }) => {
+  const draw = ({ chat_model, certificate_file }, offered) => {
     const examples = examplesOf({
       origin: location.origin,
       key: token,
       model: chat_model,
+      context: offered.find((one) => one.id === chat_model)?.context_length,
       certificate: certificate_file,
     });
     return html`<div class="tabs" role="tablist" aria-label=${t.examples}>
@@ -180,5 +181,7 @@ function Examples({ id, token }) {
         )}
         ${certificate_file && html`<p class="quiet small">${t.certificate}</p>`}
       </div>`;
-  }}<//>`;
+  };
+  return html`<${Resource} of=${settings}>${(chosenSettings) =>
+    html`<${Resource} of=${models}>${(offered) => draw(chosenSettings, offered)}<//>`}<//>`;
 }
