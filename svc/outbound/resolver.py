@@ -2,7 +2,7 @@
 
 getaddrinfo() cannot be cancelled: a name whose DNS server never answers would block a thread for half a minute.
 
-call -> a place in the account's share, then one of all places -> a line to the helper process (svc/outbound/lookup.py)
+call -> a place (accounts take turns) -> a line to the helper process (svc/outbound/lookup.py)
      -> its answer, or none after the timeout; only then the place is free, even if the caller was cancelled before
 """
 
@@ -27,8 +27,8 @@ _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LOCALDOMAIN", "RES_OPTIONS")  # other 
 
 
 class Resolver:
-    """Resolves through the system. Each account has a share of the lookups, so that its silent DNS servers delay no
-    other.
+    """Resolves through the system. Accounts with silent DNS servers wait behind those without, and always leave places
+    for them.
 
     `seconds` is the timeout of a lookup. By default it ends when glibc would ask a second time.
     """

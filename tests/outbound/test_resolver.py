@@ -68,6 +68,17 @@ async def test_an_accounts_silent_names_delay_no_other_account(dns: None) -> Non
     await asyncio.gather(*silent, return_exceptions=True)
 
 
+async def test_silent_names_of_many_accounts_delay_no_new_account(dns: None) -> None:
+    names = Resolver(60.0)
+    silent = [asyncio.create_task(names(f"slow{number}.example", 80, f"mallory{number % 64}")) for number in range(512)]
+    await asyncio.sleep(0)
+    for number in range(3):
+        assert await names("fast.example", 80, f"new{number}") == ["127.0.0.1"]
+    assert not any(task.done() for task in silent)
+    await names.aclose()
+    await asyncio.gather(*silent, return_exceptions=True)
+
+
 async def test_cancelled_lookup_counts_until_it_ends(names: Resolver) -> None:
     await names("fast.example", 80)
     for number in range(20):
