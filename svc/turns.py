@@ -1,7 +1,7 @@
 """Places for work of many accounts or addresses, which take turns."""
 
 import asyncio
-from asyncio import Future, TimerHandle
+from asyncio import Future
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,13 +9,13 @@ from functools import partial
 
 @dataclass(eq=False, slots=True)
 class _Owner:
-    """Who has `held` places and waits for others. `line` is the line that it stands in."""
+    """Who has `held` places, and waits for more in `line`. The last place was released at `released_at`."""
 
     name: str | bytes
     held: int = 0
     waiting: dict[Future[None], None] = field(default_factory=dict)
     line: "dict[_Owner, None] | None" = None
-    timer: TimerHandle | None = None
+    released_at: float = 0.0
 
 
 class Turns:
@@ -25,7 +25,7 @@ class Turns:
     slow work wait behind those without, and leave places for new ones. An owner is an account, or the network of an
     address. The account "" is the operator's. It has no limit.
 
-    An owner that has no place for `patience_seconds` is refused: `take` raises TimeoutError for all that it waits for.
+    `take` raises TimeoutError when others have had all places for `patience_seconds`, so that its owner has none.
     """
 
     def __init__(self, most: int, most_of_one: int, patience_seconds: float | None = None) -> None:
@@ -37,13 +37,16 @@ class Turns:
         # The owners that may have one more place, by the number of places that they have.
         self._lines: list[dict[_Owner, None]] = [{} for _ in range(most_of_one)]
 
-    async def take(self, owner: str | bytes) -> Callable[[], None]:
-        """Wait for a place, and return the function that releases it."""
+    async def take(self, owner: str | bytes, *, patient: bool = False) -> Callable[[], None]:
+        """Wait for a place, and return the function that releases it. A `patient` call waits without end."""
         one = self._owners.setdefault(owner, _Owner(owner))
-        place: Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        place: Future[None] = loop.create_future()
         one.waiting[place] = None
         self._line_up(one)
         self._serve()
+        if self._patience_seconds is not None and not patient and not place.done():
+            loop.call_later(self._patience_seconds, self._refuse, one, place)
         try:
             await place
         except asyncio.CancelledError:
@@ -58,6 +61,7 @@ class Turns:
     def _release(self, one: _Owner) -> None:
         self._free += 1
         one.held -= bool(one.name)
+        one.released_at = asyncio.get_running_loop().time()
         self._line_up(one)
         self._serve()
 
@@ -79,22 +83,23 @@ class Turns:
         """Put an owner at the end of the line that it belongs to, if it is not in it, or `again`."""
         line = self._lines[one.held] if one.waiting and one.held < len(self._lines) else None
         if line is not one.line or again:
-            if one.timer is not None:
-                one.timer.cancel()
-                one.timer = None
             if one.line is not None:
                 del one.line[one]
             if line is not None:
                 line[one] = None
-            if self._patience_seconds is not None and line is self._lines[0]:
-                one.timer = asyncio.get_running_loop().call_later(self._patience_seconds, self._refuse, one)
             one.line = line
         if not (one.held or one.waiting) and self._owners.get(one.name) is one:
             del self._owners[one.name]
 
-    def _refuse(self, one: _Owner) -> None:
-        for place in one.waiting:
-            if not place.done():
-                place.set_exception(TimeoutError("others have all places"))
-        one.waiting.clear()
-        self._line_up(one)
+    def _refuse(self, one: _Owner, place: "Future[None]") -> None:
+        """Refuse a call that still waits, unless the owner has, or just had, a place."""
+        if place in one.waiting and not place.done():
+            assert self._patience_seconds is not None
+            loop = asyncio.get_running_loop()
+            others_since = loop.time() if one.held else one.released_at
+            if (seconds := others_since + self._patience_seconds - loop.time()) > 0:
+                loop.call_later(seconds, self._refuse, one, place)
+                return
+            del one.waiting[place]
+            place.set_exception(TimeoutError("others have all places"))
+            self._line_up(one)

@@ -85,6 +85,21 @@ async def test_owner_that_has_no_place_in_time_is_refused() -> None:
     (await turns.take("other"))()
 
 
+async def test_wait_for_others_begins_after_the_own_work() -> None:
+    turns = Turns(1, 1, patience_seconds=0.1)
+    release = await turns.take("a")
+    waiting = asyncio.create_task(turns.take("b"))
+    own, patient = asyncio.create_task(turns.take("a")), asyncio.create_task(turns.take("a", patient=True))
+    await asyncio.sleep(0)
+    asyncio.get_running_loop().call_later(0.09, release)
+    await waiting
+    with pytest.raises(TimeoutError):
+        await own
+    assert not patient.done(), "it is never refused"
+    (await waiting)()
+    await patient
+
+
 async def test_refused_waiter_that_is_cancelled_at_once_releases_nothing() -> None:
     turns = Turns(1, 1, patience_seconds=0.0)
     release = await turns.take("a")

@@ -1,6 +1,6 @@
 """Helper processes for work that would block the server: a process for each order, ended with its caller or the server.
 
-run() -> a place (accounts take turns) -> a process: the order as a JSON line to its stdin -> its stdout
+run() -> a place (accounts take turns), or 503 -> a process: the order as a JSON line to its stdin -> its stdout
       -> its end | it is killed when the caller is cancelled | UpstreamFault when it takes too long, fails or dies
 """
 
@@ -21,6 +21,8 @@ import orjson
 from svc.errors import ApiError, UpstreamFault
 from svc.turns import Turns
 
+_PATIENCE_SECONDS = 2.0
+_RETRY_SECONDS = 5
 _ROOT = Path(__file__).parent.parent.parent
 # Other variables may hold the operator's secrets.
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "ESPEAK_DATA_PATH")
@@ -43,26 +45,36 @@ class _Job:
 
 
 class ProcessPool:
-    """Runs orders in processes of a module (see helper.py), `at_once` of them. The callers limit how many wait."""
+    """Runs orders in processes of a module (see helper.py), `at_once` of them, less one for each account.
+
+    An account waits for its own orders, but for those of others at most 2 seconds. The callers limit how many wait.
+    """
 
     def __init__(self, module: str, *, at_once: int = 2, seconds: float = 120.0) -> None:
         # Without site-packages and without the variables that change how Python starts.
         self._command = (sys.executable, "-ESs", "-m", "svc.builtin.helper", module)
-        self._turns = Turns(at_once, max(at_once - 1, 1))
+        self._turns = Turns(at_once, max(at_once - 1, 1), _PATIENCE_SECONDS)
         # To start a process on the event loop would block it for 10 ms and more.
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix=module)
         self._seconds = seconds
         self._jobs: set[_Job] = set()
         self._closed = False
 
-    async def run(self, order: Mapping[str, Any], file: BinaryIO | None = None, *, account_id: str = "") -> bytes:
+    async def run(
+        self, order: Mapping[str, Any], file: BinaryIO | None = None, *, account_id: str = "", patient: bool = False
+    ) -> bytes:
         """Return the stdout of the process. It inherits `file`, whose descriptor is added to the order as `file`.
 
-        `account_id` is the account that pays, or "" for the service. Raises ApiError `overloaded` and `shutting_down`,
-        and UpstreamFault: `cut` when the process dies, `timeout`.
+        `account_id` is the account that pays, or "" for the service. A `patient` order continues work that has begun
+        and waits without end. Raises ApiError `overloaded` and `shutting_down`, and UpstreamFault: `cut` when the
+        process dies, `timeout`.
         """
         with contextlib.ExitStack() as at_end:
-            at_end.callback(await self._turns.take(account_id))
+            try:
+                at_end.callback(await self._turns.take(account_id, patient=patient))
+            except TimeoutError:
+                message = "The service is busy with the work of others. Try again in a few seconds."
+                raise ApiError("overloaded", message, retry_after_seconds=_RETRY_SECONDS) from None
             if self._closed:
                 raise ApiError("shutting_down")
             files = () if file is None else (file.fileno(),)

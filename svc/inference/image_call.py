@@ -103,7 +103,7 @@ class ImageCall(MediaCall):
         self.details = {"output_format": "png", "size": f"{width}x{height}"}
         for number in range(self._request.count):
             order = {"prompt": self._request.prompt, "width": width, "height": height, "variation": number}
-            painted = await self._media.painter.run(order, account_id=self._payer.account_id)
+            painted = await self._media.painter.run(order, account_id=self._payer.account_id, patient=number > 0)
             description, _, png = painted.partition(b"\n")
             self.pictures.append(await asyncio.to_thread(_add_picture, file, png, description.decode()))
             yield {"images": len(self.pictures)}

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice
 from svc.errors import ApiError, UpstreamFault
+from tests.support.pdfs import SLOW, needs_pypdf
 from tests.support.voice import TEXT, children, program, say, until_children
 
 BUSY = {"prompt": "seven castles in the city at night, fireworks", "width": 512, "height": 512, "variation": 0}
@@ -57,6 +60,25 @@ async def test_cancelled_order_ends_at_once_while_running_or_waiting() -> None:
     await until_children(0, within_seconds=1)
     assert (await pool.run({**BUSY, "width": 64, "height": 64})).partition(b"\n")[2].startswith(b"\x89PNG")
     await pool.close()
+
+
+@needs_pypdf
+async def test_account_waits_for_others_only_a_moment_and_for_its_own_orders_as_long_as_needed() -> None:
+    pool = ProcessPool("svc.builtin.pdf", at_once=1)
+    with tempfile.TemporaryFile() as endless:
+        endless.write(SLOW)
+        endless.flush()
+        order = {"path": sys.path}
+        running = asyncio.create_task(pool.run(order, endless, account_id="slow"))
+        await until_children(1)
+        own = asyncio.create_task(pool.run(order, endless, account_id="slow"))
+        begun = asyncio.create_task(pool.run(order, endless, account_id="other", patient=True))
+        with pytest.raises(ApiError, match="work of others") as refused:
+            await pool.run(order, endless, account_id="other")
+        assert (refused.value.status, refused.value.headers["retry-after"]) == (503, "5")
+        assert not (running.done() or own.done() or begun.done())
+        await pool.close()
+        await asyncio.gather(running, own, begun, return_exceptions=True)
 
 
 async def test_slow_order_is_killed_with_its_child_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from svc.builtin.pdf import TEXT_BYTES
 from tests.conftest import Service
 from tests.support.artifacts import make_artifact, put_content
 from tests.support.cases import each
-from tests.support.pdfs import needs_pypdf, with_texts
+from tests.support.pdfs import SLOW, needs_pypdf, with_texts
 
 
 @pytest.fixture
@@ -71,6 +71,20 @@ async def test_text_of_a_pdf_is_that_of_its_pages(service: Service, headers: dic
         assert (answer.status_code, answer.text, answer.headers["x-text-truncated"]) == (200, "one\n\ntwo", "false")
     scan = await text_of(service, headers, with_texts(b""), "application/pdf")
     assert (scan.status_code, scan.json()["error"]["code"]) == (422, "no_text")
+
+
+@needs_pypdf
+async def test_slow_pdfs_of_others_are_waited_for_only_a_moment(service: Service, headers: dict[str, str]) -> None:
+    slow = [asyncio.create_task(text_of(service, await service.bearer(), SLOW, "application/pdf")) for _ in range(2)]
+    while service.state["process_pools"]["documents"].at_work() < 2:
+        await asyncio.sleep(0.02)
+    refused = await text_of(service, headers, with_texts(b"one"), "application/pdf")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "overloaded")
+    assert refused.headers["retry-after"] == "5" and not any(task.done() for task in slow)
+    slow[0].cancel()
+    assert (await text_of(service, headers, with_texts(b"one"), "application/pdf")).text == "one"
+    slow[1].cancel()
+    await asyncio.gather(*slow, return_exceptions=True)
 
 
 async def test_an_account_reads_four_texts_at_once(service: Service, headers: dict[str, str]) -> None:

@@ -1,5 +1,6 @@
 """PDFs as bytes, also such as no program writes."""
 
+import zlib
 from importlib.util import find_spec
 
 import pytest
@@ -41,3 +42,7 @@ def stream(content: bytes, filters: bytes = b"") -> bytes:
 def with_texts(*texts: bytes) -> bytes:
     """A PDF with a page for each text."""
     return of_streams(*[stream(b"BT /F1 12 Tf 50 700 Td (%b) Tj ET" % text) for text in texts])
+
+
+_SLOW_PAGE = stream(zlib.compress(b"BT /F1 12 Tf (x) Tj ET\n" * 500_000, 9), b"/Filter /FlateDecode ")
+SLOW = of_streams(*[_SLOW_PAGE] * 4)  # 110 KB that take longer to read than a process may
