@@ -120,7 +120,7 @@ async def test_prompt_is_stored_cut_until_the_content_is_replaced(lab: Lab) -> N
 
 
 async def test_failed_pictures_are_free(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def die(order: Any, account_id: str) -> bytes:
+    async def die(order: Any, **options: Any) -> bytes:
         if order.get("variation") == 0:
             return b"A scene.\n" + PNG
         from svc.errors import UpstreamFault
