@@ -226,7 +226,17 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
     examples=MESSAGES_EXAMPLES,
     most_bytes=BODY_BYTES,
     answer=MESSAGES_ANSWER,
-    errors=[_WRONG_RESULT, *MODEL_CALL],
+    errors=[
+        _WRONG_RESULT,
+        *MODEL_CALL,
+        Refusal(
+            "unsupported_value",
+            "thread is not supported: nothing is stored here. Send the whole conversation in messages, without thread.",
+            "thread",
+            "The request needs what this service does not have. For `thread`, `error.details` is as in Anthropic's "
+            "API, so that its SDKs continue without it.",
+        ),
+    ],
 )
 async def create_messages_answer(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     return await answer_in_format(request, caller, body, messages.translate)

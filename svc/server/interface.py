@@ -132,6 +132,12 @@ _ANTHROPIC_DETAIL = json_object(
     type=one_of(*ANTHROPIC_TYPES),
     message=string.about("The cause and the solution, for people."),
     retry_after=_RETRY_AFTER.optional(),
+    details=json_object(
+        "MessagesErrorDetails",
+        "For programs: why `thread` is refused.",
+        error_code=one_of("thread_unsupported_request"),
+        unsupported=list_of(string),
+    ).optional(),
 )
 ANTHROPIC_ERROR = json_object(
     "MessagesError",

@@ -1,4 +1,4 @@
-// The `@anthropic-ai/sdk` package: messages.create, .stream, count_tokens and a tool loop.
+// The `@anthropic-ai/sdk` package: messages.create, .stream, count_tokens, a tool loop and its own tool runner.
 import Anthropic from "@anthropic-ai/sdk";
 
 const client = new Anthropic({ baseURL: process.env.BASE_URL, apiKey: process.env.KEY });
@@ -25,6 +25,21 @@ messages.push({ role: "assistant", content: asked.content });
 messages.push({ role: "user", content: [{ type: "tool_result", tool_use_id: call.id, content: "84" }] });
 const answered = await client.messages.create({ ...ask, messages });
 
+const expressions = [];
+const runnable = {
+  ...tools[0],
+  run: ({ expression }) => expressions.push(expression) && "7",
+  parse: (input) => input,
+};
+const steps = [1, 2, 3].map((number) => `tool calculate {"expression": "${number}"}`);
+const script = [...steps, "say It is 7."].join("\n---\n");
+const ran = await client.beta.messages.toolRunner({
+  model: "builtin/script",
+  max_tokens: 100,
+  tools: [runnable],
+  messages: say(script),
+});
+
 const counted = await client.messages.countTokens({ model: "builtin/echo", messages: say("Hello, tokens") });
 const refused = await client.messages
   .create({ model: "no/such", max_tokens: 5, messages: say("x") })
@@ -37,6 +52,7 @@ console.log(
     streamed: streamed.content[0].text,
     call: [call.name, asked.stop_reason],
     answered: answered.content[0].text,
+    ran: [...expressions, ran.content[0].text],
     counted: counted.input_tokens,
     refused: [refused.constructor.name, refused.error.error.type, Boolean(refused.requestID)],
   }),

@@ -31,6 +31,7 @@ async def test_anthropic_for_node_creates_streams_counts_and_calls_tools(lab: La
     assert result["echoed"] == ["Hello there 🙂", "end_turn", True] and result["streamed"] == "Hello, stream"
     assert result["types"][0] == "message_start" and result["types"][-1] == "message_stop"
     assert result["call"] == ["calculate", "tool_use"] and "84" in result["answered"]
+    assert result["ran"] == ["1", "2", "3", "It is 7."]
     assert result["counted"] > 0
     assert result["refused"] == ["NotFoundError", "not_found_error", True]
 

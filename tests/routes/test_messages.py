@@ -380,6 +380,64 @@ async def test_errors_have_the_shape_of_anthropic(service: Service, headers: dic
     assert error["retry_after"] == int(refused.headers["retry-after"]) and error["type"] == "rate_limit_error"
 
 
+@each("thread", [{"type": "create"}, {"type": "continue", "previous_message_id": "msg_1"}, {}, "x"])
+async def test_thread_is_refused_so_that_sdks_send_the_whole_conversation(
+    service: Service, headers: dict[str, str], thread: Any
+) -> None:
+    answer = await service.client.post(MESSAGES, json={**ask("hi"), "thread": thread}, headers=headers)
+    error = assert_error(answer, 400, "unsupported_value")
+    assert error["type"] == "invalid_request_error" and error["message"].startswith("thread is not supported")
+    assert error["details"] == {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+    without = await service.client.post(MESSAGES, json={**ask("hi"), "thread": None}, headers=headers)
+    counted = await service.client.post(COUNT, json={**ask("hi"), "thread": thread}, headers=headers)
+    assert (without.status_code, counted.status_code) == (200, 200)
+
+
+async def test_other_fields_of_state_are_ignored_or_refused_by_name(service: Service, headers: dict[str, str]) -> None:
+    ignored = {
+        "container": "container_1",
+        "diagnostics": {"previous_message_id": "msg_1"},
+        "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]},
+        "fallbacks": "default",
+        "cache_control": {"type": "ephemeral"},
+    }
+    answer = await service.client.post(MESSAGES, json={**ask("hi"), **ignored}, headers=headers)
+    assert answer.status_code == 200 and answer.json()["content"] == [{"type": "text", "text": "hi"}]
+    refused = await service.client.post(
+        MESSAGES, json={**ask("hi"), "compaction": {"type": "summarize"}}, headers=headers
+    )
+    assert assert_error(refused, 400, "unsupported_value")["message"].startswith("compaction is not supported")
+
+
+@each("stream", [False, True])
+async def test_tool_runner_of_anthropics_sdk_takes_several_steps(
+    service: Service, sdk: "anthropic.AsyncAnthropic", stream: bool
+) -> None:
+    import_late("anthropic")
+    from anthropic import beta_async_tool
+
+    expressions: list[str] = []
+
+    @beta_async_tool
+    async def calculate(expression: str) -> str:
+        """Compute."""
+        expressions.append(expression)
+        return "7"
+
+    script = "\n---\n".join([*(f'tool calculate {{"expression": "{number}"}}' for number in range(3)), "say It is 7."])
+    runner = sdk.beta.messages.tool_runner(
+        model="builtin/script",
+        max_tokens=100,
+        tools=[calculate],
+        messages=[{"role": "user", "content": script}],
+        stream=stream,
+    )
+    last: Any = None
+    async for step in runner:
+        last = await step.get_final_message() if stream else step
+    assert expressions == ["0", "1", "2"] and last.content[0].text == "It is 7."
+
+
 async def test_forbidden_address_is_403(config: Config, clocks: Clocks) -> None:
     async with serving(config, clocks) as service:
         session = await service.bearer()

@@ -7,6 +7,7 @@ Fields that have no meaning here (`cache_control`, `metadata`, `service_tier`) a
 from typing import Any
 
 from svc.errors import invalid_value
+from svc.inference.formats.request import only
 from svc.shapes import (
     Object,
     Shape,
@@ -152,8 +153,19 @@ _COUNTED: dict[str, Shape[Any]] = {
     "output_format": _FORMAT,
     "mcp_servers": list_of(mapping, most=0).about("Tools of MCP servers cannot be called here."),
 }
+# The SDKs of Anthropic continue without a thread after this error.
+_NO_THREADS = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
 _FIELDS: dict[str, Shape[Any]] = {
     **_COUNTED,
+    "thread": only(
+        None,
+        "unsupported_value",
+        "thread is not supported: nothing is stored here. Send the whole conversation in messages, without thread.",
+        anthropic={"details": _NO_THREADS},
+    ),
+    "compaction": only(
+        None, "unsupported_value", "compaction is not supported. Ask the model for a summary with a message."
+    ),
     "max_tokens": integer(1, 2**31 - 1).about("The most tokens of output."),
     "stop_sequences": list_of(string),
     "temperature": number(0, 1),

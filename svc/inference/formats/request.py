@@ -4,9 +4,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from svc.errors import invalid_value
+from svc.errors import ApiError, invalid_value
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import AnswerWriter
+from svc.shapes import Shape
 
 Part = dict[str, Any]
 # Fields that a format names differently: a model server that refuses one is asked again without it, and with the other
@@ -17,6 +18,17 @@ ADDED = frozenset({"max_tokens", "stream_options", "reasoning_effort", "verbosit
 def not_null(holder: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """Return those of the named fields that are there and not null."""
     return {name: holder[name] for name in names if holder.get(name) is not None}
+
+
+def only(allowed: Any, code: str, message: str, **more: Any) -> Shape[Any]:
+    """Return the shape of a field that may have this value only. The ApiError of another one has `more`."""
+
+    def check(value: Any, param: str) -> Any:
+        if value is not allowed:
+            raise ApiError(code, message, param=param, **more)
+        return value
+
+    return Shape(check, str(allowed), {"const": allowed})
 
 
 def text_part(text: str) -> Part:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from svc.errors import ApiError, invalid_value
+from svc.errors import invalid_value
+from svc.inference.formats.request import only
 from svc.shapes import (
     Object,
     Shape,
@@ -142,15 +143,6 @@ _METADATA = Shape(
 )
 
 
-def _only(allowed: Any, code: str, message: str) -> Shape[Any]:
-    def check(value: Any, param: str) -> Any:
-        if value is not allowed:
-            raise ApiError(code, message, param=param)
-        return value
-
-    return Shape(check, str(allowed), {"const": allowed})
-
-
 RESPONSE_REQUEST = passed_on(
     {
         "model": filled.about("As in chat completions."),
@@ -184,16 +176,16 @@ RESPONSE_REQUEST = passed_on(
         "safety_identifier": string,
         "prompt_cache_key": string,
         "service_tier": string,
-        "background": _only(False, "unsupported_value", "background must be false, because responses are not stored."),
-        "previous_response_id": _only(
+        "background": only(False, "unsupported_value", "background must be false, because responses are not stored."),
+        "previous_response_id": only(
             None, "previous_response_not_found", "Responses are not stored here. Send the whole conversation in input."
         ),
-        "conversation": _only(
+        "conversation": only(
             None,
             "unsupported_value",
             "conversation is not supported: nothing is stored here. Send the whole conversation in input.",
         ),
-        "prompt": _only(
+        "prompt": only(
             None, "unsupported_value", "prompt is not supported: there are no stored prompts. Send instructions."
         ),
     },
