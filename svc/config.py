@@ -38,6 +38,7 @@ class IdentityProvider:
     client_secret: Annotated[str, _SECRET] = field(repr=False)
     # Verified addresses there get an account although sign-up is closed.
     domains: Annotated[tuple[str, ...], parsers.domains] = ()
+    groups_claim: Annotated[str | None, parsers.matching("[!-~]+", "must be the name of a claim")] = None
     # Addresses that count as verified if the provider does not send `email_verified`: all, or those of the domains.
     trust_email: Annotated[bool, parsers.switch] = False
     trusted_domains: Annotated[tuple[str, ...], parsers.domains] = ()

@@ -41,6 +41,7 @@ _STATUSES_AND_MESSAGES = {
     "pro_required": (403, "This needs a pro account. Add funds of at least 5 US dollars."),
     "passwords_disabled": (403, "Passwords are disabled on this server. Sign in with an identity provider."),
     "recent_sign_in_required": (403, "Sign in with your identity provider again, and repeat this within 10 minutes."),
+    "sign_in_required": (403, "Sign in with your identity provider again."),
     "account_suspended": (403, "This account is suspended. Contact an administrator."),
     "signup_closed": (403, "Sign-up is closed. Ask the operator for an account."),
     "https_required": (403, "Use HTTPS. The proxy must send 'X-Forwarded-Proto: https'."),

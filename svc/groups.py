@@ -16,6 +16,9 @@ _MOST = 1_000  # groups, and patterns of one
 NAME = matching(re.compile(r"[a-z0-9][a-z0-9_\-]{0,62}"), "a slug: a-z, 0-9, - and _, at most 63 characters", 63)
 _MODEL = text(400, blank=False)
 _EMAIL = matching(re.compile(r"[^@\s]+@[^@\s]+"), "a pattern of addresses such as *@research.example", 254)
+_CLAIMS = list_of(text(200, blank=False), most=_MOST)  # values of the claim that SVC_OAUTH_<NAME>_GROUPS_CLAIM names
+_DAYS = integer(1, 36_500)
+_OWN_KEYS = ("name", "emails", "claims")  # of a group; [access] has no members
 _GROUPS = list_of(mapping, most=_MOST)
 
 
@@ -25,6 +28,7 @@ class Group(NamedTuple):
 
     name: Annotated[str, NAME] = ""
     emails: Annotated[Sequence[str], list_of(_EMAIL, most=_MOST)] = ()
+    claims: Annotated[Sequence[str], _CLAIMS] = ()
     models: Annotated[Sequence[str], list_of(_MODEL, most=_MOST)] = ("*",)
     allowance_micros: Annotated[int, integer(0, 10**12)] = 0
     own_providers: Annotated[bool, boolean] = True
@@ -39,10 +43,16 @@ class Group(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The groups by name, in the order of the file, and `access` for all other accounts."""
+    """The groups by name, in the order of the file, and `access` for all other accounts.
+
+    A person whose identity provider sends one of `admin_claims` is an administrator. API keys of an account are refused
+    if it has not signed in with its identity provider for `max_days_without_sign_in`.
+    """
 
     access: Group
     by_name: Mapping[str, Group]
+    admin_claims: Sequence[str] = ()
+    max_days_without_sign_in: int | None = None
 
     def of(self, name: str | None) -> Group:
         return self.by_name.get(name or "", self.access)
@@ -51,19 +61,27 @@ class Groups(NamedTuple):
         """Return the name of the first group that this verified address joins."""
         return next((name for name, group in self.by_name.items() if group.has(email)), None)
 
+    def claimed(self, claims: Sequence[str]) -> str | None:
+        """Return the name of the first group that a person with these claims joins."""
+        return next((name for name, group in self.by_name.items() if not {*claims}.isdisjoint(group.claims)), None)
+
 
 def parse(document: Mapping[str, Any]) -> Groups | None:
     """Return the groups of a catalog file, or None if it has none. Raises ApiError and ValueError for a wrong entry."""
     if "access" not in document and "groups" not in document:
         return None
-    access = _group(mapping.check(document.get("access", {}), "access"), "access", Group._fields[2:])
+    table = dict(mapping.check(document.get("access", {}), "access"))
+    admin_claims = _CLAIMS.check(table.pop("admin_claims", []), "access.admin_claims")
+    days = table.pop("max_days_without_sign_in", None)
+    days = days if days is None else _DAYS.check(days, "access.max_days_without_sign_in")
+    access = _group(table, "access", tuple(name for name in Group._fields if name not in _OWN_KEYS))
     by_name: dict[str, Group] = {}
     for place, table in enumerate(_GROUPS.check(document.get("groups", []), "groups"), 1):
         name = required(table, "name", NAME, f"group {place}")
         if name == AUTO or name in by_name:
             raise ValueError(f"group {place}: the name {name!r} is {'reserved' if name == AUTO else 'used twice'}")
         by_name[name] = _group(table, f"group {name}", Group._fields)
-    return Groups(access, by_name)
+    return Groups(access, by_name, admin_claims, days)
 
 
 def check_keys(table: Mapping[str, Any], place: str, known: Sequence[str]) -> None:

@@ -117,6 +117,9 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("accounts", "group_name_length"): [
         f"UPDATE accounts SET group_name = {text}" for text in ("''", "printf('%64d', 1)")
     ],
+    ("accounts", "group_claimed_length"): [
+        f"UPDATE accounts SET group_claimed = {text}" for text in ("''", "printf('%64d', 1)")
+    ],
     ("accounts", "group_chosen_bool"): ["UPDATE accounts SET group_chosen = 2"],
     ("accounts", "allowance_month_form"): ["UPDATE accounts SET allowance_month = '2026-9' WHERE id = 'b'"],
     ("accounts", "allowance_given_range"): [
@@ -757,7 +760,7 @@ def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> Non
 # Texts of an account that no trigger counts, by the reason.
 UNCOUNTED = {
     "the one row of an account": """accounts.email accounts.email_key accounts.name accounts.password_hash accounts.tier
-        accounts.default_model accounts.group_name accounts.allowance_month""",
+        accounts.default_model accounts.group_name accounts.group_claimed accounts.allowance_month""",
     "few or expiring rows": """links.token_hash links.purpose links.email links.email_key identities.issuer identities.subject
         identities.email oauth_flows.state_hash oauth_flows.browser_hash oauth_flows.provider oauth_codes.code_hash
         oauth_codes.browser_hash""",

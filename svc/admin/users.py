@@ -152,6 +152,19 @@ def change_user(
     audit.add(tx, now_seconds, actor, "user.change", account_id, changes)
 
 
+def set_admin_by_claim(tx: sqlite3.Connection, account_id: str, admin: bool, now_seconds: float) -> None:
+    """Make the account an administrator or not, as its identity provider says. The last active one stays."""
+    if accounts.existing_account(tx, account_id).admin == admin:
+        return
+    if not admin:
+        try:
+            accounts.check_admin_remains(tx, account_id)
+        except ApiError:  # nobody could administer the service
+            return
+    accounts.update_account(tx, account_id, {"admin": admin})
+    audit.add(tx, now_seconds, audit.OPERATOR, "user.change", account_id, {"admin": admin, "by": "admin_claims"})
+
+
 def key_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[dict[str, Any]]:
     """Return a page of the account's API keys, newest first. Raises ApiError `not_found`."""
     accounts.existing_account(conn, account_id)

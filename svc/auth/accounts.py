@@ -1,7 +1,7 @@
 """Accounts and their settings."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -33,7 +33,7 @@ PERSON_NAME = _PERSON_NAME.about(_NAME_RULE).named("PersonName")
 # The fields of Account, in order.
 _SELECT = """
     SELECT id, email, name, tier, default_model, created_at, email_verified_at, memory_enabled, instructions,
-        password_hash IS NOT NULL, admin, suspended_at, last_seen_at, group_name, group_chosen
+        password_hash IS NOT NULL, admin, suspended_at, last_seen_at, group_name, group_chosen, group_claimed
     FROM accounts WHERE deleting_at IS NULL
 """
 
@@ -56,6 +56,7 @@ class Account(NamedTuple):
     last_seen_at: float | None
     group: str | None
     group_chosen: int  # 1: by an administrator
+    group_claimed: str | None
 
     @property
     def email_verified(self) -> bool:
@@ -238,10 +239,31 @@ def join_group(tx: sqlite3.Connection, account_id: str, groups: Groups | None) -
 
 
 def due_group(account: Account, groups: Groups | None) -> str | None:
-    """Return the group that an administrator chose, or else the one that the account's verified address joins."""
+    """Return the group that an administrator chose, else that of the identity provider's claims, else that of the
+    verified address.
+    """
     if groups is None or account.group_chosen:
         return account.group
+    if account.group_claimed in groups.by_name:
+        return account.group_claimed
     return groups.matching(account.email) if account.email_verified else None
+
+
+def note_sign_in(
+    tx: sqlite3.Connection, account_id: str, claims: Sequence[str] | None, groups: Groups | None, now_seconds: float
+) -> None:
+    """Store a sign-in with an identity provider, and join the group of its claims, None if it is not asked for them."""
+    columns: dict[str, Any] = {"signed_in_at": now_seconds}
+    if claims is not None and groups is not None:
+        columns["group_claimed"] = groups.claimed(claims)
+    _set(tx, account_id, columns)
+    join_group(tx, account_id, groups)
+
+
+def has_signed_in_since(conn: sqlite3.Connection, account_id: str, seconds: float) -> bool:
+    """Return whether the account has signed in with an identity provider since then, or never does."""
+    query = "SELECT 1 FROM accounts WHERE id = ? AND signed_in_at < ?"
+    return conn.execute(query, (account_id, seconds)).fetchone() is None
 
 
 def groups_in_use(conn: sqlite3.Connection) -> dict[str, int]:
@@ -266,6 +288,7 @@ def set_allowance(tx: sqlite3.Connection, account_id: str, month: str, micros: i
 def mark_deleting(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> None:
     """Hide an account from all queries and free its address, while its rows are being deleted."""
     personal = "email email_key name password_hash default_model instructions suspended_at last_seen_at group_name"
+    personal += " group_claimed signed_in_at"
     _set(tx, account_id, {**dict.fromkeys(personal.split()), "admin": False, "deleting_at": now_seconds})
 
 

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote_plus, urlencode
@@ -18,13 +18,17 @@ _API_OF_GITHUB = "https://api.github.com"
 
 
 class Identity(NamedTuple):
-    """A person at a provider. `email_verified` is whether the provider says so, or is trusted without saying it."""
+    """A person at a provider. `email_verified` is whether the provider says so, or is trusted without saying it.
+
+    `claims` are the groups that the provider names, None if it is not asked for them.
+    """
 
     issuer: str
     subject: str
     email: str | None = None
     email_verified: bool = False
     name: str | None = None
+    claims: Sequence[str] | None = None
 
     @property
     def domain(self) -> str:

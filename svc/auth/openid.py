@@ -45,6 +45,7 @@ class OpenID(SignInProvider):
     ) -> None:
         super().__init__(settings, client)
         self._trust_email, self._trusted_domains = settings.trust_email, settings.trusted_domains
+        self._groups_claim = settings.groups_claim
         self._clock = clock
         self._metadata = _Kept(self._discover, monotonic)
         self._keys = _Kept(self._fetch_keys, monotonic)
@@ -67,14 +68,19 @@ class OpenID(SignInProvider):
         claims = await self._verified(token)
         check_claims(claims, self.issuer, self._client_id, flow.nonce, self._clock())
         subject, userinfo = claims["sub"], (await self.metadata()).get("userinfo_endpoint")
-        if "email" not in claims and userinfo and isinstance(access_token, str):
-            claims = await self._object(userinfo, {"authorization": f"Bearer {access_token}"})
-            if claims.get("sub") != subject:
+        groups, more = claims.get(self._groups_claim or ""), {}
+        lacks = "email" not in claims or (self._groups_claim and groups is None)
+        if lacks and userinfo and isinstance(access_token, str):
+            more = await self._object(userinfo, {"authorization": f"Bearer {access_token}"})
+            if more.get("sub") != subject:
                 raise invalid("the email address of another person")
+        if groups is None:
+            groups = more.get(self._groups_claim or "")
+        claims = claims if "email" in claims else more
         email, name = (value if isinstance(value := claims.get(field), str) else None for field in ("email", "name"))
         verified = claims.get("email_verified")
         says_so = verified is True or verified == "true"  # some issuers send a string
-        found = Identity(self.issuer, subject, email, says_so, name)
+        found = Identity(self.issuer, subject, email, says_so, name, _texts(groups) if self._groups_claim else None)
         # Entra ID and others never send the claim. One that says false is not overruled.
         trusted = verified is None and (self._trust_email or found.domain in self._trusted_domains)
         return found._replace(email_verified=True) if trusted else found
@@ -154,6 +160,11 @@ def check_claims(claims: dict[str, Any], issuer: str, client_id: str, nonce: str
     for fault, is_found in faults.items():
         if is_found:
             raise invalid(f"an ID token {fault}")
+
+
+def _texts(claim: Any) -> list[str]:
+    """Return the texts of a claim that is a list of them, or one text."""
+    return [value for value in (claim if isinstance(claim, list) else [claim]) if isinstance(value, str)]
 
 
 class _Kept(Generic[T]):

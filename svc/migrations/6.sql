@@ -322,3 +322,7 @@ WHEN OLD.account_id IS NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.acc
 BEGIN
     SELECT RAISE(ABORT, 'the ledger is append-only');
 END;
+
+-- Groups by the claims of an identity provider.
+ALTER TABLE accounts ADD COLUMN group_claimed TEXT CONSTRAINT group_claimed_length CHECK (length(group_claimed) BETWEEN 1 AND 63);
+ALTER TABLE accounts ADD COLUMN signed_in_at REAL;

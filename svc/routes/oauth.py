@@ -10,10 +10,12 @@ from contextlib import suppress
 from functools import partial
 from urllib.parse import urlencode
 
+from svc.admin import users
 from svc.auth import accounts, identities, oauth_flows
 from svc.auth.emails import EMAIL, same_email
 from svc.auth.oauth import Flow, Identity, SignInProvider, new_flow
 from svc.errors import ApiError
+from svc.groups import Groups
 from svc.routes.links import verify_address
 from svc.routes.schemas.common import TIMESTAMP, id_of
 from svc.server.gate import Caller
@@ -222,7 +224,8 @@ async def _come_back(request: Request, provider: SignInProvider) -> Response:
         raise ApiError("upstream_error", "The provider sent an error, or no code.")
     identity = _usable(await provider.identity(_flow(request, provider, token), query["code"]))
     code = None if flow.account_id else oauth_flows.new_token()
-    find = partial(_account_of, refusal=_refusal(request, provider, identity), local=state.config.local_posture)
+    groups, refusal = state.models.catalog.groups, _refusal(request, provider, identity)
+    find = partial(_account_of, groups=groups, refusal=refusal, local=state.config.local_posture)
     account_id = await state.db.write(find, identity, flow.account_id, browser, code, state.clock())
     add_log_fields(request, account=account_id, provider=provider.name)
     return _to_page(request, {"code": code} if code else {"linked": provider.name})
@@ -245,10 +248,11 @@ def _account_of(
     code: str | None,
     now_seconds: float,
     *,
+    groups: Groups | None,
     refusal: str | None,
     local: bool,
 ) -> str:
-    """Return the account of an identity, and store the `code` that signs `browser` in to it (None when linking).
+    """Return the account of an identity. Store its claims, and the `code` that signs `browser` in (None when linking).
 
     `refusal` is the code of the reason why the person gets no new account. Raises Refused, and ApiError `email_taken`,
     `account_suspended`, `invalid_token` (the account to link to was deleted).
@@ -262,6 +266,10 @@ def _account_of(
     account = accounts.existing_account(tx, account_id).check_active()
     if identity.email_verified and identity.email is not None and same_email(identity.email, account.email):
         verify_address(tx, account_id, now_seconds, by_identity=(identity.issuer, identity.subject))
+    accounts.note_sign_in(tx, account_id, identity.claims, groups, now_seconds)
+    if groups and groups.admin_claims and identity.claims is not None:
+        is_admin = not {*groups.admin_claims}.isdisjoint(identity.claims)
+        users.set_admin_by_claim(tx, account_id, is_admin, now_seconds)
     if code is not None:
         oauth_flows.add_code(tx, code, browser, account_id, now_seconds)
     return account_id

@@ -24,6 +24,7 @@ from svc.shapes import string, whole
 
 LINK = "link"
 SUSPENDED = Refusal("account_suspended", when="An administrator has suspended the account.")
+_DAY_SECONDS = 86_400
 _TOKEN_LENGTH = 4096
 _BEARER = bearer(
     "bearer", "A session token (a JWT, valid for 8 hours), or an API key (`svc-v1-…`, valid until it is deleted)."
@@ -99,6 +100,7 @@ def key_in_header(endpoint: Endpoint) -> Endpoint:
         Refusal("invalid_api_key", when="The token is missing, malformed, unknown or deleted."),
         Refusal("session_expired", when="The session is older than 8 hours."),
         SUSPENDED,
+        Refusal("sign_in_required", when="The owner of the API key has to sign in with the identity provider again."),
         Refusal("storage_unavailable"),
         Refusal("overloaded"),
     ],
@@ -129,9 +131,18 @@ def signed_in(handler: Handler) -> Endpoint:
             state.key_uses.put((account_id, key_id), minute_seconds)
         groups = state.models.catalog.groups
         group = None if groups is None else groups.of(group_name)
+        if groups is not None and groups.max_days_without_sign_in:
+            _check_signed_in(state, account_id, groups.max_days_without_sign_in)
         return _enter(handler, request, Caller(account_id, tier, default_model, "api_key", key_id, 0, group))
 
     return endpoint
+
+
+def _check_signed_in(state: State, account_id: str, days: int) -> None:
+    """Raise ApiError `sign_in_required` if the account has not signed in with its identity provider for `days`."""
+    if not state.db.look_up(accounts.has_signed_in_since, account_id, state.clock() - days * _DAY_SECONDS):
+        text = f"API keys are refused after {days} days without a sign-in. Sign in at {state.config.base_url}."
+        raise ApiError("sign_in_required", text)
 
 
 def _enter(handler: Handler, request: Request, caller: Caller) -> Awaitable[Response | None]:
