@@ -88,7 +88,7 @@ async def run(
     messages: list[dict[str, Any]],
     *,
     max_steps: int,
-    ask: Callable[[list[dict[str, Any]]], ChatCall],
+    ask: Callable[[list[dict[str, Any]]], Awaitable[ChatCall]],
     call_tool: RunTool,
     progress: Progress,
     interrupt: Interrupt,
@@ -106,7 +106,7 @@ async def run(
     while progress.steps < max_steps:
         progress.steps += 1
         yield [*ready, {"type": "step", "step": progress.steps}]
-        model_call = ask(messages)
+        model_call = await ask(messages)
         await model_call.reserve()
         async with contextlib.aclosing(model_call.stream()) as chunks:
             timeout = loop.call_at(min(loop.time() + STEP_SECONDS, run_ends), interrupt, TIMEOUT)

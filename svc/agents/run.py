@@ -12,6 +12,7 @@ import contextlib
 import re
 import sqlite3
 from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -77,7 +78,7 @@ class AgentRun:
         """
         order = self._order
         messages = [{"role": "system", "content": order.instructions}, {"role": "user", "content": order.goal}]
-        first = self._ask(messages)
+        first = await self._ask(messages)
         try:
             await self._open(first)
         except asyncio.CancelledError:
@@ -111,10 +112,14 @@ class AgentRun:
 
     def _events(self, messages: list[dict[str, Any]], first: ChatCall) -> AsyncGenerator[Events, None]:
         order = self._order
+
+        async def ask(messages: list[dict[str, Any]]) -> ChatCall:
+            return await self._ask(messages) if self._progress.steps > 1 else first
+
         return loop.run(
             messages,
             max_steps=order.max_steps,
-            ask=lambda messages: self._ask(messages) if self._progress.steps > 1 else first,
+            ask=ask,
             call_tool=self._context().call,
             progress=self._progress,
             interrupt=self.interrupt,
@@ -155,13 +160,14 @@ class AgentRun:
             on_fault=self.note_fault,
         )
 
-    def _ask(self, messages: list[dict[str, Any]]) -> ChatCall:
+    async def _ask(self, messages: list[dict[str, Any]]) -> ChatCall:
         body: dict[str, Any] = {"model": self._order.model.id, "messages": list(messages), "stream": True}
         if self._order.tools:
             body["tools"] = [tool.as_function for tool in self._order.tools.values()]
         heavy = sum(len(message["content"] or "") for message in messages) > _HEAVY_CHARACTERS
-        engines, payer = self._state.engines, self._payer
-        call = ChatCall(self._order.model, body, engines, payer, added=RETURNED, ours=("tools",), heavy=heavy)
+        model, engines, payer = self._order.model, self._state.engines, self._payer
+        make = partial(ChatCall, model, body, engines, payer, added=RETURNED, ours=("tools",), heavy=heavy)
+        call = await self._state.offload.run(payer.account_id, make) if heavy else make()
         call.also = self._update_in
         self._calls.append(call)
         return call

@@ -19,9 +19,11 @@ from svc.inference import field_support, raw_answer, too_long, upstream, wire
 from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import Model
 from svc.inference.chat_request import drop_output_limits, drop_routing_fields
+from svc.inference.first_body import FirstBody, first_body
+from svc.inference.normalize import text_size_bytes
 from svc.inference.paid_call import Bill, Engines, PaidCall, Payer
 from svc.inference.token_usage import input_tokens
-from svc.inference.tokens import estimated_tokens, worst_input_tokens
+from svc.inference.tokens import estimated_tokens
 
 DEFAULT_OUTPUT_TOKENS = 4096
 LEAST_OUTPUT_TOKENS = 16
@@ -90,16 +92,16 @@ class ChatCall(PaidCall):
         self._streamed = False  # the client gets the parts of the answer as they come
         self._answer: dict[str, Any] | None = None
         self._limits: dict[str, int] = {}  # the output limits of a paid call with a hold
-        # By model: the fields that it has refused in this call, and whether later calls may rely on it.
+        # By model: the fields that it refuses in this call, and whether later calls may rely on it.
         self._refused: dict[str, dict[str, bool]] = {}
-        self.writer = wire.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
-        self._input_tokens = worst_input_tokens(body) if self.paid else 0
         if model.provider is not None:
             body = drop_output_limits(body) if self.paid else body
             body = body if model.provider.byok else drop_routing_fields(body, ours)
+        self.writer = wire.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
         self._body = body
         self._added = frozenset(added)
         self._heavy = heavy
+        self._first = self._first_of(model) if self.paid else None
         if heavy:
             self.writer.estimated_input()  # not on the event loop or in the settlement
 
@@ -148,21 +150,47 @@ class ChatCall(PaidCall):
 
     def hold_in(self, tx: sqlite3.Connection) -> None:
         """Hold the highest possible cost. The output is limited to what the wallet can pay."""
+        assert self._first is not None
         asked, choices = self._asked.prices, int(self._body.get("n") or 1)
-        wanted, asked_for = self._wanted_tokens()
+        wanted, most_input = self._wanted_tokens()[0], self._first.input_tokens
         granted = wanted
         try:
-            self.hold(tx, prices.most_micros(asked, self._input_tokens, wanted * choices))
+            self.hold(tx, prices.most_micros(asked, most_input, wanted * choices))
         except ApiError:
             available_micros = wallet.balances(tx, self._payer.account_id)["available_micros"]
-            affordable = prices.affordable_output_tokens(asked, self._input_tokens, available_micros) // choices
+            affordable = prices.affordable_output_tokens(asked, most_input, available_micros) // choices
             # If not even the shortest answer is affordable, this hold fails and its error names the missing amount.
             granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))
-            self.hold(tx, prices.most_micros(asked, self._input_tokens, granted * choices))
-        self._limits = dict.fromkeys(asked_for or ("max_tokens",), granted)
+            self.hold(tx, prices.most_micros(asked, most_input, granted * choices))
+        self._limits = dict.fromkeys(self._limits, granted)
         self.writer.choice_bytes = granted * _BYTES_PER_GRANTED_TOKEN
+
+    def _first_of(self, model: Model) -> FirstBody:
+        """Return the body for the first attempt, with the output limit that a full wallet could pay.
+
+        No later body is larger than the hold. Another name of the limit fits into the 16 tokens of a message. What the
+        model is known to refuse is never sent to it in this call. For a fallback, such fields and its name are counted.
+        """
+        wanted, asked_for = self._wanted_tokens()
+        self._limits = dict.fromkeys(asked_for or ("max_tokens",), wanted)
         if not asked_for:
             self._added |= {"max_tokens"}
+        whole = self._with_limits(model)
+        if model.provider is None:
+            return first_body(whole, self._heavy)
+        body = self._in_its_form(model, whole)
+        if self._left_out:
+            self._refused[model.id] = dict.fromkeys(self._left_out, False)
+        first = first_body(body, self._heavy)
+        if model.fallback:
+            if body is not whole:
+                first.input_tokens = first_body(whole, self._heavy).input_tokens
+            fallback = self._engines.catalog.configured(model.fallback)
+            first.input_tokens += text_size_bytes(fallback.name if fallback else model.fallback)
+        return first
+
+    def _with_limits(self, model: Model) -> dict[str, Any]:
+        return {**self._body, **self._limits, "model": model.name}
 
     def _wanted_tokens(self) -> tuple[int, list[str]]:
         """Return the output limit of the request, or the default, and the names of the fields with a limit."""
@@ -287,19 +315,22 @@ class ChatCall(PaidCall):
 
     async def _begin(self, model: Model) -> tuple[EngineAnswer, RawChunks | None]:
         """Return the answer of `model` and its first chunks. Raises UpstreamFault, ApiError."""
-        body = {**self._body, **self._limits, "model": model.name}
+        body = self._with_limits(model)
         answer: EngineAnswer
         if model.provider is None:
             self._note_reached()
             answer = _BuiltinAnswer(provider.chat(model.name, body, self._engines.clock))
         else:
-            way, asked = self._engines.way_to(model.provider), self._in_its_form(model, body)
-            answer = await upstream.chat(way, model.provider, asked, self._note_reached, self._heavy)
+            way, body = self._engines.way_to(model.provider), self._in_its_form(model, body)
+            written = (self._first.json_of(body) if self._first else b"") or await upstream.dump(body, self._heavy)
+            answer = await upstream.chat(way, model.provider, written, self.streams, self._note_reached)
         try:
             raws = await answer.more()
         except BaseException:
             await answer.aclose()
             raise
+        if self._first:
+            self._first.written = b""  # there is no other attempt
         refused = self._refused.get(model.id) if self._refused else None
         if refused and raws is not None:
             learned = [field for field, learnable in refused.items() if learnable]

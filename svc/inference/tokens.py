@@ -10,10 +10,26 @@ import orjson
 from svc import json_text
 from svc.inference.normalize import text_size_bytes
 
-_FRAME_TOKENS = 16  # of a message, a part of one, a tool or a tool call, beside its text
-_MEDIA_TOKENS = 8192  # of an image, sound, video or file of any size
+_FRAME_TOKENS = 16  # of a message, a part of one, a tool or a tool call, beside its bytes
+_MEDIA_TOKENS = 8192  # of an image of any size, and the least of a sound, video or file
 _MEDIA = re.compile(r"image|audio|sound|voice|video|file|document|pdf|media", re.IGNORECASE)
-_DATA_FIELDS = frozenset({"data", "file_data", "b64_json", "base64"})
+_DATA_ADDRESS = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w-]+=[\w.+-]+)*;base64,", re.ASCII | re.IGNORECASE)
+_MOST_BEFORE_DATA = 128  # characters of such an address
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]*+={0,2}")
+_SLICE_CHARACTERS = 1024 * 1024  # other threads wait for a match
+_PICTURES = frozenset(
+    f"image/{kind}" for kind in ("png", "jpeg", "jpg", "gif", "webp", "bmp", "tiff", "heic", "heif", "avif")
+)
+# Only data in these fields of parts is not counted byte by byte. In any other field it could be the text of a prompt.
+_DATA_FIELDS = {
+    "image_url": ("image_url", "url"),
+    "input_image": ("image_url", "url"),
+    "input_audio": ("input_audio", "data"),
+    "audio_url": ("audio_url", "url"),
+    "video_url": ("video_url", "url"),
+    "file": ("file", "file_data"),
+    "input_file": ("file_data", ""),
+}
 # The other fields that become part of the prompt.
 _PROMPT_FIELDS = frozenset({"tools", "functions", "response_format", "guided_json", "structured_outputs"}) | frozenset(
     {"prediction", "documents", "chat_template", "chat_template_kwargs"}
@@ -21,64 +37,48 @@ _PROMPT_FIELDS = frozenset({"tools", "functions", "response_format", "guided_jso
 _NO_TEXT = frozenset({"role", "type", "id", "tool_call_id", "index"})
 
 
-def worst_input_tokens(request: dict[str, Any]) -> int:
-    """Return the most tokens that a model can count for a checked `request`.
+def worst_input_tokens(request: dict[str, Any], size_bytes: int) -> int:
+    """Return the most tokens that a model can count for a checked `request`, which is `size_bytes` of JSON.
 
-    A UTF-8 byte of a string value is 1 token, except in the data of media. A message, part, tool or tool call is 16.
-    A part that is or refers to media is 8,192.
+    Each byte is 1 token: model servers count names, numbers and brackets, too. A message, part, tool or tool call is 16
+    more, and a reference to media 8,192 more. The data of an image is 8,192. Other data is 1 token for each byte after
+    decoding, at least 8,192.
     """
     messages = request["messages"]
-    total = _FRAME_TOKENS * (len(messages) + len(request.get("tools") or ()) + len(request.get("functions") or ()))
-    for name, value in request.items():
-        if name != "messages":
-            total += len(value) if type(value) is str and value.isascii() else _string_bytes(value)
+    frames = len(messages) + len(request.get("tools") or ()) + len(request.get("functions") or ())
     for message in messages:
-        try:
-            total += text_size_bytes("".join(message.values()))
-        except TypeError:  # not all are texts
-            total += _message_tokens(message)
-    return total
-
-
-def _message_tokens(message: dict[str, Any]) -> int:
-    total = 0
-    for name, value in message.items():
-        total += _string_bytes(value)
-        if type(value) is list and name == "content":
-            total += sum(_FRAME_TOKENS + _media_tokens(part) for part in value)
-        elif type(value) is list and name == "tool_calls":
-            total += _FRAME_TOKENS * len(value)
-        elif type(value) is dict:
-            total += _FRAME_TOKENS * (name == "function_call") + _MEDIA_TOKENS * (name == "audio")
-    return total
+        content = message.get("content")
+        if type(content) is list:
+            frames += len(content)
+            size_bytes += sum([_media_tokens(part) for part in content if part["type"] != "text"])
+        if len(message) > 2:  # not only role and content
+            frames += len(message.get("tool_calls") or ()) + (type(message.get("function_call")) is dict)
+            size_bytes += _MEDIA_TOKENS * (type(message.get("audio")) is dict)
+    return size_bytes + _FRAME_TOKENS * frames
 
 
 def _media_tokens(part: dict[str, Any]) -> int:
-    """Return the tokens of a part of media beyond those of its strings: a fixed number instead of its data."""
-    if part["type"] == "text" or not any(map(_MEDIA.search, (part["type"], *part))):
+    """Return the tokens of a part of media beyond its bytes of JSON: a negative number if its data is counted less."""
+    if not any(map(_MEDIA.search, (part["type"], *part))):
         return 0
-    return _MEDIA_TOKENS - _data_bytes(part)
+    field, inner = _DATA_FIELDS.get(part["type"], ("", ""))
+    data = part.get(field)
+    if type(data) is dict:
+        data = data.get(inner)
+    if type(data) is not str:
+        return _MEDIA_TOKENS  # an id
+    address = _DATA_ADDRESS.match(data, 0, _MOST_BEFORE_DATA)
+    start = address.end() if address else 0
+    if (address is None and inner == "url") or not _is_base64(data, start):
+        return _MEDIA_TOKENS  # an address, or what is not certainly data
+    if field == "image_url" and address and (address[1] or "").lower() in _PICTURES:
+        return _MEDIA_TOKENS - len(data)
+    return max(_MEDIA_TOKENS, (len(data) - start) * 3 // 4) - len(data)
 
 
-def _string_bytes(value: Any) -> int:
-    total, found = 0, [value]
-    for item in found:  # which grows
-        kind = type(item)
-        if kind is str:
-            total += len(item) if item.isascii() else text_size_bytes(item)
-        elif kind is dict:
-            found += item.values()
-        elif kind is list:
-            found += item
-    return total
-
-
-def _data_bytes(value: Any, name: str = "") -> int:
-    if isinstance(value, str):
-        return text_size_bytes(value) if name in _DATA_FIELDS or value[:5].lower() == "data:" else 0
-    if isinstance(value, dict):
-        return sum(_data_bytes(item, key) for key, item in value.items())
-    return sum(_data_bytes(item) for item in value) if isinstance(value, list) else 0
+def _is_base64(text: str, start: int) -> bool:
+    slices = range(start, len(text), _SLICE_CHARACTERS)
+    return all(_BASE64.fullmatch(text, place, min(place + _SLICE_CHARACTERS, len(text))) for place in slices)
 
 
 def estimated_input_tokens(request: dict[str, Any]) -> int:

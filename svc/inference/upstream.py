@@ -6,6 +6,7 @@ chat(): request -> status -> RawAnswer (svc/inference/raw_answer.py)
 
 import asyncio
 import contextlib
+import json
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -34,18 +35,16 @@ _ERROR_BYTES = 64 * 1024
 async def chat(
     client: Outbound,
     provider: Provider,
-    body: dict[str, Any],
+    body: bytes,
+    stream: bool,
     on_sent: Callable[[], None] = lambda: None,
-    heavy: bool = False,
 ) -> RawAnswer:
-    """Send the chat request `body` and return the answer once its head is there.
+    """Send the chat request `body`, which asks for a `stream` or not, and return the answer once its head is there.
 
-    `on_sent` is called when the server may have the request. A `heavy` body is serialized in a thread. Raises
-    UpstreamFault, and ApiError `address_not_allowed`.
+    `on_sent` is called when the server may have the request. Raises UpstreamFault, and ApiError `address_not_allowed`.
     """
-    stream = bool(body.get("stream"))
     accept = b"text/event-stream" if stream else b"application/json"
-    reply = await send(client, provider, "/chat/completions", accept, await dump(body, heavy), on_sent)
+    reply = await send(client, provider, "/chat/completions", accept, body, on_sent)
     reply.limit(_STREAM_BYTES if stream else _ANSWER_BYTES, _ANSWER_SECONDS)
     return RawAnswer(reply, provider)
 
@@ -114,12 +113,17 @@ def _head(provider: Provider, path: str, accept: bytes, posts: bool) -> RequestH
 
 async def dump(body: dict[str, Any], heavy: bool = False) -> bytes:
     """Return a request's body as JSON; a `heavy` one is serialized in a thread."""
+    return await asyncio.to_thread(dumped, body, heavy) if heavy else dumped(body)
+
+
+def dumped(body: dict[str, Any], heavy: bool = False) -> bytes:
+    """Return a request's body as JSON. A `heavy` one is for a thread, and does not block the others for long."""
+    if heavy:
+        return json_text.dumps(body)
     try:
-        if not heavy:
-            return orjson.dumps(body)
+        return orjson.dumps(body)
     except TypeError:  # an integer of over 64 bits
-        pass
-    return await asyncio.to_thread(json_text.dumps, body)
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 async def _refusal(reply: Reply, provider: Provider) -> UpstreamFault:

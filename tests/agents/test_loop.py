@@ -58,9 +58,13 @@ async def played(
         raise ToolFailure("There is none.")
 
     progress, left = Progress(), iter(turns)
+
+    async def ask_next(messages: list[dict[str, Any]]) -> PlayedCall:
+        return next(left)
+
     settings = {
         "max_steps": len(turns),
-        "ask": lambda messages: next(left),
+        "ask": ask_next,
         "call_tool": call_tool or no_tool,
         "progress": progress,
         "interrupt": Interrupt(),
@@ -135,7 +139,7 @@ async def test_call_is_returned_as_a_function_call(fields: dict[str, Any], funct
     sent: list[dict[str, Any]] = []
     turns = iter([asking({"id": "c", **fields}), PlayedCall(nothing)])
 
-    def ask(messages: list[dict[str, Any]]) -> PlayedCall:
+    async def ask(messages: list[dict[str, Any]]) -> PlayedCall:
         sent[:] = messages
         return next(turns)
 
@@ -187,7 +191,7 @@ async def test_a_refusal_is_the_output_and_the_finish_reason_is_the_last_steps()
     )
     sent: list[dict[str, Any]] = []
 
-    def ask(messages: list[dict[str, Any]]) -> Chunks:
+    async def ask(messages: list[dict[str, Any]]) -> Chunks:
         sent.extend(messages[len(sent) :])
         return refused if messages else first
 

@@ -48,7 +48,7 @@ class Run(AgentRun):
         self.log: list[Any] = []
         self.faults: list[BaseException] = []
 
-    def _ask(self, messages: Any) -> Any:
+    async def _ask(self, messages: Any) -> Any:
         return None
 
     def _events(self, messages: Any, first: Any) -> AsyncGenerator[Events, None]:
@@ -289,10 +289,13 @@ async def never_answers(run: Run) -> AsyncGenerator[str, None]:
 
 
 def played(run: Run, max_steps: int, ask: Any, call_tool: Any) -> AsyncGenerator[Any, None]:
+    async def ask_now(messages: list[dict[str, Any]]) -> Any:
+        return ask(messages)
+
     return loop.run(
         [],
         max_steps=max_steps,
-        ask=ask,
+        ask=ask_now,
         call_tool=call_tool,
         progress=run.progress,
         interrupt=run.interrupt,

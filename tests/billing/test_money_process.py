@@ -32,7 +32,7 @@ from tests.support.agent_runs import RUN, Account, Stream, add_accounts
 from tests.support.cases import each
 from tests.support.model_answers import Wanted
 from tests.support.model_server import ModelServer
-from tests.support.money import assert_exact, reading, rows, unwatch, watch
+from tests.support.money import assert_exact, most_tokens, reading, rows, unwatch, watch
 from tests.support.people import command
 from tests.support.server import APP, ROOT, RunningServer, running_server, running_server_sync
 
@@ -43,8 +43,10 @@ DONE = b"data: [DONE]"
 PRICES = {"lab": (1, 2), "builtin": (Fraction(1, 2), Fraction(3, 2))}
 MODELS = ("ok", "tools", "silent", "drip-100ms", "slow-300ms", "endless", "cut-after-2-chunks", "no-usage")
 RUN_BYTES = len(loop.INSTRUCTIONS) + len("hello")
-# The worst case of one: each byte of its strings, also of its roles and its model's name, and 16 for each message.
-RUN_WORST_TOKENS = RUN_BYTES + 2 * 16 + len("system") + len("user") + len("lab/ok+in")
+RUN_MESSAGES = [{"role": "system", "content": loop.INSTRUCTIONS}, {"role": "user", "content": "hello"}]
+# A chat that is as large as a run's, in JSON and as a stream.
+AS_RUN = {"messages": RUN_MESSAGES, "max_tokens": 4096, "stream_options": {"include_usage": True}}
+RUN_WORST_TOKENS = most_tokens({**AS_RUN, "model": "ok+in", "stream": True})
 
 
 def settings(folder: Path, model_port: int) -> dict[str, str]:
@@ -200,8 +202,7 @@ async def test_100_concurrent_calls_with_funds_for_k_give_exactly_k(
         Wanted, "_usage", lambda wanted: {"prompt_tokens": 10**9, "completion_tokens": 0}
     )  # all that is held
     who = person(server, (served + 1) * RUN_WORST_TOKENS - 1)
-    messages = [{"role": "system", "content": loop.INSTRUCTIONS}, {"role": "user", "content": "hello"}]
-    fields = {"json": {"messages": messages}, "stream": {"messages": messages}, "run": {}}
+    fields: dict[str, dict[str, Any]] = {"json": {**AS_RUN, "stream": None}, "stream": AS_RUN, "run": {}}
     streams = await asyncio.gather(
         *(send(server, who, kind, "lab/ok+in", **fields[kind]) for kind in (KINDS * 34)[:100])
     )
@@ -684,15 +685,16 @@ async def test_commands_credit_at_once_and_debit_only_available_money(
     credited = await asyncio.to_thread(command, server, "credit", who.email, "0.01")
     assert credited.returncode == 0 and "balance $0.01 (10000 micros), held $0.00" in credited.stdout
     assert (await answer(await send(server, who, "json", "lab/ok")))[0] == 200
-    stream = await send(server, who, "stream", "lab/silent")  # len("hello" "user" "lab/silent") + 16 + 2 * 200 micros
+    stream = await send(server, who, "stream", "lab/silent")
     await until(lambda: len(models.requests) == 2)
-    refused = await asyncio.to_thread(command, server, "debit", who.email, "0.009549")
+    held = most_tokens(models.requests[-1].body) + 2 * 200  # micros
+    refused = await asyncio.to_thread(command, server, "debit", who.email, f"0.00{9984 - held}")
     assert (
         refused.returncode == 1
-        and "$0.009983 (9983 micros), of which $0.000435 (435 micros) is reserved" in refused.stderr
+        and f"$0.009983 (9983 micros), of which $0.000{held} ({held} micros) is reserved" in refused.stderr
     )
-    taken = await asyncio.to_thread(command, server, "debit", who.email, "0.009548", "--note", "Refund")
-    assert taken.returncode == 0 and "balance $0.000435 (435 micros), held $0.000435" in taken.stdout
+    taken = await asyncio.to_thread(command, server, "debit", who.email, f"0.00{9983 - held}", "--note", "Refund")
+    assert taken.returncode == 0 and f"balance $0.000{held} ({held} micros), held $0.000{held}" in taken.stdout
     assert (await answer(await send(server, who, "json", "lab/ok")))[0] == 402
     stream.leave("rst")
     await until(lambda: is_idle(server, who))

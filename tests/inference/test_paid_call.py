@@ -1,6 +1,7 @@
 """Paid chats and runs through HTTP, in front of a model server of any honesty: what is held, charged and shown."""
 
 import asyncio
+import base64
 import dataclasses
 import json
 import math
@@ -28,7 +29,7 @@ from tests.conftest import Service, bearer
 from tests.support.cases import each
 from tests.support.model_answers import Wanted
 from tests.support.model_server import ModelServer
-from tests.support.money import assert_exact, rows, watch
+from tests.support.money import assert_exact, most_tokens, rows, watch
 
 COMPLETIONS, RUN = "/v1/chat/completions", "/v1/agents/run"
 # Micros per token in and out, times a million, by what follows the `+` in a model's name.
@@ -76,6 +77,7 @@ FALLBACKS = {
 def catalog(base_url: str) -> str:
     entries = [("ok" + (f"+{name}" if name else ""), prices, None) for name, prices in PRICES.items()]
     entries += [(name, PRICES[""], None) for name in BEHAVIOURS]
+    entries.append(("bills-bytes+in", PRICES["in"], None))
     entries += [(name, PRICES[""], fallback) for name, fallback in FALLBACKS.items()]
     models = "".join(
         f'[[providers.models]]\nid = "{name}"\n'
@@ -119,7 +121,7 @@ class Lab:
             wallet.book, person.account_id, micros, description="", now_seconds=now_seconds
         )
 
-    async def chat(self, person: Person, model: str, stream: bool = False, **fields: Any) -> httpx.Response:
+    async def chat(self, person: Person, model: str, stream: bool | None = False, **fields: Any) -> httpx.Response:
         body = {"model": model, "messages": [{"role": "user", "content": "hello"}], "stream": stream, **fields}
         return await self.service.client.post(COMPLETIONS, json=body, headers=person.headers)
 
@@ -204,10 +206,18 @@ KINDS = ("json", "stream", "run")
 SYSTEM = {"role": "system", "content": loop.INSTRUCTIONS}
 USER = {"role": "user", "content": "hello"}
 RUN_BYTES = len(loop.INSTRUCTIONS) + len("hello")
-# The worst case of the input: a token for each byte of every string, and 16 for a message.
-HELLO_TOKENS = 16 + len("user") + len("hello")
-RUN_TOKENS = HELLO_TOKENS + 16 + len("system") + len(loop.INSTRUCTIONS)
-HELLO_HOLD = HELLO_TOKENS + len("lab/ok") + 2 * 100  # of `lab/ok` with `max_tokens=100`
+
+
+def sent(model: str, stream: bool | None = False, **fields: Any) -> dict[str, Any]:
+    """The body that the model gets for `lab.chat`."""
+    body = {"model": model.partition("/")[2], "messages": [USER], "stream": stream, "max_tokens": 4096, **fields}
+    usage = {"stream_options": {"include_usage": True}} if stream and model.startswith("lab/") else {}
+    return {**body, **usage}
+
+
+def hello_hold(stream: bool) -> int:
+    """The hold of `lab/ok` for `max_tokens=100`, in micros."""
+    return most_tokens(sent("lab/ok", stream, max_tokens=100)) + 2 * 100
 
 
 # --- before anything is sent
@@ -220,7 +230,8 @@ async def test_wallet_one_micro_short_is_402_with_balance_and_missing_amount(
     lab: Lab, kind: str, model: str, empty: bool
 ) -> None:
     lab.upstream.requests.clear()
-    size = (RUN_TOKENS if kind == "run" else HELLO_TOKENS) + len(model)
+    messages = [SYSTEM, USER] if kind == "run" else [USER]
+    size = most_tokens(sent(model, kind != "json", messages=messages))
     needed = size + 2 * 16 if model == "lab/ok" else math.ceil(Fraction(size + 3 * 16, 2))
     balance = 0 if empty else needed - 1
     person = await lab.person(balance)
@@ -294,31 +305,70 @@ async def test_free_model_is_neither_limited_nor_charged(lab: Lab) -> None:
     assert lab.holds(person) == [] and (await lab.get(person, "/billing/ledger"))["data"] == []
 
 
-IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 5000}}
+IMAGE: dict[str, Any] = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 5000}}
 TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
 
 
 @each(
-    ("fields", "input_tokens"),
+    "fields",
     [
-        ({}, HELLO_TOKENS),
-        ({"messages": [{"role": "user", "content": "héllo 🙂"}]}, 16 + 4 + 11),
-        (
-            {"messages": [{"role": "user", "content": [{"type": "text", "text": "what?"}, IMAGE]}]},
-            20 + 16 + 9 + 16 + 9 + 8192,
-        ),
-        ({"messages": [{"role": "user", "content": ""}]}, 20),
-        ({"tools": [TOOL]}, HELLO_TOKENS + 16 + len("function" + "look_up" + "object")),
+        {},
+        {"messages": [{"role": "user", "content": "héllo 🙂\n"}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "what?"}]}]},
+        {"messages": [{"role": "user", "content": ""}], "seed": 2**70, "temperature": 0.5},
+        {"tools": [TOOL]},
+        {"tools": [TOOL], "tool_choice": "auto", "response_format": {"type": "json_object", "x": [1, {"y": None}]}},
     ],
 )
-async def test_hold_covers_the_worst_case_of_the_input(lab: Lab, fields: dict[str, Any], input_tokens: int) -> None:
+@each("stream", [False, True])
+async def test_hold_is_a_token_for_each_byte_that_is_sent(lab: Lab, stream: bool, fields: dict[str, Any]) -> None:
     person = await lab.person(1_000_000)
-    input_tokens += len("lab/ok+in")
-    answer = await lab.chat(person, "lab/ok+in", **fields)
-    assert answer.status_code == 200 and lab.holds(person) == [input_tokens]
-    assert answer.headers["x-service-cost-micros"] == "7"
-    poor = await lab.person(input_tokens - 1)
-    assert (await lab.chat(poor, "lab/ok+in", **fields)).status_code == 402
+    answer = await lab.chat(person, "lab/bills-bytes+in", stream, **fields)
+    assert answer.status_code == 200
+    received = lab.upstream.requests[-1]
+    tokens = int(received.headers["content-length"])
+    frames = len(received.body["messages"]) + len(fields.get("tools", ())) + ("text" in str(fields.get("messages")))
+    assert lab.holds(person) == [tokens + 16 * frames] and 1_000_000 - await lab.balance(person) == tokens
+    poor = await lab.person(tokens + 16 * frames - 1)
+    assert (await lab.chat(poor, "lab/bills-bytes+in", stream, **fields)).status_code == 402
+
+
+LONG = 900_000  # characters
+TEXT_FILE = "data:text/plain;base64," + base64.b64encode(b"words " * 175_000).decode()
+
+
+@each(
+    "fields",
+    [
+        {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"properties": {"x" * LONG: {}}}}}]},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"x" * LONG: 1}}}},
+        {"chat_template_kwargs": {"x" * LONG: True}},
+        {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"enum": [10**15] * 50_000}}}]},
+        {"messages": [{"role": "user", "content": [{"type": "x", "data": "data:image/png;base64," + "A" * LONG}]}]},
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x", "z": "y" * LONG}}]}
+            ]
+        },
+        {"messages": [{"role": "user", "content": "hi", "images": ["A" * LONG]}]},
+    ],
+)
+async def test_hold_covers_a_prompt_wherever_it_is_hidden(lab: Lab, fields: dict[str, Any]) -> None:
+    person = await lab.person(10_000_000)
+    answer = await lab.chat(person, "lab/bills-bytes+in", **fields)
+    assert answer.status_code == 200, answer.text
+    tokens = int(lab.upstream.requests[-1].headers["content-length"])
+    assert tokens >= 800_000 and answer.headers["x-service-cost-micros"] == str(tokens)
+    assert 10_000_000 - await lab.balance(person) == tokens
+    poor = await lab.person(tokens - 1)
+    assert (await lab.chat(poor, "lab/bills-bytes+in", **fields)).status_code == 402
+
+
+async def test_text_in_a_file_part_is_held_by_its_decoded_bytes(lab: Lab) -> None:
+    person = await lab.person(10_000_000)
+    part = {"type": "file", "file": {"filename": "a.txt", "file_data": TEXT_FILE}}
+    assert (await lab.chat(person, "lab/ok+in", messages=[{"role": "user", "content": [part]}])).status_code == 200
+    assert lab.holds(person)[0] >= 175_000 * 6
 
 
 # --- what is shown
@@ -454,8 +504,8 @@ USAGES: list[tuple[Any, int]] = [
     ({"prompt_tokens": "seven", "completion_tokens": "-5"}, ESTIMATE),
     ({"prompt_tokens": True, "completion_tokens": [5]}, ESTIMATE),
     ({"prompt_tokens": {"n": 7}, "completion_tokens": None}, ESTIMATE),
-    ({"prompt_tokens": 10**9, "completion_tokens": 10**9}, HELLO_HOLD),
-    ({"prompt_tokens": 10**9, "completion_tokens": 0}, HELLO_HOLD),
+    ({"prompt_tokens": 10**9, "completion_tokens": 10**9}, 3 * 10**9),
+    ({"prompt_tokens": 10**9, "completion_tokens": 0}, 10**9),
     ({"prompt_tokens": 10**30, "completion_tokens": 2**63}, ESTIMATE),
     ({"prompt_tokens": 1e300, "completion_tokens": 10**15}, ESTIMATE),
     ({"input_tokens": 7, "output_tokens": 5}, 17),
@@ -464,7 +514,7 @@ USAGES: list[tuple[Any, int]] = [
     ({"prompt_tokens": 7, "total_tokens": 12}, 17),
     ({"prompt_tokens": 7, "total_tokens": 3}, 7),
     ({"prompt_tokens": 5, "completion_tokens": 100}, 205),
-    ({"prompt_tokens": 5, "completion_tokens": 114}, HELLO_HOLD),
+    ({"prompt_tokens": 5, "completion_tokens": 500}, 1_005),
     ([7, 5], ESTIMATE),
     ("7", ESTIMATE),
     (7, ESTIMATE),
@@ -488,8 +538,10 @@ async def test_debit_is_between_0_and_the_hold_for_any_usage(lab: Lab) -> None:
             before = await lab.balance(person)
             answer = await lab.chat(person, "lab/ok", stream, max_tokens=100)
             assert answer.status_code == 200, (usage, answer.text)
-            assert (lab.holds(person)[-1], before - await lab.balance(person)) == (HELLO_HOLD, cost), usage
-            assert stream or answer.headers["x-service-cost-micros"] == str(cost)
+            hold = hello_hold(stream)
+            charged = min(cost, hold)
+            assert (lab.holds(person)[-1], before - await lab.balance(person)) == (hold, charged), usage
+            assert stream or answer.headers["x-service-cost-micros"] == str(charged)
     assert len(await lab.debits(person)) == 2 * sum(cost > 0 for _, cost in USAGES)  # what costs nothing is no row
 
 
@@ -522,10 +574,11 @@ async def test_cost_above_the_hold_is_counted_as_overrun(lab: Lab, stream: bool)
     person = await lab.person(1_000)
     lab.completion, lab.chunks = spoken({"prompt_tokens": 5, "completion_tokens": 1_000})
     assert (await lab.chat(person, "lab/ok", stream, max_tokens=100)).status_code == 200
-    assert await lab.balance(person) == 1_000 - HELLO_HOLD
+    hold = hello_hold(stream)
+    assert await lab.balance(person) == 1_000 - hold
     await asyncio.sleep(0.05)
     (line,) = lab.log_lines(COMPLETIONS)
-    assert (line["cost_micros"], line["overrun_micros"]) == (HELLO_HOLD, 2_005 - HELLO_HOLD)
+    assert (line["cost_micros"], line["overrun_micros"]) == (hold, 2_005 - hold)
 
 
 # --- the formulas, written a second time
@@ -535,17 +588,13 @@ PARTS = st.lists(st.one_of(TEXTS.map(lambda text: {"type": "text", "text": text}
 COUNTS = st.one_of(st.none(), st.integers(0, 400), st.integers(0, 10**9))
 
 
-def part_tokens(part: dict[str, Any]) -> int:
-    return 16 + len(part["type"]) + (8192 if part == IMAGE else len(part["text"].encode()))
-
-
-def due_hold(
-    model: str, prices: tuple[int, int], messages: list[Any], limit: int, n: int, micros: int
-) -> tuple[int, int] | None:
+def due_hold(prices: tuple[int, int], body: dict[str, Any], limit: int, n: int, micros: int) -> tuple[int, int] | None:
     """The hold in micros and the limit sent upstream; None for 402."""
-    tokens = len(model) + sum(16 + len(message["role"]) for message in messages)
-    for content in (message["content"] for message in messages):
-        tokens += len(content.encode()) if isinstance(content, str) else sum(map(part_tokens, content))
+    parts = [
+        part for message in body["messages"] if isinstance(message["content"], list) for part in message["content"]
+    ]
+    pictures = parts.count(IMAGE)
+    tokens = most_tokens(body) + pictures * (8192 - len(IMAGE["image_url"]["url"]))
 
     def cost(output: int) -> int:
         return math.ceil(Fraction(tokens * prices[0] + output * prices[1], 10**6))
@@ -589,7 +638,8 @@ async def test_hold_and_debit_follow_their_formulas(
     lab.completion, lab.chunks = spoken(usage)
     asked_before = len(lab.upstream.requests)
     answer = await lab.chat(person, f"lab/ok+{name}", stream, messages=messages, **fields)
-    due = due_hold(f"lab/ok+{name}", PRICES[name], messages, limit or 4096, n or 1, micros)
+    body = sent(f"lab/ok+{name}", stream, messages=messages, **fields)
+    due = due_hold(PRICES[name], body, limit or 4096, n or 1, micros)
     if due is None:
         assert answer.status_code == 402 and len(lab.upstream.requests) == asked_before and lab.holds(person) == []
         return
@@ -614,14 +664,16 @@ async def test_hold_and_debit_follow_their_formulas(
 
 @pytest.mark.parametrize("served", [0, 1, 5])
 async def test_funds_for_k_pay_exactly_k_of_200_concurrent_requests(lab: Lab, served: int) -> None:
-    hold = RUN_TOKENS + len("lab/ok+in")
+    hold = most_tokens(sent("lab/ok+in", True, messages=[SYSTEM, USER]))
     person = await lab.person((served + 1) * hold - 1)
     lab.completion, lab.chunks = spoken({"prompt_tokens": 10**9})  # so that each costs all that it held
 
     async def one(number: int) -> httpx.Response:
         if KINDS[number % 3] == "run":
             return await lab.run(person, "lab/ok+in")
-        return await lab.chat(person, "lab/ok+in", KINDS[number % 3] == "stream", messages=[SYSTEM, USER])
+        stream = True if KINDS[number % 3] == "stream" else None  # as large as a stream's
+        options = {"include_usage": True}
+        return await lab.chat(person, "lab/ok+in", stream, messages=[SYSTEM, USER], stream_options=options)
 
     answers = await asyncio.gather(*(one(number) for number in range(200)))
     assert sorted(answer.status_code for answer in answers) == [200] * served + [402] * (200 - served)

@@ -2,69 +2,102 @@
 
 from typing import Any
 
+import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.inference.tokens import estimated_input_tokens, estimated_tokens, worst_input_tokens
 from tests.support.cases import each
 
-DATA = "data:image/png;base64," + "x" * 1000
+DATA = "data:image/png;base64," + "A" * 1000
+LARGE = "A" * 40_000  # 30,000 bytes after decoding
 
 
-def worst(**fields: Any) -> int:
-    """The worst case of a request beside its one message of 2 bytes and its role."""
-    plain = {"messages": [{"role": "user", "content": "Hi"}]}
-    return worst_input_tokens({**plain, **fields}) - worst_input_tokens(plain)
+def worst(request: dict[str, Any]) -> int:
+    """The most tokens of a request beyond its bytes."""
+    return worst_input_tokens(request, 0)
 
 
 def worst_part(**part: Any) -> int:
-    def whole(parts: list[dict[str, Any]]) -> int:
-        return worst_input_tokens({"messages": [{"role": "user", "content": parts}]})
-
-    return whole([part]) - whole([])
+    """The most tokens of a part beyond its bytes and the frame of 16."""
+    return worst({"messages": [{"role": "user", "content": [part]}]}) - 2 * 16
 
 
-def test_each_byte_of_a_string_is_1_token_and_a_message_16() -> None:
-    assert worst_input_tokens({"messages": [{"role": "user", "content": "né"}]}) == 16 + 4 + 3
-    assert worst_input_tokens({"messages": [{"role": "user", "content": ""}] * 3, "model": "m"}) == 3 * 20 + 1
-    assert worst(metadata={"a": ["bc", {"d": "e"}], "f": 1, "g": None, "h": True}) == 3
-    assert worst(user="x" * 100, temperature=0.5) == 100
-
-
-def test_a_tool_and_a_tool_call_are_16_beside_their_strings() -> None:
-    function = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}
-    assert worst(tools=[{"type": "function", "function": function}] * 2) == 2 * (16 + 8 + 1 + 6 + 6)
-    assert worst(functions=[{"name": "f"}]) == 17
+def test_each_byte_is_1_token_and_a_message_part_tool_and_tool_call_16() -> None:
+    assert worst_input_tokens({"messages": [{"role": "user", "content": "né"}]}, 1234) == 1234 + 16
+    assert worst({"messages": [{"role": "user", "content": None}] * 3, "model": "m", "user": "x" * 100}) == 3 * 16
+    text = {"type": "text", "text": "x"}
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    turn = {"role": "assistant", "content": None, "tool_calls": [call]}
-    assert worst_input_tokens({"messages": [turn]}) == 16 + 9 + 16 + (1 + 8 + 1 + 2)
-    old_turn = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
-    assert worst_input_tokens({"messages": [old_turn]}) == 16 + 9 + 16 + 3
+    turns = [
+        {"role": "user", "content": [text, text]},
+        {"role": "assistant", "content": None, "tool_calls": [call, call, call]},
+        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+        {"role": "tool", "tool_call_id": "c", "content": [text]},
+    ]
+    tools = {"tools": [{"type": "function", "function": {"name": "f"}}] * 2, "functions": [{"name": "f"}]}
+    assert worst({"messages": turns, **tools}) == 16 * (4 + 3 + 3 + 1 + 3)
+    assert worst({"messages": turns, "tools": None, "functions": None}) == 16 * (4 + 3 + 3 + 1)
+
+
+def image(url: Any, kind: str = "image_url", **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "image_url": url, **fields}
 
 
 @each(
     ("part", "tokens"),
     [
-        ({"type": "text", "text": "abc"}, 16 + 4 + 3),
-        ({"type": "text", "text": DATA}, 16 + 4 + len(DATA)),
-        ({"type": "image_url", "image_url": {"url": DATA}}, 16 + 9 + 8192),
-        ({"type": "image_url", "image_url": DATA}, 16 + 9 + 8192),
-        ({"type": "image_url", "image_url": {"url": "http://x", "detail": "low"}}, 16 + 9 + 8 + 3 + 8192),
-        ({"type": "input_audio", "input_audio": {"data": "x" * 999, "format": "wav"}}, 16 + 11 + 3 + 8192),
-        ({"type": "file", "file": {"file_data": DATA, "filename": "a.pdf"}}, 16 + 4 + 5 + 8192),
-        ({"type": "file", "file": {"file_id": "f-1"}}, 16 + 4 + 3 + 8192),
-        ({"type": "video_url", "video_url": {"url": "http://x"}}, 16 + 9 + 8 + 8192),
-        ({"type": "x", "image": DATA}, 16 + 1 + 8192),
-        ({"type": "x", "y": "abc"}, 16 + 1 + 3),
+        # the data of an image is 8,192 instead of its bytes
+        (image({"url": DATA}), 8192 - len(DATA)),
+        (image({"url": DATA, "detail": "high"}), 8192 - len(DATA)),
+        (image(DATA), 8192 - len(DATA)),
+        (image(DATA, "input_image"), 8192 - len(DATA)),
+        (image({"url": "DATA:Image/JPEG;Charset=utf-8;Base64,AA=="}), 8192 - 41),
+        # addresses and ids
+        (image({"url": "https://example.com/a.png"}), 8192),
+        ({"type": "file", "file": {"file_id": "f-1"}}, 8192),
+        ({"type": "file", "file": {"file_data": "https://example.com/a.pdf"}}, 8192),
+        ({"type": "video_url", "video_url": {"url": "https://example.com/a.mp4"}}, 8192),
+        ({"type": "input_audio", "input_audio": {"id": "a"}}, 8192),
+        # other data is its decoded bytes, and at least 8,192
+        ({"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA"}}, 8192 - 32),
+        ({"type": "file", "file": {"file_data": f"data:text/plain;base64,{LARGE}"}}, 30_000 - 23 - 40_000),
+        ({"type": "input_file", "file_data": f"data:text/plain;base64,{LARGE}"}, 30_000 - 23 - 40_000),
+        ({"type": "input_audio", "input_audio": {"data": LARGE, "format": "wav"}}, 30_000 - 40_000),
+        ({"type": "video_url", "video_url": {"url": f"data:video/mp4;base64,{LARGE}"}}, 30_000 - 22 - 40_000),
+        (image({"url": f"data:application/pdf;base64,{LARGE}"}), 30_000 - 28 - 40_000),
+        (image({"url": f"data:image/svg+xml;base64,{LARGE}"}), 30_000 - 26 - 40_000),
+        # whatever is not certainly data counts each byte
+        ({"type": "text", "text": DATA}, 0),
+        ({"type": "x", "y": DATA}, 0),
+        ({"type": "x", "image": DATA}, 8192),
+        ({"type": "image", "source": {"type": "base64", "data": LARGE}}, 8192),
+        ({"type": "file", "file_data": DATA}, 8192),
+        (image({"url": DATA, "text": DATA}), 8192 - len(DATA)),
+        (image({"url": DATA}, text=DATA), 8192 - len(DATA)),
+        (image({"url": {"url": DATA}}), 8192),
+        (image([DATA]), 8192),
+        (image({"url": LARGE}), 8192),
+        (image({"url": "data:image/png;base64,some words"}), 8192),
+        (image({"url": DATA + "é"}), 8192),
+        (image({"url": DATA + "\n"}), 8192),
+        (image({"url": "data:image/png,AAAA"}), 8192),
+        (image({"url": f"data:image/png;x={LARGE};base64,AAAA"}), 8192),
+        ({"type": "input_audio", "input_audio": {"data": "some words"}}, 8192),
     ],
 )
-def test_part_is_16_tokens_and_media_8192_without_its_data(part: dict[str, Any], tokens: int) -> None:
+def test_only_data_of_media_is_not_counted_by_its_bytes(part: dict[str, Any], tokens: int) -> None:
     assert worst_part(**part) == tokens
+
+
+def test_long_data_is_recognized_in_slices() -> None:
+    data = "A" * 3_000_000
+    assert worst_part(**image({"url": f"data:image/png;base64,{data}"})) == 8192 - 22 - len(data)
+    assert worst_part(**image({"url": f"data:image/png;base64,{data} {data}"})) == 8192
 
 
 def test_reference_to_earlier_audio_counts_as_media() -> None:
     turn = {"role": "assistant", "content": None, "audio": {"id": "a-1"}}
-    assert worst_input_tokens({"messages": [turn]}) == 16 + 9 + 3 + 8192
+    assert worst({"messages": [turn]}) == 16 + 8192
 
 
 def test_estimate_is_1_token_for_4_bytes() -> None:
@@ -86,9 +119,15 @@ def test_estimate_is_1_token_for_4_bytes() -> None:
 
 
 ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=4)
+    | st.just(DATA),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "text", "data"]), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["type", "text", "data", "url"]), inner, max_size=3)
     ),
     max_leaves=6,
 )
@@ -110,21 +149,17 @@ BODIES = st.fixed_dictionaries(
 )
 
 
-def string_bytes(value: Any) -> int:
-    if isinstance(value, dict | list):
-        return sum(map(string_bytes, value.values() if isinstance(value, dict) else value))
-    return len(value.encode()) if isinstance(value, str) else 0
-
-
 @given(BODIES)
-def test_worst_case_counts_strings_messages_parts_and_tools(body: dict[str, Any]) -> None:
-    added = 16 * (len(body["messages"]) + len(body.get("tools") or []) + len(body.get("functions") or []))
+def test_hold_is_at_least_the_bytes_without_data_and_the_estimate(body: dict[str, Any]) -> None:
+    data_bytes = 0
     for message in body["messages"]:
-        added += 16 * (len(message.get("tool_calls") or []) + isinstance(message.get("function_call"), dict))
-        added += 8192 * isinstance(message.get("audio"), dict)
-        parts = message["content"] if isinstance(message["content"], list) else []
-        added += sum(worst_part(**part) - string_bytes(part) for part in parts)
-    assert worst_input_tokens(body) == string_bytes(body) + added
+        for part in message["content"] if isinstance(message["content"], list) else ():
+            found = part.get("image_url") if part["type"] == "image_url" else None
+            url = found.get("url") if isinstance(found, dict) else found
+            data_bytes += len(url.encode()) if isinstance(url, str) and url.startswith("data:") else 0
+    size_bytes = len(orjson.dumps(body))
+    most = worst_input_tokens(body, size_bytes)
+    assert most >= size_bytes - data_bytes + 16 * len(body["messages"]) and most >= estimated_input_tokens(body)
 
 
 @given(BODIES)

@@ -51,7 +51,9 @@ class Setup:
             **({"stream": True, "stream_options": {"include_usage": True}} if stream else {}),
             **fields,
         }
-        async with contextlib.aclosing(await upstream.chat(self.client, provider or self.provider(), body)) as answer:
+        written, stream = await upstream.dump(body), bool(body.get("stream"))
+        chat = upstream.chat(self.client, provider or self.provider(), written, stream)
+        async with contextlib.aclosing(await chat) as answer:
             while (raws := await answer.more()) is not None:
                 yield raws
 

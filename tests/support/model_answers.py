@@ -230,6 +230,8 @@ class Wanted:
         return deltas
 
     def _usage(self) -> dict[str, Any] | None:
+        if "bills-bytes" in self.commands:
+            return {"prompt_tokens": int(self.headers["content-length"]), "completion_tokens": 1}
         return None if "no-usage" in self.commands else ODD_USAGE if "odd-usage" in self.commands else USAGE
 
     def _finish_reason(self) -> str | None:

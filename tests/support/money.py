@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from svc.billing import rules
 
 _WITNESS = """
@@ -26,6 +28,15 @@ CREATE TRIGGER IF NOT EXISTS witness_end AFTER DELETE ON holds BEGIN
     UPDATE witness_holds SET ends = ends + 1 WHERE id = OLD.id;
 END;
 """
+
+
+def most_tokens(body: dict[str, Any]) -> int:
+    """Return the tokens that are held for the body of a chat request without media, as it is sent."""
+    framed = [*body["messages"], *(body.get("tools") or ()), *(body.get("functions") or ())]
+    for message in body["messages"]:
+        framed += message["content"] if isinstance(message["content"], list) else ()
+        framed += message.get("tool_calls") or ()
+    return len(orjson.dumps(body)) + 16 * len(framed)
 
 
 def watch(database: Path) -> None:

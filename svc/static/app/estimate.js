@@ -10,22 +10,27 @@ const t = texts.estimate;
 const BYTES_PER_TOKEN = 4;
 const USUAL_OUTPUT = 300; // tokens of an answer in a chat without answers
 const USUAL_PICTURE = 1_000; // tokens
-// As the service counts when it reserves the cost (svc/inference/tokens.py), with the passages of the memory
-const FRAME_TOKENS = 20;
+// As the service counts when it reserves the cost (svc/inference/tokens.py): 1 token for each byte of the JSON, and 16 for
+// each `{"role":"assistant","content":[]},` and each `{"type":"image_url","image_url":{"url":""}},`.
+const BODY_TOKENS = 150; // the other fields
+const MESSAGE_TOKENS = 16 + 34;
+const PART_TOKENS = 16 + 44;
 const PICTURE_TOKENS = 8_192;
-const MEMORY_TOKENS = 2_500;
+const MEMORY_TOKENS = 3_000; // passages of the memory, and a fallback's name
 const LEAST_OUTPUT = 16;
 
 const utf8 = new TextEncoder();
 const sizeOf = (text) => utf8.encode(text ?? "").length;
+const sizeInJson = (text) => sizeOf(JSON.stringify(text ?? ""));
 
-/** The sizes of what is sent before the draft: `{bytes, count, tokens, output}`. */
+/** The sizes of what is sent before the draft: `{bytes, written, count, tokens, output}`, `written` being in JSON. */
 function historyOf(messages) {
   const answers = messages.filter(({ answer }) => answer?.output_tokens);
   const last = answers.at(-1)?.answer;
   const bytes = messages.reduce((sum, { content }) => sum + sizeOf(content), 0);
   return {
     bytes,
+    written: messages.reduce((sum, { content }) => sum + sizeInJson(content), 0),
     count: messages.length,
     // The model server has counted the earlier messages, also those that are not loaded here.
     tokens: Math.max(bytes / BYTES_PER_TOKEN, last ? last.input_tokens + last.output_tokens : 0),
@@ -41,8 +46,11 @@ function costOf({ pricing, history, draft, pictures, instructions, limit }) {
     pricing;
   const total = (inputs, outputs) => Math.ceil((inputs * input + outputs * output) / 1_000_000);
   const added = sizeOf(draft);
-  const bytes = Math.max(history.bytes, history.tokens * BYTES_PER_TOKEN) + instructions + added;
-  const frames = FRAME_TOKENS * (history.count + 2) + (PICTURE_TOKENS + FRAME_TOKENS) * pictures;
+  // The earlier messages that are not loaded here are in the count of the model server.
+  const unloaded = Math.max(0, history.tokens * BYTES_PER_TOKEN - history.bytes);
+  const bytes = history.written + unloaded + instructions + sizeInJson(draft) + BODY_TOKENS;
+  const pictureTokens = pictures && PART_TOKENS + (PICTURE_TOKENS + PART_TOKENS) * pictures; // the text is a part, too
+  const frames = MESSAGE_TOKENS * (history.count + 2) + pictureTokens;
   const usual = history.tokens + (added + instructions) / BYTES_PER_TOKEN + USUAL_PICTURE * pictures;
   return {
     usual: total(usual, Math.min(history.output, limit)),
@@ -67,7 +75,7 @@ export function Estimate({ id, modelId, messages, conversation, projectId, draft
   if (model?.byok || !(input || output) || Number.isNaN(available)) return null;
   const project = projects.data.value?.find((one) => one.id === (conversation?.project_id ?? projectId));
   const limit = conversation?.max_output_tokens ?? limits.output_tokens;
-  const instructions = sizeOf(project?.instructions) + sizeOf(settings.data.value?.instructions);
+  const instructions = sizeInJson(project?.instructions) + sizeInJson(settings.data.value?.instructions);
   const cost = costOf({ pricing: model.pricing, history, draft, pictures, instructions, limit });
   if (cost.least > available)
     return html`<p id=${id} class="estimate warn">${t.noFunds(balance(available))}</p>`;

@@ -357,4 +357,4 @@ def test_any_blocks_are_a_valid_chat_request_or_400(messages: list[Any], count: 
         )
         unanswered |= {call["id"] for call in message.get("tool_calls", ())}
     assert not unanswered and counted_tokens(COUNT_REQUEST.check(body, "")) >= estimated_input_tokens(found.chat)
-    assert worst_input_tokens(found.chat) > 0
+    assert worst_input_tokens(found.chat, 0) >= 16
