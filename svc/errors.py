@@ -22,6 +22,7 @@ _TYPES = {
     504: ("upstream_error", "timeout_error"),
 }
 _OTHER_TYPES = ("invalid_request_error", "invalid_request_error")
+_PASSED_ON = ("retry_after", "limit_micros", "spent_micros", "resets_at")  # further fields of errors
 ANTHROPIC_TYPES = tuple(dict.fromkeys(kind for _, kind in (_OTHER_TYPES, *_TYPES.values())))
 # A message says what to do. Code that raises an error may give a more exact one.
 _STATUSES_AND_MESSAGES = {
@@ -37,6 +38,7 @@ _STATUSES_AND_MESSAGES = {
     "session_expired": (401, "This session has expired. Sign in again."),
     "invalid_credentials": (401, "The email address or the password is wrong."),
     "insufficient_funds": (402, "The wallet does not cover this request. Add funds."),
+    "spending_limit_reached": (402, "A monthly limit is reached. Raise it in the settings, or wait until it renews."),
     "session_required": (403, "This needs a session. Sign in instead of using an API key."),
     "pro_required": (403, "This needs a pro account. Add funds of at least 5 US dollars."),
     "passwords_disabled": (403, "Passwords are disabled on this server. Sign in with an identity provider."),
@@ -95,9 +97,9 @@ NO_RETRY = {"x-should-retry": "false"}
 class ApiError(Exception):
     """An error for the caller: a code of `ERRORS`, perhaps with a more exact message.
 
-    `retry_after_seconds` becomes the header `Retry-After` and, on 429, `error.retry_after`. `status` and `error`
-    replace those of the table when a model server's own error is passed on. `anthropic` has fields of the error that
-    differ in the shape of Anthropic's API.
+    `retry_after_seconds` becomes the header `Retry-After` and, on 429, `error.retry_after`. `details` are further
+    fields of the error. `status` and `error` replace those of the table when a model server's own error is passed on.
+    `anthropic` has fields of the error that differ in the shape of Anthropic's API.
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class ApiError(Exception):
         status: int | None = None,
         error: dict[str, Any] | None = None,
         anthropic: Mapping[str, Any] | None = None,
+        details: Mapping[str, Any] | None = None,
     ) -> None:
         table_status, table_type, table_message = ERRORS[code]
         self.code = code
@@ -127,7 +130,8 @@ class ApiError(Exception):
             self.headers["retry-after"] = str(retry_after_seconds)
         if self.status in (402, 409):
             self.headers.update(NO_RETRY)
-        self.error = error or {"message": message or table_message, "type": table_type, "code": code, "param": param}
+        ours = {"message": message or table_message, "type": table_type, "code": code, "param": param}
+        self.error = error or {**ours, **(details or {})}
         if self.status == 429 and retry_after_seconds is not None:
             self.error["retry_after"] = retry_after_seconds
         super().__init__(self.error["message"])
@@ -144,8 +148,7 @@ def anthropic_error(error: ApiError, request_id: str) -> dict[str, Any]:
     """Return an error in the shape of Anthropic's API, for the paths under `/v1/messages`."""
     _, kind = _TYPES.get(error.status, _OTHER_TYPES if error.status < 500 else _TYPES[500])
     detail = {"type": kind, "message": error.error["message"]}
-    if "retry_after" in error.error:
-        detail["retry_after"] = error.error["retry_after"]
+    detail |= {name: error.error[name] for name in _PASSED_ON if name in error.error}
     detail.update(error.anthropic)
     return {"type": "error", "error": detail, "request_id": request_id}
 

@@ -149,7 +149,7 @@ class ChatCall(PaidCall):
     # --- money
 
     def hold_in(self, tx: sqlite3.Connection) -> None:
-        """Hold the highest possible cost. The output is limited to what the wallet can pay."""
+        """Hold the highest possible cost. The output is limited to what the wallet and the limits can pay."""
         assert self._first is not None
         asked, choices = self._asked.prices, int(self._body.get("n") or 1)
         wanted, most_input = self._wanted_tokens()[0], self._first.input_tokens
@@ -157,8 +157,7 @@ class ChatCall(PaidCall):
         try:
             self.hold(tx, prices.most_micros(asked, most_input, wanted * choices))
         except ApiError:
-            available_micros = wallet.balances(tx, self._payer.account_id)["available_micros"]
-            affordable = prices.affordable_output_tokens(asked, most_input, available_micros) // choices
+            affordable = prices.affordable_output_tokens(asked, most_input, self.spendable_micros(tx)) // choices
             # If not even the shortest answer is affordable, this hold fails and its error names the missing amount.
             granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))
             self.hold(tx, prices.most_micros(asked, most_input, granted * choices))

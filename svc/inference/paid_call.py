@@ -16,11 +16,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from svc.billing import wallet
-from svc.billing.usage import Row, UsageCounter, add_call, add_overrun, day_of
+from svc.billing.usage import Row, UsageCounter, add_call, add_overrun
 from svc.db import Database
 from svc.errors import ApiError, ClientGone, UpstreamFault
 from svc.groups import Group
-from svc.ids import new_id
+from svc.ids import day_of, new_id
 from svc.inference import upstream_errors
 from svc.inference.catalog import Catalog, Model, Provider
 from svc.inference.field_support import FieldSupport
@@ -137,7 +137,7 @@ class PaidCall:
 
     async def reserve(self) -> None:
         """Hold the highest possible cost of a paid call. Raises ApiError `insufficient_funds`,
-        `storage_unavailable`.
+        `spending_limit_reached`, `storage_unavailable`.
         """
         if not self.paid or self._reserved:
             return
@@ -155,7 +155,7 @@ class PaidCall:
             raise
 
     def reserve_in(self, tx: sqlite3.Connection) -> None:
-        """Reserve in a transaction of the caller, after the allowance. Raises ApiError `insufficient_funds`."""
+        """Reserve in a transaction of the caller, after the allowance. Raises what `reserve` does."""
         if self.paid:
             if (group := self._payer.group) is not None:
                 wallet.top_up(tx, self._payer.account_id, group.allowance_micros, self._engines.clock())
@@ -164,7 +164,11 @@ class PaidCall:
 
     def hold(self, tx: sqlite3.Connection, amount_micros: int) -> None:
         self._held_micros = amount_micros
-        wallet.hold(tx, self._payer.account_id, self._hold_id, amount_micros, self._engines.clock())
+        payer = self._payer
+        wallet.hold(tx, payer.account_id, self._hold_id, amount_micros, self._engines.clock(), payer.key_id)
+
+    def spendable_micros(self, tx: sqlite3.Connection) -> int:
+        return wallet.spendable_micros(tx, self._payer.account_id, self._payer.key_id, self._engines.clock())
 
     async def end(self, error: BaseException | None = None) -> None:
         """Charge the cost so far and release the rest of the hold; cancellations wait. A second call does nothing.
