@@ -22,7 +22,6 @@ _TYPES = {
     504: ("upstream_error", "timeout_error"),
 }
 _OTHER_TYPES = ("invalid_request_error", "invalid_request_error")
-_PASSED_ON = ("retry_after", "limit_micros", "spent_micros", "resets_at")  # further fields of errors
 ANTHROPIC_TYPES = tuple(dict.fromkeys(kind for _, kind in (_OTHER_TYPES, *_TYPES.values())))
 # A message says what to do. Code that raises an error may give a more exact one.
 _STATUSES_AND_MESSAGES = {
@@ -148,7 +147,8 @@ def anthropic_error(error: ApiError, request_id: str) -> dict[str, Any]:
     """Return an error in the shape of Anthropic's API, for the paths under `/v1/messages`."""
     _, kind = _TYPES.get(error.status, _OTHER_TYPES if error.status < 500 else _TYPES[500])
     detail = {"type": kind, "message": error.error["message"]}
-    detail |= {name: error.error[name] for name in _PASSED_ON if name in error.error}
+    if "retry_after" in error.error:
+        detail["retry_after"] = error.error["retry_after"]
     detail.update(error.anthropic)
     return {"type": "error", "error": detail, "request_id": request_id}
 

@@ -50,11 +50,13 @@ def reached(limits: Iterable[Limit], needed_micros: int, month: str) -> ApiError
     """Return the error of a call that needs more than one of its `limits` leaves: the one with the least left."""
     limit = min(limits, key=lambda limit: limit.left_micros)
     resets_at = end_of(month)
+    details = {"limit_micros": limit.limit_micros, "spent_micros": limit.spent_micros, "resets_at": resets_at}
     return ApiError(
         "spending_limit_reached",
         f"This needs {dollars(needed_micros)} ({needed_micros} micros). The monthly limit of this {limit.owner} is "
         f"{dollars(limit.limit_micros)}, of which {dollars(limit.spent_micros)} is spent and "
         f"{dollars(limit.held_micros)} is reserved for running requests. Raise the limit in the settings, or wait "
         f"until {resets_at[:10]}.",
-        details={"limit_micros": limit.limit_micros, "spent_micros": limit.spent_micros, "resets_at": resets_at},
+        details=details,
+        anthropic=details,
     )

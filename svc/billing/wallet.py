@@ -130,7 +130,8 @@ def book(
     try:
         statement = """
             INSERT INTO ledger (id, account_id, kind, amount_micros, description, reference, created_at,
-                model, input_tokens, output_tokens, request_id, key_id, cached_input_tokens, month, balance_after_micros)
+                model, input_tokens, output_tokens, request_id, key_id, cached_input_tokens, month,
+                balance_after_micros)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
                 (SELECT balance_micros FROM wallets WHERE account_id = ?2) + ?4)
         """

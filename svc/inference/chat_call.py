@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import AsyncGenerator, Collection, Mapping
 from typing import Any
 
-from svc.billing import prices, wallet
+from svc.billing import prices
 from svc.builtin import provider
 from svc.errors import ApiError, UpstreamFault
 from svc.ids import public_id

@@ -105,11 +105,6 @@ def _codes() -> str:
 
 
 _RETRY_AFTER = whole.about("With 429: the seconds to wait, as in the header Retry-After.", minimum=1)
-_OF_LIMIT: dict[str, Shape[Any] | str | int] = {
-    "limit_micros": whole.about("With `spending_limit_reached`: the monthly limit, in micros.", minimum=0).optional(),
-    "spent_micros": whole.about("What was spent of it in this month, without running calls.", minimum=0).optional(),
-    "resets_at": string.about("When the next month begins (UTC).", format="date-time").optional(),
-}
 ERROR_DETAIL = json_object(
     "ErrorDetail",
     message=string.about("The cause and the solution, for people.", ERRORS["upstream_unreachable"][2]),
@@ -125,7 +120,6 @@ ERROR_DETAIL = json_object(
     ),
     param=nullable(string).about("The wrong field, for example `messages[0].role`. Null if there is none."),
     retry_after=_RETRY_AFTER.optional(),
-    **_OF_LIMIT,
 ).with_others()
 ERROR = json_object("Error", "The shape of every error outside `/v1/messages`.", error=ERROR_DETAIL)
 _RATE_LIMIT_ERROR = json_object(
@@ -144,7 +138,9 @@ _ANTHROPIC_DETAIL = json_object(
         error_code=one_of("thread_unsupported_request"),
         unsupported=list_of(string),
     ).optional(),
-    **_OF_LIMIT,
+    limit_micros=whole.about("Of a reached limit: the monthly limit, in micros.", minimum=0).optional(),
+    spent_micros=whole.about("What was spent of it in this month, without running calls.", minimum=0).optional(),
+    resets_at=string.about("When the next month begins (UTC).", format="date-time").optional(),
 )
 ANTHROPIC_ERROR = json_object(
     "MessagesError",

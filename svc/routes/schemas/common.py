@@ -66,7 +66,8 @@ LIMIT_REACHED = Refusal(
     "reserved for running requests. Raise the limit in the settings, or wait until 2026-10-01.",
     when="The call could exceed the monthly limit of the API key or the account, which `PATCH "
     "/user/api-keys/{key_id}` and `PATCH /user/settings` set. The limit of a chat's output is lowered before. If the "
-    "wallet does not cover the call either, the error is `insufficient_funds`.",
+    "wallet does not cover the call either, the error is `insufficient_funds`. The error also has `limit_micros`, "
+    "`spent_micros` (of this month, without running calls) and `resets_at` (when the next month begins).",
 )
 PERHAPS_RETRY_AFTER = header("The seconds to wait, if the model server sends them.", COUNT, 7, required=False)
 STORAGE = Refusal("storage_unavailable")
