@@ -219,8 +219,11 @@ async def test_reached_limit_in_other_formats(lab: Lab, path: str) -> None:
     body = {"model": MODEL, "max_tokens": 100, "input": "hello", "messages": [{"role": "user", "content": "hello"}]}
     answer = await lab.service.client.post(path, json=body, headers=person.headers)
     error = answer.json()["error"]
-    assert answer.status_code == 402 and (error["limit_micros"], error["spent_micros"]) == (31, 0)
-    assert error["type"] == ("billing_error" if path == "/v1/messages" else "insufficient_funds_error")
+    assert (error["limit_micros"], error["spent_micros"]) == (31, 0) and "monthly limit" in error["message"]
+    if path == "/v1/messages":
+        assert (answer.status_code, error["type"]) == (402, "billing_error")
+    else:  # as for an empty wallet: Codex repeats a request after 402
+        assert (answer.status_code, error["code"]) == (400, "insufficient_quota")
 
 
 async def test_keys_and_sessions_have_separate_limits_within_that_of_the_account(lab: Lab) -> None:

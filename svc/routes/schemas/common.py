@@ -108,7 +108,8 @@ RESPONSES_CALL = (
     Refusal(
         "insufficient_quota",
         NO_FUNDS.message,
-        when=f"{NO_FUNDS.when} Other paths answer 402 `insufficient_funds`.",
+        when=f"{NO_FUNDS.when} Or a monthly limit is reached. Other paths answer 402 `insufficient_funds` or "
+        "`spending_limit_reached`.",
     ),
     *(one for one in MODEL_CALL if ERRORS.get(one.code, (400,))[0] != 402),
 )
