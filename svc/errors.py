@@ -135,6 +135,12 @@ class ApiError(Exception):
             self.error["retry_after"] = retry_after_seconds
         super().__init__(self.error["message"])
 
+    @property
+    def log_fields(self) -> dict[str, Any]:
+        cause = self.__cause__
+        name = getattr(cause, "sqlite_errorname", type(cause).__name__) if cause else None
+        return {"code": self.error.get("code"), "byok": self.byok, "cause": name}
+
     def body(self) -> dict[str, Any]:
         return {"error": self.error}
 
@@ -186,6 +192,10 @@ class UpstreamFault(Exception):
 
 class ClientGone(Exception):
     """The client disconnected before the answer was ready."""
+
+
+class CallerStopped(ApiError):
+    """The caller ended a request in progress: it stopped the answer, or its account was deleted or suspended."""
 
 
 class StartError(Exception):

@@ -132,19 +132,22 @@ class ChatCall(PaidCall):
 
     @property
     def usage(self) -> Mapping[str, Any]:
-        """The tokens of the call, with the details of the model server. Zero if it ended without output and with a
-        client.
+        """The tokens that the caller pays for, with the details of the model server.
+
+        After an early end, input is charged only if the caller ended the call. Output is charged as well then, or if it
+        was sent.
         """
-        if self.answered and (self._streamed or not self._failed):
+        if self.answered and not self._failed:
             return self.writer.usage
-        if not (self._streamed and self.writer.text_bytes) and not (self._left and self._reached):
+        ended_by_caller = self._left and self._reached
+        if not ended_by_caller and not (self._streamed and self.writer.text_bytes):
             return _NO_USAGE
         # Before the end, a model server's count may be a placeholder (0). It is at least the estimate for the output.
         reported, produced = self.writer.usage, estimated_tokens(self.writer.text_bytes)
-        prompt = reported["prompt_tokens"] or self.writer.estimated_input()
+        prompt = (reported["prompt_tokens"] or self.writer.estimated_input()) if ended_by_caller else 0
         completion = max(reported["completion_tokens"], produced)
         counts = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-        return {**reported, **counts}
+        return {**reported, **counts} if ended_by_caller else counts
 
     # --- money
 
@@ -211,7 +214,8 @@ class ChatCall(PaidCall):
     # --- the answer
 
     async def stream(self) -> AsyncGenerator[list[Chunk | Texts], None]:
-        """Yield the chunks of the answer, those of one read together.
+        """Yield the chunks of the answer, those of one read together, except for its `writer.closing`.
+
         Raises ApiError for a fault of the model server.
         """
         self._streamed = True
@@ -229,9 +233,8 @@ class ChatCall(PaidCall):
                     if fault is not None:
                         raise fault
                     raws = await answer.more()
-            last = self.writer.finish()
+            self.writer.finish()
             self.answered = True
-            yield [*last]
         except UpstreamFault as fault:
             raise self.caller_error(fault) from fault
         finally:

@@ -145,10 +145,11 @@ async def _events(
         return
     finally:
         request.context.log_fields.update(call.log_fields)
-    if call.text_bytes <= writer.long_bytes:
-        yield LastBlock(writer.end())
-    else:
-        yield await _off_loop(request, lambda: LastBlock(writer.end()))
+
+    def last() -> LastBlock:
+        return LastBlock(b"".join([*writer.events(call.writer.closing), writer.end()]))
+
+    yield last() if call.text_bytes <= writer.long_bytes else await _off_loop(request, last)
 
 
 async def _off_loop(request: Request, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
