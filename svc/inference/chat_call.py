@@ -15,7 +15,7 @@ from svc.billing import prices
 from svc.builtin import provider
 from svc.errors import ApiError, UpstreamFault
 from svc.ids import public_id
-from svc.inference import field_support, raw_answer, too_long, upstream, wire
+from svc.inference import cache_marks, field_support, raw_answer, too_long, upstream, wire
 from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import Model
 from svc.inference.chat_request import drop_output_limits, drop_routing_fields
@@ -97,6 +97,7 @@ class ChatCall(PaidCall):
         if model.provider is not None:
             body = drop_output_limits(body) if self.paid else body
             body = body if model.provider.byok else drop_routing_fields(body, ours)
+            body = cache_marks.for_model(body, model, asked=True) if self.paid else body
         self.writer = wire.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
         self._body = body
         self._added = frozenset(added)
@@ -192,7 +193,8 @@ class ChatCall(PaidCall):
         return first
 
     def _with_limits(self, model: Model) -> dict[str, Any]:
-        return {**self._body, **self._limits, "model": model.name}
+        body = {**self._body, **self._limits, "model": model.name}
+        return body if model is self._asked else cache_marks.for_model(body, model, asked=False)
 
     def _wanted_tokens(self) -> tuple[int, list[str]]:
         """Return the output limit of the request, or the default, and the names of the fields with a limit."""

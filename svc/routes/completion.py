@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from svc.errors import ApiError, describe
 from svc.inference.blocks import event
+from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
@@ -31,7 +32,7 @@ _HEADER_CHARACTERS = 1000
 
 
 async def answer_in_format(
-    request: Request, caller: Caller, body: dict[str, Any], translate: Callable[[dict[str, Any]], Translated]
+    request: Request, caller: Caller, body: dict[str, Any], translate: Callable[[dict[str, Any], Model], Translated]
 ) -> Response:
     """Answer a request of another format, without conversations and memory."""
     state = request.state
@@ -39,7 +40,7 @@ async def answer_in_format(
     heavy, payer = is_heavy(request), payer_of(request, caller)
 
     def make() -> tuple[Translated, ChatCall]:
-        asked = translate(body)
+        asked = translate(body, model)
         if model.provider is None:
             check_for_builtin(asked.chat, asked.names)
         added = ADDED.intersection(asked.chat) | {"reasoning_content"}
