@@ -114,8 +114,8 @@ class Model:
     """A model. `id` is `<provider>/<name>`, `provider` is None for a built-in one, `prices` are micros as in `PRICES`.
 
     `aliases` are further names of the model, without a slash: some clients refuse an id that has one. `context_length`
-    is in tokens, None if it is unknown. `capabilities` are those that are known. `cache_control`: its server gets the
-    marks of what to cache.
+    is in tokens, None if it is unknown. `capabilities` are None if they are unknown. `cache_control`: its server gets
+    the marks of what to cache.
     """
 
     id: str
@@ -126,7 +126,7 @@ class Model:
     fallback: str | None = None
     aliases: tuple[str, ...] = ()
     context_length: int | None = None
-    capabilities: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] | None = None
     cache_control: bool = False
     paid: bool = field(init=False)  # whether it has a price
     counted_as: str = field(init=False)  # its provider's name in metrics
@@ -153,7 +153,7 @@ class Model:
             "kind": self.kind,
             "pricing": dict(self.prices),
             "context_length": self.context_length,
-            "capabilities": list(self.capabilities),
+            "capabilities": list(self.capabilities or ()),
             "provider": self.owner,
             "byok": self.byok,
         }

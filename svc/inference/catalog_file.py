@@ -116,8 +116,8 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     if fallback in (place, *aliases):
         raise ValueError(f"{place}: a model cannot be its own fallback")
     context_length = _optional(table, "context_length", catalog.CONTEXT_LENGTH, None, place)
-    found = _optional(table, "capabilities", list_of(one_of(*catalog.CAPABILITIES)), [], place)
-    capabilities = tuple(dict.fromkeys(found))
+    found = _optional(table, "capabilities", list_of(one_of(*catalog.CAPABILITIES)), None, place)
+    capabilities = None if found is None else tuple(dict.fromkeys(found))
     marked = _optional(table, "cache_control", boolean, provider.cache_control, place)
     return Model(place, name, provider, kind, prices, fallback, tuple(aliases), context_length, capabilities, marked)
 

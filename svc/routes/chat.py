@@ -7,14 +7,14 @@ from typing import Any
 
 from svc.content import memory
 from svc.errors import ApiError
-from svc.inference.catalog import CAPABILITIES, CONTEXT_LENGTH, Model
+from svc.inference.catalog import CAPABILITIES, CONTEXT_LENGTH
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
 from svc.inference.formats import messages, responses_request
 from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
-from svc.inference.formats.request import Translated
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
+from svc.inference.images import check_images
 from svc.routes.completion import BODY_BYTES, answer_in_format, cost_of, is_heavy, payer_of, respond, stream_of
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, FAILED_IN_CONVERSATION
 from svc.routes.schemas.common import COUNT, MODEL_CALL, NO_MODEL, NO_ROOM, RESPONSES_CALL, SECONDS, TEXTS, example_id
@@ -117,7 +117,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     if model.provider is None:
         check_for_builtin(body)
-    exchange, added, continues = None, {}, False
+    exchange, added, continues, given = None, {}, False, body["messages"]
     if caller.auth == "session":  # a key's requests are stateless
         conversation_id, replaces = request.headers.get(memory.HEADER), request.headers.get(memory.REPLACES)
         asked = _BOOLEAN.check(request.headers.get(_CONTINUE, "false"), _CONTINUE)
@@ -132,7 +132,11 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
         added = {name: value for name, value in exchange.chat_fields.items() if sent.get(name) is None}
         body = {**body, **added, "messages": exchange.messages}
     heavy, payer = is_heavy(request), payer_of(request, caller)
-    make = partial(ChatCall, model, body, state.engines, payer, added=added, heavy=heavy)
+
+    def make() -> ChatCall:
+        check_images(model, given, "messages")
+        return ChatCall(model, body, state.engines, payer, added=added, heavy=heavy)
+
     call = await state.offload.run(caller.id, make) if heavy else make()
     if exchange is None:
         return await respond(request, call, AnswerWriter(), headers={})
@@ -218,7 +222,7 @@ async def get_model(request: Request, caller: Caller, model_id: str) -> object:
 async def create_response(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     state = request.state
     as_chat = partial(responses_request.translate, account_id=caller.id, memory=state.item_memory, clock=state.clock)
-    return await answer_in_format(request, caller, body, lambda body, model: as_chat(body))
+    return await answer_in_format(request, caller, body, as_chat, "input")
 
 
 @describes(
@@ -240,10 +244,7 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
     ],
 )
 async def create_messages_answer(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    def as_chat(body: dict[str, Any], model: Model) -> Translated:
-        return messages.translate(body, marks=model.cache_control)
-
-    return await answer_in_format(request, caller, body, as_chat)
+    return await answer_in_format(request, caller, body, messages.translate, "messages")
 
 
 @describes(

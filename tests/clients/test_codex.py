@@ -132,3 +132,8 @@ async def test_codex_compacts_a_conversation_that_is_too_long(lab: Lab, tmp_path
     assert "ran out of room" in shown and lab.refused_as_too_long(asked_before) == [True]
     assert (await codex(lab, tmp_path, "small", "say Third.", resume=True))[0] == "Third."
     assert lab.refused_as_too_long(asked_before)[-2:] == [False, False]
+
+
+async def test_codex_goes_on_after_an_image_that_the_model_cannot_read(lab: Lab, tmp_path: Path) -> None:
+    script = script_for(call("view_image", path="dot.png"))
+    assert (await codex(lab, tmp_path, "builtin/script", script))[0] == "All done."

@@ -1,0 +1,159 @@
+"""Images for models that are known not to read any: refused at once, or replaced in the results of tools."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from svc.config import Config
+from tests.conftest import JSON, Clocks, Service, bearer, serving
+from tests.support.cases import each
+from tests.support.model_server import ModelServer
+
+URL = "data:image/png;base64,iVBORw0KGgo="
+SOURCE = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
+CHAT = {"type": "image_url", "image_url": {"url": URL}}
+RESPONSES = {"type": "input_image", "image_url": URL}
+MESSAGES = {"type": "image", "source": SOURCE}
+CALL = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+# Requests with an image of the person, and its place.
+OWN: list[tuple[str, dict[str, Any], str]] = [
+    (
+        "/v1/chat/completions",
+        {"messages": [{"role": "system", "content": "Hi"}, {"role": "user", "content": [CHAT]}]},
+        "messages[1].content[0].image_url",
+    ),
+    (
+        "/v1/responses",
+        {"input": [{"role": "user", "content": [{"type": "input_text", "text": "Hi"}, RESPONSES]}]},
+        "input[0].content[1].image_url",
+    ),
+    (
+        "/v1/messages",
+        {"max_tokens": 9, "messages": [{"role": "user", "content": [MESSAGES]}]},
+        "messages[0].content[0].source",
+    ),
+    (
+        "/v1/messages",
+        {
+            "max_tokens": 9,
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [{"type": "document", "source": {"type": "content", "content": [MESSAGES]}}],
+                }
+            ],
+        },
+        "messages[0].content[0].source.content[0].source",
+    ),
+]
+# Requests with an image in the result of a tool.
+RESULTS: list[tuple[str, dict[str, Any]]] = [
+    (
+        "/v1/chat/completions",
+        {
+            "messages": [
+                {"role": "user", "content": "Hi"},
+                {"role": "assistant", "tool_calls": [CALL]},
+                {"role": "tool", "tool_call_id": "call_1", "content": [CHAT]},
+            ]
+        },
+    ),
+    (
+        "/v1/responses",
+        {
+            "input": [
+                {"role": "user", "content": "Hi"},
+                {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "call_1", "output": [RESPONSES]},
+            ]
+        },
+    ),
+    (
+        "/v1/messages",
+        {
+            "max_tokens": 9,
+            "messages": [
+                {"role": "user", "content": "Hi"},
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}]},
+                {
+                    "role": "user",
+                    "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": [MESSAGES]}],
+                },
+            ],
+        },
+    ),
+]
+CATALOG = """
+[[providers]]
+name = "lab"
+base_url = "{base_url}"
+models = [
+  {{ id = "ok" }},
+  {{ id = "blind", capabilities = ["tools"] }},
+  {{ id = "none", capabilities = [] }},
+  {{ id = "sees", capabilities = ["vision"] }},
+]
+"""
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[ModelServer]:
+    async with ModelServer() as upstream:
+        yield upstream
+
+
+@pytest.fixture
+async def service(config: Config, clocks: Clocks, upstream: ModelServer) -> AsyncIterator[Service]:
+    async with serving(config, clocks, CATALOG.format(base_url=upstream.base_url)) as service:
+        yield service
+
+
+@pytest.fixture
+async def headers(service: Service) -> dict[str, str]:
+    return {**JSON, **bearer((await service.make_key(await service.bearer()))["key"])}
+
+
+@each("model", ["lab/blind", "lab/none", "builtin/echo", "builtin/assistant", "builtin/assistant-paid"])
+async def test_image_is_refused_at_once_by_a_model_without_vision(
+    service: Service, headers: dict[str, str], upstream: ModelServer, model: str
+) -> None:
+    for path, body, place in OWN:
+        service.clocks.advance(60)
+        answer = await service.client.post(path, json={**body, "model": model}, headers=headers)
+        error = answer.json()["error"]
+        assert answer.status_code == 400 and error["message"].startswith(f"{model} cannot read images."), answer.text
+        if path != "/v1/messages":
+            assert (error["code"], error["param"]) == ("invalid_value", place)
+    assert upstream.requests == []
+
+
+async def test_session_gets_the_place_of_the_image_in_its_own_messages(service: Service) -> None:
+    path, body, place = OWN[0]
+    session = await service.bearer()
+    answer = await service.client.post(path, json={**body, "model": "builtin/echo"}, headers=session)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == place
+    listed = await service.client.get("/conversations", headers=session)
+    assert listed.json()["data"] == []
+
+
+@each("model", ["lab/ok", "lab/sees"])
+async def test_image_reaches_a_model_with_vision_or_unknown_capabilities(
+    service: Service, headers: dict[str, str], upstream: ModelServer, model: str
+) -> None:
+    for path, body, _ in OWN:
+        service.clocks.advance(60)
+        answer = await service.client.post(path, json={**body, "model": model}, headers=headers)
+        assert answer.status_code == 200
+        assert "image_url" in str(upstream.requests[-1].body)
+
+
+@each(("path", "body"), RESULTS)
+async def test_image_in_the_result_of_a_tool_becomes_a_text(
+    service: Service, headers: dict[str, str], upstream: ModelServer, path: str, body: dict[str, Any]
+) -> None:
+    for model, kept in (("lab/blind", False), ("lab/sees", True)):
+        answer = await service.client.post(path, json={**body, "model": model}, headers=headers)
+        assert answer.status_code == 200, answer.text
+        asked = str(upstream.requests[-1].body["messages"])
+        assert ("image_url" in asked, "this model cannot read" in asked) == (kept, not kept)
