@@ -106,6 +106,7 @@ ROUTES = [
     ("PATCH", "/user/settings", signed_in(user.update_settings)),
     ("GET", "/user/api-keys", signed_in(user.list_api_keys)),
     ("POST", "/user/api-keys", signed_in(user.create_api_key)),
+    ("PATCH", "/user/api-keys/{key_id}", signed_in(user.update_api_key)),
     ("DELETE", "/user/api-keys/{key_id}", signed_in(user.delete_api_key)),
     ("GET", "/user/identities", signed_in(session_only(oauth.list_identities))),
     ("POST", "/user/identities/{identity}", signed_in(session_only(oauth.begin_linking))),

@@ -162,7 +162,10 @@ CREATE TABLE api_keys (
     name TEXT NOT NULL CONSTRAINT name_not_blank CHECK (trim(name) <> ''),
     created_at REAL NOT NULL,
     last_used_at REAL,
-    spent_micros INTEGER NOT NULL DEFAULT 0 -- the sum of the debits with this key, updated by a trigger of the ledger
+    spent_micros INTEGER NOT NULL DEFAULT 0, -- the sum of the debits with this key, updated by a trigger of the ledger
+    monthly_limit_micros INTEGER CONSTRAINT key_limit_range CHECK (monthly_limit_micros BETWEEN 0 AND 1000000000000000), -- NULL: none
+    month TEXT, -- as in wallets
+    month_spent_micros INTEGER NOT NULL DEFAULT 0 CONSTRAINT key_month_not_negative CHECK (month_spent_micros >= 0)
 ) STRICT;
 
 CREATE INDEX api_keys_by_account ON api_keys (account_id, id);
@@ -560,7 +563,11 @@ END;
 CREATE TABLE wallets (
     account_id TEXT PRIMARY KEY REFERENCES accounts (id) ON DELETE CASCADE,
     balance_micros INTEGER NOT NULL DEFAULT 0
-        CONSTRAINT balance_in_bounds CHECK (balance_micros BETWEEN 0 AND 1000000000000000)
+        CONSTRAINT balance_in_bounds CHECK (balance_micros BETWEEN 0 AND 1000000000000000),
+    monthly_limit_micros INTEGER CONSTRAINT account_limit_range CHECK (monthly_limit_micros BETWEEN 0 AND 1000000000000000), -- NULL: none
+    month TEXT, -- the newest one with a call, such as 2026-11 (UTC), updated by a trigger of the ledger
+    month_spent_micros INTEGER NOT NULL DEFAULT 0 -- the debits of that month's calls, likewise
+        CONSTRAINT wallet_month_not_negative CHECK (month_spent_micros >= 0)
 ) STRICT, WITHOUT ROWID;
 
 -- owner: svc/billing/wallet.py
@@ -582,7 +589,9 @@ CREATE TABLE ledger (
     key_id TEXT,
     created_at REAL NOT NULL,
     cached_input_tokens INTEGER -- a part of input_tokens; NULL for a call of an earlier version
-        CONSTRAINT cached_within_input CHECK (cached_input_tokens BETWEEN 0 AND ifnull(input_tokens, -1))
+        CONSTRAINT cached_within_input CHECK (cached_input_tokens BETWEEN 0 AND ifnull(input_tokens, -1)),
+    -- of a call: the month of its hold, in UTC; NULL in calls of an earlier version, which belong to the month of created_at
+    month TEXT CONSTRAINT ledger_month_form CHECK (month GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]')
 ) STRICT;
 
 CREATE INDEX ledger_by_account ON ledger (account_id); -- and by seq, which is the rowid
@@ -594,6 +603,8 @@ CREATE TABLE holds (
     account_id TEXT NOT NULL REFERENCES wallets (account_id) ON DELETE CASCADE,
     amount_micros INTEGER NOT NULL CONSTRAINT hold_positive CHECK (amount_micros > 0),
     created_at REAL NOT NULL,
+    key_id TEXT, -- the API key of the call; NULL: a session
+    month TEXT NOT NULL CONSTRAINT hold_month_form CHECK (month GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]'), -- in UTC
     PRIMARY KEY (account_id, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -657,7 +668,7 @@ END;
 
 -- INSERT OR REPLACE deletes without a DELETE trigger, so these tables have triggers against it.
 CREATE TRIGGER wallets_begin_empty BEFORE INSERT ON wallets
-WHEN NEW.balance_micros <> 0
+WHEN NEW.balance_micros <> 0 OR NEW.month_spent_micros <> 0
     OR EXISTS (SELECT 1 FROM wallets WHERE account_id = NEW.account_id)
     OR EXISTS (SELECT 1 FROM ledger WHERE account_id = NEW.account_id)
     OR EXISTS (SELECT 1 FROM holds WHERE account_id = NEW.account_id)
@@ -690,17 +701,26 @@ BEGIN
         IS NOT (SELECT balance_micros FROM wallets WHERE account_id = NEW.account_id) + NEW.amount_micros;
 END;
 
--- A credit of 5 USD makes the account pro, in the transaction that books it.
+-- A credit of 5 USD makes the account pro, in the transaction that books it. A call belongs to the month of its hold: one of
+-- an earlier month than the newest changes no sum.
 CREATE TRIGGER ledger_moves_the_balance AFTER INSERT ON ledger
 BEGIN
     SELECT RAISE(ABORT, 'the ledger has no gaps') WHERE NEW.seq <> 1 AND NEW.seq - 1 NOT IN (SELECT seq FROM ledger);
-    UPDATE wallets SET balance_micros = NEW.balance_after_micros WHERE account_id = NEW.account_id;
+    UPDATE wallets SET balance_micros = NEW.balance_after_micros,
+        month_spent_micros = CASE WHEN NEW.month = month THEN month_spent_micros - NEW.amount_micros
+            WHEN NEW.month > ifnull(month, '') THEN -NEW.amount_micros ELSE month_spent_micros END,
+        month = iif(NEW.month > ifnull(month, ''), NEW.month, month)
+    WHERE account_id = NEW.account_id;
     UPDATE accounts SET tier = 'pro' WHERE id = NEW.account_id AND tier = 'free' AND NEW.amount_micros >= 5000000;
 END;
 
 CREATE TRIGGER ledger_counts_for_its_key AFTER INSERT ON ledger WHEN NEW.key_id IS NOT NULL
 BEGIN
-    UPDATE api_keys SET spent_micros = spent_micros - NEW.amount_micros WHERE account_id = NEW.account_id AND id = NEW.key_id;
+    UPDATE api_keys SET spent_micros = spent_micros - NEW.amount_micros,
+        month_spent_micros = CASE WHEN NEW.month = month THEN month_spent_micros - NEW.amount_micros
+            WHEN NEW.month > ifnull(month, '') THEN -NEW.amount_micros ELSE month_spent_micros END,
+        month = iif(NEW.month > ifnull(month, ''), NEW.month, month)
+    WHERE account_id = NEW.account_id AND id = NEW.key_id;
 END;
 
 -- The only change of a ledger row: deleting its account removes what identifies the person.
@@ -714,8 +734,8 @@ WHEN OLD.account_id IS NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.acc
     OR (NEW.account_id, NEW.request_id, NEW.key_id) IS NOT (NULL, NULL, NULL) OR NEW.description <> ''
     OR (NEW.seq, NEW.id, NEW.kind, NEW.amount_micros, NEW.balance_after_micros, NEW.created_at)
         IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.amount_micros, OLD.balance_after_micros, OLD.created_at)
-    OR (NEW.reference, NEW.model, NEW.input_tokens, NEW.output_tokens, NEW.cached_input_tokens)
-        IS NOT (OLD.reference, OLD.model, OLD.input_tokens, OLD.output_tokens, OLD.cached_input_tokens)
+    OR (NEW.reference, NEW.model, NEW.input_tokens, NEW.output_tokens, NEW.cached_input_tokens, NEW.month)
+        IS NOT (OLD.reference, OLD.model, OLD.input_tokens, OLD.output_tokens, OLD.cached_input_tokens, OLD.month)
 BEGIN
     SELECT RAISE(ABORT, 'the ledger is append-only');
 END;
@@ -725,13 +745,27 @@ BEGIN
     SELECT RAISE(ABORT, 'the ledger is append-only');
 END;
 
-CREATE TRIGGER holds_fit_the_balance BEFORE INSERT ON holds
+-- A hold fits into the balance, and with the other holds of its month into the limits of its account and its key. The clock may go
+-- back, but a month with spending does not come again.
+CREATE TRIGGER holds_fit_the_wallet BEFORE INSERT ON holds
 BEGIN
     SELECT RAISE(ABORT, 'a hold is never replaced')
     WHERE EXISTS (SELECT 1 FROM holds WHERE account_id = NEW.account_id AND id = NEW.id);
-    SELECT RAISE(ABORT, 'held_within_balance')
-    WHERE (SELECT balance_micros FROM wallets WHERE account_id = NEW.account_id)
-        < NEW.amount_micros + (SELECT ifnull(sum(amount_micros), 0) FROM holds WHERE account_id = NEW.account_id);
+    SELECT CASE
+        WHEN NEW.month < month THEN RAISE(ABORT, 'month_is_over')
+        WHEN balance_micros < NEW.amount_micros + (SELECT ifnull(sum(amount_micros), 0) FROM holds WHERE account_id = NEW.account_id)
+            THEN RAISE(ABORT, 'held_within_balance')
+        WHEN monthly_limit_micros IS NOT NULL
+            AND monthly_limit_micros < NEW.amount_micros + iif(month = NEW.month, month_spent_micros, 0) + (
+                SELECT ifnull(sum(amount_micros), 0) FROM holds WHERE account_id = NEW.account_id AND month = NEW.month)
+            THEN RAISE(ABORT, 'within_limit')
+        END
+    FROM wallets WHERE account_id = NEW.account_id;
+    SELECT RAISE(ABORT, 'within_limit') FROM api_keys
+    WHERE id = NEW.key_id AND account_id = NEW.account_id AND monthly_limit_micros IS NOT NULL
+        AND monthly_limit_micros < NEW.amount_micros + iif(month = NEW.month, month_spent_micros, 0) + (
+            SELECT ifnull(sum(amount_micros), 0) FROM holds
+            WHERE account_id = NEW.account_id AND key_id = NEW.key_id AND month = NEW.month);
 END;
 
 CREATE TRIGGER holds_stay_as_they_are BEFORE UPDATE ON holds

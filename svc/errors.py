@@ -37,6 +37,7 @@ _STATUSES_AND_MESSAGES = {
     "session_expired": (401, "This session has expired. Sign in again."),
     "invalid_credentials": (401, "The email address or the password is wrong."),
     "insufficient_funds": (402, "The wallet does not cover this request. Add funds."),
+    "spending_limit_reached": (402, "A monthly limit is reached. Raise it in the settings, or wait until it renews."),
     "session_required": (403, "This needs a session. Sign in instead of using an API key."),
     "pro_required": (403, "This needs a pro account. Add funds of at least 5 US dollars."),
     "passwords_disabled": (403, "Passwords are disabled on this server. Sign in with an identity provider."),
@@ -95,9 +96,9 @@ NO_RETRY = {"x-should-retry": "false"}
 class ApiError(Exception):
     """An error for the caller: a code of `ERRORS`, perhaps with a more exact message.
 
-    `retry_after_seconds` becomes the header `Retry-After` and, on 429, `error.retry_after`. `status` and `error`
-    replace those of the table when a model server's own error is passed on. `anthropic` has fields of the error that
-    differ in the shape of Anthropic's API.
+    `retry_after_seconds` becomes the header `Retry-After` and, on 429, `error.retry_after`. `details` are further
+    fields of the error. `status` and `error` replace those of the table when a model server's own error is passed on.
+    `anthropic` has fields of the error that differ in the shape of Anthropic's API.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class ApiError(Exception):
         status: int | None = None,
         error: dict[str, Any] | None = None,
         anthropic: Mapping[str, Any] | None = None,
+        details: Mapping[str, Any] | None = None,
     ) -> None:
         table_status, table_type, table_message = ERRORS[code]
         self.code = code
@@ -127,10 +129,17 @@ class ApiError(Exception):
             self.headers["retry-after"] = str(retry_after_seconds)
         if self.status in (402, 409):
             self.headers.update(NO_RETRY)
-        self.error = error or {"message": message or table_message, "type": table_type, "code": code, "param": param}
+        ours = {"message": message or table_message, "type": table_type, "code": code, "param": param}
+        self.error = error or {**ours, **(details or {})}
         if self.status == 429 and retry_after_seconds is not None:
             self.error["retry_after"] = retry_after_seconds
         super().__init__(self.error["message"])
+
+    @property
+    def log_fields(self) -> dict[str, Any]:
+        cause = self.__cause__
+        name = getattr(cause, "sqlite_errorname", type(cause).__name__) if cause else None
+        return {"code": self.error.get("code"), "byok": self.byok, "cause": name}
 
     def body(self) -> dict[str, Any]:
         return {"error": self.error}
@@ -183,6 +192,10 @@ class UpstreamFault(Exception):
 
 class ClientGone(Exception):
     """The client disconnected before the answer was ready."""
+
+
+class CallerStopped(ApiError):
+    """The caller ended a request in progress: it stopped the answer, or its account was deleted or suspended."""
 
 
 class StartError(Exception):

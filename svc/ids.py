@@ -77,6 +77,16 @@ def timestamp(seconds: float) -> str:
     return f"{_second(whole_seconds)}.{millis:03}Z"
 
 
+def day_of(now_seconds: float) -> str:
+    """Return the UTC day of a time, such as 2026-09-21."""
+    return _day(int(now_seconds // 86_400))
+
+
+@functools.lru_cache(maxsize=4)
+def _day(number: int) -> str:
+    return timestamp(number * 86_400)[:10]
+
+
 def fields_as_json(record: Mapping[str, Any], names: str) -> dict[str, Any]:
     """Return the named fields of a record in the form of the API, with a time for each name that ends with `_at`."""
     values = {name: record[name] for name in names.split()}

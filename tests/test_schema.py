@@ -23,8 +23,8 @@ INSERT INTO accounts (id, email, email_key, created_at)
     VALUES ('a', 'a@x', 'a@x', 1), ('b', 'b@x', 'b@x', 1), ('c', 'c@x', 'c@x', 1);
 INSERT INTO links VALUES (zeroblob(32), 'a', 'reset', 1, 2, NULL, NULL),
     (CAST(printf('%032d', 1) AS BLOB), 'b', 'undo', 0, 2, 'b@y', 'b@y');
-INSERT INTO api_keys VALUES ('k', 'a', zeroblob(32), 'svc-v1-aaa', 'laptop', 1, NULL, 0),
-    ('l', 'b', CAST(printf('%032d', 1) AS BLOB), 'svc-v1-bbb', 'laptop', 1, 2, 0);
+INSERT INTO api_keys VALUES ('k', 'a', zeroblob(32), 'svc-v1-aaa', 'laptop', 1, NULL, 0, NULL, NULL, 0),
+    ('l', 'b', CAST(printf('%032d', 1) AS BLOB), 'svc-v1-bbb', 'laptop', 1, 2, 0, NULL, NULL, 0);
 INSERT INTO projects VALUES ('p', 'a', 'plans', '', 6, 1, 1), ('q', 'b', 'plans', '', NULL, 1, 1);
 INSERT INTO artifact_contents VALUES ('a', 'cf'), ('b', 'cg'), ('b', 'ch');
 INSERT INTO artifacts VALUES ('f', 'a', 'p', 'r', 'notes.txt', 'text/plain', 1, zeroblob(32), 'cf', 1, 1, NULL),
@@ -65,7 +65,7 @@ INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micr
     VALUES (1, 'led_1', 'a', 'credit', 5000000, 5000000, 'paid', 'c', 1);
 INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micros, description, reference, created_at)
     VALUES (2, 'led_2', 'a', 'debit', -1000000, 4000000, 'chat', 'h', 1);
-INSERT INTO holds VALUES ('i', 'a', 100, 1);
+INSERT INTO holds VALUES ('i', 'a', 100, 1, 'k', '2026-09');
 INSERT INTO reserved_room VALUES ('a', 'room_1', 1000, 1), ('b', 'room_2', 1000, 0);
 UPDATE checkouts SET state = 'paid', paid_at = 2 WHERE id = 'c';
 INSERT INTO payment_events VALUES ('evt_1', 'paid', 'cs_1', 'c', 1, NULL, 2, 5000000, 'usd', 'pi_1');
@@ -158,6 +158,8 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         f"UPDATE api_keys SET key_prefix = '{text}'" for text in ("svc-v1-aaaa", "svc-v2-aaa", "svc-v1-aa", "")
     ],
     ("api_keys", "name_not_blank"): ["UPDATE api_keys SET name = ''", "UPDATE api_keys SET name = '   '"],
+    ("api_keys", "key_limit_range"): [f"UPDATE api_keys SET monthly_limit_micros = {n}" for n in (-1, 10**15 + 1)],
+    ("api_keys", "key_month_not_negative"): ["UPDATE api_keys SET month_spent_micros = -1"],
     ("api_keys", "id"): ["UPDATE api_keys SET id = 'k'"],
     ("api_keys", "token_hash"): ["UPDATE api_keys SET token_hash = zeroblob(32)"],
     ("projects", "project_name_form"): [
@@ -554,7 +556,7 @@ def test_check_names_are_unique_in_their_table(conn: sqlite3.Connection) -> None
 UNCHECKED = """
     identities.issuer, identities.email, oauth_flows.provider, messages.model, runs.model, answers.finish_reason,
     fresh_words.place, fresh_words.words, word_blocks.first, word_blocks.lines, ledger.description, ledger.reference,
-    ledger.model, usage_days.model, deleted_usage.model, overruns.model,
+    ledger.model, usage_days.model, deleted_usage.model, overruns.model, wallets.month, api_keys.month,
     checkouts.payment_intent, payment_events.type, payment_events.currency,
     payment_events.payment_intent
 """
@@ -760,16 +762,16 @@ def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> Non
 # Texts of an account that no trigger counts, by the reason.
 UNCOUNTED = {
     "the one row of an account": """accounts.email accounts.email_key accounts.name accounts.password_hash accounts.tier
-        accounts.default_model accounts.group_name accounts.group_claimed accounts.allowance_month""",
+        accounts.default_model accounts.group_name accounts.group_claimed accounts.allowance_month wallets.month""",
     "few or expiring rows": """links.token_hash links.purpose links.email links.email_key identities.issuer identities.subject
         identities.email oauth_flows.state_hash oauth_flows.browser_hash oauth_flows.provider oauth_codes.code_hash
         oauth_codes.browser_hash""",
-    "short, within the 256 bytes of their row": """api_keys.token_hash api_keys.key_prefix artifacts.content_type artifacts.sha256
+    "short, within the 256 bytes of their row": """api_keys.token_hash api_keys.key_prefix api_keys.month artifacts.content_type artifacts.sha256
         runs.status runs.model runs.reason messages.role messages.model messages.status answers.finish_reason
         support_conversations.status support_messages.role providers.sealed_key providers.api_key_hint""",
     "counted as the size of the artifact": "artifact_chunks.content",
     "made from counted texts": "fresh_words.place fresh_words.words",
-    "the operator's books": """ledger.kind ledger.description ledger.reference ledger.model usage_days.day usage_days.model
+    "the operator's books": """ledger.kind ledger.description ledger.reference ledger.model ledger.month holds.month usage_days.day usage_days.model
         usage_days.group_name checkouts.state checkouts.payment_intent""",
 }
 

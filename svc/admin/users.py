@@ -8,10 +8,10 @@ from svc import audit
 from svc.auth import accounts, links, tokens
 from svc.auth.emails import EMAIL
 from svc.auth.links import Recipient
-from svc.billing.usage import day_of
 from svc.errors import ApiError, invalid_value
 from svc.groups import AUTO, Groups
 from svc.ids import fields_as_json
+from svc.months import month_of
 from svc.shapes import ABSENT, Absent, boolean, nullable, one_of, record, text
 from svc.tables import Page
 
@@ -69,7 +69,7 @@ def user_page(
             AND (:place IS NULL OR accounts.rowid < :place)
         ORDER BY accounts.rowid DESC LIMIT :most
         """,
-        {**only, "month": day_of(now_seconds)[:7], "place": place and place[0], "most": limit + 1},
+        {**only, "month": month_of(now_seconds), "place": place and place[0], "most": limit + 1},
     ).fetchall()
     return Page([_as_json(row) for row in rows[:limit]], len(rows) > limit)
 
@@ -77,7 +77,7 @@ def user_page(
 def user(conn: sqlite3.Connection, account_id: str, now_seconds: float) -> dict[str, Any]:
     """Return an account with what it spent in this month (UTC). Raises ApiError `not_found`."""
     accounts.existing_account(conn, account_id)
-    values = {"id": account_id, "month": day_of(now_seconds)[:7]}
+    values = {"id": account_id, "month": month_of(now_seconds)}
     return _as_json(conn.execute(f"{_SELECT} AND accounts.id = :id", values).fetchone())
 
 
@@ -165,10 +165,12 @@ def set_admin_by_claim(tx: sqlite3.Connection, account_id: str, admin: bool, now
     audit.add(tx, now_seconds, audit.OPERATOR, "user.change", account_id, {"admin": admin, "by": "admin_claims"})
 
 
-def key_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[dict[str, Any]]:
+def key_page(
+    conn: sqlite3.Connection, account_id: str, limit: int, after: str | None, now_seconds: float
+) -> Page[dict[str, Any]]:
     """Return a page of the account's API keys, newest first. Raises ApiError `not_found`."""
     accounts.existing_account(conn, account_id)
-    return tokens.TABLE.page(conn, account_id, limit, after)
+    return tokens.TABLE.page(conn, account_id, limit, after).of(lambda row: tokens.as_json(row, now_seconds))
 
 
 def delete_key(tx: sqlite3.Connection, actor: str, account_id: str, key_id: str, now_seconds: float) -> None:

@@ -11,7 +11,7 @@ events.
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -112,10 +112,13 @@ async def run(
             timeout = loop.call_at(min(loop.time() + STEP_SECONDS, run_ends), interrupt, TIMEOUT)
             try:
                 async for together in chunks:
-                    if texts := _texts(together, progress):
+                    if texts := _texts(together):
                         yield Deltas(texts)
             finally:
                 timeout.cancel()
+        if texts := _texts(model_call.writer.closing):
+            yield Deltas(texts)
+        progress.finish_reason = model_call.finish_reason
         message = model_call.message
         calls = message.get("tool_calls") or []
         if not calls:
@@ -163,14 +166,13 @@ def _returned(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: fields[name] for name in RETURNED if fields.get(name) is not None}
 
 
-def _texts(together: list[Chunk | Texts], progress: Progress) -> list[str]:
+def _texts(together: Sequence[Chunk | Texts]) -> list[str]:
     texts: list[str] = []
     for chunk in together:
         if isinstance(chunk, Texts):
             texts += chunk.texts
             continue
         for choice in chunk["choices"]:
-            progress.finish_reason = choice.get("finish_reason") or progress.finish_reason
             if text := choice["delta"].get("content") or choice["delta"].get("refusal"):
                 texts.append(text)
     return texts

@@ -38,7 +38,6 @@ from svc.server.state import OpenRun, State
 _HEAVY_CHARACTERS = 64 * 1024
 _TOOLS = re.compile(r"(?i)\btools?\b|tool[_-]|\bfunctions?\b")
 _STORE_TRIES = 3
-_LEFT = ("client_disconnected", "requested", "account_deleted", "account_suspended")
 
 
 class RunOrder(NamedTuple):
@@ -157,6 +156,7 @@ class AgentRun:
             media_models=order.media_models,
             media_calls=self._media_calls,
             also=self._update_in,
+            interrupt=self.interrupt,
             on_fault=self.note_fault,
         )
 
@@ -200,6 +200,8 @@ class AgentRun:
         """Store the end despite cancellations. One that is not the interrupt's is raised afterwards."""
         self._decided()
         self._end = end
+        if end.status != "final":
+            self._calls[-1].note_early_end(of_caller=Interrupt(end.reason).is_of_caller)
         try:
             await retry_write(self._store, self._note_refusal, tries=_STORE_TRIES)
         except ApiError:
@@ -210,12 +212,13 @@ class AgentRun:
         return self._outcome(self._end)
 
     def _note_refusal(self, error: ApiError) -> None:
-        self.note_fault(error)
+        self._add_log_fields(level="error", **error.log_fields)
         self._end = RunOutcome("error", error=error.error)
+        self._calls[-1].note_early_end(of_caller=False)
 
     async def _store(self) -> None:
         try:
-            outcome = await self._calls[-1].end_with(self._store_in, left=self._end.reason in _LEFT)
+            outcome = await self._calls[-1].end_with(self._store_in)
         except ApiError:
             raise
         except Exception as error:  # an end that can never be stored

@@ -27,6 +27,7 @@ from svc.inference.media_engines import MediaEngines, store
 from svc.inference.paid_call import Engines, PaidCall, Payer
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, SpeechCall, SpeechRequest
 from svc.outbound.errors import OutboundError
+from svc.server.sse import Interrupt
 from svc.shapes import Shape, text
 
 _VOICE = "alloy"
@@ -42,8 +43,8 @@ Function = Callable[..., Awaitable[Any]]
 class RunContext:
     """The run that calls `tools`. `media_models` are by kind, `image` and `speech`, as far as there are any.
 
-    `media_calls` grows. `also` is written with each of their settlements. `on_fault` receives the exception of a bug in
-    a tool; the model sees only its class.
+    `media_calls` grows. `also` is written with each of their settlements. `interrupt` is the run's. `on_fault`
+    receives the exception of a bug in a tool; the model sees only its class.
     """
 
     tools: "Mapping[str, AgentTool]"
@@ -54,6 +55,7 @@ class RunContext:
     media_models: Mapping[str, Model]
     media_calls: list[PaidCall]
     also: Callable[[sqlite3.Connection], None]
+    interrupt: Interrupt
     on_fault: Callable[[BaseException], None]
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
@@ -207,8 +209,12 @@ async def _paid(run: RunContext, call: ImageCall | SpeechCall, model: Model) -> 
     run.media_calls.append(call)
     async with quota.room(run.engines.db, run.home.account_id, call.most_bytes, artifacts=1), call:
         with run.media.slots(model).taken(run.home.account_id), run.media.spool() as file:
-            await call.make(file)
-            yield file
+            try:
+                await call.make(file)
+                yield file
+            except asyncio.CancelledError:  # also after TOOL_SECONDS
+                call.note_early_end(of_caller=run.interrupt.is_of_caller)
+                raise
 
 
 @tool("Finds passages of earlier conversations.", "session")

@@ -8,6 +8,7 @@ import re
 import sqlite3
 import sys
 import zlib
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -16,9 +17,10 @@ import orjson
 from svc import quota
 from svc.auth import accounts
 from svc.errors import ApiError
-from svc.ids import BASE62, new_id, random_base62
+from svc.ids import BASE62, fields_as_json, new_id, random_base62
+from svc.months import spent_this_month
 from svc.shapes import Shape, refusal, text
-from svc.tables import Table, json_of, refusals
+from svc.tables import Table, refusals
 
 SESSION_SECONDS = 8 * 3600
 _BY_IDENTITY = "sso"
@@ -49,7 +51,7 @@ _KEY = re.compile(f"{KEY_PREFIX}[0-9A-Za-z]{{{KEY_LENGTH - len(KEY_PREFIX)}}}")
 _LAST_ID = "key_~"  # greater than every id
 
 
-TABLE = Table("api_keys", json_of("id key_prefix name created_at last_used_at spent_micros"), "key")
+TABLE = Table[sqlite3.Row]("api_keys", lambda row: row, "key")
 
 
 class Session(NamedTuple):
@@ -120,17 +122,50 @@ def token_hash(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_seconds: float) -> dict[str, Any]:
+def as_json(row: sqlite3.Row, now_seconds: float) -> dict[str, Any]:
+    """Return a key as the API shows it, without its hash."""
+    stored = "id key_prefix name created_at last_used_at spent_micros monthly_limit_micros"
+    return {**fields_as_json(dict(row), stored), "spent_this_month_micros": spent_this_month(row, now_seconds)}
+
+
+def add_key(
+    tx: sqlite3.Connection,
+    account_id: str,
+    name: str,
+    token: str,
+    now_seconds: float,
+    monthly_limit_micros: int | None = None,
+) -> dict[str, Any]:
     """Store a new key by its hash. Raises ApiError `quota_exceeded`, `invalid_api_key` if the account is deleted."""
     quota.check_row(tx, account_id, name)
-    columns = {"id": new_id("key", now_seconds), "account_id": account_id, "token_hash": token_hash(token)}
+    columns = {
+        "id": new_id("key", now_seconds),
+        "account_id": account_id,
+        "token_hash": token_hash(token),
+        "key_prefix": token[:10],
+        "name": name,
+        "created_at": now_seconds,
+        "monthly_limit_micros": monthly_limit_micros,
+    }
     with refusals():
-        return TABLE.insert(tx, {**columns, "key_prefix": token[:10], "name": name, "created_at": now_seconds})
+        return as_json(TABLE.insert(tx, columns), now_seconds)
 
 
-def keys_after(conn: sqlite3.Connection, account_id: str, after: str | None, limit: int) -> list[dict[str, Any]]:
+def change_key(
+    tx: sqlite3.Connection, account_id: str, key_id: str, changes: Mapping[str, Any], now_seconds: float
+) -> dict[str, Any]:
+    """Set the checked fields of a key and return it. Raises ApiError `not_found`, `quota_exceeded`."""
+    row = TABLE.by_id(tx, account_id, key_id)
+    if "name" in changes:
+        quota.check_room(tx, account_id, len(changes["name"].encode()) - len(row["name"].encode()))
+    return as_json(TABLE.update(tx, account_id, key_id, changes) if changes else row, now_seconds)
+
+
+def keys_after(
+    conn: sqlite3.Connection, account_id: str, after: str | None, limit: int, now_seconds: float
+) -> list[dict[str, Any]]:
     query = "SELECT * FROM api_keys WHERE account_id = ? AND id < ? ORDER BY id DESC LIMIT ?"
-    return [TABLE.make(row) for row in conn.execute(query, (account_id, after or _LAST_ID, limit))]
+    return [as_json(row, now_seconds) for row in conn.execute(query, (account_id, after or _LAST_ID, limit))]
 
 
 # The account's id, tier (None: it is suspended) and default model, the key's id, its last use (Unix seconds of a

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from svc.billing import usage
-from svc.billing.usage import day_of
 from svc.errors import StartError
+from svc.ids import day_of
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,19 @@ _OF_PAYMENTS = {
         WHERE reference GLOB 'payment:*' AND (credited IS NOT 0 OR ledger.amount_micros < 0)
     """,
 }
+
+
+def _newest_month(columns: str) -> str:
+    """Return a query for the newest month with calls, and the sum of their debits, by the `columns` of the ledger."""
+    month = "ifnull(month, strftime('%Y-%m', CAST(created_at AS INTEGER), 'unixepoch'))"
+    return f"""
+        SELECT {columns}, max(month) AS month, micros FROM (
+            SELECT {columns}, {month} AS month, -sum(amount_micros) AS micros
+            FROM ledger WHERE account_id IS NOT NULL AND model IS NOT NULL GROUP BY {columns}, {month}
+        ) GROUP BY {columns}
+    """
+
+
 _OF_USAGE = {
     "month {0}, model {1}: the ledger has debits of {2} micros, the usage of all accounts and groups costs {3}": """
         SELECT month, model, sum(debited) AS debited_micros, sum(used) AS used_micros FROM (
@@ -115,6 +128,18 @@ _OF_USAGE = {
             SELECT account_id, key_id, -sum(amount_micros) AS debited FROM ledger WHERE key_id IS NOT NULL GROUP BY 1, 2
         ) AS debits ON debits.key_id = api_keys.id AND debits.account_id = api_keys.account_id
         WHERE api_keys.account_id IN (SELECT account_id FROM wallets) AND spent_micros <> total
+    """,
+    "wallet {0}: it has {1} micros of spending in {2}, the ledger {3} in {4}": f"""
+        SELECT wallets.account_id, month_spent_micros, wallets.month, ifnull(micros, 0) AS due_micros, newest.month
+        FROM wallets LEFT JOIN ({_newest_month("account_id")}) AS newest USING (account_id)
+        WHERE (month_spent_micros, wallets.month) IS NOT (due_micros, newest.month)
+    """,
+    "key {0}: it has {1} micros of spending in {2}, the ledger {3} in {4}": f"""
+        SELECT api_keys.id, month_spent_micros, api_keys.month, ifnull(micros, 0) AS due_micros, newest.month
+        FROM api_keys LEFT JOIN ({_newest_month("account_id, key_id")}) AS newest
+            ON newest.key_id = api_keys.id AND newest.account_id = api_keys.account_id
+        WHERE api_keys.account_id IN (SELECT account_id FROM wallets)
+            AND (month_spent_micros, api_keys.month) IS NOT (due_micros, newest.month)
     """,
 }
 

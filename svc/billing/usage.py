@@ -9,7 +9,6 @@ from typing import Any
 
 from svc.db import Database
 from svc.errors import invalid_value
-from svc.ids import timestamp
 from svc.tables import Page, run_some
 from svc.write_buffer import WriteBuffer
 
@@ -22,16 +21,6 @@ _MOST_OVERRUN_MICROS = 10**15
 # The account's id, the key's id (None for a session), the model, the day in UTC (2026-09-21), and the account's group
 # or "".
 Row = tuple[str, str | None, str, str, str]
-
-
-def day_of(now_seconds: float) -> str:
-    """Return the UTC day of a time, such as 2026-09-21."""
-    return _day(int(now_seconds // 86_400))
-
-
-@functools.lru_cache(maxsize=4)
-def _day(number: int) -> str:
-    return timestamp(number * 86_400)[:10]
 
 
 def add_call(

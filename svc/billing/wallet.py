@@ -6,15 +6,15 @@ The rules are in schema.sql: triggers keep the balance, and the holds within it.
 
 import random
 import sqlite3
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from svc.auth import accounts
-from svc.billing.usage import day_of
+from svc.billing import limits
 from svc.errors import ApiError
-from svc.ids import new_id, timestamp
+from svc.ids import new_id
 from svc.money import dollars
+from svc.months import end_of, month_of, spent_this_month
 from svc.tables import Table, json_of, run_some
 
 MOST_MICROS = 10**15  # the bound of a wallet, as in schema.sql
@@ -23,21 +23,42 @@ MOST_MICROS = 10**15  # the bound of a wallet, as in schema.sql
 # --- a paid call
 
 
-def hold(tx: sqlite3.Connection, account_id: str, hold_id: str, amount_micros: int, now_seconds: float) -> None:
-    """Reserve micros under a new `hold_id`. Raises ApiError `insufficient_funds`, `invalid_api_key` (deleted)."""
+def hold(
+    tx: sqlite3.Connection,
+    account_id: str,
+    hold_id: str,
+    amount_micros: int,
+    now_seconds: float,
+    key_id: str | None = None,
+    month: str | None = None,
+) -> None:
+    """Reserve micros under a new `hold_id`, for a call with the API key `key_id` or a session.
+
+    `month` is that of the clock, if it has not gone back. Raises ApiError `insufficient_funds`,
+    `spending_limit_reached`, `invalid_api_key` (deleted).
+    """
     if amount_micros > MOST_MICROS:
         raise _insufficient(tx, account_id, amount_micros)
     if amount_micros == 0:
         return
+    month = month or month_of(now_seconds)
     try:
-        statement = "INSERT INTO holds (id, account_id, amount_micros, created_at) VALUES (?, ?, ?, ?)"
-        tx.execute(statement, (hold_id, account_id, amount_micros, now_seconds))
+        statement = """
+            INSERT INTO holds (id, account_id, amount_micros, created_at, key_id, month) VALUES (?, ?, ?, ?, ?, ?)
+        """
+        tx.execute(statement, (hold_id, account_id, amount_micros, now_seconds, key_id, month))
     except sqlite3.IntegrityError as error:
-        if "held_within_balance" in str(error):
+        rule = str(error)
+        if "held_within_balance" in rule:
             raise _insufficient(tx, account_id, amount_micros) from None
-        if "FOREIGN KEY" in str(error):
+        if "within_limit" in rule:
+            raise limits.reached(limits.of_call(tx, account_id, key_id, month), amount_micros, month) from None
+        if "FOREIGN KEY" in rule:
             raise ApiError("invalid_api_key") from None
-        raise
+        if "month_is_over" not in rule:
+            raise
+        month = limits.month_now(tx, account_id, now_seconds)
+        hold(tx, account_id, hold_id, amount_micros, now_seconds, key_id, month)
 
 
 def settle(
@@ -60,19 +81,20 @@ def settle(
     The cost beyond the hold is the operator's loss, which the caller counts.
     """
     charged_micros = min(max(cost_micros, 0), MOST_MICROS)
-    # Nearly every call costs at most its hold. RETURNING takes SQLite over half as long again.
-    statement = "DELETE FROM holds WHERE account_id = ? AND id = ? AND amount_micros >= ?"
-    ended = tx.execute(statement, (account_id, hold_id, charged_micros)).rowcount
+    # Nearly every call costs at most its hold and ends in its month. RETURNING takes SQLite over half as long again.
+    month = month_of(now_seconds)
+    statement = "DELETE FROM holds WHERE account_id = ? AND id = ? AND amount_micros >= ? AND month = ?"
+    ended = tx.execute(statement, (account_id, hold_id, charged_micros, month)).rowcount
     if not ended:
-        statement = "DELETE FROM holds WHERE account_id = ? AND id = ? RETURNING amount_micros"
+        statement = "DELETE FROM holds WHERE account_id = ? AND id = ? RETURNING amount_micros, month"
         row = tx.execute(statement, (account_id, hold_id)).fetchone()
         if row is None:
             return None
-        charged_micros = row[0]
+        charged_micros, month = min(charged_micros, row[0]), row[1]
     if charged_micros:
         cached = f" ({cached_input_tokens} cached)" if cached_input_tokens else ""
         text = description or f"{model}: {input_tokens} input{cached} and {output_tokens} output tokens"
-        call = (model, input_tokens, output_tokens, request_id, key_id, cached_input_tokens)
+        call = (model, input_tokens, output_tokens, request_id, key_id, cached_input_tokens, month)
         book(tx, account_id, -charged_micros, description=text, reference=hold_id, now_seconds=now_seconds, call=call)
     return charged_micros
 
@@ -93,12 +115,12 @@ def book(
     description: str,
     reference: str | None = None,
     now_seconds: float,
-    call: tuple[str | None, int | None, int | None, str | None, str | None, int | None] = (None,) * 6,
+    call: tuple[str | None, int | None, int | None, str | None, str | None, int | None, str | None] = (None,) * 7,
 ) -> None:
     """Add `amount_micros`, or subtract them if they are negative. A `reference` is booked once.
 
     A credit of 5 dollars or more makes the account pro. `call` is the model, input tokens, output tokens, request id,
-    key id and cached input tokens. Raises ApiError `invalid_value` if the wallet would be over its bound,
+    key id, cached input tokens and month. Raises ApiError `invalid_value` if the wallet would be over its bound,
     `insufficient_funds` if less is available, and sqlite3.IntegrityError for a reference that was booked before or a
     deleted account.
     """
@@ -108,8 +130,9 @@ def book(
     try:
         statement = """
             INSERT INTO ledger (id, account_id, kind, amount_micros, description, reference, created_at,
-                model, input_tokens, output_tokens, request_id, key_id, cached_input_tokens, balance_after_micros)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
+                model, input_tokens, output_tokens, request_id, key_id, cached_input_tokens, month,
+                balance_after_micros)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
                 (SELECT balance_micros FROM wallets WHERE account_id = ?2) + ?4)
         """
         tx.execute(statement, row)
@@ -146,7 +169,7 @@ def allowance_due(
     if found is None:
         return None
     last_month, given_micros = found
-    month = max(day_of(now_seconds)[:7], last_month)  # the clock may have gone back
+    month = max(month_of(now_seconds), last_month)  # the clock may have gone back
     if month == last_month and allowance_micros <= given_micros:
         return None
     balance_micros = balances(conn, account_id)["wallet_balance_micros"]
@@ -173,12 +196,10 @@ def top_up(tx: sqlite3.Connection, account_id: str, allowance_micros: int, now_s
 def allowance(conn: sqlite3.Connection, account_id: str, allowance_micros: int, now_seconds: float) -> dict[str, Any]:
     """Return the allowance's part of `GET /billing/account`."""
     due = allowance_due(conn, account_id, allowance_micros, now_seconds)
-    today = datetime.fromtimestamp(now_seconds, UTC)
-    renews_at = datetime(today.year + today.month // 12, today.month % 12 + 1, 1, tzinfo=UTC)
     return {
         "allowance_micros": allowance_micros,
         "allowance_due_micros": due[1] if due else 0,
-        "allowance_renews_at": timestamp(renews_at.timestamp()) if allowance_micros else None,
+        "allowance_renews_at": end_of(month_of(now_seconds)) if allowance_micros else None,
     }
 
 
@@ -212,6 +233,27 @@ def balances(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
         "held_micros": held_micros,
         "available_micros": balance_micros - held_micros,
     }
+
+
+def spendable_micros(conn: sqlite3.Connection, account_id: str, key_id: str | None, now_seconds: float) -> int:
+    """Return what the next call can cost at most, by the wallet and the limits. It is negative beyond a limit."""
+    month = limits.month_now(conn, account_id, now_seconds)
+    left = [limit.left_micros for limit in limits.of_call(conn, account_id, key_id, month)]
+    return min([balances(conn, account_id)["available_micros"], *left])
+
+
+def limit_of_account(conn: sqlite3.Connection, account_id: str, now_seconds: float) -> dict[str, int | None]:
+    """Return the limit's part of `GET /user/settings`; a deleted account has none."""
+    query = "SELECT monthly_limit_micros, month, month_spent_micros FROM wallets WHERE account_id = ?"
+    row = conn.execute(query, (account_id,)).fetchone()
+    return {
+        "monthly_limit_micros": row and row["monthly_limit_micros"],
+        "spent_this_month_micros": spent_this_month(row, now_seconds) if row else 0,
+    }
+
+
+def set_limit(tx: sqlite3.Connection, account_id: str, limit_micros: int | None) -> None:
+    tx.execute("UPDATE wallets SET monthly_limit_micros = ? WHERE account_id = ?", (limit_micros, account_id))
 
 
 def held_in_all(conn: sqlite3.Connection) -> dict[str, int]:

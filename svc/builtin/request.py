@@ -42,6 +42,7 @@ class _Message(NamedTuple):
     text: str
     calls: list[EarlierCall]
     call_id: str
+    reminders: list[str]
 
 
 class Tool(NamedTuple):
@@ -63,9 +64,9 @@ class Tool(NamedTuple):
 class BuiltinRequest(NamedTuple):
     """A request whose `goal` is the text of the last user message, empty if there is none.
 
-    `earlier` are the texts of users and operators before it. `calls` and `turns` are the tool calls and the number of
-    assistant messages after it. `tools` are those that may be called: none with `tool_choice: none`, one if it names a
-    function.
+    `earlier` are the texts of users and operators before it, and the reminders in it. `calls` and `turns` are the tool
+    calls and the number of assistant messages after it. `tools` are those that may be called: none with
+    `tool_choice: none`, one if it names a function.
     """
 
     goal: str
@@ -131,7 +132,8 @@ def read_request(body: Mapping[str, Any]) -> BuiltinRequest:
     results = {one.call_id: one.text for one in since if one.role == "tool"}
     return BuiltinRequest(
         goal="".join(one.text for one in messages[last_user : last_user + 1]),
-        earlier=[one.text for one in messages[:last_user] if one.role in ("user", "system", "developer")],
+        earlier=[one.text for one in messages[:last_user] if one.role in ("user", "system", "developer")]
+        + [reminder for one in messages[last_user : last_user + 1] for reminder in one.reminders],
         calls=[call._replace(result=results.get(call.id)) for one in since for call in one.calls],
         turns=sum(one.role == "assistant" for one in since),
         tools=usable,
@@ -155,20 +157,24 @@ def _messages(messages: Sequence[dict[str, Any]]) -> list[_Message]:
     for message in messages:
         role, content = message["role"], message.get("content") or ""
         text = " ".join(filter(None, map(_part, content))) if isinstance(content, list) else content
-        text = _without_reminders(text) if role == "user" else text
+        text, reminders = _apart_from_reminders(text) if role == "user" else (text, [])
         if role == "user" and read and read[-1].role in ("tool", "attachment") and re.fullmatch(_NAMES_ALONE, text):
             role = "attachment"
         calls = message.get("tool_calls") or [] if role == "assistant" else []
         functions = [(call.get("id") or "", call["function"]) for call in calls if call.get("function")]
         made = [EarlierCall(id, one["name"], one.get("arguments") or "") for id, one in functions]
-        read.append(_Message(role, text, made, message["tool_call_id"] if role == "tool" else ""))
+        read.append(_Message(role, text, made, message["tool_call_id"] if role == "tool" else "", reminders))
     return read
 
 
-def _without_reminders(text: str) -> str:
-    """Return a user message without the <system-reminder> blocks that Claude Code adds."""
+def _apart_from_reminders(text: str) -> tuple[str, list[str]]:
+    """Return a user message without its <system-reminder> blocks, and these: Claude Code adds them, and memory does."""
     *closed, rest = text.split("</system-reminder>")
-    return "".join(one.partition("<system-reminder>")[0] for one in closed).lstrip() + rest.strip() if closed else text
+    if not closed:
+        return text, []
+    parts = [one.partition("<system-reminder>") for one in closed]
+    said = "".join(before for before, _, _ in parts) + rest.strip()
+    return said.strip(), [inside for _, _, inside in parts if inside]
 
 
 def _part(part: dict[str, Any]) -> str:

@@ -11,11 +11,11 @@ import sqlite3
 from collections.abc import AsyncGenerator, Collection, Mapping
 from typing import Any
 
-from svc.billing import prices, wallet
+from svc.billing import prices
 from svc.builtin import provider
 from svc.errors import ApiError, UpstreamFault
 from svc.ids import public_id
-from svc.inference import field_support, raw_answer, too_long, upstream, wire
+from svc.inference import cache_marks, field_support, raw_answer, too_long, upstream, wire
 from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import Model
 from svc.inference.chat_request import drop_output_limits, drop_routing_fields
@@ -97,6 +97,7 @@ class ChatCall(PaidCall):
         if model.provider is not None:
             body = drop_output_limits(body) if self.paid else body
             body = body if model.provider.byok else drop_routing_fields(body, ours)
+            body = cache_marks.for_model(body, model, asked=True) if self.paid else body
         self.writer = wire.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
         self._body = body
         self._added = frozenset(added)
@@ -132,24 +133,27 @@ class ChatCall(PaidCall):
 
     @property
     def usage(self) -> Mapping[str, Any]:
-        """The tokens of the call, with the details of the model server. Zero if it ended without output and with a
-        client.
+        """The tokens that the caller pays for, with the details of the model server.
+
+        After an early end, input is charged only if the caller ended the call. Output is charged as well then, or if it
+        was sent.
         """
-        if self.answered and (self._streamed or not self._failed):
+        if self.answered and not self._failed:
             return self.writer.usage
-        if not (self._streamed and self.writer.text_bytes) and not (self._left and self._reached):
+        ended_by_caller = self._left and self._reached
+        if not ended_by_caller and not (self._streamed and self.writer.text_bytes):
             return _NO_USAGE
         # Before the end, a model server's count may be a placeholder (0). It is at least the estimate for the output.
         reported, produced = self.writer.usage, estimated_tokens(self.writer.text_bytes)
-        prompt = reported["prompt_tokens"] or self.writer.estimated_input()
+        prompt = (reported["prompt_tokens"] or self.writer.estimated_input()) if ended_by_caller else 0
         completion = max(reported["completion_tokens"], produced)
         counts = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-        return {**reported, **counts}
+        return {**reported, **counts} if ended_by_caller else counts
 
     # --- money
 
     def hold_in(self, tx: sqlite3.Connection) -> None:
-        """Hold the highest possible cost. The output is limited to what the wallet can pay."""
+        """Hold the highest possible cost. The output is limited to what the wallet and the limits can pay."""
         assert self._first is not None
         asked, choices = self._asked.prices, int(self._body.get("n") or 1)
         wanted, most_input = self._wanted_tokens()[0], self._first.input_tokens
@@ -157,8 +161,7 @@ class ChatCall(PaidCall):
         try:
             self.hold(tx, prices.most_micros(asked, most_input, wanted * choices))
         except ApiError:
-            available_micros = wallet.balances(tx, self._payer.account_id)["available_micros"]
-            affordable = prices.affordable_output_tokens(asked, most_input, available_micros) // choices
+            affordable = prices.affordable_output_tokens(asked, most_input, self.spendable_micros(tx)) // choices
             # If not even the shortest answer is affordable, this hold fails and its error names the missing amount.
             granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))
             self.hold(tx, prices.most_micros(asked, most_input, granted * choices))
@@ -190,7 +193,8 @@ class ChatCall(PaidCall):
         return first
 
     def _with_limits(self, model: Model) -> dict[str, Any]:
-        return {**self._body, **self._limits, "model": model.name}
+        body = {**self._body, **self._limits, "model": model.name}
+        return body if model is self._asked else cache_marks.for_model(body, model, asked=False)
 
     def _wanted_tokens(self) -> tuple[int, list[str]]:
         """Return the output limit of the request, or the default, and the names of the fields with a limit."""
@@ -212,7 +216,8 @@ class ChatCall(PaidCall):
     # --- the answer
 
     async def stream(self) -> AsyncGenerator[list[Chunk | Texts], None]:
-        """Yield the chunks of the answer, those of one read together.
+        """Yield the chunks of the answer, those of one read together, except for its `writer.closing`.
+
         Raises ApiError for a fault of the model server.
         """
         self._streamed = True
@@ -230,9 +235,8 @@ class ChatCall(PaidCall):
                     if fault is not None:
                         raise fault
                     raws = await answer.more()
-            last = self.writer.finish()
+            self.writer.finish()
             self.answered = True
-            yield [*last]
         except UpstreamFault as fault:
             raise self.caller_error(fault) from fault
         finally:

@@ -3,6 +3,8 @@
 reserve() -> a hold of the highest possible cost (402) -> the engine, with retries and a fallback before the first
 answer
 end() -> the debit, at most the hold, exactly once: after success, a fault, an interrupt or a disconnect
+
+The table of costs after an early end: "Money" in svc/OPERATING.md.
 """
 
 import asyncio
@@ -16,11 +18,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from svc.billing import wallet
-from svc.billing.usage import Row, UsageCounter, add_call, add_overrun, day_of
+from svc.billing.usage import Row, UsageCounter, add_call, add_overrun
 from svc.db import Database
-from svc.errors import ApiError, ClientGone, UpstreamFault
+from svc.errors import ApiError, CallerStopped, ClientGone, UpstreamFault
 from svc.groups import Group
-from svc.ids import new_id
+from svc.ids import day_of, new_id
 from svc.inference import upstream_errors
 from svc.inference.catalog import Catalog, Model, Provider
 from svc.inference.field_support import FieldSupport
@@ -32,7 +34,7 @@ from svc.workers import Mode
 T = TypeVar("T")
 _LONGEST_RETRY_SECONDS = 5.0
 _RETRY_SECONDS = 0.2
-_GONE = (asyncio.CancelledError, GeneratorExit, ClientGone)
+_OF_CALLER = (ClientGone, CallerStopped)
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,8 @@ class PaidCall:
         self.also: Callable[[sqlite3.Connection], object] | None = None
         self._reserved = False  # there may be a hold
         self.settled = False  # the cost is on disk
-        self._left = False  # the client disconnected after the model was asked, so it pays for the input, too
-        self._failed = False  # the client gets an error, and does not pay for output that was not sent
+        self._left = False  # the caller ended the call, and pays for the input as well
+        self._failed = False  # it ended early for another reason: the caller pays only for the output that it has
         self._bill: Bill | None = None  # the settled one
         self._asked_at: float | None = None  # when the current attempt began, in monotonic seconds
 
@@ -137,7 +139,7 @@ class PaidCall:
 
     async def reserve(self) -> None:
         """Hold the highest possible cost of a paid call. Raises ApiError `insufficient_funds`,
-        `storage_unavailable`.
+        `spending_limit_reached`, `storage_unavailable`.
         """
         if not self.paid or self._reserved:
             return
@@ -155,7 +157,7 @@ class PaidCall:
             raise
 
     def reserve_in(self, tx: sqlite3.Connection) -> None:
-        """Reserve in a transaction of the caller, after the allowance. Raises ApiError `insufficient_funds`."""
+        """Reserve in a transaction of the caller, after the allowance. Raises what `reserve` does."""
         if self.paid:
             if (group := self._payer.group) is not None:
                 wallet.top_up(tx, self._payer.account_id, group.allowance_micros, self._engines.clock())
@@ -164,7 +166,11 @@ class PaidCall:
 
     def hold(self, tx: sqlite3.Connection, amount_micros: int) -> None:
         self._held_micros = amount_micros
-        wallet.hold(tx, self._payer.account_id, self._hold_id, amount_micros, self._engines.clock())
+        payer = self._payer
+        wallet.hold(tx, payer.account_id, self._hold_id, amount_micros, self._engines.clock(), payer.key_id)
+
+    def spendable_micros(self, tx: sqlite3.Connection) -> int:
+        return wallet.spendable_micros(tx, self._payer.account_id, self._payer.key_id, self._engines.clock())
 
     async def end(self, error: BaseException | None = None) -> None:
         """Charge the cost so far and release the rest of the hold; cancellations wait. A second call does nothing.
@@ -172,24 +178,23 @@ class PaidCall:
         `error` is the exception that ended the call early. Raises ApiError `storage_unavailable`. Then the cost is
         charged once there is room, or the hold is released by the next start.
         """
-        if isinstance(error, _GONE):
-            self._left = True
-        elif error is not None:
-            self._failed = True
+        if error is not None:
+            self.note_early_end(of_caller=isinstance(error, _OF_CALLER))
         if not self.settled and (self._reserved or self.also):
             mode: Mode = "first" if self.paid else "unsynced"  # a run's end, which is synced, follows
             write = partial(self._engines.db.write_as, mode, self._settle_in, self.also or (lambda tx: None))
-            await retry_write(write, self._note_failure)
+            await retry_write(write, lambda refusal: self.note_early_end(of_caller=False))
         self._note_settled()
 
-    async def end_with(self, record: Callable[[sqlite3.Connection], T], *, left: bool, failed: bool = False) -> T:
-        """End the call in one transaction with `record`, which replaces `also`, and return its result. It may be
-        repeated.
+    def note_early_end(self, *, of_caller: bool) -> None:
+        """Note who has ended the call before its end. What was noted first counts, and nothing after its settlement."""
+        if not (self.settled or self._left or self._failed):
+            self._left, self._failed = of_caller, not of_caller
 
-        `left` is whether the client has disconnected, `failed` whether it gets an error. Raises ApiError.
+    async def end_with(self, record: Callable[[sqlite3.Connection], T]) -> T:
+        """End the call in one transaction with `record`, which replaces `also`, and return its result. It may be
+        repeated. Raises ApiError.
         """
-        self._left = self._left or (left and not self.settled)
-        self._failed = self._failed or failed
         result = await self._engines.db.write(self._settle_in, record)
         self._note_settled()
         return result
@@ -231,9 +236,6 @@ class PaidCall:
         payer = self._payer
         group = payer.group.name if payer.group else ""
         return (payer.account_id, payer.key_id, self._model.id, day_of(now_seconds), group)
-
-    def _note_failure(self, error: ApiError) -> None:
-        self._failed = True
 
     def _note_settled(self) -> None:
         """Count the call once, even if it costs nothing."""

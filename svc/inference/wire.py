@@ -62,7 +62,8 @@ class ChunkWriter:
     """Rewrites one answer of a provider, chunk by chunk.
 
     `request` is the caller's, from which the usage is estimated if the provider reports none. The finish chunks wait
-    for `finish()`, so that a stream that is cut off after them never looks finished.
+    for `finish()`, so that a stream that is cut off after them never looks finished. `closing` has them, to be sent
+    after the settlement.
     `text_bytes` is the size of all text so far, with reasoning and arguments. A choice whose text exceeds
     `choice_bytes` (set before the first `feed`) ends with `length` and sets `cut`. If `whole` is set, `feed` returns no
     chunks, and `answer()` returns everything at the end.
@@ -84,6 +85,7 @@ class ChunkWriter:
         self._choices: dict[int, GrowingChoice] = {}
         self._waiting: dict[str, Any] = {}  # fields for the next chunk
         self._out: list[Chunk] = []  # the chunks of the current raw chunk
+        self.closing: list[Chunk] = []  # those that `finish` has made
 
     @property
     def finished(self) -> bool:
@@ -171,7 +173,7 @@ class ChunkWriter:
         self._out = []
         if self._closed:
             return []
-        self._closed, self._last = True, None
+        self._closed, self._last, self.closing = True, None, self._out
         self._choices = dict(sorted(self._choices.items()))
         for choice in self._choices.values():
             for name, text in choice.texts.items():

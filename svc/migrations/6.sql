@@ -326,3 +326,101 @@ END;
 -- Groups by the claims of an identity provider.
 ALTER TABLE accounts ADD COLUMN group_claimed TEXT CONSTRAINT group_claimed_length CHECK (length(group_claimed) BETWEEN 1 AND 63);
 ALTER TABLE accounts ADD COLUMN signed_in_at REAL;
+
+-- Limits of accounts and keys. The next start would release the holds, too.
+ALTER TABLE api_keys ADD COLUMN monthly_limit_micros INTEGER
+    CONSTRAINT key_limit_range CHECK (monthly_limit_micros BETWEEN 0 AND 1000000000000000);
+ALTER TABLE api_keys ADD COLUMN month TEXT;
+ALTER TABLE api_keys ADD COLUMN month_spent_micros INTEGER NOT NULL DEFAULT 0
+    CONSTRAINT key_month_not_negative CHECK (month_spent_micros >= 0);
+ALTER TABLE wallets ADD COLUMN monthly_limit_micros INTEGER
+    CONSTRAINT account_limit_range CHECK (monthly_limit_micros BETWEEN 0 AND 1000000000000000);
+ALTER TABLE wallets ADD COLUMN month TEXT;
+ALTER TABLE wallets ADD COLUMN month_spent_micros INTEGER NOT NULL DEFAULT 0
+    CONSTRAINT wallet_month_not_negative CHECK (month_spent_micros >= 0);
+ALTER TABLE ledger ADD COLUMN month TEXT
+    CONSTRAINT ledger_month_form CHECK (month GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]');
+DELETE FROM holds;
+ALTER TABLE holds ADD COLUMN key_id TEXT;
+ALTER TABLE holds ADD COLUMN month TEXT NOT NULL
+    CONSTRAINT hold_month_form CHECK (month GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]');
+
+UPDATE wallets SET (month, month_spent_micros) = (newest.month, newest.micros)
+FROM (
+    SELECT account_id, max(month) AS month, micros FROM (
+        SELECT account_id, strftime('%Y-%m', CAST(created_at AS INTEGER), 'unixepoch') AS month, -sum(amount_micros) AS micros
+        FROM ledger WHERE account_id IS NOT NULL AND model IS NOT NULL GROUP BY 1, 2
+    ) GROUP BY 1
+) AS newest
+WHERE newest.account_id = wallets.account_id;
+UPDATE api_keys SET (month, month_spent_micros) = (newest.month, newest.micros)
+FROM (
+    SELECT account_id, key_id, max(month) AS month, micros FROM (
+        SELECT account_id, key_id, strftime('%Y-%m', CAST(created_at AS INTEGER), 'unixepoch') AS month,
+            -sum(amount_micros) AS micros
+        FROM ledger WHERE account_id IS NOT NULL AND key_id IS NOT NULL GROUP BY 1, 2, 3
+    ) GROUP BY 1, 2
+) AS newest
+WHERE newest.account_id = api_keys.account_id AND newest.key_id = api_keys.id;
+
+DROP TRIGGER wallets_begin_empty;
+CREATE TRIGGER wallets_begin_empty BEFORE INSERT ON wallets
+WHEN NEW.balance_micros <> 0 OR NEW.month_spent_micros <> 0
+    OR EXISTS (SELECT 1 FROM wallets WHERE account_id = NEW.account_id)
+    OR EXISTS (SELECT 1 FROM ledger WHERE account_id = NEW.account_id)
+    OR EXISTS (SELECT 1 FROM holds WHERE account_id = NEW.account_id)
+BEGIN
+    SELECT RAISE(ABORT, 'a wallet begins empty, once');
+END;
+DROP TRIGGER ledger_moves_the_balance;
+CREATE TRIGGER ledger_moves_the_balance AFTER INSERT ON ledger
+BEGIN
+    SELECT RAISE(ABORT, 'the ledger has no gaps') WHERE NEW.seq <> 1 AND NEW.seq - 1 NOT IN (SELECT seq FROM ledger);
+    UPDATE wallets SET balance_micros = NEW.balance_after_micros,
+        month_spent_micros = CASE WHEN NEW.month = month THEN month_spent_micros - NEW.amount_micros
+            WHEN NEW.month > ifnull(month, '') THEN -NEW.amount_micros ELSE month_spent_micros END,
+        month = iif(NEW.month > ifnull(month, ''), NEW.month, month)
+    WHERE account_id = NEW.account_id;
+    UPDATE accounts SET tier = 'pro' WHERE id = NEW.account_id AND tier = 'free' AND NEW.amount_micros >= 5000000;
+END;
+DROP TRIGGER ledger_counts_for_its_key;
+CREATE TRIGGER ledger_counts_for_its_key AFTER INSERT ON ledger WHEN NEW.key_id IS NOT NULL
+BEGIN
+    UPDATE api_keys SET spent_micros = spent_micros - NEW.amount_micros,
+        month_spent_micros = CASE WHEN NEW.month = month THEN month_spent_micros - NEW.amount_micros
+            WHEN NEW.month > ifnull(month, '') THEN -NEW.amount_micros ELSE month_spent_micros END,
+        month = iif(NEW.month > ifnull(month, ''), NEW.month, month)
+    WHERE account_id = NEW.account_id AND id = NEW.key_id;
+END;
+DROP TRIGGER ledger_stays;
+CREATE TRIGGER ledger_stays BEFORE UPDATE ON ledger
+WHEN OLD.account_id IS NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND deleting_at IS NULL)
+    OR (NEW.account_id, NEW.request_id, NEW.key_id) IS NOT (NULL, NULL, NULL) OR NEW.description <> ''
+    OR (NEW.seq, NEW.id, NEW.kind, NEW.amount_micros, NEW.balance_after_micros, NEW.created_at)
+        IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.amount_micros, OLD.balance_after_micros, OLD.created_at)
+    OR (NEW.reference, NEW.model, NEW.input_tokens, NEW.output_tokens, NEW.cached_input_tokens, NEW.month)
+        IS NOT (OLD.reference, OLD.model, OLD.input_tokens, OLD.output_tokens, OLD.cached_input_tokens, OLD.month)
+BEGIN
+    SELECT RAISE(ABORT, 'the ledger is append-only');
+END;
+DROP TRIGGER holds_fit_the_balance;
+CREATE TRIGGER holds_fit_the_wallet BEFORE INSERT ON holds
+BEGIN
+    SELECT RAISE(ABORT, 'a hold is never replaced')
+    WHERE EXISTS (SELECT 1 FROM holds WHERE account_id = NEW.account_id AND id = NEW.id);
+    SELECT CASE
+        WHEN NEW.month < month THEN RAISE(ABORT, 'month_is_over')
+        WHEN balance_micros < NEW.amount_micros + (SELECT ifnull(sum(amount_micros), 0) FROM holds WHERE account_id = NEW.account_id)
+            THEN RAISE(ABORT, 'held_within_balance')
+        WHEN monthly_limit_micros IS NOT NULL
+            AND monthly_limit_micros < NEW.amount_micros + iif(month = NEW.month, month_spent_micros, 0) + (
+                SELECT ifnull(sum(amount_micros), 0) FROM holds WHERE account_id = NEW.account_id AND month = NEW.month)
+            THEN RAISE(ABORT, 'within_limit')
+        END
+    FROM wallets WHERE account_id = NEW.account_id;
+    SELECT RAISE(ABORT, 'within_limit') FROM api_keys
+    WHERE id = NEW.key_id AND account_id = NEW.account_id AND monthly_limit_micros IS NOT NULL
+        AND monthly_limit_micros < NEW.amount_micros + iif(month = NEW.month, month_spent_micros, 0) + (
+            SELECT ifnull(sum(amount_micros), 0) FROM holds
+            WHERE account_id = NEW.account_id AND key_id = NEW.key_id AND month = NEW.month);
+END;

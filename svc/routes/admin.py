@@ -17,6 +17,7 @@ from svc.auth.links import Recipient
 from svc.billing import usage, wallet
 from svc.deletion.slices import delete_account
 from svc.ids import timestamp
+from svc.months import month_of
 from svc.routes.links import mail_link
 from svc.routes.schemas.common import CACHED_INPUT, COUNT, TIMESTAMP, WRONG_PARAMETER, example_id, id_of
 from svc.routes.user import API_KEY, PERSON
@@ -216,7 +217,7 @@ async def delete_user(request: Request, caller: Caller, account_id: str) -> None
     answer=paged("A page of keys.", "ApiKeyList", API_KEY),
 )
 async def list_user_api_keys(request: Request, caller: Caller, account_id: str) -> object:
-    return await read_page(request, users.key_page, account_id)
+    return await read_page(request, partial(users.key_page, now_seconds=request.state.clock()), account_id)
 
 
 @describes("Delete all API keys of an account", answer=Answer("The keys are deleted."))
@@ -238,7 +239,7 @@ async def delete_user_api_key(request: Request, caller: Caller, account_id: str,
     errors=[WRONG_PARAMETER],
 )
 async def get_usage(request: Request, caller: Caller) -> object:
-    month, by = _MONTH.of(request) or usage.day_of(request.state.clock())[:7], _BY.of(request)
+    month, by = _MONTH.of(request) or month_of(request.state.clock()), _BY.of(request)
     await request.state.engines.usage.flush()
     rows, total = await request.state.db.heavy_read(usage.of_month, month, by)
     if "text/csv" in request.headers.get("accept", ""):

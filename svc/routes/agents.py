@@ -14,6 +14,7 @@ from svc.routes.schemas.chat import COMPLETION_USAGE
 from svc.routes.schemas.common import (
     COUNT,
     ID,
+    LIMIT_REACHED,
     MICROS,
     NO_FUNDS,
     NO_MODEL,
@@ -181,7 +182,7 @@ class NewRun(NamedTuple):
     "Run an agent",
     most_bytes=16 * MIB,
     answer=_RUN_ANSWER,
-    errors=[NO_ROOM, NO_FUNDS, *NO_MODEL, PROJECT_NOT_FOUND],
+    errors=[NO_ROOM, NO_FUNDS, LIMIT_REACHED, *NO_MODEL, PROJECT_NOT_FOUND],
 )
 async def run_agent(request: Request, caller: Caller, body: NewRun) -> Response:
     order = await _order(request.state, caller, body)

@@ -7,6 +7,7 @@ from functools import partial
 from svc import quota
 from svc.billing import usage, wallet
 from svc.billing.payments import MICROS_PER_CENT, Receipt
+from svc.ids import day_of
 from svc.routes.schemas.common import CACHED_INPUT, COUNT, MICROS, TIMESTAMP, example_id, id_of
 from svc.server.bodies import read_body
 from svc.server.gate import Caller
@@ -139,7 +140,7 @@ async def list_usage(request: Request, caller: Caller) -> object:
     sent = request.query_params.get("days", "30")
     days = _DAYS.check(int(sent) if re.fullmatch(r"[0-9]{1,4}", sent) else sent, "days")
     state, by, as_csv = request.state, _BY.of(request), _FORMAT.of(request) == "csv"
-    first_day = usage.day_of(state.clock() - (days - 1) * _DAY_SECONDS)
+    first_day = day_of(state.clock() - (days - 1) * _DAY_SECONDS)
     await state.engines.usage.flush()
     page = await state.db.heavy_read(usage.usage_page, caller.id, first_day, page_after(request), by=by)
     if not as_csv:

@@ -7,12 +7,13 @@ from typing import Any
 
 from svc.content import memory
 from svc.errors import ApiError
-from svc.inference.catalog import CAPABILITIES, CONTEXT_LENGTH
+from svc.inference.catalog import CAPABILITIES, CONTEXT_LENGTH, Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
 from svc.inference.formats import messages, responses_request
 from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
+from svc.inference.formats.request import Translated
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
 from svc.inference.images import check_images
 from svc.routes.completion import BODY_BYTES, answer_in_format, cost_of, is_heavy, payer_of, respond, stream_of
@@ -221,8 +222,13 @@ async def get_model(request: Request, caller: Caller, model_id: str) -> object:
 )
 async def create_response(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     state = request.state
-    as_chat = partial(responses_request.translate, account_id=caller.id, memory=state.item_memory, clock=state.clock)
-    return await answer_in_format(request, caller, body, as_chat, "input")
+    translate = partial(responses_request.translate, account_id=caller.id, memory=state.item_memory, clock=state.clock)
+
+    def as_chat(body: dict[str, Any], model: Model) -> Translated:
+        check_images(model, body["input"], "input")
+        return translate(body)
+
+    return await answer_in_format(request, caller, body, as_chat)
 
 
 @describes(
@@ -244,7 +250,11 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
     ],
 )
 async def create_messages_answer(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    return await answer_in_format(request, caller, body, messages.translate, "messages")
+    def as_chat(body: dict[str, Any], model: Model) -> Translated:
+        check_images(model, body["messages"], "messages")
+        return messages.translate(body, marks=model.cache_control)
+
+    return await answer_in_format(request, caller, body, as_chat)
 
 
 @describes(

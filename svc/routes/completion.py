@@ -12,11 +12,11 @@ from typing import Any, ParamSpec, TypeVar
 
 from svc.errors import ApiError, describe
 from svc.inference.blocks import event
+from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.request import ADDED, Translated
-from svc.inference.images import check_images
 from svc.inference.paid_call import PaidCall, Payer
 from svc.server.gate import Caller
 from svc.server.limits import KIB, MIB
@@ -32,20 +32,15 @@ _HEADER_CHARACTERS = 1000
 
 
 async def answer_in_format(
-    request: Request,
-    caller: Caller,
-    body: dict[str, Any],
-    translate: Callable[[dict[str, Any]], Translated],
-    param: str,
+    request: Request, caller: Caller, body: dict[str, Any], translate: Callable[[dict[str, Any], Model], Translated]
 ) -> Response:
-    """Answer a request of another format, without conversations and memory. Its messages are in the field `param`."""
+    """Answer a request of another format, without conversations and memory."""
     state = request.state
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     heavy, payer = is_heavy(request), payer_of(request, caller)
 
     def make() -> tuple[Translated, ChatCall]:
-        check_images(model, body[param], param)
-        asked = translate(body)
+        asked = translate(body, model)
         if model.provider is None:
             check_for_builtin(asked.chat, asked.names)
         added = ADDED.intersection(asked.chat) | {"reasoning_content"}
@@ -151,10 +146,11 @@ async def _events(
         return
     finally:
         request.context.log_fields.update(call.log_fields)
-    if call.text_bytes <= writer.long_bytes:
-        yield LastBlock(writer.end())
-    else:
-        yield await _off_loop(request, lambda: LastBlock(writer.end()))
+
+    def last() -> LastBlock:
+        return LastBlock(b"".join([*writer.events(call.writer.closing), writer.end()]))
+
+    yield last() if call.text_bytes <= writer.long_bytes else await _off_loop(request, last)
 
 
 async def _off_loop(request: Request, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

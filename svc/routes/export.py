@@ -18,12 +18,11 @@ import orjson
 from svc.agents import runs
 from svc.auth.accounts import Account
 from svc.billing import wallet
-from svc.billing.usage import day_of
 from svc.content import answers, contents, conversations, projects, support
 from svc.content.artifacts import Artifact
 from svc.content.history import Message
 from svc.db import Database
-from svc.ids import fields_as_json
+from svc.ids import day_of, fields_as_json
 from svc.inference import providers
 from svc.inference.media_engines import storage
 from svc.routes.artifacts import content_chunks
@@ -52,7 +51,11 @@ _USAGE = "day model requests input_tokens output_tokens cost_micros cached_input
 # file: (table, the columns that order an account's rows, what is written of a row: no secrets and no hashes of them)
 KINDS: dict[str, tuple[str, str, Callable[[sqlite3.Row], Any]]] = {
     "identities": ("identities", "id", json_of("id issuer subject email created_at")),
-    "api_keys": ("api_keys", "id", json_of("id key_prefix name created_at last_used_at")),
+    "api_keys": (
+        "api_keys",
+        "id",
+        json_of("id key_prefix name created_at last_used_at spent_micros monthly_limit_micros"),
+    ),
     "providers": ("providers", "id", providers.as_json),
     "projects": ("projects", "id", projects.TABLE.make),
     "conversations": ("conversations", "id", conversations.TABLE.make),
@@ -112,6 +115,7 @@ async def _archive(state: State, account: Account) -> AsyncGenerator[bytes, None
     db, sink = state.db, _Sink()
     archive = zipfile.ZipFile(sink, "w")
     found = fields_as_json({**account._asdict(), "status": account.status}, _ACCOUNT)
+    found |= await db.read(wallet.limit_of_account, account.id, state.clock())
     archive.writestr("account.json", orjson.dumps(found, option=orjson.OPT_INDENT_2) + b"\n")
     for kind in KINDS:
         # Zip64, because the size is unknown.

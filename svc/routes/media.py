@@ -18,7 +18,7 @@ import orjson
 
 from svc import quota
 from svc.content import artifacts
-from svc.errors import ApiError, ClientGone, invalid_value
+from svc.errors import ApiError, CallerStopped, ClientGone, invalid_value
 from svc.ids import new_id
 from svc.inference.blocks import event
 from svc.inference.catalog import Model
@@ -115,7 +115,7 @@ async def _kept(state: State, caller: Caller) -> AsyncIterator[list[str]]:
     kept: list[str] = []
     try:
         yield kept
-    except ClientGone:  # a client that disconnected pays for its images
+    except (ClientGone, CallerStopped):  # the caller pays for these images
         raise
     except Exception:
         for artifact_id in kept:
@@ -203,7 +203,7 @@ async def _speech(request: Request, caller: Caller, body: dict[str, Any], format
         }
         if format_field == "response_format" and body.get("stream_format") == "sse":
             stream = stream_of(request, _as_events(call, file), Interrupt(), headers)
-            stream.held = held.pop_all()
+            stream.held, stream.is_made = held.pop_all(), True
             return stream
         return from_file(request, file, {"content-type": call.track.content_type, **headers}, held.pop_all())
 

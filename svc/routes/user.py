@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 from svc.auth import accounts, links, tokens
 from svc.auth.emails import EMAIL
+from svc.billing import wallet
 from svc.certificates import files_in
 from svc.config import Config
 from svc.db import Database
@@ -19,7 +20,20 @@ from svc.server.interface import Answer, Operation, Refusal
 from svc.server.state import State
 from svc.server.streamed import json_array, streamed
 from svc.server.web import Request, Response, reply
-from svc.shapes import ABSENT, Absent, boolean, given, json_object, list_of, nullable, one_of, record, string, text
+from svc.shapes import (
+    ABSENT,
+    Absent,
+    boolean,
+    given,
+    integer,
+    json_object,
+    list_of,
+    nullable,
+    one_of,
+    record,
+    string,
+    text,
+)
 
 describes = partial(Operation, "Account")
 describes_api_keys = partial(Operation, "API keys")
@@ -48,6 +62,12 @@ USER = json_object(
     auth=one_of("session", "api_key").about("The kind of token of this request."),
 )
 _DAYS = nullable(COUNT)
+LIMIT = nullable(integer(0, wallet.MOST_MICROS)).about(
+    "The most that its calls may cost in a calendar month (UTC), in micros. A call that needs more is 402 "
+    "`spending_limit_reached`. Null means no limit.",
+    None,
+)
+SPENT_THIS_MONTH = COUNT.about("The cost of its calls in this month (UTC), in micros, without running ones.", 0)
 SETTINGS = json_object(
     "Settings",
     default_model=nullable(string).about(
@@ -55,6 +75,8 @@ SETTINGS = json_object(
     ),
     chat_model=string.about("The model that chat requests without `model` use now.", "builtin/assistant"),
     memory_enabled=boolean.about("Whether chats in a session may recall earlier ones."),
+    monthly_limit_micros=LIMIT,
+    spent_this_month_micros=SPENT_THIS_MONTH,
     instructions=nullable(string).about("The caller's own instructions for all chats in a session.", "Be brief."),
     mail_enabled=boolean.about("Whether this service can send mail, such as the link that confirms an address.", False),
     retention=json_object(
@@ -78,6 +100,8 @@ API_KEY = json_object(
     created_at=TIMESTAMP,
     last_used_at=nullable(TIMESTAMP).about("The minute of the last use. Null means never."),
     spent_micros=COUNT.about("The cost of its calls so far, in micros."),
+    monthly_limit_micros=LIMIT,
+    spent_this_month_micros=SPENT_THIS_MONTH,
 )
 _NEW_API_KEY = json_object(
     "NewApiKey",
@@ -149,11 +173,19 @@ class SettingsChanges(NamedTuple):
             "A part of the system message of session chats, after the project's. Null removes it."
         ),
     ] = ABSENT
+    monthly_limit_micros: Annotated[int | Absent | None, LIMIT] = ABSENT
 
 
 @record("CreateApiKeyRequest", example={"name": "my laptop"})
 class NewKey(NamedTuple):
     name: Annotated[str, tokens.KEY_NAME]
+    monthly_limit_micros: Annotated[int | None, LIMIT] = None
+
+
+@record("UpdateApiKeyRequest", "Missing fields do not change.", example={"monthly_limit_micros": 5_000_000})
+class KeyChanges(NamedTuple):
+    name: Annotated[str | Absent, tokens.KEY_NAME] = ABSENT
+    monthly_limit_micros: Annotated[int | Absent | None, LIMIT] = ABSENT
 
 
 _WRONG_EMAIL = Refusal("invalid_value", "confirm must be the email address of this account.", "confirm")
@@ -265,7 +297,9 @@ async def delete_me(request: Request, caller: Caller, body: DeleteUser) -> None:
 
 @describes("Show the settings", answer=Answer("The settings.", SETTINGS))
 async def get_settings(request: Request, caller: Caller) -> object:
-    return _settings(request.state, caller.account(request.state.db))
+    state = request.state
+    limit = state.db.look_up(wallet.limit_of_account, caller.id, state.clock())
+    return _settings(state, caller.account(state.db), limit)
 
 
 @describes(
@@ -278,12 +312,21 @@ async def update_settings(request: Request, caller: Caller, body: SettingsChange
         found = await request.state.models.find(caller.id, body.default_model, caller.group)
         if found is None or found.kind != "chat":
             raise (_NO_MODEL if found is None and caller.group else _WRONG_MODEL).error()
-    account = await request.state.db.write(accounts.update_account, caller.id, given(body))
-    return _settings(request.state, account)
+    changed = await request.state.db.write(_change_settings, caller.id, given(body), request.state.clock())
+    return _settings(request.state, *changed)
 
 
-def _settings(state: State, account: accounts.Account) -> dict[str, Any]:
+def _change_settings(
+    tx: sqlite3.Connection, account_id: str, changes: dict[str, Any], now_seconds: float
+) -> tuple[accounts.Account, dict[str, int | None]]:
+    if "monthly_limit_micros" in changes:
+        wallet.set_limit(tx, account_id, changes.pop("monthly_limit_micros"))
+    return accounts.update_account(tx, account_id, changes), wallet.limit_of_account(tx, account_id, now_seconds)
+
+
+def _settings(state: State, account: accounts.Account, limit: dict[str, int | None]) -> dict[str, Any]:
     return {
+        **limit,
         "default_model": account.default_model,
         "chat_model": state.models.default(account.default_model),
         "memory_enabled": account.memory_enabled,
@@ -315,7 +358,8 @@ def _certificate_file(config: Config) -> str | None:
 )
 async def create_api_key(request: Request, caller: Caller, body: NewKey) -> object:
     token = tokens.new_key_token()
-    key = await request.state.db.write(tokens.add_key, caller.id, body.name, token, request.state.clock())
+    now_seconds, limit_micros = request.state.clock(), body.monthly_limit_micros
+    key = await request.state.db.write(tokens.add_key, caller.id, body.name, token, now_seconds, limit_micros)
     return {**key, "key": token}
 
 
@@ -326,14 +370,28 @@ async def create_api_key(request: Request, caller: Caller, body: NewKey) -> obje
 )
 async def list_api_keys(request: Request, caller: Caller) -> Response:
     """Send the keys while they are read: their number is not limited."""
-    return await streamed(request, json_array(_pages_of_keys(request.state.db, caller.id)))
+    state = request.state
+    return await streamed(request, json_array(_pages_of_keys(state.db, caller.id, state.clock())))
 
 
-async def _pages_of_keys(db: Database, account_id: str) -> AsyncGenerator[list[dict[str, Any]], None]:
+async def _pages_of_keys(
+    db: Database, account_id: str, now_seconds: float
+) -> AsyncGenerator[list[dict[str, Any]], None]:
     after = None
-    while keys := await db.read(tokens.keys_after, account_id, after, _KEYS_AT_ONCE):
+    while keys := await db.read(tokens.keys_after, account_id, after, _KEYS_AT_ONCE, now_seconds):
         yield keys
         after = keys[-1]["id"]
+
+
+@describes_api_keys(
+    "Change an API key",
+    "Another limit applies to the next call with the key.",
+    answer=Answer("The changed key.", API_KEY),
+    errors=[NO_ROOM],
+)
+async def update_api_key(request: Request, caller: Caller, key_id: str, body: KeyChanges) -> object:
+    state = request.state
+    return await state.db.write(tokens.change_key, caller.id, key_id, given(body), state.clock())
 
 
 @describes_api_keys("Delete an API key", "The next request with it fails.", answer=Answer("The key is deleted."))

@@ -216,9 +216,7 @@ def _answer_to(error: Exception, path: str, context: Context) -> Response | None
     if isinstance(error, ClientGone) and not begun:
         return Response(status_code=499)  # the client has disconnected; the status is for the log
     if isinstance(error, ApiError) and not begun:
-        cause = error.__cause__
-        fields["code"], fields["byok"] = error.error.get("code"), error.byok
-        fields["cause"] = getattr(cause, "sqlite_errorname", type(cause).__name__) if cause else None
+        fields.update(error.log_fields)
         return refusal(error, path, context.request_id)
     fields["level"], fields["error"] = "error", describe(error)
     return None if begun else refusal(ApiError("internal_error"), path, context.request_id)

@@ -138,6 +138,9 @@ _ANTHROPIC_DETAIL = json_object(
         error_code=one_of("thread_unsupported_request"),
         unsupported=list_of(string),
     ).optional(),
+    limit_micros=whole.about("Of a reached limit: the monthly limit, in micros.", minimum=0).optional(),
+    spent_micros=whole.about("What was spent of it in this month, without running calls.", minimum=0).optional(),
+    resets_at=string.about("When the next month begins (UTC).", format="date-time").optional(),
 )
 ANTHROPIC_ERROR = json_object(
     "MessagesError",

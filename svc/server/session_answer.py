@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import AsyncGenerator, Callable, Iterator
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -29,7 +30,6 @@ from svc.server.head import Context
 from svc.server.sse import Drain, Interrupt, LastBlock
 
 _SAVE_SECONDS = 1.5
-_STOPPED = ("stopped", "interrupted")
 _OPENING = {"role": "assistant", "content": ""}
 
 
@@ -114,12 +114,15 @@ class SessionAnswer:
         if self._saving is not None:
             self._saving.cancel()
         self.ended = self._end_after(error)
+        if self.ended.status != "complete":
+            self._call.note_early_end(of_caller=self.ended.status == "stopped")
 
         def refused(fault: ApiError) -> None:
             self.ended = End("failed", fault.error)
+            self._call.note_early_end(of_caller=False)
 
         try:
-            await retry_write(self._store_end, refused)
+            await retry_write(partial(self._call.end_with, self._end_in), refused)
         finally:
             del self._open_answers[self._exchange.conversation_id]
             self._over = True
@@ -141,10 +144,6 @@ class SessionAnswer:
         if reason is not None or isinstance(error, ClientGone | GeneratorExit):
             return End("stopped")
         return End("failed", (error if isinstance(error, ApiError) else ApiError("internal_error")).error)
-
-    async def _store_end(self) -> None:
-        status = self.ended.status
-        await self._call.end_with(self._end_in, left=status == "stopped", failed=status in ("failed", "interrupted"))
 
     def _end_in(self, tx: sqlite3.Connection) -> None:
         quota.release(tx, self._exchange.account_id, self._room_id)
@@ -195,11 +194,9 @@ class SessionAnswer:
         return self.ended.status == "stopped" and self.interrupt.reason in ("requested", "conversation_deleted")
 
     def end_after(self, error: ApiError) -> bytes:
-        """Return the end of the stream of a stopped or interrupted answer, which replaces its error, or raise this."""
-        if self._is_of_account or self.ended.status not in ("complete", *_STOPPED):
+        """Return the end of the stream of a stopped answer, which replaces its error, or raise this."""
+        if self._is_of_account or self.ended.status != "stopped":
             raise error
-        if self.ended.status == "complete":  # its last chunk was sent
-            return DONE
         return (b"" if self._call.begun else self._chunk(_OPENING)) + self._last_blocks()
 
     async def follow(
@@ -217,7 +214,7 @@ class SessionAnswer:
         while True:
             try:
                 over, begun = self._over, self._call.begun or not own
-                if self._fault is not None and not begun and self.ended.status not in _STOPPED:
+                if self._fault is not None and not begun and self.ended.status != "stopped":
                     raise self._fault
                 if (over or begun) and (delta := {**opening, **self._call.writer.texts_after(sent)}):
                     opening = {}
@@ -249,10 +246,11 @@ class SessionAnswer:
 
     def _last_blocks(self, *, usage: bool = False) -> bytes:
         status = self.ended.status
-        if status in _STOPPED:
+        if status == "stopped":
             return self._chunk({}, "stop", status=status) + DONE
         if status != "complete":
-            return event({"error": self.ended.error or ApiError("internal_error").error}) + DONE
+            code = "shutting_down" if status == "interrupted" else "internal_error"
+            return event({"error": self.ended.error or ApiError(code).error}) + DONE
         tokens = event({**self._call.writer.head, "choices": [], "usage": self._call.usage}) if usage else b""
         return self._chunk({}, self._call.finish_reason or "stop") + tokens + DONE
 

@@ -17,13 +17,16 @@ from typing import Self
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from svc.errors import ApiError, ClientGone
+from svc.errors import ApiError, CallerStopped, ClientGone
 from svc.server.head import Context
 
-_CODES = {
+# The code of the error, by the reason of an interrupt that is the caller's, apart from a disconnect.
+_CALLER_CODES = {
+    "requested": "shutting_down",  # never sent: a stopped answer has an end of its own
+    "conversation_deleted": "shutting_down",
     "account_deleted": "invalid_api_key",
     "account_suspended": "account_suspended",
-}  # by the reason of an interrupt
+}
 PING = b": ping\n\n"
 PING_SECONDS = 15.0
 _HEADERS = [
@@ -79,6 +82,7 @@ class Interrupt:
     reason: str | None = None
     owner: str = field(init=False)
     grace_seconds: float = field(init=False)
+    _is_made: bool = field(init=False)
     _context: Context = field(init=False)
     _drain: Drain = field(init=False)
     _task: asyncio.Task[object] | None = None  # the one to cancel
@@ -90,21 +94,34 @@ class Interrupt:
         if self._task is not None:
             self._task.cancel()
 
+    @property
+    def is_of_caller(self) -> bool:
+        """Whether the caller has ended the answer, and so pays for the input as well."""
+        return self.reason == "client_disconnected" or self.reason in _CALLER_CODES
+
     def error(self) -> Exception:
         """Return the exception to raise in place of the cancellation."""
         if self.reason == "client_disconnected":
             return ClientGone()
-        return ApiError(_CODES.get(self.reason or "", "shutting_down"))
+        code = _CALLER_CODES.get(self.reason or "")
+        return CallerStopped(code) if code else ApiError("shutting_down")
 
-    def over(self, context: Context, drain: Drain, grace_seconds: float = _JSON_GRACE_SECONDS) -> Self:
-        self._context, self._drain, self.grace_seconds = context, drain, grace_seconds
+    def over(
+        self, context: Context, drain: Drain, grace_seconds: float = _JSON_GRACE_SECONDS, *, is_made: bool = False
+    ) -> Self:
+        """Interrupt an answer, at shutdown after `grace_seconds`. One that `is_made`, and perhaps paid, also begins
+        during the drain.
+        """
+        self._context, self._drain, self.grace_seconds, self._is_made = context, drain, grace_seconds, is_made
         self.owner = context.account_id or ""
         return self
 
     def __enter__(self) -> Self:
         """Register the open answer. Raises ApiError `shutting_down` during the drain."""
         if self._drain.draining:
-            raise ApiError("shutting_down")
+            if not self._is_made:
+                raise ApiError("shutting_down")
+            asyncio.get_running_loop().call_later(self.grace_seconds, self, "shutdown")
         self._drain.open[self] = None
         self._task = asyncio.current_task()
         self._context.interrupt = self
@@ -136,7 +153,8 @@ class EventStream(Response):
 
     An exception before the first block becomes an ordinary error answer. After it, the block `closing(error)` ends the
     stream. `ping` is sent after a silence. On an interrupt the generator gets a CancelledError at its await or yield.
-    It may yield its last event before it returns. `held` is occupied until then.
+    It may yield its last event before it returns. `held` is occupied until then. A stream that `is_made`, so that only
+    its sending remains, continues during a shutdown.
     """
 
     events: AsyncGenerator[bytes, None]
@@ -149,6 +167,7 @@ class EventStream(Response):
     ping: bytes = PING
     ping_seconds: float = PING_SECONDS
     held: contextlib.AbstractContextManager[object] = NOTHING
+    is_made: bool = False
     _started: bool = False
     _unsent: bytes = b""
     _pinging: asyncio.Task[None] | None = None
@@ -164,7 +183,8 @@ class EventStream(Response):
         last = b""
         try:
             async with contextlib.aclosing(self.events):
-                with self.held, self.interrupt.over(scope["svc"], self.drain, 0):
+                grace_seconds = _JSON_GRACE_SECONDS if self.is_made else 0
+                with self.held, self.interrupt.over(scope["svc"], self.drain, grace_seconds, is_made=self.is_made):
                     await self._pump()
         except Exception as error:
             if not self._started:

@@ -63,7 +63,8 @@ async def streamed(
 class Download(Response):
     """A long answer: `first`, and the other `chunks`. It occupies `held` until it is sent.
 
-    The deletion or suspension of the account closes the connection.
+    It is also sent during a shutdown, because it may have been paid for. The deletion or suspension of the account
+    closes the connection.
     """
 
     drain: Drain
@@ -78,7 +79,7 @@ class Download(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with aclosing(self.chunks):
-            with self.held, suppress(ClientGone), Interrupt().over(scope["svc"], self.drain):
+            with self.held, suppress(ClientGone), Interrupt().over(scope["svc"], self.drain, is_made=True):
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 if self.first:
                     await send({"type": "http.response.body", "body": self.first, "more_body": True})

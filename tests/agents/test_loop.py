@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ class PlayedCall:
     texts: Callable[[], AsyncGenerator[str, None]]
     message: dict[str, Any] = field(default_factory=lambda: {"role": "assistant", "content": "done"})
     log: list[str] = field(default_factory=list)
+    finish_reason: str | None = None
+    writer: Any = field(default_factory=lambda: SimpleNamespace(closing=[]))
 
     async def reserve(self) -> None:
         self.log.append("reserved")
@@ -181,13 +184,13 @@ async def test_a_refusal_is_the_output_and_the_finish_reason_is_the_last_steps()
         chunks=(
             {"delta": {"refusal": "I cannot "}},
             {"delta": {"refusal": "do that."}},
-            {"finish_reason": "content_filter"},
         ),
+        finish_reason="content_filter",
     )
     first = Chunks(
         nothing,
         {"role": "assistant", "content": None, "refusal": None, "tool_calls": [call("tool", "{}")]},
-        chunks=({"finish_reason": "tool_calls"},),
+        finish_reason="tool_calls",
     )
     sent: list[dict[str, Any]] = []
 

@@ -64,7 +64,10 @@ class Run(AgentRun):
     def _decided(self) -> None:
         self.log.append("decided")
 
-    async def end_with(self, record: Any, *, left: bool) -> RunOutcome:
+    def note_early_end(self, *, of_caller: bool) -> None:
+        pass
+
+    async def end_with(self, record: Any) -> RunOutcome:
         self.log.append("storing")
         if self.waits_in == "store":
             await self.gate.wait()

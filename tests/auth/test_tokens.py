@@ -314,7 +314,8 @@ def conn(tmp_path: Path) -> Iterator[Any]:
 
 def test_only_hash_and_ten_characters_of_a_key_are_stored(conn: Any) -> None:
     shown = tokens.add_key(conn, "user_a", "laptop", KEY, NOW)
-    assert set(shown) == {"id", "key_prefix", "name", "created_at", "last_used_at", "spent_micros"}
+    named = {"id", "key_prefix", "name", "created_at", "last_used_at"}
+    assert set(shown) == named | {"spent_micros", "monthly_limit_micros", "spent_this_month_micros"}
     assert shown["key_prefix"] == KEY[:10]
     row = dict(conn.execute("SELECT * FROM api_keys").fetchone())
     assert row.pop("token_hash") == hashlib.sha256(KEY.encode()).digest()
@@ -337,7 +338,7 @@ def test_a_key_finds_its_account_until_it_is_deleted(conn: Any) -> None:
 def test_keys_of_the_account_are_listed_newest_first(conn: Any) -> None:
     for number, account in enumerate(("user_a", "user_b", "user_a")):
         tokens.add_key(conn, account, str(number), new_key_token(), NOW + number)
-    assert [key["name"] for key in tokens.keys_after(conn, "user_a", None, 10)] == ["2", "0"]
+    assert [key["name"] for key in tokens.keys_after(conn, "user_a", None, 10, NOW)] == ["2", "0"]
 
 
 def test_last_use_never_goes_back(conn: Any) -> None:

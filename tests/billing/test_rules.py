@@ -13,7 +13,7 @@ CORRUPTIONS = {
     "adds up to": "UPDATE wallets SET balance_micros = balance_micros + 1",
     "it should be": "UPDATE ledger SET balance_after_micros = 7",
     "balance 10000000 and held 10000001 micros are out of bounds": "UPDATE holds SET amount_micros = 10000001",
-    "balance 0 and held -1 micros are out of bounds": "INSERT INTO holds VALUES ('h2', 'bob', -1, 1)",
+    "balance 0 and held -1 micros are out of bounds": "INSERT INTO holds VALUES ('h2', 'bob', -1, 1, NULL, '2026-09')",
     "balance -1 and held 0 micros are out of bounds": "UPDATE wallets SET balance_micros = -1 WHERE account_id = 'bob'",
     "has no wallet": "DELETE FROM wallets WHERE account_id = 'bob'",
     "rows up to": "UPDATE ledger SET seq = 3",

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from svc.auth import accounts, tokens
 from svc.billing import rules, usage, wallet
-from svc.billing.usage import add_call, day_of
+from svc.billing.usage import add_call
+from svc.ids import day_of
 from tests.billing.test_wallet import empty_database
 
 NOW = 1_790_000_000.0
@@ -52,7 +53,7 @@ def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> N
     assert sum(row["requests"] for row in by_model) == sum(row["requests"] for row in by_key) == len(calls)
     for key_id, micros in spent.items():
         assert sum(row["cost_micros"] for row in by_key if row["key_id"] == key_id) == micros
-    assert {key["id"]: key["spent_micros"] for key in tokens.keys_after(conn, account_id, None, 9)} == {
+    assert {key["id"]: key["spent_micros"] for key in tokens.keys_after(conn, account_id, None, 9, NOW)} == {
         key: spent[key] for key in keys
     }
     for deleted in (False, True):

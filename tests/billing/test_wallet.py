@@ -208,8 +208,8 @@ RAW = [
     "UPDATE wallets SET account_id = 'other' WHERE account_id = 'bob'",
     "DELETE FROM wallets",
     "INSERT OR REPLACE INTO wallets (account_id) VALUES ('ada')",
-    "INSERT OR REPLACE INTO wallets VALUES ('ada', 99000000)",
-    "INSERT INTO wallets VALUES ('other', 5)",
+    "INSERT OR REPLACE INTO wallets (account_id, balance_micros) VALUES ('ada', 99000000)",
+    "INSERT INTO wallets (account_id, balance_micros) VALUES ('other', 5)",
     "DELETE FROM ledger",
     "UPDATE ledger SET amount_micros = 9000000",
     "UPDATE ledger SET balance_after_micros = 9000000",
@@ -249,19 +249,19 @@ RAW = [
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'r', 'm', 1, 0, NULL, NULL, 1, 2)",
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'r', 'm', 1, 0, NULL, NULL, 1, -1)",
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'r', 'm', NULL, 0, NULL, NULL, 1, 0)",
-    "INSERT INTO holds VALUES ('h2', 'ada', 6000001, 1)",
-    "INSERT OR IGNORE INTO holds VALUES ('h2', 'ada', 6000001, 1)",
-    "INSERT OR REPLACE INTO holds VALUES ('h2', 'ada', 6000001, 1)",
-    "INSERT INTO holds VALUES ('h2', 'ada', 6000000, 1), ('h3', 'ada', 1, 1)",
-    "INSERT INTO holds VALUES ('h2', 'ada', 9223372036854775807, 1)",
-    "INSERT INTO holds VALUES ('h2', 'bob', 1, 1)",
-    "INSERT INTO holds VALUES ('h2', 'ada', 0, 1)",
-    "INSERT INTO holds VALUES ('h2', 'ada', -5, 1)",
-    "INSERT INTO holds VALUES ('h', 'ada', 5, 1)",
-    "INSERT OR REPLACE INTO holds VALUES ('h', 'ada', 5, 1)",
-    "INSERT OR REPLACE INTO holds VALUES ('h', 'ada', 10000001, 1)",
-    "INSERT OR REPLACE INTO holds VALUES ('h', 'bob', 5, 1)",
-    "INSERT INTO holds VALUES ('h', 'ada', 5, 1) ON CONFLICT DO UPDATE SET amount_micros = 10000001",
+    "INSERT INTO holds (id, account_id, amount_micros, created_at, month) VALUES ('h2', 'ada', 6000001, 1, '2026-09')",
+    "INSERT OR IGNORE INTO holds (id, account_id, amount_micros, created_at, month) VALUES ('h2', 'ada', 6000001, 1, '2026-09')",
+    "INSERT OR REPLACE INTO holds (id, account_id, amount_micros, created_at, month) VALUES ('h2', 'ada', 6000001, 1, '2026-09')",
+    "INSERT INTO holds (id, account_id, amount_micros, created_at, month) VALUES ('h2', 'ada', 6000000, 1, '2026-09'), ('h3', 'ada', 1, 1, '2026-09')",
+    "INSERT INTO holds (id, account_id, amount_micros, created_at, month) VALUES ('h2', 'ada', 9223372036854775807, 1, '2026-09')",
+    "INSERT INTO holds (id, account_id, amount_micros, created_at, month) VALUES ('h2', 'bob', 1, 1, '2026-09')",
+    "INSERT INTO holds (id, account_id, amount_micros, created_at, month) VALUES ('h2', 'ada', 0, 1, '2026-09')",
+    "INSERT INTO holds (id, account_id, amount_micros, created_at, month) VALUES ('h2', 'ada', -5, 1, '2026-09')",
+    "INSERT INTO holds (id, account_id, amount_micros, created_at, month) VALUES ('h', 'ada', 5, 1, '2026-09')",
+    "INSERT OR REPLACE INTO holds (id, account_id, amount_micros, created_at, month) VALUES ('h', 'ada', 5, 1, '2026-09')",
+    "INSERT OR REPLACE INTO holds (id, account_id, amount_micros, created_at, month) VALUES ('h', 'ada', 10000001, 1, '2026-09')",
+    "INSERT OR REPLACE INTO holds (id, account_id, amount_micros, created_at, month) VALUES ('h', 'bob', 5, 1, '2026-09')",
+    "INSERT INTO holds (id, account_id, amount_micros, created_at, month) VALUES ('h', 'ada', 5, 1, '2026-09') ON CONFLICT DO UPDATE SET amount_micros = 10000001",
     "UPDATE holds SET amount_micros = 1",
     "UPDATE holds SET account_id = 'bob'",
     "UPDATE OR REPLACE holds SET amount_micros = 10000001",
@@ -287,8 +287,17 @@ RAW = [
     "UPDATE payment_events SET credited = 0, reason = 'x'",
     "DELETE FROM payment_events",
 ]
+# The columns of a ledger row without those of later versions, whose NULL is allowed.
+_BOOKED = (
+    "seq, id, account_id, kind, amount_micros, balance_after_micros, description, reference, model, input_tokens, "
+    "output_tokens, request_id, key_id, created_at, cached_input_tokens"
+)
+RAW = [statement.replace("INTO ledger VALUES", f"INTO ledger ({_BOOKED}) VALUES") for statement in RAW]
 # These two are refused by a foreign key, all others by the tables of money themselves.
-REFERRING = ["INSERT INTO holds VALUES ('h2', 'nobody', 5, 1)", "UPDATE accounts SET id = 'other' WHERE id = 'ada'"]
+REFERRING = [
+    "INSERT INTO holds (id, account_id, amount_micros, created_at, month) VALUES ('h2', 'nobody', 5, 1, '2026-09')",
+    "UPDATE accounts SET id = 'other' WHERE id = 'ada'",
+]
 
 
 @pytest.fixture
@@ -348,7 +357,9 @@ def test_debit_takes_at_most_the_available_money(money: sqlite3.Connection) -> N
 
 def test_new_wallet_has_no_holds(money: sqlite3.Connection) -> None:
     money.execute("PRAGMA foreign_keys = OFF")
-    money.execute("INSERT INTO holds VALUES ('h2', 'cleo', 5, 1)")
+    money.execute(
+        "INSERT INTO holds (id, account_id, amount_micros, created_at, month) VALUES ('h2', 'cleo', 5, 1, '2026-09')"
+    )
     assert refuses(
         money, "INSERT INTO accounts (id, email, email_key, created_at) VALUES ('cleo', 'cleo@x', 'cleo', 1)"
     )

@@ -76,7 +76,7 @@ def test_check_prints_ok_and_changes_nothing(database: Path, capsys: pytest.Capt
     ("statement", "finding"),
     [
         (
-            "INSERT INTO holds SELECT 'h', account_id, balance_micros + 1, 1 FROM wallets",
+            "INSERT INTO holds SELECT 'h', account_id, balance_micros + 1, 1, NULL, '2026-09' FROM wallets",
             "held 10000001 micros are out of bounds",
         ),
         ("UPDATE ledger SET amount_micros = amount_micros + 1", "it should be"),
@@ -93,7 +93,7 @@ def test_check_finds_unexplained_money(
 def test_check_finds_a_broken_ledger_and_an_orphan(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["credit", EMAIL, "10"])
     without_triggers(
-        database, "UPDATE wallets SET balance_micros = 11000000", "INSERT INTO wallets VALUES ('nobody', 0)"
+        database, "UPDATE wallets SET balance_micros = 11000000", "INSERT INTO wallets (account_id) VALUES ('nobody')"
     )
     orphan, broken = findings(capsys)
     assert "it refers to a missing row" in orphan

@@ -280,7 +280,7 @@ async def test_output_before_a_disconnect_or_shutdown_is_stored(tmp_path: Path, 
         ended = asyncio.ensure_future(read_to_end(reader))
         assert await server.stop() == 0
         last, done = re.findall(rb"data: ([^\n]+)\n\n", await ended)[-2:]
-        assert done == b"[DONE]" and b'"finish_reason":"stop"' in last and b'"status":"interrupted"' in last
+        assert done == b"[DONE]" and b'"code":"shutting_down"' in last and b"finish_reason" not in last
         await hang_up(writer)
         found = rows(
             server.data_dir / "service.db",
@@ -301,14 +301,14 @@ def test_stored_error_is_bounded_and_can_be_stored(text: Any) -> None:
 # --- memory
 
 
-async def test_matching_passages_precede_the_messages(lab: Lab) -> None:
+async def test_matching_passages_follow_the_question(lab: Lab) -> None:
     earlier = (await lab.ask("My dog is called Rex.")).headers[HEADER]
     await lab.ask("Nothing of that kind")
     answer = await lab.ask("How is my dog called?", stream=True)
     assert answer.headers[MEMORY] == "1" and answer.headers[HEADER] != earlier
-    system, user = lab.sent
-    assert system["role"] == "system" and "My dog is called Rex." in system["content"]
-    assert user == {"role": "user", "content": "How is my dog called?"}
+    (user,) = lab.sent
+    question, passages = user["content"].split("\n\n", 1)
+    assert question == "How is my dog called?" and "My dog is called Rex." in passages
     assert "Rex" not in str(await lab.said(answer.headers[HEADER]))
 
 
@@ -322,7 +322,17 @@ async def test_only_the_last_user_message_is_searched_and_sent_texts_are_not_rep
     ]
     answer = await lab.ask("", messages=messages)
     assert answer.headers[MEMORY] == "1"  # one of them is here already
-    assert "striped" in lab.sent[0]["content"] and "roars" not in lab.sent[0]["content"] and lab.sent[1:] == messages
+    assert lab.sent[:2] == messages[:2], "what changes from call to call follows the history"
+    assert "striped" in lab.sent[2]["content"] and "roars" not in lab.sent[2]["content"]
+
+
+async def test_passages_follow_the_parts_of_a_question(lab: Lab) -> None:
+    await lab.ask("The zebra is striped.")
+    parts = [{"type": "text", "text": "zebra?"}, {"type": "image_url", "image_url": {"url": "data:,"}}]
+    results = [{"role": "assistant", "content": "Let me look."}, {"role": "user", "content": parts}]
+    assert (await lab.ask("", messages=results)).headers[MEMORY] == "1"
+    *kept, last = lab.sent[1]["content"]
+    assert lab.sent[0] == results[0] and kept == parts and "striped" in last["text"]
 
 
 async def test_a_replaced_message_and_what_follows_it_are_not_recalled(lab: Lab) -> None:
@@ -349,7 +359,7 @@ async def test_at_most_five_passages_are_recalled(lab: Lab) -> None:
         await lab.ask(f"zebra number {number}")
     answer = await lab.ask("zebra?")
     assert answer.headers[MEMORY] == "5" and lab.sent[0]["content"].count("zebra number") == 5
-    assert [message["role"] for message in lab.sent] == ["system", "user"]
+    assert [message["role"] for message in lab.sent] == ["user"]
 
 
 async def test_memory_is_per_account_and_can_be_disabled(lab: Lab) -> None:
@@ -433,7 +443,7 @@ async def test_the_built_in_assistant_recalls_an_earlier_conversation(lab: Lab) 
     assert "teal" in answer.json()["choices"][0]["message"]["content"]
 
 
-async def test_project_instructions_precede_memory_in_one_message(lab: Lab) -> None:
+async def test_project_instructions_come_first_and_memory_last(lab: Lab) -> None:
     project = {"name": "p", "instructions": "Always answer in rhyme."}
     project_id = (await lab.service.client.post("/projects", json=project, headers=lab.headers)).json()["id"]
     made = await lab.service.client.post("/conversations", json={"project_id": project_id}, headers=lab.headers)
@@ -442,8 +452,8 @@ async def test_project_instructions_precede_memory_in_one_message(lab: Lab) -> N
     assert lab.sent[0] == {"role": "system", "content": "Always answer in rhyme."} and len(lab.sent) == 2
     messages = [{"role": "system", "content": "mine"}, {"role": "user", "content": "zebra?"}]
     assert (await lab.ask("", messages=messages, conversation=conversation)).headers[MEMORY] == "1"
-    assert lab.sent[0]["content"].startswith("Always answer in rhyme.\n\n") and "striped" in lab.sent[0]["content"]
-    assert lab.sent[1:] == messages
+    assert lab.sent[:2] == [{"role": "system", "content": "Always answer in rhyme."}, messages[0]]
+    assert lab.sent[2]["content"].startswith("zebra?\n\n") and "striped" in lab.sent[2]["content"]
     await lab.service.client.delete(f"/projects/{project_id}", headers=lab.headers)
     await lab.ask("nothing alike", conversation=conversation)
     assert len(lab.sent) == 1

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from svc.billing import wallet
-from svc.billing.usage import add_call, day_of
+from svc.billing.usage import add_call
 from svc.config import Config
-from svc.ids import new_id
+from svc.ids import day_of, new_id
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.cases import each
 

@@ -18,7 +18,8 @@ async def test_key_is_shown_once_and_listed_without_it(service: Service) -> None
     headers = await service.bearer()
     assert (await service.client.get("/user/api-keys", headers=headers)).json() == []
     first = await service.make_key(headers, "laptop")
-    assert set(first) == {"id", "key", "key_prefix", "name", "created_at", "last_used_at", "spent_micros"}
+    named = {"id", "key", "key_prefix", "name", "created_at", "last_used_at"}
+    assert set(first) == named | {"spent_micros", "monthly_limit_micros", "spent_this_month_micros"}
     assert re.fullmatch(r"svc-v1-[0-9A-Za-z]{42}", first["key"]) and first["key_prefix"] == first["key"][:10]
     service.clocks.advance(1)
     second = await service.make_key(headers, "laptop")  # names need not be unique
@@ -149,6 +150,8 @@ AS_MADE = {
     "default_model": None,
     "chat_model": "builtin/assistant",
     "memory_enabled": True,
+    "monthly_limit_micros": None,
+    "spent_this_month_micros": 0,
     "instructions": None,
     "mail_enabled": False,
     "retention": {"conversations_days": None, "runs_days": None, "files_days": None},
@@ -165,6 +168,45 @@ async def test_settings_can_be_changed_separately(service: Service) -> None:
     read_back = (await service.client.get("/user/settings", headers=headers)).json()
     changed = {"default_model": "builtin/echo", "chat_model": "builtin/echo", "memory_enabled": False}
     assert read_back == {**as_made, **changed}
+
+
+async def test_key_gets_another_name_and_limit(service: Service) -> None:
+    headers = await service.bearer()
+    key = await service.make_key(headers, "laptop")
+    path = f"/user/api-keys/{key.pop('id')}"
+    del key["key"]
+    for changes in (
+        {"name": "desk"},
+        {"monthly_limit_micros": 0},
+        {"monthly_limit_micros": 10**15, "name": "ö" * 1_000},
+        {},
+        {"monthly_limit_micros": None},
+    ):
+        key |= changes
+        answer = await service.client.patch(path, json=changes, headers=headers)
+        shown = answer.json()
+        assert answer.status_code == 200 and {name: shown[name] for name in key} == key
+        assert (await service.client.get("/user/api-keys", headers=headers)).json() == [shown]
+    for field, value in (("name", " "), ("name", None), ("monthly_limit_micros", -1), ("monthly_limit_micros", 2**63)):
+        refused = await service.client.patch(path, json={field: value}, headers=headers)
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, field)
+    stored_bytes = (await service.client.get("/billing/account", headers=headers)).json()["stored_bytes"]
+    await service.client.patch(path, json={"name": "a"}, headers=headers)
+    await service.state["db"].write(quota.set_limit, stored_bytes - 1)
+    refused = await service.client.patch(path, json={"name": "ö" * 1_000}, headers=headers)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "quota_exceeded")
+    assert (await service.client.get("/user/api-keys", headers=headers)).json() == [{**shown, "name": "a"}]
+
+
+async def test_new_key_can_have_a_limit(service: Service) -> None:
+    headers = await service.bearer()
+    body = {"name": "ci", "monthly_limit_micros": 5_000_000}
+    answer = await service.client.post("/user/api-keys", json=body, headers=headers)
+    assert answer.status_code == 201 and answer.json().items() >= body.items()
+    (listed,) = (await service.client.get("/user/api-keys", headers=headers)).json()
+    assert listed["monthly_limit_micros"] == 5_000_000 and listed["spent_this_month_micros"] == 0
+    wrong = await service.client.post("/user/api-keys", json={**body, "monthly_limit_micros": -1}, headers=headers)
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "monthly_limit_micros")
 
 
 async def test_instructions_are_stored_bytes_until_removed(service: Service) -> None:
@@ -207,6 +249,10 @@ async def test_only_a_local_installation_shows_the_path_of_its_certificate(
         {"default_model": "no/model"},
         {"default_model": "builtin/paint"},
         {"default_model": 3},
+        {"monthly_limit_micros": -1},
+        {"monthly_limit_micros": 10**15 + 1},
+        {"monthly_limit_micros": "5"},
+        {"monthly_limit_micros": 0.5},
     ],
 )
 async def test_wrong_setting_is_400_and_changes_nothing(service: Service, body: dict) -> None:

@@ -107,6 +107,7 @@ class Seen:
     headers: dict[str, str]
     body: Any
     came_at: float
+    raw: bytes = b""
     gone_at: float | None = None
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -232,8 +233,8 @@ class _Connection:
         with contextlib.suppress(ValueError):
             # A large body is parsed in a thread: tests measure the event loop that this server shares with the service.
             document = json.loads(body) if len(body) < 65536 else await asyncio.to_thread(json.loads, body)
-            return Seen(method, path, headers, document, time.monotonic())
-        return Seen(method, path, headers, body, time.monotonic())
+            return Seen(method, path, headers, document, time.monotonic(), body)
+        return Seen(method, path, headers, body, time.monotonic(), body)
 
 
 class _Answer:

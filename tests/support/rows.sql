@@ -10,17 +10,17 @@ INSERT INTO checkouts (id, account_id, amount_micros, session_id, created_at) VA
 INSERT INTO support_conversations (id, account_id, subject, created_at, updated_at) VALUES ('sup_1', 'a', NULL, 1, 1);
 INSERT INTO support_messages (number, id, account_id, support_id, role, content, created_at) VALUES (1, 'msg_1', 'a', 'sup_1', 'user', 'größer', 1);
 INSERT INTO providers (id, account_id, name, base_url, sealed_key, api_key_hint, models, created_at) VALUES ('prov_1', 'a', 'lab', 'https://lab.example/v1', x'0102', 'x', '["m"]', 1);
-INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micros, description, reference, model, input_tokens, output_tokens, key_id, created_at) VALUES
-    (1, 'led_1', 'a', 'credit', 10000000, 10000000, 'Added funds', 'chk_1', NULL, NULL, NULL, NULL, 1790000000),
-    (2, 'led_3', 'a', 'debit', -700, 9999300, '', 'hold_3', 'paid/m', 1, 2, 'key_1', 1790000000),
-    (3, 'led_4', 'a', 'debit', -11, 9999289, '', 'hold_4', 'paid/m', 1, 2, 'key_1', 1790000000),
-    (4, 'led_5', 'a', 'debit', -5, 9999284, '', 'hold_5', 'paid/m', 1, 2, 'key_2', 1790000000),
-    (5, 'led_6', 'a', 'debit', -3, 9999281, '', 'hold_6', 'paid/m', 1, 2, NULL, 1790000000),
-    (6, 'led_7', 'a', 'debit', -2, 9999279, '', 'hold_7', 'paid/n', 1, 2, 'key_gone', 1790000000);
+INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micros, description, reference, model, input_tokens, output_tokens, key_id, created_at, month) VALUES
+    (1, 'led_1', 'a', 'credit', 10000000, 10000000, 'Added funds', 'chk_1', NULL, NULL, NULL, NULL, 1790000000, NULL),
+    (2, 'led_3', 'a', 'debit', -700, 9999300, '', 'hold_3', 'paid/m', 1, 2, 'key_1', 1790000000, '2026-09'),
+    (3, 'led_4', 'a', 'debit', -11, 9999289, '', 'hold_4', 'paid/m', 1, 2, 'key_1', 1790000000, '2026-09'),
+    (4, 'led_5', 'a', 'debit', -5, 9999284, '', 'hold_5', 'paid/m', 1, 2, 'key_2', 1790000000, '2026-09'),
+    (5, 'led_6', 'a', 'debit', -3, 9999281, '', 'hold_6', 'paid/m', 1, 2, NULL, 1790000000, '2026-09'),
+    (6, 'led_7', 'a', 'debit', -2, 9999279, '', 'hold_7', 'paid/n', 1, 2, 'key_gone', 1790000000, '2026-09');
 UPDATE checkouts SET state = 'paid', paid_at = 2 WHERE id = 'chk_1';
 INSERT INTO payment_events (id, type, session_id, checkout_id, credited, reason, received_at, amount_micros, currency, payment_intent) VALUES ('evt_1', 'checkout.session.completed', 'cs_1', 'chk_1', 1, NULL, 2, 5000000, 'usd', 'pi_1'),
     ('evt_2', 'checkout.session.expired', 'cs_2', 'chk_2', 0, 'no payment', 2, 5000000, 'usd', NULL);
-INSERT INTO holds VALUES ('hold_open', 'a', 100, 1790000000);
+INSERT INTO holds VALUES ('hold_open', 'a', 100, 1790000000, 'key_1', '2026-09');
 INSERT INTO usage_days (account_id, day, model, key_id, requests, input_tokens, output_tokens, cost_micros) VALUES ('a', '2026-09-21', 'paid/m', 'key_1', 2, 2, 4, 711), ('a', '2026-09-21', 'paid/m', 'key_2', 1, 1, 2, 5),
     ('a', '2026-09-21', 'paid/m', '', 1, 1, 2, 3), ('a', '2026-09-21', 'paid/n', 'key_gone', 1, 1, 2, 2),
     ('a', '2026-09-21', 'free/m', '', 2, 2, 4, 0), ('b', '2026-09-21', 'free/m', '', 1, 1, 2, 0);

@@ -13,6 +13,7 @@ from svc.content.artifacts import Home
 from svc.db import Database
 from svc.inference.paid_call import Payer
 from svc.outbound.client import Outbound
+from svc.server.sse import Interrupt
 
 NOW = 1_790_000_000.0
 
@@ -28,6 +29,7 @@ async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], e
         media_models={},
         media_calls=[],
         also=lambda tx: None,
+        interrupt=Interrupt(),
         on_fault=faults.append,
     )
 

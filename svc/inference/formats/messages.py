@@ -3,7 +3,7 @@
 body, checked by svc/inference/formats/messages_shape.py -> translate() -> Translated -> MessagesAnswer
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from svc import json_text
 from svc.errors import ApiError, anthropic_error, invalid_value
 from svc.ids import random_base62
 from svc.inference import blocks
+from svc.inference.cache_marks import NAME as MARK
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import Block, BlockWriter, typed_event
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
@@ -30,12 +31,17 @@ _STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal", "tool_call
 _DELTAS = {"reasoning": ("thinking_delta", "thinking"), "call": ("input_json_delta", "partial_json")}
 
 Content = str | list[dict[str, Any]]
+Mark = Callable[[dict[str, Any]], dict[str, Any]]  # the mark of a block for the cache, as fields of its part
 
 
-def translate(request: dict[str, Any]) -> Translated:
-    """Return a checked `request` as a chat request. Raises ApiError `invalid_value`."""
+def translate(request: dict[str, Any], *, marks: bool = False) -> Translated:
+    """Return a checked `request` as a chat request, with the `marks` of what to cache if the model gets them.
+
+    Raises ApiError `invalid_value`.
+    """
     body = not_null(request, "model", "max_tokens", "temperature", "top_p", "top_k", "stream")
-    body["messages"] = _messages(request)
+    mark = _mark_of if marks else _no_mark
+    body["messages"] = _messages(request, mark)
     if stop_sequences := request.get("stop_sequences") or []:
         body["stop"] = stop_sequences
     output = request.get("output_config") or {}
@@ -44,11 +50,19 @@ def translate(request: dict[str, Any]) -> Translated:
     if wanted := output.get("format") or request.get("output_format"):
         schema = {"name": "answer", "schema": wanted["schema"], "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    ignored_tools = _add_tools(request, body)
+    ignored_tools = _add_tools(request, body, mark)
     # `display: omitted` changes nothing: some model servers need their reasoning back, and it is kept nowhere but in
     # the client.
     reasoning = (request.get("thinking") or {"type": "disabled"})["type"] != "disabled"
     return Translated(body, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), _NAMES)
+
+
+def _mark_of(block: dict[str, Any]) -> dict[str, Any]:
+    return {MARK: block[MARK]} if isinstance(block.get(MARK), dict) else {}
+
+
+def _no_mark(block: dict[str, Any]) -> dict[str, Any]:
+    return {}
 
 
 def counted_tokens(request: dict[str, Any]) -> int:
@@ -63,7 +77,7 @@ def counted_tokens(request: dict[str, Any]) -> int:
 # --- tools
 
 
-def _add_tools(request: dict[str, Any], body: dict[str, Any]) -> tuple[str, ...]:
+def _add_tools(request: dict[str, Any], body: dict[str, Any], mark: Mark) -> tuple[str, ...]:
     """Add the tools that a model can call to the chat request `body`. Return the names of the others."""
     functions: dict[str, dict[str, Any]] = {}
     ignored: list[str] = []
@@ -78,7 +92,8 @@ def _add_tools(request: dict[str, Any], body: dict[str, Any]) -> tuple[str, ...]
                 message = f"There is another tool with the name {tool['name'][:200]}."
                 raise invalid_value(message, f"tools[{position}].name")
             optional = not_null(tool, "description", "strict")
-            functions[tool["name"]] = {"name": tool["name"], "parameters": tool["input_schema"], **optional}
+            function = {"name": tool["name"], "parameters": tool["input_schema"], **optional}
+            functions[tool["name"]] = {"type": "function", "function": function, **mark(tool)}
         else:
             ignored.append(tool.get("name") or tool["type"])
     if choice["type"] == "tool" and choice["name"] not in functions:
@@ -88,7 +103,7 @@ def _add_tools(request: dict[str, Any], body: dict[str, Any]) -> tuple[str, ...]
         message = f"tool_choice must not be any without a tool that has an input_schema. {_HOSTED}"
         raise invalid_value(message, "tool_choice")
     if functions:
-        body["tools"] = [{"type": "function", "function": function} for function in functions.values()]
+        body["tools"] = [*functions.values()]
         if request.get("tool_choice"):
             named = {"type": "function", "function": {"name": choice.get("name")}}
             body["tool_choice"] = _CHOICES.get(choice["type"], named)
@@ -107,9 +122,9 @@ def _result_blocks(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 # --- messages
 
 
-def _messages(request: dict[str, Any]) -> list[dict[str, Any]]:
+def _messages(request: dict[str, Any], mark: Mark) -> list[dict[str, Any]]:
     messages = ChatMessages()
-    _add_system(messages, request.get("system") or "")
+    _add_system(messages, request.get("system") or "", mark)
     count = 0
     for position, message in enumerate(request["messages"]):
         content, param = message["content"], f"messages[{position}].content"
@@ -118,24 +133,40 @@ def _messages(request: dict[str, Any]) -> list[dict[str, Any]]:
         if count > _MOST_BLOCKS:
             raise invalid_value(f"messages must hold at most {_MOST_BLOCKS:,} blocks.", "messages")
         if message["role"] == "system":
-            _add_system(messages, content)
+            _add_system(messages, content, mark)
         else:
             add = _add_user if message["role"] == "user" else _add_assistant
-            add(messages, found, param)
+            add(messages, found, param, mark)
     translated = messages.all()
     if not translated:
         raise invalid_value("messages must hold a message with content.", "messages")
+    if found := mark(request):  # of the whole request: it is for its last block
+        _mark_last(translated[-1], found)
     return translated
 
 
-def _add_system(messages: ChatMessages, content: Content) -> None:
-    texts = [content] if isinstance(content, str) else [block["text"] for block in content]
-    for text in texts:
-        if text and not (text.startswith(_BILLING_HEADER) and isinstance(content, list)):
-            messages.add_system(text)
+def _mark_last(message: dict[str, Any], mark: dict[str, Any]) -> None:
+    content = message["content"]
+    if content:
+        message["content"] = _with_mark([text_part(content)] if isinstance(content, str) else content, mark)
 
 
-def _add_user(messages: ChatMessages, given: list[dict[str, Any]], param: str) -> None:
+def _add_system(messages: ChatMessages, content: Content, mark: Mark) -> None:
+    if isinstance(content, str):
+        if content:
+            messages.add_system(content)
+        return
+    for block in content:
+        text = block["text"]
+        if text and not text.startswith(_BILLING_HEADER):
+            messages.add_system(_said(text, mark(block)))
+
+
+def _said(text: str, mark: dict[str, Any]) -> str | Part:
+    return text_part(text, **mark) if mark else text
+
+
+def _add_user(messages: ChatMessages, given: list[dict[str, Any]], param: str, mark: Mark) -> None:
     parts: list[Part] = []
     results = 0
     for position, block in enumerate(given):
@@ -143,23 +174,27 @@ def _add_user(messages: ChatMessages, given: list[dict[str, Any]], param: str) -
         if block["type"] == "tool_result":
             results += 1
             failed = [text_part("The tool failed:")] if block.get("is_error") else []
-            found = _parts_of(block.get("content") or "", f"{at}.content")
-            messages.add_result(block["tool_use_id"], failed + found, f"{at}.tool_use_id")
+            found = _with_mark(failed + _parts_of(block.get("content") or "", f"{at}.content"), mark(block))
+            messages.add_result(block["tool_use_id"], found, f"{at}.tool_use_id")
         else:
-            parts += _parts(block, at)
-    if any(part["type"] != "text" for part in parts):
+            parts += _with_mark(_parts(block, at), mark(block))
+    if any(part["type"] != "text" or MARK in part for part in parts):
         messages.add_user(parts)
     elif parts or not results:  # one string: some chat templates accept nothing else
         messages.add_user("\n".join(part["text"] for part in parts))
 
 
-def _add_assistant(messages: ChatMessages, given: list[dict[str, Any]], param: str) -> None:
+def _with_mark(parts: list[Part], mark: dict[str, Any]) -> list[Part]:
+    return [*parts[:-1], {**parts[-1], **mark}] if parts and mark else parts
+
+
+def _add_assistant(messages: ChatMessages, given: list[dict[str, Any]], param: str, mark: Mark) -> None:
     for position, block in enumerate(given):
         if block["type"] == "tool_use":
             arguments = json_text.dumps(block["input"]).decode()
-            messages.add_call(block["id"], block["name"], arguments, f"{param}[{position}]")
+            messages.add_call(block["id"], block["name"], arguments, f"{param}[{position}]", **mark(block))
         elif block["type"] == "text" and block["text"]:
-            messages.add_said("content", block["text"])
+            messages.add_said("content", _said(block["text"], mark(block)))
         elif block["type"] == "thinking" and block["thinking"]:
             messages.add_said("reasoning_content", block["thinking"])
 

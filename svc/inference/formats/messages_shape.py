@@ -1,7 +1,8 @@
 """The shape of a request in Anthropic's Messages format: what is checked before it is translated, and how the document
 shows it.
 
-Fields that have no meaning here (`cache_control`, `metadata`, `service_tier`) are accepted and ignored.
+Fields that have no meaning here (`metadata`, `service_tier`) are accepted and ignored. `cache_control` is passed on
+where the catalog says so (svc/inference/cache_marks.py).
 """
 
 from typing import Any

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from svc.errors import ApiError, invalid_value
+from svc.inference.cache_marks import NAME as MARK
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import AnswerWriter
 from svc.shapes import Shape
@@ -31,8 +32,8 @@ def only(allowed: Any, code: str, message: str, **more: Any) -> Shape[Any]:
     return Shape(check, str(allowed), {"const": allowed})
 
 
-def text_part(text: str) -> Part:
-    return {"type": "text", "text": text}
+def text_part(text: str, **mark: Any) -> Part:
+    return {"type": "text", "text": text, **mark}
 
 
 def image_part(url: str, param: str, **detail: str) -> Part:
@@ -59,17 +60,18 @@ class ChatMessages:
     """Builds the messages of a chat request from the items or blocks of another format, in their order.
 
     System texts are joined into the first message. Reasoning, texts and tool calls of one turn become one assistant
-    message. Every `param` is the place of an item in the caller's request. Raises ApiError `invalid_value` for a tool
-    result without its call, and for a tool call without its result.
+    message. A text with a mark for the cache stays a part, and so do the texts beside it. Every `param` is the place of
+    an item in the caller's request. Raises ApiError `invalid_value` for a tool result without its call, and for a tool
+    call without its result.
     """
 
     def __init__(self) -> None:
-        self._system: list[str] = []
+        self._system: list[str | Part] = []
         self._messages: list[dict[str, Any]] = []  # those of the assistant with a list of texts for each field
         self._open_calls: dict[str, str] = {}  # the id of each call without a result, and its place
         self._late: list[dict[str, Any]] = []  # user messages that follow the results of the open calls
 
-    def add_system(self, text: str) -> None:
+    def add_system(self, text: str | Part) -> None:
         self._system.append(text)
 
     def add_user(self, content: str | list[Part]) -> None:
@@ -77,23 +79,24 @@ class ChatMessages:
         self._late.append({"role": "user", "content": content})
         self._add_late()
 
-    def add_said(self, field: str, text: str) -> None:
+    def add_said(self, field: str, text: str | Part) -> None:
         """Add what the assistant said, for a field of its message: `content`, `reasoning_content` or `refusal`."""
         self._of_turn(field).append(text)
 
-    def add_call(self, call_id: str, name: str, arguments: str, param: str) -> None:
+    def add_call(self, call_id: str, name: str, arguments: str, param: str, **mark: Any) -> None:
         calls = self._of_turn("tool_calls")
         if call_id in self._open_calls:
             raise invalid_value(f"{param}: there is another tool call with the id {call_id[:200]}.", param)
         self._open_calls[call_id] = param
-        calls.append({"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}})
+        function = {"name": name, "arguments": arguments}
+        calls.append({"id": call_id, "type": "function", "function": function, **mark})
 
     def add_result(self, call_id: str, parts: list[Part], param: str) -> None:
         """Add the result of a tool call. Its images follow as a user message: a tool message holds text alone."""
         if self._open_calls.pop(call_id, None) is None:
             raise invalid_value(f"{param}: there is no tool call with the id {call_id[:200]} before it.", param)
-        text = "\n".join(part["text"] for part in parts if part["type"] == "text")
-        self._messages.append({"role": "tool", "tool_call_id": call_id, "content": text})
+        texts = [part if MARK in part else part["text"] for part in parts if part["type"] == "text"]
+        self._messages.append({"role": "tool", "tool_call_id": call_id, "content": _content(texts, "\n")})
         if images := [part for part in parts if part["type"] != "text"]:
             self._late.append({"role": "user", "content": images})
         self._add_late()
@@ -101,7 +104,7 @@ class ChatMessages:
     def all(self) -> list[dict[str, Any]]:
         """Return all messages. Raises ApiError `invalid_value` for a tool call without a result."""
         self._check_results()
-        leading = [{"role": "system", "content": "\n\n".join(self._system)}] if self._system else []
+        leading = [{"role": "system", "content": _content(self._system, "\n\n")}] if self._system else []
         return leading + [_joined(message) for message in self._messages]
 
     def _add_late(self) -> None:
@@ -121,9 +124,16 @@ class ChatMessages:
             raise invalid_value(f"{param}: the tool call {call_id[:200]} has no result.", param)
 
 
+def _content(texts: list[str | Part], between: str) -> str | list[Part]:
+    """Return the content of a message: one text, or parts if some have a mark."""
+    if any(isinstance(text, dict) for text in texts):
+        return [text_part(text) if isinstance(text, str) else text for text in texts]
+    return between.join(texts)  # type: ignore[arg-type]
+
+
 def _joined(message: dict[str, Any]) -> dict[str, Any]:
     if message["role"] != "assistant":
         return message
-    texts = {field: "\n".join(said) for field, said in message.items() if field not in ("role", "tool_calls")}
+    texts = {field: _content(said, "\n") for field, said in message.items() if field not in ("role", "tool_calls")}
     calls = {"tool_calls": message["tool_calls"]} if "tool_calls" in message else {}
     return {"role": "assistant", "content": None if calls else "", **texts, **calls}

@@ -86,9 +86,7 @@ _CHAT_COMPLETION_CHUNK = json_object(
     model=string.about("The requested model.", "builtin/echo"),
     choices=list_of(_CHUNK_CHOICE).about("Empty only in the usage chunk."),
     usage=nullable(COMPLETION_USAGE).about("Only with `include_usage`. Null in every chunk but the last.").optional(),
-    status=one_of("stopped", "interrupted")
-    .about("In a session, in the last chunk of an answer that ended early.")
-    .optional(),
+    status=one_of("stopped").about("In a session, in the last chunk of a stopped answer.").optional(),
 ).with_others()
 _CHUNK_JSON = string.about(
     contentMediaType="application/json", contentSchema={"anyOf": [_CHAT_COMPLETION_CHUNK, ERROR]}

@@ -60,12 +60,22 @@ NO_FUNDS = Refusal(
     "running requests. Add funds in the browser, at /checkout.",
     when="The wallet does not cover this request. The message names the amount that is needed and the balance.",
 )
+LIMIT_REACHED = Refusal(
+    "spending_limit_reached",
+    "This needs $0.02 (20000 micros). The monthly limit of this API key is $5.00, of which $4.99 is spent and $0.00 is "
+    "reserved for running requests. Raise the limit in the settings, or wait until 2026-10-01.",
+    when="The call could exceed the monthly limit of the API key or the account, which `PATCH "
+    "/user/api-keys/{key_id}` and `PATCH /user/settings` set. The limit of a chat's output is lowered before. If the "
+    "wallet does not cover the call either, the error is `insufficient_funds`. The error also has `limit_micros`, "
+    "`spent_micros` (of this month, without running calls) and `resets_at` (when the next month begins).",
+)
 PERHAPS_RETRY_AFTER = header("The seconds to wait, if the model server sends them.", COUNT, 7, required=False)
 STORAGE = Refusal("storage_unavailable")
 WRONG_PARAMETER = Refusal("invalid_value", when="A parameter is wrong.")
 # Errors before the first byte of a model's answer.
 MODEL_CALL = (
     NO_FUNDS,
+    LIMIT_REACHED,
     Refusal("address_not_allowed", when="The caller's own provider has an address that is not allowed."),
     *NO_MODEL,
     Refusal(
@@ -98,7 +108,8 @@ RESPONSES_CALL = (
     Refusal(
         "insufficient_quota",
         NO_FUNDS.message,
-        when=f"{NO_FUNDS.when} Other paths answer 402 `insufficient_funds`.",
+        when=f"{NO_FUNDS.when} Or a monthly limit is reached. Other paths answer 402 `insufficient_funds` or "
+        "`spending_limit_reached`.",
     ),
     *(one for one in MODEL_CALL if ERRORS.get(one.code, (400,))[0] != 402),
 )
