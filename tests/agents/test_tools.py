@@ -98,7 +98,7 @@ async def test_media_that_cannot_be_paid_or_made_is_a_result_for_the_model(
 ) -> None:
     headers, account_id = person
 
-    async def die(order: Any, account_id: str) -> bytes:
+    async def die(order: Any, **options: Any) -> bytes:
         raise UpstreamFault("cut", "The helper process ended with status -9.")
 
     draw = 'tool generate_image {"prompt": "hills"}\n---\nsay done'
