@@ -12,8 +12,9 @@ import contextlib
 import os
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import cache, partial
+from importlib import import_module
 from typing import Any
 
 import orjson
@@ -23,7 +24,7 @@ from svc import quota, secrets
 from svc.admin import catalog_notes
 from svc.agents import runs
 from svc.auth import accounts
-from svc.billing import wallet
+from svc.billing import checkout_pages, wallet
 from svc.config import Config, from_environ
 from svc.content import contents, fulltext, history
 from svc.db import open_database
@@ -53,6 +54,7 @@ from svc.routes import (
 )
 from svc.routes.checkout import from_our_page, in_html, recognised
 from svc.server.edge import Edge
+from svc.server.first_use import prepare
 from svc.server.gate import (
     administered,
     key_in_header,
@@ -199,7 +201,6 @@ def create_app(config: Config) -> Starlette:
     app.middleware_stack = app.state.answer = Edge(app.router, _COMPILED, state, pages.not_found)
     app.state.drain = state.drain
     app.state.start_error = None
-    app.state.listening = partial(state.log, "start", version=VERSION, base_url=config.base_url)
     app.state.reload = partial(_reload, state)
     return app
 
@@ -248,6 +249,7 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataF
 
 async def _start_work(app: Starlette, state: State, stack: contextlib.AsyncExitStack) -> None:
     config, db = state.config, state.db
+    app.state.listening = partial(_listening, state, stack)
     state.interface = cache(lambda: orjson.dumps(service.document(ROUTES, config.base_url)))
     capture_library_logs(stack.enter_context(state.log))
     state.engines.catalog.start()
@@ -267,6 +269,24 @@ async def _start_work(app: Starlette, state: State, stack: contextlib.AsyncExitS
         await stack.enter_async_context(status_socket(state.folder.path, answers))
     except OSError as error:  # the file system has no sockets: only 'svc status' needs them
         state.log("status", level="warning", message="svc status will not work", error=error.strerror)
+
+
+def _listening(state: State, stack: contextlib.AsyncExitStack) -> None:
+    state.log("start", version=VERSION, base_url=state.config.base_url)
+    stack.callback(asyncio.create_task(prepare(_first_use(state.config))).cancel)
+
+
+def _first_use(config: Config) -> Iterator[Callable[[], object]]:
+    """Yield the steps of svc/server/first_use.py."""
+    if config.passwords:
+        yield partial(import_module, "argon2")
+    if config.builtin:
+        yield partial(import_module, "svc.builtin.assistant")
+    yield from pages.first_use(config)
+    yield from (partial(checkout_pages.template, name) for name in checkout_pages.TEMPLATES)
+    if config.smtp_url is not None:
+        yield from links.first_use()
+    yield partial(import_module, "zipfile")  # for the export of an account
 
 
 async def _reload(state: State) -> dict[str, list[str]]:

@@ -6,10 +6,13 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
+import app
+from svc.config import Config
 from svc.errors import ERRORS
 from tests.conftest import SERVERS
 
@@ -164,6 +167,52 @@ def test_start_imports_no_large_unused_library() -> None:
     assert not {"argon2", "cryptography", "httpx", "jwt", "snowballstemmer", "tarfile", "tomllib", "zipfile"} & set(
         answer.stdout.split()
     )
+
+
+# What may be imported late, beside what app._first_use imports after the start. A request that needs it takes longer, and
+# is 503 while no descriptor is free.
+LATE = {
+    "jwt": "8 MB with cryptography, which a service without sessions never needs",
+    "cryptography.hazmat.primitives.ciphers.aead": "8 MB, which a service without keys of own providers never needs",
+    "cryptography.exceptions": "comes with the one before",
+    "httpx": "10 MB for names outside ASCII; Stripe and identity providers import it at the start",
+    "svc.outbound.json_requests": "needs httpx: imported at the start with Stripe or an identity provider",
+    "svc.auth.openid": "imported at the start with an identity provider",
+    "tomllib": "imported at the start with a catalog",
+    "svc.authority": "needs cryptography: makes a certificate at the start or when it expires",
+    "argon2.exceptions": "comes with argon2",
+    "snowballstemmer.{name}_stemmer": "one for each language in which an account writes",
+    "espeakng_loader": "a few lines that find a file; a helper process follows, which needs descriptors too",
+    "pypdf": "in a helper process only",
+}
+
+
+def late_imports() -> Iterator[str]:
+    for path in WITH_APP:
+        for function in nodes_of(path):
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                for node in ast.walk(function):
+                    if isinstance(node, ast.Import):
+                        yield from (alias.name for alias in node.names)
+                    elif isinstance(node, ast.ImportFrom):
+                        names = {f"{node.module}.{alias.name}" for alias in node.names}
+                        modules = {
+                            name for name in names if (ROOT / name.replace(".", "/")).with_suffix(".py").exists()
+                        }
+                        yield from modules or {str(node.module)}
+                    elif isinstance(node, ast.Call) and ast.unparse(node.func) == "import_module":
+                        yield ast.unparse(node.args[0]).strip("f'")
+
+
+def test_modules_are_imported_at_the_start_or_after_it_or_have_a_reason() -> None:
+    prepared = {
+        str(step.args[0])
+        for step in app._first_use(Config(smtp_url="smtp://localhost"))
+        if isinstance(step, partial) and step.func is import_module
+    }
+    assert {"argon2", "svc.builtin.assistant", "zipfile", "email.headerregistry"} <= prepared
+    found = set(late_imports())
+    assert found - prepared == set(LATE)
 
 
 def test_files_are_short_and_have_a_docstring() -> None:

@@ -2,19 +2,26 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
 from pathlib import Path
 
 from svc.billing.payments import AMOUNT_RULE
 
 _FOLDER = Path(__file__).parent.parent / "static" / "checkout"
+TEMPLATES = ("amount", "sandbox", "sign-in")
 _BACK = '<p><a href="/">Back to the application</a></p>'
 SWITCHED_OFF = f"<p>Payments are switched off on this server. Contact its operator.</p>\n{_BACK}"
 PROBLEM_ONLY = f'<p><a href="/checkout">Back to Add funds</a></p>\n{_BACK}'
 
 
+@cache
+def template(name: str) -> str:
+    return (_FOLDER / f"{name}.html").read_text()
+
+
 def _filled(name: str, **values: str) -> str:
-    return re.sub(r"\{(\w+)\}", lambda match: escape(values[match[1]]), (_FOLDER / f"{name}.html").read_text())
+    return re.sub(r"\{(\w+)\}", lambda match: escape(values[match[1]]), template(name))
 
 
 def notices(*, test_money: bool, problem: str | None) -> str:

@@ -6,9 +6,10 @@ A changed address: -> mail to the address before, with a link to undo the change
 """
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from email.message import EmailMessage
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -44,6 +45,18 @@ _TO_ADDRESS = ("verify", "change")
 TOKEN = text(10_000, least=1).about("The part of the link after `#`.")
 
 
+@cache
+def _letter(name: str) -> tuple[str, str]:
+    subject, _, text = (_LETTERS / f"{name}.txt").read_text().partition("\n\n")
+    return subject, text
+
+
+def first_use() -> Iterator[Callable[[], object]]:
+    """Yield what must be done before letters are sent."""
+    yield partial(import_module, "email.headerregistry")
+    yield from (partial(_letter, path.stem) for path in _LETTERS.glob("*.txt"))
+
+
 def mail_link(
     state: State, letter: str, link: Recipient | Callable[[sqlite3.Connection, float], Recipient | None]
 ) -> None:
@@ -60,7 +73,7 @@ def mail_link(
         if recipient is None:
             return None
         address, token = recipient
-        subject, text = (_LETTERS / f"{letter}.txt").read_text().split("\n\n", 1)
+        subject, text = _letter(letter)
         return mail.message(address, subject, text.format(base_url=state.config.base_url, token=token))
 
     mail.later(compose)

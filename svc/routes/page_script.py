@@ -40,6 +40,7 @@ class FirstView:
         self._functions: list[str] = []
         self._add(entry)
         self.script = "".join([*self._functions, *self._exports()])
+        del self._sources, self._functions  # 2 MB
 
     def import_map(self, folder: str) -> bytes:
         """Return the page's import map. `folder`: the address of the sources."""

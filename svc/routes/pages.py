@@ -9,8 +9,8 @@ import functools
 import gzip
 import hashlib
 import re
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Callable, Iterator
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import orjson
 
 from svc.auth import tokens
 from svc.billing import payments
+from svc.config import Config
 from svc.content import artifacts, conversations, history, projects, search, support
 from svc.errors import ApiError
 from svc.inference.chat_call import DEFAULT_OUTPUT_TOKENS
@@ -68,6 +69,7 @@ _IN_FRAGMENT = "The token is in the fragment of the link, which browsers do not 
 _COMPRESSED = (".css", ".js", ".mjs", ".svg", ".html")
 # Pages with the frame of frame.html, and their titles.
 _FRAMED = {"password-reset.html": "New password", "verify-email.html": "Verify your email"}
+_PAGES = ("index.html", "docs.html", *_FRAMED)
 _IMPORT_MAP = re.compile(r'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 
@@ -92,23 +94,29 @@ def _bounds(body: Shape[Any]) -> dict[str, dict[str, int]]:
     }
 
 
-@dataclass(frozen=True)
 class File:
-    content: bytes
-    suffix: str
-    policy: str = "default-src 'none'; frame-ancestors 'none'"  # opened directly, a file must not load or run anything
+    """A file that is served. Only its gzip form is kept, once that is made and if it is smaller."""
 
-    @cached_property
-    def etag(self) -> str:
-        return f'"{hashlib.sha256(self.content).hexdigest()[:32]}"'
+    # Opened directly, a file must not load or run anything.
+    def __init__(self, content: bytes, suffix: str, policy: str = "default-src 'none'; frame-ancestors 'none'") -> None:
+        self.suffix, self.policy = suffix, policy
+        self.etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+        self._stored = (content, suffix not in _COMPRESSED, False)  # the bytes, whether that is final, and in gzip
 
-    @cached_property
+    @property
+    def content(self) -> bytes:
+        stored, _, packed = self._stored
+        return gzip.decompress(stored) if packed else stored
+
     def compressed(self) -> bytes | None:
         """Return the content in gzip, or None if that is not smaller."""
-        if self.suffix not in _COMPRESSED:
-            return None
-        small = gzip.compress(self.content, 9, mtime=0)
-        return small if len(small) < len(self.content) else None
+        stored, final, packed = self._stored
+        if not final:
+            small = gzip.compress(stored, 9, mtime=0)
+            packed = len(small) < len(stored)
+            stored = small if packed else stored
+            self._stored = (stored, True, packed)
+        return stored if packed else None
 
 
 @functools.cache
@@ -133,6 +141,15 @@ def release() -> str:
     return hashlib.sha256(named.encode()).hexdigest()[:16]
 
 
+def first_use(config: Config) -> Iterator[Callable[[], object]]:
+    """Yield what must be done before pages are served, in steps of some milliseconds."""
+    yield files
+    yield from (file.compressed for file in files().values())
+    yield _frame
+    for name in _PAGES:
+        yield partial(_page_for, config, name)
+
+
 @functools.cache
 def _page(name: str, *, passwords: bool, sign_up_open: bool, sends_mail: bool) -> File:
     """Return a page with the release in its addresses, the limits of its forms, and which of them work."""
@@ -152,10 +169,14 @@ def _page(name: str, *, passwords: bool, sign_up_open: bool, sends_mail: bool) -
     return File(text.encode(), ".html", policy(text))
 
 
+@functools.cache
+def _frame() -> str:
+    return (STATIC / "frame.html").read_text().replace("{release}", release())
+
+
 def framed(title: str, body: str) -> str:
     """Return a page outside the application with its look. `title` is text, `body` is HTML."""
-    frame = (STATIC / "frame.html").read_text().replace("{release}", release())
-    return frame.replace("{title}", escape(title)).replace("{body}", body)
+    return _frame().replace("{title}", escape(title)).replace("{body}", body)
 
 
 def not_found() -> Response:
@@ -200,11 +221,13 @@ async def get_verify_email_page(request: Request) -> Response:
     return _page_answer(request, "verify-email.html")
 
 
-def _page_answer(request: Request, name: str) -> Response:
-    config = request.state.config
+def _page_for(config: Config, name: str) -> File:
     sign_up_open, sends_mail = config.signup == "open", config.smtp_url is not None
-    page = _page(name, passwords=config.passwords, sign_up_open=sign_up_open, sends_mail=sends_mail)
-    return _answer(request, page, "no-cache")
+    return _page(name, passwords=config.passwords, sign_up_open=sign_up_open, sends_mail=sends_mail)
+
+
+def _page_answer(request: Request, name: str) -> Response:
+    return _answer(request, _page_for(request.state.config, name), "no-cache")
 
 
 @describes(
@@ -243,8 +266,8 @@ def _answer(request: Request, file: File, caching: str) -> Response:
     media_type = _TYPES.get(file.suffix, "text/html; charset=utf-8")
     if file.etag in re.split(r"\s*,\s*", request.headers.get("if-none-match", "").replace("W/", "")):
         return Response(status_code=304, headers=headers)
-    if file.compressed is not None and _takes_gzip(request.headers.get("accept-encoding", "")):
-        return Response(file.compressed, headers={**headers, "content-encoding": "gzip"}, media_type=media_type)
+    if _takes_gzip(request.headers.get("accept-encoding", "")) and (compressed := file.compressed()) is not None:
+        return Response(compressed, headers={**headers, "content-encoding": "gzip"}, media_type=media_type)
     return Response(file.content, headers=headers, media_type=media_type)
 
 

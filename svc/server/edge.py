@@ -5,7 +5,10 @@ Edge: request id -> CORS preflight -> host (421), https behind a proxy (403), dr
       -> every answer gets the common headers, one line is logged
 """
 
+import contextlib
+import errno
 import ipaddress
+import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -151,7 +154,8 @@ class Edge:
             if refused is None:  # the answer has begun: only a closed connection shows that it is incomplete
                 raise
             if refused.status_code == 404 and "route" not in scope and b"text/html" in sent.get(b"accept", b""):
-                refused = self._not_found()
+                with contextlib.suppress(OSError):  # its file cannot be read
+                    refused = self._not_found()
             await refused(scope, receive, send_with_headers)
         finally:
             self._end(scope, context, time.monotonic() - began)
@@ -213,6 +217,9 @@ class Edge:
 def _answer_to(error: Exception, path: str, context: Context) -> Response | None:
     """Return the answer to an error, or None if an answer has begun. Add the error to the line of the log."""
     fields, begun = context.log_fields, context.status > 0
+    if _lacks_descriptors(error):
+        overloaded = ApiError("overloaded", "Too many files and connections are open. Try again in a moment.")
+        overloaded.__cause__, error = error, overloaded
     if isinstance(error, ClientGone) and not begun:
         return Response(status_code=499)  # the client has disconnected; the status is for the log
     if isinstance(error, ApiError) and not begun:
@@ -220,6 +227,13 @@ def _answer_to(error: Exception, path: str, context: Context) -> Response | None
         return refusal(error, path, context.request_id)
     fields["level"], fields["error"] = "error", describe(error)
     return None if begun else refusal(ApiError("internal_error"), path, context.request_id)
+
+
+def _lacks_descriptors(error: Exception) -> bool:
+    """Whether no descriptor was free: a file, a socket or a library could not be opened."""
+    if isinstance(error, ImportError):
+        return os.strerror(errno.EMFILE) in str(error)
+    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 def _host_name(host: bytes) -> str:

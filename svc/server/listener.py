@@ -89,7 +89,7 @@ class Listener:
             self._number += 1
             self._open.setdefault(network, {})[protocol] = None
             protocol.on_lost = partial(self._forget, network, protocol)
-        elif len(self._refused) < _REFUSALS:
+        elif len(self._refused) < min(_REFUSALS, -(-self._config.connections // 4)):
             self._refused.add(protocol)
             protocol.refused = ApiError("overloaded", "There are too many connections. Close some, or try again later.")
             protocol.on_lost = partial(self._refused.discard, protocol)

@@ -112,6 +112,7 @@ _EDGE = (
     Refusal("headers_too_large"),
     Refusal("internal_error", when="An internal error. The log has it under the request id."),
     Refusal("shutting_down", when="The service is shutting down."),
+    Refusal("overloaded"),
 )
 _WHEN = {
     "missing_field": "A required field is missing. `param` names it.",
@@ -265,7 +266,7 @@ def _content(content: Content) -> dict[str, Any]:
 def _responses(operation: Operation, path: str) -> dict[str, Any]:
     """Return the responses by status: the handler's answers, and the refusals of server, guards, body and handler."""
     guards = operation.guards
-    edge = [refusal for refusal in _EDGE if path != "/healthz" or refusal.code != "shutting_down"]
+    edge = [refusal for refusal in _EDGE if path != "/healthz" or ERRORS[refusal.code][0] != 503]
     stored = [Refusal("storage_unavailable")] if operation.body else []
     layers = [edge, *(guard.errors for guard in guards), [*_of_body(operation), *operation.errors, *stored]]
     found: dict[str, list[tuple[int, Refusal]]] = {}

@@ -22,6 +22,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import cast
 from urllib.parse import urlsplit
@@ -235,8 +236,8 @@ class Server(uvicorn.Server):
     def _listen(self, context: ssl.SSLContext | None) -> None:
         with _on_port(self._socket, self._service.host, self._service.port):
             self._socket.listen(_BACKLOG)  # two servers may have bound the port; uvloop would not report the error
-        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        connections = min(self._service.connections, files - min(files // 4, _FILES_FOR_OTHERS))
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - len(list(Path("/dev/fd").iterdir()))
+        connections = min(self._service.connections, files - min(files // 2, _FILES_FOR_OTHERS))
         self._listener = Listener(
             self._socket,
             lambda: Protocol(self._app.state.answer, self.server_state, self._watch),
