@@ -21,6 +21,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from svc.config import Config
+
 ROOT = Path(__file__).parent.parent.parent
 _OUTPUTS = ("stdout", "stderr")
 
@@ -158,7 +160,9 @@ def _become(request: dict[str, Any]) -> None:
 
 def main() -> int:
     gc.disable()  # as app.py does
-    importlib.import_module("app")
+    app = importlib.import_module("app")
+    for step in app._first_use(Config()):  # once, not in each server
+        step()
     woken, wakes = os.pipe()
     os.set_blocking(wakes, False)
     signal.set_wakeup_fd(wakes)
