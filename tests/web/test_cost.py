@@ -5,7 +5,9 @@ import re
 
 from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.support.browser import WIDTHS, WITH_BROWSER, findings, new_visitor, signed_in
+from svc.content import answers
+from svc.content.answers import AnswerDetails
+from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, database, findings, new_visitor, signed_in
 from tests.support.browser_chat import answered, choose_model, keep_conversation
 from tests.support.server import RunningServer
 
@@ -66,6 +68,30 @@ async def test_estimate_includes_earlier_messages_and_is_for_paid_models_and_spe
         await page.get_by_label("Text to speak").fill("Good evening. " * 20)
         about, most = await dollars(page.locator("form .actions p"))
         assert 0 < about < most
+
+
+def keep_cached_answer(server: RunningServer, visitor: Visitor) -> str:
+    """A conversation whose answer had 1,200 of 1,250 input tokens cached; its id."""
+    kept = keep_conversation(server, visitor, ["Once more?", "Once more."])
+    details = AnswerDetails(1250, 10, 660, 400, "stop", None, 1200, 3240)
+    with database(server) as tx:
+        for row in tx.execute("SELECT id FROM messages WHERE role = 'assistant' AND conversation_id = ?", (kept,)):
+            answers.add(tx, visitor.id, row["id"], [])
+            answers.update(tx, visitor.id, row["id"], details)
+    return kept
+
+
+@WIDTHS
+async def test_answer_shows_its_cached_input_and_what_it_saved(
+    server: RunningServer, browser: Browser, width: int
+) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server)
+    kept = await asyncio.to_thread(keep_cached_answer, server, visitor)
+    async with signed_in(browser, server, f"/#/chat/{kept}", visitor=visitor, width=width) as page:
+        await expect(page.locator(".facts")).to_contain_text("96% of the input cached, saved $0.0032")
+        shown = page.get_by_title("The model server read 1,200 of 1,250 input tokens from its cache.")
+        await expect(shown).to_be_visible()
+        assert await findings(page) == []
 
 
 @WIDTHS

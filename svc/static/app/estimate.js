@@ -44,7 +44,10 @@ function historyOf(messages) {
 function costOf({ pricing, history, draft, pictures, instructions, limit }) {
   const { input_micros_per_million_tokens: input = 0, output_micros_per_million_tokens: output = 0 } =
     pricing;
-  const total = (inputs, outputs) => Math.ceil((inputs * input + outputs * output) / 1_000_000);
+  const prices = Object.entries(pricing).filter(([name]) => name !== "output_micros_per_million_tokens");
+  const dearest = Math.max(...prices.map(([, micros]) => micros)); // cached and written input have their own prices
+  const total = (inputs, outputs, price = dearest) =>
+    Math.ceil((inputs * price + outputs * output) / 1_000_000);
   const added = sizeOf(draft);
   // The earlier messages that are not loaded here are in the count of the model server.
   const unloaded = Math.max(0, history.tokens * BYTES_PER_TOKEN - history.bytes);
@@ -53,7 +56,7 @@ function costOf({ pricing, history, draft, pictures, instructions, limit }) {
   const frames = MESSAGE_TOKENS * (history.count + 2) + pictureTokens;
   const usual = history.tokens + (added + instructions) / BYTES_PER_TOKEN + USUAL_PICTURE * pictures;
   return {
-    usual: total(usual, Math.min(history.output, limit)),
+    usual: total(usual, Math.min(history.output, limit), input),
     most: total(bytes + frames + MEMORY_TOKENS, limit),
     least: total(bytes + frames, LEAST_OUTPUT),
   };

@@ -3,7 +3,7 @@ import { computed, signal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Button, CopyButton, Failed, IconButton, Money, Time } from "./components.js";
 import { split } from "./content.js";
-import { bytes, duration } from "./format.js";
+import { bytes, cost as dollars, duration } from "./format.js";
 import { html, memo } from "./html.js";
 import { Icon } from "./icons.js";
 import { Markdown } from "./markdown.js";
@@ -300,6 +300,7 @@ function splitLive(live) {
 
 function Facts({ message: { model, answer, created_at: at } }) {
   const { input_tokens: input, output_tokens: output, cost_micros: cost, duration_ms: time } = answer ?? {};
+  const { cached_input_tokens: cached, saved_micros: saved } = answer ?? {};
   const facts = [
     model && html`<span class="fact-model">${model}</span>`,
     output !== undefined &&
@@ -310,6 +311,10 @@ function Facts({ message: { model, answer, created_at: at } }) {
       cost !== null &&
       input + output > 0 &&
       (cost ? html`<${Money} micros=${cost} />` : html`<span>${texts.common.free}</span>`),
+    cached > 0 &&
+      html`<span title=${t.cachedOf(cached, input)}>
+        ${t.cached(Math.round((100 * cached) / input), saved && dollars(saved))}
+      </span>`,
     time !== undefined && time !== null && html`<span>${duration(time)}</span>`,
     !answer && html`<${Time} at=${at} />`,
   ].filter(Boolean);

@@ -187,6 +187,7 @@ function Ledger() {
         "request_id",
         "key_id",
         "id",
+        "cached_input_tokens",
       ];
       saveFile(
         csv([columns, ...all.map((entry) => columns.map((name) => entry[name]))]),
