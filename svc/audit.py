@@ -42,4 +42,4 @@ def _as_json(row: sqlite3.Row) -> dict[str, Any]:
     return {**values, "at": timestamp(row["at"]), "details": details}
 
 
-TABLE = Table("audit", _as_json, "audit row", order=("seq",))
+TABLE = Table("audit", _as_json, "audit row", "aud", order=("seq",))

@@ -5,6 +5,7 @@ import functools
 import hmac
 import os
 import random
+import re
 import string
 import threading
 import time
@@ -15,6 +16,8 @@ from typing import Any
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 _CROCKFORD_PAIRS = [first + second for first in _CROCKFORD for second in _CROCKFORD]
+_ID = re.compile(f"([a-z]+)_([{_CROCKFORD}]{{12}})[{_CROCKFORD}]{{14}}")
+_TO_BASE32 = str.maketrans(_CROCKFORD, string.digits + string.ascii_lowercase[:22])
 # 256 is a multiple of 32, so each character is equally likely.
 _CROCKFORD_OF_BYTE = (_CROCKFORD * 8).encode()
 # 248 of the 256 byte values map to a character, four to each. The other 8 are dropped to keep all characters equally
@@ -48,6 +51,14 @@ def new_id(prefix: str, now_seconds: float | None = None, random_bytes: Callable
 @functools.lru_cache(4)
 def _quarter_second(bits: int) -> str:
     return "".join([_CROCKFORD_PAIRS[bits >> shift & 1023] for shift in (30, 20, 10, 0)])
+
+
+def made_at(row_id: str, prefix: str) -> float | None:
+    """Return when an id of `new_id(prefix)` was made, in Unix seconds rounded up, or None if it is not one."""
+    form = _ID.fullmatch(row_id)
+    if form is None or form[1] != prefix:
+        return None
+    return ((int(form[2].translate(_TO_BASE32), 32) >> 12) + 1) / 1000
 
 
 def random_base62(length: int) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from svc.errors import ApiError, invalid_value
-from svc.ids import fields_as_json
+from svc.ids import fields_as_json, made_at
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -19,6 +19,7 @@ R = TypeVar("R")
 _SOME_SECONDS = 0.005
 _OVERWRITTEN_BYTES = 1_000_000
 _PAGE_CHARACTERS = 2_000_000
+_MOST_NUMBER = 2**63 - 1
 
 
 class Page(NamedTuple, Generic[T]):
@@ -38,15 +39,18 @@ class Page(NamedTuple, Generic[T]):
 class Table(Generic[R]):
     """A table with the columns `id` and `account_id`. The module that owns it declares it.
 
-    `noun` names a row in error messages. Lists have the columns `listed` in descending `order`; the default is the
-    order of insertion, which does not depend on the clock. A statement changes at most `at_once` rows: 1 for rows that
-    can have 100 KB. `texts` are the columns that can have over a MB.
+    `noun` names a row in error messages, and its id begins with `prefix`. Lists have the columns `listed` in descending
+    `order`; the default is the order of insertion, which does not depend on the clock. The table `places` has the
+    `order` of deleted rows. A statement changes at most `at_once` rows: 1 for rows that can have 100 KB. `texts` are
+    the columns that can have over a MB.
     """
 
     name: str
     make: Callable[[sqlite3.Row], R]
     noun: str
+    prefix: str = ""
     order: tuple[str, ...] = ("rowid",)
+    places: str | None = None
     at_once: int = 64
     listed: str = "*"
     texts: tuple[str, ...] = ()
@@ -75,10 +79,12 @@ class Table(Generic[R]):
 
         `narrowed` keeps the rows whose column equals the text or is in the list; None does not narrow. Its names must
         be constants. A page of long rows has fewer than `limit` rows, so that it fits in memory, and at least one.
-        Raises ApiError `invalid_value` if `after` is not in the list.
+        Raises ApiError `invalid_value` if `after` is no id of such a row. Its row may be deleted.
         """
         values: dict[str, Any] = {"account_id": account_id, "after": after, "most": limit + 1}
-        own = f"FROM {self.name} WHERE {'true' if account_id is None else 'account_id = :account_id'}"
+        owned = "true" if account_id is None else "account_id = :account_id"
+        further = "" if after is None else self._further(conn, owned, after, values)
+        own = f"FROM {self.name} WHERE {owned}"
         for column, value in narrowed.items():
             if isinstance(value, list):
                 values[column] = str(value)
@@ -86,13 +92,6 @@ class Table(Generic[R]):
             elif value is not None:
                 values[column] = value
                 own += f" AND {column} = :{column}"
-        order, further = ", ".join(self.order), ""
-        if after is not None:
-            place = conn.execute(f"SELECT {order} {own} AND id = :after", values).fetchone()
-            if place is None:
-                raise invalid_value("after must be the id of an item of this list.", "after")
-            further = f" AND ({order}) < ({', '.join(f':after_{column}' for column in self.order)})"
-            values |= {f"after_{column}": value for column, value in zip(self.order, place, strict=True)}
         descending = ", ".join(f"{column} DESC" for column in self.order)
         items: list[R] = []
         characters = 0
@@ -102,6 +101,27 @@ class Table(Generic[R]):
             items.append(self.make(row))
             characters += sum(len(value) for value in row if isinstance(value, str | bytes))
         return Page(items, has_more=False)
+
+    def _further(self, conn: sqlite3.Connection, owned: str, after: str, values: dict[str, Any]) -> str:
+        """Return the condition of the rows after the one with the id `after`, and add its values.
+
+        A deleted row, which looks like an unknown one, has the place that its id shows: in the order of insertion, or
+        as if it was never used after that.
+        """
+        order = ", ".join(self.order)
+        for table in (self.name, self.places) if self.places else (self.name,):
+            if place := conn.execute(f"SELECT {order} FROM {table} WHERE {owned} AND id = :after", values).fetchone():
+                break
+        else:
+            made_seconds = made_at(after, self.prefix)
+            if made_seconds is None:
+                raise invalid_value("after must be the id of an item of this list.", "after")
+            if "updated_at" not in self.order:
+                return " AND +id < :after"  # The plus sign keeps SQLite from reading the rows of all accounts.
+            unused = {"pinned": 0, "updated_at": made_seconds, "number": _MOST_NUMBER, "id": after}
+            place = [unused[column] for column in self.order]
+        values |= {f"after_{column}": value for column, value in zip(self.order, place, strict=True)}
+        return f" AND ({order}) < ({', '.join(f':after_{column}' for column in self.order)})"
 
     def insert(self, tx: sqlite3.Connection, columns: Mapping[str, Any]) -> R:
         """Store a row and return it. Raises sqlite3.IntegrityError, see `refusals`."""

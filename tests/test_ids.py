@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc.ids import BASE62, new_id, random_base62, timestamp
+from svc.ids import BASE62, made_at, new_id, random_base62, timestamp
 
 MILLIS = st.integers(0, 4_000_000_000_000)
 CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -42,6 +42,15 @@ def test_id_is_its_prefix_and_26_characters_and_unique() -> None:
     ids = {new_id("user", 1_790_000_000.0) for _ in range(2000)}
     assert len(ids) == 2000
     assert all(re.fullmatch(r"user_[0-9a-hjkmnp-tv-z]{26}", made) for made in ids)
+
+
+@given(MILLIS)
+def test_id_shows_when_it_was_made(at: int) -> None:
+    made = new_id("key", at / 1000)
+    assert made_at(made, "key") == (millis(made) + 1) / 1000
+    for wrong in (made[:-1], made + "0", made[:-1] + "u", made.upper(), f"x{made}", "key_", "", made + "\n"):
+        assert made_at(wrong, "key") is None
+    assert made_at(made, "user") is None
 
 
 def test_random_base62_has_the_length_and_uniform_characters() -> None:

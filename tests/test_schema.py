@@ -40,6 +40,7 @@ INSERT INTO oauth_flows VALUES (zeroblob(32), zeroblob(32), 'issuer', 'a', 2),
     (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'issuer', 'b', 2);
 INSERT INTO oauth_codes
 VALUES (zeroblob(32), zeroblob(32), 'a', 2), (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'b', 2);
+INSERT INTO deleted_conversations VALUES (1, 'a', 'conv_gone', 0, 1, 1), (2, 'b', 'conv_gone', 1, 1, 1);
 INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 0, 0, 0.5, 100, 1, 1, 0),
     (2, 'z', 'b', NULL, NULL, 0, 1, NULL, NULL, 1, 1, 0);
 INSERT INTO messages VALUES (1, 'm1', 'a', 'y', NULL, 'user', 'hello', NULL, 1, 0, 'complete', NULL),
@@ -158,6 +159,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         f"UPDATE api_keys SET key_prefix = '{text}'" for text in ("svc-v1-aaaa", "svc-v2-aaa", "svc-v1-aa", "")
     ],
     ("api_keys", "name_not_blank"): ["UPDATE api_keys SET name = ''", "UPDATE api_keys SET name = '   '"],
+    ("deleted_conversations", "deleted_pinned_bool"): ["UPDATE deleted_conversations SET pinned = 2"],
     ("api_keys", "key_limit_range"): [f"UPDATE api_keys SET monthly_limit_micros = {n}" for n in (-1, 10**15 + 1)],
     ("api_keys", "key_month_not_negative"): ["UPDATE api_keys SET month_spent_micros = -1"],
     ("api_keys", "id"): ["UPDATE api_keys SET id = 'k'"],
@@ -646,7 +648,7 @@ def test_deleting_an_account_deletes_all_its_rows_only(conn: sqlite3.Connection)
 
 
 # An account has few rows of these, among them runs that have not ended. They go in one transaction with its own row.
-FEW = {"providers", "reserved_room", "runs", "stored", "word_purges"}
+FEW = {"deleted_conversations", "providers", "reserved_room", "runs", "stored", "word_purges"}
 
 
 def test_rows_of_a_deleted_account_go_in_slices(conn: sqlite3.Connection) -> None:
@@ -682,6 +684,7 @@ def rows_of(conn: sqlite3.Connection, table: str, where: str) -> list[tuple[obje
 # Tables with an account's rows that are not exported, and why.
 NOT_EXPORTED = {
     "links": "one-time secrets",
+    "deleted_conversations": "places in a list",
     "oauth_flows": "sign-ins under way",
     "oauth_codes": "sign-ins under way",
     "artifact_contents": "the artifacts' files",

@@ -10,7 +10,7 @@ from svc.auth.emails import EMAIL
 from svc.auth.links import Recipient
 from svc.errors import ApiError, invalid_value
 from svc.groups import AUTO, Groups
-from svc.ids import fields_as_json
+from svc.ids import fields_as_json, made_at
 from svc.months import month_of
 from svc.shapes import ABSENT, Absent, boolean, nullable, one_of, record, text
 from svc.tables import Page
@@ -56,20 +56,20 @@ def user_page(
     """Return up to `limit` accounts after the id `after`, newest first, with what they spent in this month (UTC).
 
     `only` has `q`, a part of the address, the name or the id, `group`, "" for accounts without one, and `status`; None:
-    any. Raises ApiError `invalid_value` if `after` is no account.
+    any. Raises ApiError `invalid_value` if `after` is no account's id. The account may be deleted.
     """
-    place = conn.execute("SELECT rowid FROM accounts WHERE id = ? AND deleting_at IS NULL", (after,)).fetchone()
-    if after is not None and place is None:
-        raise invalid_value("after must be the id of an item of this list.", "after")
+    row = conn.execute("SELECT rowid FROM accounts WHERE id = ?", (after,)).fetchone()
+    if after is not None and row is None and made_at(after, "user") is None:
+        raise invalid_value("after must be the id of an account.", "after")
     rows = conn.execute(
         f"""
         {_SELECT} AND (:q IS NULL OR instr(lower(email || ' ' || ifnull(name, '') || ' ' || accounts.id), lower(:q)))
             AND (:group IS NULL OR ifnull(group_name, '') = :group)
             AND (:status IS NULL OR (suspended_at IS NULL) = (:status = 'active'))
-            AND (:place IS NULL OR accounts.rowid < :place)
+            AND (:after IS NULL OR iif(:place IS NULL, accounts.id < :after, accounts.rowid < :place))
         ORDER BY accounts.rowid DESC LIMIT :most
         """,
-        {**only, "month": month_of(now_seconds), "place": place and place[0], "most": limit + 1},
+        {**only, "month": month_of(now_seconds), "after": after, "place": row and row[0], "most": limit + 1},
     ).fetchall()
     return Page([_as_json(row) for row in rows[:limit]], len(rows) > limit)
 

@@ -18,7 +18,7 @@ _OF_LAST_EVENT = {"final": ("output", "finish_reason", "artifacts"), "error": ("
 _FIELDS = "id status goal model max_steps steps output reason cost_micros project_id created_at finished_at"
 _IN_A_LIST = ", ".join([*_FIELDS.split(), "error", "prompt_tokens", "completion_tokens"])
 _TEXTS = ("goal", "output", "error", "events")
-TABLE = Table[sqlite3.Row]("runs", lambda row: row, "run", at_once=1, listed=_IN_A_LIST, texts=_TEXTS)
+TABLE = Table[sqlite3.Row]("runs", lambda row: row, "run", "run", at_once=1, listed=_IN_A_LIST, texts=_TEXTS)
 _LISTED_CHARACTERS = 10_000
 STATUSES = ("running", *_OF_LAST_EVENT)
 _STOPPED = "The server stopped in the middle of this run. Start it again."

@@ -6,7 +6,7 @@ from svc.errors import ApiError
 from svc.ids import new_id
 from svc.tables import Table, json_of, refusals
 
-TABLE = Table("identities", json_of("id issuer email created_at"), "identity")
+TABLE = Table("identities", json_of("id issuer email created_at"), "identity", "idn")
 
 
 def account_of(conn: sqlite3.Connection, issuer: str, subject: str) -> str | None:

@@ -51,7 +51,7 @@ _KEY = re.compile(f"{KEY_PREFIX}[0-9A-Za-z]{{{KEY_LENGTH - len(KEY_PREFIX)}}}")
 _LAST_ID = "key_~"  # greater than every id
 
 
-TABLE = Table[sqlite3.Row]("api_keys", lambda row: row, "key")
+TABLE = Table[sqlite3.Row]("api_keys", lambda row: row, "key", "key")
 
 
 class Session(NamedTuple):

@@ -279,4 +279,4 @@ def ledger_after(conn: sqlite3.Connection, account_id: str, seq: int, limit: int
 
 _BOOKED = "id kind amount_micros balance_after_micros description reference"
 _CALL = "model input_tokens cached_input_tokens output_tokens request_id key_id"
-LEDGER = Table("ledger", json_of(f"{_BOOKED} {_CALL} created_at"), "ledger row", order=("seq",))
+LEDGER = Table("ledger", json_of(f"{_BOOKED} {_CALL} created_at"), "ledger row", "led", order=("seq",))

@@ -61,7 +61,7 @@ class Artifact(NamedTuple):
         return {**fields_as_json(self._asdict(), names), "sha256": self.sha256.hex()}
 
 
-TABLE = Table("artifacts", lambda row: Artifact(**row), "artifact", at_once=1)
+TABLE = Table("artifacts", lambda row: Artifact(**row), "artifact", "art", at_once=1)
 
 
 _NAME = label(NAME_LENGTH).about("A file name; not blank, without control characters.")

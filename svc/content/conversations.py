@@ -72,7 +72,12 @@ class Conversation(NamedTuple):
 
 # Pinned ones, then the last used first.
 TABLE = Table(
-    "conversations", lambda row: Conversation(**row), "conversation", order=("pinned", "updated_at", "number")
+    "conversations",
+    lambda row: Conversation(**row),
+    "conversation",
+    "conv",
+    order=("pinned", "updated_at", "number"),
+    places="deleted_conversations",
 )
 
 

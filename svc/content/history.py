@@ -45,8 +45,8 @@ class Message(NamedTuple):
         return {**shown, "error": None if self.error is None else orjson.loads(self.error)}
 
 
-_TABLE = Table("messages", lambda row: Message(**row), "message", texts=("content",))
-CURRENT = Table("current_messages", _TABLE.make, "message", order=("number",))  # of the current branch
+_TABLE = Table("messages", lambda row: Message(**row), "message", "msg", texts=("content",))
+CURRENT = Table("current_messages", _TABLE.make, "message", "msg", order=("number",))  # of the current branch
 
 
 def add_message(

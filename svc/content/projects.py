@@ -47,7 +47,7 @@ class Project(NamedTuple):
         return fields_as_json(self._asdict(), "id name instructions max_planner_steps created_at updated_at")
 
 
-TABLE = Table("projects", lambda row: Project(**row), "project", at_once=1)
+TABLE = Table("projects", lambda row: Project(**row), "project", "proj", at_once=1)
 
 
 def add_project(tx: sqlite3.Connection, account_id: str, new: NewProject, now_seconds: float) -> Project:

@@ -25,7 +25,7 @@ def search(
     """Return a list of the account's conversations with all words of `query`, as the API shows it.
 
     Each has `matches`: texts in parts, which are found or not. If the list is `incomplete`, the search ran out of CPU
-    time. Raises ApiError `invalid_value` if `after` is not one of the conversations.
+    time. Raises ApiError `invalid_value` if `after` is no id of a conversation.
     """
     words = distinct_words(query[:QUERY_LENGTH])[:_WORDS]
     beginning = None if not words or query[-1].isspace() or is_unspaced(words[-1]) else words.pop()

@@ -24,7 +24,7 @@ class NewSupportMessage(NamedTuple):
 
 
 _COLUMNS = "id status subject created_at updated_at closed_at"
-TABLE = Table("support_conversations", json_of(_COLUMNS), "support conversation")
+TABLE = Table("support_conversations", json_of(_COLUMNS), "support conversation", "sup")
 MESSAGES = Table("support_messages", json_of("id role content created_at"), "support message")
 
 
@@ -81,6 +81,7 @@ _INBOX = Table[sqlite3.Row](
     "(SELECT * FROM support_conversations WHERE account_id IN (SELECT id FROM accounts WHERE deleting_at IS NULL))",
     lambda row: row,
     "support conversation",
+    "sup",
     order=("updated_at", "id"),
 )
 

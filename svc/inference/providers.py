@@ -107,7 +107,7 @@ class ProviderChanges(NamedTuple):
     models: Annotated[list[str | dict[str, str]] | Absent | None, nullable(_MODELS)] = ABSENT
 
 
-TABLE = Table[sqlite3.Row]("providers", lambda row: row, "provider")
+TABLE = Table[sqlite3.Row]("providers", lambda row: row, "provider", "prov")
 
 
 def check_allowed(group: Group | None) -> None:

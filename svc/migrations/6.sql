@@ -424,3 +424,42 @@ BEGIN
             SELECT ifnull(sum(amount_micros), 0) FROM holds
             WHERE account_id = NEW.account_id AND key_id = NEW.key_id AND month = NEW.month);
 END;
+
+-- Places of deleted conversations, and default models of own providers.
+-- The places that the last 100 deleted conversations of each account had in its list: a page may begin after one of them.
+CREATE TABLE deleted_conversations (
+    seq INTEGER PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    pinned INTEGER NOT NULL CONSTRAINT deleted_pinned_bool CHECK (pinned IN (0, 1)),
+    updated_at REAL NOT NULL,
+    number INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX deleted_conversations_by_account ON deleted_conversations (account_id);
+
+CREATE TRIGGER conversations_leave_their_place AFTER DELETE ON conversations
+WHEN EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND deleting_at IS NULL)
+BEGIN
+    INSERT INTO deleted_conversations (account_id, id, pinned, updated_at, number)
+    VALUES (OLD.account_id, OLD.id, OLD.pinned, OLD.updated_at, OLD.number);
+    DELETE FROM deleted_conversations WHERE account_id = OLD.account_id AND seq <= (
+        SELECT seq FROM deleted_conversations WHERE account_id = OLD.account_id ORDER BY seq DESC LIMIT 1 OFFSET 100);
+END;
+
+-- A default model does not outlive its own provider, or its place in the list of models. It follows a new name of the provider.
+CREATE TRIGGER providers_take_the_default_model_along AFTER DELETE ON providers
+BEGIN
+    UPDATE accounts SET default_model = NULL
+    WHERE id = OLD.account_id AND substr(default_model, 1, length(OLD.name) + 1) = OLD.name || '/';
+END;
+
+CREATE TRIGGER providers_keep_the_default_model AFTER UPDATE OF name, models ON providers
+BEGIN
+    UPDATE accounts SET default_model = (
+        SELECT NEW.name || '/' || model FROM (SELECT substr(default_model, length(OLD.name) + 2) AS model)
+        WHERE NEW.models IS NULL OR EXISTS ( -- a name, or an object with `id` and `kind`
+            SELECT 1 FROM json_tree(NEW.models) AS named WHERE atom = model AND (path = '$' OR (key = 'id' AND EXISTS (
+                SELECT 1 FROM json_tree(NEW.models) WHERE path = named.path AND key = 'kind' AND atom = 'chat')))))
+    WHERE id = NEW.account_id AND substr(default_model, 1, length(OLD.name) + 1) = OLD.name || '/';
+END;

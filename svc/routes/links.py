@@ -95,8 +95,7 @@ def verify_address(
 
 
 def delete_keys_and_providers(tx: sqlite3.Connection, account_id: str) -> None:
-    """Delete all API keys and own model providers, and a default model of such a provider."""
-    _reset_own_default_model(tx, account_id)
+    """Delete all API keys and own model providers. A default model of such a provider is deleted with it."""
     for table in (tokens.TABLE, providers.TABLE):
         while table.delete_some(tx, account_id):
             pass

@@ -97,10 +97,10 @@ _PAGE_PARAMETERS = (
             "invalid_value",
             f"limit must be {PAGE_LIMIT.expected}.",
             "limit",
-            "`limit` is below 1 or not an integer, or `after` is not an item of this list.",
+            "`limit` is below 1 or not an integer, or `after` is no id of such an item.",
         ),
     ),
-    Parameter("after", "The id of the last item of the previous page.", string),
+    Parameter("after", "The id of the last item of the previous page, which may have been deleted.", string),
 )
 
 # The errors of the server itself, before or around any guard.

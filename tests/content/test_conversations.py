@@ -95,3 +95,53 @@ async def test_deleting_a_conversation_deletes_its_messages_and_words(
         answer = await service.client.request(method, f"/conversations/{made['id']}{path}", json=body, headers=headers)
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
     assert await found(service, headers, "zebra") == await found(service, headers, "lion") == [stays["id"]]
+
+
+async def test_page_after_a_deleted_conversation_begins_at_its_last_place(
+    service: Service, headers: dict[str, str]
+) -> None:
+    made = []
+    for number in range(6):
+        service.clocks.advance(1)
+        made.append((await make(service, headers, title=f"zebra {number}"))["id"])
+    service.clocks.advance(1)
+    oldest, pinned = made[0], made[3]
+    await say(service, headers, oldest, "hello")  # the last used one
+    await service.client.patch(f"/conversations/{pinned}", json={"pinned": True}, headers=headers)
+    order = [pinned, oldest, made[5], made[4], made[2], made[1]]
+
+    async def listed(**params: str | int) -> list[str]:
+        return [item["id"] for item in (await get(service, headers, "/conversations", **params))["data"]]
+
+    assert await listed() == order
+    for gone in (oldest, pinned, made[4]):
+        at = order.index(gone)
+        assert (await service.client.delete(f"/conversations/{gone}", headers=headers)).status_code == 204
+        for query in ({}, {"q": "zebra"}):
+            assert await listed(after=gone, **query) == order[at + 1 :]
+        order.remove(gone)
+    assert await listed(after=made[4], limit=1) == [made[2]]
+
+
+async def test_places_of_the_last_100_deleted_conversations_are_kept(service: Service, headers: dict[str, str]) -> None:
+    other = await service.bearer()
+    for owner, number in ((other, 1), (headers, 102)):
+        for made in [(await make(service, owner))["id"] for _ in range(number)]:
+            await service.client.delete(f"/conversations/{made}", headers=owner)
+    query = "SELECT count(*) FROM deleted_conversations GROUP BY account_id ORDER BY 1"
+    kept = await service.state["db"].read(lambda conn: [row[0] for row in conn.execute(query)])
+    assert kept == [1, 100]
+
+
+async def test_page_goes_on_after_a_conversation_that_left_the_project(
+    service: Service, headers: dict[str, str]
+) -> None:
+    project = (await service.client.post("/projects", json={"name": "p"}, headers=headers)).json()["id"]
+    made = []
+    for _ in range(3):
+        service.clocks.advance(1)
+        made.append((await make(service, headers, project_id=project))["id"])
+    service.clocks.advance(1)
+    await service.client.patch(f"/conversations/{made[1]}", json={"pinned": False, "project_id": None}, headers=headers)
+    page = await get(service, headers, "/conversations", project_id=project, after=made[1])
+    assert [item["id"] for item in page["data"]] == [made[2], made[0]], "its last use is the move, so it comes first"

@@ -42,8 +42,10 @@ def test_results_are_ordered_by_last_use_across_pages(conn, ada) -> None:  # typ
     second = search.search(conn, ada, "zebra", 2, wanted[0], None)
     assert [found["has_more"] for found in (first, second)] == [True, False]
     assert [match["id"] for match in second["data"]] == wanted[1:]
+    between = talk(conn, ada, 2.5, None, "lion")  # without the word, as an item that was changed meanwhile
+    assert [match["id"] for match in search.search(conn, ada, "zebra", 9, between, None)["data"]] == [ids[2]]
     with pytest.raises(ApiError):
-        search.search(conn, ada, "zebra", 1, talk(conn, ada, 0, None, "lion"), None)
+        search.search(conn, ada, "zebra", 1, "conv_lion", None)
 
 
 def test_matches_are_parts_of_the_whole_text(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811

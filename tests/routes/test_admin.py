@@ -141,6 +141,10 @@ async def test_list_is_filtered_and_paged(service: Service, admin: dict[str, str
         listed = (await ask(service, "GET", f"/admin/users?{query}", admin)).json()
         assert [row["id"] for row in listed["data"]] == expected, query
         assert listed["has_more"] is ("limit" in query)
+    for account_id, rest in ((bob, [ada]), (cyd, [ada])):
+        assert (await ask(service, "DELETE", f"/admin/users/{account_id}", admin)).status_code == 204
+        listed = (await ask(service, "GET", f"/admin/users?q=.example&after={account_id}", admin)).json()
+        assert [row["id"] for row in listed["data"]] == rest, "the account is deleted"
     for query in ("status=x", "after=user_x", f"q={'x' * 501}", "limit=0"):
         assert (await ask(service, "GET", f"/admin/users?{query}", admin)).status_code == 400
 
@@ -295,7 +299,10 @@ async def test_administrator_deletes_keys_and_accounts_of_others(service: Servic
         assert (await ask(service, "DELETE", f"{path}/{keys[0]['id']}", admin)).status_code == status
     assert (await ask(service, "GET", "/user/me", bearer(keys[0]["key"]))).status_code == 401
     assert (await ask(service, "GET", "/user/me", bearer(keys[1]["key"]))).status_code == 200
+    rest = (await ask(service, "GET", f"{path}?after={keys[2]['id']}", admin)).json()["data"]
+    assert [row["id"] for row in rest] == [keys[1]["id"]]
     assert (await ask(service, "DELETE", path, admin)).status_code == 204
+    assert (await ask(service, "GET", f"{path}?after={keys[2]['id']}", admin)).json()["data"] == []
     assert (await ask(service, "GET", path, admin)).json()["data"] == []
     assert (await ask(service, "DELETE", f"/admin/users/{bob}", admin)).status_code == 204
     assert (await ask(service, "GET", "/user/me", headers)).status_code == 401

@@ -54,5 +54,6 @@ async def test_conversations_leave_the_inbox_at_the_beginning_of_a_deletion(serv
     assert (await ask(service, "GET", path, admin)).status_code == 200
     await db.write(begin_deletion, account_id, now, "operator")
     assert (await ask(service, "GET", INBOX, admin)).json()["data"] == []
+    assert (await ask(service, "GET", f"{INBOX}?after={found['id']}", admin)).json()["data"] == []
     for method, where, body in (("GET", "", {}), ("POST", "/messages", {"content": "?"}), ("POST", "/close", {})):
         assert (await ask(service, method, path + where, admin, **body)).status_code == 404

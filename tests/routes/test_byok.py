@@ -364,6 +364,47 @@ async def test_own_model_can_be_the_default(own: Own) -> None:
     assert answer.status_code == 404 and "mine/ok" in answer.json()["error"]["message"]
 
 
+@each(
+    ("default", "changes", "expected"),
+    [
+        ("mine/ok", None, None),
+        ("mine/ok", {"name": "lab2"}, "lab2/ok"),
+        ("mine/ok", {"name": "lab2", "models": ["other", "ok"]}, "lab2/ok"),
+        ("mine/ok", {"name": "lab2", "models": ["other"]}, None),
+        ("mine/ok", {"models": ["ok"]}, "mine/ok"),
+        ("mine/ok", {"models": [{"id": "ok", "kind": "chat"}]}, "mine/ok"),
+        ("mine/ok", {"models": [{"id": "ok", "kind": "image"}]}, None),
+        ("mine/ok", {"models": [{"id": "chat", "kind": "image"}, {"id": "other", "kind": "chat"}]}, None),
+        ("mine/ok", {"models": []}, None),
+        ("mine/ok", {"models": None}, "mine/ok"),
+        ("mine/a/b%_'\"", {"name": "lab2", "models": ["a/b%_'\""]}, "lab2/a/b%_'\""),
+        ("builtin/echo", {"name": "lab2"}, "builtin/echo"),
+        ("builtin/echo", None, "builtin/echo"),
+        (None, None, None),
+    ],
+)
+async def test_default_model_follows_its_provider(
+    own: Own, default: str | None, changes: dict[str, Any] | None, expected: str | None
+) -> None:
+    client, settings = own.service.client, "/user/settings"
+    session = await own.service.sign_up()
+    headers, other = bearer(session["access_token"]), own.headers
+    await client.patch(settings, json={"default_model": "mine/ok"}, headers=other)
+    body = {"name": "mine", "base_url": own.upstream.base_url}
+    provider = (await client.post("/user/providers", json=body, headers=headers)).json()
+    second = await client.post("/user/providers", json={**body, "name": "mine2"}, headers=headers)
+    chosen = await client.patch(settings, json={"default_model": default}, headers=headers)
+    assert (second.status_code, chosen.status_code) == (201, 200)
+    path = f"/user/providers/{provider['id']}"
+    if changes is None:
+        assert (await client.delete(path, headers=headers)).status_code == 204
+    else:
+        assert (await client.patch(path, json=changes, headers=headers)).status_code == 200
+    shown = (await client.get(settings, headers=headers)).json()
+    assert shown["default_model"] == expected and shown["chat_model"] == (expected or "builtin/assistant")
+    assert (await client.get(settings, headers=other)).json()["default_model"] == "mine/ok", "that of another account"
+
+
 async def test_models_of_a_deleted_provider_are_404_at_once(own: Own) -> None:
     assert await own.listed() == ["mine/ok", "mine/tools"]
     await own.service.client.delete(own.path, headers=own.headers)
