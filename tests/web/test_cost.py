@@ -89,8 +89,7 @@ async def test_answer_shows_its_cached_input_and_what_it_saved(
     kept = await asyncio.to_thread(keep_cached_answer, server, visitor)
     async with signed_in(browser, server, f"/#/chat/{kept}", visitor=visitor, width=width) as page:
         await expect(page.locator(".facts")).to_contain_text("96% of the input cached, saved $0.0032")
-        shown = page.get_by_title("The model server read 1,200 of 1,250 input tokens from its cache.")
-        await expect(shown).to_be_visible()
+        await expect(page.get_by_title("1,250 in (1,200 cached), 10 out")).to_be_visible()
         assert await findings(page) == []
 
 

@@ -42,10 +42,8 @@ function historyOf(messages) {
 
 /** Return `{usual, most}` in micros, and `least`: what must be available. */
 function costOf({ pricing, history, draft, pictures, instructions, limit }) {
-  const { input_micros_per_million_tokens: input = 0, output_micros_per_million_tokens: output = 0 } =
-    pricing;
-  const prices = Object.entries(pricing).filter(([name]) => name !== "output_micros_per_million_tokens");
-  const dearest = Math.max(...prices.map(([, micros]) => micros)); // cached and written input have their own prices
+  const { output_micros_per_million_tokens: output = 0, ...inputs } = pricing;
+  const dearest = Math.max(0, ...Object.values(inputs)); // cached and written input have other prices
   const total = (inputs, outputs, price = dearest) =>
     Math.ceil((inputs * price + outputs * output) / 1_000_000);
   const added = sizeOf(draft);
@@ -56,7 +54,7 @@ function costOf({ pricing, history, draft, pictures, instructions, limit }) {
   const frames = MESSAGE_TOKENS * (history.count + 2) + pictureTokens;
   const usual = history.tokens + (added + instructions) / BYTES_PER_TOKEN + USUAL_PICTURE * pictures;
   return {
-    usual: total(usual, Math.min(history.output, limit), input),
+    usual: total(usual, Math.min(history.output, limit), inputs.input_micros_per_million_tokens),
     most: total(bytes + frames + MEMORY_TOKENS, limit),
     least: total(bytes + frames, LEAST_OUTPUT),
   };

@@ -306,15 +306,12 @@ function Facts({ message: { model, answer, created_at: at } }) {
     output !== undefined &&
       output !== null &&
       input + output > 0 &&
-      html`<span title=${t.tokensInOut(input, output)}>${t.tokens(input + output)}</span>`,
+      html`<span title=${t.tokensInOut(input, output, cached)}>${t.tokens(input + output)}</span>`,
     cost !== undefined &&
       cost !== null &&
       input + output > 0 &&
       (cost ? html`<${Money} micros=${cost} />` : html`<span>${texts.common.free}</span>`),
-    cached > 0 &&
-      html`<span title=${t.cachedOf(cached, input)}>
-        ${t.cached(Math.round((100 * cached) / input), saved && dollars(saved))}
-      </span>`,
+    cached > 0 && html`<span>${t.cached(Math.round((100 * cached) / input), saved && dollars(saved))}</span>`,
     time !== undefined && time !== null && html`<span>${duration(time)}</span>`,
     !answer && html`<${Time} at=${at} />`,
   ].filter(Boolean);

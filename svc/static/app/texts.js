@@ -178,10 +178,9 @@ export const texts = {
     stopReading: "Stop reading",
     cannotRead: "This audio cannot be played.",
     tokens: (n) => count(n, "token", "tokens"),
-    tokensInOut: (input, output) => `${input.toLocaleString("en")} in, ${output.toLocaleString("en")} out`,
+    tokensInOut: (input, output, cached) =>
+      `${input.toLocaleString("en")} in${cached ? ` (${cached.toLocaleString("en")} cached)` : ""}, ${output.toLocaleString("en")} out`,
     cached: (percent, saved) => `${percent}% of the input cached${saved ? `, saved ${saved}` : ""}`,
-    cachedOf: (cached, input) =>
-      `The model server read ${cached.toLocaleString("en")} of ${input.toLocaleString("en")} input tokens from its cache.`,
     more: "Show more",
     less: "Show less",
     omitted: (n) =>
