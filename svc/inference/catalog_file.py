@@ -23,10 +23,13 @@ def on_offer(config: Config) -> Offer:
     """Return what `config` offers. Raises StartError."""
     offer = read_file(config.catalog, config.environ) if config.catalog else Offer([], [])
     if config.builtin:
-        built_in = [
-            Model(f"{BUILTIN}/{name}", name, None, kind, prices, None, (), context_length, capabilities)
-            for name, (kind, prices, context_length, capabilities) in builtin.offered().items()
-        ]
+        # Each has its name without a slash as an alias, unless the operator gives that to a model of the catalog.
+        taken = {alias for model in offer.models for alias in model.aliases}
+        built_in = []
+        for name, (kind, prices, context_length, capabilities) in builtin.offered().items():
+            aliases = () if name in taken else (name,)
+            own_id = f"{BUILTIN}/{name}"
+            built_in.append(Model(own_id, name, None, kind, prices, None, aliases, context_length, capabilities))
         offer = offer._replace(models=built_in + offer.models)
     return offer._replace(listed=offer.listed + catalog.local_servers()) if config.discovers else offer
 

@@ -11,6 +11,7 @@ from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from svc.errors import ApiError, anthropic_error, in_responses_format
+from svc.server.absent import not_found
 from svc.server.head import METHODS
 from svc.server.state import Request as Request
 from svc.shapes import integer
@@ -57,7 +58,7 @@ class Routes:
         """Return `method_not_allowed` if the path has other methods, else `not_found`."""
         others = [route for route in self.all if route.matches(scope)[0] is Match.PARTIAL]
         if not others:
-            return ApiError("not_found")
+            return not_found(scope["path"])
         scope.setdefault("route", others[0])
         own = [route for route in others if route.path == others[0].path]
         allowed = sorted({method for route in own for method in route.methods or ()})

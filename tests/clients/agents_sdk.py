@@ -32,7 +32,9 @@ async def main() -> None:
     kinds = {event.type async for event in streamed.stream_events()}
     structured = Agent(name="Teller", model="coder", output_type=Answer)
     answer = await Runner.run(structured, 'say {"value": 84}')
+    built_in = await Runner.run(Agent(name="Echo", model="echo"), "Hello")
     result = {
+        "built_in": built_in.final_output,
         "value": answer.final_output.value,
         "whole": whole.final_output,
         "streamed": streamed.final_output,

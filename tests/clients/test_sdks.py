@@ -56,7 +56,7 @@ async def test_openai_agents_sdk_runs_an_agent_with_its_default_model_class(lab:
         and result["whole"] == result["streamed"] == "It is 84."
         and result["expressions"] == ["12 * 7", "12 * 7"]
     )
-    assert "raw_response_event" in result["kinds"]
+    assert "raw_response_event" in result["kinds"] and result["built_in"] == "Hello"
     assert await lab.spent() == 5 * CALL_MICROS
 
 

@@ -248,11 +248,43 @@ async def test_the_list_of_models_has_every_model_with_kind_and_pricing(
         "output_micros_per_million_tokens": 1_500_000,
     }
     assert {name for name, model in models.items() if model["capabilities"] == ["tools"]} == {
-        f"builtin/{name}" for name in ("assistant", "assistant-paid", "script")
+        f"{prefix}{name}" for name in ("assistant", "assistant-paid", "script") for prefix in ("", "builtin/")
     }
     assert {model["context_length"] for model in models.values() if model["kind"] == "chat"} == {4 * 1024 * 1024}
     missing = await service.client.get("/v1/models/no/such:model", headers=headers)
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "model_not_found")
+
+
+async def test_built_in_models_have_their_names_without_a_slash_as_aliases(
+    service: Service, headers: dict[str, str]
+) -> None:
+    listed = {model["id"]: model for model in (await service.client.get("/v1/models", headers=headers)).json()["data"]}
+    for name in [name.removeprefix("builtin/") for name in listed if name.startswith("builtin/")]:
+        assert listed[name] == {**listed[f"builtin/{name}"], "id": name, "alias_of": f"builtin/{name}"}
+    body = {"model": "echo", "messages": [{"role": "user", "content": "hi"}]}
+    answer = (await service.client.post(COMPLETIONS, json=body, headers=headers)).json()
+    assert (answer["model"], answer["choices"][0]["message"]["content"]) == ("builtin/echo", "hi")
+
+
+async def test_alias_of_the_catalog_wins_over_that_of_a_built_in_model(config: Config, clocks: Clocks) -> None:
+    async with ModelServer() as upstream:
+        catalog = f"""
+            default_model = "assistant"
+            [[providers]]
+            name = "lab"
+            base_url = "{upstream.base_url}"
+            models = [{{ id = "ok", aliases = ["assistant"] }}, {{ id = "echo" }}]
+        """
+        async with serving(config, clocks, catalog) as service:
+            headers = await service.bearer()
+            listed = (await service.client.get("/v1/models", headers=headers)).json()["data"]
+            found = {model["id"]: model["alias_of"] for model in listed if "alias_of" in model}
+            assert found["assistant"] == "lab/ok" and found["echo"] == "builtin/echo"
+            assert [model["id"] for model in listed].count("assistant") == 1
+            for model in ("assistant", None):
+                body = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
+                answer = await service.client.post(COMPLETIONS, json=body, headers=headers)
+                assert answer.json()["model"] == "lab/ok"
 
 
 async def test_alias_is_accepted_as_a_model_everywhere(config: Config, clocks: Clocks, tmp_path: Path) -> None:

@@ -159,6 +159,8 @@ async def test_only_models_of_the_group_are_listed(service: Service) -> None:
         "inside/status-503",
         "builtin/echo",
         "builtin/script",
+        "echo",
+        "script",
     }
 
 
