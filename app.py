@@ -26,7 +26,7 @@ from svc.agents import runs
 from svc.auth import accounts
 from svc.billing import checkout_pages, wallet
 from svc.config import Config, from_environ
-from svc.content import contents, fulltext, history
+from svc.content import contents, fulltext, history, idempotency
 from svc.db import open_database
 from svc.deletion.slices import delete_old_hourly, end_answers, finish_deletions
 from svc.errors import ApiError, StartError
@@ -68,6 +68,7 @@ from svc.server.gate import (
     with_passwords,
 )
 from svc.server.head import METHODS
+from svc.server.idempotency import idempotent
 from svc.server.rotation import check_master, rotate_running
 from svc.server.serve import run
 from svc.server.state import State
@@ -76,14 +77,14 @@ from svc.server.web import Routes
 from svc.version import VERSION
 
 ROUTES = [
-    ("POST", "/v1/chat/completions", signed_in(metered(chat.create_chat_completion))),
-    ("POST", "/v1/responses", signed_in(metered(chat.create_response))),
-    ("POST", "/v1/messages", key_in_header(signed_in(metered(chat.create_messages_answer)))),
+    ("POST", "/v1/chat/completions", signed_in(idempotent(metered(chat.create_chat_completion)))),
+    ("POST", "/v1/responses", signed_in(idempotent(metered(chat.create_response)))),
+    ("POST", "/v1/messages", key_in_header(signed_in(idempotent(metered(chat.create_messages_answer))))),
     ("POST", "/v1/messages/count_tokens", key_in_header(signed_in(chat.count_message_tokens))),
-    ("POST", "/v1/images/generations", signed_in(media.create_image)),
-    ("POST", "/v1/audio/generate", signed_in(media.generate_audio)),
-    ("POST", "/v1/audio/speech", signed_in(media.create_speech)),
-    ("POST", "/v1/agents/run", signed_in(metered(agents.run_agent))),
+    ("POST", "/v1/images/generations", signed_in(idempotent(media.create_image))),
+    ("POST", "/v1/audio/generate", signed_in(idempotent(media.generate_audio))),
+    ("POST", "/v1/audio/speech", signed_in(idempotent(media.create_speech))),
+    ("POST", "/v1/agents/run", signed_in(idempotent(metered(agents.run_agent)))),
     ("GET", "/v1/agents/runs", signed_in(agents.list_runs)),
     ("GET", "/v1/agents/runs/{run_id}", signed_in(agents.get_run)),
     ("POST", "/v1/agents/runs/{run_id}/stop", signed_in(agents.stop_run)),
@@ -241,6 +242,7 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataF
     quota.set_limit(tx, config.account_bytes)
     wallet.release_all(tx)  # of requests that ended with the process
     quota.release_all(tx)
+    idempotency.release_all(tx)
     runs.end_interrupted_runs(tx, config.clock())
     history.end_interrupted_answers(tx)
     contents.delete_unfinished(tx)

@@ -258,6 +258,44 @@ CREATE TABLE artifact_chunks (
     FOREIGN KEY (account_id, content_id) REFERENCES artifact_contents (account_id, id) ON DELETE CASCADE
 ) STRICT;
 
+-- owner: svc/content/idempotency.py
+-- Requests with an Idempotency-Key. One without a status is in progress, or was when the server ended; the next start deletes that.
+CREATE TABLE idempotency_keys (
+    id TEXT NOT NULL,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    place BLOB CONSTRAINT place_sha256 CHECK (length(place) = 32), -- the hash of the path and the key; NULL: no longer in use
+    body_sha256 BLOB NOT NULL CONSTRAINT body_sha256_length CHECK (length(body_sha256) = 32),
+    claimed_at REAL NOT NULL,
+    status INTEGER CONSTRAINT kept_status_range CHECK (status BETWEEN 200 AND 499), -- of the answer; NULL: there is none yet
+    headers TEXT CONSTRAINT kept_headers_form CHECK (headers LIKE '{%}' AND length(headers) <= 10000),
+    size INTEGER CONSTRAINT kept_size_range CHECK (size BETWEEN 0 AND 8388608), -- bytes, in idempotency_chunks; NULL: not kept
+    run_id TEXT, -- the agent run that the request started, whose answer is not kept
+    PRIMARY KEY (account_id, id),
+    UNIQUE (account_id, place),
+    CONSTRAINT kept_whole CHECK ((status IS NULL) = (headers IS NULL) AND (size IS NULL OR (status IS NOT NULL AND run_id IS NULL)))
+) STRICT;
+
+CREATE INDEX idempotency_keys_by_age ON idempotency_keys (claimed_at);
+CREATE INDEX idempotency_keys_open ON idempotency_keys (id) WHERE status IS NULL;
+
+-- An answer is kept once, as it was sent.
+CREATE TRIGGER answers_are_kept_once BEFORE UPDATE OF body_sha256, status, headers, size, run_id ON idempotency_keys
+WHEN OLD.status IS NOT NULL
+BEGIN
+    SELECT RAISE(ABORT, 'this answer is kept');
+END;
+
+-- owner: svc/content/idempotency.py
+-- Kept answers, in chunks of 256 KiB.
+CREATE TABLE idempotency_chunks (
+    account_id TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    number INTEGER NOT NULL CONSTRAINT kept_chunk_number_range CHECK (number BETWEEN 0 AND 31),
+    content BLOB NOT NULL CONSTRAINT kept_chunk_length CHECK (length(content) BETWEEN 1 AND 262144),
+    PRIMARY KEY (account_id, key_id, number),
+    FOREIGN KEY (account_id, key_id) REFERENCES idempotency_keys (account_id, id) ON DELETE CASCADE
+) STRICT;
+
 -- owner: svc/agents/runs.py
 CREATE TABLE runs (
     id TEXT PRIMARY KEY,
@@ -1191,5 +1229,24 @@ END;
 CREATE TRIGGER providers_are_stored_no_more AFTER DELETE ON providers
 BEGIN
     UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.base_url AS BLOB)), 0) + ifnull(length(CAST(OLD.models AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER idempotency_keys_are_stored AFTER INSERT ON idempotency_keys
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.headers AS BLOB)), 0) + ifnull(NEW.size, 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER idempotency_keys_are_stored_anew AFTER UPDATE OF headers, size ON idempotency_keys
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.headers AS BLOB)), 0) + ifnull(NEW.size, 0))
+        - (256 + ifnull(length(CAST(OLD.headers AS BLOB)), 0) + ifnull(OLD.size, 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER idempotency_keys_are_stored_no_more AFTER DELETE ON idempotency_keys
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.headers AS BLOB)), 0) + ifnull(OLD.size, 0))
     WHERE account_id = OLD.account_id;
 END;

@@ -60,6 +60,12 @@ _STATUSES_AND_MESSAGES = {
     "already_active": (409, "One is already active. Close it first."),
     "already_verified": (409, "This email address is already verified."),
     "already_ended": (409, "It has already ended."),
+    "already_started": (409, "A request with this Idempotency-Key has started an agent run. See run_id."),
+    "idempotency_mismatch": (409, "This Idempotency-Key was used for another body. Send a new key."),
+    "answer_not_kept": (
+        409,
+        "The answer to this Idempotency-Key is too large to keep. Send a new key to ask again.",
+    ),
     "mail_not_set_up": (
         409,
         "This server cannot send the mail that confirms a new address. Ask its operator to set SVC_SMTP_URL.",

@@ -30,6 +30,10 @@ INSERT INTO artifact_contents VALUES ('a', 'cf'), ('b', 'cg'), ('b', 'ch');
 INSERT INTO artifacts VALUES ('f', 'a', 'p', 'r', 'notes.txt', 'text/plain', 1, zeroblob(32), 'cf', 1, 1, NULL),
     ('g', 'b', NULL, NULL, 'notes.txt', 'text/plain', 1, zeroblob(32), 'cg', 1, 1, 'a pine');
 INSERT INTO artifact_chunks VALUES ('a', 'cf', 0, zeroblob(1)), ('b', 'cg', 0, zeroblob(1));
+INSERT INTO idempotency_keys VALUES ('e', 'a', zeroblob(32), zeroblob(32), 1, 200, '{}', 1, NULL),
+    ('h', 'b', CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 1, 200, '{}', 1, NULL),
+    ('j', 'b', zeroblob(32), zeroblob(32), 1, NULL, NULL, NULL, NULL);
+INSERT INTO idempotency_chunks VALUES ('a', 'e', 0, zeroblob(1)), ('b', 'h', 0, zeroblob(1));
 INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at)
 VALUES ('r', 'a', 'g', 'm', 6, 'p', 1),
     ('s', 'b', 'g', 'm', 6, NULL, 1);
@@ -89,6 +93,7 @@ WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHER
 INSERT INTO artifacts SELECT 'x' || n, 'b', NULL, NULL, 'x', 'a/b', 0, zeroblob(32), 'c' || n, 1, 1, NULL FROM numbers
 """
 ONE_MORE = "INSERT INTO artifacts VALUES ('{0}', 'b', NULL, NULL, 'x', 'a/b', 0, zeroblob(32), '{0}', 1, 1, NULL)"
+ANOTHER_KEY = "INSERT INTO idempotency_keys (id, account_id, place, body_sha256, claimed_at) VALUES"
 ARTIFACTS_BOUNDED = re.findall(r"CREATE TRIGGER artifacts_bounded\b.*?END;", SCHEMA.read_text(), re.DOTALL)
 
 # (table, rule): statements that break it. A rule is the name of a CHECK or of a trigger, or the columns of a UNIQUE.
@@ -211,6 +216,45 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000)
         INSERT INTO projects SELECT 'x' || n, 'b', 'x', '', NULL, 1, 1 FROM numbers
         """
+    ],
+    ("idempotency_keys", "account_id, id"): [f"{ANOTHER_KEY} ('e', 'a', NULL, zeroblob(32), 1)"],
+    ("idempotency_keys", "account_id, place"): [f"{ANOTHER_KEY} ('x', 'a', zeroblob(32), zeroblob(32), 1)"],
+    ("idempotency_keys", "place_sha256"): [f"UPDATE idempotency_keys SET place = zeroblob({n})" for n in (0, 31)],
+    ("idempotency_keys", "body_sha256_length"): [
+        "UPDATE idempotency_keys SET body_sha256 = zeroblob(31) WHERE id = 'j'"
+    ],
+    ("idempotency_keys", "kept_status_range"): [
+        f"UPDATE idempotency_keys SET status = {status}, headers = '{{}}' WHERE id = 'j'" for status in (199, 500)
+    ],
+    ("idempotency_keys", "kept_headers_form"): [
+        f"UPDATE idempotency_keys SET status = 200, headers = {text} WHERE id = 'j'"
+        for text in ("'[]'", "'{' || printf('%10000d', 1) || '}'")
+    ],
+    ("idempotency_keys", "kept_size_range"): [
+        f"UPDATE idempotency_keys SET status = 200, headers = '{{}}', size = {size} WHERE id = 'j'"
+        for size in (-1, 8388609)
+    ],
+    ("idempotency_keys", "kept_whole"): [
+        f"UPDATE idempotency_keys SET {columns} WHERE id = 'j'"
+        for columns in (
+            "status = 200",
+            "headers = '{}'",
+            "size = 1",
+            "status = 200, headers = '{}', size = 1, run_id = 'r'",
+        )
+    ],
+    ("idempotency_keys", "answers_are_kept_once"): [
+        f"UPDATE idempotency_keys SET {column} = {column} WHERE id = 'e'"
+        for column in ("body_sha256", "status", "headers", "size", "run_id")
+    ],
+    ("idempotency_chunks", "kept_chunk_number_range"): [
+        f"UPDATE idempotency_chunks SET number = {number}" for number in (-1, 32)
+    ],
+    ("idempotency_chunks", "kept_chunk_length"): [
+        f"UPDATE idempotency_chunks SET content = zeroblob({size})" for size in (0, 262145)
+    ],
+    ("idempotency_chunks", "account_id, key_id, number"): [
+        "INSERT INTO idempotency_chunks VALUES ('a', 'e', 0, zeroblob(2))"
     ],
     ("artifact_chunks", "chunk_number_range"): [
         "UPDATE artifact_chunks SET number = -1",
@@ -689,6 +733,8 @@ NOT_EXPORTED = {
     "oauth_codes": "sign-ins under way",
     "artifact_contents": "the artifacts' files",
     "artifact_chunks": "the artifacts' files",
+    "idempotency_keys": "answers for repeated requests, for a day",
+    "idempotency_chunks": "answers for repeated requests, for a day",
     "wallets": "the sum of the ledger",
     "holds": "requests under way",
     "reserved_room": "requests under way",
@@ -717,6 +763,7 @@ COUNTED = {
     "answers": "ifnull(reasoning, '') || memory",
     "support_conversations": "ifnull(subject, '')",
     "support_messages": "content",
+    "idempotency_keys": "ifnull(headers, '')",
     "providers": "name || base_url || ifnull(models, '')",
 }
 
@@ -728,7 +775,7 @@ def counted(conn: sqlite3.Connection, account_id: str) -> int:
         for table, text in COUNTED.items()
     ]
     sums.append("SELECT length(CAST(instructions AS BLOB)) FROM accounts WHERE id = ?1")
-    sums.append("SELECT sum(size) FROM artifacts WHERE account_id = ?1")
+    sums += [f"SELECT sum(size) FROM {table} WHERE account_id = ?1" for table in ("artifacts", "idempotency_keys")]
     return sum(conn.execute(query, (account_id,)).fetchone()[0] or 0 for query in sums)
 
 
@@ -742,6 +789,7 @@ def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> Non
         "UPDATE artifacts SET size = 1000, prompt = 'gr\u00fcn' WHERE id = 'f'",
         "UPDATE runs SET status = 'error', error = '{}', finished_at = 2 WHERE id = 'r'",
         "UPDATE runs SET events = '{}' WHERE id = 't'",
+        "UPDATE idempotency_keys SET status = 200, headers = '{\"\u00fc\":1}', size = 9 WHERE id = 'j'",
         "UPDATE projects SET instructions = printf('%5000s', 'x') WHERE id = 'p'",
         "UPDATE providers SET models = '[\"a\"]' WHERE id = 'v'",
         "UPDATE answers SET reasoning = printf('%5000s', '\u00f6'), memory = '[{}]' WHERE message_id = 'm1'",
@@ -751,6 +799,7 @@ def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> Non
         "UPDATE support_messages SET content = 'gr\u00fc\u00dfe' WHERE id = 's1'",
         "DELETE FROM support_conversations WHERE id = 'u'",
         "DELETE FROM artifacts WHERE id = 'f'",
+        "DELETE FROM idempotency_keys WHERE id = 'e'",
         "DELETE FROM runs WHERE id = 't'",
         "DELETE FROM api_keys WHERE id = 'k'",
         "DELETE FROM projects WHERE id = 'p'",
@@ -769,10 +818,12 @@ UNCOUNTED = {
     "few or expiring rows": """links.token_hash links.purpose links.email links.email_key identities.issuer identities.subject
         identities.email oauth_flows.state_hash oauth_flows.browser_hash oauth_flows.provider oauth_codes.code_hash
         oauth_codes.browser_hash""",
-    "short, within the 256 bytes of their row": """api_keys.token_hash api_keys.key_prefix api_keys.month artifacts.content_type artifacts.sha256
+    "short, within the 256 bytes of their row": """api_keys.token_hash api_keys.key_prefix api_keys.month artifacts.content_type
+        artifacts.sha256 idempotency_keys.place idempotency_keys.body_sha256
         runs.status runs.model runs.reason messages.role messages.model messages.status answers.finish_reason
         support_conversations.status support_messages.role providers.sealed_key providers.api_key_hint""",
     "counted as the size of the artifact": "artifact_chunks.content",
+    "counted as the size of the answer": "idempotency_chunks.content",
     "made from counted texts": "fresh_words.place fresh_words.words",
     "the operator's books": """ledger.kind ledger.description ledger.reference ledger.model ledger.month holds.month usage_days.day usage_days.model
         usage_days.group_name checkouts.state checkouts.payment_intent""",
@@ -884,7 +935,8 @@ ACROSS_ACCOUNTS = """
     svc/billing/wallet.py:held_in_all svc/billing/wallet.py:ledger_of_request svc/billing/wallet.py:release_all
     svc/commands/check.py:_check svc/commands/check.py:sizes svc/content/fulltext.py:_index_chunks
     svc/content/fulltext.py:index_answers_later
-    svc/content/history.py:end_interrupted_answers
+    svc/content/history.py:end_interrupted_answers svc/content/idempotency.py:release_all
+    svc/content/idempotency.py:module
     svc/content/support.py:_account_of svc/content/word_runs.py:tidy_some svc/inference/providers.py:count_sealed
     svc/inference/providers.py:drop_sealed svc/quota.py:release_all
     svc/agents/runs.py:module svc/content/artifacts.py:module svc/content/conversations.py:module

@@ -28,6 +28,7 @@ from svc.errors import ApiError, describe
 from svc.ids import new_id
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
+from svc.inference.claim import Claim
 from svc.inference.field_support import RETURNED
 from svc.inference.paid_call import PaidCall, Payer
 from svc.inference.token_usage import input_tokens
@@ -54,18 +55,27 @@ class RunOrder(NamedTuple):
 
 
 class AgentRun:
-    """A run from its beginning to its one end. `add_log_fields` adds to the request's log line.
+    """A run from its beginning to its one end. `add_log_fields` adds to the request's log line. `claim` is that of
+    the request's Idempotency-Key.
 
     After its end it is in no reference cycle, because the garbage collector would free its texts late.
     """
 
-    def __init__(self, state: State, payer: Payer, order: RunOrder, add_log_fields: Callable[..., None]) -> None:
+    def __init__(
+        self,
+        state: State,
+        payer: Payer,
+        order: RunOrder,
+        add_log_fields: Callable[..., None],
+        claim: Claim | None = None,
+    ) -> None:
         self.id = new_id("run", state.clock())
         self.interrupt = Interrupt()
         self._state = state
         self._payer = payer
         self._order = order
         self._add_log_fields = add_log_fields
+        self._claim = claim
         self._progress = loop.Progress()
         self._calls: list[ChatCall] = []  # all except the last are settled
         self._media_calls: list[PaidCall] = []
@@ -184,6 +194,8 @@ class AgentRun:
             most_bytes = first.most_bytes + remembered_bytes + runs.EVENTS_BYTES
             quota.reserve(tx, account_id, self.id, 2 * quota.ROW_BYTES + most_bytes)
             first.reserve_in(tx)
+            if self._claim is not None:
+                self._claim.start_run_in(tx, self.id)
 
         # A run can be stopped as soon as it is in the list.
         self._state.open_runs[self.id] = OpenRun(self.interrupt, self._progress.events)
@@ -192,6 +204,8 @@ class AgentRun:
         except Exception:
             self._decided()
             raise
+        if self._claim is not None:
+            self._claim.started_run(self.id)
 
     def _decided(self) -> None:
         self._state.open_runs.pop(self.id, None)

@@ -15,7 +15,7 @@ from svc.agents import runs
 from svc.auth import accounts, identities, links, oauth_flows, tokens
 from svc.billing import payments, usage, wallet
 from svc.config import Config
-from svc.content import artifacts, conversations, history, projects, support, word_runs
+from svc.content import artifacts, conversations, history, idempotency, projects, support, word_runs
 from svc.db import Database
 from svc.errors import ApiError
 from svc.inference.formats.item_memory import ItemMemory
@@ -26,6 +26,7 @@ _SLICES = (
     history.delete_some,
     conversations.TABLE.delete_some,
     artifacts.delete_some,
+    idempotency.delete_some,
     runs.delete_some,
     tokens.TABLE.delete_some,
     usage.delete_some,
@@ -118,16 +119,17 @@ async def end_answers(db: Database, drain: Drain, memory: ItemMemory) -> None:
 
 
 async def delete_old_hourly(db: Database, config: Config) -> None:
-    """Delete what is too old, until cancelled, if the settings limit anything."""
-    while any((config.keep_conversations_days, config.keep_runs_days, config.keep_files_days)):
+    """Delete what is too old, until cancelled."""
+    while True:
         with contextlib.suppress(ApiError):  # the storage is full, or the server stops
             await delete_old(db, config)
         await asyncio.sleep(_OLD_ROWS_SECONDS)
 
 
 async def delete_old(db: Database, config: Config) -> None:
-    """Delete conversations, ended runs and files whose last use is older than they are kept."""
+    """Delete conversations, ended runs and files whose last use is older than they are kept, and expired answers."""
     kinds = (
+        (idempotency.delete_old, idempotency.KEPT_SECONDS / _DAY_SECONDS),
         (conversations.delete_old, config.keep_conversations_days),
         (runs.delete_old, config.keep_runs_days),
         (artifacts.delete_old, config.keep_files_days),

@@ -25,6 +25,7 @@ from svc.groups import Group
 from svc.ids import day_of, new_id
 from svc.inference import upstream_errors
 from svc.inference.catalog import Catalog, Model, Provider
+from svc.inference.claim import Claim
 from svc.inference.field_support import FieldSupport
 from svc.metrics import Metrics
 from svc.outbound.client import Outbound
@@ -61,12 +62,16 @@ class Engines:
 
 @dataclass(slots=True)
 class Payer:
-    """The account that pays, with the request and the key that the ledger names, and its group."""
+    """The account that pays, with the request and the key that the ledger names, and its group.
+
+    `claim` keeps the answer to a request with an Idempotency-Key, in the transactions of the hold and the settlement.
+    """
 
     account_id: str
     request_id: str
     key_id: str | None
     group: Group | None
+    claim: Claim | None = None
 
 
 @dataclass(slots=True)
@@ -139,25 +144,33 @@ class PaidCall:
 
     async def reserve(self) -> None:
         """Hold the highest possible cost of a paid call. Raises ApiError `insufficient_funds`,
-        `spending_limit_reached`, `storage_unavailable`.
+        `spending_limit_reached`, `storage_unavailable`, and with a claim `quota_exceeded`.
         """
-        if not self.paid or self._reserved:
-            return
-        self._reserved = True  # even if this task is cancelled
         db, payer, due = self._engines.db, self._payer, None
+        claim = payer.claim
+        if self._reserved or not (self.paid or claim):
+            return
+        self._reserved = self.paid  # even if this task is cancelled
         try:
             if payer.group is not None:
                 allowance_micros, now_seconds = payer.group.allowance_micros, self._engines.clock()
                 due = db.look_up(wallet.allowance_due, payer.account_id, allowance_micros, now_seconds)
             # Unsynced: a power failure can only take a hold whose call has ended with it, and which the next start
             # would release. The settlement, which is synced, cannot be on disk without it.
-            await (db.write_as("first", self.reserve_in) if due else db.write_as("unsynced", self.hold_in))
+            if due or claim:
+                await db.write_as("first" if due else "unsynced", self.reserve_in)
+            else:
+                await db.write_as("unsynced", self.hold_in)
         except ApiError:
             self._reserved = False
+            if claim:
+                claim.claimed = False
             raise
 
     def reserve_in(self, tx: sqlite3.Connection) -> None:
         """Reserve in a transaction of the caller, after the allowance. Raises what `reserve` does."""
+        if claim := self._payer.claim:
+            claim.claim_in(tx)
         if self.paid:
             if (group := self._payer.group) is not None:
                 wallet.top_up(tx, self._payer.account_id, group.allowance_micros, self._engines.clock())
@@ -180,16 +193,23 @@ class PaidCall:
         """
         if error is not None:
             self.note_early_end(of_caller=isinstance(error, _OF_CALLER))
-        if not self.settled and (self._reserved or self.also):
+        claim = self._payer.claim
+        if not self.settled and (self._reserved or self.also or (claim and claim.claimed)):
             mode: Mode = "first" if self.paid else "unsynced"  # a run's end, which is synced, follows
             write = partial(self._engines.db.write_as, mode, self._settle_in, self.also or (lambda tx: None))
-            await retry_write(write, lambda refusal: self.note_early_end(of_caller=False))
+            await retry_write(write, self.note_unstored)
         self._note_settled()
 
     def note_early_end(self, *, of_caller: bool) -> None:
         """Note who has ended the call before its end. What was noted first counts, and nothing after its settlement."""
         if not (self.settled or self._left or self._failed):
             self._left, self._failed = of_caller, not of_caller
+
+    def note_unstored(self, refusal: ApiError) -> None:
+        """Note that the settlement cannot be stored now, so that the client gets an error."""
+        self.note_early_end(of_caller=False)
+        if claim := self._payer.claim:
+            claim.release()
 
     async def end_with(self, record: Callable[[sqlite3.Connection], T]) -> T:
         """End the call in one transaction with `record`, which replaces `also`, and return its result. It may be
@@ -202,7 +222,10 @@ class PaidCall:
     def _settle_in(self, tx: sqlite3.Connection, record: Callable[[sqlite3.Connection], T]) -> T:
         if self._reserved:
             self._debit_in(tx)
-        return record(tx)
+        result = record(tx)
+        if claim := self._payer.claim:
+            claim.settle_in(tx)
+        return result
 
     def _debit_in(self, tx: sqlite3.Connection) -> None:
         bill, payer, now_seconds = self.bill(), self._payer, self._engines.clock()
@@ -243,6 +266,8 @@ class PaidCall:
             return
         self.settled = True
         self.also = None  # it refers to the run, which refers to this call
+        if claim := self._payer.claim:
+            claim.settled()
         bill, engines = self._bill, self._engines
         if not self.paid:
             bill = self.bill()

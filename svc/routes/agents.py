@@ -158,6 +158,7 @@ _STATUS = Parameter("status", "Only those with this status.", one_of(*runs.STATU
 _ENDED = Refusal(
     "already_ended", "This run has ended, or is about to.", when="The run has ended, or its end is decided."
 )
+_STARTED_BEFORE = Refusal("already_started", when="A request with this `Idempotency-Key` has started a run: `run_id`.")
 _LONG_CHARACTERS = 1_000_000
 
 
@@ -182,11 +183,13 @@ class NewRun(NamedTuple):
     "Run an agent",
     most_bytes=16 * MIB,
     answer=_RUN_ANSWER,
-    errors=[NO_ROOM, NO_FUNDS, LIMIT_REACHED, *NO_MODEL, PROJECT_NOT_FOUND],
+    errors=[NO_ROOM, NO_FUNDS, LIMIT_REACHED, *NO_MODEL, PROJECT_NOT_FOUND, _STARTED_BEFORE],
 )
 async def run_agent(request: Request, caller: Caller, body: NewRun) -> Response:
+    context = request.context
     order = await _order(request.state, caller, body)
-    agent_run = AgentRun(request.state, payer_of(request, caller), order, partial(add_log_fields, request))
+    claim, context.claim = context.claim, None  # a repeat starts no second run, but this one ends with its client
+    agent_run = AgentRun(request.state, payer_of(request, caller), order, partial(add_log_fields, request), claim)
     return stream_of(request, agent_run.blocks(), agent_run.interrupt, {"x-service-run": agent_run.id})
 
 

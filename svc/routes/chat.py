@@ -18,7 +18,7 @@ from svc.inference.formats.responses_shape import RESPONSE_REQUEST
 from svc.inference.images import check_images
 from svc.routes.completion import BODY_BYTES, answer_in_format, cost_of, is_heavy, payer_of, respond, stream_of
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, FAILED_IN_CONVERSATION
-from svc.routes.schemas.common import COUNT, MODEL_CALL, NO_MODEL, NO_ROOM, RESPONSES_CALL, SECONDS, TEXTS, example_id
+from svc.routes.schemas.common import COUNT, MODEL_CALL, NO_MODEL, RESPONSES_CALL, SECONDS, TEXTS, example_id
 from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, TOKEN_COUNT
 from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES
 from svc.server.gate import Caller
@@ -105,7 +105,6 @@ _WRONG_RESULT = Refusal(
     answer=CHAT_ANSWER,
     errors=[
         *MODEL_CALL,
-        NO_ROOM,
         _ONE_CHOICE,
         Refusal("already_active", when="With a session: the conversation is being answered."),
         Refusal("not_found", "There is no such conversation.", "x-service-conversation"),
@@ -148,10 +147,12 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
 async def _answer_of_session(
     request: Request, call: ChatCall, exchange: memory.Exchange, continues: bool, usage: bool
 ) -> Response:
-    """Return the answer to a session. One that `continues` is generated whether or not the client reads it."""
+    """Return the answer to a session. One that `continues` is generated whether or not the client reads it, and so is
+    each one with an Idempotency-Key.
+    """
     state, headers = request.state, exchange.headers
     answer = SessionAnswer(state.db, state.clock, state.open_answers, call, exchange)
-    if continues:
+    if continues and request.context.claim is None:
         interrupt = Interrupt()
         answer.start(state.drain, state.continued_answers, state.log)
         blocks = answer.follow(interrupt, own=True, usage=usage)

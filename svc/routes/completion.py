@@ -8,7 +8,11 @@ import asyncio
 import contextlib
 import re
 from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
+
+import orjson
 
 from svc.errors import ApiError, describe
 from svc.inference.blocks import event
@@ -18,10 +22,11 @@ from svc.inference.chat_shape import check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.request import ADDED, Translated
 from svc.inference.paid_call import PaidCall, Payer
+from svc.routes.kept import JSON, KeptWriter, keep_refusal, recorded
 from svc.server.gate import Caller
 from svc.server.limits import KIB, MIB
 from svc.server.session_answer import SessionAnswer
-from svc.server.sse import PING, EventStream, Interrupt, LastBlock
+from svc.server.sse import NOTHING, PING, EventStream, Interrupt, LastBlock
 from svc.server.web import JsonResponse, Request, Response, add_log_fields
 
 P = ParamSpec("P")
@@ -59,7 +64,8 @@ def is_heavy(request: Request) -> bool:
 
 
 def payer_of(request: Request, caller: Caller) -> Payer:
-    return Payer(caller.id, request.context.request_id, caller.key_id, caller.group)
+    context = request.context
+    return Payer(caller.id, context.request_id, caller.key_id, caller.group, context.claim)
 
 
 async def respond(
@@ -72,17 +78,37 @@ async def respond(
 ) -> Response:
     """Return the answer of `call` as `writer` writes it. `kept` stores that of a session."""
     interrupt = kept.interrupt if kept else Interrupt()
+    claim = request.context.claim
     if call.streams:
-        events = _events(request, call, writer, interrupt, kept)
+        keeping: AbstractAsyncContextManager[None] = NOTHING
+        if claim is not None:
+            writer = kept_writer = KeptWriter(writer, claim, headers)
+            keeping = kept_writer.keeping(request, interrupt, kept, partial(_end, request, call))
+        events = _events(request, call, writer, interrupt, kept, keeping)
+        events = events if claim is None else recorded(claim, events)
         return stream_of(request, events, interrupt, headers, writer)
+
+    def kept_headers() -> dict[str, str]:
+        return {**JSON, **headers, **cost_of(call)}
+
     try:
         async with kept or call:
-            with interrupt.over(request.context, request.state.drain):
-                completion, written = await call.complete()
-        if call.text_bytes <= writer.long_bytes:
-            written = writer.answer(completion, written)
-        else:
-            written = await _off_loop(request, writer.answer, completion, written)
+            try:
+                with interrupt.over(request.context, request.state.drain):
+                    completion, written = await call.complete()
+            except ApiError as error:
+                if claim is not None and kept is not None and kept.stop_requested:
+                    stopped = kept
+                    await claim.keep(200, kept_headers, lambda: orjson.dumps(stopped.cut_short()))
+                await keep_refusal(request, error)
+                raise
+            if call.text_bytes <= writer.long_bytes:
+                written = writer.answer(completion, written)
+            else:
+                written = await _off_loop(request, writer.answer, completion, written)
+            if claim is not None:
+                claim.add(written)
+                await claim.keep(200, kept_headers)
     finally:
         request.context.log_fields.update(call.log_fields)
     return JsonResponse(written, headers={**headers, **cost_of(call)} if call.paid else headers)
@@ -118,10 +144,11 @@ async def _events(
     writer: AnswerWriter,
     interrupt: Interrupt,
     kept: SessionAnswer | None,
+    keeping: AbstractAsyncContextManager[None],
 ) -> AsyncGenerator[bytes, None]:
     whole = False
     try:
-        async with kept or call:  # settled before the event that ends the stream
+        async with kept or call, keeping:  # settled before the event that ends the stream
             try:
                 async with contextlib.aclosing(call.stream()) as chunks:
                     async for together in chunks:
@@ -146,11 +173,14 @@ async def _events(
         return
     finally:
         request.context.log_fields.update(call.log_fields)
+    yield await _end(request, call, writer)
 
+
+async def _end(request: Request, call: ChatCall, writer: AnswerWriter) -> LastBlock:
     def last() -> LastBlock:
         return LastBlock(b"".join([*writer.events(call.writer.closing), writer.end()]))
 
-    yield last() if call.text_bytes <= writer.long_bytes else await _off_loop(request, last)
+    return last() if call.text_bytes <= writer.long_bytes else await _off_loop(request, last)
 
 
 async def _off_loop(request: Request, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

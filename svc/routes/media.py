@@ -22,6 +22,7 @@ from svc.errors import ApiError, CallerStopped, ClientGone, invalid_value
 from svc.ids import new_id
 from svc.inference.blocks import event
 from svc.inference.catalog import Model
+from svc.inference.claim import Headers
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
 from svc.inference.media_engines import MediaEngines, storage, store
 from svc.inference.paid_call import PaidCall
@@ -33,8 +34,9 @@ from svc.inference.speech_call import (
     SpeechRequest,
 )
 from svc.routes.completion import cost_of, payer_of, stream_of
+from svc.routes.kept import JSON, keep_refusal
 from svc.routes.schemas import media as schemas
-from svc.routes.schemas.common import MODEL_CALL, NO_ROOM
+from svc.routes.schemas.common import MODEL_CALL
 from svc.server.gate import Caller
 from svc.server.interface import Operation, Refusal
 from svc.server.sse import Interrupt, LastBlock
@@ -45,7 +47,6 @@ from svc.shapes import nullable, one_of
 
 describes = partial(Operation, "Media")
 _REFUSALS = (
-    NO_ROOM,
     Refusal("invalid_value", "size must be of the form WIDTHxHEIGHT, such as 512x512, or auto.", "size"),
     Refusal(
         "PAYLOAD_TOO_LARGE",
@@ -86,7 +87,8 @@ async def create_image(request: Request, caller: Caller, body: dict[str, Any]) -
             held.enter_context(state.media.slots(model).taken(caller.id))
             file = held.enter_context(state.media.spool())
             await _write_images(state, caller, call, wanted.prompt, file, kept if as_url else None)
-        return from_file(request, file, {"content-type": "application/json", **cost_of(call)}, held.pop_all())
+            await _keep(request, _chunks(file), lambda: {**JSON, **cost_of(call)})
+        return from_file(request, file, {**JSON, **cost_of(call)}, held.pop_all())
 
 
 def _image_request(body: dict[str, Any]) -> ImageRequest:
@@ -191,21 +193,27 @@ async def _speech(request: Request, caller: Caller, body: dict[str, Any], format
         schemas.check_length(body["input"], "input", schemas.SPEECH_LENGTH)
     wanted = await _speech_request(media, model, body, format_field)
     call = SpeechCall(model, wanted, media, payer_of(request, caller))
+    as_events = format_field == "response_format" and body.get("stream_format") == "sse"
     with contextlib.ExitStack() as held:
         async with _made(request, call):
             held.enter_context(media.slots(model).taken(caller.id))
             file = held.enter_context(media.spool())
             await call.make(file)
-        headers = {
-            "x-audio-seconds": f"{call.track.seconds:.3f}",
-            "x-audio-truncated": str(call.track.truncated).lower(),
-            **cost_of(call),
-        }
-        if format_field == "response_format" and body.get("stream_format") == "sse":
+            content_type = "text/event-stream" if as_events else call.track.content_type
+            chunks = _as_events(call, file) if as_events else _chunks(file)
+            await _keep(request, chunks, lambda: {"content-type": content_type, **_audio_headers(call)})
+        headers = _audio_headers(call)
+        if as_events:
             stream = stream_of(request, _as_events(call, file), Interrupt(), headers)
             stream.held, stream.is_made = held.pop_all(), True
             return stream
-        return from_file(request, file, {"content-type": call.track.content_type, **headers}, held.pop_all())
+        return from_file(request, file, {"content-type": content_type, **headers}, held.pop_all())
+
+
+def _audio_headers(call: SpeechCall) -> dict[str, str]:
+    track = call.track
+    truncated = str(track.truncated).lower()
+    return {"x-audio-seconds": f"{track.seconds:.3f}", "x-audio-truncated": truncated, **cost_of(call)}
 
 
 async def _speech_request(media: MediaEngines, model: Model, body: dict[str, Any], format_field: str) -> SpeechRequest:
@@ -243,10 +251,24 @@ async def _made(request: Request, call: PaidCall) -> AsyncIterator[None]:
     """Hold and settle the cost of the block, which ends if the client disconnects or the server stops."""
     try:
         async with call:
-            with Interrupt().over(request.context, request.state.drain):
-                yield
+            try:
+                with Interrupt().over(request.context, request.state.drain):
+                    yield
+            except ApiError as error:
+                await keep_refusal(request, error)
+                raise
     finally:
         add_log_fields(request, **call.log_fields)
+
+
+async def _keep(request: Request, chunks: AsyncGenerator[bytes, None], headers: Headers) -> None:
+    """Keep the answer of a request with an Idempotency-Key, before it is settled."""
+    claim = request.context.claim
+    async with contextlib.aclosing(chunks):
+        if claim is not None:
+            async for chunk in chunks:
+                claim.add(chunk)
+            await claim.keep(200, headers)
 
 
 def from_file(request: Request, file: BinaryIO, headers: dict[str, str], held: contextlib.ExitStack) -> Response:

@@ -41,6 +41,7 @@ EXPOSED_HEADERS = (
     "x-service-memory",
     "x-service-run",
     "x-service-cost-micros",
+    "x-service-replayed",
     "x-service-ignored-tools",
     "x-audio-seconds",
     "x-audio-truncated",

@@ -235,12 +235,14 @@ class Implied:
     """What a guard adds to every operation behind it. It decorates the guard, and passes the handler's declaration on.
 
     `headers` are on all answers from the guard inwards. With `html` all refusals from there inwards are pages.
+    `parameters` are of the request.
     """
 
     errors: Sequence[Refusal] = ()
     security: Component | None = None
     headers: Mapping[str, Schema] = field(default_factory=dict)
     html: bool = False
+    parameters: Sequence[Parameter] = ()
 
     def __call__(self, guard: Callable[[H], Guarded]) -> Callable[[H], Guarded]:
         (passed, _), (taken, _) = map(get_args, get_type_hints(guard).values())

@@ -223,7 +223,8 @@ class Components:
 def _operation(operation: Operation, path: str, ids: Mapping[str, Parameter], texts: Path) -> dict[str, Any]:
     """Return the operation, to which the ids in its path are added, except those that it declares itself."""
     names = re.findall(r"\{(\w+)\}", path)
-    declared = [*operation.parameters, *(_PAGE_PARAMETERS if operation.answer.is_page else ())]
+    guarded = [parameter for guard in operation.guards for parameter in guard.parameters]
+    declared = [*operation.parameters, *guarded, *(_PAGE_PARAMETERS if operation.answer.is_page else ())]
     own = [one.name for one in declared]
     parameters = [*(ids[name] for name in names if name in ids and name not in own), *declared]
     in_path = [one.name for one in parameters if one.where == "path"]

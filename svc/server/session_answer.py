@@ -116,10 +116,12 @@ class SessionAnswer:
         self.ended = self._end_after(error)
         if self.ended.status != "complete":
             self._call.note_early_end(of_caller=self.ended.status == "stopped")
+        if isinstance(error, ApiError) and not self._is_of_account:
+            error.headers[memory.HEADER] = self._exchange.conversation_id
 
         def refused(fault: ApiError) -> None:
             self.ended = End("failed", fault.error)
-            self._call.note_early_end(of_caller=False)
+            self._call.note_unstored(fault)
 
         try:
             await retry_write(partial(self._call.end_with, self._end_in), refused)
@@ -127,8 +129,6 @@ class SessionAnswer:
             del self._open_answers[self._exchange.conversation_id]
             self._over = True
             self.wake()
-        if isinstance(error, ApiError) and not self._is_of_account:
-            error.headers[memory.HEADER] = self._exchange.conversation_id
 
     @property
     def _is_of_account(self) -> bool:
@@ -189,9 +189,13 @@ class SessionAnswer:
         log("answer", level=level, request_id=call.request_id, account=owner, error=bug, **call.log_fields)
 
     @property
+    def stop_requested(self) -> bool:
+        """Whether a person stops it, or deletes its conversation."""
+        return self.interrupt.reason in ("requested", "conversation_deleted")
+
+    @property
     def was_stopped(self) -> bool:
-        """Whether a person stopped it, or deleted its conversation."""
-        return self.ended.status == "stopped" and self.interrupt.reason in ("requested", "conversation_deleted")
+        return self.ended.status == "stopped" and self.stop_requested
 
     def end_after(self, error: ApiError) -> bytes:
         """Return the end of the stream of a stopped answer, which replaces its error, or raise this."""

@@ -125,7 +125,7 @@ class Interrupt:
         self._drain.open[self] = None
         self._task = asyncio.current_task()
         self._context.interrupt = self
-        if self._context.disconnected:
+        if self._context.disconnected and self._context.claim is None:
             # Soon: a block that never waits would leave the cancellation to what follows it, such as the settlement.
             asyncio.get_running_loop().call_soon(self, "client_disconnected")
         return self

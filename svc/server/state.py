@@ -25,6 +25,7 @@ from svc.db import Database
 from svc.inference import upstream
 from svc.inference.catalog import Catalog
 from svc.inference.catalog_file import on_offer
+from svc.inference.claim import Claims
 from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.media_engines import MediaEngines, Slots
 from svc.inference.models import Models
@@ -86,6 +87,7 @@ class State:
         self.long_answers = Slots(8, math.inf, MANY_LONG)
         self.continued_answers = Slots(4, math.inf, _MANY_ANSWERS)  # without a client
         self.open_texts = Slots(4, 32, _MANY_TEXTS)
+        self.claims = Claims()
 
     async def open(self, stack: contextlib.AsyncExitStack) -> None:
         """Open the clients and workers, after the storage. No request is sent yet. Raises StartError."""

@@ -86,7 +86,7 @@ class ResponseWriter(BlockWriter):
 
     def end(self) -> bytes:
         self._event(self._status(), response=self._finished())
-        return self.parts[-1] + DONE
+        return self.parts.pop() + DONE
 
     def fault(self, error: ApiError) -> bytes:
         if not self.model:  # the client has only got pings

@@ -76,6 +76,8 @@ WRONG_PARAMETER = Refusal("invalid_value", when="A parameter is wrong.")
 MODEL_CALL = (
     NO_FUNDS,
     LIMIT_REACHED,
+    NO_ROOM,
+    Refusal("answer_not_kept", when="The answer to this `Idempotency-Key` is over 8 MiB, or found no room."),
     Refusal("address_not_allowed", when="The caller's own provider has an address that is not allowed."),
     *NO_MODEL,
     Refusal(

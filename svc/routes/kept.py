@@ -1,0 +1,93 @@
+"""What an answer to a request with an `Idempotency-Key` leaves in its claim, before the call is settled."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+
+from svc.errors import ApiError, UpstreamFault
+from svc.inference.blocks import Chunk, Texts
+from svc.inference.claim import Claim, Stream
+from svc.inference.formats.answer import AnswerWriter
+from svc.server.session_answer import SessionAnswer
+from svc.server.sse import Interrupt, LastBlock
+from svc.server.web import Request, refusal
+
+JSON = {"content-type": "application/json"}
+
+
+async def keep_refusal(request: Request, error: ApiError) -> None:
+    """Keep a model server's own refusal like an answer, but not a 429 or a fault, after which a repeat may succeed."""
+    claim = request.context.claim
+    if claim is not None and isinstance(error.__cause__, UpstreamFault) and error.status < 500 and error.status != 429:
+        body = refusal(error, request.scope["path"], request.context.request_id).body
+        await claim.keep_refusal(error, {**JSON, **error.headers}, bytes(body))
+
+
+async def recorded(claim: Claim, blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Yield `blocks`, and add all but the last one to the claim. A cancellation is theirs, as in an EventStream."""
+    async with contextlib.aclosing(blocks):
+        step = blocks.__anext__()
+        while True:
+            try:
+                block = await step
+            except StopAsyncIteration:
+                return
+            if type(block) is not LastBlock:
+                claim.add(block)
+            try:
+                yield block
+            except asyncio.CancelledError as cancelled:
+                step = blocks.athrow(cancelled)
+            else:
+                step = blocks.__anext__()
+
+
+class KeptWriter(AnswerWriter):
+    """Writes a stream as `writer` does, and keeps its end in a claim."""
+
+    def __init__(self, writer: AnswerWriter, claim: Claim, headers: dict[str, str]) -> None:
+        self.ping, self.long_bytes = writer.ping, writer.long_bytes
+        self._writer, self._claim = writer, claim
+        self._headers = {"content-type": "text/event-stream", **headers}
+        claim.stream = Stream(headers, writer.ping)
+
+    def events(self, chunks: Sequence[Chunk | Texts]) -> list[bytes]:
+        return [] if self._claim.last is not None else self._writer.events(chunks)
+
+    def end(self) -> bytes:
+        return self._claim.last or self._writer.end()
+
+    def fault(self, error: ApiError) -> bytes:
+        if self._claim.last is None:
+            self._claim.fail(error)
+        return self._claim.last or self._writer.fault(error)
+
+    @contextlib.asynccontextmanager
+    async def keeping(
+        self,
+        request: Request,
+        interrupt: Interrupt,
+        kept: SessionAnswer | None,
+        end: Callable[[AnswerWriter], Awaitable[bytes]],
+    ) -> AsyncIterator[None]:
+        """Keep how the stream ends, with `end(writer)` or with an error, before its settlement. A shutdown releases
+        it.
+        """
+        claim = self._claim
+        try:
+            yield
+        except ApiError as error:
+            if kept is not None and kept.stop_requested:
+                fault, stopped = error, kept
+                await self._keep(lambda: stopped.end_after(fault))
+            elif not claim.begun:
+                await keep_refusal(request, error)
+            elif interrupt.reason is None:
+                written = self._writer.fault(error)
+                await self._keep(lambda: written)
+            raise
+        last = await end(self._writer)
+        await self._keep(lambda: last)
+
+    async def _keep(self, last: Callable[[], bytes]) -> None:
+        await self._claim.keep(200, lambda: self._headers, last)

@@ -1,0 +1,283 @@
+"""svc/routes/kept.py on the real server: clients that leave, streams that are followed, SIGTERM, kill -9 and SDKs."""
+
+import asyncio
+import contextlib
+import itertools
+import random
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from tests.support.agent_runs import Account, add_accounts
+from tests.support.cases import each
+from tests.support.model_server import ModelServer
+from tests.support.money import assert_exact, rows
+from tests.support.server import RunningServer, running_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+CHAT, RESPONSES, MESSAGES, AUDIO = "/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/audio/generate"
+KEY, REPLAYED = "idempotency-key", "x-service-replayed"
+FUNDS = 5_000_000
+PRICES = "input_micros_per_million_tokens = 1_000_000\noutput_micros_per_million_tokens = 2_000_000\n"
+MODELS = ("ok", "drip-100ms", "slow-300ms", "endless", "silent")
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Lab:
+    """The service in front of `upstream`, and a person with 5 dollars."""
+
+    server: RunningServer
+    upstream: ModelServer
+    person: Account
+    client: httpx.AsyncClient
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {**self.person.headers, KEY: key}
+
+    def body(self, path: str, model: str, **fields: Any) -> dict[str, Any]:
+        asked = {"input": "hi"} if path == RESPONSES else {"messages": [{"role": "user", "content": "hi"}]}
+        return {"model": f"lab/{model}", **asked, **({"max_tokens": 50} if path == MESSAGES else {}), **fields}
+
+    async def post(self, path: str, body: dict[str, Any], key: str) -> httpx.Response:
+        return await self.client.post(path, json=body, headers=self.headers(key))
+
+    @property
+    def database(self) -> Path:
+        return self.server.data_dir / "service.db"
+
+    def debits(self) -> list[int]:
+        query = "SELECT amount_micros FROM ledger WHERE account_id = ? AND kind = 'debit' AND request_id IS NOT NULL"
+        return [row[0] for row in rows(self.database, query, self.person.id)]
+
+    async def settled(self) -> None:
+        async with asyncio.timeout(10):
+            while rows(self.database, "SELECT id FROM holds WHERE account_id = ?", self.person.id):
+                await asyncio.sleep(0.05)
+
+
+def settings(folder: Path, upstream: ModelServer) -> dict[str, str]:
+    models = "".join(f'[[providers.models]]\nid = "{name}"\n{PRICES}' for name in MODELS)
+    text = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\ntimeout_seconds = 5\n{models}'
+    (folder / "catalog.toml").write_text(text)
+    return {"SVC_CATALOG": str(folder / "catalog.toml")}
+
+
+def person(server: RunningServer) -> Account:
+    return add_accounts(server, 1, micros=FUNDS, name=f"person{next(_numbers)}-")[0]
+
+
+@contextlib.asynccontextmanager
+async def laboratory(folder: Path, upstream: ModelServer) -> AsyncIterator[Lab]:
+    async with running_server(folder, settings(folder, upstream)) as server, server.client(timeout=30) as client:
+        yield Lab(server, upstream, person(server), client)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lab]:
+    async with ModelServer() as upstream, laboratory(tmp_path_factory.mktemp("lab"), upstream) as lab:
+        yield lab
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def lab(shared: Lab) -> Lab:
+    shared.upstream.requests.clear()
+    return replace(shared, person=person(shared.server))
+
+
+async def leave_after_a_part(lab: Lab, path: str, body: dict[str, Any], key: str) -> None:
+    async with lab.client.stream("POST", path, json=body, headers=lab.headers(key)) as answer:
+        async for _ in answer.aiter_bytes():
+            break
+
+
+@each("path", [CHAT, RESPONSES, MESSAGES])
+async def test_stream_runs_to_its_end_without_its_client(lab: Lab, path: str) -> None:
+    lab.upstream.requests.clear()
+    body, before = lab.body(path, "drip-100ms", stream=True), len(lab.debits())
+    await leave_after_a_part(lab, path, body, path)
+    follower = await lab.post(path, body, path)
+    repeat = await lab.post(path, body, path)
+    assert follower.content == repeat.content and b'"ld"' in repeat.content
+    assert repeat.headers[REPLAYED] == follower.headers[REPLAYED] == "true"
+    assert len(lab.upstream.requests) == 1 and len(lab.debits()) == before + 1
+
+
+@each("path", [CHAT, RESPONSES, MESSAGES])
+async def test_json_answer_is_completed_without_its_client(lab: Lab, path: str) -> None:
+    lab.upstream.requests.clear()
+    body, before = lab.body(path, "slow-300ms"), len(lab.debits())
+    asking = asyncio.create_task(lab.post(path, body, path))
+    async with asyncio.timeout(10):
+        while not lab.upstream.requests:
+            await asyncio.sleep(0.01)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    repeat = await lab.post(path, body, path)
+    assert repeat.status_code == 200 and repeat.headers[REPLAYED] == "true"
+    assert len(lab.upstream.requests) == 1 and len(lab.debits()) == before + 1
+    await lab.settled()
+
+
+async def test_speech_is_completed_without_its_client(lab: Lab) -> None:
+    body = {"model": "builtin/voice", "input": "One two three four five. " * 20}
+    with pytest.raises(httpx.TimeoutException):
+        await lab.client.post(AUDIO, json=body, headers=lab.headers("speech"), timeout=0.1)
+    repeat = await lab.post(AUDIO, body, "speech")
+    assert repeat.status_code == 200 and repeat.headers[REPLAYED] == "true"
+    assert len(lab.debits()) == 1
+
+
+async def test_follower_gets_parts_while_the_first_runs(lab: Lab) -> None:
+    body = lab.body(CHAT, "drip-100ms", stream=True)
+    first = asyncio.create_task(lab.post(CHAT, body, "k"))
+    async with asyncio.timeout(10):
+        while not lab.upstream.requests:
+            await asyncio.sleep(0.01)
+    parts = []
+    async with lab.client.stream("POST", CHAT, json=body, headers=lab.headers("k")) as answer:
+        assert answer.headers[REPLAYED] == "true" and "content-length" not in answer.headers
+        async for part in answer.aiter_bytes():
+            parts.append((part, first.done()))
+    assert len(parts) > 2 and not parts[0][1]
+    assert b"".join(part for part, _ in parts) == (await first).content
+
+
+async def test_follower_that_leaves_disturbs_nobody(lab: Lab) -> None:
+    body = lab.body(CHAT, "drip-100ms", stream=True)
+    first = asyncio.create_task(lab.post(CHAT, body, "k"))
+    async with asyncio.timeout(10):
+        while not lab.upstream.requests:
+            await asyncio.sleep(0.01)
+    await leave_after_a_part(lab, CHAT, body, "k")
+    assert (await first).content == (await lab.post(CHAT, body, "k")).content
+    assert len(lab.debits()) == 1
+
+
+async def test_run_still_ends_with_its_client(lab: Lab) -> None:
+    body = {"goal": "hi", "model": "lab/silent"}
+    async with lab.client.stream("POST", "/v1/agents/run", json=body, headers=lab.headers("k")) as answer:
+        run_id = answer.headers["x-service-run"]
+    async with asyncio.timeout(10):
+        while (await lab.client.get(f"/v1/agents/runs/{run_id}", headers=lab.person.headers)).json()[
+            "status"
+        ] == "running":
+            await asyncio.sleep(0.05)
+    repeat = await lab.post("/v1/agents/run", body, "k")
+    assert repeat.status_code == 409 and repeat.json()["error"]["run_id"] == run_id
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_shutdown_releases_the_key(tmp_path: Path, stream: bool) -> None:
+    async with ModelServer() as upstream, laboratory(tmp_path, upstream) as lab:
+        body = lab.body(CHAT, "endless" if stream else "silent", stream=stream)
+        asking = [asyncio.create_task(lab.post(CHAT, body, "k")) for _ in range(3)]
+        async with asyncio.timeout(10):
+            while not upstream.requests:
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        assert await lab.server.stop(signal.SIGTERM) == 0
+        answers = await asyncio.gather(*asking)
+        assert {answer.status_code for answer in answers} == {200 if stream else 503}
+        assert all(b"shutting_down" in answer.content for answer in answers)
+        assert len(lab.debits()) == int(stream)
+        for table in ("idempotency_keys", "idempotency_chunks", "reserved_room"):
+            assert rows(lab.database, f"SELECT * FROM {table}") == []
+        assert_exact(lab.database)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+async def test_kill_at_any_moment_never_charges_twice(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    rnd = random.Random(pytestconfig.getoption("--seed"))
+    people: list[Account] = []
+    told: dict[str, tuple[int, bytes]] = {}  # by request: the answers that were received whole
+    pending: dict[str, tuple[str, dict[str, Any], Account]] = {}
+
+    async def ask(lab: Lab, name: str) -> bool:
+        path, body, who = pending[name]
+        headers = {**who.headers, KEY: name, "x-request-id": name}
+        try:
+            answer = await lab.client.post(path, json=body, headers=headers)
+        except httpx.HTTPError:
+            return False
+        assert answer.status_code == 200, answer.text
+        assert told.setdefault(name, (200, answer.content)) == (200, answer.content)
+        return True
+
+    async def work(lab: Lab) -> None:
+        for _ in range(100):
+            name, path = f"req-{next(_numbers)}", rnd.choice((CHAT, RESPONSES, MESSAGES))
+            body = lab.body(path, rnd.choice(("ok", "ok", "drip-100ms")), stream=rnd.random() < 0.5)
+            pending[name] = (path, body, rnd.choice(people))
+            for _ in range(rnd.randint(1, 3)):
+                if not await ask(lab, name):
+                    return
+
+    async with ModelServer() as upstream:
+        for _ in range(pytestconfig.getoption("--kills")):
+            async with laboratory(tmp_path, upstream) as lab:
+                people = people or add_accounts(lab.server, 6, micros=50_000_000, name="killed")
+                assert rows(lab.database, "SELECT id FROM idempotency_keys WHERE status IS NULL") == []
+                unfinished = [name for name in pending if name not in told]
+                await asyncio.gather(*(ask(lab, name) for name in unfinished))
+                working = [asyncio.create_task(work(lab)) for _ in range(8)]
+                await asyncio.sleep(rnd.uniform(0.1, 0.8))
+                lab.server.kill()
+                await asyncio.gather(*working)
+        async with laboratory(tmp_path, upstream) as lab:
+            for name in pending:
+                assert await ask(lab, name)
+            query = "SELECT request_id, count(*) FROM ledger WHERE request_id LIKE 'req-%' GROUP BY request_id"
+            assert dict(rows(lab.database, query)) == dict.fromkeys(pending, 1)  # each once, however often it was sent
+            assert_exact(lab.database)
+    assert len(told) > 5
+
+
+def cutting(http: Any, verify: Any) -> Any:
+    """Return a client of `http`, httpx or httpx2, that loses the first two answers after they were sent."""
+    inner, lost = http.AsyncHTTPTransport(verify=verify), itertools.count(1)
+
+    class Cutting(http.AsyncBaseTransport):  # type: ignore[misc]
+        async def handle_async_request(self, request: Any) -> Any:
+            answer = await inner.handle_async_request(request)
+            if next(lost) > 2:
+                return answer
+            await answer.aread()
+            raise http.ReadError("the connection was cut")
+
+    return http.AsyncClient(transport=Cutting())
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_retries_of_the_sdks_are_charged_once(lab: Lab, stream: bool) -> None:
+    import anthropic
+    import httpx2
+    import openai
+
+    asked: Any = {"model": "lab/ok", "messages": [{"role": "user", "content": "hi"}], "stream": stream}
+    asked["extra_headers"] = {"Idempotency-Key": "mine"}
+    options: Any = {"api_key": lab.person.key, "max_retries": 2}
+    verify, base_url = lab.server.tls or False, lab.server.base_url
+    async with openai.AsyncOpenAI(base_url=f"{base_url}/v1", http_client=cutting(httpx, verify), **options) as client:
+        found: Any = await client.chat.completions.create(**asked)
+        if stream:
+            text = "".join([chunk.choices[0].delta.content or "" async for chunk in found])
+        else:
+            text = found.choices[0].message.content
+    assert text == "Hello, world!" and len(lab.debits()) == len(lab.upstream.requests) == 1
+    async with anthropic.AsyncAnthropic(base_url=base_url, http_client=cutting(httpx2, verify), **options) as sdk:
+        told: Any = await sdk.messages.create(max_tokens=50, **asked)
+        if stream:
+            parts = [part async for part in told]
+            text = "".join(part.delta.text for part in parts if part.type == "content_block_delta")
+            assert parts[-1].type == "message_stop"
+        else:
+            text = told.content[0].text
+    assert text == "Hello, world!" and len(lab.debits()) == len(lab.upstream.requests) == 2
