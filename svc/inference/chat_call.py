@@ -309,11 +309,19 @@ class ChatCall(PaidCall):
         return written
 
     def _note_end(self) -> None:
+        self._log_tokens()
+        self.ended()
+
+    def _note_settled(self) -> None:
+        super()._note_settled()
+        if self._left:  # which was not known before
+            self._log_tokens()
+
+    def _log_tokens(self) -> None:
         usage = self.usage
         self.log_fields |= {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]}
         if cached := input_tokens(usage).cached:
             self.log_fields["cached_input_tokens"] = cached
-        self.ended()
 
     # --- the engine
 

@@ -116,8 +116,8 @@ class SessionAnswer:
         self.ended = self._end_after(error)
         if self.ended.status != "complete":
             self._call.note_early_end(of_caller=self.ended.status == "stopped")
-        if isinstance(error, ApiError) and not self._is_of_account:
-            error.headers[memory.HEADER] = self._exchange.conversation_id
+        if isinstance(error, ApiError):
+            self._name_conversation(error)
 
         def refused(fault: ApiError) -> None:
             self.ended = End("failed", fault.error)
@@ -129,6 +129,11 @@ class SessionAnswer:
             del self._open_answers[self._exchange.conversation_id]
             self._over = True
             self.wake()
+
+    def _name_conversation(self, error: ApiError) -> None:
+        """Name the conversation in the answer of an error, if the question is stored there."""
+        if self._message is not None and not self._is_of_account:
+            error.headers[memory.HEADER] = self._exchange.conversation_id
 
     @property
     def _is_of_account(self) -> bool:
@@ -183,6 +188,8 @@ class SessionAnswer:
             self._fault = ApiError("shutting_down")
         except Exception as error:
             self._fault, bug = ApiError("internal_error"), describe(error)
+        if self._fault is not None:
+            self._name_conversation(self._fault)
         self._over = True
         self.wake()
         level, call = "error" if bug else "info", self._call

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import pytest
 
-from svc.agents import tools
+from svc.agents import loop, tools
 from svc.agents.loop import ToolFailure
 from svc.agents.tools import RunContext
 from svc.auth import accounts
@@ -27,7 +27,7 @@ from svc.db import Database
 from svc.errors import UpstreamFault
 from svc.ids import new_id
 from svc.outbound.client import Outbound
-from tests.conftest import Clocks, Service, serving
+from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.cases import each
 from tests.support.model_media import PNG
 from tests.support.model_server import ModelServer
@@ -112,6 +112,42 @@ async def test_media_that_cannot_be_paid_or_made_is_a_result_for_the_model(
     *events, final = await run(service, headers, draw, model="builtin/script")
     (result,) = (event for event in events if event["type"] == "tool_result")
     assert not result["ok"] and "This needs $0.02" in result["result"] and final["cost_micros"] == 0
+
+
+@each(("end", "pays"), [("requested", True), ("shutdown", False), ("too slow", False)])
+async def test_speech_of_a_run_that_ends_early_is_paid_only_if_the_caller_ended_it(
+    config: Config, clocks: Clocks, end: str, pays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer() as upstream:
+        catalog = f"""
+            [[providers]]
+            name = "lab"
+            base_url = "{upstream.base_url}"
+            [[providers.models]]
+            id = "silent-after-3-chunks"
+            kind = "speech"
+            micros_per_thousand_audio_tokens = 1000000
+        """
+        config = replace(config, data_dir=config.data_dir.with_name(end))
+        async with serving(config, clocks, catalog) as service:
+            signed_up = await service.sign_up()
+            account_id, headers = signed_up["user"]["id"], bearer(signed_up["access_token"])
+            await service.state["db"].write(wallet.book, account_id, 5_000_000, description="", now_seconds=1.0)
+            monkeypatch.setattr(loop, "TOOL_SECONDS", 0.5 if end == "too slow" else 60.0)
+            goal = 'tool generate_audio {"input": "hi"}\n---\nsay done'
+            running = asyncio.create_task(run(service, headers, goal, model="builtin/script"))
+            if end != "too slow":
+                metric = 'svc_upstream_first_answer_seconds_count{provider="lab"} 1'
+                async with asyncio.timeout(10):
+                    while metric not in (await service.client.get("/metrics")).text:
+                        await asyncio.sleep(0.01)
+                service.state["drain"].end_all_of(account_id, end)
+            last = (await running)[-1]
+            assert last["type"] == ("final" if end == "too slow" else "stopped")
+            account = (await service.client.get("/billing/account", headers=headers)).json()
+            assert account["held_micros"] == 0
+            paid = 5_000_000 - account["wallet_balance_micros"]
+            assert paid == last["cost_micros"] and (paid > 0) is pays
 
 
 async def test_run_may_exclude_tools(service: Service, person: tuple[dict[str, str], str]) -> None:

@@ -95,6 +95,11 @@ class Lab:
             wanted[name] = (pays_input == "charged", output)
         assert found == wanted
 
+    def logged(self) -> set[tuple[str, int, int]]:
+        """Return the tokens of each chat and run in the log, by their request ids."""
+        lines = [line for line in self.server.log_lines() if "input_tokens" in line]
+        return {(line["request_id"], line["input_tokens"], line["output_tokens"]) for line in lines}
+
     def of_sessions(self) -> list[str]:
         return [name for name, call in SILENT.items() if call.of_session]
 
@@ -121,6 +126,12 @@ async def test_client_that_disconnects_pays_for_input_and_output(lab: Lab) -> No
     for _, task in (await lab.begin(made)).values():
         task.cancel()
     await lab.charged("disconnected", made)
+    chats = [call for call in made.values() if call.path not in MEDIA]
+    async with asyncio.timeout(5):
+        while len(lab.logged()) < len(chats):
+            await asyncio.sleep(0.03)
+    booked = rows(lab.server.data_dir / "service.db", "SELECT request_id, input_tokens, output_tokens FROM ledger")
+    assert lab.logged() <= set(booked)
 
 
 async def test_stopped_answers_and_runs_pay_for_input_and_output(lab: Lab) -> None:

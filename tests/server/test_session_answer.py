@@ -512,6 +512,30 @@ async def test_sigterm_interrupts_answers_and_tells_their_readers(tmp_path: Path
     assert_exact(tmp_path / "data" / "service.db")
 
 
+async def test_sigterm_before_any_text_is_503_with_the_conversation(tmp_path: Path) -> None:
+    async with ModelServer() as models:
+        catalog = f'[[providers]]\nname = "lab"\nbase_url = "{models.base_url}"\n[[providers.models]]\nid = "silent"\n'
+        (tmp_path / "catalog.toml").write_text(catalog)
+        settings = {"SVC_CATALOG": str(tmp_path / "catalog.toml")}
+        async with running_server(tmp_path, settings) as server, chatting(server) as chat:
+            plays: list[tuple[bool, dict[str, str]]] = [(False, {}), (True, {}), (True, GOES_ON)]
+            asked = [
+                asyncio.create_task(chat.ask("hello?", model="lab/silent", stream=stream, headers=headers))
+                for stream, headers in plays
+            ]
+            async with asyncio.timeout(10):
+                while len(models.requests) < len(plays):
+                    await asyncio.sleep(0.01)
+            assert await server.stop() == 0
+            answers = await asyncio.gather(*asked)
+        assert [(answer.status_code, answer.json()["error"]["code"]) for answer in answers] == [
+            (503, "shutting_down")
+        ] * len(plays)
+        query = "SELECT conversation_id, status FROM messages WHERE role = 'assistant'"
+        stored = rows(tmp_path / "data" / "service.db", query)
+        assert sorted(stored) == sorted((answer.headers[HEADER], "interrupted") for answer in answers)
+
+
 async def test_after_kill_9_answers_are_interrupted_with_their_text_and_found_by_their_words(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server:
         async with chatting(server) as chat:

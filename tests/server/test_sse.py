@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from svc.errors import ApiError, ClientGone
+from svc.server import sse
 from svc.server.head import Context
 from svc.server.sse import PING, Drain, EventStream, Interrupt, LastBlock
 from tests.support.cases import each
@@ -247,6 +248,27 @@ async def test_drain_ends_each_stream_with_its_error() -> None:
     assert {caller.body for caller in callers} == {b"one\n\nclosed:shutting_down\n\n"} and len(drain) == 0
     with pytest.raises(ApiError, match="shutting down"):
         await run(stream(events(), drain), Caller())
+
+
+async def test_stream_that_is_made_is_sent_during_the_drain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "_JSON_GRACE_SECONDS", 0.3)
+    gate = asyncio.Event()
+
+    async def events(gate: asyncio.Event) -> AsyncGenerator[bytes, None]:
+        yield b"one\n\n"
+        await gate.wait()
+        yield b"two\n\n"
+
+    drain, callers = Drain(), [Caller() for _ in range(3)]
+    begun = asyncio.create_task(run(stream(events(gate), drain, is_made=True), callers[0]))
+    await until(lambda: callers[0].body)
+    drain.begin()
+    late = asyncio.create_task(run(stream(events(gate), drain, is_made=True), callers[1]))
+    endless = asyncio.create_task(run(stream(events(asyncio.Event()), drain, is_made=True), callers[2]))
+    await until(lambda: callers[1].body and callers[2].body)
+    gate.set()
+    await asyncio.wait_for(asyncio.gather(begun, late, endless), 5)
+    assert [caller.body for caller in callers] == [b"one\n\ntwo\n\n"] * 2 + [b"one\n\nclosed:shutting_down\n\n"]
 
 
 async def test_only_streams_of_the_deleted_account_end() -> None:

@@ -107,6 +107,12 @@ async def test_disconnect_ends_the_production(state: dict[str, Any]) -> None:
     assert made[-1] == -1 and not state["long_answers"]._open and not len(state["drain"])
 
 
+async def test_long_answer_is_also_sent_during_the_drain(state: dict[str, Any]) -> None:
+    state["drain"].begin()
+    _, body = await Exchange(counted(10, []), state).rest()
+    assert body == 10 * PIECE and not len(state["drain"])
+
+
 async def test_account_deletion_ends_its_answer(state: dict[str, Any]) -> None:
     exchange = Exchange(counted(200, []), state)
     await exchange.messages.get()
