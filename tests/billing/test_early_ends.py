@@ -56,7 +56,7 @@ class Lab:
     callers: dict[str, Person]
 
     async def begin(self, made: dict[str, Call]) -> dict[str, tuple[Answer, "asyncio.Task[Answer]"]]:
-        """Send the calls, and return when the models have them, and the clients the text so far."""
+        """Send the calls. Return when the models have them and the clients have the text so far."""
         answers = {name: Answer(call) for name, call in made.items()}
         begun = {
             name: (answer, asyncio.create_task(answer.read(self.client, self.callers[name])))
@@ -71,7 +71,7 @@ class Lab:
         return begun
 
     async def tokens(self, name: str) -> tuple[int, int] | None:
-        """Return the tokens of the debits of a caller once nothing is held, or None if there is no debit."""
+        """Wait until nothing is held. Return the tokens that a caller was charged, or None without a debit."""
         database, account_id = self.server.data_dir / "service.db", self.callers[name].account.id
         async with asyncio.timeout(10):
             while rows(database, "SELECT 1 FROM holds WHERE account_id = ?", account_id):
@@ -200,7 +200,7 @@ async def test_fault_of_the_model_server_charges_only_the_output_that_was_sent(l
 
 
 async def test_full_disk_charges_only_the_output_that_was_sent(lab: Lab) -> None:
-    """The end of a stream follows its settlement: no finish reason and no usage is sent before the error."""
+    """The end of a stream follows its settlement. No finish reason and no usage is sent before the error."""
     begun = await lab.begin(SLOW)
     before = resource.prlimit(lab.server.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(lab.server.pid, resource.RLIMIT_FSIZE, (0, before[1]))  # every write to a file fails now
