@@ -4,8 +4,8 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, NamedTuple, TypeGuard
 
@@ -36,6 +36,7 @@ REQUIRED_PRICES = {"chat": PRICES["chat"][:2], "image": PRICES["image"], "speech
 CAPABILITIES = ("vision", "tools")
 MODEL_NAME_LENGTH = 300
 _URL_LENGTH = 2_000
+_PATH = re.compile(r"(?:[~.]{0,2}[/\\]|[A-Za-z]:[/\\])(?:.*[/\\])?([^/\\]+\.(?:gguf|llamafile))", re.IGNORECASE)
 _LIST_SECONDS = 60.0
 _FAILED_LIST_SECONDS = 1.0
 _LONGEST_WAIT_SECONDS = 2.0  # of a request for a provider's list
@@ -48,6 +49,34 @@ ListedModels = Mapping[str, int | None]
 def is_model_name(value: Any) -> TypeGuard[str]:
     """Return whether `value` can be a provider's own name for a model: it goes into ids, records and lists."""
     return isinstance(value, str) and 0 < len(value) <= MODEL_NAME_LENGTH and value.isprintable()
+
+
+def file_of(name: str) -> str | None:
+    """Return the name of the file if a model's name is the path of one, as llama.cpp lists it, else None."""
+    found = _PATH.fullmatch(name)
+    return found[1] if found else None
+
+
+def is_file(name: str) -> bool:
+    """Return whether a name may be that of a file whose path a model server lists."""
+    return file_of(f"/{name}") == name
+
+
+def path_to(file: str, names: Iterable[str]) -> str | None:
+    """Return the one path among `names` that ends with this name of a file, or None."""
+    paths = [name for name in names if file_of(name) == file] if is_file(file) else []
+    return paths[0] if len(paths) == 1 else None
+
+
+def listed_models(provider: "Provider", listed: ListedModels) -> "list[Model]":
+    """Return the models that a provider lists. The path of a file has the file's name as an alias if only it has."""
+    counts = Counter(map(file_of, listed))
+    models = []
+    for name, context_length in listed.items():
+        model, file = provider.model(name, context_length=context_length), file_of(name)
+        alone = file is not None and counts[file] == 1 and file not in listed
+        models.append(replace(model, aliases=(f"{provider.name}/{file}",)) if alone else model)
+    return models
 
 
 def _check_model_name(value: Any, param: str) -> str:
@@ -174,13 +203,20 @@ class Offer(NamedTuple):
 
 @dataclass
 class _Listed:
-    """The models that a provider has listed, and when it was asked."""
+    """The models that a provider has listed, by their names there, and when it was asked."""
 
     provider: Provider
     models: dict[str, Model] = field(default_factory=dict)
     asked_at: float = float("-inf")
     answered: bool = False  # the last time
     asking: "asyncio.Task[None] | None" = None
+
+    def named(self, name: str) -> Model | None:
+        """Return the model with this name, or with the path of this file."""
+        model = self.models.get(name)
+        if model is None and (path := path_to(name, self.models)) is not None:
+            model = self.models[path]
+        return model
 
 
 class Catalog:
@@ -278,10 +314,11 @@ class Catalog:
         listed = self._listed.get(provider_name)
         if listed is None or not is_model_name(name):
             return None
-        if model_id not in listed.models:
+        if (model := listed.named(name)) is None:
             await self._fresh(listed, _FAILED_LIST_SECONDS)
+            model = listed.named(name)
         accepted = listed.provider.configured and not listed.answered
-        return listed.models.get(model_id) or (listed.provider.model(name) if accepted else None)
+        return model or (listed.provider.model(name) if accepted else None)
 
     async def _fresh(self, listed: _Listed, age_seconds: float) -> None:
         if time.monotonic() - listed.asked_at >= (age_seconds if listed.answered else _FAILED_LIST_SECONDS):
@@ -295,9 +332,8 @@ class Catalog:
 
     async def _ask_now(self, listed: _Listed) -> None:
         try:
-            found = islice((await self._ask(listed.provider)).items(), _MOST_LISTED)
-            models = [listed.provider.model(name, context_length=context_length) for name, context_length in found]
-            listed.models = {model.id: model for model in models}
+            found = dict(islice((await self._ask(listed.provider)).items(), _MOST_LISTED))
+            listed.models = {model.name: model for model in listed_models(listed.provider, found)}
             listed.answered = True
         except UpstreamFault:
             listed.answered = False

@@ -12,7 +12,17 @@ from svc.db import Database
 from svc.errors import ApiError, UpstreamFault, invalid_value
 from svc.groups import Group
 from svc.inference import providers, upstream, upstream_errors
-from svc.inference.catalog import BUILTIN, Catalog, ListedModels, Model, Provider, is_model_name
+from svc.inference.catalog import (
+    BUILTIN,
+    Catalog,
+    ListedModels,
+    Model,
+    Provider,
+    is_file,
+    is_model_name,
+    listed_models,
+    path_to,
+)
 from svc.outbound.client import Outbound
 
 _ANSWER_SECONDS = 3.0
@@ -99,11 +109,17 @@ class Models:
         if row is None or not is_model_name(own_name):
             return None
         own = providers.own_models(row)
-        if own is not None and own_name not in own:
+        listed = self._lists.get(_list_key(row), _List()).models
+        if own is None and own_name not in listed and is_file(own_name):
+            listed = await self._asked(row, lambda: True)
+        offered = listed if own is None else own
+        path = None if own_name in offered else path_to(own_name, offered)
+        if own is not None and own_name not in own and path is None:
             return None
         providers.check_allowed(group)
-        listed = self._lists.get(_list_key(row), _List()).models
-        return self._provider(row).model(own_name, (own or {}).get(own_name) or kind, listed.get(own_name))
+        real = path or own_name
+        model = self._provider(row).model(real, (own or {}).get(real) or kind, listed.get(real))
+        return replace(model, aliases=(model_id,)) if path else model
 
     def _within(self, group: Group | None, model: Model | None) -> Model | None:
         """Return the operator's model, without a fallback that the group may not use. None if it may not use it."""
@@ -134,7 +150,7 @@ class Models:
                 provider = Provider(row["name"], row["base_url"], byok=True)
                 if row["id"] in asking:
                     listed = await asking[row["id"]]
-                    yield [provider.model(name, context_length=length) for name, length in listed.items()]
+                    yield listed_models(provider, listed)
                 else:
                     yield [provider.model(name, kind or "chat") for name, kind in (await self._narrowed(row)).items()]
         finally:

@@ -68,10 +68,18 @@ async def models(client: Outbound, provider: Provider) -> ListedModels:
 
 
 def _context_length(entry: dict[str, Any]) -> int | None:
-    """Return the context length of a model as OpenRouter, vLLM or llama.cpp lists it. Other values are ignored."""
+    """Return the context length of a model as OpenRouter, vLLM or llama.cpp lists it. Other values are ignored.
+
+    llama.cpp may serve a shorter context than the model was trained with.
+    """
     meta = entry.get("meta")
-    trained = meta.get("n_ctx_train") if isinstance(meta, dict) else None
-    for value in (entry.get("context_length"), entry.get("max_model_len"), trained):
+    found = meta if isinstance(meta, dict) else {}
+    for value in (
+        entry.get("context_length"),
+        entry.get("max_model_len"),
+        found.get("n_ctx"),
+        found.get("n_ctx_train"),
+    ):
         with contextlib.suppress(ApiError):
             return CONTEXT_LENGTH.check(value, "context_length")
     return None

@@ -49,7 +49,8 @@ _FREE = {"input_micros_per_million_tokens": 0, "output_micros_per_million_tokens
 _MODEL = json_object(
     "Model",
     id=string.about(
-        "`<provider>/<model>`, which may contain more slashes and colons, or an alias without a slash.",
+        "`<provider>/<model>`, which may contain more slashes and colons, or an alias. The path of a file, as "
+        "llama.cpp lists it, has the alias `<provider>/<file>`.",
         "builtin/assistant",
     ),
     object=one_of("model"),

@@ -15,7 +15,7 @@ import pytest
 from svc.config import Config
 from svc.inference import models
 from svc.inference.providers import KeyBox
-from tests.conftest import PASSWORD, Service, bearer
+from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.byok import KEY, Names, add_provider, http_answer, raw_server
 from tests.support.cases import each
 from tests.support.model_server import ModelServer
@@ -302,6 +302,70 @@ async def test_context_length_is_that_of_the_providers_list(own: Own) -> None:
     assert [model["context_length"] for model in listed if model["byok"]] == [8192, None]
     shown = await own.service.client.get("/v1/models/mine/ok", headers=own.headers)
     assert shown.json() in listed
+
+
+# The paths of two files have the same name, and one model has the name of a file.
+PATHS = ("/models/foo.gguf", "/a/same.gguf", "/b/same.gguf", "/x/plain.gguf", "plain.gguf", "org/deep.gguf")
+
+
+async def test_path_of_a_file_is_listed_with_the_files_name_as_its_alias(own: Own) -> None:
+    own.upstream.models = PATHS
+    listed = {
+        model["id"]: model
+        for model in (await own.service.client.get("/v1/models", headers=own.headers)).json()["data"]
+        if model["byok"]
+    }
+    assert set(listed) == {f"mine/{name}" for name in (*PATHS, "foo.gguf")}
+    assert listed["mine/foo.gguf"] == {**listed["mine//models/foo.gguf"], "id": "mine/foo.gguf"} | {
+        "alias_of": "mine//models/foo.gguf"
+    }
+    for name in ("mine/foo.gguf", "mine//models/foo.gguf"):
+        shown = await own.service.client.get(f"/v1/models/{name}", headers=own.headers)
+        assert shown.json() == listed[name]
+
+
+@each("listed", [True, False])
+async def test_model_that_is_a_file_is_found_by_its_path_and_by_the_files_name(own: Own, listed: bool) -> None:
+    own.upstream.models = PATHS
+    if listed:
+        await own.listed()
+    asked = {
+        "foo.gguf": "/models/foo.gguf",
+        "/models/foo.gguf": "/models/foo.gguf",
+        "plain.gguf": "plain.gguf",
+        "same.gguf": "same.gguf",  # which one is unknown, so the provider decides
+        "deep.gguf": "deep.gguf",
+    }
+    for name, sent in asked.items():
+        answer = await own.chat(f"mine/{name}")
+        assert answer.status_code == 200 and own.upstream.requests[-1].model == sent
+        assert answer.json()["model"] == f"mine/{sent}"
+
+
+async def test_provider_with_paths_as_its_models_accepts_the_files_names(own: Own) -> None:
+    await own.change(models=["/models/foo.gguf"])
+    assert (await own.chat("mine/foo.gguf")).status_code == 200
+    assert own.upstream.requests[-1].model == "/models/foo.gguf"
+    assert (await own.chat("mine/bar.gguf")).status_code == 404
+
+
+async def test_files_of_an_operators_server_are_found_by_path_and_by_name(config: Config, clocks: Clocks) -> None:
+    async with ModelServer(models=PATHS) as upstream:
+        catalog = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n'
+        async with serving(config, clocks, catalog) as service:
+            headers = await service.bearer()
+            for name in ("foo.gguf", "/models/foo.gguf"):
+                body = {"model": f"lab/{name}", "messages": HELLO}
+                answer = await service.client.post(COMPLETIONS, json=body, headers=headers)
+                assert answer.status_code == 200 and upstream.requests[-1].model == "/models/foo.gguf"
+            for name in ("same.gguf", "deep.gguf", "other.gguf"):
+                body = {"model": f"lab/{name}", "messages": HELLO}
+                assert (await service.client.post(COMPLETIONS, json=body, headers=headers)).status_code == 404
+            listed = (await service.client.get("/v1/models", headers=headers)).json()["data"]
+            found = {
+                model["id"]: model["alias_of"] for model in listed if model["owned_by"] == "lab" and "alias_of" in model
+            }
+            assert found == {"lab/foo.gguf": "lab//models/foo.gguf"}
 
 
 async def test_endless_list_of_models_is_cut(own: Own) -> None:

@@ -82,3 +82,7 @@ export function price({ pricing = {} }) {
     return `${cost(pricing.micros_per_thousand_audio_tokens)} / 1K audio tokens`;
   return input || output ? `${cost(input)} in · ${cost(output)} out / 1M` : null;
 }
+
+/** A model's id as it is shown: of a model that is the path of a file only the file's name. */
+export const modelName = (id) =>
+  id.replace(/^([^/]+\/)(?:[~.]{0,2}[/\\]|[a-z]:[/\\]).*?([^/\\]+\.(?:gguf|llamafile))$/i, "$1$2");

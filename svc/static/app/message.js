@@ -3,7 +3,7 @@ import { computed, signal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Button, CopyButton, Failed, IconButton, Money, Time } from "./components.js";
 import { split } from "./content.js";
-import { bytes, cost as dollars, duration } from "./format.js";
+import { bytes, cost as dollars, duration, modelName } from "./format.js";
 import { html, memo } from "./html.js";
 import { Icon } from "./icons.js";
 import { Markdown } from "./markdown.js";
@@ -302,7 +302,7 @@ function Facts({ message: { model, answer, created_at: at } }) {
   const { input_tokens: input, output_tokens: output, cost_micros: cost, duration_ms: time } = answer ?? {};
   const { cached_input_tokens: cached, saved_micros: saved } = answer ?? {};
   const facts = [
-    model && html`<span class="fact-model">${model}</span>`,
+    model && html`<span class="fact-model">${modelName(model)}</span>`,
     output !== undefined &&
       output !== null &&
       input + output > 0 &&

@@ -2,7 +2,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Failed, Loading, placeBeside, toast } from "./components.js";
-import { price } from "./format.js";
+import { modelName, price } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 import { models, modelsOf, remembered, settings } from "./state.js";
@@ -157,7 +157,7 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
   </div>`;
 }
 
-const shortName = (id) => id.slice(id.indexOf("/") + 1);
+const shortName = (id) => modelName(id).slice(id.indexOf("/") + 1);
 
 function Entry({ id, model, standard, selected, chosen, onChoose, onHover }) {
   const mark = chosen && html`<${Icon} name="check" size=${18} />`;

@@ -16,7 +16,7 @@ import {
   Time,
   toast,
 } from "../components.js";
-import { duration } from "../format.js";
+import { duration, modelName } from "../format.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
@@ -197,7 +197,7 @@ function Runs({ project }) {
         <a class="grow item-link" href=${link("agents", run.id)}>
           <p class="item-title one-line">${run.goal}</p>
           <p class="quiet small">
-            <${Time} at=${run.created_at} /> · ${run.model} · ${t.steps_used(run.steps)}
+            <${Time} at=${run.created_at} /> · ${modelName(run.model)} · ${t.steps_used(run.steps)}
             ${run.cost_micros > 0 && html` · <${Money} micros=${run.cost_micros} />`}
           </p>
         </a>
@@ -276,7 +276,7 @@ function Run({ id }) {
       </div>
     </div>
     <p class="run-facts">
-      <${Status} of=${goesOn ? "running" : run.status} /><span>${run.model}</span>
+      <${Status} of=${goesOn ? "running" : run.status} /><span>${modelName(run.model)}</span>
       <span><${Time} at=${run.created_at} /></span>
       ${!goesOn && html`<${Facts} of=${run} />`}
     </p>

@@ -16,7 +16,7 @@ import {
   toast,
 } from "../components.js";
 import { saveFile } from "../files.js";
-import { bytes } from "../format.js";
+import { bytes, modelName } from "../format.js";
 import { html } from "../html.js";
 import { limits } from "../limits.js";
 import { SignInMethods } from "../sign-in-methods.js";
@@ -147,7 +147,7 @@ function Chat({ now }) {
       label=${t.defaultModel}
       hint=${t.defaultModelHint}
       value=${now.default_model ?? ""}
-      options=${[["", t.operatorsModel], ...ids.map((id) => [id, id])]}
+      options=${[["", t.operatorsModel], ...ids.map((id) => [id, modelName(id)])]}
       onChange=${(event) => change({ default_model: event.currentTarget.value || null })}
     />
     <${Instructions}
