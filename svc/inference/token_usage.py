@@ -14,7 +14,10 @@ from svc.billing.prices import InputTokens
 _TOKENS_MAX = 10**9
 _PARTS_MAX = 2**53  # a part of a count is at most the count, so that it needs no narrower limit
 _COUNTS = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
-_PROMPT = ("prompt_tokens_details", "input_tokens_details")
+_NO_DETAILS: Mapping[str, int] = {}
+# Input out of the cache: at DeepSeek; at Anthropic, and LiteLLM after it; at Moonshot.
+_CACHED = ("prompt_cache_hit_tokens", "cache_read_input_tokens", "cached_tokens")
+_OF_CACHE = frozenset({*_CACHED, "cache_creation_input_tokens", "cache_creation"})
 _CREATED = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 # Tokenizers split texts into such pieces first, so that a piece is at least one token.
 _PIECE = re.compile(r"[^\w\s]?\w+|[^\w\s]+")
@@ -118,6 +121,8 @@ def input_tokens(usage: Mapping[str, Any]) -> InputTokens:
     if not details:
         return InputTokens(prompt)
     cached, written = details.get("cached_tokens", 0), details.get("cache_write_tokens", 0)
+    if not cached and not written:
+        return InputTokens(prompt)
     created = usage.get("cache_creation") if written else None
     return _split(prompt, cached, written, _details(created).get(_CREATED[1], 0))
 
@@ -145,19 +150,17 @@ def _of_cache(reported: Mapping[str, Any], details: Mapping[str, Mapping[str, in
 
     Where a server uses several names, most are 0 or repeat the first.
     """
-    prompts = [details[name] for name in _PROMPT if name in details]
-    cached = [prompt.get("cached_tokens") for prompt in prompts]
-    # DeepSeek; Anthropic, and LiteLLM after it; Moonshot
-    names = ("prompt_cache_hit_tokens", "cache_read_input_tokens", "cached_tokens")
-    cached += [_count(reported.get(name), _PARTS_MAX) for name in names]
-    # OpenRouter; LiteLLM
-    written = [prompt.get(name) for prompt in prompts for name in ("cache_write_tokens", "cache_creation_tokens")]
-    written.append(_count(reported.get("cache_creation_input_tokens"), _PARTS_MAX))
+    prompt = details.get("prompt_tokens_details") or details.get("input_tokens_details") or _NO_DETAILS
+    cached, written = prompt.get("cached_tokens", 0), prompt.get("cache_write_tokens", 0)
+    if _OF_CACHE.isdisjoint(reported):
+        return cached, written, 0
+    cached = max([cached, *(_count(reported.get(name), _PARTS_MAX) or 0 for name in _CACHED)])
     raw = reported.get("prompt_tokens_details")
     created = _details(reported.get("cache_creation"))  # Anthropic
     created = created or _details(raw.get("cache_creation_token_details") if type(raw) is dict else None)  # LiteLLM
     parts = [created.get(name, 0) for name in _CREATED]
-    return max(filter(None, cached), default=0), max(filter(None, [*written, sum(parts)]), default=0), parts[1]
+    written = max(written, _count(reported.get("cache_creation_input_tokens"), _PARTS_MAX) or 0, sum(parts))
+    return cached, written, parts[1]
 
 
 def _other_prompt(
@@ -195,5 +198,6 @@ def _all_details(reported: Mapping[str, Any]) -> dict[str, dict[str, int]]:
 
 
 def _details(value: Any) -> dict[str, int]:
-    counts = {name: _count(count, _PARTS_MAX) for name, count in value.items()} if isinstance(value, dict) else {}
-    return {name: count for name, count in counts.items() if count is not None}
+    if type(value) is not dict:
+        return {}
+    return {name: count for name, part in value.items() if (count := _count(part, _PARTS_MAX)) is not None}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.auth import accounts, tokens
-from svc.billing import rules, usage, wallet
+from svc.billing import report, rules, usage, wallet
 from svc.billing.usage import add_call
 from svc.ids import day_of
 from tests.billing.test_wallet import empty_database
@@ -85,6 +85,34 @@ def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> N
             }
             assert total["cost_micros"] == due["cost_micros"]
         accounts.delete_account(conn, account_id)
+
+
+def test_cached_input_is_in_all_views_and_stays_after_its_account() -> None:
+    conn = empty_database()
+    account_id = accounts.add_account(conn, "ada@example.com", None, None, NOW).id
+    wallet.book(conn, account_id, 100, description="", now_seconds=NOW)
+    for number, cached in enumerate((4, 0, 3)):
+        wallet.hold(conn, account_id, f"hold_{number}", 7, NOW)
+        counts = {"input_tokens": 5, "output_tokens": 1, "cached_input_tokens": cached}
+        booked = {"model": "m", "request_id": "r", "key_id": None, "now_seconds": NOW}
+        wallet.settle(conn, account_id, f"hold_{number}", 7, **counts, **booked)  # type: ignore[arg-type]
+        add_call(conn, (account_id, None, "m", day_of(NOW), ""), 5, 1, 7, cached_input_tokens=cached)
+    for by in ("model", "key"):
+        assert [
+            row["cached_input_tokens"] for row in usage.usage_page(conn, account_id, "2026-01-01", by=by).items
+        ] == [7]
+    ledger = wallet.LEDGER.page(conn, account_id, 9, None).items
+    assert [row["cached_input_tokens"] for row in ledger] == [3, 0, 4, None]
+    assert ledger[0]["description"] == "m: 5 input (3 cached) and 1 output tokens"
+    for _ in ("before its deletion", "after it"):
+        rows, total = usage.of_month(conn, "2026-09", "model")
+        assert (rows[0]["cached_input_tokens"], total["cached_input_tokens"]) == (7, 7)
+        spent = {line.part: line for line in report.lines(conn, *report.month_bounds("2026-09"))}
+        assert spent["spent, by model"].cached_input_tokens == 7
+        (line,) = report.usage_lines(conn, "2026-09", "model")
+        assert (line.input_tokens, line.output_tokens, line.micros, line.cached_input_tokens) == (15, 3, 21, 7)
+        accounts.delete_account(conn, account_id)
+    assert rules.broken(conn) == rules.broken_usage(conn) == []
 
 
 def test_list_beyond_its_bound_has_more(monkeypatch: Any) -> None:

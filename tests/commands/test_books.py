@@ -124,6 +124,7 @@ def test_ledger_is_printed_oldest_first(account_id: str, capsys: pytest.CaptureF
     assert cli.main(["ledger", account_id, "--csv"]) == 0
     told = rows(capsys.readouterr().out)
     assert [row["amount_micros"] for row in told] == ["5000000", "-700"]
+    assert [row["cached_input_tokens"] for row in told] == ["", "0"]
     assert told[1]["model"] == "'=1+1", "no spreadsheet takes it for a formula"
     assert cli.main(["ledger", "nobody@example.com"]) == 1
 

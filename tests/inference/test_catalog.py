@@ -115,6 +115,22 @@ def test_listed_models_are_free_without_a_key_or_with_price_0(tmp_path: Path) ->
         assert listed.model("m").prices == dict.fromkeys(REQUIRED_PRICES["chat"], 0) and not listed.model("m").paid
 
 
+async def test_prices_and_marks_of_the_cache_stand_at_a_provider_or_a_model(tmp_path: Path) -> None:
+    cached = "cached_input_micros_per_million_tokens"
+    required = dict.fromkeys(REQUIRED_PRICES["chat"], 0)
+    entries = f"api_key = 'x'\noutput_micros_per_million_tokens = 5\n{cached} = 3\ncache_control = true\n"
+    (_, (listed,), *_) = read(tmp_path, f"[[providers]]\n{PROVIDER}{entries}")
+    model = listed.model("m")
+    assert model.cache_control and model.prices == {**required, "output_micros_per_million_tokens": 5, cached: 3}
+    own = f"{MODEL}cache_control = false\n{cached} = 0\n[[providers.models]]\nid = 'n'"
+    found, *_ = read(tmp_path, f"[[providers]]\n{PROVIDER}cache_control = true\n{own}")
+    assert [(model.cache_control, model.prices) for model in found] == [
+        (False, {**required, cached: 0}),
+        (True, required),
+    ]
+    assert not found[0].paid, "a price of 0 for cached input is no price"
+
+
 async def test_documented_example_loads(tmp_path: Path) -> None:
     catalog = made(read(tmp_path, EXAMPLE + OTHER))
     assert catalog.default_model == "ollama/llama3.2"
@@ -259,6 +275,12 @@ WRONG = [
     (f"[[providers]]\n{PROVIDER}{MODEL}fallback = 'builtin/nonsense'", "'builtin/nonsense'"),
     (f"[[providers]]\n{PROVIDER}{MODEL}fallback = 'a/p'\n[[providers.models]]\nid = 'p'\nkind = 'image'", "'a/p'"),
     (f"default_model = 'a/m'\n[[providers]]\n{PROVIDER}{MODEL}kind = 'image'", "'a/m'"),
+    # the cache
+    *((f"[[providers]]\n{PROVIDER}{MODEL}cache_control = {value}", "a/m.cache_control") for value in ("1", "'yes'", "[]")),
+    (f"[[providers]]\n{PROVIDER}cache_control = 'yes'", "a.cache_control"),
+    (f"[[providers]]\n{PROVIDER}{MODEL}kind = 'image'\ncache_control = true", "'cache_control'"),
+    (f"[[providers]]\n{PROVIDER}{MODEL}kind = 'image'\ncached_input_micros_per_million_tokens = 1", "'cached_input_"),
+    (f"[[providers]]\n{PROVIDER}api_key = 'x'\ncached_input_micros_per_million_tokens = 1", "set the prices"),
     # capabilities and context length
     *((f"[[providers]]\n{PROVIDER}{MODEL}{line}", f"a/m.{line.partition(' ')[0]}") for line in (
         "capabilities = 'tools'", "capabilities = ['hearing']", "context_length = 0", "context_length = '8192'",
