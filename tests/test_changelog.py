@@ -6,6 +6,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from svc.version import VERSION
+from tests.support.cases import each
 from tests.support.interface_digest import interface
 
 ROOT = Path(__file__).parent.parent
@@ -48,14 +49,41 @@ def test_every_release_has_its_interface_and_its_schema() -> None:
     assert {path.stem for path in (ROOT / "tests" / "schemas").glob("*.sql")}, "a release keeps its schema"
 
 
+def named_in(unreleased: str, name: str) -> bool:
+    """Return whether an entry has the name: a setting, a command, a tool, or the method and the path of an operation."""
+    kind, _, named = name.partition(" ")
+    exact = re.compile(rf"`[^`]*(?<![\w/}}]){re.escape(named)}(?![\w/{{])[^`]*`")
+    method = re.compile(rf"\b{kind}\b" if kind.isupper() else "")
+    entries = re.split(r"^- ", unreleased, flags=re.MULTILINE)
+    return any(exact.search(entry) and method.search(entry) for entry in entries)
+
+
 def test_each_change_of_the_interface_is_named_in_the_changelog() -> None:
-    """Fails when no line under [Unreleased] names the path of an operation that differs from the last release, or a
-    setting, command or tool that the release has not. `/v1/*` names several.
+    """Fails when no entry under [Unreleased] names an operation, setting, command or tool that the last release has not,
+    or the path of an operation that has changed since. `/v1/*` names several that have changed, and none that is new.
     """
     lines = (ROOT / "tests" / "releases" / f"{versions()[0]}.txt").read_text().splitlines()
     released = {name: digest for digest, _, name in (line.partition(" ") for line in lines)}
-    changed = {name.partition(" ")[2] for name, _ in released.items() ^ interface().items()}
+    today = interface()
     unreleased = TEXT.partition("## [Unreleased]")[2].partition("\n## ")[0]
+    new = {name for name in released.keys() ^ today.keys() if not named_in(unreleased, name)}
     patterns = re.findall(r"`(/[^`]*\*)`", unreleased)
-    named = {name for name in changed if name in unreleased or any(fnmatch(name, pattern) for pattern in patterns)}
-    assert sorted(changed - named) == [], "name these in a line under [Unreleased] of CHANGELOG.md"
+    changed = {name.partition(" ")[2] for name in released.keys() & today.keys() if released[name] != today[name]}
+    changed = {path for path in changed if path not in unreleased and not any(fnmatch(path, one) for one in patterns)}
+    assert sorted(new | changed) == [], "name these in an entry under [Unreleased] of CHANGELOG.md"
+
+
+@each(
+    ("text", "is_named"),
+    [
+        ("- `GET /user/api-keys/{key_id}` shows one.\n", True),
+        ("- `GET` and `DELETE /user/api-keys/{key_id}`.\n", True),
+        ("- `/user/*` has more.\n", False),
+        ("- `POST /user/api-keys/{key_id}`.\n", False),
+        ("- `GET /user/api-keys`.\n", False),
+        ("- `GET /user/api-keys/{key_id}/uses`.\n", False),
+        ("- `POST /user/api-keys/{key_id}`.\n- `GET /x`.\n", False),
+    ],
+)
+def test_a_new_operation_must_be_named_with_method_and_path(text: str, is_named: bool) -> None:
+    assert named_in(text, "GET /user/api-keys/{key_id}") is is_named
