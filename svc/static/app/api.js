@@ -192,7 +192,14 @@ async function checked(method, path, options) {
  * @returns {Promise<any>}
  */
 async function json(method, path, options) {
-  const answer = await checked(method, path, options);
+  return jsonOf(await checked(method, path, options));
+}
+
+/**
+ * @param {Response} answer
+ * @returns {Promise<any>}
+ */
+async function jsonOf(answer) {
   try {
     return answer.status === 204 ? null : await answer.json();
   } catch (error) {
@@ -252,15 +259,61 @@ async function* chunksOf(answer) {
   throw connectionLost();
 }
 
+const unanswered = new Map(); // requests that may have been answered without this page -> their keys
+const MOST_UNANSWERED = 8;
+
+/**
+ * Return the headers of a request that may cost something, and a function for its end. If the page sends the
+ * request again, after a second click or a lost connection, it has the same key: it is answered and paid once.
+ * @param {string} path
+ * @param {object} body
+ * @param {Record<string, string>} [headers]
+ */
+function keyed(path, body, headers) {
+  const name = JSON.stringify([path, body, headers]);
+  const key = unanswered.get(name) ?? crypto.randomUUID();
+  unanswered.set(name, key);
+  if (unanswered.size > MOST_UNANSWERED) unanswered.delete(unanswered.keys().next().value);
+  const end = (error) => {
+    if (!error || error.status) unanswered.delete(name);
+  };
+  return { headers: { ...headers, "idempotency-key": key }, end };
+}
+
+/**
+ * Return what `read` makes of the response to such a request.
+ * @template T
+ * @param {string} path
+ * @param {object} body
+ * @param {(answer: Response) => Promise<T>} read
+ * @param {Options} [options]
+ */
+async function once(path, body, read, { signal: abort } = {}) {
+  const { headers, end } = keyed(path, body);
+  try {
+    const made = await read(await checked("POST", path, { body, headers, signal: abort }));
+    end();
+    return made;
+  } catch (error) {
+    end(error);
+    throw error;
+  }
+}
+
 /** Yield the chunks of a chat completion. `onOpen` receives the headers. */
-async function* chat(body, { signal: abort, headers, onOpen }) {
-  const answer = await checked("POST", "/v1/chat/completions", {
-    body: { ...body, stream: true },
-    headers,
-    signal: abort,
-  });
-  onOpen?.(answer.headers);
-  yield* chunksOf(answer);
+async function* chat(body, { signal: abort, headers: own, onOpen }) {
+  const path = "/v1/chat/completions",
+    asked = { ...body, stream: true },
+    { headers, end } = keyed(path, asked, own);
+  try {
+    const answer = await checked("POST", path, { body: asked, headers, signal: abort });
+    onOpen?.(answer.headers);
+    yield* chunksOf(answer);
+    end();
+  } catch (error) {
+    end(error);
+    throw error;
+  }
 }
 
 const TERMINAL = new Set(["final", "error", "stopped"]);
@@ -342,14 +395,17 @@ async function download(path, { onProgress, headers, signal: abort } = {}) {
  * @param {object} body
  * @param {Options} [options]
  */
-async function speak(body, { signal: abort } = {}) {
-  const answer = await checked("POST", "/v1/audio/generate", { body, signal: abort });
-  return {
-    blob: await answer.blob(),
-    seconds: Number(answer.headers.get("x-audio-seconds")),
-    truncated: answer.headers.get("x-audio-truncated") === "true",
-  };
-}
+const speak = (body, options) =>
+  once(
+    "/v1/audio/generate",
+    body,
+    async (answer) => ({
+      blob: await answer.blob(),
+      seconds: Number(answer.headers.get("x-audio-seconds")),
+      truncated: answer.headers.get("x-audio-truncated") === "true",
+    }),
+    options,
+  );
 
 export { download, get, patch, post, remove };
 
@@ -427,7 +483,7 @@ export const api = {
     list: async () => (await get("/v1/models")).data.filter((model) => !model.alias_of),
   },
   media: {
-    draw: (body, options) => post("/v1/images/generations", body, options),
+    draw: (body, options) => once("/v1/images/generations", body, jsonOf, options),
     speak,
   },
   billing: {

@@ -257,7 +257,8 @@ class Thread {
   /** Show what was there before the question, which returns to the composer. */
   async #refused({ live, shown, error, request, asked, draft }) {
     const { content, pictures } = live.question;
-    if (this.id && !shown.length) await this.#forget();
+    // After a lost connection the service may have the question: the same one continues there.
+    if (this.id && !shown.length && error.status !== 0) await this.#forget();
     const hasPictures = content.includes("](/artifacts/") || pictures?.length > 0;
     batch(() => {
       this.messages.value = shown;
