@@ -79,6 +79,7 @@ from svc.version import VERSION
 ROUTES = [
     ("POST", "/v1/chat/completions", signed_in(idempotent(metered(chat.create_chat_completion)))),
     ("POST", "/v1/responses", signed_in(idempotent(metered(chat.create_response)))),
+    ("GET", "/v1/responses", signed_in(chat.refuse_web_socket)),
     ("POST", "/v1/messages", key_in_header(signed_in(idempotent(metered(chat.create_messages_answer))))),
     ("POST", "/v1/messages/count_tokens", key_in_header(signed_in(chat.count_message_tokens))),
     ("POST", "/v1/images/generations", signed_in(idempotent(media.create_image))),

@@ -77,6 +77,7 @@ _STATUSES_AND_MESSAGES = {
     "unsupported_media_type": (415, "Send 'Content-Type: application/json' in UTF-8."),
     "misdirected_request": (421, "This server does not serve that host name."),
     "no_text": (422, "This file has no text."),
+    "upgrade_required": (426, "Responses are not sent over WebSockets here. Use POST /v1/responses."),
     "rate_limit_exceeded": (429, "Too many requests. Wait and try again."),
     "headers_too_large": (431, "The request's header section is too large."),
     "internal_error": (500, "An internal error occurred. It was logged under the request id."),

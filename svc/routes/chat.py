@@ -22,7 +22,7 @@ from svc.routes.schemas.common import COUNT, MODEL_CALL, NO_MODEL, RESPONSES_CAL
 from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, TOKEN_COUNT
 from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Operation, Parameter, Refusal, path_id
+from svc.server.interface import Answer, Operation, Parameter, Refusal, header, path_id
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import Interrupt
 from svc.server.streamed import json_array, streamed
@@ -231,6 +231,19 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
         return translate(body)
 
     return await answer_in_format(request, caller, body, as_chat)
+
+
+@describes(
+    "Refuse a WebSocket",
+    "Codex then uses `POST /v1/responses` at once. After other errors it tries the WebSocket six times more.",
+    answer=Answer("", status=426),
+    errors=[Refusal("upgrade_required"), Refusal("method_not_allowed", when="The request is for no WebSocket.")],
+    headers={"allow": header("The method of this path.", string, "POST", required=False)},
+)
+async def refuse_web_socket(request: Request, caller: Caller) -> object:
+    if request.headers.get("upgrade", "").lower() != "websocket":
+        raise ApiError("method_not_allowed", headers={"allow": "POST"})
+    raise ApiError("upgrade_required")
 
 
 @describes(

@@ -137,3 +137,11 @@ async def test_codex_compacts_a_conversation_that_is_too_long(lab: Lab, tmp_path
 async def test_codex_goes_on_after_an_image_that_the_model_cannot_read(lab: Lab, tmp_path: Path) -> None:
     script = script_for(call("view_image", path="dot.png"))
     assert (await codex(lab, tmp_path, "builtin/script", script))[0] == "All done."
+
+
+async def test_codex_falls_back_from_a_web_socket_at_once(lab: Lab, tmp_path: Path) -> None:
+    settings = "supports_websockets = true\n"
+    asked_before = len(lab.server.log_lines())
+    assert (await codex(lab, tmp_path, "builtin/script", "say Hello.", settings=settings))[0] == "Hello."
+    lines = [line for line in lab.server.log_lines()[asked_before:] if line.get("route") == "/v1/responses"]
+    assert [(line["method"], line["status"]) for line in lines] == [("GET", 426), ("POST", 200)]

@@ -14,6 +14,7 @@ from svc.server.web import refusal
 from tests.conftest import PASSWORD, Service, bearer
 from tests.inference.test_paid_call import Lab, config, lab, upstream  # noqa: F401 - fixtures
 from tests.server.test_sse import until
+from tests.support.answers import assert_error
 from tests.support.cases import each
 from tests.support.late_imports import import_late
 from tests.support.responses import checked_events, checked_response
@@ -296,3 +297,14 @@ def test_every_402_is_final_for_codex(code: str) -> None:
     found = refusal(ApiError("insufficient_funds", error=error), "/v1/responses")
     assert found.status_code == 400
     assert orjson.loads(found.body)["error"] == {**error, "code": "insufficient_quota"}
+
+
+@each("upgrade", ["websocket", "WebSocket"])
+async def test_web_socket_is_426_after_authentication(service: Service, headers: dict[str, str], upgrade: str) -> None:
+    asks = {"connection": "Upgrade", "upgrade": upgrade, "sec-websocket-version": "13", "sec-websocket-key": "eA=="}
+    answer = await service.client.get(RESPONSES, headers={**asks, **headers})
+    assert_error(answer, 426, "upgrade_required")
+    assert_error(await service.client.get(RESPONSES, headers=asks), 401, "invalid_api_key")
+    plain = await service.client.get(RESPONSES, headers=headers)
+    assert_error(plain, 405, "method_not_allowed")
+    assert plain.headers["allow"] == "POST"
