@@ -36,6 +36,7 @@ _HELP = {
     "svc_cost_micros_total": "Amount that callers paid for calls, in millionths of a US dollar.",
     "svc_overruns_total": "Paid calls that cost more than their hold.",
     "svc_overrun_micros_total": "Cost over the holds, which the operator pays, in millionths of a US dollar.",
+    "svc_unbilled_answers_total": "Answers of models with a price that were free: the model server counted no tokens.",
     "svc_unbooked_payment_events_total": "Payment events that the operator must book; known: the checkout is ours.",
     "svc_mails_total": "Emails by outcome; refused: the mail server rejected the recipient's address.",
     "svc_byok_errors_total": "Answers with status 500 or more that an account's own provider caused.",
@@ -130,6 +131,7 @@ class Metrics:
         self._cost = Tally("svc_cost_micros_total", "provider")
         self._overruns = Tally("svc_overruns_total")
         self._overrun_micros = Tally("svc_overrun_micros_total")
+        self.unbilled_answers = Tally("svc_unbilled_answers_total")
         kinds = product(_PAYMENT_KINDS.values(), ("true", "false"))
         self._payments = Tally("svc_unbooked_payment_events_total", "kind", "known", begin=kinds)
         self.mails = Tally("svc_mails_total", "outcome", begin=[("sent",), ("refused",), ("failed",)])

@@ -116,8 +116,8 @@ class Provider:
 
     `byok` means that it belongs to the user `account_id`. `configured` is False for a local server that is only looked
     for. `listed_prices` are those of the models that the server lists, in micros per million tokens.
-    `cache_control`: these models get the marks of what to cache. `heads` keeps those of its requests: to make one takes
-    7 % of a free chat's CPU.
+    `cache_control` and `extra_fields` are for these models. `heads` keeps those of its requests: to make one takes 7 %
+    of a free chat's CPU.
     """
 
     name: str
@@ -129,13 +129,22 @@ class Provider:
     listed_prices: Mapping[str, int] = field(default_factory=dict)
     configured: bool = True
     cache_control: bool = False
+    extra_fields: frozenset[str] = frozenset()
     heads: dict[tuple[str, bytes], RequestHead] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def model(self, name: str, kind: str = "chat", context_length: int | None = None) -> "Model":
         """Return a model that the catalog does not have: one that the provider lists, or that its owner has named."""
         prices = {**dict.fromkeys(REQUIRED_PRICES[kind], 0), **self.listed_prices}
-        id, marked = f"{self.name}/{name}", self.cache_control
-        return Model(id, name, self, kind, prices, context_length=context_length, cache_control=marked)
+        return Model(
+            f"{self.name}/{name}",
+            name,
+            self,
+            kind,
+            prices,
+            context_length=context_length,
+            cache_control=self.cache_control,
+            extra_fields=self.extra_fields,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +153,7 @@ class Model:
 
     `aliases` are further names of the model, without a slash: some clients refuse an id that has one. `context_length`
     is in tokens, None if it is unknown. `capabilities` are None if they are unknown. `cache_control`: its server gets
-    the marks of what to cache.
+    the marks of what to cache. `extra_fields` of requests reach it although their cost is unknown.
     """
 
     id: str
@@ -157,6 +166,7 @@ class Model:
     context_length: int | None = None
     capabilities: tuple[str, ...] | None = None
     cache_control: bool = False
+    extra_fields: frozenset[str] = frozenset()
     paid: bool = field(init=False)  # whether it has a price
     counted_as: str = field(init=False)  # its provider's name in metrics
 

@@ -11,6 +11,7 @@ from svc.config import Config
 from svc.errors import ApiError, StartError
 from svc.inference import catalog
 from svc.inference.catalog import BUILTIN, PRICES, REQUIRED_PRICES, Model, Offer, Provider
+from svc.inference.chat_request import check_extra_field
 from svc.shapes import Shape, boolean, filled, integer, list_of, mapping, number, one_of, required
 
 T = TypeVar("T")
@@ -73,8 +74,8 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
     name = required(table, "name", catalog.PROVIDER_NAME, place)
     if name == BUILTIN:
         raise ValueError(f"{place}: the name {BUILTIN!r} is taken")
-    keys = ("name", "base_url", "api_key", "api_key_env", "timeout_seconds", "models", "cache_control", *PRICES["chat"])
-    groups.check_keys(table, name, keys)
+    keys = ("name", "base_url", "api_key", "api_key_env", "timeout_seconds", "models", "cache_control", "extra_fields")
+    groups.check_keys(table, name, (*keys, *PRICES["chat"]))
     base_url = required(table, "base_url", catalog.BASE_URL, name)
     timeout_seconds = _optional(table, "timeout_seconds", number(0.001, 3600), 120.0, name)
     if (key_variable := _optional(table, "api_key_env", filled, None, name)) is not None:
@@ -101,6 +102,7 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
         timeout_seconds,
         listed_prices=_prices(table, "chat", name) if given else {},
         cache_control=_optional(table, "cache_control", boolean, False, name),
+        extra_fields=_extra_fields(table, name, frozenset()),
     )
 
 
@@ -109,7 +111,7 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     place = f"{provider.name}/{name}"
     kind = _optional(table, "kind", catalog.KIND, "chat", place)
     keys = ("id", "kind", "fallback", "aliases", "context_length", "capabilities", *PRICES[kind])
-    keys += ("cache_control",) if kind == "chat" else ()
+    keys += ("cache_control", "extra_fields") if kind == "chat" else ()
     groups.check_keys(table, place, keys)
     prices = _prices(table, kind, place)
     fallback = _optional(table, "fallback", filled, None, place)
@@ -122,7 +124,19 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     found = _optional(table, "capabilities", list_of(one_of(*catalog.CAPABILITIES)), None, place)
     capabilities = None if found is None else tuple(dict.fromkeys(found))
     marked = _optional(table, "cache_control", boolean, provider.cache_control, place)
-    return Model(place, name, provider, kind, prices, fallback, tuple(aliases), context_length, capabilities, marked)
+    extra = _extra_fields(table, place, provider.extra_fields)
+    named = (fallback, tuple(aliases), context_length, capabilities)
+    return Model(place, name, provider, kind, prices, *named, cache_control=marked, extra_fields=extra)
+
+
+def _extra_fields(table: dict[str, Any], place: str, default: frozenset[str]) -> frozenset[str]:
+    """Return the fields of requests that a table passes on beyond those that always pass. Raises ValueError."""
+    if "extra_fields" not in table:
+        return default
+    names = list_of(filled).check(table["extra_fields"], f"{place}.extra_fields")
+    for name in names:
+        check_extra_field(name, place)
+    return frozenset(names)
 
 
 def _prices(table: dict[str, Any], kind: str, place: str) -> dict[str, int]:

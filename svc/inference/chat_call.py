@@ -18,7 +18,7 @@ from svc.ids import public_id
 from svc.inference import cache_marks, field_support, raw_answer, too_long, upstream, wire
 from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import Model
-from svc.inference.chat_request import drop_output_limits, drop_routing_fields
+from svc.inference.chat_request import Ignored, for_fallback, for_operator, with_named_limit
 from svc.inference.first_body import FirstBody, first_body
 from svc.inference.normalize import text_size_bytes
 from svc.inference.paid_call import Bill, Engines, PaidCall, Payer
@@ -42,25 +42,7 @@ _MOST_LOWERED = 2
 _NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 RawChunks = list[raw_answer.RawChunk]
-
-
-class _BuiltinAnswer:
-    """The raw chunks of a built-in model, one at a time."""
-
-    completion = None
-
-    def __init__(self, raws: AsyncGenerator[dict[str, Any], None]) -> None:
-        self._raws = raws
-
-    async def more(self) -> RawChunks | None:
-        raw = await anext(self._raws, None)
-        return None if raw is None else [raw]
-
-    async def aclose(self) -> None:
-        await self._raws.aclose()
-
-
-EngineAnswer = raw_answer.RawAnswer | _BuiltinAnswer
+EngineAnswer = raw_answer.RawAnswer | raw_answer.BuiltinAnswer
 
 
 class ChatCall(PaidCall):
@@ -73,6 +55,7 @@ class ChatCall(PaidCall):
 
     _lowered = 0  # how often the limit was lowered
     _left_out: frozenset[str] = frozenset()  # the added fields that the last request lacked
+    ignored = Ignored()  # what was left out of the request
 
     def __init__(
         self,
@@ -94,9 +77,12 @@ class ChatCall(PaidCall):
         self._limits: dict[str, int] = {}  # the output limits of a paid call with a hold
         # By model: the fields that it refuses in this call, and whether later calls may rely on it.
         self._refused: dict[str, dict[str, bool]] = {}
-        if model.provider is not None:
-            body = drop_output_limits(body) if self.paid else body
-            body = body if model.provider.byok else drop_routing_fields(body, ours)
+        if self.paid and (limited := with_named_limit(body)) is not body:
+            body, added = limited, {*added, "max_tokens"}
+        if model.provider is not None and not model.provider.byok:
+            body, ignored = for_operator(body, model, ours)
+            if ignored is not None:
+                self.ignored = ignored
             body = cache_marks.for_model(body, model, asked=True) if self.paid else body
         self.writer = wire.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
         self._body = body
@@ -194,7 +180,10 @@ class ChatCall(PaidCall):
 
     def _with_limits(self, model: Model) -> dict[str, Any]:
         body = {**self._body, **self._limits, "model": model.name}
-        return body if model is self._asked else cache_marks.for_model(body, model, asked=False)
+        if model is self._asked:
+            return body
+        body = for_fallback(body, self._asked.extra_fields - model.extra_fields)
+        return cache_marks.for_model(body, model, asked=False)
 
     def _wanted_tokens(self) -> tuple[int, list[str]]:
         """Return the output limit of the request, or the default, and the names of the fields with a limit."""
@@ -310,6 +299,8 @@ class ChatCall(PaidCall):
 
     def _note_end(self) -> None:
         self._log_tokens()
+        if self._model.paid and self.answered and self.text_bytes and not self.usage["total_tokens"]:
+            self._engines.metrics.unbilled_answers.add()
         self.ended()
 
     def _note_settled(self) -> None:
@@ -331,7 +322,7 @@ class ChatCall(PaidCall):
         answer: EngineAnswer
         if model.provider is None:
             self._note_reached()
-            answer = _BuiltinAnswer(provider.chat(model.name, body, self._engines.clock))
+            answer = raw_answer.BuiltinAnswer(provider.chat(model.name, body, self._engines.clock))
         else:
             way, body = self._engines.way_to(model.provider), self._in_its_form(model, body)
             written = (self._first.json_of(body) if self._first else b"") or await upstream.dump(body, self._heavy)

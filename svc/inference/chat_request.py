@@ -1,40 +1,176 @@
-"""Fields of a chat request that must not reach a model server."""
+"""The fields of a chat request that may reach a model server."""
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from svc.errors import ApiError
+from svc.inference.catalog import Model
 from svc.inference.chat_shape import DOCUMENTED_FIELDS
+from svc.inference.passed_fields import DEMANDS, OTHER_LIMITS, PASSED, words
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+class Ignored(NamedTuple):
+    """What was left out of a request: the names of fields, those of inner ones after their holder, and tools' types."""
+
+    fields: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
 
 
-# --- fields that would make an answer longer than its hold, or leave its tokens uncounted
+def for_operator(
+    body: dict[str, Any], model: Model, ours: Collection[str] = ()
+) -> tuple[dict[str, Any], Ignored | None]:
+    """Return what of a checked `body` may reach the operator's `model`, and what was left out, if anything.
 
-_LIMITS = _words(
+    The fields `ours` have no input of the caller. Raises ApiError `unsupported_value`.
+    """
+    fields: dict[str, None] = {}
+    tools: dict[str, None] = {}
+    if model.paid:
+        body = _only_settled(body, model.extra_fields, fields)
+        if "tools" not in model.extra_fields:
+            body = _only_own_tools(body, tools, fields)
+    body = drop_routing_fields(body, ours, model.extra_fields, fields)
+    return body, Ignored(tuple(fields), tuple(tools)) if fields or tools else None
+
+
+def for_fallback(body: dict[str, Any], lost: Collection[str]) -> dict[str, Any]:
+    """Return `body` without the extra fields `lost`, which the asked model passes and its fallback does not."""
+    if not lost:
+        return body
+    kept = {name: value for name, value in body.items() if name not in lost or name in _PLAIN}
+    for name in _HOLDERS_OF_FIELDS.intersection(kept):
+        if isinstance(holder := kept[name], dict):
+            kept[name] = {inner: holder[inner] for inner in holder if inner not in lost or inner in _PLAIN}
+    if "tools" in lost:
+        try:
+            return _only_own_tools(kept, {}, {})
+        except ApiError:  # it demands one of the others
+            return _only_own_tools({**kept, "tool_choice": "auto"}, {}, {})
+    return kept
+
+
+def without_place(fields: dict[str, Any], model: Model) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return those of the `fields` of another format without a place in chat that the operator passes to `model`, and
+    the names of the others. Raises ApiError `unsupported_value`.
+    """
+    ignored: dict[str, None] = {}
+    return _passed(fields, _NONE, model.extra_fields, ignored), tuple(ignored)
+
+
+# --- models with a price: fields whose cost the service can settle
+
+_OWN_TOOLS = frozenset({"function", "custom"})
+_ANY_TOOL = ("required", "any", "tool")
+_NO_FOREIGN_TOOL = (None, "auto", "none", "allowed_tools", *_ANY_TOOL, *_OWN_TOOLS)
+_TOOL_FIELDS = frozenset({"type", "function", "custom", "strict", "cache_control"})
+_HOLDERS_OF_FIELDS = frozenset({"extra_body", "options"})
+# vLLM reads a template of the prompt from here, too.
+_TEMPLATE_FIELDS = frozenset({"chat_template", "tokenize"})
+_CHECKED = frozenset({"store", "modalities", "chat_template_kwargs"}) | _HOLDERS_OF_FIELDS
+_PLAIN = PASSED - _CHECKED
+# A proxy would take these from `extra_body` although they were checked only at the top.
+_ONLY_AT_TOP = words(
+    "model messages stream stream_options max_tokens max_completion_tokens n tools tool_choice functions function_call "
+    "store modalities cache_control"
+)
+
+
+def with_named_limit(body: dict[str, Any]) -> dict[str, Any]:
+    """Return `body` with `max_tokens` from another name of the output limit, if it has no limit of OpenAI's."""
+    if DOCUMENTED_FIELDS.issuperset(body) or any(body.get(name) for name in ("max_tokens", "max_completion_tokens")):
+        return body
+    found = {name: body[name] for name in OTHER_LIMITS if type(body.get(name)) is int and body[name] >= 1}
+    if not found:
+        return body
+    return {name: body[name] for name in body if name not in found} | {"max_tokens": min(found.values())}
+
+
+def _only_settled(body: dict[str, Any], extra: Collection[str], ignored: dict[str, None]) -> dict[str, Any]:
+    if not _PLAIN.issuperset(body):
+        body = _passed(body, PASSED, extra, ignored)
+        if body.get("store") and "store" not in extra:
+            body["store"] = False  # the vendor would keep what one account asked under the operator's key
+    if options := body.get("stream_options"):  # a server in Go reads INCLUDE_USAGE as include_usage
+        kept = {name: options[name] for name in options if name == "include_usage" or _bare(name) != "includeusage"}
+        body = {**body, "stream_options": kept}
+    return body
+
+
+def _passed(
+    fields: dict[str, Any], known: Collection[str], extra: Collection[str], ignored: dict[str, None], holder: str = ""
+) -> dict[str, Any]:
+    """Return those of `fields` that are `known` or `extra`. Those of others are `ignored`, after their `holder`."""
+    kept: dict[str, Any] = {}
+    for name, value in fields.items():
+        if name in extra:
+            kept[name] = _without_limits(value)
+        elif name in _PLAIN and name in known:
+            kept[name] = value
+        elif value is None:
+            continue
+        elif name in DEMANDS or (name == "modalities" and value not in ([], ["text"])):
+            raise _other_price(holder + name)
+        elif name in known and (checked := _checked(name, value, extra, ignored, holder)) is not None:
+            kept[name] = checked
+        else:
+            ignored[holder + name] = None
+    return kept
+
+
+def _checked(name: str, value: Any, extra: Collection[str], ignored: dict[str, None], holder: str) -> Any:
+    """Return what may pass of a field's value, or None if the value has another type."""
+    if name not in _HOLDERS_OF_FIELDS and name != "chat_template_kwargs":
+        return value
+    if not isinstance(value, dict):
+        return None
+    if name in _HOLDERS_OF_FIELDS:
+        return _passed(value, PASSED - _ONLY_AT_TOP, extra, ignored, f"{holder}{name}.")
+    ignored.update((f"{holder}{name}.{inner}", None) for inner in value if inner in _TEMPLATE_FIELDS)
+    return {inner: item for inner, item in value.items() if inner not in _TEMPLATE_FIELDS}
+
+
+def _other_price(param: str) -> ApiError:
+    message = f"{param} cannot be used with this model here: the model server charges for it apart. Leave it out."
+    return ApiError("unsupported_value", message, param=param)
+
+
+def _only_own_tools(body: dict[str, Any], ignored: dict[str, None], fields: dict[str, None]) -> dict[str, Any]:
+    """Return `body` without tools that the model server runs. Raises ApiError if the request demands one."""
+    tools, choice = body.get("tools") or (), body.get("tool_choice")
+    own = [tool for tool in tools if tool["type"] in _OWN_TOOLS]
+    if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
+        allowed = choice.get("allowed_tools")
+        choice = _own_allowed(allowed) if isinstance(allowed, dict) else "auto"
+        own = own if isinstance(choice, dict) else []
+        body = {**body, "tool_choice": choice}
+    kind = choice.get("type") if isinstance(choice, dict) else choice
+    if (kind in _ANY_TOOL and tools and not own) or (isinstance(choice, dict) and kind not in _NO_FOREIGN_TOOL):
+        raise _other_price("tool_choice")
+    ignored.update((tool["type"], None) for tool in tools if tool["type"] not in _OWN_TOOLS)
+    if tools and not own:
+        return {name: body[name] for name in body if name not in ("tools", "tool_choice", "parallel_tool_calls")}
+    if len(own) < len(tools) or any(not _TOOL_FIELDS.issuperset(tool) for tool in own):
+        fields.update((f"tools.{name}", None) for tool in own for name in tool if name not in _TOOL_FIELDS)
+        body = {**body, "tools": [{name: tool[name] for name in tool if name in _TOOL_FIELDS} for tool in own]}
+    return body
+
+
+def _own_allowed(allowed: dict[str, Any]) -> Any:
+    """Return a `tool_choice` that allows the same tools except those that the model server runs, or its mode alone."""
+    listed = [tool for tool in allowed.get("tools") or () if isinstance(tool, dict)]
+    if own := [tool for tool in listed if tool.get("type") in _OWN_TOOLS]:
+        return {"type": "allowed_tools", "allowed_tools": {**allowed, "tools": own}}
+    return "auto" if allowed.get("mode") == "auto" else "required"
+
+
+# Other names of `max_tokens`, `max_completion_tokens`, `n` and `stream_options`, and what else makes an answer longer.
+_LIMITS = words(
     """
     npredict numpredict maxnewtokens maxoutputtokens maxlength maxgenlen maxgeneratedtokens maxtokenstosample
     mintokens minnewtokens minlength ignoreeos bestof numreturnsequences maxtokens maxcompletiontokens n streamoptions
     """
 )
-# Proxies spread `extra_body` at the top, Ollama reads `options`, Gemini `generationConfig`.
-_SPREAD = frozenset({"extrabody", "options", "generationconfig", "parameters", "samplingparams"})
-
-
-def drop_output_limits(body: dict[str, Any]) -> dict[str, Any]:
-    """Return `body` without other names of `max_tokens`, `max_completion_tokens`, `n` and `stream_options`."""
-    if not DOCUMENTED_FIELDS.issuperset(body):
-        body = {
-            name: _without_limits(value) if _bare(name) in _SPREAD else value
-            for name, value in body.items()
-            if name in DOCUMENTED_FIELDS or _bare(name) not in _LIMITS
-        }
-    if options := body.get("stream_options"):  # a server in Go reads INCLUDE_USAGE as include_usage
-        kept = {name: options[name] for name in options if name == "include_usage" or _bare(name) != "includeusage"}
-        body = {**body, "stream_options": kept}
-    return body
 
 
 def _without_limits(value: Any) -> Any:
@@ -47,11 +183,19 @@ def _bare(name: str) -> str:
     return name.casefold().replace("_", "").replace("-", "")  # like Go, which reads U+017F as s and U+212A as k
 
 
+def check_extra_field(name: str, place: str) -> None:
+    """Raise ValueError for a field that an operator's model never gets from a caller, set at this `place`."""
+    if name not in _CHOSEN_ROUTES and _routes(name, at_top=True):
+        raise ValueError(f"{place}.extra_fields must not have {name!r}: with it a proxy would ask another server")
+    if _bare(name) in _LIMITS:
+        raise ValueError(f"{place}.extra_fields must not have {name!r}: max_tokens limits the output")
+
+
 # --- fields that would make a proxy route the request elsewhere
 
 # Destinations and credentials of LiteLLM and similar proxies, from the list that LiteLLM refuses in a request's body.
 # Without case, `_` and `-`: proxies in Go ignore case, and those in Node use `apiKey`.
-_ROUTING = _words(
+_ROUTING = words(
     """
     apibase apikey apitype apiversion baseurl authorization xapikey extraheaders defaultheaders extraquery
     defaultquery userconfig modellist deploymentid deploymenturl s3endpointurl regionname sagemakerbaseurl
@@ -68,9 +212,10 @@ _ROUTING_PREFIX = re.compile(
 # Common words, which route only at the top level, where a proxy reads its own parameters. With OpenRouter's `models`,
 # `provider` and `route`, callers could use another model at the operator's expense. `model` may be in another spelling
 # or in `extra_body`.
-_ROUTING_AT_TOP = _words(
+_ROUTING_AT_TOP = words(
     "headers proxy proxies organization project fallbacks models provider route client httpclient model"
 )
+_CHOSEN_ROUTES = frozenset({"provider", "route", "models"})  # which the operator may allow
 # In these values such a word is a name of the caller's: a property of a JSON schema, or an argument of a tool call.
 _OPAQUE: Mapping[str, frozenset[str]] = {
     "tools": frozenset({"parameters", "input_schema"}),
@@ -84,35 +229,47 @@ _HOLDERS = frozenset({dict, list})
 _OPAQUE_FIELDS = frozenset({"guided_json", "json_schema"})
 
 
-def drop_routing_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dict[str, Any]:
+def drop_routing_fields(
+    body: dict[str, Any], ours: Collection[str], extra: Collection[str], dropped: dict[str, None]
+) -> dict[str, Any]:
     """Return `body` without the fields, at any depth, with which a proxy would use another destination or key.
 
     Texts, JSON schemas and the arguments of tool calls are kept. `metadata` is not: proxies read destinations from it.
-    The fields `ours`, which contain no input of the caller, are kept.
+    The fields `ours`, which contain no input of the caller, and `extra` are kept. The names of others are `dropped`.
     """
     kept = body.copy()
     if not _HARMLESS.issuperset(body):
-        kept = {name: body[name] for name in body if name in _HARMLESS or not _routes(name, at_top=True)}
+        kept = {name: body[name] for name in body if name in _HARMLESS or name in extra or not _routes(name, True)}
+        if len(kept) < len(body):
+            dropped.update((name, None) for name in body if name not in kept)
     for name, value in kept.items():
         if type(value) in _HOLDERS and name not in _OPAQUE_FIELDS and name not in ours:
-            kept[name] = _without_routing(value, _OPAQUE.get(name, _NONE), name == "extra_body")
+            top = extra if name == "extra_body" else None
+            kept[name] = _without_routing(value, _OPAQUE.get(name, _NONE), name, dropped, top)
     return kept
 
 
-def _without_routing(value: Any, opaque: frozenset[str], at_top: bool = False) -> Any:
+def _without_routing(
+    value: Any, opaque: frozenset[str], holder: str, dropped: dict[str, None], extra: Collection[str] | None = None
+) -> Any:
+    """Return `value` without such fields. `extra` is set where its names are like those at the top level."""
     if type(value) is list:
-        return [_without_routing(item, opaque) if type(item) in _HOLDERS else item for item in value]
+        return [_without_routing(item, opaque, holder, dropped) if type(item) in _HOLDERS else item for item in value]
+    at_top = extra is not None
     if not at_top and _HARMLESS.issuperset(value) and _HOLDERS.isdisjoint(map(type, value.values())):
         return value  # like most messages
-    return {
-        name: item if type(item) not in _HOLDERS or name in opaque else _without_routing(item, opaque)
+    kept = {
+        name: item if type(item) not in _HOLDERS or name in opaque else _without_routing(item, opaque, holder, dropped)
         for name, item in value.items()
-        if (name in _HARMLESS and not at_top) or not _routes(name, at_top)
+        if (name in _HARMLESS and not at_top) or name in (extra or ()) or not _routes(name, at_top)
     }
+    if len(kept) < len(value):
+        dropped.update((f"{holder}.{name}", None) for name in value if name not in kept)
+    return kept
 
 
 # Most requests have only these names.
-_HARMLESS = DOCUMENTED_FIELDS | _words(
+_HARMLESS = DOCUMENTED_FIELDS | words(
     "role content type text name tool_calls tool_call_id function description parameters strict id arguments"
 )
 

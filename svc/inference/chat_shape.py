@@ -200,7 +200,7 @@ _ANY_CHAT = passed_on(_FIELDS, required=("messages",))
 _SHOWN = passed_on(
     {**_FIELDS, **_BUILTIN_FIELDS},
     "OpenAI's request. Every field except `messages` may be missing or null. Unlisted fields are passed on as they "
-    "were sent.",
+    "were sent. A model with a price gets only those whose cost is known: `x-service-ignored-fields` names the others.",
     required=("messages",),
 ).named("ChatCompletionRequest")
 CHAT_REQUEST = Shape(_ANY_CHAT.check, _ANY_CHAT.expected, _SHOWN.schema, _ANY_CHAT.fields[1:])

@@ -102,7 +102,7 @@ class MediaEngines:
     async def asked(self, provider: Provider, path: str, body: dict[str, Any], most_bytes: int) -> AsyncIterator[Reply]:
         """Yield a provider's answer of up to `most_bytes`. Raises UpstreamFault, ApiError `address_not_allowed`."""
         # In a thread, because a body may hold many values.
-        body = body if provider.byok else await asyncio.to_thread(drop_routing_fields, body)
+        body = body if provider.byok else await asyncio.to_thread(drop_routing_fields, body, (), (), {})
         reply = await send(self.engines.way_to(provider), provider, path, b"*/*", await dump(body))
         reply.limit(most_bytes, _ANSWER_SECONDS)
         try:

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import math
-from collections.abc import Awaitable
+from collections.abc import AsyncGenerator, Awaitable
 from typing import Any
 
 import orjson
@@ -231,3 +231,19 @@ def _parsed_loosely(data: bytes) -> Any:
 def _finite(digits: str) -> float | None:
     number = float(digits)
     return number if math.isfinite(number) else None
+
+
+class BuiltinAnswer:
+    """The raw chunks of a built-in model, one at a time."""
+
+    completion = None
+
+    def __init__(self, raws: AsyncGenerator[dict[str, Any], None]) -> None:
+        self._raws = raws
+
+    async def more(self) -> list[RawChunk] | None:
+        raw = await anext(self._raws, None)
+        return None if raw is None else [raw]
+
+    async def aclose(self) -> None:
+        await self._raws.aclose()

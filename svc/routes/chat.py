@@ -16,9 +16,27 @@ from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.inference.formats.request import Translated
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
 from svc.inference.images import check_images
-from svc.routes.completion import BODY_BYTES, answer_in_format, cost_of, is_heavy, payer_of, respond, stream_of
+from svc.routes.completion import (
+    BODY_BYTES,
+    answer_in_format,
+    cost_of,
+    ignored_of,
+    is_heavy,
+    payer_of,
+    respond,
+    stream_of,
+)
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, FAILED_IN_CONVERSATION
-from svc.routes.schemas.common import COUNT, MODEL_CALL, NO_MODEL, RESPONSES_CALL, SECONDS, TEXTS, example_id
+from svc.routes.schemas.common import (
+    COUNT,
+    MODEL_CALL,
+    NO_MODEL,
+    OTHER_PRICE,
+    RESPONSES_CALL,
+    SECONDS,
+    TEXTS,
+    example_id,
+)
 from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, TOKEN_COUNT
 from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES
 from svc.server.gate import Caller
@@ -106,6 +124,7 @@ _WRONG_RESULT = Refusal(
     answer=CHAT_ANSWER,
     errors=[
         *MODEL_CALL,
+        OTHER_PRICE,
         _ONE_CHOICE,
         Refusal("already_active", when="With a session: the conversation is being answered."),
         Refusal("not_found", "There is no such conversation.", "x-service-conversation"),
@@ -140,7 +159,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
 
     call = await state.offload.run(caller.id, make) if heavy else make()
     if exchange is None:
-        return await respond(request, call, AnswerWriter(), headers={})
+        return await respond(request, call, AnswerWriter(), headers=ignored_of(call))
     usage = bool((body.get("stream_options") or {}).get("include_usage"))
     return await _answer_of_session(request, call, exchange, continues, usage)
 
@@ -151,7 +170,7 @@ async def _answer_of_session(
     """Return the answer to a session. One that `continues` is generated whether or not the client reads it, and so is
     each one with an Idempotency-Key.
     """
-    state, headers = request.state, exchange.headers
+    state, headers = request.state, exchange.headers | ignored_of(call)
     answer = SessionAnswer(state.db, state.clock, state.open_answers, call, exchange)
     if continues and request.context.claim is None:
         interrupt = Interrupt()
@@ -213,6 +232,7 @@ async def get_model(request: Request, caller: Caller, model_id: str) -> object:
     errors=[
         *RESPONSES_CALL,
         Refusal("unsupported_value", None, "background", "The request needs what this service does not have."),
+        OTHER_PRICE,
         Refusal("previous_response_not_found", None, "previous_response_id", "Responses are not stored."),
         Refusal(
             "not_found",
@@ -255,6 +275,7 @@ async def refuse_web_socket(request: Request, caller: Caller) -> object:
     errors=[
         _WRONG_RESULT,
         *MODEL_CALL,
+        OTHER_PRICE,
         Refusal(
             "unsupported_value",
             "thread is not supported: nothing is stored here. Send the whole conversation in messages, without thread.",

@@ -7,7 +7,7 @@ respond(): hold (402) -> JSON answer, or EventStream -> settlement, on disk -> t
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
@@ -18,6 +18,7 @@ from svc.errors import ApiError, describe
 from svc.inference.blocks import event
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
+from svc.inference.chat_request import Ignored, without_place
 from svc.inference.chat_shape import check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.request import ADDED, Translated
@@ -49,13 +50,31 @@ async def answer_in_format(
         if model.provider is None:
             check_for_builtin(asked.chat, asked.names)
         added = ADDED.intersection(asked.chat) | {"reasoning_content"}
-        return asked, ChatCall(model, asked.chat, state.engines, payer, added=added, heavy=heavy)
+        chat = asked.chat
+        names: tuple[str, ...] = ()
+        if model.paid and model.provider is not None:
+            passed, names = without_place(asked.left, model)
+            chat = {**passed, **chat}
+        call = ChatCall(model, chat, state.engines, payer, added=added, heavy=heavy)
+        if names or asked.ignored_tools:
+            call.ignored = Ignored((*names, *call.ignored.fields), (*asked.ignored_tools, *call.ignored.tools))
+        return asked, call
 
     asked, call = await state.offload.run(caller.id, make) if heavy else make()
-    headers = {}
-    if asked.ignored_tools:
-        headers["x-service-ignored-tools"] = re.sub(r"[^ -~]", "?", ", ".join(asked.ignored_tools))[:_HEADER_CHARACTERS]
-    return await respond(request, call, asked.writer(call), headers=headers)
+    return await respond(request, call, asked.writer(call), headers=ignored_of(call))
+
+
+def ignored_of(call: ChatCall) -> dict[str, str]:
+    """Return the headers that name what was left out of the request to the model server."""
+    if not any(call.ignored):
+        return {}
+    named = (("x-service-ignored-fields", call.ignored.fields), ("x-service-ignored-tools", call.ignored.tools))
+    return {header: _listing(names) for header, names in named if names}
+
+
+def _listing(names: Sequence[str]) -> str:
+    listing = ", ".join(name[:_HEADER_CHARACTERS] for name in names[:_HEADER_CHARACTERS])
+    return re.sub(r"[^ -~]", "?", listing[:_HEADER_CHARACTERS])
 
 
 def is_heavy(request: Request) -> bool:

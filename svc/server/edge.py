@@ -42,6 +42,7 @@ EXPOSED_HEADERS = (
     "x-service-run",
     "x-service-cost-micros",
     "x-service-replayed",
+    "x-service-ignored-fields",
     "x-service-ignored-tools",
     "x-audio-seconds",
     "x-audio-truncated",

@@ -214,6 +214,21 @@ def test_an_empty_file_is_an_empty_catalog(tmp_path: Path) -> None:
     assert read(tmp_path, "") == ([], [], None, None)
 
 
+def test_extra_fields_of_a_model_replace_those_of_its_provider(tmp_path: Path) -> None:
+    models, listed, *_ = read(
+        tmp_path,
+        f"[[providers]]\n{PROVIDER}extra_fields = ['service_tier', 'provider', 'models', 'route']\n{MODEL}"
+        "[[providers.models]]\nid = 'own'\nextra_fields = ['plugins']\n[[providers.models]]\nid = 'none'\nextra_fields = []\n"
+        '[[providers]]\nname = "b"\nbase_url = "http://b"\nextra_fields = ["x"]',
+    )
+    assert [sorted(model.extra_fields) for model in models] == [
+        ["models", "provider", "route", "service_tier"],
+        ["plugins"],
+        [],
+    ]
+    assert listed[0].model("m").extra_fields == {"x"}
+
+
 def test_only_a_provider_without_a_model_list_is_asked(tmp_path: Path) -> None:
     models, listed, *_ = read(
         tmp_path,
@@ -285,6 +300,13 @@ WRONG = [
     *((f"[[providers]]\n{PROVIDER}{MODEL}{line}", f"a/m.{line.partition(' ')[0]}") for line in (
         "capabilities = 'tools'", "capabilities = ['hearing']", "context_length = 0", "context_length = '8192'",
     )),
+    # extra fields
+    *((f"[[providers]]\n{PROVIDER}extra_fields = {names}", "a.extra_fields") for names in ("'seed'", "7", "[7]", "['']")),
+    *((f"[[providers]]\n{PROVIDER}extra_fields = ['{name}']", f"a.extra_fields must not have '{name}'") for name in (
+        "api_base", "base_url", "api_key", "user_config", "extra_headers", "apiKey", "litellm_params", "fallbacks", "model",
+        "max_tokens", "n_predict", "numPredict", "ignore_eos")),
+    (f"[[providers]]\n{PROVIDER}{MODEL}extra_fields = ['api_base']", "a/m.extra_fields"),
+    (f"[[providers]]\n{PROVIDER}{MODEL}kind = 'image'\nextra_fields = ['x']", "'extra_fields'"),
     # aliases
     *((f"[[providers]]\n{PROVIDER}{MODEL}aliases = {aliases}", "a/m.aliases") for aliases in (
         "'gpt-5'", "7", "{}", "['']", "[7]", "['a/m']", "['gpt-5', 'openai/gpt-5']", '["a\\n"]', f"['{'x' * 301}']")),

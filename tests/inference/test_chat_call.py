@@ -151,20 +151,20 @@ async def own_lab(tmp_path: Path) -> AsyncIterator[Lab]:
 
 async def test_other_names_of_the_output_limit_are_dropped(lab: Lab) -> None:
     others = {"n_predict": 9, "max_new_tokens": 9, "max_output_tokens": 9, "num_predict": 9, "numPredict": 9}
-    nested = {**others, "max_tokens": 9, "n": 9, "stream_options": {"include_usage": False}, "kept": 1}
-    answer = await lab.chat("ok", **others, extra_body={**nested, "options": nested}, options=nested, top_k=5)
+    nested = {**others, "max_tokens": 9, "n": 9, "stream_options": {"include_usage": False}, "top_k": 1}
+    answer = await lab.chat("ok", **others, max_tokens=50, extra_body={**nested, "options": nested}, options=nested)
     assert answer.status_code == 200
     body = lab.upstream.requests[-1].body
-    assert body["max_tokens"] == 4096 and body["top_k"] == 5 and not others.keys() & body.keys()
-    assert body["extra_body"] == {"kept": 1, "options": {"kept": 1}} and body["options"] == {"kept": 1}
+    assert body["max_tokens"] == 50 and not others.keys() & body.keys()
+    assert body["extra_body"] == {"top_k": 1, "options": {"top_k": 1}} and body["options"] == {"top_k": 1}
 
 
 async def test_answer_beyond_its_limit_is_cut_with_length_and_canceled(own_lab: Lab) -> None:
-    found = events(await own_lab.chat("endless", stream=True, max_tokens=10))
+    found = events(await own_lab.chat("endless", stream=True, max_tokens=20))
     text = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in found)
-    assert len(text) == 320 and found[-1]["choices"][0]["finish_reason"] == "length"
+    assert len(text) == 640 and found[-1]["choices"][0]["finish_reason"] == "length"
     await asyncio.wait_for(own_lab.upstream.requests[-1].gone.wait(), 2)
-    assert await own_lab.spent() == most_tokens(own_lab.upstream.requests[-1].body) + 2 * 10  # all that was held
+    assert await own_lab.spent() == most_tokens(own_lab.upstream.requests[-1].body) + 2 * 20  # all that was held
     metrics = (await own_lab.client.get("/metrics")).text
     micros = int(re.search(r"^svc_overrun_micros_total ([1-9]\d*)$", metrics, re.MULTILINE)[1])  # type: ignore[index]
     with contextlib.closing(sqlite3.connect(own_lab.server.data_dir / "service.db")) as conn:

@@ -568,6 +568,23 @@ async def test_last_of_several_usages_is_charged_once(lab: Lab, usages: list[Any
     assert await lab.balance(person) == 1_000 - cost
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_answers_with_text_for_which_the_model_server_counts_nothing_are_counted(lab: Lab, stream: bool) -> None:
+    person = await lab.person(1_000)
+
+    async def unbilled(usage: Any, model: str) -> bool:
+        lab.completion, lab.chunks = spoken(usage)
+        assert (await lab.chat(person, model, stream, max_tokens=100)).status_code == 200
+        text = (await lab.service.client.get("/metrics")).text
+        return "\nsvc_unbilled_answers_total 1\n" in text
+
+    nothing = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    assert not await unbilled(nothing, "lab/ok+free")
+    assert not await unbilled({"prompt_tokens": 7, "completion_tokens": 0}, "lab/ok")
+    assert not await unbilled(None, "lab/ok")
+    assert await unbilled(nothing, "lab/ok")
+
+
 def _counted(counts: tuple[int, int] | None) -> dict[str, int] | None:
     return counts and {"prompt_tokens": counts[0], "completion_tokens": counts[1]}
 

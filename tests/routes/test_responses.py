@@ -154,8 +154,11 @@ async def test_refused_request_is_free_and_counted(lab: Lab) -> None:  # noqa: F
 @pytest.mark.parametrize("model", ["lab/ok+odd", "lab/no-usage", "lab/tools"])
 async def test_responses_cost_the_same_as_chat(lab: Lab, stream: bool, model: str) -> None:  # noqa: F811 - a fixture
     person = await lab.person(100_000)
-    chat = await lab.chat(person, model, stream, max_tokens=100)
-    body = {"model": model, "input": "hello", "stream": stream, "max_output_tokens": 100}
+    streams = {"stream": True} if stream else {}
+    messages = [{"role": "user", "content": "hello"}]
+    body = {"model": model, "messages": messages, "max_tokens": 100, **streams}
+    chat = await lab.service.client.post(COMPLETIONS, json=body, headers=person.headers)
+    body = {"model": model, "input": "hello", "max_output_tokens": 100, **streams}
     answer = await lab.service.client.post(RESPONSES, json=body, headers=person.headers)
     assert chat.status_code == answer.status_code == 200, answer.text
     response = checked_events(answer.content)[-1]["response"] if stream else checked_response(answer.json())

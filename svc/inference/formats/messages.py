@@ -16,6 +16,7 @@ from svc.inference import blocks
 from svc.inference.cache_marks import NAME as MARK
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import Block, BlockWriter, typed_event
+from svc.inference.formats.messages_shape import FIELDS
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
 from svc.inference.token_usage import input_tokens
 from svc.inference.tokens import estimated_input_tokens
@@ -54,7 +55,8 @@ def translate(request: dict[str, Any], *, marks: bool = False) -> Translated:
     # `display: omitted` changes nothing: some model servers need their reasoning back, and it is kept nowhere but in
     # the client.
     reasoning = (request.get("thinking") or {"type": "disabled"})["type"] != "disabled"
-    return Translated(body, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), _NAMES)
+    left = {name: request[name] for name in request if name not in FIELDS}
+    return Translated(body, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), _NAMES, left)
 
 
 def _mark_of(block: dict[str, Any]) -> dict[str, Any]:

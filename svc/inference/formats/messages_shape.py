@@ -174,6 +174,7 @@ _FIELDS: dict[str, Shape[Any]] = {
     "top_k": whole,
     "stream": boolean.about("Answer with server-sent events."),
 }
+FIELDS = frozenset(_FIELDS)
 _ABOUT = "Anthropic's format. Fields that are not listed here are ignored."
 MESSAGES_REQUEST = passed_on(_FIELDS, _ABOUT, required=("max_tokens", "messages")).named("MessagesRequest")
 COUNT_REQUEST = passed_on(_COUNTED, _ABOUT, required=("messages",)).named("MessagesCountRequest")

@@ -47,13 +47,15 @@ class Translated(NamedTuple):
     """A request of another format, as the chat request `chat`.
 
     `ignored_tools` are the types of the hosted tools that were left out. `writer` makes the writer of the answer.
-    `names` has the caller's names of fields that are called differently in `chat`.
+    `names` has the caller's names of fields that are called differently in `chat`, and `left` the fields without a
+    place in it.
     """
 
     chat: dict[str, Any]
     ignored_tools: tuple[str, ...]
     writer: Callable[[ChatCall], AnswerWriter]
     names: Mapping[str, str]
+    left: dict[str, Any]
 
 
 class ChatMessages:

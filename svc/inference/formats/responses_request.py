@@ -12,7 +12,7 @@ from svc.inference.blocks import ascii_json
 from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
 from svc.inference.formats.responses_answer import NamedTool, ResponseWriter
-from svc.inference.formats.responses_shape import OWN_TOOLS
+from svc.inference.formats.responses_shape import FIELDS, OWN_TOOLS
 
 _RENAMED = {
     "max_output_tokens": "max_tokens",
@@ -85,7 +85,8 @@ def translate(body: dict[str, Any], *, account_id: str, memory: ItemMemory, cloc
         clock=clock,
         remember=partial(memory.add, account_id) if sent.get("store", True) else lambda items: None,
     )
-    return Translated(chat, tools.ignored, writer, _NAMES)
+    left = {name: value for name, value in sent.items() if name not in FIELDS or name == "service_tier"}
+    return Translated(chat, tools.ignored, writer, _NAMES, left)
 
 
 def _of_text(sent: dict[str, Any]) -> dict[str, Any]:

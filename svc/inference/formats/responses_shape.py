@@ -192,3 +192,4 @@ RESPONSE_REQUEST = passed_on(
     "OpenAI's Responses request. Fields that are not listed are ignored.",
     required=("input",),
 ).named("ResponseRequest")
+FIELDS = frozenset(field.name for field in RESPONSE_REQUEST.fields)

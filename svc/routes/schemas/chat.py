@@ -3,7 +3,7 @@
 from typing import Any
 
 from svc.errors import ApiError
-from svc.routes.schemas.common import ARGUMENTS, CALCULATE, COUNT, ID, SECONDS, example_id
+from svc.routes.schemas.common import ARGUMENTS, CALCULATE, COUNT, ID, IGNORED_HEADERS, SECONDS, example_id
 from svc.server.interface import ERROR, Answer, Content, as_event, header, named_header
 from svc.shapes import anything, json_object, list_of, mapping, nullable, one_of, string
 
@@ -158,6 +158,7 @@ CHAT_ANSWER = Answer(
         "x-service-memory": named_header(
             "Memory", "In a session: the number of recalled passages of earlier messages.", COUNT, 0, required=False
         ),
+        **IGNORED_HEADERS,
     },
 )
 

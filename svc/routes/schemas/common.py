@@ -41,6 +41,30 @@ def id_of(prefix: str) -> Shape[str]:
     return ID.about(example=example_id(prefix))
 
 
+IGNORED_HEADERS = {
+    "x-service-ignored-fields": named_header(
+        "IgnoredFields",
+        "The fields that were left out of the request to the operator's model server, separated by commas: at a model "
+        "with a price those whose cost the service cannot know, and fields with which a proxy would ask elsewhere.",
+        string,
+        "service_tier, extra_body.api_base",
+        required=False,
+    ),
+    "x-service-ignored-tools": named_header(
+        "IgnoredTools",
+        "The hosted tools that were left out of the request, separated by commas.",
+        string,
+        "web_search",
+        required=False,
+    ),
+}
+OTHER_PRICE = Refusal(
+    "unsupported_value",
+    "web_search_options cannot be used with this model here: the model server charges for it apart. Leave it out.",
+    "web_search_options",
+    "The model has a price, and the request demands what the model server charges apart: `web_search_options`, "
+    "`plugins`, `search_parameters`, other `modalities` than text, or a hosted tool by `tool_choice`.",
+)
 OWN_PROVIDERS_DISABLED = Refusal(
     "own_providers_disabled", when="The operator allows the account no providers of its own."
 )

@@ -3,8 +3,8 @@
 from typing import Any
 
 from svc.errors import ApiError, anthropic_error
-from svc.routes.schemas.common import CALCULATE, COST_HEADER, COUNT
-from svc.server.interface import ANTHROPIC_ERROR, Answer, Content, as_event, header, kind_of, variants
+from svc.routes.schemas.common import CALCULATE, COST_HEADER, COUNT, IGNORED_HEADERS
+from svc.server.interface import ANTHROPIC_ERROR, Answer, Content, as_event, kind_of, variants
 from svc.shapes import json_object, list_of, mapping, nullable, one_of, string
 
 _INDEX = COUNT.about("The place of the block in `content`.", 0)
@@ -103,9 +103,7 @@ MESSAGES_ANSWER = Answer(
     },
     headers={
         "x-service-cost-micros": COST_HEADER,
-        "x-service-ignored-tools": header(
-            "The tools that were left out of the request.", string, "web_search", required=False
-        ),
+        **IGNORED_HEADERS,
     },
 )
 _QUESTION = {"model": "builtin/assistant", "messages": [{"role": "user", "content": "What is 12 * (3 + 4)?"}]}

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from svc.routes.schemas.common import ARGUMENTS, CALCULATE, COST_HEADER, COUNT, SECONDS
-from svc.server.interface import Answer, Content, kind_of, named_header, variants
+from svc.routes.schemas.common import ARGUMENTS, CALCULATE, COST_HEADER, COUNT, IGNORED_HEADERS, SECONDS
+from svc.server.interface import Answer, Content, kind_of, variants
 from svc.shapes import Shape, anything, boolean, json_object, list_of, mapping, nullable, number, one_of, string, whole
 
 _LOGPROBS = list_of(mapping).about("Log probabilities, if the request asks for them.", [])
@@ -141,13 +141,7 @@ RESPONSE_ANSWER = Answer(
     },
     headers={
         "x-service-cost-micros": COST_HEADER,
-        "x-service-ignored-tools": named_header(
-            "IgnoredTools",
-            "The types of the hosted tools that were left out of the request.",
-            string,
-            "web_search",
-            required=False,
-        ),
+        **IGNORED_HEADERS,
     },
 )
 _CALCULATE = {"type": "function", **CALCULATE}
