@@ -37,7 +37,7 @@ _STATUSES_AND_MESSAGES = {
     "session_expired": (401, "This session has expired. Sign in again."),
     "invalid_credentials": (401, "The email address or the password is wrong."),
     "insufficient_funds": (402, "The wallet does not cover this request. Add funds."),
-    "spending_limit_reached": (402, "A monthly limit is reached. Raise it in the settings, or wait until it renews."),
+    "spending_limit_reached": (402, "A monthly limit is reached. Raise it, or wait until the next month."),
     "session_required": (403, "This needs a session. Sign in instead of using an API key."),
     "pro_required": (403, "This needs a pro account. Add funds of at least 5 US dollars."),
     "passwords_disabled": (403, "Passwords are disabled on this server. Sign in with an identity provider."),

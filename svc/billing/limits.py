@@ -11,6 +11,9 @@ from svc.errors import ApiError
 from svc.money import dollars
 from svc.months import end_of, month_of
 
+# Where the web application sets the limits.
+_PAGES = {"account": "Wallet", "API key": "API keys"}
+
 
 class Limit(NamedTuple):
     """A limit of the account or the API key (`owner`). `held_micros` are reserved for running requests."""
@@ -55,8 +58,8 @@ def reached(limits: Iterable[Limit], needed_micros: int, month: str) -> ApiError
         "spending_limit_reached",
         f"This needs {dollars(needed_micros)} ({needed_micros} micros). The monthly limit of this {limit.owner} is "
         f"{dollars(limit.limit_micros)}, of which {dollars(limit.spent_micros)} is spent and "
-        f"{dollars(limit.held_micros)} is reserved for running requests. Raise the limit in the settings, or wait "
-        f"until {resets_at[:10]}.",
+        f"{dollars(limit.held_micros)} is reserved for running requests. Raise it on the page "
+        f"{_PAGES[limit.owner]!r}, or wait until {resets_at[:10]}.",
         details=details,
         anthropic=details,
     )

@@ -26,6 +26,10 @@ _BILLING_ACCOUNT = json_object(
     allowance_micros=COUNT.about("The monthly allowance of the account's group. 0 means none.", 20000000),
     allowance_due_micros=COUNT.about("What the next paid request adds of the allowance."),
     allowance_renews_at=nullable(TIMESTAMP).about("When the next month begins, in UTC. Null means no allowance."),
+    monthly_limit_micros=nullable(COUNT).about(
+        "The limit of the account's spending in a calendar month (UTC), in micros. Null means none.", None
+    ),
+    spent_this_month_micros=COUNT.about("What the calls of this month cost, without running ones.", 0),
     stored_bytes=COUNT.about(
         "The size of the account's texts, names and files, and 256 bytes for each of them.", 48211
     ),
@@ -105,8 +109,9 @@ async def get_billing_account(request: Request, caller: Caller) -> object:
     found, stored = await state.db.read(wallet.balances, caller.id), await state.db.read(quota.stored, caller.id)
     allowance_micros = caller.group.allowance_micros if caller.group else 0
     allowance = await state.db.read(wallet.allowance, caller.id, allowance_micros, state.clock())
+    limit = await state.db.read(wallet.limit_of_account, caller.id, state.clock())
     rest = {"tier": caller.tier, "currency": "usd", "payments": state.payments.mode}
-    return {**found, **allowance, **stored._asdict(), **rest}
+    return {**found, **allowance, **limit, **stored._asdict(), **rest}
 
 
 @describes("List credits and debits", answer=paged("A page of the ledger.", "Ledger", _LEDGER_ENTRY))

@@ -325,7 +325,7 @@ def test_error_names_the_limit_with_the_least_left() -> None:
     assert error.error["limit_micros"] == 5_000_000 and error.error["resets_at"] == "2027-01-01T00:00:00.000Z"
     assert str(error) == (
         "This needs $0.000002 (2 micros). The monthly limit of this API key is $5.00, of which $4.00 is spent and "
-        "$0.999999 is reserved for running requests. Raise the limit in the settings, or wait until 2027-01-01."
+        "$0.999999 is reserved for running requests. Raise it on the page 'API keys', or wait until 2027-01-01."
     )
 
 

@@ -39,7 +39,8 @@ interface Interface {
   };
   keys: {
     list(): Promise<Api.ApiKey[]>;
-    create(name: string): Promise<Api.NewApiKey>;
+    create(body: Api.CreateApiKeyRequest): Promise<Api.NewApiKey>;
+    change(id: string, body: Api.UpdateApiKeyRequest): Promise<Api.ApiKey>;
     remove(id: string): Promise<null>;
   };
   providers: Crud<Api.Provider, Api.CreateProviderRequest, Api.UpdateProviderRequest> & {

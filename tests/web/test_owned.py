@@ -3,12 +3,26 @@
 import asyncio
 import io
 import re
+import time
 import zipfile
 from pathlib import Path
 
 from playwright.async_api import Browser, expect
 
-from tests.support.browser import WITH_BROWSER, credit, new_context, new_visitor, opened, signed_in
+from svc.billing import wallet
+from svc.ids import new_id
+from tests.support.browser import (
+    BOTH_WIDTHS,
+    WITH_BROWSER,
+    credit,
+    database,
+    findings,
+    new_context,
+    new_visitor,
+    opened,
+    signed_in,
+)
+from tests.support.browser_chat import choose_model
 from tests.support.people import command
 from tests.support.server import RunningServer
 
@@ -33,6 +47,78 @@ async def test_key_is_shown_once_and_can_be_deleted(server: RunningServer, brows
             await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
             await expect(page.get_by_text("No keys yet")).to_be_visible()
             assert (await client.get("/user/me")).status_code == 401
+
+
+def spend(server: RunningServer, account_id: str, micros: int, key_id: str | None = None) -> None:
+    """A settled call of this month."""
+    hold_id, now = new_id("hold"), time.time()
+    with database(server) as tx:
+        wallet.hold(tx, account_id, hold_id, micros, now, key_id)
+        call = {"model": "m", "input_tokens": 1, "output_tokens": 1, "request_id": "r", "key_id": key_id}
+        assert wallet.settle(tx, account_id, hold_id, micros, **call, now_seconds=now) == micros
+
+
+@BOTH_WIDTHS
+async def test_key_has_a_limit_that_can_be_changed(server: RunningServer, browser: Browser, width: int) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server, dollars=9)
+    async with signed_in(browser, server, "/#/keys", visitor=visitor, width=width) as page:
+        await page.get_by_role("button", name="New key").first.click()
+        await page.get_by_label("Name").fill("nightly")
+        await page.get_by_label("Monthly limit").fill("2.5")
+        await page.get_by_role("button", name="Create key").click()
+        await page.get_by_role("button", name="Done").click()
+        bar = page.get_by_role("progressbar")
+        await expect(page.locator(".spending")).to_have_text("$0.00 of $2.50 spent this month")
+        async with server.client(headers=visitor.headers) as client:
+            (key,) = (await client.get("/user/api-keys")).json()
+        await asyncio.to_thread(spend, server, visitor.id, 2_000_000, key["id"])
+        await page.reload()
+        await expect(page.locator(".spending.warn")).to_have_text("$2.00 of $2.50 spent this month")
+        assert await bar.evaluate("bar => bar.value / bar.max") == 0.8
+        assert await findings(page) == []
+        await page.get_by_role("button", name="Edit key nightly").click()
+        await expect(page.get_by_label("Name")).to_have_value("nightly")
+        await expect(page.get_by_label("Monthly limit")).to_have_value("2.5")
+        await page.get_by_label("Name").fill("weekly")
+        await page.get_by_label("Monthly limit").fill("")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("dialog")).to_have_count(0)
+        await expect(page.get_by_text("weekly", exact=True)).to_be_visible()
+        await expect(bar).to_have_count(0)
+        async with server.client(headers=visitor.headers) as client:
+            (key,) = (await client.get("/user/api-keys")).json()
+            assert (key["name"], key["monthly_limit_micros"]) == ("weekly", None)
+
+
+@BOTH_WIDTHS
+async def test_wallet_shows_the_limit_and_a_notice_from_80_percent(
+    server: RunningServer, browser: Browser, width: int
+) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server, dollars=9)
+    async with signed_in(browser, server, "/#/wallet", visitor=visitor, width=width, allow=["status of 402"]) as page:
+        await page.get_by_role("button", name="Set a limit").click()
+        await page.get_by_label("Monthly limit").fill("5")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.locator(".spending")).to_have_text("$0.00 of $5.00 spent this month")
+        await asyncio.to_thread(spend, server, visitor.id, 3_999_999)
+        await page.reload()
+        await expect(page.locator(".spending")).to_have_text("$3.999999 of $5.00 spent this month")
+        await expect(page.locator(".toast")).to_have_count(0)
+        await asyncio.to_thread(spend, server, visitor.id, 1)
+        await page.reload()
+        await expect(page.locator(".toast")).to_contain_text("nearly reached: $4.00 spent.")
+        assert await findings(page) == []
+        await page.get_by_role("button", name="Change limit").click()
+        await page.get_by_label("Monthly limit").fill("4")
+        await page.get_by_role("button", name="Save").click()
+        await page.goto("/#/chat")
+        await choose_model(page, "assistant-paid")
+        await page.get_by_label("Message", exact=True).fill("What is 2 + 2?")
+        await page.get_by_role("button", name="Send").click()
+        refused = page.get_by_role("alert")
+        await expect(refused).to_contain_text("The monthly limit of this account is $4.00")
+        await refused.get_by_role("link", name="Go to wallet").click()
+        await expect(page.locator(".spending")).to_have_text("$4.00 of $4.00 spent this month")
 
 
 async def test_provider_can_be_tested_and_edited_without_showing_its_key(

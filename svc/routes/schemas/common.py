@@ -87,7 +87,7 @@ NO_FUNDS = Refusal(
 LIMIT_REACHED = Refusal(
     "spending_limit_reached",
     "This needs $0.02 (20000 micros). The monthly limit of this API key is $5.00, of which $4.99 is spent and $0.00 is "
-    "reserved for running requests. Raise the limit in the settings, or wait until 2026-10-01.",
+    "reserved for running requests. Raise it on the page 'API keys', or wait until 2026-10-01.",
     when="The call could exceed the monthly limit of the API key or the account, which `PATCH "
     "/user/api-keys/{key_id}` and `PATCH /user/settings` set. The limit of a chat's output is lowered before. If the "
     "wallet does not cover the call either, the error is `insufficient_funds`. The error also has `limit_micros`, "

@@ -443,7 +443,8 @@ export const api = {
   },
   keys: {
     list: () => get("/user/api-keys"),
-    create: (name) => post("/user/api-keys", { name }),
+    create: (body) => post("/user/api-keys", body),
+    change: (id, body) => patch(`/user/api-keys/${segment(id)}`, body),
     remove: (id) => remove(`/user/api-keys/${segment(id)}`),
   },
   providers: {

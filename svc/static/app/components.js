@@ -5,6 +5,7 @@ import { online } from "./api.js";
 import { ago, balance, cost, dateTime, dayOfMonth } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
+import { link } from "./router.js";
 import { wallet } from "./state.js";
 import { texts } from "./texts.js";
 
@@ -145,7 +146,7 @@ export function Failed({ error, retry, manual, actions, children }) {
   }, [error, online.value]);
   const left = useCountdown(error.retryAfter, error);
   const offline = error.status === 0;
-  const noFunds = error.status === 402;
+  const noFunds = error.code === "insufficient_funds";
   const text = offline ? (online.value ? t.unreachable : t.offline) : noFunds ? fundsText() : error.message;
   return html`<div class="notice notice-bad" role="alert">
     <${Icon} name="warning" />
@@ -160,6 +161,10 @@ export function Failed({ error, retry, manual, actions, children }) {
         html`<${Button} small kind="primary" icon="plus" href="/checkout" onClick=${comeBack}>
           ${t.addFunds}
         <//>`
+      }
+      ${
+        error.code === "spending_limit_reached" &&
+        html`<${Button} small href=${link("wallet")}>${t.toWallet}<//>`
       }
       ${
         retry &&

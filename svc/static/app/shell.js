@@ -3,11 +3,11 @@ import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { expired, online, session, signOut } from "./api.js";
 import { Dialog, IconButton, Menu, toast } from "./components.js";
-import { balance } from "./format.js";
+import { balance, cost } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 import { go, link } from "./router.js";
-import { me, remembered, theme, wallet } from "./state.js";
+import { isNearLimit, me, remembered, theme, wallet } from "./state.js";
 import { texts } from "./texts.js";
 import { Conversations, focusSearch } from "./conversations.js";
 
@@ -27,6 +27,7 @@ const ACCOUNT = [
 ];
 const LOW_MICROS = 1_000_000;
 const lowBalanceShown = remembered("low-balance-shown", "");
+const nearLimitShown = remembered("near-limit-shown", "");
 // Whether it is open, and whether the search has the focus
 const drawer = signal(/** @type {boolean | "search"} */ (false));
 const keyList = signal(false);
@@ -104,16 +105,22 @@ export default function Shell({ view, children }) {
   `;
 }
 
-/** Warn once a day of a low balance, but not an account that never had funds. */
+/** Warn of a low balance, but not an account that never had funds, and of a limit that is nearly reached. */
 function tellLow(account) {
-  const today = new Date().toISOString().slice(0, 10);
   const low =
     account &&
     account.available_micros < LOW_MICROS &&
     (account.tier === "pro" || account.wallet_balance_micros > 0);
-  if (!low || lowBalanceShown.peek() === today) return;
-  lowBalanceShown.value = today;
-  toast(texts.wallet.low(balance(account.available_micros)), {
+  if (low) warnOnceADay(lowBalanceShown, texts.wallet.low(balance(account.available_micros)));
+  if (account && isNearLimit(account))
+    warnOnceADay(nearLimitShown, texts.spending.near(cost(account.spent_this_month_micros)));
+}
+
+function warnOnceADay(shown, text) {
+  const today = new Date().toISOString().slice(0, 10);
+  if (shown.peek() === today) return;
+  shown.value = today;
+  toast(text, {
     kind: "warn",
     seconds: 30,
     action: { label: texts.common.toWallet, onSelect: () => go(link("wallet")) },

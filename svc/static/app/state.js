@@ -97,6 +97,9 @@ export const wallet = resource(async () => {
   const account = await api.billing.account();
   return { ...account, available_micros: account.available_micros + account.allowance_due_micros };
 });
+/** Whether the account, or a key, has spent 80 % of its monthly limit. */
+export const isNearLimit = ({ monthly_limit_micros: limit, spent_this_month_micros: spent }) =>
+  limit !== null && spent >= limit * 0.8;
 export const models = resource(api.models.list);
 export const projects = resource(async () => {
   const all = [];

@@ -341,7 +341,7 @@ function End({ run, finishReason }) {
     <p><strong>${t.statuses[run.status]}</strong>${why && html` · ${why}`}</p>
     ${run.output && html`<${Markdown} text=${run.output} />`}
     ${
-      run.error?.code === "insufficient_funds" &&
+      ["insufficient_funds", "spending_limit_reached"].includes(run.error?.code) &&
       html`<div class="actions"><${Button} small href=${link("wallet")}>${texts.common.toWallet}<//></div>`
     }
   </section>`;

@@ -1,4 +1,4 @@
-// API keys: create with a name, show once with examples, list with spend, delete.
+// API keys: create with a name and a limit, show once with examples, list with spend, edit, delete.
 import { signal, useSignal } from "@preact/signals";
 import { api } from "../api.js";
 import {
@@ -21,6 +21,7 @@ import { examplesOf } from "../examples.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
+import { LimitField, limitIn, SpendingBar } from "../spending.js";
 import { models, resource, settings } from "../state.js";
 import { texts } from "../texts.js";
 
@@ -28,14 +29,14 @@ const t = texts.keys;
 const keys = resource(async () =>
   (await api.keys.list()).sort((one, other) => (one.created_at < other.created_at ? 1 : -1)),
 );
-const adding = signal(false);
+const edited = signal(/** @type {Partial<Api.ApiKey>} */ (null)); // a key, or {} for a new one
 
 export default function Keys() {
   const add = html`<${Button}
     kind="primary"
     icon="plus"
     onClick=${() => {
-      adding.value = true;
+      edited.value = {};
     }}
   >${t.create}<//>`;
   return html`<${Page} title=${texts.views.keys} intro=${t.intro} actions=${add}>
@@ -44,14 +45,14 @@ export default function Keys() {
         ? html`<ul class="list">${list.map((key) => html`<${Key} key=${key.id} of=${key} />`)}</ul>`
         : html`<${Empty} icon="key" title=${t.none} text=${t.noneText}>
           <${Button} onClick=${() => {
-            adding.value = true;
+            edited.value = {};
           }}>${t.create}<//><//>`}<//>
     <section class="stack">
       <h2>${t.use}</h2>
       <p class="quiet">${t.useHint}</p>
       <${Examples} id="any-key" token="YOUR_KEY" />
     </section>
-    ${adding.value && html`<${NewKey} />`}<//>`;
+    ${edited.value && html`<${Editor} of=${edited.value} />`}<//>`;
 }
 
 function Key({ of }) {
@@ -83,24 +84,37 @@ function Key({ of }) {
         }
         ${of.spent_micros !== undefined && html` · ${t.spent} <${Money} micros=${of.spent_micros} />`}
       </p>
+      <${SpendingBar} of=${of} />
     </div>
+    <${IconButton}
+      icon="edit"
+      label=${t.editNamed(of.name)}
+      onClick=${() => {
+        edited.value = of;
+      }}
+    />
     <${IconButton} icon="trash" label=${t.deleteNamed(of.name)} onClick=${remove} />
   </li>`;
 }
 
-function NewKey() {
+/** The dialog for a key, or with `{}` for a new one. */
+function Editor({ of }) {
   const made = useSignal(/** @type {Api.NewApiKey} */ (null)),
     busy = useSignal(false),
     error = useSignal(null);
   const close = () => {
-    adding.value = false;
+    edited.value = null;
   };
-  const create = async (event) => {
+  const save = async (event) => {
     event.preventDefault();
+    const form = event.currentTarget;
+    const body = { name: String(new FormData(form).get("name")), monthly_limit_micros: limitIn(form) };
     [busy.value, error.value] = [true, null];
     try {
-      made.value = await api.keys.create(String(new FormData(event.target).get("name")));
+      if (of.id) await api.keys.change(of.id, body);
+      else made.value = await api.keys.create(body);
       keys.reload();
+      if (of.id) close();
     } catch (problem) {
       error.value = problem;
     }
@@ -108,8 +122,8 @@ function NewKey() {
   };
   if (made.value) return html`<${Made} of=${made.value} onClose=${close} />`;
   const told = error.value?.param === "name";
-  return html`<${Dialog} title=${t.create} onClose=${close}>
-    <form class="stack" onSubmit=${create}>
+  return html`<${Dialog} title=${of.id ? t.edit : t.create} onClose=${close}>
+    <form class="stack" onSubmit=${save}>
       <${Field}
         label=${t.name}
         name="name"
@@ -118,11 +132,14 @@ function NewKey() {
         autofocus
         autocomplete="off"
         hint=${t.nameHint}
+        defaultValue=${of.name}
         error=${told ? error.value.message : null}
       />
-      ${error.value && !told && html`<${Failed} error=${error.value} />`}
+      <${LimitField} micros=${of.monthly_limit_micros} error=${error.value} />
+      ${error.value && !error.value.param && html`<${Failed} error=${error.value} />`}
       <div class="actions dialog-foot"><${Button} onClick=${close}>${texts.common.cancel}<//>
-        <${Button} kind="primary" type="submit" busy=${busy.value}>${t.createAction}<//></div>
+        <${Button} kind="primary" type="submit" busy=${busy.value}>
+          ${of.id ? texts.common.save : t.createAction}<//></div>
     </form>
   <//>`;
 }

@@ -5,6 +5,7 @@ import { api } from "../api.js";
 import { SpendChart } from "../chart.js";
 import {
   Button,
+  Dialog,
   Empty,
   Failed,
   Field,
@@ -21,6 +22,8 @@ import {
 import { csv, saveFile } from "../files.js";
 import { balance, cost, date, dayOfMonth, number } from "../format.js";
 import { html } from "../html.js";
+import { link } from "../router.js";
+import { LimitField, limitIn, SpendingBar } from "../spending.js";
 import { pagedList, resource, wallet } from "../state.js";
 import { texts } from "../texts.js";
 
@@ -56,7 +59,7 @@ export default function Wallet() {
     usage.reload();
   }, []);
   return html`<${Page} title=${texts.views.wallet} wide>
-    <${Resource} of=${wallet}>${(account) => html`<${Balance} of=${account} />`}<//>
+    <${Resource} of=${wallet}>${(account) => html`<${Balance} of=${account} /><${Limit} of=${account} />`}<//>
     <h2>${t.spend}</h2><${Spend} />
     <${Ledger} /><//>`;
 }
@@ -91,6 +94,48 @@ function Balance({ of }) {
     </div>
     <div class="actions">${addFunds || html`<p class="quiet">${t.noPayments}</p>`}</div>
   `;
+}
+
+function Limit({ of }) {
+  const editing = useSignal(false);
+  const open = () => {
+    editing.value = true;
+  };
+  const limited = of.monthly_limit_micros !== null;
+  return html`<h2>${texts.spending.limit}</h2><section class="card stack">
+    ${limited ? html`<${SpendingBar} of=${of} />` : html`<p class="quiet">${texts.spending.none}</p>`}
+    <div class="actions">
+      <${Button} onClick=${open}>${limited ? texts.spending.change : texts.spending.set}<//>
+      <${Button} kind="quiet" href=${link("keys")}>${texts.spending.keys}<//>
+    </div>
+    ${editing.value && html`<${LimitEditor} of=${of} onClose=${() => (editing.value = false)} />`}
+  </section>`;
+}
+
+function LimitEditor({ of, onClose }) {
+  const busy = useSignal(false),
+    error = useSignal(null);
+  const save = async (event) => {
+    event.preventDefault();
+    [busy.value, error.value] = [true, null];
+    try {
+      await api.user.changeSettings({ monthly_limit_micros: limitIn(event.currentTarget) });
+      await wallet.reload();
+      onClose();
+    } catch (problem) {
+      error.value = problem;
+    }
+    busy.value = false;
+  };
+  const title = of.monthly_limit_micros === null ? texts.spending.set : texts.spending.change;
+  return html`<${Dialog} title=${title} onClose=${onClose}>
+    <form class="stack" onSubmit=${save}>
+      <${LimitField} micros=${of.monthly_limit_micros} error=${error.value} autofocus />
+      ${error.value && !error.value.param && html`<${Failed} error=${error.value} />`}
+      <div class="actions dialog-foot"><${Button} onClick=${onClose}>${texts.common.cancel}<//>
+        <${Button} kind="primary" type="submit" busy=${busy.value}>${texts.common.save}<//></div>
+    </form>
+  <//>`;
 }
 
 function Spend() {
