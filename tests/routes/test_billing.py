@@ -34,6 +34,7 @@ def spend(tx: sqlite3.Connection, account_id: str, micros: int, now_seconds: flo
 
 
 NO_ALLOWANCE = {"allowance_micros": 0, "allowance_due_micros": 0, "allowance_renews_at": None}
+NO_LIMIT = {"monthly_limit_micros": None, "spent_this_month_micros": 0}
 
 
 async def test_new_account_has_an_empty_wallet(service: Service) -> None:
@@ -43,6 +44,7 @@ async def test_new_account_has_an_empty_wallet(service: Service) -> None:
         "held_micros": 0,
         "available_micros": 0,
         **NO_ALLOWANCE,
+        **NO_LIMIT,
         "stored_bytes": 0,
         "limit_bytes": 1024**3,
         "tier": "free",
@@ -61,6 +63,7 @@ async def test_session_and_key_see_balance_held_and_available(service: Service) 
             "held_micros": 4_000_000,
             "available_micros": 6_000_000,
             **NO_ALLOWANCE,
+            **NO_LIMIT,
             "stored_bytes": 261,  # the key, whose name is "a key"
             "limit_bytes": 1024**3,
             "tier": "pro",

@@ -113,7 +113,7 @@ function tellLow(account) {
     (account.tier === "pro" || account.wallet_balance_micros > 0);
   if (low) warnOnceADay(lowBalanceShown, texts.wallet.low(balance(account.available_micros)));
   if (account && isNearLimit(account))
-    warnOnceADay(nearLimitShown, texts.spending.near(cost(account.spent_this_month_micros)));
+    warnOnceADay(nearLimitShown, texts.wallet.nearLimit(cost(account.spent_this_month_micros)));
 }
 
 function warnOnceADay(shown, text) {

@@ -3,9 +3,16 @@ import { Field, Progress } from "./components.js";
 import { cost } from "./format.js";
 import { html } from "./html.js";
 import { isNearLimit } from "./state.js";
-import { texts } from "./texts.js";
 
-const t = texts.spending;
+export const t = {
+  limit: "Monthly limit",
+  limitHint: "US dollars per calendar month. Empty means no limit.",
+  spent: (spent, limit) => `${spent} of ${limit} spent this month`,
+  none: "You can limit what your account, or a single API key, spends in a month.",
+  change: "Change limit",
+  set: "Set a limit",
+  keys: "Limits of API keys",
+};
 const MICROS = 1_000_000;
 
 /** The bar of the account or of a key, if it has a limit. */

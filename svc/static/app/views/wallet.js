@@ -23,7 +23,7 @@ import { csv, saveFile } from "../files.js";
 import { balance, cost, date, dayOfMonth, number } from "../format.js";
 import { html } from "../html.js";
 import { link } from "../router.js";
-import { LimitField, limitIn, SpendingBar } from "../spending.js";
+import { LimitField, limitIn, SpendingBar, t as spending } from "../spending.js";
 import { pagedList, resource, wallet } from "../state.js";
 import { texts } from "../texts.js";
 
@@ -102,11 +102,11 @@ function Limit({ of }) {
     editing.value = true;
   };
   const limited = of.monthly_limit_micros !== null;
-  return html`<h2>${texts.spending.limit}</h2><section class="card stack">
-    ${limited ? html`<${SpendingBar} of=${of} />` : html`<p class="quiet">${texts.spending.none}</p>`}
+  return html`<h2>${spending.limit}</h2><section class="card stack">
+    ${limited ? html`<${SpendingBar} of=${of} />` : html`<p class="quiet">${spending.none}</p>`}
     <div class="actions">
-      <${Button} onClick=${open}>${limited ? texts.spending.change : texts.spending.set}<//>
-      <${Button} kind="quiet" href=${link("keys")}>${texts.spending.keys}<//>
+      <${Button} onClick=${open}>${limited ? spending.change : spending.set}<//>
+      <${Button} kind="quiet" href=${link("keys")}>${spending.keys}<//>
     </div>
     ${editing.value && html`<${LimitEditor} of=${of} onClose=${() => (editing.value = false)} />`}
   </section>`;
@@ -127,7 +127,7 @@ function LimitEditor({ of, onClose }) {
     }
     busy.value = false;
   };
-  const title = of.monthly_limit_micros === null ? texts.spending.set : texts.spending.change;
+  const title = of.monthly_limit_micros === null ? spending.set : spending.change;
   return html`<${Dialog} title=${title} onClose=${onClose}>
     <form class="stack" onSubmit=${save}>
       <${LimitField} micros=${of.monthly_limit_micros} error=${error.value} autofocus />
