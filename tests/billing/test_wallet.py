@@ -410,6 +410,21 @@ def test_free_call_needs_no_hold(conn: sqlite3.Connection) -> None:
     assert settle(conn, account_id, "hold_1", 5) == 0 and shown(conn, account_id) == (0, 0)
 
 
+def test_deletion_of_an_account_changes_no_other_column_of_its_ledger(conn: sqlite3.Connection) -> None:
+    account_id = add_account(conn, micros=1_000)
+    wallet.hold(conn, account_id, "hold_1", 100, NOW)
+    assert settle(conn, account_id, "hold_1", 40) == 40
+    accounts.mark_deleting(conn, account_id, NOW)
+    dropped = {"account_id": "NULL", "description": "''", "request_id": "NULL", "key_id": "NULL"}
+    statement = ", ".join(f"{column} = {value}" for column, value in dropped.items())
+    columns = {row["name"]: row["type"] for row in conn.execute("PRAGMA table_info(ledger)")}
+    for column in columns.keys() - dropped.keys() - {"kind"}:
+        for value in ("NULL", f"{column} || 'x'" if columns[column] == "TEXT" else f"{column} + 1"):
+            with pytest.raises(sqlite3.IntegrityError):
+                conn.execute(f"UPDATE ledger SET {statement}, {column} = {value} WHERE reference = 'hold_1'")
+    conn.execute(f"UPDATE ledger SET {statement} WHERE reference = 'hold_1'")
+
+
 def test_ledger_ids_sort_by_row_order(conn: sqlite3.Connection) -> None:
     account_id = add_account(conn, micros=1_000)
     holds = [new_id("hold", NOW) for _ in range(3)]
