@@ -350,7 +350,7 @@ async def test_marks_of_messages_keep_their_places(lab: Lab) -> None:
         {"type": "text", "text": "You are brief."},
         {"type": "text", "text": "The repository is small.", "cache_control": HOUR_MARK},
     ]
-    assert first == {"role": "user", "content": "a\nb"}, "a text without marks stays one string"
+    assert first["content"] == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     assert said["content"] == [{"type": "text", "text": "c", "cache_control": MARK}]
     assert said["tool_calls"][0]["cache_control"] == MARK
     assert result["content"] == [{"type": "text", "text": "42", "cache_control": MARK}]
@@ -451,9 +451,34 @@ async def test_prefix_of_a_growing_request_of_other_formats_stays_the_same(lab: 
             turns += answer.json()["output"]
         raw = lab.upstream.requests[-1].raw
         if before:
-            prefix = common(before, raw)
-            assert prefix.endswith(f'Question {number - 1}"}}'.encode()), "all messages of the call before"
+            end = f'Question {number - 1}"' + ("}]}" if by == MESSAGES else "}")
+            assert common(before, raw).endswith(end.encode()), "all messages of the call before"
         before = raw
+
+
+async def test_a_mark_that_moves_on_leaves_the_texts_as_they_were(lab: Lab) -> None:
+    """Claude Code marks the last block of each request. A model server compares the texts without the marks."""
+    texts = [{"type": "text", "text": text} for text in "ab"]
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "42"}
+    said = [texts, [*texts, call], [result, *texts], texts, [*texts], texts, [texts[0]]]
+    turns = [{"role": ("user", "assistant")[place % 2], "content": content} for place, content in enumerate(said)]
+    before: list[Any] = []
+    for count in (1, 3, 5, 7):
+        *earlier, last = turns[:count]
+        *blocks, block = last["content"]
+        marked_last = {**last, "content": [*blocks, {**block, "cache_control": MARK}]}
+        await lab.chat("lab/hour", MESSAGES, messages=[*earlier, marked_last], system="Be brief.")
+        assert marks_in(lab.sent) == [MARK]
+        sent = [_unmarked(message) for message in lab.sent["messages"]]
+        assert sent[: len(before)] == before
+        before = sent
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _unmarked(item) for name, item in value.items() if name != "cache_control"}
+    return [_unmarked(item) for item in value] if isinstance(value, list) else value
 
 
 async def test_prefix_of_an_agent_run_stays_the_same(lab: Lab) -> None:

@@ -3,7 +3,7 @@
 body, checked by svc/inference/formats/messages_shape.py -> translate() -> Translated -> MessagesAnswer
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,17 +32,16 @@ _STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal", "tool_call
 _DELTAS = {"reasoning": ("thinking_delta", "thinking"), "call": ("input_json_delta", "partial_json")}
 
 Content = str | list[dict[str, Any]]
-Mark = Callable[[dict[str, Any]], dict[str, Any]]  # the mark of a block for the cache, as fields of its part
 
 
 def translate(request: dict[str, Any], *, marks: bool = False) -> Translated:
-    """Return a checked `request` as a chat request, with the `marks` of what to cache if the model gets them.
+    """Return a checked `request` as a chat request. Raises ApiError `invalid_value`.
 
-    Raises ApiError `invalid_value`.
+    With `marks` of what to cache all texts are parts: a mark moves on with each request, and what it leaves must not
+    change. Otherwise a message is one text, because some chat templates accept nothing else.
     """
     body = not_null(request, "model", "max_tokens", "temperature", "top_p", "top_k", "stream")
-    mark = _mark_of if marks else _no_mark
-    body["messages"] = _messages(request, mark)
+    body["messages"] = _messages(request, marks)
     if stop_sequences := request.get("stop_sequences") or []:
         body["stop"] = stop_sequences
     output = request.get("output_config") or {}
@@ -51,7 +50,7 @@ def translate(request: dict[str, Any], *, marks: bool = False) -> Translated:
     if wanted := output.get("format") or request.get("output_format"):
         schema = {"name": "answer", "schema": wanted["schema"], "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    ignored_tools = _add_tools(request, body, mark)
+    ignored_tools = _add_tools(request, body, marks)
     # `display: omitted` changes nothing: some model servers need their reasoning back, and it is kept nowhere but in
     # the client.
     reasoning = (request.get("thinking") or {"type": "disabled"})["type"] != "disabled"
@@ -59,12 +58,8 @@ def translate(request: dict[str, Any], *, marks: bool = False) -> Translated:
     return Translated(body, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), _NAMES, left)
 
 
-def _mark_of(block: dict[str, Any]) -> dict[str, Any]:
-    return {MARK: block[MARK]} if isinstance(block.get(MARK), dict) else {}
-
-
-def _no_mark(block: dict[str, Any]) -> dict[str, Any]:
-    return {}
+def _mark_of(block: dict[str, Any], marks: bool) -> dict[str, Any]:
+    return {MARK: block[MARK]} if marks and isinstance(block.get(MARK), dict) else {}
 
 
 def counted_tokens(request: dict[str, Any]) -> int:
@@ -79,7 +74,7 @@ def counted_tokens(request: dict[str, Any]) -> int:
 # --- tools
 
 
-def _add_tools(request: dict[str, Any], body: dict[str, Any], mark: Mark) -> tuple[str, ...]:
+def _add_tools(request: dict[str, Any], body: dict[str, Any], marks: bool) -> tuple[str, ...]:
     """Add the tools that a model can call to the chat request `body`. Return the names of the others."""
     functions: dict[str, dict[str, Any]] = {}
     ignored: list[str] = []
@@ -95,7 +90,7 @@ def _add_tools(request: dict[str, Any], body: dict[str, Any], mark: Mark) -> tup
                 raise invalid_value(message, f"tools[{position}].name")
             optional = not_null(tool, "description", "strict")
             function = {"name": tool["name"], "parameters": tool["input_schema"], **optional}
-            functions[tool["name"]] = {"type": "function", "function": function, **mark(tool)}
+            functions[tool["name"]] = {"type": "function", "function": function, **_mark_of(tool, marks)}
         else:
             ignored.append(tool.get("name") or tool["type"])
     if choice["type"] == "tool" and choice["name"] not in functions:
@@ -124,9 +119,9 @@ def _result_blocks(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 # --- messages
 
 
-def _messages(request: dict[str, Any], mark: Mark) -> list[dict[str, Any]]:
+def _messages(request: dict[str, Any], marks: bool) -> list[dict[str, Any]]:
     messages = ChatMessages()
-    _add_system(messages, request.get("system") or "", mark)
+    _add_system(messages, request.get("system") or "", marks)
     count = 0
     for position, message in enumerate(request["messages"]):
         content, param = message["content"], f"messages[{position}].content"
@@ -135,40 +130,32 @@ def _messages(request: dict[str, Any], mark: Mark) -> list[dict[str, Any]]:
         if count > _MOST_BLOCKS:
             raise invalid_value(f"messages must hold at most {_MOST_BLOCKS:,} blocks.", "messages")
         if message["role"] == "system":
-            _add_system(messages, content, mark)
+            _add_system(messages, content, marks)
         else:
             add = _add_user if message["role"] == "user" else _add_assistant
-            add(messages, found, param, mark)
+            add(messages, found, param, marks)
     translated = messages.all()
     if not translated:
         raise invalid_value("messages must hold a message with content.", "messages")
-    if found := mark(request):  # of the whole request: it is for its last block
-        _mark_last(translated[-1], found)
+    last = translated[-1]
+    if isinstance(last["content"], list):  # the mark of the whole request is for its last block
+        last["content"] = _marked(last["content"], request, marks)
     return translated
 
 
-def _mark_last(message: dict[str, Any], mark: dict[str, Any]) -> None:
-    content = message["content"]
-    if content:
-        message["content"] = _with_mark([text_part(content)] if isinstance(content, str) else content, mark)
-
-
-def _add_system(messages: ChatMessages, content: Content, mark: Mark) -> None:
-    if isinstance(content, str):
-        if content:
-            messages.add_system(content)
-        return
-    for block in content:
+def _add_system(messages: ChatMessages, content: Content, marks: bool) -> None:
+    blocks = [text_part(content)] if isinstance(content, str) else content
+    for block in blocks:
         text = block["text"]
-        if text and not text.startswith(_BILLING_HEADER):
-            messages.add_system(_said(text, mark(block)))
+        if text and not (text.startswith(_BILLING_HEADER) and blocks is content):
+            messages.add_system(_said(block, marks))
 
 
-def _said(text: str, mark: dict[str, Any]) -> str | Part:
-    return text_part(text, **mark) if mark else text
+def _said(block: dict[str, Any], marks: bool) -> str | Part:
+    return text_part(block["text"], **_mark_of(block, marks)) if marks else str(block["text"])
 
 
-def _add_user(messages: ChatMessages, given: list[dict[str, Any]], param: str, mark: Mark) -> None:
+def _add_user(messages: ChatMessages, given: list[dict[str, Any]], param: str, marks: bool) -> None:
     parts: list[Part] = []
     results = 0
     for position, block in enumerate(given):
@@ -176,27 +163,29 @@ def _add_user(messages: ChatMessages, given: list[dict[str, Any]], param: str, m
         if block["type"] == "tool_result":
             results += 1
             failed = [text_part("The tool failed:")] if block.get("is_error") else []
-            found = _with_mark(failed + _parts_of(block.get("content") or "", f"{at}.content"), mark(block))
-            messages.add_result(block["tool_use_id"], found, f"{at}.tool_use_id")
+            found = failed + _parts_of(block.get("content") or "", f"{at}.content")
+            messages.add_result(block["tool_use_id"], _marked(found, block, marks), f"{at}.tool_use_id", apart=marks)
         else:
-            parts += _with_mark(_parts(block, at), mark(block))
-    if any(part["type"] != "text" or MARK in part for part in parts):
+            parts += _marked(_parts(block, at), block, marks)
+    if any(part["type"] != "text" for part in parts) or (marks and parts):
         messages.add_user(parts)
     elif parts or not results:  # one string: some chat templates accept nothing else
         messages.add_user("\n".join(part["text"] for part in parts))
 
 
-def _with_mark(parts: list[Part], mark: dict[str, Any]) -> list[Part]:
+def _marked(parts: list[Part], block: dict[str, Any], marks: bool) -> list[Part]:
+    """Return `parts`, the last one with the mark of their block."""
+    mark = _mark_of(block, marks)
     return [*parts[:-1], {**parts[-1], **mark}] if parts and mark else parts
 
 
-def _add_assistant(messages: ChatMessages, given: list[dict[str, Any]], param: str, mark: Mark) -> None:
+def _add_assistant(messages: ChatMessages, given: list[dict[str, Any]], param: str, marks: bool) -> None:
     for position, block in enumerate(given):
         if block["type"] == "tool_use":
             arguments = json_text.dumps(block["input"]).decode()
-            messages.add_call(block["id"], block["name"], arguments, f"{param}[{position}]", **mark(block))
+            messages.add_call(block["id"], block["name"], arguments, f"{param}[{position}]", **_mark_of(block, marks))
         elif block["type"] == "text" and block["text"]:
-            messages.add_said("content", _said(block["text"], mark(block)))
+            messages.add_said("content", _said(block, marks))
         elif block["type"] == "thinking" and block["thinking"]:
             messages.add_said("reasoning_content", block["thinking"])
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from svc.errors import ApiError, invalid_value
-from svc.inference.cache_marks import NAME as MARK
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import AnswerWriter
 from svc.shapes import Shape
@@ -62,9 +61,8 @@ class ChatMessages:
     """Builds the messages of a chat request from the items or blocks of another format, in their order.
 
     System texts are joined into the first message. Reasoning, texts and tool calls of one turn become one assistant
-    message. A text with a mark for the cache stays a part, and so do the texts beside it. Every `param` is the place of
-    an item in the caller's request. Raises ApiError `invalid_value` for a tool result without its call, and for a tool
-    call without its result.
+    message. Texts that are given as parts stay parts. Every `param` is the place of an item in the caller's request.
+    Raises ApiError `invalid_value` for a tool result without its call, and for a tool call without its result.
     """
 
     def __init__(self) -> None:
@@ -93,11 +91,14 @@ class ChatMessages:
         function = {"name": name, "arguments": arguments}
         calls.append({"id": call_id, "type": "function", "function": function, **mark})
 
-    def add_result(self, call_id: str, parts: list[Part], param: str) -> None:
-        """Add the result of a tool call. Its images follow as a user message: a tool message holds text alone."""
+    def add_result(self, call_id: str, parts: list[Part], param: str, *, apart: bool = False) -> None:
+        """Add the result of a tool call, its texts joined or `apart`.
+
+        Its images follow as a user message: a tool message holds text alone.
+        """
         if self._open_calls.pop(call_id, None) is None:
             raise invalid_value(f"{param}: there is no tool call with the id {call_id[:200]} before it.", param)
-        texts = [part if MARK in part else part["text"] for part in parts if part["type"] == "text"]
+        texts = [part if apart else part["text"] for part in parts if part["type"] == "text"]
         self._messages.append({"role": "tool", "tool_call_id": call_id, "content": _content(texts, "\n")})
         if images := [part for part in parts if part["type"] != "text"]:
             self._late.append({"role": "user", "content": images})
@@ -127,10 +128,9 @@ class ChatMessages:
 
 
 def _content(texts: list[str | Part], between: str) -> str | list[Part]:
-    """Return the content of a message: one text, or parts if some have a mark."""
-    if any(isinstance(text, dict) for text in texts):
-        return [text_part(text) if isinstance(text, str) else text for text in texts]
-    return between.join(texts)  # type: ignore[arg-type]
+    """Return the content of a message: its parts, or one text."""
+    parts = [text for text in texts if isinstance(text, dict) and text["text"]]
+    return parts or between.join(text for text in texts if isinstance(text, str))
 
 
 def _joined(message: dict[str, Any]) -> dict[str, Any]:
