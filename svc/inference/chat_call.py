@@ -357,12 +357,13 @@ class ChatCall(PaidCall):
         self._reached = True
 
     def caller_error(self, fault: UpstreamFault) -> ApiError:
-        error = super().caller_error(fault)
-        if error.code == too_long.CODE and fault.error:
-            sizes, estimated_tokens = fault.error["too_long"], self.writer.estimated_input()
-            message = too_long.anthropic_message(sizes, estimated_tokens, self._model.context_length)
-            error.anthropic = {"message": message}
-        return error
+        error, sizes = super().caller_error(fault), (fault.error or {}).get("too_long")
+        if sizes is None or fault.status != 400:
+            return error
+        message = too_long.anthropic_message(sizes, self.writer.estimated_input(), self._model.context_length)
+        own = ApiError(too_long.CODE, str(error), param="messages", anthropic={"message": message})
+        own.byok = error.byok
+        return own
 
     async def refused(self, fault: UpstreamFault) -> bool:
         self._reached = False

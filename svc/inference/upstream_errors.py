@@ -196,8 +196,6 @@ def _status_error(fault: UpstreamFault, provider: str, byok: bool) -> ApiError:
     status, error, server = fault.status, fault.error or {}, f"The model server of {provider!r}"
     quoted = error.get("message")
     retry_after_seconds = min(max(math.ceil(fault.retry_after_seconds or 0), 1), _LONGEST_RETRY_SECONDS)
-    if "too_long" in error and status == 400:
-        return ApiError(too_long.CODE, quoted, param="messages")
     owners = byok and status in _OWNERS_TO_SEE
     if 400 <= status < 500 and (owners or status not in _NOT_THE_CALLERS):
         message = quoted or f"{server} refused the request with status {status}."

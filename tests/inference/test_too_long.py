@@ -89,6 +89,7 @@ async def service(config: Config, clocks: Clocks, upstream: ModelServer) -> Asyn
     catalog = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{entries}'
     catalog += f'[[providers]]\nname = "paid"\nbase_url = "{upstream.base_url}"\n[[providers.models]]\n'
     catalog += 'id = "too-long-vllm"\noutput_micros_per_million_tokens = 1\n'
+    catalog += '[[providers.models]]\nid = "too-long-anthropic"\nkind = "image"\n'
     async with serving(config, clocks, catalog) as service:
         yield service
 
@@ -149,6 +150,14 @@ async def test_prompt_that_is_too_long_is_not_sent_again_with_a_lower_limit(
     body = {"model": "paid/too-long-vllm", **ASKED["/v1/chat/completions"]}
     answer = await service.client.post("/v1/chat/completions", json=body, headers=session)
     assert answer.json()["error"]["code"] == "context_length_exceeded" and len(upstream.requests) == 1
+
+
+async def test_prompt_of_a_picture_has_no_context(service: Service) -> None:
+    body = {"model": "paid/too-long-anthropic", "prompt": "a lighthouse"}
+    answer = await service.client.post("/v1/images/generations", json=body, headers=await service.bearer())
+    error = answer.json()["error"]
+    assert answer.status_code == 400 and error["message"].startswith("prompt is too long")
+    assert (error["code"], error["param"]) == (None, None)
 
 
 async def test_a_status_is_no_code(service: Service) -> None:
