@@ -26,6 +26,7 @@ MODELS = {  # name at the model server -> aliases; clients know some of these na
     "script+reasoning": ["thinker", "gpt-6.1-sol", "claude-sonnet-4-5"],
     "cut-after-3-chunks": ["broken"],
     "script+context-50000": ["small"],  # CONTEXT_TOKENS
+    "script+window-40000": ["narrow"],
 }
 CONTEXT_TOKENS = 50_000  # of the model `small`
 Services = tuple[RunningServer, ModelServer]

@@ -16,7 +16,6 @@ QUIET = {
     "DISABLE_TELEMETRY": "1",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
-    "CLAUDE_CODE_MAX_RETRIES": "0",
 }
 
 
@@ -33,13 +32,16 @@ def work_in(folder: Path) -> list[tuple[str, dict[str, str]]]:
     ]
 
 
-async def claude(lab: Lab, tmp_path: Path, model: str, prompt: str, *options: str, status: int = 0) -> str:
+async def claude(
+    lab: Lab, tmp_path: Path, model: str, prompt: str, *options: str, status: int = 0, retries: int = 0
+) -> str:
     """Run `claude -p` in the folder `work` with hello.txt and return its answer."""
     work = tmp_path / "work"
     work.mkdir(parents=True, exist_ok="--continue" in options)
     (work / "hello.txt").write_text("hello\n")
     (work / "dot.png").write_bytes(PNG)
     own = {"ANTHROPIC_BASE_URL": lab.server.base_url, "ANTHROPIC_AUTH_TOKEN": lab.person.key, "ANTHROPIC_MODEL": model}
+    own["CLAUDE_CODE_MAX_RETRIES"] = str(retries)
     env = environment(lab.server, lab.person, tmp_path / "home", **own, **QUIET)
     program = needed(npm_packages) / ".bin" / "claude"
     arguments = ["-p", prompt, "--permission-mode", "acceptEdits", "--allowedTools", "Read,Bash,Edit", *options]
@@ -103,3 +105,10 @@ async def test_claude_code_compacts_the_results_of_its_tools(lab: Lab, tmp_path:
     assert await claude(lab, tmp_path, "small", as_script(steps)) == "All done."
     refused = lab.refused_as_too_long(asked_before)
     assert refused.count(True) == 1 and refused[-2:] == [False, False]
+
+
+async def test_claude_code_lowers_an_output_limit_that_does_not_fit(lab: Lab, tmp_path: Path) -> None:
+    asked_before = len(lab.upstream.requests)
+    assert await claude(lab, tmp_path, "narrow", "say Hello.", retries=1) == "Hello."
+    first, second = (seen.body["max_tokens"] for seen in lab.upstream.requests[asked_before:])
+    assert second < first

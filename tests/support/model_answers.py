@@ -79,6 +79,11 @@ class Wanted:
         if most and tokens > most:
             status, error, _ = TOO_LONG["llamacpp"]
             error = json.loads(json.dumps(error).replace("9412", str(tokens)).replace("8192", str(most)))
+        output = self.request.get("max_tokens") or 0
+        if (window := int(self.given(r"window-(\d+)") or 0)) and tokens + output > window:
+            status, error, _ = TOO_LONG["vllm-limit"]
+            text = json.dumps(error).replace("5000", str(output)).replace("4000", str(tokens))
+            error = json.loads(text.replace("8192", str(window)))
         return None if status == 200 else (status, json.dumps(error).encode(), b"")
 
     def refusal(self, asked_before: bool) -> tuple[int, bytes, bytes] | None:

@@ -63,7 +63,8 @@ How it refuses
     such a body error-errors, error-capital, error-nested, error-raw, error-inner    the same, as proxies and clouds say
     it refuses-<FIELD>      400 for a request, or a message in it, that has the field; small-output: for a limit over
     1024 too-large            400 that says that the output limit is too large, whatever it is
-    too-long-<FORM>      the prompt is too long, in a form of `TOO_LONG`; context-<N>: only if the request has over N tokens
+    too-long-<FORM>      the prompt is too long, in a form of `TOO_LONG`; context-<N>: if the request has over N tokens,
+                         window-<N>: if they are more together with its output limit
     strict               400 for messages that are not as OpenAI's, in Groq's words: other fields, odd calls
     quotes               400, the first time that the request holds the text `SAY:MESSAGE|PARAM`, with that message and
     param then-503             503 for what nothing before has refused
