@@ -143,7 +143,10 @@ class Claim:
         return sum(map(len, self._parts))
 
     async def keep(self, status: int, headers: Headers, last: Callable[[], bytes] = bytes) -> None:
-        """Note how the answer ends, and store the beginning of a long one. Raises ApiError `storage_unavailable`."""
+        """Note how the answer ends, and store the beginning of a long one. Raises ApiError `storage_unavailable`.
+
+        If it is cancelled while it stores, the answer is settled, but not kept.
+        """
         if not self.too_large and self._size > idempotency.RESERVED_BYTES:
             try:
                 await self._store_most()
@@ -151,6 +154,9 @@ class Claim:
                 if error.code != "quota_exceeded":
                     raise
                 self.too_large = True
+            except asyncio.CancelledError:
+                self.too_large, self.answer = True, Ending(status, headers, last)
+                raise
         self.answer = Ending(status, headers, last)
 
     async def _store_most(self) -> None:

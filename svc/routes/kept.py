@@ -87,7 +87,11 @@ class KeptWriter(AnswerWriter):
                 await self._keep(lambda: written)
             raise
         last = await end(self._writer)
-        await self._keep(lambda: last)
+        try:
+            await self._keep(lambda: last)
+        except asyncio.CancelledError:  # a shutdown finds the answer whole: it is sent and paid
+            if interrupt.reason is None:
+                raise
 
     async def _keep(self, last: Callable[[], bytes]) -> None:
         await self._claim.keep(200, lambda: self._headers, last)

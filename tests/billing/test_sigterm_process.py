@@ -16,7 +16,7 @@ from tests.support.money import assert_exact, rows, watch
 from tests.support.server import RunningServer, running_server
 
 LONG = "x" * 120_000  # a prompt whose estimate is 30,000 micros
-SECONDS = 0.5  # in which the calls begin; the signal comes then or a little later
+SECONDS = 0.5  # in which the calls begin
 TEXT_BYTES, OUTPUT = 13, 2 * 5  # of the model server's whole answer; micros
 CALLS = calls("drip-30ms", "slow-300ms", "picture+slow-300ms", "speech+drip-30ms", LONG) | {
     "painted": Call(IMAGES, {"prompt": "a cat", "model": "builtin/paint", "size": "512x512"}, 20_000),
@@ -46,20 +46,31 @@ def is_right(call: Call, answer: Answer, paid: int) -> bool:
     return is_error and not answer.ends and least <= paid <= max(least, OUTPUT)
 
 
-async def play(server: RunningServer, rnd: random.Random, each: int) -> tuple[list[str], Counter[tuple[str, str]]]:
-    """Begin `each` calls of each kind, send SIGTERM, and return what is wrong, and the number of answers by their kind
-    and end.
+async def play(
+    server: RunningServer, models: ModelServer, rnd: random.Random, each: int
+) -> tuple[list[str], Counter[tuple[str, str]]]:
+    """Begin `each` calls of each kind, and send SIGTERM after some of them have reached the model server.
+
+    Return what is wrong, and the number of answers by their kind and end.
     """
+    models.requests.clear()
     names = list(CALLS) * each
     callers = people(server, len(names))
     async with server.client(timeout=30, limits=httpx.Limits(max_connections=None)) as client:
 
         async def begin(number: int) -> Answer:
+            call = CALLS[names[number]]
+            if rnd.random() < 0.5:
+                call = call._replace(headers={**call.headers, "idempotency-key": "a-key"})
             await asyncio.sleep(rnd.uniform(0, SECONDS))
-            return await Answer(CALLS[names[number]]).read(client, callers[number])
+            return await Answer(call).read(client, callers[number])
 
         asking = [asyncio.create_task(begin(number)) for number in range(len(names))]
-        await asyncio.sleep(rnd.uniform(0.2, SECONDS + 0.2))
+        most = rnd.uniform(0.1, 0.8) * len(names)
+        async with asyncio.timeout(20):
+            while len(models.requests) < most:
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(rnd.uniform(0, 0.4))
         assert await server.stop() == 0
         answers = await asyncio.gather(*asking)
     database = server.data_dir / "service.db"
@@ -91,7 +102,7 @@ async def test_every_answer_at_sigterm_agrees_with_the_ledger(tmp_path: Path, ro
             (folder / "catalog.toml").write_text(catalog(models.base_url, CALLS))
             async with running_server(folder, {"SVC_CATALOG": str(folder / "catalog.toml")}) as server:
                 watch(server.data_dir / "service.db")
-                found, told = await play(server, rnd, 4)
+                found, told = await play(server, models, rnd, 4)
             wrong += found
             ends += told
     print(*(f"{name:25} {end:8} {times}" for (name, end), times in sorted(ends.items())), sep="\n")

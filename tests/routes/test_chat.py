@@ -1,6 +1,8 @@
 """Chat and models through HTTP with the built-in provider."""
 
 import asyncio
+import re
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +12,7 @@ import httpx
 import orjson
 import pytest
 
+from svc.billing import wallet
 from svc.config import Config
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.cases import each
@@ -350,3 +353,51 @@ async def test_shutdown_after_the_last_chunk_keeps_the_answer_complete(service: 
     text = (await asking).text
     await busy
     assert '"finish_reason":"stop"' in text and "error" not in text and text.endswith("data: [DONE]\n\n")
+
+
+@each("path", [COMPLETIONS, "/v1/responses"])
+async def test_long_answer_that_a_shutdown_finds_whole_is_sent_and_paid(
+    config: Config, clocks: Clocks, path: str
+) -> None:
+    """With an Idempotency-Key, an answer of over 256 KiB is stored before its settlement."""
+    async with ModelServer() as upstream:
+        catalog = f"""
+            [[providers]]
+            name = "lab"
+            base_url = "{upstream.base_url}"
+            [[providers.models]]
+            id = "echo+slow-300ms"
+            output_micros_per_million_tokens = 2000000
+        """
+        config = replace(config, data_dir=config.data_dir.with_name(path.rpartition("/")[2]))
+        async with serving(config, clocks, catalog) as service:
+            signed_up = await service.sign_up()
+            db, key = service.state["db"], await service.make_key(bearer(signed_up["access_token"]))
+            await db.write(wallet.book, signed_up["user"]["id"], 5_000_000, description="", now_seconds=1.0)
+            said = f"{'x' * 5_000} " * 60
+            asked = {"input": said} if path == "/v1/responses" else {"messages": [{"role": "user", "content": said}]}
+            limits = {"max_tokens": 100_000, "max_output_tokens": 100_000}
+            body = {"model": "lab/echo+slow-300ms", "stream": True, **limits, **asked}
+            headers = {**bearer(key["key"]), "idempotency-key": "k"}
+            asking = asyncio.create_task(service.client.post(path, json=body, headers=headers))
+            async with asyncio.timeout(10):
+                while not upstream.requests:
+                    await asyncio.sleep(0.01)
+            go_on = threading.Event()
+            writing = asyncio.ensure_future(db.write(lambda tx: go_on.wait(20)))
+            (claim,) = service.state["claims"].running.values()
+            async with asyncio.timeout(10):
+                while claim.size < len(said):
+                    await asyncio.sleep(0.01)
+            await asyncio.sleep(0.3)  # the whole answer waits for the writer
+            service.state["drain"].begin()
+            await asyncio.sleep(0.05)
+            go_on.set()
+            await writing
+            answer = await asking
+            assert b"shutting_down" not in answer.content and answer.content.endswith(b"data: [DONE]\n\n")
+            assert (b"response.completed" in answer.content) is (path == "/v1/responses")
+            numbers = [int(number) for number in re.findall(rb'"sequence_number":(\d+)', answer.content)]
+            assert numbers == list(range(len(numbers)))
+            query = "SELECT amount_micros FROM ledger WHERE model IS NOT NULL"
+            assert [row[0] for row in await db.read(lambda conn: conn.execute(query).fetchall())] == [-10]
