@@ -19,7 +19,7 @@ INDEXED_CHARACTERS = 100_000
 CHUNK_CHARACTERS = 1_000
 _CHUNKS_AT_ONCE = 4
 _INDEX_SECONDS = 0.002
-_PURGE_SECONDS = 60.0
+_PURGE_SECONDS = 10.0
 
 
 def chunks_of(text: str) -> list[str]:
@@ -86,7 +86,7 @@ def _index_chunks(tx: sqlite3.Connection, ends: float) -> bool:
 
 
 async def purge_in_time(db: Database) -> None:
-    """Wake the writer once a minute for due purges. Without this it checks them only when something is written."""
+    """Wake the writer every 10 seconds for due purges. Otherwise it checks them only when something is written."""
     while True:
         await asyncio.sleep(_PURGE_SECONDS)
         with contextlib.suppress(ApiError):  # a full disk

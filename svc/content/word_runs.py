@@ -32,6 +32,7 @@ _BLOCK_BYTES = 1_300  # about; three fill a page of the database
 _STEP_BLOCKS = 27  # read in one step: it takes about 5 ms
 _DIGITS = 10  # of a place, hexadecimal
 _LEVEL_ONE_SECONDS = 2.0
+_PURGE_SECONDS = 20.0  # at most between a deletion and the purge of its words
 _LAST_SIGN = "\U0010ffff"
 # SQL that returns a row if the text of a place is stored.
 _TITLE = "SELECT 1 FROM conversations WHERE account_id = ?1 AND number = value / ?2 AND title_version = value % ?2"
@@ -65,7 +66,7 @@ class Index(NamedTuple):
 
         They are added in order and leave `fresh_words` together: if the first is fresh, all are. Otherwise the
         account's runs must be rewritten, which takes 0.5 s of CPU for each MB of texts. This begins when a quarter of
-        them was deleted, else after a time that grows with them.
+        them was deleted, else after a time that grows with them, up to 20 s.
         """
         statement = "DELETE FROM fresh_words WHERE account_id = ? AND place >= ? AND place < ? RETURNING place"
         rows = tx.execute(statement, (account_id, _key(self.mark, first), _key(self.mark, end))).fetchall()
@@ -77,7 +78,8 @@ class Index(NamedTuple):
             INSERT INTO word_purges (account_id, due_at, deleted_bytes) VALUES (?, ?, ?)
             ON CONFLICT DO UPDATE SET deleted_bytes = deleted_bytes + excluded.deleted_bytes
         """
-        tx.execute(statement, (account_id, now_seconds + _LEVEL_ONE_SECONDS * _FAN ** (level - 1), size_bytes))
+        delay_seconds = min(_LEVEL_ONE_SECONDS * _FAN ** (level - 1), _PURGE_SECONDS)
+        tx.execute(statement, (account_id, now_seconds + delay_seconds, size_bytes))
         statement = """
             UPDATE word_purges SET due_at = min(due_at, ?2) WHERE account_id = ?1 AND last_run IS NULL
                 AND 4 * deleted_bytes > (SELECT bytes FROM stored WHERE account_id = ?1)
@@ -140,13 +142,23 @@ def words_beginning(
 
 def tidy_some(tx: sqlite3.Connection) -> bool:
     """Do one step of a merge or of a purge, the short ones first; return whether there was one. It takes about 5 ms."""
-    merge = "SELECT account_id, into_run FROM word_runs WHERE into_run IS NOT NULL ORDER BY level, account_id LIMIT 1"
-    purge = "SELECT account_id, id FROM word_purges WHERE due_at <= ? ORDER BY due_at LIMIT 1"
-    if row := tx.execute(merge).fetchone():
-        _merge_some(tx, *row)
-    elif row := tx.execute(purge, (time.time(),)).fetchone():
-        _purge_some(tx, *row)
-    return row is not None
+    query = """
+        SELECT account_id, into_run, level FROM word_runs WHERE into_run IS NOT NULL ORDER BY level, account_id LIMIT 1
+    """
+    merge = tx.execute(query).fetchone()
+    # A purge of an account whose runs are being merged waits until they are one.
+    query = """
+        SELECT due.account_id, due.id, (SELECT max(level) FROM word_runs WHERE account_id = due.account_id) AS level
+        FROM (SELECT * FROM word_purges WHERE due_at <= ? ORDER BY due_at LIMIT 100) AS due
+        WHERE NOT EXISTS (SELECT 1 FROM word_runs WHERE account_id = due.account_id AND into_run IS NOT NULL)
+        ORDER BY level, due_at LIMIT 1
+    """
+    purge = tx.execute(query, (time.time(),)).fetchone()
+    if purge and (merge is None or (purge["level"] or 0) < merge["level"]):
+        _purge_some(tx, purge["account_id"], purge["id"])
+    elif merge:
+        _merge_some(tx, merge["account_id"], merge["into_run"])
+    return bool(merge or purge)
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
