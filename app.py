@@ -224,9 +224,10 @@ async def _open_storage(state: State, stack: contextlib.AsyncExitStack) -> None:
     """Lock the data folder, open the database, and end what a crash left open. Raises StartError."""
     folder = state.folder = stack.enter_context(contextlib.closing(secrets.open_folder(state.config.data_dir)))
     db = state.db = await open_database(
-        folder.path / secrets.DATABASE, between=fulltext.index_some, committed=state.metrics.count_commit
+        folder.path / secrets.DATABASE, between=_work_between, committed=state.metrics.count_commit
     )
     stack.push_async_callback(db.close)
+    stack.push_async_callback(contents.finish_deletions, db)
     stack.callback(asyncio.create_task(fulltext.purge_in_time(db)).cancel)
     try:
         warning = await db.write(_end_leftovers, state.config, folder)
@@ -235,6 +236,12 @@ async def _open_storage(state: State, stack: contextlib.AsyncExitStack) -> None:
     folder.keep_master()
     if warning:
         state.log("secrets", level="warning", message=warning)
+
+
+def _work_between(tx: sqlite3.Connection) -> bool:
+    """Do some milliseconds of background work of each kind; return whether there may be more."""
+    indexed = fulltext.index_some(tx)
+    return contents.delete_unused(tx) or indexed
 
 
 def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataFolder) -> str | None:
@@ -246,7 +253,7 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataF
     idempotency.release_all(tx)
     runs.end_interrupted_runs(tx, config.clock())
     history.end_interrupted_answers(tx)
-    contents.delete_unfinished(tx)
+    contents.leave_unfinished(tx)
     return warning
 
 

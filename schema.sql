@@ -189,12 +189,15 @@ BEGIN
 END;
 
 -- owner: svc/content/contents.py
--- The contents of artifacts. One without an artifact is being written, or was when the server ended; the next start deletes that.
+-- The contents of artifacts. One without an artifact is being written, or is unused.
 CREATE TABLE artifact_contents (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     id TEXT NOT NULL,
+    unused INTEGER NOT NULL DEFAULT 0 CONSTRAINT unused_bool CHECK (unused IN (0, 1)), -- the writer deletes it when it has time
     PRIMARY KEY (account_id, id)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX artifact_contents_unused ON artifact_contents (account_id, id) WHERE unused;
 
 -- owner: svc/content/artifacts.py
 CREATE TABLE artifacts (
@@ -222,16 +225,17 @@ CREATE INDEX artifacts_by_project ON artifacts (account_id, project_id);
 CREATE INDEX artifacts_by_age ON artifacts (updated_at);
 CREATE INDEX artifacts_by_run ON artifacts (account_id, run_id) WHERE run_id IS NOT NULL;
 
--- A content is deleted with its artifact, and when it is replaced.
+-- A content is unused after its artifact is deleted, and after it is replaced. SQLite overwrites what it deletes: a whole
+-- content would take too long for one transaction.
 CREATE TRIGGER artifacts_take_their_contents_along AFTER DELETE ON artifacts
 BEGIN
-    DELETE FROM artifact_contents WHERE account_id = OLD.account_id AND id = OLD.content_id;
+    UPDATE artifact_contents SET unused = 1 WHERE account_id = OLD.account_id AND id = OLD.content_id;
 END;
 
 CREATE TRIGGER artifacts_leave_their_contents AFTER UPDATE OF content_id ON artifacts
 WHEN NEW.content_id <> OLD.content_id
 BEGIN
-    DELETE FROM artifact_contents WHERE account_id = OLD.account_id AND id = OLD.content_id;
+    UPDATE artifact_contents SET unused = 1 WHERE account_id = OLD.account_id AND id = OLD.content_id;
 END;
 
 -- An account has at most 10,000 artifacts.

@@ -16,6 +16,7 @@ SCHEMA = Path(__file__).parent.parent / "schema.sql"
 FIRST_VERSION = 5
 # A script's name is the version after it, from FIRST_VERSION + 1. schema.sql is the newest schema.
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_WITH_DELETED_FILES = 5  # up to this version, the contents of deleted files stayed in free pages
 BUSY_SECONDS = 5.0
 _LOG_BYTES = 64 * 1024 * 1024
 _PAGE_BYTES = 4096
@@ -120,18 +121,21 @@ def connect_prepared(
         # With foreign keys, a migration that replaces a table would delete the rows that refer to it.
         conn.execute("PRAGMA foreign_keys = OFF")
         conn.execute("BEGIN IMMEDIATE")
-        _migrate(conn, path, schema, migrations, may_upgrade)
+        before = _migrate(conn, path, schema, migrations, may_upgrade)
         conn.execute("COMMIT")
         conn.execute("PRAGMA foreign_keys = ON")
+        if before == _WITH_DELETED_FILES:
+            _delete_free_pages(conn)
         stack.pop_all()  # it stays open
         return conn
 
 
-def _migrate(conn: sqlite3.Connection, path: Path, schema: str, migrations: Sequence[str], may_upgrade: bool) -> None:
+def _migrate(conn: sqlite3.Connection, path: Path, schema: str, migrations: Sequence[str], may_upgrade: bool) -> int:
+    """Create or migrate the database and return its version before, 0 for a new one."""
     newest = newest_version(migrations)
     version = _version(conn, path, newest)
     if version == newest:
-        return
+        return version
     if version and not may_upgrade:
         raise _older(path)
     if version:
@@ -148,6 +152,15 @@ def _migrate(conn: sqlite3.Connection, path: Path, schema: str, migrations: Sequ
         _log.warning(
             "migrated the database from schema version %d to %d; a copy of the old one is %s", version, newest, kept
         )
+    return version
+
+
+def _delete_free_pages(conn: sqlite3.Connection) -> None:
+    if conn.execute("PRAGMA freelist_count").fetchone()[0]:
+        try:
+            conn.execute("VACUUM")
+        except sqlite3.Error as error:
+            _log.warning("deleted files are still in free pages of the database, until others use them: %s", error)
 
 
 def kept_path(path: Path, version: int) -> Path:

@@ -150,17 +150,27 @@ class Table(Generic[R]):
     def delete_row(self, tx: sqlite3.Connection, account_id: str, rowid: int) -> bool:
         """Delete a row of the account, or overwrite the next MB of its `texts`. Return whether it is deleted.
 
-        SQLite overwrites what it deletes, 8 ms for each MB. So texts of more than a MB are overwritten before.
+        SQLite overwrites what it deletes, 3 ms for each MB. So texts of more than a MB are overwritten before, and then
+        shortened without that.
         """
         columns = ", ".join(f"ifnull(length(CAST({text} AS BLOB)), 0)" for text in self.texts)
         sizes = tx.execute(f"SELECT {columns} FROM {self.name} WHERE rowid = ?", (rowid,)).fetchone()
-        is_long = sum(sizes) > _OVERWRITTEN_BYTES
-        for text, size in zip(self.texts, sizes, strict=True) if is_long else ():
-            if size and _overwrite_some(tx, self.name, text, rowid):
+        if sum(sizes) > _OVERWRITTEN_BYTES:
+            texts = [text for text, size in zip(self.texts, sizes, strict=True) if size]
+            if any(_overwrite_some(tx, self.name, text, rowid) for text in texts):
                 return False
-        with without_overwriting(tx) if is_long else contextlib.nullcontext():
-            tx.execute(f"DELETE FROM {self.name} WHERE account_id = ? AND rowid = ?", (account_id, rowid))
+            self._shorten(tx, account_id, rowid, texts)
+        tx.execute(f"DELETE FROM {self.name} WHERE account_id = ? AND rowid = ?", (account_id, rowid))
         return True
+
+    def _shorten(self, tx: sqlite3.Connection, account_id: str, rowid: int, texts: list[str]) -> None:
+        """Free the pages of overwritten texts. A statement that shortens a row frees no page with other rows."""
+        shortened = ", ".join(f"{text} = 'x'" for text in texts)
+        tx.execute("PRAGMA secure_delete = FAST")
+        try:
+            tx.execute(f"UPDATE {self.name} SET {shortened} WHERE account_id = ? AND rowid = ?", (account_id, rowid))
+        finally:
+            tx.execute("PRAGMA secure_delete = ON")
 
     def detach_some(self, tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
         """Take rows out of a project that is being deleted, for 5 ms; return whether there are more."""
@@ -199,16 +209,6 @@ def refusals(project_id: str | None = None, **limits: Exception) -> Iterator[Non
 
 
 # --- deletion in slices
-
-
-@contextlib.contextmanager
-def without_overwriting(tx: sqlite3.Connection) -> Iterator[None]:
-    """Do not overwrite what the block deletes: with many megabytes that would delay all writes."""
-    tx.execute("PRAGMA secure_delete = FAST")
-    try:
-        yield
-    finally:
-        tx.execute("PRAGMA secure_delete = ON")
 
 
 def delete_found(query: str, delete: Callable[..., object], tx: sqlite3.Connection, *values: float | str) -> bool:

@@ -52,7 +52,13 @@ _TABLES = (
         FROM numbers
         """,
     ),
-    (0.1, "INSERT INTO usage_days SELECT :account_id, '2026-01-01', 'model' || n, '', '', 1, 1, 1, 1 FROM numbers"),
+    (
+        0.1,
+        """
+        INSERT INTO usage_days (account_id, day, model, key_id, requests, input_tokens, output_tokens, cost_micros)
+        SELECT :account_id, '2026-01-01', 'model' || n, '', 1, 1, 1, 1 FROM numbers
+        """,
+    ),
     (
         0.1,
         """

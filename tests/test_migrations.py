@@ -194,6 +194,23 @@ def test_every_released_schema_is_migrated_to_the_newest(released: Path, tmp_pat
         assert shape(old) == shape(new), "write the change of schema.sql into the newest script of svc/migrations/ too"
 
 
+def test_migration_removes_files_that_version_5_left_in_free_pages(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    prepare(path, (ROOT / "tests" / "schemas" / "5.sql").read_text(), [])
+    with contextlib.closing(connect(path)) as conn:
+        conn.execute("PRAGMA secure_delete = FAST")  # as version 1.0.0 did
+        conn.executescript("""
+            INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'a@x', 'a@x', 1), ('b', 'b@x', 'b@x', 1);
+            INSERT INTO artifact_contents VALUES ('a', 'c');
+            INSERT INTO artifact_chunks VALUES ('a', 'c', 0, CAST(printf('%.*c', 9000, 'z') AS BLOB));
+            DELETE FROM artifact_contents;
+        """)
+    assert b"z" * 1_000 in path.read_bytes()
+    prepare(path, *newest_schema())
+    assert b"z" * 1_000 not in path.read_bytes()
+    assert rows(path)["accounts"]["id"] == ["a", "b"]
+
+
 def test_usage_of_accounts_deleted_before_the_upgrade_is_taken_from_the_ledger(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     prepare(path, (ROOT / "tests" / "schemas" / "5.sql").read_text(), [])

@@ -13,7 +13,7 @@ from svc.content.contents import ArtifactContent, add_content
 from svc.db import Database
 from svc.ids import fields_as_json, new_id, signature
 from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
-from svc.tables import Table, delete_found, refusals, without_overwriting
+from svc.tables import Table, delete_found, refusals
 
 LINK_SECONDS = 3600
 NAME_LENGTH = 200
@@ -61,7 +61,9 @@ class Artifact(NamedTuple):
         return {**fields_as_json(self._asdict(), names), "sha256": self.sha256.hex()}
 
 
-TABLE = Table("artifacts", lambda row: Artifact(**row), "artifact", "art", at_once=1)
+TABLE = Table(
+    "artifacts", lambda row: Artifact(**row), "artifact", "art", at_once=16
+)  # a deleted row's content is unused
 
 
 _NAME = label(NAME_LENGTH).about("A file name; not blank, without control characters.")
@@ -195,22 +197,10 @@ async def replace_content(
         columns = {**content._asdict(), "prompt": None, "updated_at": now_seconds}
         if content_type is not None:
             columns["content_type"] = content_type
-        with without_overwriting(tx):  # a trigger deletes the old one
-            return TABLE.update(tx, account_id, artifact_id, columns)
+        return TABLE.update(tx, account_id, artifact_id, columns)
 
     return await add_content(db, account_id, chunks, check=check, finish=finish)
 
 
-def delete_artifact(tx: sqlite3.Connection, account_id: str, artifact_id: str) -> None:
-    """Delete an artifact with its content. Raises ApiError `not_found`."""
-    with without_overwriting(tx):
-        TABLE.delete(tx, account_id, artifact_id)
-
-
 _OLD = "SELECT account_id, id FROM artifacts WHERE updated_at < ? ORDER BY updated_at LIMIT 1"
-delete_old = partial(delete_found, _OLD, delete_artifact)
-
-
-def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    with without_overwriting(tx):
-        return TABLE.delete_some(tx, account_id)
+delete_old = partial(delete_found, _OLD, TABLE.delete)

@@ -1,7 +1,8 @@
-"""Contents of artifacts, stored with a transaction for each MiB, so that a large one does not delay other writes.
+"""Contents of artifacts, stored and deleted in parts, so that a large one does not delay other writes.
 
 add -> the caller's checks -> chunks of a content without an artifact, a MiB at a time -> the last transaction calls
-`finish`, which makes it an artifact's content. An unfinished content is deleted; after a crash, by the next start.
+`finish`, which makes it an artifact's content. An unfinished content becomes unused; after a crash, at the next start.
+delete, replace -> a trigger marks the content as unused -> delete_unused deletes its chunks between other writes
 """
 
 import asyncio
@@ -15,12 +16,13 @@ from svc.db import Database
 from svc.errors import ApiError
 from svc.ids import new_id
 from svc.retry import retry_write
-from svc.tables import refusals, without_overwriting
+from svc.tables import refusals, run_some
 
 T = TypeVar("T")
 CONTENT_BYTES = 32 * 1024 * 1024
 CHUNK_BYTES = 256 * 1024
 _CHUNKS_AT_ONCE = 4
+_STOP_SECONDS = 2.0
 
 
 class ContentReplaced(Exception):
@@ -73,11 +75,12 @@ async def add_content(
     try:
         for first in range(0, last, _CHUNKS_AT_ONCE):
             await db.write_as("alone", add, first)
+            await db.write_as("alone", delete_unused)  # as much as was added: replaced contents must not fill the disk
         return cast(T, await db.write_as("alone", add, last))
     except BaseException:
         if last:
             with contextlib.suppress(ApiError):
-                await retry_write(lambda: db.write(_delete, account_id, content.content_id))
+                await retry_write(lambda: db.write(_leave, account_id, content.content_id))
         raise
 
 
@@ -106,18 +109,52 @@ def content_chunk(conn: sqlite3.Connection, account_id: str, artifact_id: str, s
     return bytes(row["content"])
 
 
-_DELETE_UNUSED = """
-    DELETE FROM artifact_contents WHERE NOT EXISTS (
+_LEAVE = """
+    UPDATE artifact_contents SET unused = 1 WHERE NOT EXISTS (
         SELECT 1 FROM artifacts WHERE account_id = artifact_contents.account_id AND content_id = artifact_contents.id)
 """
 
 
-def _delete(tx: sqlite3.Connection, account_id: str, content_id: str) -> None:
-    with without_overwriting(tx):
-        tx.execute(f"{_DELETE_UNUSED} AND account_id = ? AND id = ?", (account_id, content_id))
+def _leave(tx: sqlite3.Connection, account_id: str, content_id: str) -> None:
+    tx.execute(f"{_LEAVE} AND account_id = ? AND id = ?", (account_id, content_id))
 
 
-def delete_unfinished(tx: sqlite3.Connection) -> None:
-    """Delete contents that an earlier server did not finish. For the start, before anything is written."""
-    with without_overwriting(tx):
-        tx.execute(_DELETE_UNUSED)
+def leave_unfinished(tx: sqlite3.Connection) -> None:
+    """Mark contents that an earlier server did not finish as unused. For the start, before anything is written."""
+    tx.execute(_LEAVE)
+
+
+_DELETE_CHUNKS = """
+    DELETE FROM artifact_chunks WHERE rowid IN (
+        SELECT rowid FROM artifact_chunks WHERE account_id = ?1 AND content_id = ?3 LIMIT ?2)
+"""
+
+
+def delete_unused(tx: sqlite3.Connection) -> bool:
+    """Delete chunks of an unused content for 5 ms; return whether there was one."""
+    row = tx.execute("SELECT account_id, id FROM artifact_contents WHERE unused LIMIT 1").fetchone()
+    if row is not None:
+        _delete_some(tx, *row)
+    return row is not None
+
+
+def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
+    """Delete contents of an account without artifacts for 5 ms; return whether there was one."""
+    query = "SELECT id FROM artifact_contents WHERE account_id = ? LIMIT 1"
+    row = tx.execute(query, (account_id,)).fetchone()
+    if row is not None:
+        _delete_some(tx, account_id, row[0])
+    return row is not None
+
+
+def _delete_some(tx: sqlite3.Connection, account_id: str, content_id: str) -> None:
+    if not run_some(_DELETE_CHUNKS, tx, account_id, content_id, at_once=1):
+        tx.execute("DELETE FROM artifact_contents WHERE account_id = ? AND id = ?", (account_id, content_id))
+
+
+async def finish_deletions(db: Database) -> None:
+    """Delete unused contents before the server stops, for up to two seconds. The next start continues."""
+    with contextlib.suppress(ApiError, TimeoutError):  # a full disk
+        async with asyncio.timeout(_STOP_SECONDS):
+            while await db.write_as("alone", delete_unused):
+                pass

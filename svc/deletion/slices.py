@@ -15,7 +15,7 @@ from svc.agents import runs
 from svc.auth import accounts, identities, links, oauth_flows, tokens
 from svc.billing import payments, usage, wallet
 from svc.config import Config
-from svc.content import artifacts, conversations, history, idempotency, projects, support, word_runs
+from svc.content import artifacts, contents, conversations, history, idempotency, projects, support, word_runs
 from svc.db import Database
 from svc.errors import ApiError
 from svc.inference.formats.item_memory import ItemMemory
@@ -25,7 +25,8 @@ _SLICES = (
     word_runs.delete_some,
     history.delete_some,
     conversations.TABLE.delete_some,
-    artifacts.delete_some,
+    artifacts.TABLE.delete_some,
+    contents.delete_some,
     idempotency.delete_some,
     runs.delete_some,
     tokens.TABLE.delete_some,

@@ -517,3 +517,19 @@ BEGIN
     UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.headers AS BLOB)), 0) + ifnull(OLD.size, 0))
     WHERE account_id = OLD.account_id;
 END;
+
+-- A content is unused after its artifact is deleted, and after it is replaced.
+ALTER TABLE artifact_contents
+    ADD COLUMN unused INTEGER NOT NULL DEFAULT 0 CONSTRAINT unused_bool CHECK (unused IN (0, 1));
+CREATE INDEX artifact_contents_unused ON artifact_contents (account_id, id) WHERE unused;
+DROP TRIGGER artifacts_take_their_contents_along;
+CREATE TRIGGER artifacts_take_their_contents_along AFTER DELETE ON artifacts
+BEGIN
+    UPDATE artifact_contents SET unused = 1 WHERE account_id = OLD.account_id AND id = OLD.content_id;
+END;
+DROP TRIGGER artifacts_leave_their_contents;
+CREATE TRIGGER artifacts_leave_their_contents AFTER UPDATE OF content_id ON artifacts
+WHEN NEW.content_id <> OLD.content_id
+BEGIN
+    UPDATE artifact_contents SET unused = 1 WHERE account_id = OLD.account_id AND id = OLD.content_id;
+END;

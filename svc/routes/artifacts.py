@@ -161,7 +161,7 @@ async def update_artifact(request: Request, caller: Caller, artifact_id: str, bo
 
 @describes("Delete an artifact", answer=Answer("The artifact is deleted."))
 async def delete_artifact(request: Request, caller: Caller, artifact_id: str) -> None:
-    await request.state.db.write_as("alone", artifacts.delete_artifact, caller.id, artifact_id)
+    await request.state.db.write_as("alone", artifacts.TABLE.delete, caller.id, artifact_id)
 
 
 @describes(

@@ -122,7 +122,7 @@ async def _kept(state: State, caller: Caller) -> AsyncIterator[list[str]]:
     except Exception:
         for artifact_id in kept:
             with contextlib.suppress(ApiError):
-                await state.db.write_as("alone", artifacts.delete_artifact, caller.id, artifact_id)
+                await state.db.write_as("alone", artifacts.TABLE.delete, caller.id, artifact_id)
         raise
 
 

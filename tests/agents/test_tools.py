@@ -164,7 +164,7 @@ async def test_full_account_is_refused_before_media_is_made_or_paid(
     def fill(tx: sqlite3.Connection) -> None:
         for mebibytes in [32] * 31 + [31]:  # of 1024 that it may: one is left, too little for a picture
             made = new_id("art", 1.0)
-            tx.execute("INSERT INTO artifact_contents VALUES (?, ?)", (account_id, made))
+            tx.execute("INSERT INTO artifact_contents (account_id, id) VALUES (?, ?)", (account_id, made))
             row = (made, account_id, "file", "text/plain", mebibytes << 20, bytes(32), made, 1.0, 1.0)
             tx.execute(
                 "INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, content_id, created_at, "

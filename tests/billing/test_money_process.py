@@ -390,7 +390,7 @@ class Told:
                 row["id"]: (row["sha256"], content_of(conn, row["content_id"]))
                 for row in conn.execute("SELECT * FROM artifacts")
             }
-            contents = conn.execute("SELECT count(*) FROM artifact_contents").fetchone()[0]
+            contents = conn.execute("SELECT count(*) FROM artifact_contents WHERE NOT unused").fetchone()[0]
         assert {id: booked.get(id, (0, 0))[1] for id in self.costs} == self.costs
         assert all(booked.get(id, (0, 0))[0] <= 1 for id in self.sent)
         assert {credits.get(id) for id in self.credited} <= {1} and {notes.get(note) for note in self.notes} <= {1}

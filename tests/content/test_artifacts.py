@@ -121,7 +121,7 @@ async def fill(service: Service, account_id: str, sizes: list[int]) -> None:
         for name, _ in triggers:
             tx.execute(f"DROP TRIGGER {name}")
         names = ((account_id, f"art_{number:026}") for number in range(len(sizes)))
-        tx.executemany("INSERT INTO artifact_contents VALUES (?, ?)", names)
+        tx.executemany("INSERT INTO artifact_contents (account_id, id) VALUES (?, ?)", names)
         tx.executemany(
             """
             INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, content_id, created_at, updated_at)

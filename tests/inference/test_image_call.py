@@ -289,7 +289,7 @@ async def fill(lab: Lab, files: int, size_bytes: int = 32 << 20) -> None:
     def add(tx: sqlite3.Connection) -> None:
         for _ in range(files):
             made = new_id("art", 1.0)
-            tx.execute("INSERT INTO artifact_contents VALUES (?, ?)", (lab.account_id, made))
+            tx.execute("INSERT INTO artifact_contents (account_id, id) VALUES (?, ?)", (lab.account_id, made))
             row = (made, lab.account_id, "file", "text/plain", size_bytes, bytes(32), made, 1.0, 1.0)
             tx.execute(
                 "INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, content_id, created_at, "

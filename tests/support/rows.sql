@@ -25,7 +25,7 @@ INSERT INTO usage_days (account_id, day, model, key_id, requests, input_tokens, 
     ('a', '2026-09-21', 'paid/m', '', 1, 1, 2, 3), ('a', '2026-09-21', 'paid/n', 'key_gone', 1, 1, 2, 2),
     ('a', '2026-09-21', 'free/m', '', 2, 2, 4, 0), ('b', '2026-09-21', 'free/m', '', 1, 1, 2, 0);
 INSERT INTO projects (id, account_id, name, instructions, max_planner_steps, created_at, updated_at) VALUES ('proj_1', 'a', 'plans', 'Be brief.', 6, 1, 1);
-INSERT INTO artifact_contents VALUES ('a', 'content_1');
+INSERT INTO artifact_contents VALUES ('a', 'content_1', 0);
 INSERT INTO artifacts (id, account_id, project_id, run_id, name, content_type, size, sha256, content_id, created_at, updated_at) VALUES ('art_1', 'a', 'proj_1', 'run_1', 'notes.txt', 'text/plain', 6, zeroblob(32), 'content_1', 1, 1);
 INSERT INTO artifact_chunks VALUES ('a', 'content_1', 0, x'68656c'), ('a', 'content_1', 1, x'6c6f21');
 INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at, status, output, finished_at) VALUES
