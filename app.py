@@ -240,8 +240,8 @@ async def _open_storage(state: State, stack: contextlib.AsyncExitStack) -> None:
 
 def _work_between(tx: sqlite3.Connection) -> bool:
     """Do some milliseconds of background work of each kind; return whether there may be more."""
-    indexed = fulltext.index_some(tx)
-    return contents.delete_unused(tx) or indexed
+    kinds = (fulltext.index_some, contents.delete_unused, idempotency.delete_released)
+    return sum(work(tx) for work in kinds) > 0
 
 
 def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataFolder) -> str | None:

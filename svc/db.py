@@ -21,7 +21,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple
 from svc.budget import limited, spent
 from svc.checkpoint import Checkpointer
 from svc.errors import ApiError
-from svc.schema import BUSY_SECONDS, connect, connect_prepared, newest_schema, start_errors
+from svc.schema import connect, connect_prepared, newest_schema, start_errors
 from svc.workers import Finish, Job, JobQueue, Mode, Outcome, Pool
 
 P = ParamSpec("P")
@@ -41,6 +41,7 @@ _BATCH = 256
 # A transaction ends after so much work, so that other accounts need not wait. Background work may take its first half.
 _SLICE_SECONDS = 0.02
 _BACKGROUND_SECONDS = 0.01
+_LARGE_JOBS = 20  # a job that runs alone, or a step of background work, writes as much as so many jobs
 _STORAGE_FAULTS = {
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
@@ -67,12 +68,10 @@ class Database:
         self._path = path
         self._stack = contextlib.AsyncExitStack()
 
-        def note(jobs: int, seconds: float) -> None:
-            committed(jobs, seconds)
-            checkpointer.committed(jobs)
-
-        self._writer = Pool(connect_writer, _Transactions(between, note).run)
-        self._checkpointer = checkpointer = Checkpointer(path, self._writer.soon)
+        transactions = _Transactions(between, committed)
+        self._writer = Pool(connect_writer, transactions.run)
+        self._checkpointer = Checkpointer(path, self._writer)
+        transactions.wrote = self._checkpointer.committed
         self._readers = Pool(partial(_connect_reader, path), partial(_run_reads, _READ_SECONDS), READERS)
         # One worker: searches are mostly Python code, and two at a time would slow down the event loop.
         self._heavy = Pool(partial(_connect_reader, path), partial(_run_reads, _HEAVY_READ_SECONDS))
@@ -92,6 +91,7 @@ class Database:
             await self._stack.aclose()
             raise
         self._writer.wake()  # a crash may have left work
+        self._stack.callback(asyncio.create_task(self._checkpointer.empty_in_time()).cancel)
 
     def write(self, fn: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
         """Run `fn(conn, *args)` as one transaction and return its result when it is on disk.
@@ -139,14 +139,11 @@ class Database:
         return len(self._writer.queue), len(self._readers.queue) + len(self._heavy.queue)
 
     async def empty_log(self) -> bool:
-        """Empty the write-ahead log, which still holds deleted texts, after a checkpoint. No write waits for it.
+        """Empty the write-ahead log, which still holds deleted texts. It is also done every 20 seconds.
 
         Return False if another process's reader, such as a backup or a replica, still needs the log.
         """
-        emptied = await self._writer.outside(_empty_log)
-        while not emptied and await self._checkpointer.wait():
-            emptied = await self._writer.outside(_empty_log)
-        return emptied
+        return await self._checkpointer.empty()
 
     async def close(self) -> None:
         """Run what waits, then close every connection, even if the caller is cancelled."""
@@ -182,6 +179,7 @@ class _Transactions:
 
     def __init__(self, between: Between, committed: Committed) -> None:
         self._between, self._committed = between, committed
+        self.wrote: Callable[[int], None] = lambda jobs: None  # as many pages as usual jobs write
         self._failed = False  # the last one; the next one is then synced, so that no work begins that cannot be stored
 
     def run(self, conn: sqlite3.Connection, queue: JobQueue, finish: Finish) -> bool:
@@ -199,13 +197,15 @@ class _Transactions:
                 conn.execute("ROLLBACK")
                 conn.execute("BEGIN IMMEDIATE")
                 outcomes = _run_writes(conn, jobs, ends, _savepoint) or []
-            more = True
+            more, large = True, sum(job.mode == "alone" for job in jobs)
             while more and time.monotonic() - began < _BACKGROUND_SECONDS:
                 more = _savepoint(conn, self._between)[0] is True
+                large += more
             ended = time.monotonic()
             conn.execute("COMMIT")
             self._failed = False
             self._committed(len(outcomes), time.monotonic() - ended)
+            self.wrote(len(outcomes) + _LARGE_JOBS * large)
         except BaseException as error:
             self._failed = True
             with contextlib.suppress(sqlite3.Error):  # there may be none
@@ -232,14 +232,6 @@ def _run_writes(
         if time.monotonic() > ends:
             break
     return outcomes
-
-
-def _empty_log(conn: sqlite3.Connection) -> bool:
-    conn.execute("PRAGMA busy_timeout = 0")
-    try:
-        return not conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-    finally:
-        conn.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
 
 
 def _savepoint(conn: sqlite3.Connection, fn: Callable[..., Any], *args: Any) -> Outcome:

@@ -10,6 +10,7 @@ import pytest
 from svc.checkpoint import Checkpointer, checkpoint
 from svc.db import Database
 from svc.schema import connect
+from svc.workers import Pool
 from tests.support.databases import open_with_schema, prepare
 
 SCHEMA = "CREATE TABLE notes (text TEXT) STRICT;"
@@ -100,8 +101,10 @@ async def test_writer_waits_for_at_most_1_mib_of_checkpoint(tmp_path: Path, left
         while checkpoint(writer)[1] < left - 5:  # what was written after the reader began cannot be folded beside it
             note(writer)
         assert left - 5 <= checkpoint(writer)[1] < left + 5
+        pool = Pool(lambda: writer, lambda conn, queue, finish: False)
         given: list[object] = []
-        checkpointer = Checkpointer(path, given.append)
+        pool.soon = given.append  # type: ignore[method-assign, assignment]
+        checkpointer = Checkpointer(path, pool)
         checkpointer.committed(400)
         await checkpointer.close()
         assert bool(given) is waits

@@ -13,12 +13,13 @@ from typing import NamedTuple
 import orjson
 
 from svc import quota
-from svc.tables import Table, delete_found, refusals, without_overwriting
+from svc.tables import Table, delete_found, refusals
 
 KEPT_SECONDS = 24 * 3600
 MOST_BYTES = 8 * 1024 * 1024  # as in schema.sql
 CHUNK_BYTES = 256 * 1024
 RESERVED_BYTES = 256 * 1024  # a longer answer is kept if there is room for it when it is whole
+_RELEASE = "UPDATE idempotency_keys SET place = NULL, claimed_at = 0 WHERE status IS NULL"
 _TABLE = Table("idempotency_keys", lambda row: row, "idempotency key")
 
 
@@ -105,7 +106,7 @@ def keep(
     quota.release(tx, account_id, key_id)
     statement = """
         UPDATE idempotency_keys SET status = ?, headers = ?, size = ?
-        WHERE account_id = ? AND id = ? AND status IS NULL
+        WHERE account_id = ? AND id = ? AND status IS NULL AND claimed_at > 0
     """
     written = orjson.dumps(headers).decode()
     # An account that is being deleted has no claims.
@@ -121,11 +122,9 @@ def start_run(tx: sqlite3.Connection, account_id: str, key_id: str, run_id: str)
 
 
 def release(tx: sqlite3.Connection, account_id: str, key_id: str) -> None:
-    """Delete a claim without an answer, so that a repeat runs again."""
+    """Release a claim without an answer, so that a repeat runs again. `delete_released` deletes it with its chunks."""
     quota.release(tx, account_id, key_id)
-    with without_overwriting(tx):
-        statement = "DELETE FROM idempotency_keys WHERE account_id = ? AND id = ? AND status IS NULL"
-        tx.execute(statement, (account_id, key_id))
+    tx.execute(f"{_RELEASE} AND account_id = ? AND id = ?", (account_id, key_id))
 
 
 # --- deletion
@@ -133,8 +132,7 @@ def release(tx: sqlite3.Connection, account_id: str, key_id: str) -> None:
 
 def release_all(tx: sqlite3.Connection) -> None:
     """Release the claims of an earlier server's requests. For the start, with their holds."""
-    with without_overwriting(tx):
-        tx.execute("DELETE FROM idempotency_keys WHERE status IS NULL")
+    tx.execute(_RELEASE)
 
 
 def _delete(tx: sqlite3.Connection, account_id: str, key_id: str) -> None:
@@ -147,6 +145,8 @@ def _delete(tx: sqlite3.Connection, account_id: str, key_id: str) -> None:
         _TABLE.delete(tx, account_id, key_id)
 
 
+_RELEASED = "SELECT account_id, id FROM idempotency_keys WHERE claimed_at = 0 LIMIT 1"
+delete_released = partial(delete_found, _RELEASED, _delete)  # for the writer, when it has time
 _OLD = "SELECT account_id, id FROM idempotency_keys WHERE claimed_at < ? ORDER BY claimed_at LIMIT 1"
 delete_old = partial(delete_found, _OLD, _delete)
 _OF_ACCOUNT = "SELECT account_id, id FROM idempotency_keys WHERE account_id = ? LIMIT 1"
