@@ -18,7 +18,7 @@ from svc.builtin.answer import Part, ToolCallPart
 from svc.builtin.calculate import asks_arithmetic, calculate, expressions
 from svc.builtin.dates import date_answer
 from svc.builtin.english import MAX_GOAL_CHARACTERS, quotations, sentences, trimmed, words
-from svc.builtin.plan import Step, arguments, known_tools, plan, skill_of, tool_for
+from svc.builtin.plan import Step, arguments, known_tools, last_call, plan, skill_of, tool_for
 from svc.builtin.request import BuiltinRequest, EarlierCall
 from svc.builtin.structured import in_format, json_object
 
@@ -28,10 +28,22 @@ MAX_PARSED_CHARACTERS = 100_000
 MAX_RECALLED_SENTENCES = 1_000
 MAX_SENTENCES = 10
 
-FALLBACK = (
-    "This is the built-in assistant, a small program and not a language model. I can do arithmetic, tell dates, "
-    "recall what was said in this conversation and call the tools I am offered. For more, the operator can configure "
-    "a model server."
+_SELF = "This is the built-in assistant, a small program and not a language model."
+# The page has a card of this title.
+_CONNECT = (
+    'For real answers, choose "Connect a language model" in a new chat of the web application, or send '
+    "POST /user/providers (see /docs)."
+)
+REFERRAL = f"{_SELF} {_CONNECT}"
+INTRODUCTION = (
+    f"{_SELF} I can do arithmetic, tell dates, recall what was said in this conversation and call the tools I am "
+    f"offered. {_CONNECT}"
+)
+FALLBACK = f"I cannot answer this. {INTRODUCTION}"
+_GREETING = re.compile(
+    r"(?i)(?:hi|hello|hey|good (?:morning|afternoon|evening)|help)(?: (?:there|again|assistant|all|me))?\W*$"
+    r"|.*\b(?:(?:who|what) are you|are you (?:an?|chat\w*|gpt|claude|gemini|llama)|(?:what|which) (?:model|can you do)"
+    r"|connect\b.*\bmodel)\b"
 )
 _DICTATED = re.compile(r"(?is)(?:please )?(?:say|repeat|echo|(?:reply|respond|answer) with)(?: exactly)?:?\s+(\S.*)")
 _MY = re.compile(r"(?i)\b(?:what(?:'s| is| was| are| were)|tell me|remember|recall) my ([\w' ]{1,40})|\bwho am i\b")
@@ -55,16 +67,26 @@ def parts(request: BuiltinRequest, now_seconds: float) -> list[Part]:
     Raises UpstreamFault (400) if the answer does not fit `response_format`.
     """
     goal, calls = request.goal[:MAX_GOAL_CHARACTERS], request.calls
-    steps = plan(goal, request.tools)
-    own = ""
+    last = last_call(request.tools)
+    tools = [tool for tool in request.tools if tool is not last]
+    steps = plan(goal, tools)
+    own, known = "", True
     if not any(step.tool for step in steps):
         own, known = own_answer(request, now_seconds)
-        if request.must_call or not known:
-            tool = tool_for(goal, known_tools(request.tools), by_description=True)
-            steps += [Step("other", tool or request.tools[0], goal)] if tool or request.must_call else []
+        must_call = request.must_call and last is None
+        if must_call or not known:
+            others = (tool for tool in tools if must_call or not skill_of(tool.name))
+            tool = tool_for(goal, known_tools(others), by_description=True)
+            if tool or must_call:
+                steps = [step for step in steps if step.skill != "beyond"]
+                steps.append(Step("other", tool or tools[0], goal))
+    computed = [text for step in steps if step.tool is None for text in _computed(step, now_seconds)]
     if ready := _ready(steps, calls):
-        return [_call(step, steps, calls) for step in (ready if request.parallel_calls else ready[:1])]
-    text = _report(request, steps) if calls else own
+        return [_call(step, computed, calls) for step in (ready if request.parallel_calls else ready[:1])]
+    beyond = any(step.skill == "beyond" for step in steps)
+    text = _report(request, steps, [*computed, *(own.splitlines() if known else [])]) if calls or beyond else own
+    if last is not None and last.name not in [call.name for call in calls]:
+        return [ToolCallPart(last.name, json.dumps(arguments(last, {"answer": text}, goal), ensure_ascii=False))]
     return [in_format(text, request.response_format)]
 
 
@@ -80,7 +102,7 @@ def _ready(steps: Sequence[Step], calls: Sequence[EarlierCall]) -> list[Step]:
     return ready
 
 
-def _call(step: Step, steps: Sequence[Step], calls: Sequence[EarlierCall]) -> ToolCallPart:
+def _call(step: Step, computed: Sequence[str], calls: Sequence[EarlierCall]) -> ToolCallPart:
     assert step.tool is not None
     values, calls = dict(step.values), calls[-MAX_REPORTED_CALLS:]
     if step.needs == "id":  # it is beside the name in a list of files
@@ -89,18 +111,27 @@ def _call(step: Step, steps: Sequence[Step], calls: Sequence[EarlierCall]) -> To
         values["id"] = entry[1] if entry else values["name"]
     elif step.needs:
         informative = [call for call in calls if skill_of(call.name) not in _PRODUCTS]
-        values[step.needs] = "\n".join([*map(_outcome, informative), *_computed(steps)] or map(_outcome, calls))
+        values[step.needs] = "\n".join([*map(_outcome, informative), *computed] or map(_outcome, calls))
     return ToolCallPart(step.tool.name, json.dumps(arguments(step.tool, values, step.clause), ensure_ascii=False))
 
 
-def _computed(steps: Sequence[Step]) -> list[str]:
-    return [_computation(step.clause) for step in steps if step.tool is None and step.skill == "calculate"]
+def _computed(step: Step, now_seconds: float) -> Iterator[str]:
+    """Yield the result of a step that needs no tool."""
+    if step.skill == "calculate":
+        yield _computation(step.clause)
+    elif step.skill == "date":
+        yield from filter(None, [date_answer(step.clause, now_seconds)])
 
 
-def _report(request: BuiltinRequest, steps: Sequence[Step]) -> str:
-    lines = [*map(_outcome, request.calls[-MAX_REPORTED_CALLS:]), *_computed(steps)]
-    undone = [step for step in steps if request.tools and step.tool is None and step.skill != "calculate"]
-    lines += [f"I was offered no tool for this: {trimmed(step.clause)[:200]}." for step in undone]
+def _report(request: BuiltinRequest, steps: Sequence[Step], own: Sequence[str]) -> str:
+    """Return the results of the calls, what needed no tool, and what was not done."""
+    lines = [*map(_outcome, request.calls[-MAX_REPORTED_CALLS:]), *own]
+    for step in steps:
+        if step.skill == "beyond":
+            lines.append(f"I cannot do this: {trimmed(step.clause)[:200]}.")
+        elif request.tools and step.tool is None and step.skill not in ("calculate", "date"):
+            lines.append(f"I was offered no tool for this: {trimmed(step.clause)[:200]}.")
+    lines += [REFERRAL] if any(step.skill == "beyond" for step in steps) else []
     return "\n".join(dict.fromkeys(lines)) or FALLBACK
 
 
@@ -128,6 +159,8 @@ def _outcome(call: EarlierCall) -> str:
 def own_answer(request: BuiltinRequest, now_seconds: float) -> Answer:
     goal = request.goal[:MAX_GOAL_CHARACTERS].strip()
     dictated = _DICTATED.fullmatch(goal)
+    if _GREETING.match(goal[:200]):
+        return INTRODUCTION, True
     if dictated and not asks_arithmetic(goal):
         return next(iter(quotations(dictated[1])), dictated[1]), True
     newest_first = (sentence[:1000] for text in reversed(request.earlier) for sentence in reversed(sentences(text)))

@@ -23,9 +23,19 @@ _TOKEN = re.compile(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|\*\*|
 _TYPED_SIGNS = str.maketrans({"\u00d7": "*", "\u00b7": "*", "\u00f7": "/", "\u2212": "-"})
 _UNARY, _POWER = 3, 4
 # Compiled when they are first used: agents load this module at the start.
+_NUMBER = r"(\d+(?:\.\d+)?)"
+_PERCENT = rf"{_NUMBER} ?(?:%|percent)"
+_THE = r"(?:(?:an?|the|my) )?"
 _SPOKEN_ARITHMETIC = {
     r"\d{4}-\d{2}-\d{2}": " ; ",  # a date
+    r"[$\u20ac\u00a3] ?(?=\d)": "",
     r"(?<=\d),(?=\d{3}(?!\d))": "",
+    rf"\b(?:increase|raise) {_NUMBER} by {_PERCENT}": r"\1 * (1 + \2 / 100)",
+    rf"\b(?:decrease|reduce|lower) {_NUMBER} by {_PERCENT}": r"\1 * (1 - \2 / 100)",
+    rf"{_PERCENT} off (?:of )?{_THE}{_NUMBER}": r"\2 * (1 - \1 / 100)",
+    rf"\bpercent(?:age)? of {_NUMBER} is {_NUMBER}": r" \2 / \1 * 100",
+    rf"{_NUMBER} is what percent(?:age)? of {_NUMBER}": r"\1 / \2 * 100",
+    rf"\bsplit {_THE}(?:bill of )?{_NUMBER} (?:among|between|by|for) {_NUMBER}": r"\1 / \2",
     r"\bdivided by\b": "/",
     r"\b(?:multiplied by|times)\b": "*",
     r"\b(?:sum of|add) (-?[\d.]+) (?:and|to) (-?[\d.]+)": r"\1 + \2",
@@ -38,11 +48,12 @@ _SPOKEN_ARITHMETIC = {
     r"(?<=[\d)]) squared\b": " ** 2",
     r"(?<=[\d)]) cubed\b": " ** 3",
     r"(?<=\d) ?x ?(?=[\d(])": " * ",
-    r"(?<=\d) ?(?:%|percent) of (?=[\d(])": " / 100 * ",
+    rf"(?<=\d) ?(?:%|percent)(?: \w+)? (?:of|on|for) {_THE}(?:\w+ of )?(?=[\d(])": " / 100 * ",
 }
 _ASKS = (
     r"\b(?:compute|calculate|work out|solve|what(?:'s| is| are|s)|how much|result of|sum of|product of"
-    r"|add|subtract|multiply|divide)\b|=\s?\??$"
+    r"|add|subtract|multiply|divide|split|increase|raise|decrease|reduce|lower)\b|=\s?\??$|\d ?(?:%|percent)"
+    r"(?: \w+)? (?:of|on|off|for)\b|\bpercent(?:age)? of\b"
 )
 _EXPRESSION = r"(?<![\w.,)])(?:[-(] ?){0,60}(?:\d|\.\d)[\d .+*/%^()-]*"
 

@@ -17,6 +17,15 @@ _TODAY = re.compile(
     r"(?i)\b(?:what|which) (?:day|date|weekday)(?: of the week)? is (?:it|today)\b|\b(?:today's|current) date\b"
     r"|^(?:date|today)\W*$|\bwhat(?:'s| is) (?:today|the (?:current )?(?:date|day)(?: today)?)\W*$"
 )
+# They may be written with a year or without: `Christmas 2026`.
+_FEASTS = {
+    r"christmas eve": "24 December",
+    r"(?:christmas|xmas)(?: day)?": "25 December",
+    r"new year(?:'s|s)? eve": "31 December",
+    r"(?:the )?new year(?:'s|s)?(?: day)?": "1 January",
+    r"halloween": "31 October",
+    r"valentine(?:'s|s)?(?: day)?": "14 February",
+}
 _RELATIVE = {"day after tomorrow": 2, "day before yesterday": -2, "tomorrow": 1, "yesterday": -1, "today": 0}
 _WEEKDAY = re.compile(rf"(?i)\b(next|last|this|coming) ({'|'.join(day_name)})\b")
 
@@ -34,15 +43,19 @@ def date_answer(sentence: str, now_seconds: float) -> str | None:
 
 
 def _day_answer(sentence: str, today: date) -> str | None:
+    for feast, day in _FEASTS.items():
+        sentence = re.sub(rf"(?i)\b{feast}\b", day, sentence)
     dates = _dates(sentence, today)
     first, second = [*dates, today, today][:2]
-    if re.search(r"\bhow (?:many days|long)\b", sentence, re.I):
+    if re.search(r"\bhow (?:many (?:days|weeks)|long)\b", sentence, re.I):
         days = abs((second - first).days)
         count = "is 1 day" if days == 1 else f"are {days} days"
         return f"There {count} between {_long(min(first, second))} and {_long(max(first, second))}." if dates else None
     offset = _OFFSET.search(sentence)
     if offset and re.search(r"\b(?:what|which|when|date|weekday)\b", sentence, re.I):
-        return f"{offset[0]} {f'counted from {first}' if dates else 'from today'}: {_long(_moved(first, offset))}."
+        number = int(offset[1]) if offset[1].isdigit() else _COUNTS[offset[1].lower()]
+        moved = _moved(first, -number if offset[3] else number, offset[2].lower())
+        return f"{offset[0]} {f'counted from {first}' if dates else 'from today'}: {_long(moved)}."
     is_today = _TODAY.search(sentence)
     if not is_today and not re.search(r"\b(?:what|which)\b.*\b(?:day|date|weekday)\b|\bwhen is\b", sentence, re.I):
         return None
@@ -59,18 +72,19 @@ def _day_answer(sentence: str, today: date) -> str | None:
 
 
 def _dates(sentence: str, today: date) -> list[date]:
-    found = []
+    found: list[date] = []
+    is_ahead = re.search(r"\b(?:until|till|before|when is|to go)\b", sentence, re.I)
     for iso, day_before, month, day_after, year in _DATE.findall(sentence):
         if iso:
             found.append(date.fromisoformat(iso))
         elif day := day_before or day_after:
-            found.append(datetime.strptime(f"{year or today.year} {month[:3]} {day}", "%Y %b %d").date())
+            one = datetime.strptime(f"{year or today.year} {month[:3]} {day}", "%Y %b %d").date()
+            next_year = not year and ((is_ahead and one < today) or (found and one < found[-1]))
+            found.append(_moved(one, 1, "year") if next_year else one)
     return found
 
 
-def _moved(start: date, offset: re.Match[str]) -> date:
-    count = int(offset[1]) if offset[1].isdigit() else _COUNTS[offset[1].lower()]
-    count, unit = -count if offset[3] else count, offset[2].lower()
+def _moved(start: date, count: int, unit: str) -> date:
     if unit in ("day", "week"):
         return start + timedelta(count * (7 if unit == "week" else 1))
     year, month = divmod(start.year * 12 + start.month - 1 + count * (12 if unit == "year" else 1), 12)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from svc.builtin import english
 from svc.builtin.calculate import asks_arithmetic, expressions
+from svc.builtin.dates import date_answer
 from svc.builtin.english import URL, quotations, subject, trimmed, words
 from svc.builtin.request import Tool
 from svc.builtin.structured import argument, takes_text
@@ -46,6 +47,23 @@ SKILLS = {
     "time": ("^(?:get_|current_)*(?:date|time|datetime)$", "", _TIME),
     "calculate": ("calc|math|compute", "expression", r"^(?:add|subtract|multiply|divide)\b.*\d"),
 }
+# What needs a language model, or the world outside. A tool of the client may do it.
+_BEYOND = re.compile(
+    r"(?i)(?:find|research|look up|look for|search|browse|google|summari[sz]e|translate|explain|describe|analy[sz]e"
+    r"|review|compare|recommend|suggest|plan|book|buy|order|send|e-?mail|call|post|publish|schedule|remind|fix|debug"
+    r"|improve|rewrite|rephrase|proofread|correct|edit|convert|compose|draft|brainstorm|invent|design|develop"
+    r"|implement|code|program|build|organi[sz]e|prepare|collect|gather|check|monitor|create|make|generate|write"
+    r"|give me|tell me (?:an?|about)|teach|help me)\b"
+)
+# What somebody must compose, unless it is there to be kept.
+_COMPOSED = re.compile(
+    r"(?i)\b(?:poems?|haikus?|stor(?:y|ies)|essay|article|letter|e-?mail|song|lyrics|blog|code|scripts?|functions?"
+    r"|programs?|translation|summary|plan|jokes?|recipe|analysis)\b"
+)
+_KEPT = re.compile(r"(?i)(?:save|store|jot|record|note|keep|put)\b")
+_NOT_LITERAL = re.compile(r"(?i)(?:an?|the|my|your|some|all|it|this|that|them|everything)\b")
+# The last tool call of an agent, whose argument is the answer.
+_LAST_CALL = re.compile(r"final_?(?:answer|result)|submit(?:_answer)?|finish|attempt_completion|(?:task_)?complete")
 # By role, the names of its parameter, the likeliest first.
 PARAMETERS = {
     "expression": "expression expr formula equation calculation input query text",
@@ -55,11 +73,11 @@ PARAMETERS = {
     "query": "query q search text topic keywords input",
     "url": "url uri link href address",
     "place": "location city place town country",
+    "answer": "answer result output response text content message summary final_answer",
 }
 
 _RESULT = re.compile(r"(?i)\b(?:results?|answers?|outcomes?|total|it|that|this|them|everything|both)\b")
 _NAMED = re.compile(r"(?i)\b(?:named|called|titled)\s+[\"'`]?([\w-]{1,80})")
-_NOUN = re.compile(rf"(?i)\b(?:{_FILE}|report|list|summary)\b")
 _SAYING = re.compile(r"(?is)(?::|\b(?:saying|that says|containing|with the (?:text|words)))\s+(.+)")
 _ABOUT = re.compile(r"(?is)(?::|\b(?:about|on|of|showing|with|depicting|saying|for|from))\s+(.+)")
 _SAVED = re.compile(r"(?is)\w+(?: down)? (.+?) (?:to|in|into|as|under) (?:(?:a|an|the|my) )?[\w.-]+\W*$")
@@ -97,9 +115,20 @@ def plan(goal: str, tools: Sequence[Tool]) -> list[Step]:
     for skill, text in _requests(goal, others):
         other = None if skill in offered else tool_for(text, others)
         for step in _steps("other" if other else skill, other or offered.get(skill), text, offered, later=bool(steps)):
+            if step.needs and steps and steps[-1].skill == "beyond":  # what it needs is not there
+                step = Step("beyond", None, text)
             if len(steps) < MAX_STEPS and step not in steps:
                 steps.append(step)
     return steps
+
+
+def last_call(tools: Iterable[Tool]) -> Tool | None:
+    """Return the tool with which the client wants the answer, such as `final_answer` of smolagents."""
+    return next((tool for tool in tools if _LAST_CALL.fullmatch(_named(tool))), None)
+
+
+def _named(tool: Tool) -> str:
+    return re.sub("[-. ]", "_", _spaced(tool.name)).lower()
 
 
 def skill_of(tool_name: str) -> str:
@@ -124,13 +153,15 @@ def tool_for(clause: str, known: Iterable[KnownTool], *, by_description: bool = 
 
 
 def _requests(goal: str, others: list[KnownTool]) -> list[tuple[str, str]]:
-    """Return pairs of a skill, or `other`, and the text that asks for it: `a cat and a dog` stays together."""
+    """Return pairs of a skill, `date`, `other` or `beyond`, and the text that asks for it.
+
+    `a cat and a dog` stays together.
+    """
     found: list[tuple[str, str]] = []
     for separator, clause in english.clauses(goal):
         head = english.without_politeness(clause[:300])
         asked = (skill for skill, (_, _, pattern) in SKILLS.items() if re.search(pattern, head, re.I | re.S))
-        computes = asks_arithmetic(head) and expressions(head)
-        skill = next(asked, "calculate" if computes else "other" if tool_for(clause, others) else "")
+        skill = next(asked, None) or _other_skill(head, clause, others)
         last, text = found[-1] if found else ("", "")
         if not last:
             found += [(skill, clause)] if skill else []
@@ -138,6 +169,14 @@ def _requests(goal: str, others: list[KnownTool]) -> list[tuple[str, str]]:
             joined = not skill or (skill == last == "write" and _RESULT.search(clause[:30]))
             found[-1:] = [(last, text + separator + clause)] if joined else [(last, text), (skill, clause)]
     return [(skill, english.without_politeness(text)) for skill, text in found]
+
+
+def _other_skill(head: str, clause: str, others: list[KnownTool]) -> str:
+    if date_answer(head, 0.0):
+        return "date"
+    if asks_arithmetic(head) and expressions(head):
+        return "calculate"
+    return "other" if tool_for(clause, others) else "beyond" if _BEYOND.match(head) else ""
 
 
 def _steps(skill: str, tool: Tool | None, text: str, offered: Mapping[str, Tool], later: bool) -> Iterator[Step]:
@@ -149,20 +188,13 @@ def _steps(skill: str, tool: Tool | None, text: str, offered: Mapping[str, Tool]
     if skill in ("calculate", "fetch"):
         for one in dict.fromkeys(expressions(text) if skill == "calculate" else URL.findall(text)):
             yield Step(skill, tool, one, {role: one})
-    elif skill in ("image", "audio", "write"):
-        values, wanted = {}, _AND_SAVE.split(text)[0] if skill == "write" else text
-        if skill == "write":
-            saved = _SAVED.match(wanted)
-            match = _SAYING.search(wanted) or (saved if saved and not _NOUN.search(saved[1]) else _ABOUT.search(wanted))
-            values["name"] = name if "." in name else f"{name or 'note'}.txt"
-        else:
-            match = _MADE.match(trimmed(text)) or _ABOUT.search(text)
-        about = quoted[0] if quoted else trimmed(match[1]) if match else subject(wanted)
-        of_a_result = (len(about.split()) <= 3 and _RESULT.search(about)) or (skill == "write" and not match)
-        if later and not quoted and of_a_result:
-            yield Step(skill, tool, text, values, needs=role)
-        else:
-            yield Step(skill, tool, text, {**values, role: about})
+    elif skill == "write":
+        yield _write_step(tool, text, name if "." in name else f"{name or 'note'}.txt", quoted, later)
+    elif skill in ("image", "audio"):
+        match = _MADE.match(trimmed(text)) or _ABOUT.search(text)
+        about = quoted[0] if quoted else trimmed(match[1]) if match else subject(text)
+        needs = role if later and not quoted and _means_a_result(about) else ""
+        yield Step(skill, tool, text, {} if needs else {role: about}, needs)
     elif skill == "read":  # a tool that reads by id needs the list of files first
         needs = "id" if tool and not parameter(tool, "name") and "list" in offered else ""
         if needs:
@@ -174,6 +206,26 @@ def _steps(skill: str, tool: Tool | None, text: str, offered: Mapping[str, Tool]
             yield Step(skill, tool, text, {"place": trimmed(one)})
     else:
         yield Step(skill, tool, text, {role: subject(text)} if skill == "search" else {})
+
+
+def _means_a_result(about: str) -> bool:
+    return len(about.split()) <= 3 and _RESULT.search(about) is not None
+
+
+def _write_step(tool: Tool | None, text: str, name: str, quoted: Sequence[str], later: bool) -> Step:
+    """Return the step for a file with what the person wrote, or with results. Another text must be composed."""
+    wanted = _AND_SAVE.split(text)[0]
+    said, saved = _SAYING.search(wanted), _SAVED.match(wanted)
+    content = quoted[0] if quoted else trimmed(said[1] if said else saved[1] if saved else "")
+    before = wanted.replace(content, "") if quoted else wanted[: said.start(1)] if said else wanted
+    composed = not _KEPT.match(wanted) and _COMPOSED.search(before)
+    of_a_result = _means_a_result(content or subject(wanted)) or not (content or _ABOUT.search(wanted))
+    if later and not quoted and not composed and of_a_result:
+        return Step("write", tool, text, {"name": name}, needs="content")
+    literal = quoted or said or (saved and not _NOT_LITERAL.match(content))
+    if composed or not literal:
+        return Step("beyond", None, text)
+    return Step("write", tool, text, {"name": name, "content": content})
 
 
 def parameter(tool: Tool, role: str) -> str | None:

@@ -4,6 +4,7 @@ svc/inference/chat_shape.py has checked the types of its fields. Bounds and unsu
 status 400.
 """
 
+import ast
 import contextlib
 import re
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,9 @@ BYTES_PER_TOKEN = 4
 # Larger requests are read and planned in a thread.
 _BIG_BYTES = 64 << 10
 _BIG_MESSAGES = 500
+# smolagents has no tool messages. It writes calls and their results as texts.
+_TASK, _CALLS, _RESULTS = "New task:\n", "Calling tools:\n", "Observation:\n"
+_MAX_WRITTEN_CALLS = 20_000
 _NAMES_ALONE = r"(?:\[[^\[\]]*\] ?)*"
 
 
@@ -158,13 +162,39 @@ def _messages(messages: Sequence[dict[str, Any]]) -> list[_Message]:
         role, content = message["role"], message.get("content") or ""
         text = " ".join(filter(None, map(_part, content))) if isinstance(content, list) else content
         text, reminders = _apart_from_reminders(text) if role == "user" else (text, [])
+        text = text.removeprefix(_TASK)
         if role == "user" and read and read[-1].role in ("tool", "attachment") and re.fullmatch(_NAMES_ALONE, text):
             role = "attachment"
         calls = message.get("tool_calls") or [] if role == "assistant" else []
         functions = [(call.get("id") or "", call["function"]) for call in calls if call.get("function")]
         made = [EarlierCall(id, one["name"], one.get("arguments") or "") for id, one in functions]
+        if role == "assistant" and text.startswith(_CALLS):
+            made += _written_calls(text.removeprefix(_CALLS))
+        if role == "user" and text.startswith(_RESULTS) and read and read[-1].calls:
+            read += _written_results(text.removeprefix(_RESULTS), read[-1].calls)
+            continue
         read.append(_Message(role, text, made, message["tool_call_id"] if role == "tool" else "", reminders))
     return read
+
+
+def _written_calls(text: str) -> list[EarlierCall]:
+    """Return the calls in the form of a Python list of OpenAI's tool calls; none for another text."""
+    try:
+        calls = ast.literal_eval(text) if len(text) <= _MAX_WRITTEN_CALLS else []
+        return [
+            EarlierCall(str(call["id"]), str(one["name"]), orjson.dumps(one["arguments"]).decode())
+            for call in calls
+            if (one := call["function"])
+        ]
+    except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):
+        return []
+
+
+def _written_results(text: str, calls: Sequence[EarlierCall]) -> list[_Message]:
+    """Return the results of `calls`: a line for each, or else all of the text for each."""
+    lines = text.splitlines()
+    lines = lines if len(lines) == len(calls) else [text] * len(calls)
+    return [_Message("tool", line, [], call.id, []) for call, line in zip(calls, lines, strict=True)]
 
 
 def _apart_from_reminders(text: str) -> tuple[str, list[str]]:

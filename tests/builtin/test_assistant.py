@@ -93,4 +93,4 @@ async def test_assistant_recalls_earlier_messages(messages: list[Body], recalled
 async def test_assistant_says_that_it_is_not_a_language_model(request_text: str) -> None:
     assert "not a language model" in await text("assistant", request_text)
     if request_text.startswith("W"):
-        assert "configure a model server" in await text("assistant", request_text)
+        assert "Connect a language model" in await text("assistant", request_text)
