@@ -36,7 +36,7 @@ REQUIRED_PRICES = {"chat": PRICES["chat"][:2], "image": PRICES["image"], "speech
 CAPABILITIES = ("vision", "tools")
 MODEL_NAME_LENGTH = 300
 _URL_LENGTH = 2_000
-_PATH = re.compile(r"(?:[~.]{0,2}[/\\]|[A-Za-z]:[/\\])(?:.*[/\\])?([^/\\]+\.(?:gguf|llamafile))", re.IGNORECASE)
+_PATH = r"(?i)(?:[~.]{0,2}[/\\]|[A-Za-z]:[/\\])(?:.*[/\\])?([^/\\]+\.(?:gguf|llamafile))"
 _LIST_SECONDS = 60.0
 _FAILED_LIST_SECONDS = 1.0
 _LONGEST_WAIT_SECONDS = 2.0  # of a request for a provider's list
@@ -53,7 +53,7 @@ def is_model_name(value: Any) -> TypeGuard[str]:
 
 def file_of(name: str) -> str | None:
     """Return the name of the file if a model's name is the path of one, as llama.cpp lists it, else None."""
-    found = _PATH.fullmatch(name)
+    found = re.fullmatch(_PATH, name)
     return found[1] if found else None
 
 

@@ -12,19 +12,19 @@ CODE = "context_length_exceeded"
 # Servers also answer with these statuses: TGI with 422, and some send the error in a stream or with status 200.
 STATUSES = frozenset({400, 413, 422, 500, 502})
 _CODES = frozenset({CODE, "context_window_exceeded", "exceed_context_size_error", "model_context_window_exceeded"})
-_LIMIT = re.compile(
+# Patterns are compiled at the first refusal, and cached by `re`: compiling them here would delay a start.
+_LIMIT = (
     r"context (?:length|size|window|limit)|context_length|n_ctx|max_seq_len|maximum (?:prompt|input|sequence) length"
 )
-_EXCEEDED = re.compile(
+_EXCEEDED = (
     r"exceed|too (?:long|large)|longer than|greater than|overflow|reduce the length|requested|resulted in|not enough"
     r"|but the request|(?:request|prompt) (?:has|contains)"
 )
-_PLAIN = re.compile(
-    r"(?:prompt|input) is too long|prompt too long|input token count .*exceeds|prompt token count .*exceeds"
+_PLAIN = (
+    r"(?s)(?:prompt|input) is too long|prompt too long|input token count .*exceeds|prompt token count .*exceeds"
     r"|exceeded model token limit|input length should be \[|too many tokens: "
     r"|`inputs` (?:tokens \+|must have less than)"
-    r"|(?:reduce|shorten) (?:the length of )?(?:the|your) (?:messages|prompt|input)",
-    re.DOTALL,
+    r"|(?:reduce|shorten) (?:the length of )?(?:the|your) (?:messages|prompt|input)"
 )
 _NUMBER = r"(\d{1,3}(?:,\d{3})+|\d{1,10})\b"
 # The first one that is found counts. Sources: llama.cpp, vLLM, SGLang, OpenAI, OpenRouter, Anthropic, Gemini, xAI, TGI,
@@ -92,7 +92,7 @@ def found_in(message: str, fields: Mapping[str, Any]) -> TooLong | None:
     """
     text = message.lower()
     coded = not _CODES.isdisjoint(value for value in (fields.get("code"), fields.get("type")) if isinstance(value, str))
-    if not (coded or _PLAIN.search(text) or (_LIMIT.search(text) and _EXCEEDED.search(text))):
+    if not (coded or re.search(_PLAIN, text) or (re.search(_LIMIT, text) and re.search(_EXCEEDED, text))):
         return None
     return TooLong(
         _count(fields.get("n_prompt_tokens")) or _number(_INPUT, text),
@@ -102,7 +102,6 @@ def found_in(message: str, fields: Mapping[str, Any]) -> TooLong | None:
 
 
 def _number(patterns: tuple[str, ...], text: str) -> int | None:
-    # Compiled at the first refusal, and cached by `re`: compiling them would delay a start.
     found = next(filter(None, (re.search(pattern, text) for pattern in patterns)), None)
     return int(found[1].replace(",", "")) if found else None
 

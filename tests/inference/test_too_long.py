@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from svc.billing import wallet
 from svc.config import Config
@@ -38,6 +40,27 @@ def test_refusal_of_a_long_prompt_is_recognized_with_its_sizes(form: str) -> Non
 @each("message", OTHERS)
 def test_other_refusals_are_not_about_the_context(message: str) -> None:
     assert found_in(message, {"code": "invalid_request_error", "type": None}) is None
+
+
+WORDS = st.sampled_from(
+    ["context length", "exceeds", "prompt is too long:", "12", "8,192", "tokens", "n_ctx", "(", "> "]
+)
+VALUES = st.one_of(
+    st.none(), st.integers(), st.text(max_size=9), st.just("context_length_exceeded"), st.lists(st.none())
+)
+
+
+@given(
+    words=st.lists(st.one_of(WORDS, st.text(max_size=9)), max_size=12),
+    fields=st.dictionaries(st.sampled_from(["code", "type", "n_ctx", "n_prompt_tokens"]), VALUES),
+)
+def test_any_error_is_read(words: list[str], fields: dict[str, Any]) -> None:
+    sizes = found_in(" ".join(words), fields)
+    assert sizes is None or all(size is None or size >= 0 for size in sizes)
+    if sizes is not None:
+        assert anthropic_message(sizes, 9000, 8192).startswith(
+            ("prompt is too long: ", "input length and `max_tokens`")
+        )
 
 
 @each("status", [401, 402, 403, 404, 429, 503])
