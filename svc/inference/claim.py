@@ -8,7 +8,7 @@ A failure before that is `fail`: the repeats get its error, and the key is free 
 import asyncio
 import sqlite3
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -90,14 +90,13 @@ def _subtract(counter: Counter[str], account_id: str, amount: int) -> None:
 class Claim:
     """The place of one request, and its answer so far. `claims` has it until it is over.
 
-    `claimed` is whether the database may have it. `stream` is set if parts of the answer are sent before its end.
+    `stream` is set if parts of the answer are sent before its end.
     `answer` is how it ends, once that is known, and None if it is released. `run_id` is the agent run that it started.
     """
 
     def __init__(self, claims: Claims, place: Place, db: Database, clock: Callable[[], float]) -> None:
         self.id = new_id("idem")
         self.body_sha256 = b""  # known when the whole body has arrived
-        self.claimed = False
         self.stream: Stream | None = None
         self.answer: Ending | None = None
         self.run_id: str | None = None
@@ -185,7 +184,6 @@ class Claim:
 
     def claim_in(self, tx: sqlite3.Connection) -> None:
         """Claim the place in the transaction of the hold. Raises ApiError `quota_exceeded`."""
-        self.claimed = True
         idempotency.claim(tx, self._place, self.id, self.body_sha256, self._clock())
 
     def settle_in(self, tx: sqlite3.Connection) -> None:
@@ -204,6 +202,11 @@ class Claim:
             size=None if self.too_large else sum(map(len, chunks)),
             rest=(self._stored_chunks, chunks[self._stored_chunks :]),
         )
+
+    async def settled_by(self, write: Callable[[], Awaitable[object]]) -> None:
+        """Settle with `write`, and end a kept answer, even if the task of the request is cancelled."""
+        await write()
+        self.settled()
 
     def settled(self) -> None:
         """End a kept answer for those that follow, after its settlement."""

@@ -116,6 +116,10 @@ class PaidCall:
     def request_id(self) -> str:
         return self._payer.request_id
 
+    @property
+    def claim(self) -> Claim | None:
+        return self._payer.claim
+
     def hold_in(self, tx: sqlite3.Connection) -> None:
         """Hold the highest possible cost of a paid call, with `hold`."""
         raise NotImplementedError
@@ -151,6 +155,8 @@ class PaidCall:
         if self._reserved or not (self.paid or claim):
             return
         self._reserved = self.paid  # even if this task is cancelled
+        if claim:
+            self.also = claim.settle_in
         try:
             if payer.group is not None:
                 allowance_micros, now_seconds = payer.group.allowance_micros, self._engines.clock()
@@ -164,7 +170,7 @@ class PaidCall:
         except ApiError:
             self._reserved = False
             if claim:
-                claim.claimed = False
+                self.also = None
             raise
 
     def reserve_in(self, tx: sqlite3.Connection) -> None:
@@ -193,10 +199,12 @@ class PaidCall:
         """
         if error is not None:
             self.note_early_end(of_caller=isinstance(error, _OF_CALLER))
-        claim = self._payer.claim
-        if not self.settled and (self._reserved or self.also or (claim and claim.claimed)):
+        if not self.settled and (self._reserved or self.also):
             mode: Mode = "first" if self.paid else "unsynced"  # a run's end, which is synced, follows
+            write: Callable[[], Awaitable[object]]
             write = partial(self._engines.db.write_as, mode, self._settle_in, self.also or (lambda tx: None))
+            if claim := self._payer.claim:
+                write = partial(claim.settled_by, write)
             await retry_write(write, self.note_unstored)
         self._note_settled()
 
@@ -217,15 +225,14 @@ class PaidCall:
         """
         result = await self._engines.db.write(self._settle_in, record)
         self._note_settled()
+        if claim := self._payer.claim:
+            claim.settled()
         return result
 
     def _settle_in(self, tx: sqlite3.Connection, record: Callable[[sqlite3.Connection], T]) -> T:
         if self._reserved:
             self._debit_in(tx)
-        result = record(tx)
-        if claim := self._payer.claim:
-            claim.settle_in(tx)
-        return result
+        return record(tx)
 
     def _debit_in(self, tx: sqlite3.Connection) -> None:
         bill, payer, now_seconds = self.bill(), self._payer, self._engines.clock()
@@ -266,8 +273,6 @@ class PaidCall:
             return
         self.settled = True
         self.also = None  # it refers to the run, which refers to this call
-        if claim := self._payer.claim:
-            claim.settled()
         bill, engines = self._bill, self._engines
         if not self.paid:
             bill = self.bill()

@@ -12,8 +12,6 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-import orjson
-
 from svc.errors import ApiError, describe
 from svc.inference.blocks import event
 from svc.inference.catalog import Model
@@ -23,7 +21,7 @@ from svc.inference.chat_shape import check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.request import ADDED, Translated
 from svc.inference.paid_call import PaidCall, Payer
-from svc.routes.kept import JSON, KeptWriter, keep_refusal, recorded
+from svc.routes.kept import JSON, KeptWriter, keep_early_end, recorded
 from svc.server.gate import Caller
 from svc.server.limits import KIB, MIB
 from svc.server.session_answer import SessionAnswer
@@ -107,19 +105,14 @@ async def respond(
         events = events if claim is None else recorded(claim, events)
         return stream_of(request, events, interrupt, headers, writer)
 
-    def kept_headers() -> dict[str, str]:
-        return {**JSON, **headers, **cost_of(call)}
-
     try:
         async with kept or call:
             try:
                 with interrupt.over(request.context, request.state.drain):
                     completion, written = await call.complete()
             except ApiError as error:
-                if claim is not None and kept is not None and kept.stop_requested:
-                    stopped = kept
-                    await claim.keep(200, kept_headers, lambda: orjson.dumps(stopped.cut_short()))
-                await keep_refusal(request, error)
+                if claim is not None:
+                    await keep_early_end(request, claim, error, kept, partial(_json_headers, call, headers))
                 raise
             if call.text_bytes <= writer.long_bytes:
                 written = writer.answer(completion, written)
@@ -127,10 +120,14 @@ async def respond(
                 written = await _off_loop(request, writer.answer, completion, written)
             if claim is not None:
                 claim.add(written)
-                await claim.keep(200, kept_headers)
+                await claim.keep(200, partial(_json_headers, call, headers))
     finally:
         request.context.log_fields.update(call.log_fields)
     return JsonResponse(written, headers={**headers, **cost_of(call)} if call.paid else headers)
+
+
+def _json_headers(call: ChatCall, headers: dict[str, str]) -> dict[str, str]:
+    return {**JSON, **headers, **cost_of(call)}
 
 
 def cost_of(call: PaidCall) -> dict[str, str]:

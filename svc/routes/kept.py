@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 
+import orjson
+
 from svc.errors import ApiError, UpstreamFault
 from svc.inference.blocks import Chunk, Texts
-from svc.inference.claim import Claim, Stream
+from svc.inference.claim import Claim, Headers, Stream
 from svc.inference.formats.answer import AnswerWriter
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import Interrupt, LastBlock
@@ -21,6 +23,15 @@ async def keep_refusal(request: Request, error: ApiError) -> None:
     if claim is not None and isinstance(error.__cause__, UpstreamFault) and error.status < 500 and error.status != 429:
         body = refusal(error, request.scope["path"], request.context.request_id).body
         await claim.keep_refusal(error, {**JSON, **error.headers}, bytes(body))
+
+
+async def keep_early_end(
+    request: Request, claim: Claim, error: ApiError, kept: SessionAnswer | None, headers: Headers
+) -> None:
+    """Keep the JSON answer of a session that a person stops, or a model server's own refusal."""
+    if kept is not None and kept.stop_requested:
+        await claim.keep(200, headers, lambda: orjson.dumps(kept.cut_short()))
+    await keep_refusal(request, error)
 
 
 async def recorded(claim: Claim, blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:

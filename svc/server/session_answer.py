@@ -152,6 +152,8 @@ class SessionAnswer:
 
     def _end_in(self, tx: sqlite3.Connection) -> None:
         quota.release(tx, self._exchange.account_id, self._room_id)
+        if claim := self._call.claim:
+            claim.settle_in(tx)
         if self._message is None:
             return
         call, said, now_seconds = self._call, self._call.message, self._clock()
