@@ -21,6 +21,7 @@ from svc.ids import new_id
 _MOST_CLAIMS = 40  # of an account, in progress
 _BUDGET_BYTES = 128 * 1024 * 1024
 _SHARE_BYTES = 32 * 1024 * 1024  # of one account
+_SMALL_BYTES = 256 * 1024  # an answer of this size always fits
 _AT_ONCE = 4  # chunks in a transaction
 _MANY = "This account has 40 requests with an Idempotency-Key in progress. Wait for one of them."
 
@@ -68,13 +69,14 @@ class Claims:
         del self.running[place]
         _subtract(self._open, place.account_id, 1)
 
-    def take(self, account_id: str, size: int) -> bool:
-        """Count memory for an answer, and return True. Return False if there is none left for the account."""
-        if self.taken_bytes + size > _BUDGET_BYTES or self._held_bytes[account_id] + size > _SHARE_BYTES:
-            return False
+    def has_room(self, account_id: str, size: int) -> bool:
+        """Return whether there is memory for `size` more bytes of answers of the account."""
+        share_bytes = self._held_bytes.get(account_id, 0) + size
+        return self.taken_bytes + size <= _BUDGET_BYTES and share_bytes <= _SHARE_BYTES
+
+    def take(self, account_id: str, size: int) -> None:
         self.taken_bytes += size
         self._held_bytes[account_id] += size
-        return True
 
     def give_back(self, account_id: str, size: int) -> None:
         self.taken_bytes -= size
@@ -90,7 +92,7 @@ def _subtract(counter: Counter[str], account_id: str, amount: int) -> None:
 class Claim:
     """The place of one request, and its answer so far. `claims` has it until it is over.
 
-    `stream` is set if parts of the answer are sent before its end.
+    `stream` is set if parts of the answer are sent before its end. An answer that is `too_large` is not kept.
     `answer` is how it ends, once that is known, and None if it is released. `run_id` is the agent run that it started.
     """
 
@@ -121,13 +123,14 @@ class Claim:
         """Add a part of the answer."""
         if self.too_large:
             return
-        size = len(part)
-        if self._size + size > MOST_BYTES or not self._claims.take(self._place.account_id, size):
+        account_id, size = self._place.account_id, self._size + len(part)
+        if size <= _SMALL_BYTES or (size <= MOST_BYTES and self._claims.has_room(account_id, len(part))):
+            self._claims.take(account_id, len(part))
+            self._parts.append(part)
+            self._size = size
+        else:
             self._drop_parts()
             self.too_large = True
-        else:
-            self._parts.append(part)
-            self._size += size
         if self.stream:
             self._wake()
 

@@ -102,7 +102,7 @@ async def respond(
             writer = kept_writer = KeptWriter(writer, claim, headers)
             keeping = kept_writer.keeping(request, interrupt, kept, partial(_end, request, call))
         events = _events(request, call, writer, interrupt, kept, keeping)
-        events = events if claim is None else recorded(claim, events)
+        events = events if claim is None else recorded(request.context, claim, events)
         return stream_of(request, events, interrupt, headers, writer)
 
     try:

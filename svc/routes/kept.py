@@ -6,10 +6,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 
 import orjson
 
-from svc.errors import ApiError, UpstreamFault
+from svc.errors import ApiError, ClientGone, UpstreamFault
 from svc.inference.blocks import Chunk, Texts
 from svc.inference.claim import Claim, Headers, Stream
 from svc.inference.formats.answer import AnswerWriter
+from svc.server.head import Context
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import Interrupt, LastBlock
 from svc.server.web import Request, refusal
@@ -34,8 +35,11 @@ async def keep_early_end(
     await keep_refusal(request, error)
 
 
-async def recorded(claim: Claim, blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Yield `blocks`, and add all but the last one to the claim. A cancellation is theirs, as in an EventStream."""
+async def recorded(context: Context, claim: Claim, blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Yield `blocks`, and add all but the last one to the claim. A cancellation is theirs, as in an EventStream.
+
+    An answer that is too large to be kept ends with its client.
+    """
     async with contextlib.aclosing(blocks):
         step = blocks.__anext__()
         while True:
@@ -45,6 +49,8 @@ async def recorded(claim: Claim, blocks: AsyncGenerator[bytes, None]) -> AsyncGe
                 return
             if type(block) is not LastBlock:
                 claim.add(block)
+            if claim.too_large and context.disconnected:
+                context.disconnect()
             try:
                 yield block
             except asyncio.CancelledError as cancelled:
@@ -96,6 +102,9 @@ class KeptWriter(AnswerWriter):
             elif interrupt.reason is None:
                 written = self._writer.fault(error)
                 await self._keep(lambda: written)
+            raise
+        except ClientGone:  # the answer is too large to be kept
+            await self._keep(bytes)
             raise
         last = await end(self._writer)
         try:

@@ -40,12 +40,12 @@ class Context:
     counted_body: tuple[int, list[bytes]] | None = None  # its bytes, and the shares that they count in
     disconnected: bool = False
     interrupt: Callable[[str], None] | None = None  # ends the open answer
-    claim: Claim | None = None  # of a request with an Idempotency-Key, which runs to its end without its client
+    claim: Claim | None = None  # of a request with an Idempotency-Key: it runs on without its client
 
     def disconnect(self) -> None:
         """Note that the client has disconnected, and end the open answer."""
         self.disconnected = True
-        if self.interrupt is not None and self.claim is None:
+        if self.interrupt is not None and (self.claim is None or self.claim.too_large):
             self.interrupt("client_disconnected")
 
 

@@ -172,6 +172,7 @@ async def _follow(request: Request, claim: Claim, body_sha256: bytes, held: cont
         return _replayed(request, answer.status, answer.headers(), claim.size, claim.whole(), held.pop_all())
     if claim.stream is None or (claim.fault and not claim.begun):
         raise claim.fault or ApiError("internal_error")
+    add_log_fields(request, replayed=True)
     return EventStream(
         claim.follow(lambda: interrupt.reason == "shutdown"),
         drain=request.state.drain,
@@ -231,6 +232,7 @@ def _replayed(
     chunks: AsyncGenerator[bytes, None] | Any,
     held: Any,
 ) -> Response:
+    add_log_fields(request, replayed=True)
     streamed = headers["content-type"].startswith("text/event-stream")
     own = _OF_STREAMS if streamed else {"cache-control": "no-store", "content-length": str(size)}
     return Download(request.state.drain, chunks, {**headers, **own, REPLAYED: "true"}, status_code=status, held=held)

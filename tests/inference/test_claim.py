@@ -45,6 +45,8 @@ async def test_answer_beyond_its_share_of_memory_is_not_kept(service: Service) -
     for number in range(4):
         begun(claims, service, key=str(number)).add(part)
     one_more = begun(claims, service, key="more")
+    one_more.add(b"x" * claims_module._SMALL_BYTES)
+    assert not one_more.too_large  # a small answer always fits
     one_more.add(b"x")
     assert one_more.too_large
     other = begun(claims, service, account_id="b")

@@ -125,6 +125,29 @@ async def test_json_answer_is_completed_without_its_client(lab: Lab, path: str) 
     await lab.settled()
 
 
+async def test_answer_that_is_too_large_ends_with_its_client(lab: Lab) -> None:
+    body = lab.body(CHAT, "endless", stream=True, max_tokens=10_000_000)
+    async with lab.client.stream("POST", CHAT, json=body, headers=lab.headers("k")) as answer:
+        size = 0
+        async for part in answer.aiter_bytes():
+            size += len(part)
+            if size > 9_000_000:
+                break
+    await asyncio.wait_for(lab.upstream.requests[-1].gone.wait(), 10)
+    await lab.settled()
+    assert (await lab.post(CHAT, body, "k")).json()["error"]["code"] == "answer_not_kept"
+    assert len(lab.debits()) == len(lab.upstream.requests) == 1
+
+
+async def test_answer_that_becomes_too_large_without_its_client_ends(lab: Lab) -> None:
+    body = lab.body(CHAT, "endless", stream=True, max_tokens=10_000_000)
+    await leave_after_a_part(lab, CHAT, body, "k")
+    await asyncio.wait_for(lab.upstream.requests[-1].gone.wait(), 20)
+    await lab.settled()
+    assert (await lab.post(CHAT, body, "k")).json()["error"]["code"] == "answer_not_kept"
+    assert len(lab.debits()) == len(lab.upstream.requests) == 1
+
+
 async def test_speech_is_completed_without_its_client(lab: Lab) -> None:
     body = {"model": "builtin/voice", "input": "One two three four five. " * 20}
     with pytest.raises(httpx.TimeoutException):
@@ -189,6 +212,15 @@ async def test_shutdown_releases_the_key(tmp_path: Path, stream: bool) -> None:
         assert len(lab.debits()) == int(stream)
         for table in ("idempotency_keys", "idempotency_chunks", "reserved_room"):
             assert rows(lab.database, f"SELECT * FROM {table}") == []
+        assert_exact(lab.database)
+
+
+async def test_shutdown_ends_what_runs_without_its_client(tmp_path: Path) -> None:
+    async with ModelServer() as upstream, laboratory(tmp_path, upstream) as lab:
+        body = lab.body(CHAT, "endless", stream=True, max_tokens=10_000_000)
+        await leave_after_a_part(lab, CHAT, body, "k")
+        assert await lab.server.stop(signal.SIGTERM) == 0
+        assert rows(lab.database, "SELECT * FROM idempotency_keys") == []
         assert_exact(lab.database)
 
 
