@@ -22,7 +22,7 @@ SILENT = calls("silent-after-3-chunks", "silent", "picture+silent", "speech+sile
 SLOW = calls("drip-200ms", "slow-1000ms", "picture+slow-1000ms", "speech+drip-200ms")
 MEDIA = (IMAGES, GENERATE, SPEECH)
 ROWS = {
-    "disconnected": "the client disconnects",
+    "disconnected": "the client disconnects, without an `Idempotency-Key`",
     "stopped": "the answer or the run is stopped",
     "conversation deleted": "the conversation is deleted",
     "suspended": "the account is suspended",
