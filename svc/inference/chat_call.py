@@ -310,9 +310,11 @@ class ChatCall(PaidCall):
 
     def _log_tokens(self) -> None:
         usage = self.usage
-        self.log_fields |= {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]}
-        if cached := input_tokens(usage).cached:
-            self.log_fields["cached_input_tokens"] = cached
+        self.log_fields |= {
+            "input_tokens": usage["prompt_tokens"],
+            "cached_input_tokens": input_tokens(usage).cached,
+            "output_tokens": usage["completion_tokens"],
+        }
 
     # --- the engine
 

@@ -48,6 +48,8 @@ class Run(AgentRun):
         self.log: list[Any] = []
         self.faults: list[BaseException] = []
 
+    usage = USAGE  # of its call, which it is, too
+
     async def _ask(self, messages: Any) -> Any:
         return None
 
