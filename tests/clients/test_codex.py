@@ -134,6 +134,16 @@ async def test_codex_compacts_a_conversation_that_is_too_long(lab: Lab, tmp_path
     assert lab.refused_as_too_long(asked_before)[-2:] == [False, False]
 
 
+async def test_codex_compacts_the_results_of_its_tools(lab: Lab, tmp_path: Path) -> None:
+    texts = (f"yes 'It is a long text.' | head -c {38_000 + number}" for number in range(24))
+    script = script_for(*(call("exec_command", cmd=text) for text in texts))
+    asked_before = len(lab.upstream.requests)
+    _, shown = await codex(lab, tmp_path, "small", script, status=1)
+    assert "ran out of room" in shown and lab.refused_as_too_long(asked_before).count(True) == 1
+    assert (await codex(lab, tmp_path, "small", "say Third.", resume=True))[0] == "Third."
+    assert lab.refused_as_too_long(asked_before)[-2:] == [False, False]
+
+
 async def test_codex_goes_on_after_an_image_that_the_model_cannot_read(lab: Lab, tmp_path: Path) -> None:
     script = script_for(call("view_image", path="dot.png"))
     assert (await codex(lab, tmp_path, "builtin/script", script))[0] == "All done."
