@@ -585,6 +585,25 @@ async def test_answers_with_text_for_which_the_model_server_counts_nothing_are_c
     assert await unbilled(nothing, "lab/ok")
 
 
+@each("limit", [100, 5])
+@each("stream", [False, True])
+async def test_all_choices_of_llama_cpp_are_charged(lab: Lab, stream: bool, limit: int) -> None:
+    """Two choices of 6 tokens each: a stream has a usage for each, a whole answer only that of the first choice."""
+    person = await lab.person(1_000)
+    usage = {"prompt_tokens": 5, "completion_tokens": 6, "total_tokens": 11}
+    texts = ("one two three four five six", "six five four three two one")
+    said = [{"index": place, "message": {"content": text}, "finish_reason": "stop"} for place, text in enumerate(texts)]
+    lab.completion, lab.chunks = {"choices": said, "usage": usage}, []
+    lab.chunks += [{"choices": [{"index": place, "delta": {"content": text}}]} for place, text in enumerate(texts)]
+    for place in (1, 0):
+        end = {"index": place, "delta": {}, "finish_reason": "stop"}
+        lab.chunks += [{"choices": [end]}, {"choices": [], "usage": usage}]
+    assert (await lab.chat(person, "lab/ok", stream, n=2, max_tokens=limit)).status_code == 200
+    (debit,) = await lab.debits(person)
+    assert (debit["input_tokens"], debit["output_tokens"]) == (5, 12)
+    assert -debit["amount_micros"] == 5 + 2 * 12 <= lab.holds(person)[-1]
+
+
 def _counted(counts: tuple[int, int] | None) -> dict[str, int] | None:
     return counts and {"prompt_tokens": counts[0], "completion_tokens": counts[1]}
 
