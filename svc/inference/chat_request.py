@@ -140,8 +140,7 @@ def _only_own_tools(body: dict[str, Any], ignored: dict[str, None], fields: dict
     tools, choice = body.get("tools") or (), body.get("tool_choice")
     own = [tool for tool in tools if tool["type"] in _OWN_TOOLS]
     if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
-        allowed = choice.get("allowed_tools")
-        choice = _own_allowed(allowed) if isinstance(allowed, dict) else "auto"
+        choice = _own_allowed(choice)
         own = own if isinstance(choice, dict) else []
         body = {**body, "tool_choice": choice}
     kind = choice.get("type") if isinstance(choice, dict) else choice
@@ -156,11 +155,14 @@ def _only_own_tools(body: dict[str, Any], ignored: dict[str, None], fields: dict
     return body
 
 
-def _own_allowed(allowed: dict[str, Any]) -> Any:
-    """Return a `tool_choice` that allows the same tools except those that the model server runs, or its mode alone."""
-    listed = [tool for tool in allowed.get("tools") or () if isinstance(tool, dict)]
-    if own := [tool for tool in listed if tool.get("type") in _OWN_TOOLS]:
-        return {"type": "allowed_tools", "allowed_tools": {**allowed, "tools": own}}
+def _own_allowed(choice: dict[str, Any]) -> Any:
+    """Return a choice of `allowed_tools` without those that the model server runs, or its mode if there is no other."""
+    nested = isinstance(choice.get("allowed_tools"), dict)
+    allowed = choice["allowed_tools"] if nested else choice
+    listed = tools if isinstance(tools := allowed.get("tools"), list) else []
+    if own := [tool for tool in listed if isinstance(tool, dict) and tool.get("type") in _OWN_TOOLS]:
+        kept = {**allowed, "tools": own}
+        return {**choice, "allowed_tools": kept} if nested else kept
     return "auto" if allowed.get("mode") == "auto" else "required"
 
 

@@ -271,6 +271,11 @@ def allowed(mode: str, *tools: dict[str, Any]) -> dict[str, Any]:
             {"tools": [FUNCTION], "tool_choice": allowed("required", FUNCTION)},
         ),
         ([FUNCTION, SEARCH], allowed("auto", SEARCH), {}),
+        (
+            [FUNCTION, SEARCH],
+            {"type": "allowed_tools", "mode": "auto", "tools": [SEARCH, FUNCTION]},
+            {"tools": [FUNCTION], "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [FUNCTION]}},
+        ),
         ([FUNCTION, SEARCH], allowed("required", SEARCH), None),
     ],
 )
@@ -357,7 +362,9 @@ JSONS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
     lambda inner: (
         st.lists(inner, max_size=2)
-        | st.dictionaries(st.sampled_from(["type", "service_tier", "top_k", "options", "tools"]), inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "service_tier", "top_k", "options", "tools", "mode"]), inner, max_size=3
+        )
     ),
     max_leaves=8,
 )
@@ -366,14 +373,16 @@ NAMES = st.sampled_from(
 )
 
 
-@given(st.dictionaries(NAMES, JSONS, max_size=4), JSONS)
+CHOICES = st.builds(
+    lambda kind, fields: {**fields, "type": kind},
+    st.sampled_from(["allowed_tools", "function", "x"]) | JSONS,
+    st.dictionaries(st.sampled_from(["allowed_tools", "mode", "tools", "function"]), JSONS, max_size=3),
+)
+
+
+@given(st.dictionaries(NAMES, JSONS, max_size=4), CHOICES | st.sampled_from(["auto", "required", "x"]))
 def test_any_json_is_filtered_or_refused_and_nothing_else_passes(fields: dict[str, Any], choice: Any) -> None:
-    body = {
-        "messages": [],
-        "tools": [FUNCTION],
-        "tool_choice": choice if isinstance(choice, dict) else "auto",
-        **fields,
-    }
+    body = {"messages": [], "tools": [FUNCTION, SEARCH], "tool_choice": choice, **fields}
     before = copy.deepcopy(body)
     try:
         found, left = for_operator(body, model())
