@@ -39,8 +39,9 @@ def _check_parts(model: Model, parts: list[dict[str, Any]], param: str, in_resul
         at, kind = f"{param}[{place}]", part.get("type")
         inner = part.get("source") if kind == "document" else part
         if kind in _IMAGES and in_result:
+            marked = {name: part[name] for name in ("cache_control",) if name in part}
             part.clear()
-            part.update({"type": _IMAGES[kind][1], "text": _IN_PLACE})
+            part.update({"type": _IMAGES[kind][1], "text": _IN_PLACE, **marked})
         elif kind in _IMAGES:
             message = f"{model.id} cannot read images. Leave the image out, or choose another model."
             raise invalid_value(message, f"{at}.{_IMAGES[kind][0]}")

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from svc.config import Config
+from svc.inference.catalog import Model
+from svc.inference.images import check_images
 from tests.conftest import JSON, Clocks, Service, bearer, serving
 from tests.support.cases import each
 from tests.support.model_server import ModelServer
@@ -146,6 +148,14 @@ async def test_image_reaches_a_model_with_vision_or_unknown_capabilities(
         answer = await service.client.post(path, json={**body, "model": model}, headers=headers)
         assert answer.status_code == 200
         assert "image_url" in str(upstream.requests[-1].body)
+
+
+def test_text_in_place_of_an_image_keeps_the_mark_of_what_to_cache() -> None:
+    blind = Model("lab/blind", "blind", None, "chat", {}, capabilities=())
+    mark = {"cache_control": {"type": "ephemeral"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{**MESSAGES, **mark}]}
+    check_images(blind, [{"role": "user", "content": [result]}], "messages")
+    assert result["content"] == [{"type": "text", "text": "[An image, which this model cannot read.]", **mark}]
 
 
 @each(("path", "body"), RESULTS)
