@@ -42,8 +42,8 @@ INTRODUCTION = (
 FALLBACK = f"I cannot answer this. {INTRODUCTION}"
 _GREETING = re.compile(
     r"(?i)(?:hi|hello|hey|good (?:morning|afternoon|evening)|help)(?: (?:there|again|assistant|all|me))?\W*$"
-    r"|.*\b(?:(?:who|what) are you|are you (?:an?|chat\w*|gpt|claude|gemini|llama)|(?:what|which) (?:model|can you do)"
-    r"|connect\b.*\bmodel)\b"
+    r"|.*\b(?:(?:who|what) are you|are you (?:an?|chat\w*|gpt|claude|gemini|llama)|what can you do"
+    r"|(?:what|which) model (?:is|are|do)|connect\b.*\bmodel)\b"
 )
 _DICTATED = re.compile(r"(?is)(?:please )?(?:say|repeat|echo|(?:reply|respond|answer) with)(?: exactly)?:?\s+(\S.*)")
 _MY = re.compile(r"(?i)\b(?:what(?:'s| is| was| are| were)|tell me|remember|recall) my ([\w' ]{1,40})|\bwho am i\b")

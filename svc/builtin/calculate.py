@@ -23,7 +23,7 @@ _TOKEN = re.compile(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|\*\*|
 _TYPED_SIGNS = str.maketrans({"\u00d7": "*", "\u00b7": "*", "\u00f7": "/", "\u2212": "-"})
 _UNARY, _POWER = 3, 4
 # Compiled when they are first used: agents load this module at the start.
-_NUMBER = r"(\d+(?:\.\d+)?)"
+_NUMBER = r"(?<![\d.])(\d{1,30}(?:\.\d{1,30})?)"
 _PERCENT = rf"{_NUMBER} ?(?:%|percent)"
 _THE = r"(?:(?:an?|the|my) )?"
 _SPOKEN_ARITHMETIC = {

@@ -17,15 +17,8 @@ _TODAY = re.compile(
     r"(?i)\b(?:what|which) (?:day|date|weekday)(?: of the week)? is (?:it|today)\b|\b(?:today's|current) date\b"
     r"|^(?:date|today)\W*$|\bwhat(?:'s| is) (?:today|the (?:current )?(?:date|day)(?: today)?)\W*$"
 )
-# They may be written with a year or without: `Christmas 2026`.
-_FEASTS = {
-    r"christmas eve": "24 December",
-    r"(?:christmas|xmas)(?: day)?": "25 December",
-    r"new year(?:'s|s)? eve": "31 December",
-    r"(?:the )?new year(?:'s|s)?(?: day)?": "1 January",
-    r"halloween": "31 October",
-    r"valentine(?:'s|s)?(?: day)?": "14 February",
-}
+_FEAST = re.compile(r"(?i)\b(?:christmas|xmas|new year|halloween|valentine)(?:'?s)?(?: day| (eve))?\b")
+_FEASTS = {"c": date(4, 12, 25), "x": date(4, 12, 25), "n": date(4, 1, 1), "h": date(4, 10, 31), "v": date(4, 2, 14)}
 _RELATIVE = {"day after tomorrow": 2, "day before yesterday": -2, "tomorrow": 1, "yesterday": -1, "today": 0}
 _WEEKDAY = re.compile(rf"(?i)\b(next|last|this|coming) ({'|'.join(day_name)})\b")
 
@@ -43,8 +36,7 @@ def date_answer(sentence: str, now_seconds: float) -> str | None:
 
 
 def _day_answer(sentence: str, today: date) -> str | None:
-    for feast, day in _FEASTS.items():
-        sentence = re.sub(rf"(?i)\b{feast}\b", day, sentence)
+    sentence = _FEAST.sub(_day_of, sentence)
     dates = _dates(sentence, today)
     first, second = [*dates, today, today][:2]
     if re.search(r"\bhow (?:many (?:days|weeks)|long)\b", sentence, re.I):
@@ -69,6 +61,12 @@ def _day_answer(sentence: str, today: date) -> str | None:
         if phrase in sentence.lower():
             return f"{phrase} is {_long(today + timedelta(days))}."
     return f"Today is {_long(today)}." if is_today else None
+
+
+def _day_of(feast: re.Match[str]) -> str:
+    """Return the day and month of a feast, to which a year may be added: `Christmas 2026`."""
+    day = _FEASTS[feast[0][0].lower()] - timedelta(1 if feast[1] else 0)
+    return f"{day.day} {day:%B}"
 
 
 def _dates(sentence: str, today: date) -> list[date]:

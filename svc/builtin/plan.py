@@ -49,11 +49,13 @@ SKILLS = {
 }
 # What needs a language model, or the world outside. A tool of the client may do it.
 _BEYOND = re.compile(
-    r"(?i)(?:find|research|look up|look for|search|browse|google|summari[sz]e|translate|explain|describe|analy[sz]e"
-    r"|review|compare|recommend|suggest|plan|book|buy|order|send|e-?mail|call|post|publish|schedule|remind|fix|debug"
-    r"|improve|rewrite|rephrase|proofread|correct|edit|convert|compose|draft|brainstorm|invent|design|develop"
-    r"|implement|code|program|build|organi[sz]e|prepare|collect|gather|check|monitor|create|make|generate|write"
-    r"|give me|tell me (?:an?|about)|teach|help me)\b"
+    r"(?i)(?:find|research|look up|look for|search|browse|summari[sz]e|translate|explain|describe|analy[sz]e|compare"
+    r"|recommend|suggest|buy|send|publish|remind|fix|debug|improve|rewrite|rephrase|proofread|correct|convert|compose"
+    r"|brainstorm|invent|develop|implement|build|organi[sz]e|prepare|collect|gather|monitor|create|make|generate|write"
+    r"|give me|tell me (?:an?|about)|teach|help me"
+    # Words that are nouns, too: `Book a flight`, but not `Book 3 is lost`.
+    r"|(?:book|plan|order|post|schedule|review|edit|draft|design|code|program|check|e-?mail|call)"
+    r" (?:an?|the|my|our|some|this|that|it|them|him|her))\b"
 )
 # What somebody must compose, unless it is there to be kept.
 _COMPOSED = re.compile(
@@ -63,7 +65,7 @@ _COMPOSED = re.compile(
 _KEPT = re.compile(r"(?i)(?:save|store|jot|record|note|keep|put)\b")
 _NOT_LITERAL = re.compile(r"(?i)(?:an?|the|my|your|some|all|it|this|that|them|everything)\b")
 # The last tool call of an agent, whose argument is the answer.
-_LAST_CALL = re.compile(r"final_?(?:answer|result)|submit(?:_answer)?|finish|attempt_completion|(?:task_)?complete")
+_LAST_CALL = re.compile(r"final_?(?:answer|result)|submit_answer|finish|attempt_completion|task_complete")
 # By role, the names of its parameter, the likeliest first.
 PARAMETERS = {
     "expression": "expression expr formula equation calculation input query text",

@@ -3,11 +3,13 @@
 import re
 from typing import Any
 
+import orjson
 import pytest
 
 from app import ROUTES
 from svc.builtin.assistant import REFERRAL
 from svc.routes.pages import STATIC
+from tests.conftest import Service
 from tests.support.builtin import STRING, agent_run, calls, choice, said, text, tool
 from tests.support.cases import each
 
@@ -39,6 +41,8 @@ def computed(expression: str) -> tuple[str, dict[str, str]]:
         ("What is 17% off $60?", "= 49.8"),
         ("Split a bill of $96 among 4 people", "= 24"),
         ("Increase 80 by 15%", "= 92"),
+        ("Reduce 80 by 10 percent", "= 72"),
+        ("50 is what percent of 200?", "= 25"),
         ("What percentage of 200 is 50?", "= 25"),
         ("how many days until Christmas?", "34 days"),
         ("How many days until 2027-01-01?", "406 days"),
@@ -48,6 +52,8 @@ def computed(expression: str) -> tuple[str, dict[str, str]]:
         ("When is Christmas 2026?", "Friday, 25 December 2026"),
         ("What day is it today?", "Today is Friday, 21 November 2025"),
         ("Do you remember my name?", "You have not told me your name"),
+        ("Call me Ada. What is my name?", "Your name is Ada."),
+        ("Order 66 is lost. What is lost?", 'I remember: "Order 66 is lost."'),
         ("What is the capital of France?", "I cannot answer this."),
         ("Who wrote Hamlet?", "I cannot answer this."),
         ("What's the weather in Paris today?", "I cannot answer this."),
@@ -128,6 +134,16 @@ def test_refusal_leads_to_the_card_of_the_page_and_to_the_endpoint() -> None:
     (title,) = re.findall('connectTitle: ("Connect a.*"),', (STATIC / "app" / "texts.js").read_text())
     assert title in REFERRAL and "POST /user/providers (see /docs)" in REFERRAL
     assert {("POST", "/user/providers"), ("GET", "/docs")} <= {route[:2] for route in ROUTES}
+
+
+async def test_run_that_cannot_reach_its_goal_says_so_and_stores_nothing(service: Service) -> None:
+    headers = await service.bearer()
+    body = {"goal": "Find today's top news about SQLite and summarise them", "model": "builtin/assistant"}
+    answer = await service.client.post("/v1/agents/run", json=body, headers=headers)
+    final = orjson.loads(answer.text.split("\n\n")[-2].removeprefix("data: "))
+    assert (final["type"], final["artifacts"], final["cost_micros"]) == ("final", [], 0)
+    assert final["output"].startswith("I cannot do this: Find") and final["output"].endswith(REFERRAL)
+    assert (await service.client.get("/artifacts", headers=headers)).json()["data"] == []
 
 
 async def test_clients_own_tool_does_what_the_assistant_cannot() -> None:
