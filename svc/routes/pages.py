@@ -145,9 +145,7 @@ def first_use(config: Config) -> Iterator[Callable[[], object]]:
     """Yield what must be done before pages are served, in steps of some milliseconds."""
     yield files
     yield from (file.compressed for file in files().values())
-    yield _frame
-    for name in _PAGES:
-        yield partial(_page_for, config, name)
+    yield from (partial(_page_for, config, name) for name in _PAGES)
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from app import ROUTES
 from svc.builtin.assistant import REFERRAL
 from svc.routes.pages import STATIC
 from tests.conftest import Service
-from tests.support.builtin import STRING, agent_run, calls, choice, said, text, tool
+from tests.support.builtin import STRING, Body, agent_run, calls, choice, said, text, tool
 from tests.support.cases import each
 
 CANNOT = "For real answers, choose"
@@ -157,7 +157,15 @@ async def test_clients_own_tool_does_what_the_assistant_cannot() -> None:
 
 FINAL = tool("final_answer", "Provides a final answer to the given problem.", answer=STRING)
 CALCULATE = tool("calculate", expression=STRING)
-WRITTEN_CALL = "Calling tools:\n[{'id': 'call_1', 'type': 'function', 'function': %s}]"
+
+
+def written(*expressions: str) -> list[Body]:
+    """Return the message with which smolagents repeats its calls."""
+    made = [
+        {"id": f"call_{one}", "type": "function", "function": {"name": "calculate", "arguments": {"expression": one}}}
+        for one in expressions
+    ]
+    return [{"role": "assistant", "content": [{"type": "text", "text": f"Calling tools:\n{made}"}]}]
 
 
 @pytest.mark.parametrize("name", ["final_answer", "finalAnswer", "submit_answer", "attempt_completion"])
@@ -175,20 +183,27 @@ async def test_smolagents_gets_its_final_answer_with_calls_and_results_as_texts(
     messages = said("user: New task:\nWhat is 6 * 7?")
     options: Any = {"tools": [CALCULATE, FINAL], "tool_choice": "required", "stop": ["Observation:", "Calling tools:"]}
     assert calls((await choice("assistant", messages, **options))["message"]) == [computed("6 * 7")]
-    call = "{'name': 'calculate', 'arguments': {'expression': '6 * 7'}}"
-    messages += said(f"assistant: {WRITTEN_CALL % call}") + said("user: Observation:\n42")
+    messages += written("6 * 7") + said("user: Observation:\n42")
     answer = calls((await choice("assistant", messages, **options))["message"])
     assert answer == [("final_answer", {"answer": "6 * 7 = 42"})]
 
 
+@each(("observed", "answer"), [("5\n20", "2 + 3 = 5\n4 * 5 = 20"), ("a\nb\nc", "2 + 3 = a\nb\nc\n4 * 5 = a\nb\nc")])
+async def test_observation_of_several_calls_has_a_line_for_each(observed: str, answer: str) -> None:
+    messages = [*said("user: New task:\nWhat is 2 + 3 and 4 * 5?"), *written("2 + 3", "4 * 5")]
+    messages += said(f"user: Observation:\n{observed}")
+    made = calls((await choice("assistant", messages, tools=[CALCULATE, FINAL], tool_choice="required"))["message"])
+    assert made == [("final_answer", {"answer": answer})]
+
+
 @each(
-    "written",
+    "other",
     ["[" * 19_000, "-" * 19_000, "[{}]", "[1]", "7", "", "x" * 30_000, "[{'id': 1, 'function': {}}]", "[{1: 2}]"],
 )
-async def test_other_text_with_the_words_of_smolagents_is_a_text(written: str) -> None:
+async def test_other_text_with_the_words_of_smolagents_is_a_text(other: str) -> None:
     messages = [
         {"role": "user", "content": "hello"},
-        {"role": "assistant", "content": f"Calling tools:\n{written}"},
+        {"role": "assistant", "content": f"Calling tools:\n{other}"},
         {"role": "user", "content": "Observation:\nWhat is 2 + 2?"},
     ]
     assert "2 + 2 = 4" in await text("assistant", messages)

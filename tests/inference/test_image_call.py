@@ -119,6 +119,18 @@ async def test_prompt_is_stored_cut_until_the_content_is_replaced(lab: Lab) -> N
     assert await stored() - before == 256 + len(image["name"].encode()) + 1
 
 
+async def test_only_the_first_picture_of_a_request_may_be_refused(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[bool] = []
+
+    async def paint(order: Any, *, account_id: str, patient: bool) -> bytes:
+        waits.append(patient)
+        return b"A scene.\n" + PNG
+
+    monkeypatch.setattr(lab.service.state["media"].painter, "run", paint)
+    assert (await lab.post(IMAGES, prompt="hills", model="builtin/paint", n=3)).status_code == 200
+    assert waits == [False, True, True]
+
+
 async def test_failed_pictures_are_free(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     async def die(order: Any, **options: Any) -> bytes:
         if order.get("variation") == 0:

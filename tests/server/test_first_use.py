@@ -17,6 +17,7 @@ import pytest
 import app
 from svc.config import Config
 from svc.routes import pages
+from svc.server.edge import _lacks_descriptors
 from svc.server.first_use import prepare
 from tests.conftest import Service
 from tests.support.server import COMMAND, running_server
@@ -71,6 +72,12 @@ async def test_request_without_a_free_descriptor_is_503_and_the_next_one_works(s
             assert (answer.status_code, answer.json()["error"]["code"]) == expected
     assert (await service.client.get("/", headers=browser)).status_code == 200
     assert "text/html" in (await service.client.get("/nothing", headers=browser)).headers["content-type"]
+
+
+def test_library_that_cannot_be_opened_is_503_and_a_missing_one_is_a_bug() -> None:
+    missing = "_rust.so: cannot open shared object file: "
+    found = [_lacks_descriptors(ImportError(missing + why)) for why in ("Too many open files", "No such file")]
+    assert found == [True, False]
 
 
 PATHS = [
