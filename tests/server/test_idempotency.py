@@ -9,11 +9,12 @@ import httpx
 import orjson
 import pytest
 
+from svc import retry
 from svc.billing import wallet
 from svc.config import Config
 from svc.content import idempotency
 from svc.errors import ApiError
-from tests.conftest import Clocks, Service, bearer, serving
+from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.answers import assert_error
 from tests.support.cases import each
 from tests.support.model_server import ModelServer
@@ -416,3 +417,76 @@ async def test_refused_start_of_a_run_releases_the_key(lab: Lab) -> None:
     assert_error(await lab.post(RUN, {**body, "model": "lab/ok"}), 402, "insufficient_funds")
     assert (await lab.post(RUN, body)).status_code == 200
     assert (await lab.post(RUN, body)).json()["error"]["code"] == "already_started"
+
+
+async def until_asked(lab: Lab) -> None:
+    async with asyncio.timeout(5):
+        while not lab.upstream.requests:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("session", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_settlement_on_a_full_disk_releases_the_key(
+    lab: Lab, stream: bool, session: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry, "_LATER_SECONDS", 0.05)
+    lab.headers = lab.as_session if session else lab.as_key
+    writer = lab.service.state["db"]._writer
+    body = {**BODIES[CHAT], "model": "lab/slow-300ms", "stream": stream}
+    asking = [asyncio.create_task(lab.post(CHAT, body)) for _ in range(2)]
+    await until_asked(lab)
+    await writer.outside(lambda conn: conn.execute("PRAGMA query_only = 1").fetchall())
+    answers = await asyncio.gather(*asking)
+    await writer.outside(lambda conn: conn.execute("PRAGMA query_only = 0").fetchall())
+    for answer in answers:
+        assert answer.status_code == (200 if stream else 503) and b"storage_unavailable" in answer.content
+    async with asyncio.timeout(5):
+        while await lab.rows("SELECT id FROM idempotency_keys"):
+            await asyncio.sleep(0.02)
+    charged = await lab.debits()
+    repeat = await lab.post(CHAT, body)
+    assert repeat.status_code == 200 and REPLAYED not in repeat.headers and b"Hello" in repeat.content
+    assert (await lab.post(CHAT, body)).content == repeat.content
+    assert await lab.debits() == charged + 1 and charged == int(stream)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_stopped_answer_of_a_session_is_kept(lab: Lab, stream: bool) -> None:
+    lab.headers = lab.as_session
+    body = {"model": "lab/drip-100ms" if stream else "lab/slow-300ms", "messages": USER, "stream": stream}
+    asking = asyncio.create_task(lab.post(CHAT, body))
+    await until_asked(lab)
+    (conversation,) = lab.service.state["open_answers"]
+    stopped = await lab.service.client.post(f"/conversations/{conversation}/stop", headers=lab.as_session)
+    assert stopped.status_code == 202
+    first, repeat = await asking, await lab.post(CHAT, body)
+    assert first.status_code == 200 and b'"status":"stopped"' in first.content
+    assert repeat.content == first.content and kept(repeat) == kept(first) and repeat.headers[REPLAYED] == "true"
+    assert len(lab.upstream.requests) == 1
+
+
+async def test_deleted_account_takes_its_claims_along(lab: Lab) -> None:
+    body = {**BODIES[CHAT], "model": "lab/slow-300ms"}
+    await lab.post(IMAGES, BODIES[IMAGES])
+    asking = [asyncio.create_task(lab.post(CHAT, body)) for _ in range(2)]
+    await until_asked(lab)
+    removed = await lab.service.client.request(
+        "DELETE", "/user/me", json={"password": PASSWORD}, headers=lab.as_session
+    )
+    assert removed.status_code == 204
+    for answer in await asyncio.gather(*asking):
+        assert_error(answer, 401, "invalid_api_key")
+    for table in ("idempotency_keys", "idempotency_chunks", "reserved_room"):
+        assert await lab.rows(f"SELECT * FROM {table}") == []
+    assert not lab.service.state["claims"].running
+
+
+async def test_answer_of_a_users_own_model_server_is_kept(lab: Lab) -> None:
+    provider = {"name": "mine", "base_url": lab.upstream.base_url, "models": ["ok"]}
+    made = await lab.service.client.post("/user/providers", json=provider, headers=lab.as_key)
+    assert made.status_code == 201, made.text
+    body = {"model": "mine/ok", "messages": USER}
+    first, repeat = await lab.post(CHAT, body), await lab.post(CHAT, body)
+    assert first.status_code == 200 and repeat.content == first.content and repeat.headers[REPLAYED] == "true"
+    assert len(lab.upstream.requests) == 1 and await lab.spent() == 0
