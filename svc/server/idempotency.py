@@ -8,9 +8,8 @@ repeat while it runs -> its answer so far, then live -- repeat after it -> the k
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from hashlib import sha256
-from typing import Any
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
@@ -43,7 +42,7 @@ _REPLAYED_HEADER = {
 _PARAMETER = Parameter(
     HEADER,
     "Of your choice, for one request. A repeat with the same body within 24 hours gets the same answer, and costs "
-    "nothing. The request runs to its end even if the connection is lost.",
+    "nothing. An agent run is not started again. Other requests run to their end even if the connection is lost.",
     matching(_KEY, "1 to 255 visible ASCII characters", 255),
     "6f1c1c1e-7a39-4b0a-9d0c-5f6f6a1f7b52",
     where="header",
@@ -216,7 +215,7 @@ async def _replay(request: Request, place: Place, kept: Kept, body_sha256: bytes
     return _replayed(request, kept.status, kept.headers, kept.size, chunks, slot)
 
 
-async def _chunks(request: Request, account_id: str, kept: Kept) -> AsyncIterator[bytes]:
+async def _chunks(request: Request, account_id: str, kept: Kept) -> AsyncGenerator[bytes, None]:
     for number in range(-(-(kept.size or 0) // idempotency.CHUNK_BYTES)):
         chunk = await request.state.db.read(idempotency.chunk, account_id, kept.id, number)
         if chunk is None:  # it expired
@@ -229,9 +228,10 @@ def _replayed(
     status: int,
     headers: Mapping[str, str],
     size: int,
-    chunks: AsyncGenerator[bytes, None] | Any,
-    held: Any,
+    chunks: AsyncGenerator[bytes, None],
+    held: contextlib.AbstractContextManager[object],
 ) -> Response:
+    """Return an answer as the first request got it. It occupies `held` until it is sent."""
     add_log_fields(request, replayed=True)
     streamed = headers["content-type"].startswith("text/event-stream")
     own = _OF_STREAMS if streamed else {"cache-control": "no-store", "content-length": str(size)}
