@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 import pytest_asyncio
 
@@ -181,6 +182,23 @@ async def test_follower_that_leaves_disturbs_nobody(lab: Lab) -> None:
     await leave_after_a_part(lab, CHAT, body, "k")
     assert (await first).content == (await lab.post(CHAT, body, "k")).content
     assert len(lab.debits()) == 1
+
+
+async def test_follower_of_a_request_that_never_arrives_whole_may_try_again(lab: Lab) -> None:
+    body = orjson.dumps(lab.body(CHAT, "ok"))
+    head = [f"POST {CHAT} HTTP/1.1", f"host: {lab.server.host}", f"content-length: {len(body)}"]
+    head += ["content-type: application/json", *(f"{name}: {value}" for name, value in lab.headers("k").items())]
+    _, writer = await lab.server.raw(server_hostname=lab.server.host)
+    writer.write("\r\n".join([*head, "", ""]).encode() + body[:-1])
+    await writer.drain()
+    sent = {"content-type": "application/json", **lab.headers("k")}
+    following = asyncio.create_task(lab.client.post(CHAT, content=body, headers=sent))
+    done, _ = await asyncio.wait([following], timeout=0.5)
+    assert not done
+    writer.close()
+    answer = await following
+    assert answer.status_code == 503 and answer.headers["retry-after"] == "1"
+    assert (await lab.client.post(CHAT, content=body, headers=sent)).status_code == 200
 
 
 async def test_run_still_ends_with_its_client(lab: Lab) -> None:

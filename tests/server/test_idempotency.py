@@ -14,6 +14,9 @@ from svc.billing import wallet
 from svc.config import Config
 from svc.content import idempotency
 from svc.errors import ApiError
+from svc.inference import claim
+from svc.server import idempotency as guard
+from svc.server.limits import MIB
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.answers import assert_error
 from tests.support.cases import each
@@ -41,6 +44,7 @@ MODELS = (
     "silent",
     "drip-100ms",
     "echo",
+    "slow-300ms+status-422",
 )
 USER = [{"role": "user", "content": "hi"}]
 # A body for each path, whose model has a price.
@@ -246,6 +250,18 @@ async def test_fault_of_the_model_server_releases_the_key(lab: Lab, path: str, s
     assert await lab.rows("SELECT id FROM reserved_room") == []
 
 
+@each("path", [CHAT, RESPONSES, MESSAGES])
+@each("model", ["lab/slow-300ms", "lab/slow-300ms+status-422"])
+async def test_follower_of_a_silent_stream_gets_its_head_early(
+    lab: Lab, path: str, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "_QUIET_SECONDS", 0.02)
+    body = {**BODIES[path], "model": model, "stream": True}
+    first, follower = await asyncio.gather(lab.post(path, body, model), lab.post(path, body, model))
+    assert first.status_code == follower.status_code == (422 if model.endswith("422") else 200)
+    assert path == MESSAGES or follower.content == first.content  # an error has the id of its request there
+
+
 async def test_followers_of_a_released_call_get_its_error(lab: Lab) -> None:
     body = {**BODIES[CHAT], "model": "lab/silent"}
     answers = await asyncio.gather(*(lab.post(CHAT, body) for _ in range(5)))
@@ -351,18 +367,27 @@ async def test_long_answer_is_kept_whole(lab: Lab, size: int, stream: bool) -> N
 
 
 LONG_SPEECH = {"model": "lab/seconds-300", "input": "Hello.", "tts_max_tokens": 32768}
-LONG_STREAM = {"model": "builtin/echo", "messages": [{"role": "user", "content": "x" * 1_000_000}], "stream": True}
+LONG_STREAM = {
+    "model": "builtin/echo",
+    "messages": [{"role": "user", "content": "x" * 500_000}],
+    "max_tokens": 1_000_000,
+    "stream": True,
+}
 
 
-@pytest.mark.parametrize(("path", "body"), [(AUDIO, LONG_SPEECH), (CHAT, LONG_STREAM)])
-async def test_answer_over_8_mib_is_not_kept(lab: Lab, path: str, body: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("path", "body"), [(AUDIO, LONG_SPEECH), (CHAT, LONG_STREAM), (MESSAGES, LONG_STREAM)])
+async def test_answer_over_8_mib_is_not_kept(
+    lab: Lab, path: str, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if path != AUDIO:  # a stream of 8 MiB takes seconds
+        monkeypatch.setattr(claim, "MOST_BYTES", 2 * MIB)
     first, follower = await asyncio.gather(lab.post(path, body), lab.post(path, body))
     spent = await lab.spent()
-    assert first.status_code == 200 and len(first.content) > 9_000_000
+    assert first.status_code == 200 and len(first.content) > (8 * MIB if path == AUDIO else 2 * MIB)
     if path == AUDIO:
         assert_error(follower, 409, "answer_not_kept")
     else:  # it had begun
-        assert follower.status_code == 200 and b"answer_not_kept" in follower.content[-500:]
+        assert follower.status_code == 200 and b"too large to keep" in follower.content[-500:]
     assert_error(await lab.post(path, body), 409, "answer_not_kept")
     assert_error(await lab.post(path, {**body, "user": "x"}), 409, "idempotency_mismatch")
     assert await lab.spent() == spent and len(lab.upstream.requests) == (path == AUDIO)
