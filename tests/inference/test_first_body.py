@@ -229,3 +229,9 @@ async def test_hold_covers_what_only_the_fallback_accepts(lab: Lab) -> None:
     await lab.asked(PATHS["messages"], {"model": model.id, "max_tokens": 10, "messages": turns})
     (first, *_), last = lab.upstream.requests, lab.upstream.requests[-1]
     assert len(orjson.dumps(first.body)) < 1_000 < 100_000 < len(orjson.dumps(last.body))
+
+
+async def test_run_with_a_long_goal_costs_no_more_than_its_hold(lab: Lab) -> None:
+    """Its body is serialized in a thread."""
+    await lab.asked(RUN, {"model": "lab/bills-bytes", "goal": "long \n" * 20_000, "max_steps": 1})
+    assert int(lab.upstream.requests[-1].headers["content-length"]) > 140_000

@@ -374,6 +374,15 @@ async def test_text_in_a_file_part_is_held_by_its_decoded_bytes(lab: Lab) -> Non
     assert lab.holds(person)[0] >= 175_000 * 6
 
 
+async def test_large_image_is_held_like_a_small_one(lab: Lab) -> None:
+    person = await lab.person(10_000_000)
+    for size in (4, 4_000_000):
+        part = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * size}}
+        assert (await lab.chat(person, "lab/ok+in", messages=[{"role": "user", "content": [part]}])).status_code == 200
+    small, large = lab.holds(person)
+    assert small == large and 8192 < small < 8192 + 500
+
+
 # --- what is shown
 
 
