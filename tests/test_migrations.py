@@ -211,7 +211,7 @@ def test_migration_removes_files_that_version_5_left_in_free_pages(tmp_path: Pat
     assert rows(path)["accounts"]["id"] == ["a", "b"]
 
 
-def test_usage_of_accounts_deleted_before_the_upgrade_is_taken_from_the_ledger(tmp_path: Path) -> None:
+def test_usage_of_deleted_accounts_and_spending_of_the_month_are_taken_from_the_ledger(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     prepare(path, (ROOT / "tests" / "schemas" / "5.sql").read_text(), [])
     with contextlib.closing(connect(path)) as conn:
@@ -228,6 +228,14 @@ def test_usage_of_accounts_deleted_before_the_upgrade_is_taken_from_the_ledger(t
                 (5, '5', 'b', 'debit', -3, 97, '', 'h3', 'm', 1, 2, 1790000000);
             INSERT INTO usage_days
             VALUES ('b', '2026-09-21', 'm', '', 2, 2, 4, 3), ('b', '2026-09-21', 'own/m', '', 1, 1, 1, 0);
+            INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at, spent_micros)
+            VALUES ('k', 'b', zeroblob(32), 'svc-v1-aaa', 'laptop', 1, 0);
+            INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micros, description, reference,
+                model, input_tokens, output_tokens, key_id, created_at)
+            VALUES (6, '6', 'b', 'debit', -11, 86, '', 'h4', 'm', 1, 2, 'k', 1793000000),
+                (7, '7', 'b', 'debit', -2, 84, '', 'h5', 'm', 1, 2, NULL, 1793000000);
+            INSERT INTO usage_days VALUES ('b', '2026-10-26', 'm', 'k', 1, 1, 2, 11), ('b', '2026-10-26', 'm', '', 1, 1, 2, 2);
+            INSERT INTO holds VALUES ('h6', 'b', 5, 1793000000);
             UPDATE accounts SET deleting_at = 2, email = NULL, email_key = NULL WHERE id = 'a';
             DELETE FROM accounts WHERE id = 'a';
         """)
@@ -238,3 +246,6 @@ def test_usage_of_accounts_deleted_before_the_upgrade_is_taken_from_the_ledger(t
             ("2026-09-21", "m", "", 2, 2, 4, 12, 0)
         ]
         assert usage.of_month(conn, "2026-09", "user")[1]["cost_micros"] == 15
+        assert [*conn.execute("SELECT month, month_spent_micros FROM wallets").fetchone()] == ["2026-10", 13]
+        assert [*conn.execute("SELECT month, month_spent_micros FROM api_keys").fetchone()] == ["2026-10", 11]
+        assert wallet.held_in_all(conn)["holds"] == 0, "a start releases them anyway"

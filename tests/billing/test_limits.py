@@ -319,6 +319,60 @@ async def test_images_and_speech_respect_limits(service: Service, owner: str) ->
         assert (error["limit_micros"], error["spent_micros"]) == (39_999, 20_000)
 
 
+def test_call_belongs_to_the_month_of_its_hold_with_any_clock() -> None:
+    conn = empty_database()
+    account_id = add_account(conn, micros=10_000)
+    september, october = TIMES[0].timestamp(), TIMES[1].timestamp()
+    key_id = tokens.add_key(conn, account_id, "k", tokens.new_key_token(), september)["id"]
+    call = {"model": "m", "input_tokens": 1, "output_tokens": 1, "request_id": "r", "key_id": key_id}
+
+    def spent(now_seconds: float) -> list[int | None]:
+        (key,) = tokens.keys_after(conn, account_id, None, 1, now_seconds)
+        of_account = wallet.limit_of_account(conn, account_id, now_seconds)
+        return [key["spent_this_month_micros"], of_account["spent_this_month_micros"]]
+
+    for hold_id in ("first", "second", "third"):
+        wallet.hold(conn, account_id, hold_id, 100, september, key_id)
+    assert wallet.settle(conn, account_id, "first", 40, **call, now_seconds=october) == 40
+    assert (spent(september), spent(october)) == ([40, 40], [0, 0])
+    wallet.hold(conn, account_id, "of october", 100, october, key_id)
+    assert wallet.settle(conn, account_id, "of october", 7, **call, now_seconds=october) == 7
+    assert wallet.settle(conn, account_id, "second", 500, **call, now_seconds=october) == 100
+    assert spent(october) == [7, 7], "a call of the month before changes no sum"
+    tokens.change_key(conn, account_id, key_id, {"monthly_limit_micros": 10}, october)
+    with pytest.raises(ApiError, match="monthly limit") as refused:
+        wallet.hold(conn, account_id, "x", 4, september, key_id)
+    assert refused.value.error["resets_at"] == "2026-11-01T00:00:00.000Z", "the clock has gone back, the month has not"
+    wallet.hold(conn, account_id, "y", 3, september, key_id)
+    assert wallet.settle(conn, account_id, "y", 3, **call, now_seconds=september) == 3
+    assert (spent(september), spent(october)) == ([10, 10], [10, 10])
+    conn.close()
+
+
+def test_holds_count_for_their_account_and_key_and_month_only() -> None:
+    conn = empty_database()
+    account_id = add_account(conn, micros=10_000)
+    september, october = TIMES[0].timestamp(), TIMES[1].timestamp()
+    keys = [tokens.add_key(conn, account_id, "k", tokens.new_key_token(), september)["id"] for _ in range(2)]
+    for key_id in keys:
+        tokens.change_key(conn, account_id, key_id, {"monthly_limit_micros": 100}, september)
+    wallet.set_limit(conn, account_id, 1_200)
+    wallet.hold(conn, account_id, "of a session", 1_000, september)
+    wallet.hold(conn, account_id, "of a key", 100, september, keys[0])
+    for hold_id, micros, key_id in (("x", 1, keys[0]), ("y", 101, None)):
+        with pytest.raises(ApiError, match="monthly limit"):
+            wallet.hold(conn, account_id, hold_id, micros, september, key_id)
+    wallet.hold(conn, account_id, "of another key", 100, september, keys[1])
+    wallet.hold(conn, account_id, "of the next month", 100, october, keys[0])
+    wallet.hold(conn, account_id, "of a session in the next month", 1_100, october)
+    with pytest.raises(ApiError, match="monthly limit"):
+        wallet.hold(conn, account_id, "z", 1, october)
+    other = add_account(conn, "bob@example.com", 10_000)
+    wallet.set_limit(conn, other, 100)
+    wallet.hold(conn, other, "of another account", 100, september, keys[0])
+    conn.close()
+
+
 def test_error_names_the_limit_with_the_least_left() -> None:
     of_both = [limits.Limit("account", 9_000_000, 1, 2), limits.Limit("API key", 5_000_000, 4_000_000, 999_999)]
     error = limits.reached(of_both, 2, "2026-12")
