@@ -292,6 +292,7 @@ def _first_use(config: Config) -> Iterator[Callable[[], object]]:
         yield partial(import_module, "argon2")
     if config.builtin:
         yield partial(import_module, "svc.builtin.assistant")
+        yield partial(import_module, "_strptime")  # for its dates
     yield from pages.first_use(config)
     yield from (partial(checkout_pages.template, name) for name in checkout_pages.TEMPLATES)
     if config.smtp_url is not None:
