@@ -8,7 +8,16 @@ from svc import quota
 from svc.billing import usage, wallet
 from svc.billing.payments import MICROS_PER_CENT, Receipt
 from svc.ids import day_of
-from svc.routes.schemas.common import CACHED_INPUT, COUNT, MICROS, TIMESTAMP, example_id, id_of
+from svc.routes.schemas.common import (
+    CACHED_INPUT,
+    COUNT,
+    MICROS,
+    MONTHLY_LIMIT,
+    SPENT_THIS_MONTH,
+    TIMESTAMP,
+    example_id,
+    id_of,
+)
 from svc.server.bodies import read_body
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, paged
@@ -26,10 +35,8 @@ _BILLING_ACCOUNT = json_object(
     allowance_micros=COUNT.about("The monthly allowance of the account's group. 0 means none.", 20000000),
     allowance_due_micros=COUNT.about("What the next paid request adds of the allowance."),
     allowance_renews_at=nullable(TIMESTAMP).about("When the next month begins, in UTC. Null means no allowance."),
-    monthly_limit_micros=nullable(COUNT).about(
-        "The limit of the account's spending in a calendar month (UTC), in micros. Null means none.", None
-    ),
-    spent_this_month_micros=COUNT.about("What the calls of this month cost, without running ones.", 0),
+    monthly_limit_micros=MONTHLY_LIMIT,
+    spent_this_month_micros=SPENT_THIS_MONTH,
     stored_bytes=COUNT.about(
         "The size of the account's texts, names and files, and 256 bytes for each of them.", 48211
     ),

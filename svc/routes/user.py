@@ -14,7 +14,15 @@ from svc.db import Database
 from svc.deletion.slices import delete_account
 from svc.errors import ApiError
 from svc.routes.links import add_change_link, mail_link
-from svc.routes.schemas.common import COUNT, NO_ROOM, OWN_PROVIDERS_DISABLED, TIMESTAMP, id_of
+from svc.routes.schemas.common import (
+    COUNT,
+    MONTHLY_LIMIT,
+    NO_ROOM,
+    OWN_PROVIDERS_DISABLED,
+    SPENT_THIS_MONTH,
+    TIMESTAMP,
+    id_of,
+)
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Operation, Refusal
 from svc.server.state import State
@@ -25,7 +33,6 @@ from svc.shapes import (
     Absent,
     boolean,
     given,
-    integer,
     json_object,
     list_of,
     nullable,
@@ -62,12 +69,6 @@ USER = json_object(
     auth=one_of("session", "api_key").about("The kind of token of this request."),
 )
 _DAYS = nullable(COUNT)
-LIMIT = nullable(integer(0, wallet.MOST_MICROS)).about(
-    "The most that its calls may cost in a calendar month (UTC), in micros. A call that needs more is 402 "
-    "`spending_limit_reached`. Null means no limit.",
-    None,
-)
-SPENT_THIS_MONTH = COUNT.about("The cost of its calls in this month (UTC), in micros, without running ones.", 0)
 SETTINGS = json_object(
     "Settings",
     default_model=nullable(string).about(
@@ -75,7 +76,7 @@ SETTINGS = json_object(
     ),
     chat_model=string.about("The model that chat requests without `model` use now.", "builtin/assistant"),
     memory_enabled=boolean.about("Whether chats in a session may recall earlier ones."),
-    monthly_limit_micros=LIMIT,
+    monthly_limit_micros=MONTHLY_LIMIT,
     spent_this_month_micros=SPENT_THIS_MONTH,
     instructions=nullable(string).about("The caller's own instructions for all chats in a session.", "Be brief."),
     mail_enabled=boolean.about("Whether this service can send mail, such as the link that confirms an address.", False),
@@ -100,7 +101,7 @@ API_KEY = json_object(
     created_at=TIMESTAMP,
     last_used_at=nullable(TIMESTAMP).about("The minute of the last use. Null means never."),
     spent_micros=COUNT.about("The cost of its calls so far, in micros."),
-    monthly_limit_micros=LIMIT,
+    monthly_limit_micros=MONTHLY_LIMIT,
     spent_this_month_micros=SPENT_THIS_MONTH,
 )
 _NEW_API_KEY = json_object(
@@ -173,19 +174,19 @@ class SettingsChanges(NamedTuple):
             "A part of the system message of session chats, after the project's. Null removes it."
         ),
     ] = ABSENT
-    monthly_limit_micros: Annotated[int | Absent | None, LIMIT] = ABSENT
+    monthly_limit_micros: Annotated[int | Absent | None, MONTHLY_LIMIT] = ABSENT
 
 
 @record("CreateApiKeyRequest", example={"name": "my laptop"})
 class NewKey(NamedTuple):
     name: Annotated[str, tokens.KEY_NAME]
-    monthly_limit_micros: Annotated[int | None, LIMIT] = None
+    monthly_limit_micros: Annotated[int | None, MONTHLY_LIMIT] = None
 
 
 @record("UpdateApiKeyRequest", "Missing fields do not change.", example={"monthly_limit_micros": 5_000_000})
 class KeyChanges(NamedTuple):
     name: Annotated[str | Absent, tokens.KEY_NAME] = ABSENT
-    monthly_limit_micros: Annotated[int | Absent | None, LIMIT] = ABSENT
+    monthly_limit_micros: Annotated[int | Absent | None, MONTHLY_LIMIT] = ABSENT
 
 
 _WRONG_EMAIL = Refusal("invalid_value", "confirm must be the email address of this account.", "confirm")

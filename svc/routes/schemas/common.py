@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from svc.billing.wallet import MOST_MICROS
 from svc.errors import ERRORS
 from svc.server.interface import Refusal, header, named_header
-from svc.shapes import Shape, string, whole
+from svc.shapes import Shape, integer, nullable, string, whole
 
 TEXTS = Path(__file__).parent.parent / "texts"  # descriptions of more than a line
 ID = string.about(
@@ -23,6 +24,12 @@ COUNT = whole.about(minimum=0)
 SECONDS = whole.about("Unix seconds.", 1790000000)
 CACHED_INPUT = "The part of the input that came from the model server's cache."
 MICROS = COUNT.about("The cost in micros (millionths of a US dollar).")
+MONTHLY_LIMIT = nullable(integer(0, MOST_MICROS)).about(
+    "The most that its calls may cost in a calendar month (UTC), in micros. A call that needs more is 402 "
+    "`spending_limit_reached`. Null means no limit.",
+    None,
+)
+SPENT_THIS_MONTH = COUNT.about("The cost of its calls in this month (UTC), in micros, without running ones.", 0)
 
 # A tool, and the arguments of a call of it, in examples.
 CALCULATE = {
