@@ -202,13 +202,13 @@ REQUESTS = (
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=100)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(request=REQUESTS)
 async def test_no_request_costs_more_than_its_hold(lab: Lab, request: tuple[str, dict[str, Any]]) -> None:
     await lab.asked(*request)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=10)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     goal=TEXTS.filter(str.strip),
     model=st.sampled_from(["lab/bills-bytes+script", f"lab/{REFUSES}"]),
