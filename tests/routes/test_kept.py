@@ -196,6 +196,8 @@ async def test_follower_of_a_request_that_never_arrives_whole_may_try_again(lab:
     done, _ = await asyncio.wait([following], timeout=0.5)
     assert not done
     writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
     answer = await following
     assert answer.status_code == 503 and answer.headers["retry-after"] == "1"
     assert (await lab.client.post(CHAT, content=body, headers=sent)).status_code == 200
@@ -301,6 +303,9 @@ def cutting(http: Any, verify: Any) -> Any:
                 return answer
             await answer.aread()
             raise http.ReadError("the connection was cut")
+
+        async def aclose(self) -> None:
+            await inner.aclose()
 
     return http.AsyncClient(transport=Cutting())
 

@@ -507,11 +507,15 @@ async def test_deleted_account_takes_its_claims_along(lab: Lab) -> None:
     assert not lab.service.state["claims"].running
 
 
-async def test_answer_of_a_users_own_model_server_is_kept(lab: Lab) -> None:
-    provider = {"name": "mine", "base_url": lab.upstream.base_url, "models": ["ok"]}
+async def test_users_own_model_server_is_treated_the_same(lab: Lab) -> None:
+    models = ["ok", "status-429", "status-401"]
+    provider = {"name": "mine", "base_url": lab.upstream.base_url, "models": models}
     made = await lab.service.client.post("/user/providers", json=provider, headers=lab.as_key)
     assert made.status_code == 201, made.text
-    body = {"model": "mine/ok", "messages": USER}
-    first, repeat = await lab.post(CHAT, body), await lab.post(CHAT, body)
-    assert first.status_code == 200 and repeat.content == first.content and repeat.headers[REPLAYED] == "true"
-    assert len(lab.upstream.requests) == 1 and await lab.spent() == 0
+    for model, status, asked in (("ok", 200, 1), ("status-429", 429, 2), ("status-401", 401, 1)):
+        lab.upstream.requests.clear()
+        body = {"model": f"mine/{model}", "messages": USER}
+        first, repeat = await lab.post(CHAT, body, model), await lab.post(CHAT, body, model)
+        assert (first.status_code, repeat.content) == (status, first.content), first.text
+        assert (REPLAYED in repeat.headers) == (asked == 1) and len(lab.upstream.requests) == asked
+    assert await lab.spent() == 0
