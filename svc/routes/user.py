@@ -17,6 +17,7 @@ from svc.routes.links import add_change_link, mail_link
 from svc.routes.schemas.common import (
     COUNT,
     MONTHLY_LIMIT,
+    NEW_LIMIT,
     NO_ROOM,
     OWN_PROVIDERS_DISABLED,
     SPENT_THIS_MONTH,
@@ -180,7 +181,7 @@ class SettingsChanges(NamedTuple):
 @record("CreateApiKeyRequest", example={"name": "my laptop"})
 class NewKey(NamedTuple):
     name: Annotated[str, tokens.KEY_NAME]
-    monthly_limit_micros: Annotated[int | None, MONTHLY_LIMIT] = None
+    monthly_limit_micros: Annotated[int | None, NEW_LIMIT] = None
 
 
 @record("UpdateApiKeyRequest", "Missing fields do not change.", example={"monthly_limit_micros": 5_000_000})

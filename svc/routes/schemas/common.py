@@ -24,11 +24,11 @@ COUNT = whole.about(minimum=0)
 SECONDS = whole.about("Unix seconds.", 1790000000)
 CACHED_INPUT = "The part of the input that came from the model server's cache."
 MICROS = COUNT.about("The cost in micros (millionths of a US dollar).")
-MONTHLY_LIMIT = nullable(integer(0, MOST_MICROS)).about(
+NEW_LIMIT = integer(0, MOST_MICROS).about(
     "The most that its calls may cost in a calendar month (UTC), in micros. A call that needs more is 402 "
-    "`spending_limit_reached`. Null means no limit.",
-    None,
+    "`spending_limit_reached`. Null means no limit."
 )
+MONTHLY_LIMIT = nullable(NEW_LIMIT).about(example=None)
 SPENT_THIS_MONTH = COUNT.about("The cost of its calls in this month (UTC), in micros, without running ones.", 0)
 
 # A tool, and the arguments of a call of it, in examples.
