@@ -18,9 +18,10 @@ from svc.billing import usage, wallet
 from svc.deletion.slices import delete_account
 from svc.ids import timestamp
 from svc.months import month_of
+from svc.routes.api_keys import API_KEY
 from svc.routes.links import mail_link
 from svc.routes.schemas.common import CACHED_INPUT, COUNT, TIMESTAMP, WRONG_PARAMETER, example_id, id_of
-from svc.routes.user import API_KEY, PERSON
+from svc.routes.user import PERSON
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, paged
 from svc.server.status import now, readings

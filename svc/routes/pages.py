@@ -25,7 +25,7 @@ from svc.errors import ApiError
 from svc.inference.chat_call import DEFAULT_OUTPUT_TOKENS
 from svc.inference.providers import NewProvider
 from svc.money import MICROS_PER_DOLLAR
-from svc.routes import agents, auth, page_script, user
+from svc.routes import agents, api_keys, auth, page_script, user
 from svc.routes.schemas import media
 from svc.server.interface import Answer, Content, Operation, Refusal, header, path_id
 from svc.server.limits import CHAT_PER_MINUTE
@@ -36,7 +36,7 @@ from svc.shapes import Shape, shape_of, string
 # The bodies that the application's forms fill in.
 _FORMS: dict[str, Shape[Any]] = {
     "sign_up": shape_of(auth.SignUp),
-    "key": shape_of(user.NewKey),
+    "key": shape_of(api_keys.NewKey),
     "project": shape_of(projects.NewProject),
     "provider": shape_of(NewProvider),
     "run": shape_of(agents.NewRun),
