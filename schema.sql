@@ -114,6 +114,16 @@ BEGIN
     SELECT RAISE(ABORT, 'links_count');
 END;
 
+-- owner: svc/auth/given.py
+-- The allowance that former owners of an address or an identity were given in a month: a deleted account, or one that changed
+-- its address or unlinked the identity. Whoever has it now gets only what is left. Deleted after the month.
+CREATE TABLE given_allowances (
+    month TEXT NOT NULL CONSTRAINT given_month_form CHECK (month GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]'),
+    identity_hash BLOB NOT NULL CONSTRAINT identity_hash_sha256 CHECK (length(identity_hash) = 32), -- with the key of `installation`
+    given_micros INTEGER NOT NULL CONSTRAINT given_micros_range CHECK (given_micros BETWEEN 1 AND 1000000000000),
+    PRIMARY KEY (month, identity_hash)
+) STRICT, WITHOUT ROWID;
+
 -- owner: svc/auth/identities.py
 -- Identities at identity providers. Each signs in to one account.
 CREATE TABLE identities (
@@ -706,7 +716,7 @@ CREATE TABLE usage_days (
 ) STRICT, WITHOUT ROWID;
 
 -- owner: svc/billing/usage.py
--- The paid usage of deleted accounts, without a person.
+-- The paid usage of deleted accounts, by their ids and without a person.
 CREATE TABLE deleted_usage (
     day TEXT NOT NULL CONSTRAINT deleted_day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC
     model TEXT NOT NULL,
@@ -717,7 +727,8 @@ CREATE TABLE deleted_usage (
     cost_micros INTEGER NOT NULL CONSTRAINT deleted_cost_positive CHECK (cost_micros > 0),
     cached_input_tokens INTEGER NOT NULL DEFAULT 0
         CONSTRAINT deleted_cached_within_input CHECK (cached_input_tokens BETWEEN 0 AND input_tokens),
-    PRIMARY KEY (day, model, group_name)
+    deleted_id TEXT NOT NULL CONSTRAINT deleted_id_length CHECK (length(deleted_id) <= 100), -- the account's; '' for 1.0.0
+    PRIMARY KEY (day, model, group_name, deleted_id)
 ) STRICT, WITHOUT ROWID;
 
 -- Free calls are not kept: users choose the names of their own models.
@@ -725,8 +736,8 @@ CREATE TRIGGER usage_days_outlive_their_account AFTER DELETE ON usage_days WHEN 
 BEGIN
     INSERT INTO deleted_usage
     VALUES (OLD.day, OLD.model, OLD.group_name, OLD.requests, OLD.input_tokens, OLD.output_tokens, OLD.cost_micros,
-        OLD.cached_input_tokens)
-    ON CONFLICT (day, model, group_name) DO UPDATE SET requests = requests + excluded.requests,
+        OLD.cached_input_tokens, OLD.account_id)
+    ON CONFLICT (day, model, group_name, deleted_id) DO UPDATE SET requests = requests + excluded.requests,
         input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
         cost_micros = cost_micros + excluded.cost_micros,
         cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens;
@@ -1010,10 +1021,11 @@ CREATE TABLE stored (
 CREATE TABLE installation (
     one INTEGER PRIMARY KEY CONSTRAINT one_installation CHECK (one = 1),
     id TEXT NOT NULL CONSTRAINT installation_id_form CHECK (length(id) = 8 AND id NOT GLOB '*[^0-9a-f]*'),
-    key_check BLOB CONSTRAINT key_check_length CHECK (length(key_check) = 32) -- derived from master.key; NULL before the first start
+    key_check BLOB CONSTRAINT key_check_length CHECK (length(key_check) = 32), -- derived from master.key; NULL before the first start
+    identity_key BLOB CONSTRAINT identity_key_length CHECK (length(identity_key) = 32) -- of given_allowances; no rotation changes it
 ) STRICT;
 
-INSERT INTO installation VALUES (1, lower(hex(randomblob(4))), NULL);
+INSERT INTO installation VALUES (1, lower(hex(randomblob(4))), NULL, randomblob(32));
 
 -- owner: svc/quota.py
 -- The storage limit of every account: the setting SVC_ACCOUNT_BYTES at the last start.

@@ -43,6 +43,7 @@ _STATUSES_AND_MESSAGES = {
     "passwords_disabled": (403, "Passwords are disabled on this server. Sign in with an identity provider."),
     "recent_sign_in_required": (403, "Sign in with your identity provider again, and repeat this within 10 minutes."),
     "sign_in_required": (403, "Sign in with your identity provider again."),
+    "deletion_disabled": (403, "Users cannot delete their accounts here. Ask the operator of the service."),
     "account_suspended": (403, "This account is suspended. Contact an administrator."),
     "signup_closed": (403, "Sign-up is closed. Ask the operator for an account."),
     "https_required": (403, "Use HTTPS. The proxy must send 'X-Forwarded-Proto: https'."),

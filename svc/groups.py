@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
-from svc.shapes import boolean, integer, list_of, mapping, matching, record, required, shape_of, text
+from svc.shapes import Shape, boolean, integer, label, list_of, mapping, matching, record, required, shape_of, text
 
 AUTO = "auto"  # as the choice of an administrator: the account's address finds its group
 _MOST = 1_000  # groups, and patterns of one
@@ -17,7 +17,13 @@ NAME = matching(re.compile(r"[a-z0-9][a-z0-9_\-]{0,62}"), "a slug: a-z, 0-9, - a
 _MODEL = text(400, blank=False)
 _EMAIL = matching(re.compile(r"[^@\s]+@[^@\s]+"), "a pattern of addresses such as *@research.example", 254)
 _CLAIMS = list_of(text(200, blank=False), most=_MOST)  # values of the claim that SVC_OAUTH_<NAME>_GROUPS_CLAIM names
-_DAYS = integer(1, 36_500)
+# The keys of [access] that are not of a group: the fields of Groups with these names.
+_OF_ALL: dict[str, Shape[Any]] = {
+    "admin_claims": _CLAIMS,
+    "max_days_without_sign_in": integer(1, 36_500),
+    "users_may_delete_themselves": boolean,
+    "contact": label(200),
+}
 _OWN_KEYS = ("name", "emails", "claims")  # of a group; [access] has no members
 _GROUPS = list_of(mapping, most=_MOST)
 
@@ -46,13 +52,15 @@ class Groups(NamedTuple):
     """The groups by name, in the order of the file, and `access` for all other accounts.
 
     A person whose identity provider sends one of `admin_claims` is an administrator. API keys of an account are refused
-    if it has not signed in with its identity provider for `max_days_without_sign_in`.
+    if it has not signed in with its identity provider for `max_days_without_sign_in`. `contact` is whom users ask.
     """
 
     access: Group
     by_name: Mapping[str, Group]
     admin_claims: Sequence[str] = ()
     max_days_without_sign_in: int | None = None
+    users_may_delete_themselves: bool = True
+    contact: str | None = None
 
     def of(self, name: str | None) -> Group:
         return self.by_name.get(name or "", self.access)
@@ -71,9 +79,9 @@ def parse(document: Mapping[str, Any]) -> Groups | None:
     if "access" not in document and "groups" not in document:
         return None
     table = dict(mapping.check(document.get("access", {}), "access"))
-    admin_claims = _CLAIMS.check(table.pop("admin_claims", []), "access.admin_claims")
-    days = table.pop("max_days_without_sign_in", None)
-    days = days if days is None else _DAYS.check(days, "access.max_days_without_sign_in")
+    of_all: dict[str, Any] = {
+        key: shape.check(table.pop(key), f"access.{key}") for key, shape in _OF_ALL.items() if key in table
+    }
     access = _group(table, "access", tuple(name for name in Group._fields if name not in _OWN_KEYS))
     by_name: dict[str, Group] = {}
     for place, table in enumerate(_GROUPS.check(document.get("groups", []), "groups"), 1):
@@ -81,7 +89,7 @@ def parse(document: Mapping[str, Any]) -> Groups | None:
         if name == AUTO or name in by_name:
             raise ValueError(f"group {place}: the name {name!r} is {'reserved' if name == AUTO else 'used twice'}")
         by_name[name] = _group(table, f"group {name}", Group._fields)
-    return Groups(access, by_name, admin_claims, days)
+    return Groups(access, by_name, **of_all)
 
 
 def check_keys(table: Mapping[str, Any], place: str, known: Sequence[str]) -> None:

@@ -78,7 +78,8 @@ UPDATE checkouts SET state = 'paid', paid_at = 2 WHERE id = 'c';
 INSERT INTO payment_events VALUES ('evt_1', 'paid', 'cs_1', 'c', 1, NULL, 2, 5000000, 'usd', 'pi_1');
 INSERT INTO usage_days
 VALUES ('a', '2026-10-02', 'm', '', '', 1, 2, 3, 4, 1), ('b', '2026-10-02', 'm', 'k', 'lab', 1, 2, 3, 4, 1);
-INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 1, 2, 3, 4, 1);
+INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 1, 2, 3, 4, 1, 'user_1');
+INSERT INTO given_allowances VALUES ('2026-10', zeroblob(32), 1);
 UPDATE accounts SET allowance_month = '2026-10', allowance_given_micros = 5 WHERE id = 'a';
 INSERT INTO overruns VALUES ('2026-10-02', 'm', 1, 2);
 INSERT INTO audit VALUES (1, 'aud_1', 1, 'operator', 'user.add', 'a', '{}', '{"email":"a@x"}');
@@ -382,6 +383,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         f"UPDATE installation SET id = '{text}'" for text in ("0a1b2c3", "0a1b2c3d4", "0A1B2C3D", "")
     ],
     ("installation", "key_check_length"): ["UPDATE installation SET key_check = zeroblob(31)"],
+    ("installation", "identity_key_length"): ["UPDATE installation SET identity_key = zeroblob(31)"],
     ("storage_limit", "one_limit"): ["UPDATE storage_limit SET one = 2"],
     ("storage_limit", "limit_not_negative"): ["UPDATE storage_limit SET bytes = -1"],
     ("reserved_room", "reserved_bytes_not_negative"): ["UPDATE reserved_room SET bytes = -1"],
@@ -506,8 +508,15 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ],
     ("deleted_usage", "deleted_output_not_negative"): ["UPDATE deleted_usage SET output_tokens = -1"],
     ("deleted_usage", "deleted_cost_positive"): ["UPDATE deleted_usage SET cost_micros = 0"],
-    ("deleted_usage", "day, model, group_name"): [
-        "INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 1, 1, 1, 1, 1)"
+    ("deleted_usage", "deleted_id_length"): ["UPDATE deleted_usage SET deleted_id = printf('%101d', 1)"],
+    ("given_allowances", "given_month_form"): ["UPDATE given_allowances SET month = '2026-1'"],
+    ("given_allowances", "identity_hash_sha256"): ["UPDATE given_allowances SET identity_hash = zeroblob(31)"],
+    ("given_allowances", "given_micros_range"): [
+        f"UPDATE given_allowances SET given_micros = {micros}" for micros in (0, 10**12 + 1)
+    ],
+    ("given_allowances", "month, identity_hash"): ["INSERT INTO given_allowances VALUES ('2026-10', zeroblob(32), 2)"],
+    ("deleted_usage", "day, model, group_name, deleted_id"): [
+        "INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 1, 1, 1, 1, 1, 'user_1')"
     ],
 }
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from svc import quota
+from svc.auth import given
 from svc.auth.emails import lookalike_key
 from svc.errors import ApiError, invalid_value
 from svc.groups import AUTO, Groups
@@ -200,6 +201,7 @@ def set_email(
     taken = ApiError("email_taken")
     if _is_reserved(tx, email, account_id, now_seconds):
         raise taken
+    given.remember(tx, account_id)
     columns = {"email": email, "email_key": lookalike_key(email), "email_verified_at": verified_at}
     with refusals(UNIQUE=taken):
         _set(tx, account_id, columns)

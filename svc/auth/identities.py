@@ -2,6 +2,7 @@
 
 import sqlite3
 
+from svc.auth import given
 from svc.errors import ApiError
 from svc.ids import new_id
 from svc.tables import Table, json_of, refusals
@@ -27,12 +28,14 @@ def add_identity(
 
 def delete_identities(tx: sqlite3.Connection, account_id: str, *, but: tuple[str, str] | None) -> None:
     """Unlink every identity of the account, except that of the issuer and subject `but`."""
+    given.remember(tx, account_id)
     statement = "DELETE FROM identities WHERE account_id = ? AND (issuer, subject) IS NOT (?, ?)"
     tx.execute(statement, (account_id, *(but or (None, None))))
 
 
 def delete_identity(tx: sqlite3.Connection, account_id: str, identity_id: str, *, has_password: bool) -> None:
     """Unlink an identity. Raises ApiError `not_found`, or `last_identity` if there is no other way to sign in."""
+    given.remember(tx, account_id)
     TABLE.delete(tx, account_id, identity_id)
     if not has_password and not TABLE.page(tx, account_id, 1, None).items:
         raise ApiError("last_identity")

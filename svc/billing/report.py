@@ -66,7 +66,13 @@ _PARTS = {
         ORDER BY name
     """,
     "spent, by model": _SPENT.format(name="model", group="model"),
-    "spent, by account": _SPENT.format(name="ifnull(email, '(deleted accounts)')", group="account_id"),
+    "spent, by account": f"""
+        SELECT * FROM ({_SPENT.format(name="email", group="account_id")}) WHERE name IS NOT NULL
+        UNION ALL SELECT {usage.deleted_name("deleted_id")}, sum(requests), sum(cost_micros), sum(input_tokens),
+            sum(output_tokens), sum(cached_input_tokens)
+        FROM ({usage.OF_DELETED}) WHERE day >= :first_day AND day < :next_day GROUP BY deleted_id
+        ORDER BY micros DESC, name
+    """,
     "overruns, by model": """
         SELECT model AS name, sum(calls) AS count, sum(micros) AS micros
         FROM overruns WHERE day >= :first_day AND day < :next_day GROUP BY model ORDER BY micros DESC, name

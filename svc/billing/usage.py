@@ -93,15 +93,27 @@ def usage_page(
     return Page([dict(row) for row in rows[:_MOST_ROWS]], len(rows) > _MOST_ROWS)
 
 
+def deleted_name(account_id: str) -> str:
+    """Return the SQL of what reports call the deleted account whose id is the SQL `account_id`."""
+    return f"'(deleted ' || ifnull(nullif({account_id}, ''), 'accounts') || ')'"
+
+
+# The paid usage of accounts that are deleted, or about to be.
+OF_DELETED = """
+    SELECT day, deleted_id, requests, input_tokens, output_tokens, cost_micros, cached_input_tokens FROM deleted_usage
+    UNION ALL SELECT day, account_id, requests, input_tokens, output_tokens, cost_micros, cached_input_tokens
+    FROM usage_days WHERE cost_micros > 0 AND account_id IN (SELECT id FROM accounts WHERE deleting_at IS NOT NULL)
+"""
+
 # All usage of a month. The names in parentheses cannot be those of users, models and groups.
 _USAGE = f"""
     WITH calls AS (
-        SELECT day, model, usage_days.group_name, ifnull(email, '(deleted accounts)') AS user,
+        SELECT day, model, usage_days.group_name, ifnull(email, {deleted_name("account_id")}) AS user,
             ifnull(nullif(key_id, ''), '(sessions)') AS key, requests, input_tokens, output_tokens, cost_micros,
             cached_input_tokens
         FROM usage_days JOIN accounts ON accounts.id = account_id WHERE day BETWEEN ?1 || '-01' AND ?1 || '-31'
-        UNION ALL SELECT day, model, group_name, '(deleted accounts)', '(deleted accounts)', requests, input_tokens,
-            output_tokens, cost_micros, cached_input_tokens
+        UNION ALL SELECT day, model, group_name, {deleted_name("deleted_id")}, '(deleted accounts)', requests,
+            input_tokens, output_tokens, cost_micros, cached_input_tokens
         FROM deleted_usage WHERE day BETWEEN ?1 || '-01' AND ?1 || '-31'
     )
     SELECT {{key}} AS key, {_SUMS} FROM calls

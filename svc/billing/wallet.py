@@ -9,7 +9,7 @@ import sqlite3
 from functools import partial
 from typing import Any
 
-from svc.auth import accounts
+from svc.auth import accounts, given
 from svc.billing import limits
 from svc.errors import ApiError
 from svc.ids import new_id
@@ -151,7 +151,7 @@ def _insufficient(conn: sqlite3.Connection, account_id: str, needed_micros: int)
         "insufficient_funds",
         f"This needs {dollars(needed_micros)} ({needed_micros} micros). The wallet has {dollars(balance_micros)} "
         f"({balance_micros} micros), of which {dollars(held_micros)} ({held_micros} micros) is reserved for running "
-        "requests. Add funds in the browser, at /checkout.",
+        "requests.",
     )
 
 
@@ -163,7 +163,8 @@ def allowance_due(
 ) -> tuple[str, int] | None:
     """Return the month and the micros that the next hold credits, which may be 0, or None if it has nothing to note.
 
-    The first hold of a month fills the wallet up to the allowance. After a raise, a later one adds the difference.
+    The first hold of a month fills the wallet up to the allowance. After a raise, a later one adds the difference. What
+    former owners of the address and the identities were given in the month counts.
     """
     found = accounts.allowance_of(conn, account_id)
     if found is None:
@@ -173,7 +174,8 @@ def allowance_due(
     if month == last_month and allowance_micros <= given_micros:
         return None
     balance_micros = balances(conn, account_id)["wallet_balance_micros"]
-    due_micros = allowance_micros - (given_micros if month == last_month else balance_micros)
+    had_micros = given_micros if month == last_month else balance_micros
+    due_micros = allowance_micros - max(had_micros, given.given_before(conn, account_id, month))
     return month, max(0, min(due_micros, MOST_MICROS - balance_micros))
 
 

@@ -12,7 +12,7 @@ import time
 
 from svc import audit
 from svc.agents import runs
-from svc.auth import accounts, identities, links, oauth_flows, tokens
+from svc.auth import accounts, given, identities, links, oauth_flows, tokens
 from svc.billing import payments, usage, wallet
 from svc.config import Config
 from svc.content import artifacts, contents, conversations, history, idempotency, projects, support, word_runs
@@ -49,8 +49,9 @@ def begin_deletion(tx: sqlite3.Connection, account_id: str, now_seconds: float, 
     """
     if actor != audit.OPERATOR:
         accounts.check_admin_remains(tx, account_id, or_nobody=actor is None)
-    if actor is not None:
-        audit.add(tx, now_seconds, actor, "user.delete", accounts.existing_account(tx, account_id).id)
+    existing = accounts.existing_account(tx, account_id)
+    audit.add(tx, now_seconds, actor or existing.id, "user.delete", existing.id)
+    given.remember(tx, account_id)
     accounts.mark_deleting(tx, account_id, now_seconds)
     identities.delete_identities(tx, account_id, but=None)
     links.delete_links(tx, account_id)
@@ -128,9 +129,12 @@ async def delete_old_hourly(db: Database, config: Config) -> None:
 
 
 async def delete_old(db: Database, config: Config) -> None:
-    """Delete conversations, ended runs and files whose last use is older than they are kept, and expired answers."""
+    """Delete conversations, ended runs and files whose last use is older than they are kept, expired answers, and
+    what was given in earlier months.
+    """
     kinds = (
         (idempotency.delete_old, idempotency.KEPT_SECONDS / _DAY_SECONDS),
+        (given.delete_old, 0),
         (conversations.delete_old, config.keep_conversations_days),
         (runs.delete_old, config.keep_runs_days),
         (artifacts.delete_old, config.keep_files_days),

@@ -17,7 +17,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from svc.billing import wallet
+from svc.billing import more_funds, wallet
 from svc.billing.usage import Row, UsageCounter, add_call, add_overrun
 from svc.db import Database
 from svc.errors import ApiError, CallerStopped, ClientGone, UpstreamFault
@@ -43,7 +43,7 @@ class Engines:
     """The parts of the process that calls need.
 
     `outbound` reaches the operator's model servers, `guarded` those of users. `clock` returns Unix seconds.
-    `field_support` remembers which fields the model servers refuse.
+    `field_support` remembers which fields the model servers refuse. `payments`: accounts can add funds.
     """
 
     catalog: Catalog
@@ -54,6 +54,7 @@ class Engines:
     clock: Callable[[], float]
     metrics: Metrics
     field_support: FieldSupport = field(default_factory=FieldSupport)
+    payments: bool = False
 
     def way_to(self, provider: Provider) -> Outbound:
         """Return the client for a provider. The provider's owner decides which addresses are allowed."""
@@ -185,8 +186,15 @@ class PaidCall:
 
     def hold(self, tx: sqlite3.Connection, amount_micros: int) -> None:
         self._held_micros = amount_micros
-        payer = self._payer
-        wallet.hold(tx, payer.account_id, self._hold_id, amount_micros, self._engines.clock(), payer.key_id)
+        payer, engines = self._payer, self._engines
+        try:
+            wallet.hold(tx, payer.account_id, self._hold_id, amount_micros, engines.clock(), payer.key_id)
+        except ApiError as refusal:
+            if refusal.code != "insufficient_funds":
+                raise
+            groups, micros = engines.catalog.groups, payer.group.allowance_micros if payer.group else 0
+            contact = groups and groups.contact
+            raise more_funds.advised(refusal, micros, engines.clock(), contact, payments=engines.payments) from None
 
     def spendable_micros(self, tx: sqlite3.Connection) -> int:
         return wallet.spendable_micros(tx, self._payer.account_id, self._payer.key_id, self._engines.clock())

@@ -18,6 +18,7 @@ from svc.routes.schemas.common import (
     example_id,
     id_of,
 )
+from svc.routes.user import contact_of
 from svc.server.bodies import read_body
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, paged
@@ -44,6 +45,7 @@ _BILLING_ACCOUNT = json_object(
     tier=one_of("free", "pro").about(example="pro"),
     currency=one_of("usd"),
     payments=one_of("stripe", "sandbox", "none").about("The payment processor. `sandbox` uses test money."),
+    contact=nullable(string).about("Whom to ask for more funds, in the operator's words.", "it-help@example.com"),
 )
 _LEDGER_ENTRY = json_object(
     "LedgerEntry",
@@ -118,7 +120,7 @@ async def get_billing_account(request: Request, caller: Caller) -> object:
     allowance = await state.db.read(wallet.allowance, caller.id, allowance_micros, state.clock())
     limit = await state.db.read(wallet.limit_of_account, caller.id, state.clock())
     rest = {"tier": caller.tier, "currency": "usd", "payments": state.payments.mode}
-    return {**found, **allowance, **limit, **stored._asdict(), **rest}
+    return {**found, **allowance, **limit, **stored._asdict(), **rest, "contact": contact_of(state)}
 
 
 @describes("List credits and debits", answer=paged("A page of the ledger.", "Ledger", _LEDGER_ENTRY))

@@ -75,6 +75,7 @@ SETTINGS = json_object(
     spent_this_month_micros=SPENT_THIS_MONTH,
     instructions=nullable(string).about("The caller's own instructions for all chats in a session.", "Be brief."),
     mail_enabled=boolean.about("Whether this service can send mail, such as the link that confirms an address.", False),
+    deletion_enabled=boolean.about("Whether users may delete their accounts.", True),
     retention=json_object(
         "Retention",
         "How long the operator keeps what nobody uses. Null means without a limit.",
@@ -242,18 +243,33 @@ async def _check_owner(
         _WRONG_EMAIL,
         _WRONG_OLD_PASSWORD,
         Refusal("last_admin", when="The caller is the only active administrator, and there are other accounts."),
+        Refusal("deletion_disabled", when="The operator does not let users delete their accounts."),
         _TOO_OFTEN,
     ],
 )
 async def delete_me(request: Request, caller: Caller, body: DeleteUser) -> None:
     state = request.state
     account = caller.account(state.db)
+    if not may_delete_themselves(state):
+        contact = contact_of(state)
+        raise ApiError("deletion_disabled", contact and f"Users cannot delete their accounts here. Ask {contact}.")
     if account.has_password and state.config.passwords:
         await _check_owner(state, caller, body.password, _WRONG_OLD_PASSWORD)
     elif body.confirm != account.email:
         raise _WRONG_EMAIL.error()
     await delete_account(state.db, state.drain, caller.id, state.clock())
     state.item_memory.delete_account(caller.id)
+
+
+def may_delete_themselves(state: State) -> bool:
+    groups = state.models.catalog.groups
+    return groups is None or groups.users_may_delete_themselves
+
+
+def contact_of(state: State) -> str | None:
+    """Return whom users ask for more, in the operator's words."""
+    groups = state.models.catalog.groups
+    return groups.contact if groups else None
 
 
 @describes("Show the settings", answer=Answer("The settings.", SETTINGS))
@@ -293,6 +309,7 @@ def _settings(state: State, account: accounts.Account, limit: dict[str, int | No
         "memory_enabled": account.memory_enabled,
         "instructions": account.instructions,
         "mail_enabled": state.mail is not None,
+        "deletion_enabled": may_delete_themselves(state),
         "retention": {
             "conversations_days": state.config.keep_conversations_days,
             "runs_days": state.config.keep_runs_days,

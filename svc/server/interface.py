@@ -138,6 +138,8 @@ _ANTHROPIC_DETAIL = json_object(
         error_code=one_of("thread_unsupported_request"),
         unsupported=list_of(string),
     ).optional(),
+    allowance_micros=whole.about("Of an empty wallet: the monthly allowance, in micros.", minimum=0).optional(),
+    allowance_renews_at=string.about("When the allowance renews (UTC).", format="date-time").optional(),
     limit_micros=whole.about("Of a reached limit: the monthly limit, in micros.", minimum=0).optional(),
     spent_micros=whole.about("What was spent of it in this month, without running calls.", minimum=0).optional(),
     resets_at=string.about("When the next month begins (UTC).", format="date-time").optional(),

@@ -105,9 +105,10 @@ class State:
         stack.push_async_callback(catalog.close)
         usage = UsageCounter(self.db)
         stack.push_async_callback(usage.close)
-        self.engines = Engines(catalog, outbound, guarded, self.db, usage, config.clock, self.metrics)
-        self.models = Models(catalog, self.db, self.key_box, guarded)
         self.payments = payments(config, to_payments, derive(master, "sandbox-payments"))
+        parts = (catalog, outbound, guarded, self.db, usage, config.clock, self.metrics)
+        self.engines = Engines(*parts, payments=self.payments.mode != "none")
+        self.models = Models(catalog, self.db, self.key_box, guarded)
         self.identity_providers = identity_providers(config, to_identities)
         if self.payments.stripe or self.identity_providers:
             import_module("svc.outbound.json_requests")  # later, httpx would hold the event loop for 50 ms

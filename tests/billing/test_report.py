@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from svc.audit import OPERATOR
 from svc.auth import accounts
 from svc.billing import payments, report, usage, wallet
 from svc.billing.stripe import read_event, session_event
+from svc.deletion.slices import begin_deletion, continue_deletion
 from svc.errors import StartError
+from svc.ids import day_of
 from svc.schema import connect, newest_schema
 from tests.support.cases import each
 from tests.support.databases import prepare
@@ -32,6 +35,7 @@ def spend(conn: sqlite3.Connection, account_id: str, model: str, micros: int, at
     wallet.hold(conn, account_id, hold_id, micros, at)
     tokens = {"input_tokens": 10, "output_tokens": 20}
     wallet.settle(conn, account_id, hold_id, micros, model=model, **tokens, request_id="r", key_id=None, now_seconds=at)
+    usage.add_call(conn, (account_id, None, model, day_of(at), ""), 10, 20, micros)
 
 
 def pay(conn: sqlite3.Connection, account_id: str, checkout_id: str, session_id: str, micros: int, at: float) -> None:
@@ -81,11 +85,14 @@ def test_money_of_a_deleted_account_stays_in_the_report_without_a_name(conn: sql
     ada = accounts.add_account(conn, "ada@example.com", None, None, 1.0).id
     pay(conn, ada, "chk_1", "cs_1", 5_000_000, IN_OCTOBER)
     spend(conn, ada, "m/one", 700, IN_OCTOBER)
-    accounts.delete_account(conn, ada)
+    begin_deletion(conn, ada, IN_OCTOBER, OPERATOR)
+    spent = {("spent, by model", "m/one"): (1, 700), ("spent, by account", f"(deleted {ada})"): (1, 700)}
+    assert spent.items() <= figures(conn).items()
+    while continue_deletion(conn, ada):
+        assert spent.items() <= figures(conn).items(), "while the deletion runs"
     assert figures(conn) == {
         ("income", "checkouts"): (1, 5_000_000),
-        ("spent, by model", "m/one"): (1, 700),
-        ("spent, by account", "(deleted accounts)"): (1, 700),
+        **spent,
         ("owed at its end", "in wallets"): (0, 0),
         ("without an account", "left by deleted accounts"): (2, 4_999_300),
     }

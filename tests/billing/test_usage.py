@@ -71,10 +71,10 @@ def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> N
                         "user": "ada@example.com",
                     }
                     names["key"] = "(sessions)" if which is None else keys[which]
-                    gone = deleted and by in ("user", "key")
+                    gone = {"user": f"(deleted {account_id})", "key": "(deleted accounts)"} if deleted else {}
                     for sums in (
                         due,
-                        expected.setdefault("(deleted accounts)" if gone else names[by], dict.fromkeys(due, 0)),
+                        expected.setdefault(gone[by] if by in gone else names[by], dict.fromkeys(due, 0)),
                     ):
                         sums["requests"], sums["cost_micros"] = sums["requests"] + 1, sums["cost_micros"] + cost
             rows, total = usage.of_month(conn, month, by)

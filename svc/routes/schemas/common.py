@@ -89,7 +89,8 @@ NO_FUNDS = Refusal(
     "insufficient_funds",
     "This needs $0.01 (9000 micros). The wallet has $0.00 (0 micros), of which $0.00 (0 micros) is reserved for "
     "running requests. Add funds in the browser, at /checkout.",
-    when="The wallet does not cover this request. The message names the amount that is needed and the balance.",
+    when="The wallet does not cover this request. The message names the amount that is needed, the balance, and what "
+    "to do. If the account has a monthly allowance, the error also has `allowance_micros` and `allowance_renews_at`.",
 )
 LIMIT_REACHED = Refusal(
     "spending_limit_reached",

@@ -186,7 +186,7 @@ function fundsText() {
   return [
     t.noFundsOf(balance(available)),
     renewsAt && t.renews(dayOfMonth(renewsAt)),
-    payments === "none" && texts.wallet.noPayments,
+    payments === "none" && texts.wallet.noPayments(account.contact),
   ]
     .filter(Boolean)
     .join(" ");

@@ -404,7 +404,7 @@ export const texts = {
       pro: `${rates.pro} chats per minute, and support`,
     },
     addFunds: "Add funds",
-    noPayments: "Payments are not available. Ask the operator to add funds to your wallet.",
+    noPayments: (contact) => `To get more funds, ask ${contact ?? "the operator"}.`,
     testMoney: "Test mode: no real money is charged.",
     low: (amount) => `Low balance: ${amount} left.`,
     nearLimit: (amount) => `Your monthly limit is nearly reached: ${amount} spent.`,

@@ -53,7 +53,9 @@ export default function Settings() {
       />
     </div>
     <h2>${t.data}</h2><${Export} />
-    <h2>${t.end}</h2>
+    ${
+      settings.data.value?.deletion_enabled &&
+      html`<h2>${t.end}</h2>
     <div class="card section-row">
       <p class="grow">${t.endText}</p>
       <${Button}
@@ -62,7 +64,8 @@ export default function Settings() {
           leaving.value = true;
         }}
       >${t.endAction}<//>
-    </div>
+    </div>`
+    }
     ${leaving.value && html`<${Leave} />`}
   <//>`;
 }

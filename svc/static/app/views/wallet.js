@@ -92,7 +92,7 @@ function Balance({ of }) {
         <p class="hint">${t.tierHints[of.tier]}</p>
       </div>
     </div>
-    <div class="actions">${addFunds || html`<p class="quiet">${t.noPayments}</p>`}</div>
+    <div class="actions">${addFunds || html`<p class="quiet">${t.noPayments(of.contact)}</p>`}</div>
   `;
 }
 
