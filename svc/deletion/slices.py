@@ -49,8 +49,10 @@ def begin_deletion(tx: sqlite3.Connection, account_id: str, now_seconds: float, 
     """
     if actor != audit.OPERATOR:
         accounts.check_admin_remains(tx, account_id, or_nobody=actor is None)
-    existing = accounts.existing_account(tx, account_id)
-    audit.add(tx, now_seconds, actor or existing.id, "user.delete", existing.id)
+    if actor is not None:
+        accounts.existing_account(tx, account_id)
+    if accounts.account_by_id(tx, account_id):  # else another request of the owner has just deleted it
+        audit.add(tx, now_seconds, actor or account_id, "user.delete", account_id)
     given.remember(tx, account_id)
     accounts.mark_deleting(tx, account_id, now_seconds)
     identities.delete_identities(tx, account_id, but=None)

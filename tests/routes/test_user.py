@@ -75,6 +75,7 @@ AS_MADE = {
     "spent_this_month_micros": 0,
     "instructions": None,
     "mail_enabled": False,
+    "deletion_enabled": True,
     "retention": {"conversations_days": None, "runs_days": None, "files_days": None},
 }
 
