@@ -153,7 +153,8 @@ def test_no_slice_scans_all_rows_of_an_account(tmp_path: Path, monkeypatch: pyte
                 steps[0] = 0
                 delete_some(tx, account_id)
                 most = max(most, steps[0])
-        assert most < 10_000, "a look through 2,000 runs takes 18,000 steps of SQLite's machine"
+        # 127 rows of the ledger, with its trigger, take 10,300 steps.
+        assert most < 12_000, "a look through 2,000 runs takes 18,000 steps of SQLite's machine"
         while deletion.continue_deletion(tx, account_id):
             pass
         assert left(tx, account_id) == {}
