@@ -23,7 +23,7 @@ from svc.db import Database
 from svc.errors import ApiError, CallerStopped, ClientGone, UpstreamFault
 from svc.groups import Group
 from svc.ids import day_of, new_id
-from svc.inference import upstream_errors
+from svc.inference import fault_log, upstream_errors
 from svc.inference.catalog import Catalog, Model, Provider
 from svc.inference.claim import Claim
 from svc.inference.field_support import FieldSupport
@@ -347,6 +347,9 @@ class PaidCall:
         fallback = await self._engines.catalog.find(model.fallback) if model.fallback else None
         if fallback is None or fallback.kind != model.kind or fallback.dearer_than(model):
             return False
+        # The line of an answer by the fallback says why the model that was asked for has not answered.
+        cause = fault_log.log_fields(fault, byok=False, model_name=model.name)
+        self.log_fields |= {name.replace("upstream", "asked"): value for name, value in cause.items()}
         self._model = fallback
         return True
 
@@ -354,5 +357,5 @@ class PaidCall:
         """Count the fault and return the error for the caller."""
         self.ended(fault)
         owner, byok = self._model.owner, self._model.byok
-        self.log_fields.update(upstream_errors.log_fields(fault, byok=byok))
+        self.log_fields.update(fault_log.log_fields(fault, byok=byok, model_name=self._model.name))
         return upstream_errors.caller_error(fault, provider=owner, byok=byok)

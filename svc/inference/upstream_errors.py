@@ -1,6 +1,7 @@
-"""The errors of model servers, in any shape, and what the caller and the operator's log see of them.
+"""The errors of model servers, in any shape, and what the caller sees of them.
 
-error body -> error_object(), without secrets -> UpstreamFault -> caller_error() | log_fields()
+error body -> error_object(), without secrets -> UpstreamFault -> caller_error()
+            -> svc/inference/fault_log.py: log_fields()
 """
 
 import math
@@ -163,19 +164,6 @@ def redact(text: str, key: str | None) -> str:
 def retriable(fault: UpstreamFault) -> bool:
     """Return whether the same request may be sent again, if no byte of an answer was sent."""
     return fault.kind in ("unreachable", "timeout") or (fault.kind == "status" and fault.status in (429, 502, 503, 504))
-
-
-def log_fields(fault: UpstreamFault, *, byok: bool) -> dict[str, Any]:
-    """Return what the operator's log shows of a fault.
-
-    The message of most errors may quote the caller's text. So it is logged only if the operator has to fix the error.
-    """
-    if fault.kind != "status":
-        return {"upstream_fault": fault.kind}
-    message = (fault.error or {}).get("message")
-    operators = fault.status in _OPERATORS_TO_FIX or fault.status == 429 or 300 <= fault.status < 400
-    quoted = {"upstream_error": message} if message is not None and operators and not byok else {}
-    return {"upstream_fault": fault.kind, "upstream_status": fault.status, **quoted}
 
 
 def caller_error(fault: UpstreamFault, *, provider: str, byok: bool) -> ApiError:

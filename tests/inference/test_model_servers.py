@@ -52,6 +52,7 @@ MODELS = (
         "drip-100ms",
         "redirect",
         "gzip",
+        "quotes",
     ),
 )
 
@@ -245,6 +246,32 @@ async def test_fallback_answers_under_the_requested_name(own_lab: Lab) -> None:
         answer = await own_lab.chat(model)
         assert await text_of(answer) == "Hello, world!" and answer.json()["model"] == f"lab/{model}"
         assert [seen.model for seen in own_lab.upstream.requests] == tried
+
+
+async def line_of(lab: Lab, answer: httpx.Response) -> dict[str, Any]:
+    """The log line of the request whose id the client has."""
+    async with asyncio.timeout(5):
+        while not (own := [e for e in lab.server.log_lines() if e.get("request_id") == answer.headers["x-request-id"]]):
+            await asyncio.sleep(0.02)
+    return own[-1]
+
+
+async def test_log_names_the_model_that_was_asked_the_one_that_answered_and_why(lab: Lab) -> None:
+    line = await line_of(lab, await lab.chat("retry-after-60"))
+    assert (line["status"], line["model"], line["upstream_model"]) == (200, "lab/retry-after-60", "lab/ok")
+    assert (line["asked_fault"], line["asked_status"], "upstream_fault" in line) == ("status", 429, False)
+    assert line["asked_error"] == "the … asked for it"
+    assert "asked_fault" not in await line_of(lab, await lab.chat("ok"))
+
+
+async def test_log_of_a_refusal_has_the_cause_without_the_words_of_the_caller(lab: Lab) -> None:
+    said = [{"role": "user", "content": "SAY:Invalid value for 'temperature': my zanzibar diary|zanzibar"}]
+    answer = await lab.chat("quotes", messages=said)
+    assert answer.status_code == 400 and "my zanzibar diary" in answer.text
+    line = await line_of(lab, answer)
+    assert (line["upstream_status"], line["upstream_error"]) == (400, "Invalid value for 'temperature': …")
+    assert line["upstream_param"] == "…"
+    assert "zanzibar" not in lab.server.stderr()
 
 
 async def test_a_dearer_model_is_never_a_fallback(lab: Lab) -> None:

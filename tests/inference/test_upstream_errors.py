@@ -110,24 +110,6 @@ def test_retryable_errors_are_marked(kind: str, status: int, again: bool) -> Non
     assert upstream_errors.retriable(UpstreamFault(kind, status=status)) is again
 
 
-def test_log_has_messages_of_operators_servers_only() -> None:
-    fault = UpstreamFault("status", "", status=401, error={"message": "the key is expired"})
-    told = {"upstream_fault": "status", "upstream_status": 401}
-    assert upstream_errors.log_fields(fault, byok=False) == {**told, "upstream_error": "the key is expired"}
-    assert upstream_errors.log_fields(fault, byok=True) == told
-
-
-def test_log_has_messages_only_of_errors_for_the_operator() -> None:
-    with_words = set()
-    for status in (0, *range(200, 600)):
-        told = upstream_errors.log_fields(
-            UpstreamFault("status", status=status, error={"message": "my secret diary"}), byok=False
-        )
-        assert told["upstream_status"] == status
-        with_words |= {status} if "my secret diary" in told.values() else set()
-    assert with_words == {*range(300, 400), 401, 402, 403, 405, 407, 429}
-
-
 def test_error_body_of_many_values_is_parsed_quickly() -> None:
     value: Any = 1
     for _ in range(4):
