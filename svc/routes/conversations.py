@@ -93,7 +93,7 @@ _MESSAGE = json_object(
         "complete",
     ),
     finish_reason=nullable(string).about("Of an answer, as in `answer`."),
-    error=nullable(ERROR_DETAIL).about("Why the answer has failed."),
+    error=nullable(ERROR_DETAIL).about("Why the answer has failed, with the `request_id` for the operator."),
     answer=nullable(_MESSAGE_ANSWER).about("Before the end of an answer, its numbers are 0."),
     versions=list_of(string).about("The ids of all versions of the message, oldest first; empty if it has one.", []),
 )

@@ -120,7 +120,7 @@ class SessionAnswer:
             self._name_conversation(error)
 
         def refused(fault: ApiError) -> None:
-            self.ended = End("failed", fault.error)
+            self.ended = self._failed(fault)
             self._call.note_unstored(fault)
 
         try:
@@ -148,7 +148,10 @@ class SessionAnswer:
             return End("interrupted")
         if reason is not None or isinstance(error, ClientGone | GeneratorExit):
             return End("stopped")
-        return End("failed", (error if isinstance(error, ApiError) else ApiError("internal_error")).error)
+        return self._failed(error if isinstance(error, ApiError) else ApiError("internal_error"))
+
+    def _failed(self, error: ApiError) -> End:
+        return End("failed", {**error.error, "request_id": self._call.request_id})
 
     def _end_in(self, tx: sqlite3.Connection) -> None:
         quota.release(tx, self._exchange.account_id, self._room_id)

@@ -183,6 +183,7 @@ async def test_fault_of_the_model_server_leaves_the_question_and_a_failed_answer
     assert (question["content"], question["status"], question["error"]) == ("hello?", "complete", None)
     assert (said["content"], said["status"], said["finish_reason"]) == ("", "failed", None)
     assert said["error"] == {**answer.json()["error"], **said["error"]} and said["answer"]["cost_micros"] == 0
+    assert said["error"]["request_id"] == answer.headers["x-request-id"]
     (shown,) = await lab.conversations()
     assert (shown["title"], shown["answering"]) == ("hello?", False)
 

@@ -173,6 +173,7 @@ async def test_failed_answer_keeps_its_question_and_reason(server: RunningServer
         await send(page, "fail 503 Resting")
         for _ in range(2):
             await expect(answer(page).get_by_role("alert")).to_contain_text("Resting")
+            await expect(answer(page).get_by_role("alert")).to_contain_text("Request ID: req_")
             await expect(page.locator(".said-user .said")).to_have_text("fail 503 Resting")
             await page.reload()
         assert await findings(page) == []

@@ -22,6 +22,7 @@ export class ApiError extends Error {
     this.type = type;
     this.param = param;
     this.retryAfter = retryAfter;
+    this.request_id = null; // of a failure of the service or a model server
     this.isStored = false; // whether a refused question is stored nevertheless, with a failed answer
   }
 }
@@ -168,6 +169,7 @@ function unreachable() {
 async function problemOf(answer) {
   try {
     const error = new ApiError(answer.status, (await answer.json()).error);
+    if (answer.status >= 500) error.request_id = answer.headers.get("x-request-id");
     error.isStored = answer.headers.has("x-service-conversation");
     return error;
   } catch {

@@ -152,6 +152,7 @@ export function Failed({ error, retry, manual, actions, children }) {
     <${Icon} name="warning" />
     <div class="notice-text">
       <p>${error.code === "connection_lost" ? t.connectionLost : text}</p>${children}
+      ${error.request_id && html`<small>${t.requestId} ${error.request_id}</small>`}
     </div>
     <div class="actions">
       ${actions}

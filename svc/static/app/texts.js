@@ -55,6 +55,7 @@ export const texts = {
     unreachable: "The service is not responding. It may be restarting. Your data is safe.",
     offline: "You are offline. This continues when you are back online.",
     connectionLost: "The connection was lost before the answer was complete.",
+    requestId: "Request ID:",
     viewFailed: "This view could not be loaded.",
     reload: "Reload page",
   },
