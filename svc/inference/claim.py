@@ -29,10 +29,14 @@ Headers = Callable[[], Mapping[str, str]]  # also in the transaction of the sett
 
 
 class Stream(NamedTuple):
-    """A stream whose parts are sent before its end: its headers, and what is sent after a silence."""
+    """A stream whose parts are sent before its end: its headers, and what is sent after a silence.
+
+    `fault(error, events)` returns the last events for a repeat that ends early, after so many of them.
+    """
 
     headers: Mapping[str, str]
     ping: bytes
+    fault: Callable[[ApiError, int], bytes]
 
 
 class Ending(NamedTuple):
@@ -108,6 +112,7 @@ class Claim:
         self._claims, self._place, self._db, self._clock = claims, place, db, clock
         self._parts: list[bytes] = []
         self._size = 0
+        self.events = 0  # of a stream
         self.too_large = False
         self._stored_chunks = 0
         self._followers = 0
@@ -128,6 +133,7 @@ class Claim:
             self._claims.take(account_id, len(part))
             self._parts.append(part)
             self._size = size
+            self.events += part.count(b"\n\n")
         else:
             self._drop_parts()
             self.too_large = True
@@ -144,26 +150,34 @@ class Claim:
         """The bytes of an answer that is over."""
         return sum(map(len, self._parts))
 
-    async def keep(self, status: int, headers: Headers, last: Callable[[], bytes] = bytes) -> None:
+    async def keep(self, status: int, headers: Headers, last: bytes = b"") -> None:
         """Note how the answer ends, and store the beginning of a long one. Raises ApiError `storage_unavailable`.
 
         If it is cancelled while it stores, the answer is settled, but not kept.
         """
-        if not self.too_large and self._size > idempotency.RESERVED_BYTES:
+        size = self._size + len(last)
+        ending = Ending(status, headers, lambda: last)
+        if size > MOST_BYTES:
+            self.too_large = True
+        elif not self.too_large and size > idempotency.RESERVED_BYTES:
             try:
-                await self._store_most()
+                await self._store_most(size)
             except ApiError as error:
                 if error.code != "quota_exceeded":
                     raise
                 self.too_large = True
             except asyncio.CancelledError:
-                self.too_large, self.answer = True, Ending(status, headers, last)
+                self.too_large, self.answer = True, ending
                 raise
-        self.answer = Ending(status, headers, last)
+        self.answer = ending
 
-    async def _store_most(self) -> None:
+    def keep_stopped(self, headers: Headers, last: Callable[[], bytes]) -> None:
+        """Note how the answer of a session ends that a person stops. `last` is known in the settlement, and short."""
+        self.answer = Ending(200, headers, last)
+
+    async def _store_most(self, size: int) -> None:
         account_id, write = self._place.account_id, self._db.write_as
-        await write("unsynced", idempotency.reserve_more, account_id, self.id, self._size)
+        await write("unsynced", idempotency.reserve_more, account_id, self.id, size)
         most = _chunks(self._parts)[:-_AT_ONCE]
         for first in range(0, len(most), _AT_ONCE):
             some = most[first : first + _AT_ONCE]
@@ -196,13 +210,14 @@ class Claim:
             idempotency.release(tx, account_id, self.id)
             return
         chunks = [] if self.too_large else _chunks([*self._parts, answer.last()])
+        size = sum(map(len, chunks))
         idempotency.keep(
             tx,
             account_id,
             self.id,
             status=answer.status,
             headers=answer.headers(),
-            size=None if self.too_large else sum(map(len, chunks)),
+            size=None if self.too_large or size > MOST_BYTES else size,
             rest=(self._stored_chunks, chunks[self._stored_chunks :]),
         )
 

@@ -31,7 +31,7 @@ async def keep_early_end(
 ) -> None:
     """Keep the JSON answer of a session that a person stops, or a model server's own refusal."""
     if kept is not None and kept.stop_requested:
-        await claim.keep(200, headers, lambda: orjson.dumps(kept.cut_short()))
+        claim.keep_stopped(headers, lambda: orjson.dumps(kept.cut_short()))
     await keep_refusal(request, error)
 
 
@@ -66,7 +66,7 @@ class KeptWriter(AnswerWriter):
         self.ping, self.long_bytes = writer.ping, writer.long_bytes
         self._writer, self._claim = writer, claim
         self._headers = {"content-type": "text/event-stream", **headers}
-        claim.stream = Stream(headers, writer.ping)
+        claim.stream = Stream(headers, writer.ping, writer.late_fault)
 
     def events(self, chunks: Sequence[Chunk | Texts]) -> list[bytes]:
         return [] if self._claim.last is not None else self._writer.events(chunks)
@@ -96,22 +96,21 @@ class KeptWriter(AnswerWriter):
         except ApiError as error:
             if kept is not None and kept.stop_requested:
                 fault, stopped = error, kept
-                await self._keep(lambda: stopped.end_after(fault))
+                claim.keep_stopped(lambda: self._headers, lambda: stopped.end_after(fault))
             elif not claim.begun:
                 await keep_refusal(request, error)
             elif interrupt.reason is None:
-                written = self._writer.fault(error)
-                await self._keep(lambda: written)
+                await self._keep(self._writer.fault(error))
             raise
         except ClientGone:  # the answer is too large to be kept
-            await self._keep(bytes)
+            await self._keep(b"")
             raise
         last = await end(self._writer)
         try:
-            await self._keep(lambda: last)
+            await self._keep(last)
         except asyncio.CancelledError:  # a shutdown finds the answer whole: it is sent and paid
             if interrupt.reason is None:
                 raise
 
-    async def _keep(self, last: Callable[[], bytes]) -> None:
+    async def _keep(self, last: bytes) -> None:
         await self._claim.keep(200, lambda: self._headers, last)

@@ -16,15 +16,14 @@ from starlette.types import Message, Receive, Scope, Send
 
 from svc.content import idempotency
 from svc.content.idempotency import Kept, Place
-from svc.errors import ApiError, anthropic_error, describe
-from svc.inference.blocks import DONE, event
+from svc.errors import ApiError, describe
 from svc.inference.claim import Claim
 from svc.server.bodies import read_chunks
 from svc.server.gate import Caller, Handler
 from svc.server.interface import Implied, Parameter, Refusal, named_header, operation_of
 from svc.server.sse import NOTHING, EventStream, Interrupt
 from svc.server.streamed import Download
-from svc.server.web import Request, Response, add_log_fields, in_anthropic_format
+from svc.server.web import Request, Response, add_log_fields
 from svc.shapes import matching, one_of
 
 HEADER, REPLAYED = "Idempotency-Key", "x-service-replayed"
@@ -169,17 +168,18 @@ async def _follow(request: Request, claim: Claim, body_sha256: bytes, held: cont
         if claim.too_large:
             raise ApiError("answer_not_kept")
         return _replayed(request, answer.status, answer.headers(), claim.size, claim.whole(), held.pop_all())
-    if claim.stream is None or (claim.fault and not claim.begun):
+    stream = claim.stream
+    if stream is None or (claim.fault and not claim.begun):
         raise claim.fault or ApiError("internal_error")
     add_log_fields(request, replayed=True)
     return EventStream(
         claim.follow(lambda: interrupt.reason == "shutdown"),
         drain=request.state.drain,
         interrupt=interrupt,
-        closing=lambda error: _last_event(request, error),
+        closing=lambda error: stream.fault(error, claim.events),
         on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
-        extra_headers={**claim.stream.headers, REPLAYED: "true"},
-        ping=claim.stream.ping,
+        extra_headers={**stream.headers, REPLAYED: "true"},
+        ping=stream.ping,
         held=held.pop_all(),
     )
 
@@ -193,12 +193,6 @@ async def _begun(claim: Claim) -> None:
         except TimeoutError:
             if claim.stream is not None:
                 return
-
-
-def _last_event(request: Request, error: ApiError) -> bytes:
-    if in_anthropic_format(request.scope["path"]):
-        return b"event: error\n" + event(anthropic_error(error, request.context.request_id))
-    return event(error.body()) + DONE
 
 
 # --- a repeat after it

@@ -23,14 +23,14 @@ async def followed(claim: Claim) -> bytes:
 async def test_memory_of_an_answer_is_given_back_at_the_end_of_its_last_follower(service: Service) -> None:
     claims = Claims()
     claim = begun(claims, service)
-    claim.stream = Stream({}, b"")
+    claim.stream = Stream({}, b"", lambda error, events: b"")
     with claim:
         following = asyncio.create_task(followed(claim))
         await asyncio.sleep(0)
         claim.add(b"Hello, ")
         await asyncio.sleep(0)
         claim.add(b"world")
-        await claim.keep(200, dict, lambda: b"!")
+        await claim.keep(200, dict, b"!")
         assert claims.taken_bytes == 12 and not following.done()  # the end is sent after the settlement
         claim.settled()
         assert await following == b"Hello, world!"
@@ -63,7 +63,7 @@ async def test_answer_beyond_its_share_of_memory_is_not_kept(service: Service) -
 
 async def test_failure_reaches_those_that_follow_after_what_was_sent(service: Service) -> None:
     claim = begun(Claims(), service)
-    claim.stream = Stream({}, b"")
+    claim.stream = Stream({}, b"", lambda error, events: b"")
     claim.add(b"Hello")
     claim.fail(ApiError("shutting_down"))
     found = claim.follow(lambda: False)

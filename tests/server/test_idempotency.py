@@ -396,6 +396,22 @@ async def test_answer_over_8_mib_is_not_kept(
     assert await lab.rows("SELECT key_id FROM idempotency_chunks") == []
 
 
+async def test_last_event_can_make_an_answer_too_large(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim, "MOST_BYTES", 2 * MIB)
+    body = {
+        "model": "lab/echo",
+        "input": "x" * 900_000,
+        "max_output_tokens": 500_000,
+        "stream": True,
+    }  # the end of the stream repeats the text
+    first, follower = await asyncio.gather(lab.post(RESPONSES, body), lab.post(RESPONSES, body))
+    assert first.status_code == 200 and first.content.endswith(b"data: [DONE]\n\n")
+    assert b"too large to keep" in follower.content[-500:] or follower.status_code == 409
+    assert_error(await lab.post(RESPONSES, body), 409, "answer_not_kept")
+    assert await lab.debits() == 1 and await lab.spent() > 0
+    assert await lab.rows("SELECT key_id FROM idempotency_chunks") == []
+
+
 async def test_full_account_is_refused_before_the_model_is_asked(lab: Lab) -> None:
     db = lab.service.state["db"]
     room = await lab.stored_bytes() + idempotency.RESERVED_BYTES

@@ -51,6 +51,10 @@ class AnswerWriter:
         """Return the last events of a stream that ends early."""
         return blocks.event(error.body()) + blocks.DONE
 
+    def late_fault(self, error: ApiError, events: int) -> bytes:
+        """Return the last events for a repeat of the stream that ends early, while this one may continue."""
+        return self.fault(error)
+
 
 @dataclass(slots=True)
 class Block:

@@ -101,6 +101,10 @@ class ResponseWriter(BlockWriter):
         self._event("failed", response=self._response("failed", {"code": code, "message": _ascii(str(error))}))
         return b"".join([*self.parts, DONE])
 
+    def late_fault(self, error: ApiError, events: int) -> bytes:
+        fields = {name: error.error.get(name) for name in ("code", "message", "param")}
+        return typed_event("error", sequence_number=events, **fields) + DONE
+
     def _finished(self) -> dict[str, Any]:
         self.remember({block.item["id"]: orjson.dumps(block.item) for block in self.blocks})
         return self._response(self._status())

@@ -105,7 +105,7 @@ _RESPONSE = json_object(
 _EVENT = json_object(
     "ResponseEvent",
     "One event. Its further fields depend on its `type`.",
-    type=string.about(example="response.output_text.delta", pattern="^response\\."),
+    type=string.about(example="response.output_text.delta", pattern="^(response\\.|error$)"),
     sequence_number=COUNT,
     response=_RESPONSE.optional(),
     output_index=COUNT.optional(),
@@ -114,6 +114,8 @@ _EVENT = json_object(
     **{name: COUNT.optional() for name in ("content_index", "summary_index")},
     **{name: string.optional() for name in ("item_id", "delta", "text", "refusal", "arguments", "input", "name")},
     logprobs=_LOGPROBS.optional(),
+    message=string.about("Of an `error`, which ends a repeat of a stream.").optional(),
+    **{name: nullable(string).optional() for name in ("code", "param")},
 )
 _DELTA = (
     '{"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_5n6vC0aYqTtWm3Ld8RkJxZeHgB1uPsFo",'
