@@ -34,6 +34,7 @@ from svc.inference.catalog_file import on_offer
 from svc.log import capture_library_logs
 from svc.routes import (
     admin,
+    admin_reports,
     agents,
     api_keys,
     artifacts,
@@ -174,13 +175,13 @@ ROUTES = [
     ("GET", "/admin/users/{account_id}/api-keys", administered(admin.list_user_api_keys)),
     ("DELETE", "/admin/users/{account_id}/api-keys", administered(admin.delete_user_api_keys)),
     ("DELETE", "/admin/users/{account_id}/api-keys/{key_id}", administered(admin.delete_user_api_key)),
-    ("GET", "/admin/usage", administered(admin.get_usage)),
+    ("GET", "/admin/usage", administered(admin_reports.get_usage)),
     ("GET", "/admin/status", administered(admin.get_status)),
     ("GET", "/admin/support/conversations", administered(support.list_inbox)),
     ("GET", "/admin/support/conversations/{support_id}", administered(support.get_inbox_conversation)),
     ("POST", "/admin/support/conversations/{support_id}/messages", administered(support.reply_to_user)),
     ("POST", "/admin/support/conversations/{support_id}/close", administered(support.close_inbox_conversation)),
-    ("GET", "/admin/audit", administered(admin.list_audit)),
+    ("GET", "/admin/audit", administered(admin_reports.list_audit)),
     ("GET", "/healthz", service.get_health),
     ("GET", "/readyz", service.get_readiness),
     ("GET", "/metrics", service.get_metrics),

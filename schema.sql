@@ -712,8 +712,10 @@ CREATE TABLE usage_days (
     cost_micros INTEGER NOT NULL CONSTRAINT cost_not_negative CHECK (cost_micros >= 0),
     cached_input_tokens INTEGER NOT NULL DEFAULT 0 -- a part of input_tokens
         CONSTRAINT used_cached_within_input CHECK (cached_input_tokens BETWEEN 0 AND input_tokens),
-    PRIMARY KEY (account_id, day, model, key_id, group_name)
+    PRIMARY KEY (day, account_id, model, key_id, group_name) -- by day, so that a month of all accounts is read at once
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX usage_days_by_account ON usage_days (account_id); -- and by day, which the primary key adds
 
 -- owner: svc/billing/usage.py
 -- The paid usage of deleted accounts, by their ids and without a person.

@@ -9,14 +9,18 @@ from typing import TextIO
 
 def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Write `rows` as CSV. A text like a formula gets an apostrophe: users choose addresses and names."""
-    lines = ([_cell(value) for value in row] for row in itertools.chain([columns], rows))
-    csv.writer(file, lineterminator="\n").writerows(lines)
+    _write(file, itertools.chain([columns], rows))
 
 
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def csv_text(lines: Iterable[Sequence[object]]) -> str:
+    """Return `lines` as CSV, of which the first may be the header."""
     text = io.StringIO()
-    write_csv(text, columns, rows)
+    _write(text, lines)
     return text.getvalue()
+
+
+def _write(file: TextIO, lines: Iterable[Sequence[object]]) -> None:
+    csv.writer(file, lineterminator="\n").writerows([_cell(value) for value in line] for line in lines)
 
 
 def _cell(value: object) -> object:

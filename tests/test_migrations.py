@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from svc import cli, schema
-from svc.billing import rules, usage, wallet
+from svc.billing import rules, spending, wallet
 from svc.commands.check import findings, schema_findings
 from svc.errors import StartError
 from svc.schema import FIRST_VERSION, connect, kept_path, newest_schema, newest_version, shape
@@ -245,7 +245,7 @@ def test_usage_of_deleted_accounts_and_spending_of_the_month_are_taken_from_the_
         assert [tuple(row) for row in conn.execute("SELECT * FROM deleted_usage")] == [
             ("2026-09-21", "m", "", 2, 2, 4, 12, 0, "")
         ]
-        assert usage.of_month(conn, "2026-09", "user")[1]["cost_micros"] == 15
+        assert spending.dearest(conn, spending.month_period("2026-09"), ["user"])[1]["cost_micros"] == 15
         assert [*conn.execute("SELECT month, month_spent_micros FROM wallets").fetchone()] == ["2026-10", 13]
         assert [*conn.execute("SELECT month, month_spent_micros FROM api_keys").fetchone()] == ["2026-10", 11]
         assert wallet.held_in_all(conn)["holds"] == 0, "a start releases them anyway"

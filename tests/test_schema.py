@@ -496,7 +496,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("overruns", "overrun_micros_positive"): ["UPDATE overruns SET micros = 0"],
     ("overruns", "day, model"): ["INSERT INTO overruns VALUES ('2026-10-02', 'm', 1, 1)"],
     ("usage_days", "group_name_length"): ["UPDATE usage_days SET group_name = printf('%64d', 1)"],
-    ("usage_days", "account_id, day, model, key_id, group_name"): [
+    ("usage_days", "day, account_id, model, key_id, group_name"): [
         "INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', '', 1, 1, 1, 1, 1)"
     ],
     ("deleted_usage", "deleted_day_form"): ["UPDATE deleted_usage SET day = 'today'"],
@@ -955,7 +955,7 @@ ACROSS_ACCOUNTS = """
     svc/auth/tokens.py:holder_of svc/billing/matching.py:book_refund
     svc/billing/matching.py:module
     svc/billing/payments.py:_checkout svc/billing/payments.py:_pay svc/billing/payments.py:add_checkout
-    svc/billing/payments.py:receive svc/billing/report.py:module svc/billing/usage.py:module svc/billing/wallet.py:sums
+    svc/billing/payments.py:receive svc/billing/report.py:module svc/billing/spending.py:module svc/billing/wallet.py:sums
     svc/content/contents.py:delete_unused
     svc/billing/rules.py:module
     svc/billing/wallet.py:held_in_all svc/billing/wallet.py:ledger_of_request svc/billing/wallet.py:release_all

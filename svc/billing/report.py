@@ -5,10 +5,13 @@ It reads the whole ledger in one snapshot: two or three seconds for a million ro
 
 import re
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from svc.billing import usage
+from svc.billing import spending, usage
+from svc.billing.spending import Period
+from svc.billing.usage import COUNTS
 from svc.errors import StartError
 from svc.ids import day_of
 
@@ -89,13 +92,16 @@ _PARTS = {
 }
 
 
-def lines(conn: sqlite3.Connection, begins: float, ends: float) -> list[Line]:
-    """Return the report on what was booked from `begins` to before `ends` (Unix seconds)."""
+def lines(conn: sqlite3.Connection, begins: float, ends: float) -> Iterator[Line]:
+    """Yield the report on what was booked from `begins` to before `ends` (Unix seconds)."""
     bounds = {"begins": begins, "ends": ends, "first_day": day_of(begins), "next_day": day_of(ends)}
-    return [Line(part, **dict(row)) for part, query in _PARTS.items() for row in conn.execute(query, bounds).fetchall()]
+    for part, query in _PARTS.items():
+        for row in conn.execute(query, bounds):
+            yield Line(part, **dict(row))
 
 
-def usage_lines(conn: sqlite3.Connection, month: str, by: str) -> list[Line]:
-    """Return the usage of a month by `group`, `user` or `model`."""
-    rows, _ = usage.of_month(conn, month, by)
-    return [Line(f"usage, by {by}", *row.values()) for row in rows]
+def usage_lines(conn: sqlite3.Connection, period: Period, kinds: list[str]) -> Iterator[Line]:
+    """Yield the usage of all accounts in a period by one or two kinds."""
+    for row in spending.all_rows(conn, period, kinds):
+        names = [value for name, value in row.items() if name not in COUNTS]
+        yield Line(f"usage, by {','.join(kinds)}", ", ".join(names), *(row[name] for name in COUNTS))

@@ -105,41 +105,6 @@ OF_DELETED = """
     FROM usage_days WHERE cost_micros > 0 AND account_id IN (SELECT id FROM accounts WHERE deleting_at IS NOT NULL)
 """
 
-# All usage of a month. The names in parentheses cannot be those of users, models and groups.
-_USAGE = f"""
-    WITH calls AS (
-        SELECT day, model, usage_days.group_name, ifnull(email, {deleted_name("account_id")}) AS user,
-            ifnull(nullif(key_id, ''), '(sessions)') AS key, requests, input_tokens, output_tokens, cost_micros,
-            cached_input_tokens
-        FROM usage_days JOIN accounts ON accounts.id = account_id WHERE day BETWEEN ?1 || '-01' AND ?1 || '-31'
-        UNION ALL SELECT day, model, group_name, {deleted_name("deleted_id")}, '(deleted accounts)', requests,
-            input_tokens, output_tokens, cost_micros, cached_input_tokens
-        FROM deleted_usage WHERE day BETWEEN ?1 || '-01' AND ?1 || '-31'
-    )
-    SELECT {{key}} AS key, {_SUMS} FROM calls
-"""
-KINDS = {
-    "user": "user",
-    "model": "model",
-    "group": "ifnull(nullif(group_name, ''), '(no group)')",
-    "key": "key",
-    "day": "day",
-}
-
-
-def of_month(conn: sqlite3.Connection, month: str, by: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the usage of all accounts in a month such as 2026-11 (UTC), by one of KINDS, and its total.
-
-    Up to 10,000 rows of `key` and counts, the most expensive first. Deleted accounts count. The cost equals the debits
-    of calls in the ledger.
-    """
-    order = "key" if by == "day" else "cost_micros DESC, requests DESC, key"
-    query = f"{_USAGE.format(key=KINDS[by])} GROUP BY 1 ORDER BY {order} LIMIT {_MOST_ROWS}"
-    rows = [dict(row) for row in conn.execute(query, (month,))]
-    if len(rows) == _MOST_ROWS:
-        return rows, dict(conn.execute(_USAGE.format(key="'total'"), (month,)).fetchone())
-    return rows, {"key": "total", **{name: sum(row[name] for row in rows) for name in COUNTS}}
-
 
 class UsageCounter(WriteBuffer[Row, list[int]]):
     """The free calls that are not written yet: requests, input, output and cached input tokens by row."""

@@ -6,14 +6,20 @@ Nothing is printed while the database is read: a blocked pipe would delay the ch
 import argparse
 import asyncio
 import contextlib
+import itertools
+import shutil
 import sqlite3
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import TextIO, cast
 
 from svc import audit
-from svc.billing import matching, report, wallet
+from svc.billing import matching, report, spending, wallet
 from svc.billing.matching import Mismatch
+from svc.billing.report import Line
 from svc.billing.stripe import Stripe
 from svc.commands.database import ACCOUNT, account_named, argument, command, printable, reading, writing
 from svc.config import Config
@@ -26,6 +32,7 @@ from svc.spreadsheet import write_csv
 _PAGE_ROWS = 1_000
 _SHOWN = 20
 _ASKED_AT_ONCE = 8
+_SPOOLED_BYTES = 1_000_000  # what is kept in memory
 
 
 _BOOKING = (
@@ -112,29 +119,56 @@ def _ledger_rows(config: Config, name: str) -> Iterator[sqlite3.Row]:
     "print a month's income, spending by model and account, overruns, and what is owed",
     _CSV,
     argument("--month", metavar="YYYY-MM", help="in UTC; by default the current one"),
-    argument("--by", choices=("group", "user", "model"), help="only the usage, also of free models"),
+    argument("--by", metavar="KINDS", help=f"only the usage, also of free models: by {spending.BY.expected}"),
+    argument("--from", dest="first", metavar="YYYY-MM-DD", help="with --by: the first day, instead of --month"),
+    argument("--to", dest="last", metavar="YYYY-MM-DD", help="with --by: the last day; by default today"),
 )
 def _report(config: Config, options: argparse.Namespace) -> None:
-    month = options.month or timestamp(time.time())[:7]
-    bounds = report.month_bounds(month)
-    with reading(config) as conn:
-        lines = report.usage_lines(conn, month, options.by) if options.by else report.lines(conn, *bounds)
-    if options.csv:
-        columns = ["part", "name", "count", "input_tokens", "output_tokens", "micros", "cached_input_tokens"]
-        values = ([month, *(getattr(line, name) for name in columns)] for line in lines)
-        write_csv(sys.stdout, ["month", *columns], values)
-        return
-    print(f"{month}, in UTC")
-    for part in dict.fromkeys(line.part for line in lines):
-        own = [line for line in lines if line.part == part]
-        micros = sum(line.micros for line in own)
-        print(f"\n{part:44}{'count':>10}{'tokens in':>14}{'cached':>14}{'tokens out':>14}{dollars(micros):>18}")
-        for line in own[:_SHOWN]:
+    # The text is complete before it is printed. It is kept in a file, because it can be long.
+    with tempfile.SpooledTemporaryFile(_SPOOLED_BYTES, "w+", encoding="utf-8", newline="") as spooled:
+        with reading(config) as conn:
+            title, lines = _report_lines(conn, options)
+            (_write_report_csv if options.csv else _write_report)(cast(TextIO, spooled), title, lines)
+        spooled.seek(0)
+        shutil.copyfileobj(spooled, sys.stdout)
+
+
+def _report_lines(conn: sqlite3.Connection, options: argparse.Namespace) -> tuple[str, Iterator[Line]]:
+    """Return the period of a report, as a title, and its lines. Raises StartError and ApiError for wrong options."""
+    today = timestamp(time.time())[:10]
+    month, is_range = options.month or today[:7], bool(options.first or options.last)
+    if is_range and (options.month or not options.by):
+        raise StartError("--from and --to need --by, and stand instead of --month")
+    if not options.by:
+        return month, report.lines(conn, *report.month_bounds(month))
+    report.month_bounds(month)
+    period = spending.period_of(options.first, options.last, today) if is_range else spending.month_period(month)
+    title = f"{period.first} to {period.last}" if is_range else month
+    return title, report.usage_lines(conn, period, spending.BY.check(options.by, "by").split(","))
+
+
+def _write_report_csv(file: TextIO, title: str, lines: Iterator[Line]) -> None:
+    columns = ["part", "name", "count", "input_tokens", "output_tokens", "micros", "cached_input_tokens"]
+    write_csv(file, ["month", *columns], ([title, *(getattr(line, name) for name in columns)] for line in lines))
+
+
+def _write_report(file: TextIO, title: str, lines: Iterator[Line]) -> None:
+    print(f"{title}, in UTC", file=file)
+    for part, own in itertools.groupby(lines, attrgetter("part")):
+        shown, more = list[Line](), list[int]()
+        for line in own:
+            if len(shown) < _SHOWN:
+                shown.append(line)
+            else:
+                more.append(line.micros)
+        micros = dollars(sum(line.micros for line in shown) + sum(more))
+        print(f"\n{part:44}{'count':>10}{'tokens in':>14}{'cached':>14}{'tokens out':>14}{micros:>18}", file=file)
+        for line in shown:
             counts = f"{line.input_tokens:>14}{line.cached_input_tokens:>14}{line.output_tokens:>14}"
             tokens = counts if line.input_tokens or line.output_tokens else ""
-            print(f"  {printable(line.name):42}{line.count:>10}{tokens:42}{dollars(line.micros):>18}")
-        if len(own) > _SHOWN:
-            print(f"  and {len(own) - _SHOWN} more, see --csv")
+            print(f"  {printable(line.name):42}{line.count:>10}{tokens:42}{dollars(line.micros):>18}", file=file)
+        if more:
+            print(f"  and {len(more)} more with {dollars(sum(more))}, see --csv", file=file)
 
 
 @command(

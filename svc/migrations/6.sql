@@ -168,14 +168,16 @@ CREATE TABLE new_usage_days (
     input_tokens INTEGER NOT NULL CONSTRAINT input_tokens_not_negative CHECK (input_tokens >= 0),
     output_tokens INTEGER NOT NULL CONSTRAINT output_tokens_not_negative CHECK (output_tokens >= 0),
     cost_micros INTEGER NOT NULL CONSTRAINT cost_not_negative CHECK (cost_micros >= 0),
-    PRIMARY KEY (account_id, day, model, key_id, group_name)
+    PRIMARY KEY (day, account_id, model, key_id, group_name)
 ) STRICT, WITHOUT ROWID;
 
 INSERT INTO new_usage_days (account_id, day, model, key_id, requests, input_tokens, output_tokens, cost_micros)
 SELECT account_id, day, model, key_id, requests, input_tokens, output_tokens, cost_micros
-FROM usage_days WHERE account_id IN (SELECT id FROM accounts WHERE deleting_at IS NULL);
+FROM usage_days WHERE account_id IN (SELECT id FROM accounts WHERE deleting_at IS NULL)
+ORDER BY day;
 DROP TABLE usage_days;
 ALTER TABLE new_usage_days RENAME TO usage_days;
+CREATE INDEX usage_days_by_account ON usage_days (account_id);
 
 CREATE TABLE deleted_usage (
     day TEXT NOT NULL CONSTRAINT deleted_day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC

@@ -1,4 +1,5 @@
-"""Administration: accounts, spending, state and the audit log. The support inbox is in svc/routes/support.py.
+"""Administration: accounts and state. Spending and logs are in svc/routes/admin_reports.py, and the support inbox in
+svc/routes/support.py.
 
 Administrators cannot read conversations, files or keys of others.
 POST /admin/users -> a link to set a password: by mail to the new address, or else in the answer ->
@@ -6,28 +7,24 @@ POST /admin/users -> a link to set a password: by mail to the new address, or el
 """
 
 import asyncio
-import re
 from functools import partial
 from typing import Any
 
-from svc import audit
 from svc.admin import health, users
 from svc.auth import tokens
 from svc.auth.links import Recipient
-from svc.billing import usage, wallet
+from svc.billing import wallet
 from svc.deletion.slices import delete_account
 from svc.ids import timestamp
-from svc.months import month_of
 from svc.routes.api_keys import API_KEY
 from svc.routes.links import mail_link
-from svc.routes.schemas.common import CACHED_INPUT, COUNT, TIMESTAMP, WRONG_PARAMETER, example_id, id_of
+from svc.routes.schemas.common import COUNT, TIMESTAMP, WRONG_PARAMETER
 from svc.routes.user import PERSON
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, paged
+from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
 from svc.server.status import now, readings
 from svc.server.web import Request, Response, page_after, page_limit, read_page
-from svc.shapes import boolean, given, json_object, list_of, mapping, matching, nullable, one_of, string, text
-from svc.spreadsheet import csv_text
+from svc.shapes import boolean, given, json_object, list_of, mapping, nullable, one_of, string, text
 
 describes = partial(Operation, "Administration")
 _USER_IN_LIST = json_object(
@@ -50,37 +47,6 @@ _INVITATION = json_object(
         "The one-time link, which is not shown again. Null means that it was mailed.",
         "https://127.0.0.1:8443/password-reset#9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtp",
     ),
-)
-_ID = example_id("user")
-_AUDIT_ENTRY = json_object(
-    "AuditEntry",
-    id=id_of("aud"),
-    at=TIMESTAMP,
-    actor=string.about("The id of the administrator, or `operator` for a command.", _ID),
-    action=string.about("What was done.", "user.change"),
-    subject=nullable(string).about("The id of the account that was changed, or another name.", _ID),
-    details=mapping.about("What changed, without secrets.", {"email": "ada@example.com", "admin": True}),
-)
-_USAGE_ROW = json_object(
-    "UsageByKey",
-    key=string.about("An email address, a model, a group, the id of an API key, or a day.", "ada@example.com"),
-    requests=COUNT,
-    input_tokens=COUNT,
-    output_tokens=COUNT,
-    cost_micros=COUNT.about("In micros."),
-    cached_input_tokens=COUNT.about(CACHED_INPUT),
-)
-_USAGE = json_object(
-    "UsageOfMonth",
-    object=one_of("list"),
-    month="2026-11",
-    by="user",
-    data=list_of(_USAGE_ROW),
-    total=_USAGE_ROW,
-)
-_USAGE_CSV = string.about(
-    "A header and a line for each row. A cell that a spreadsheet would take as a formula begins with an apostrophe.",
-    "key,requests,input_tokens,output_tokens,cost_micros,cached_input_tokens\n",
 )
 _FINDING = json_object(
     "Finding",
@@ -114,14 +80,10 @@ _STATUS = json_object(
 )
 _NO_GROUP = Refusal("invalid_value", "There is no group 'x' in the catalog.", "group")
 _LAST_ADMIN = Refusal("last_admin", when="The account is the only active administrator.")
-_MONTH_OF_YEAR = matching(re.compile("20[0-9]{2}-(?:0[1-9]|1[0-2])"), "a month such as 2026-11", 7)
-_MONTH = Parameter("month", "The month; by default the current one.", _MONTH_OF_YEAR, "2026-11")
-_BY = Parameter("by", "What a row is; `user` by default.", one_of(*usage.KINDS), default="user")
 _TIMES = {
     "last_backup_at": "svc_last_backup_timestamp_seconds",
     "certificate_expires_at": "svc_certificate_expiry_timestamp_seconds",
 }
-_COLUMNS = tuple(_USAGE_ROW.example)
 _FILTERS = (
     Parameter("q", "A part of the email address, the name or the id.", text(500)),
     Parameter("group", "Only accounts of this group; empty: of none.", text(63)),
@@ -234,22 +196,6 @@ async def delete_user_api_key(request: Request, caller: Caller, account_id: str,
 
 
 @describes(
-    "Show the spending of a month",
-    parameters=[_MONTH, _BY],
-    answer=Answer("The spending.", contents={"application/json": Content(_USAGE), "text/csv": Content(_USAGE_CSV)}),
-    errors=[WRONG_PARAMETER],
-)
-async def get_usage(request: Request, caller: Caller) -> object:
-    month, by = _MONTH.of(request) or month_of(request.state.clock()), _BY.of(request)
-    await request.state.engines.usage.flush()
-    rows, total = await request.state.db.heavy_read(usage.of_month, month, by)
-    if "text/csv" in request.headers.get("accept", ""):
-        lines = await asyncio.to_thread(csv_text, _COLUMNS, [tuple(map(row.get, _COLUMNS)) for row in rows])
-        return Response(lines, headers={"cache-control": "no-store"}, media_type="text/csv; charset=utf-8")
-    return {"object": "list", "month": month, "by": by, "data": rows, "total": total}
-
-
-@describes(
     "Show the state of the service",
     "What `svc status` prints, and what `svc doctor` finds without asking other services.",
     answer=Answer("The state.", _STATUS),
@@ -270,16 +216,6 @@ async def get_status(request: Request, caller: Caller) -> object:
         "groups": list(state.models.catalog.groups.by_name) if state.models.catalog.groups else [],
         "findings": [one._asdict() for one in await asyncio.to_thread(health.findings, state.config)],
     }
-
-
-@describes(
-    "List the audit log",
-    "What administrators and the operator changed. Rows are kept when an account is deleted, without the person's "
-    "names.",
-    answer=paged("A page of the log.", "AuditList", _AUDIT_ENTRY),
-)
-async def list_audit(request: Request, caller: Caller) -> object:
-    return await read_page(request, audit.TABLE.page, None)
 
 
 async def unknown(request: Request, caller: Caller) -> Response:

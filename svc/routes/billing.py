@@ -1,12 +1,14 @@
 """The caller's wallet, and the payment processor's webhook."""
 
-import asyncio
 import re
+from collections.abc import AsyncIterator
 from functools import partial
+from typing import Any
 
 from svc import quota
 from svc.billing import usage, wallet
 from svc.billing.payments import MICROS_PER_CENT, Receipt
+from svc.db import Database
 from svc.ids import day_of
 from svc.routes.schemas.common import (
     CACHED_INPUT,
@@ -23,9 +25,9 @@ from svc.server.bodies import read_body
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, paged
 from svc.server.limits import MIB
-from svc.server.web import Request, Response, add_log_fields, page_after, read_page
+from svc.server.streamed import CSV, csv_table, streamed
+from svc.server.web import Request, add_log_fields, page_after, read_page
 from svc.shapes import anything, boolean, integer, json_object, list_of, mapping, nullable, one_of, string, whole
-from svc.spreadsheet import csv_text
 
 describes = partial(Operation, "Wallet")
 _BILLING_ACCOUNT = json_object(
@@ -138,7 +140,7 @@ async def list_ledger(request: Request, caller: Caller) -> object:
         Parameter("after", "The id of the last item of the previous page.", string, "2026-09-21:builtin/echo"),
     ],
     answer=Answer(
-        "Up to 10,000 rows. While `has_more` is true, ask again with `after`; CSV ends with fewer rows.",
+        "Up to 10,000 rows. While `has_more` is true, ask again with `after`. CSV has all rows.",
         contents={"application/json": Content(_USAGE), "text/csv": Content(_USAGE_CSV)},
     ),
     errors=[
@@ -156,12 +158,22 @@ async def list_usage(request: Request, caller: Caller) -> object:
     state, by, as_csv = request.state, _BY.of(request), _FORMAT.of(request) == "csv"
     first_day = day_of(state.clock() - (days - 1) * _DAY_SECONDS)
     await state.engines.usage.flush()
-    page = await state.db.heavy_read(usage.usage_page, caller.id, first_day, page_after(request), by=by)
     if not as_csv:
-        return page
+        return await state.db.heavy_read(usage.usage_page, caller.id, first_day, page_after(request), by=by)
     columns = ("id", "day", "key_id" if by == "key" else "model", *usage.COUNTS)
-    lines = await asyncio.to_thread(csv_text, columns, [tuple(map(row.get, columns)) for row in page.items])
-    return Response(lines, headers={"cache-control": "no-store"}, media_type="text/csv; charset=utf-8")
+    pages = _usage_pages(state.db, caller.id, first_day, page_after(request), by)
+    return await streamed(request, csv_table(columns, pages), CSV)
+
+
+async def _usage_pages(
+    db: Database, account_id: str, first_day: str, after: str | None, by: str
+) -> AsyncIterator[list[dict[str, Any]]]:
+    while True:
+        page = await db.heavy_read(usage.usage_page, account_id, first_day, after, by=by)
+        yield page.items
+        if not page.has_more:
+            return
+        after = page.items[-1]["id"]
 
 
 @describes(

@@ -4,7 +4,8 @@ handler -> streamed(chunks) -> a short one is one answer with its length
         -> a long one is a Download; the number of these that an account has open is limited
 """
 
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +17,10 @@ from starlette.types import Receive, Scope, Send
 from svc.errors import ClientGone
 from svc.server.sse import NOTHING, Drain, Interrupt
 from svc.server.state import Request
+from svc.spreadsheet import csv_text
 
 _SHORT_BYTES = 256 * 1024
+CSV = "text/csv; charset=utf-8"
 
 
 async def json_array(
@@ -31,6 +34,16 @@ async def json_array(
             yield start + items
             start = b","
     yield (after if start == b"," else before + after)
+
+
+async def csv_table(
+    columns: Sequence[str], pages: AsyncIterable[Sequence[Mapping[str, Any]]]
+) -> AsyncGenerator[bytes, None]:
+    """Yield a header and the rows of all `pages` as CSV, one chunk for each page."""
+    yield csv_text([columns]).encode()
+    async for page in pages:
+        lines = [[row[column] for column in columns] for row in page]
+        yield (await asyncio.to_thread(csv_text, lines)).encode()
 
 
 async def streamed(

@@ -12,7 +12,7 @@ import pytest
 from svc import cli, groups
 from svc.admin import users
 from svc.auth import accounts, given
-from svc.billing import rules, usage
+from svc.billing import rules, spending
 from svc.config import Config
 from svc.deletion.slices import delete_old
 from tests.billing.test_allowances import ASK, CHAT, MONTH_SECONDS
@@ -223,7 +223,7 @@ async def test_spending_of_a_deleted_account_stays_one_line_by_its_id(service: S
     session, bob = await service.sign_up(ADA), await service.sign_up()
     for one in (session, bob):
         await used_up(service, one)
-    rows, total = await service.state["db"].read(usage.of_month, "2026-09", "user")
+    rows, total, _ = await service.state["db"].read(spending.dearest, spending.month_period("2026-09"), ["user"])
     assert {row["key"]: row["requests"] for row in rows} == {
         f"(deleted {one['user']['id']})": 1 for one in (session, bob)
     }

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from svc import groups
 from svc.auth import accounts
-from svc.billing import rules, usage, wallet
+from svc.billing import rules, spending, wallet
 from svc.config import Config
 from svc.errors import ApiError
 from tests.billing.test_wallet import add_account, empty_database, findings
@@ -28,6 +28,7 @@ from tests.support.money import assert_exact, rows
 from tests.support.server import running_server
 
 CHAT = "/v1/chat/completions"
+SEPTEMBER = spending.month_period("2026-09")
 ASK = {"model": "builtin/assistant-paid", "messages": [{"role": "user", "content": "2+2"}], "max_tokens": 100}
 MONTH_SECONDS = 31 * 86_400
 
@@ -238,16 +239,16 @@ async def test_usage_counts_the_group_at_the_time_of_the_call_also_of_a_deleted_
         for model in ("builtin/assistant-paid", "builtin/assistant"):
             assert (await service.client.post(CHAT, json={**ASK, "model": model}, headers=headers)).status_code == 200
     await service.state["engines"].usage.flush()
-    before, total = await db.read(usage.of_month, "2026-09", "group")
+    before, total, _ = await db.read(spending.dearest, SEPTEMBER, ["group"])
     assert {row["key"]: row["requests"] for row in before} == {"(no group)": 2, "team": 2}
     assert len({row["cost_micros"] for row in before}) == 1 and total["cost_micros"] > 0
     assert (
         await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)
     ).status_code == 204
-    after, kept = await db.read(usage.of_month, "2026-09", "group")
+    after, kept, _ = await db.read(spending.dearest, SEPTEMBER, ["group"])
     assert {row["key"]: row["requests"] for row in after} == {"(no group)": 1, "team": 1}, "paid calls stay"
     assert kept["cost_micros"] == total["cost_micros"]
-    assert [row["key"] for row in (await db.read(usage.of_month, "2026-09", "user"))[0]] == ["(deleted accounts)"]
+    assert [row["key"] for row in (await db.read(spending.dearest, SEPTEMBER, ["user"]))[0]] == ["(deleted accounts)"]
 
 
 # --- the schema

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.auth import accounts, tokens
-from svc.billing import report, rules, usage, wallet
+from svc.billing import report, rules, spending, usage, wallet
 from svc.billing.usage import add_call
 from svc.ids import day_of
 from tests.billing.test_wallet import empty_database
@@ -58,7 +58,7 @@ def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> N
     }
     for deleted in (False, True):
         assert rules.broken(conn) == rules.broken_usage(conn) == []
-        for month, by in itertools.product(("2026-09", "2026-10"), usage.KINDS):
+        for month, by in itertools.product(("2026-09", "2026-10"), spending.KINDS):
             due = {"requests": 0, "cost_micros": 0}
             expected: dict[str, dict[str, int]] = {}
             for which, model, at, micros, _, group in calls:
@@ -77,7 +77,7 @@ def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> N
                         expected.setdefault(gone[by] if by in gone else names[by], dict.fromkeys(due, 0)),
                     ):
                         sums["requests"], sums["cost_micros"] = sums["requests"] + 1, sums["cost_micros"] + cost
-            rows, total = usage.of_month(conn, month, by)
+            rows, total, _ = spending.dearest(conn, spending.month_period(month), [by])
             if not deleted:  # else free calls count where a paid one is in the same row
                 assert {row["key"]: {name: row[name] for name in due} for row in rows} == expected
             assert {row["key"]: row["cost_micros"] for row in rows} == {
@@ -105,11 +105,11 @@ def test_cached_input_is_in_all_views_and_stays_after_its_account() -> None:
     assert [row["cached_input_tokens"] for row in ledger] == [3, 0, 4, None]
     assert ledger[0]["description"] == "m: 5 input (3 cached) and 1 output tokens"
     for _ in ("before its deletion", "after it"):
-        rows, total = usage.of_month(conn, "2026-09", "model")
+        rows, total, _ = spending.dearest(conn, spending.month_period("2026-09"), ["model"])
         assert (rows[0]["cached_input_tokens"], total["cached_input_tokens"]) == (7, 7)
         spent = {line.part: line for line in report.lines(conn, *report.month_bounds("2026-09"))}
         assert spent["spent, by model"].cached_input_tokens == 7
-        (line,) = report.usage_lines(conn, "2026-09", "model")
+        (line,) = report.usage_lines(conn, spending.month_period("2026-09"), ["model"])
         assert (line.input_tokens, line.output_tokens, line.micros, line.cached_input_tokens) == (15, 3, 21, 7)
         accounts.delete_account(conn, account_id)
     assert rules.broken(conn) == rules.broken_usage(conn) == []

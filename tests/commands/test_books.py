@@ -169,6 +169,50 @@ def test_report_by_group_user_or_model_counts_the_usage(
         assert sum(int(row["micros"]) for row in told) == 700 and sum(int(row["count"]) for row in told) == 2
     assert cli.main(["report", "--month", "2026-09", "--by", "group"]) == 0
     assert "(no group)" in capsys.readouterr().out
+    days = ["--from", "2026-09-21", "--to", "2026-09-21"]
+    assert cli.main(["report", "--by", "user,model", *days, "--csv"]) == 0
+    told, _ = rows(capsys.readouterr().out)
+    assert (told["name"], told["micros"]) == (f"{EMAIL}, =1+1", "700")
+    assert cli.main(["report", "--by", "user,model", "--from", "2026-09-22", "--to", "2026-09-30", "--csv"]) == 0
+    assert rows(capsys.readouterr().out) == []
+
+
+def test_report_of_many_users_has_exact_totals_and_says_what_it_cuts(
+    database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A list of 10,000 rows was cut, and its title counted the rest as nothing."""
+    with command_connection(database) as tx:
+        tx.execute("DELETE FROM accounts")
+        for number in range(10_050):
+            tx.execute(
+                "INSERT INTO accounts (id, email, email_key, created_at) VALUES (?1, ?1, ?1, 1.0)", (f"u{number:05}",)
+            )
+            add_call(tx, (f"u{number:05}", None, "m", "2026-09-21", ""), 3, 4, 10_000)
+    assert cli.main(["report", "--month", "2026-09", "--by", "user"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[2].endswith(" $100.50") and len(out) == 3 + 20 + 1
+    assert out[-1] == "  and 10030 more with $100.30, see --csv"
+    assert cli.main(["report", "--month", "2026-09", "--by", "user", "--csv"]) == 0
+    told = rows(capsys.readouterr().out)
+    assert len(told) == 10_050 and sum(int(row["micros"]) for row in told) == 100_500_000
+
+
+@each(
+    "options",
+    [
+        ["--by", "name"],
+        ["--by", "user,user"],
+        ["--from", "2026-09-01"],
+        ["--by", "user", "--from", "2026-09-01", "--month", "2026-09"],
+        ["--by", "user", "--from", "2026-09-31"],
+        ["--by", "user", "--from", "2026-09-02", "--to", "2026-09-01"],
+    ],
+)
+def test_wrong_options_of_a_report_are_refused(
+    database: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    assert cli.main(["report", *options]) == 1
+    assert capsys.readouterr().err.startswith("svc: ")
 
 
 def event(event_id: str, kind: str, checkout_id: str, **more: Any) -> PaymentEvent:

@@ -1,6 +1,7 @@
 """What administrators see of the whole service: spending, state, and the audit log."""
 
 import csv
+import sqlite3
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from svc import cli
-from svc.billing import usage, wallet
+from svc.billing import spending, usage, wallet
 from svc.config import Config
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.admins import ask
@@ -22,7 +23,7 @@ name = "research"
 emails = ["*@research.example"]
 """
 CHAT = {"model": "builtin/assistant-paid", "messages": [{"role": "user", "content": "hi"}]}
-KINDS = tuple(usage.KINDS)
+KINDS = tuple(spending.KINDS)
 
 
 @pytest.fixture
@@ -78,6 +79,58 @@ async def test_spending_equals_the_ledger_also_of_deleted_accounts(service: Serv
     assert users["total"]["cost_micros"] == debits and "ada@example.com" not in str(users)
     for wrong in ("month=2026-13", "month=x", "by=name"):
         assert (await ask(service, "GET", f"/admin/usage?{wrong}", admin)).status_code == 400
+
+
+async def test_spending_by_user_and_model_in_a_range_of_days(service: Service) -> None:
+    admin = await service.bearer()
+    (_, first_cost), (bob, _) = await spend(service, "ada@example.com"), await spend(service, "bob@example.com")
+
+    def move(tx: sqlite3.Connection) -> int:
+        tx.execute("UPDATE usage_days SET day = '2026-09-22' WHERE account_id = ?", (bob,))
+        return int(tx.execute("SELECT sum(cost_micros) FROM usage_days WHERE account_id = ?", (bob,)).fetchone()[0])
+
+    await ask(service, "GET", "/admin/usage", admin)  # it stores the free calls
+    second_cost = await service.state["db"].write(move)
+    path = "/admin/usage?by=user,model"
+    for days, costs in (
+        ("from=2026-09-21&to=2026-09-22", {"ada@example.com": first_cost, "bob@example.com": second_cost}),
+        ("to=2026-09-21", {"ada@example.com": first_cost}),
+        ("from=2026-09-22&to=2026-09-22", {"bob@example.com": second_cost}),
+        ("from=2026-09-23&to=2026-10-02", {}),
+    ):
+        found = (await ask(service, "GET", f"{path}&{days}", admin)).json()
+        shown = {(row["user"], row["model"]): row["cost_micros"] for row in found["data"]}
+        assert shown == {
+            (user, model): cost
+            for user, paid in costs.items()
+            for model, cost in (("builtin/assistant-paid", paid), ("builtin/echo", 0))
+        }
+        assert found["total"]["cost_micros"] == sum(costs.values()) and found["month"] is None
+        lines = (await ask(service, "GET", f"{path}&{days}", {**admin, "accept": "text/csv"})).text.splitlines()
+        assert lines[0].startswith("user,model,requests,") and len(lines) == 1 + len(shown)
+    for wrong in ("from=2026-09-22&to=2026-09-21", "from=x", "month=2026-09&to=2026-09-21", "by=user,user", "by=user,"):
+        refused = await ask(service, "GET", f"/admin/usage?{wrong}", admin)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_value"), wrong
+
+
+async def test_csv_of_many_users_is_whole_and_json_says_that_it_is_cut(service: Service) -> None:
+    admin = await service.bearer()
+
+    def fill(tx: sqlite3.Connection) -> None:
+        for number in range(1_234):
+            tx.execute(
+                "INSERT INTO accounts (id, email, email_key, created_at) VALUES (?1, ?1, ?1, 1.0)", (f"u{number:05}",)
+            )
+            usage.add_call(tx, (f"u{number:05}", None, "m", "2026-09-21", ""), 3, 4, 5)
+
+    await service.state["db"].write(fill)
+    found = (await ask(service, "GET", "/admin/usage?by=user", admin)).json()
+    assert (len(found["data"]), found["has_more"], found["total"]["cost_micros"]) == (1_000, True, 6_170)
+    assert not (await ask(service, "GET", "/admin/usage?by=model", admin)).json()["has_more"]
+    text = (await ask(service, "GET", "/admin/usage?by=user", {**admin, "accept": "text/csv"})).text
+    lines = list(csv.DictReader(text.splitlines()))
+    assert len({row["key"] for row in lines}) == len(lines) == 1_234
+    assert sum(int(row["cost_micros"]) for row in lines) == 6_170
 
 
 async def test_group_of_the_call_counts(service: Service) -> None:
