@@ -60,11 +60,11 @@ def existing(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def read_only(path: Path, *, any_version: bool = False) -> Iterator[sqlite3.Connection]:
+def read_only(path: Path, *, any_version: bool = False, or_older: bool = False) -> Iterator[sqlite3.Connection]:
     """Yield a connection to one snapshot of the database at `path`. It changes no file in the folder.
 
-    Raises StartError if it is not our database, not of the newest version unless `any_version`, or if a server begins
-    to write to it during the block.
+    Raises StartError if it is not our database, not of the newest version unless `any_version` or `or_older`, or if a
+    server begins to write to it during the block.
     """
     with start_errors(existing(path)):
         _refuse_foreign(path)
@@ -78,7 +78,7 @@ def read_only(path: Path, *, any_version: bool = False) -> Iterator[sqlite3.Conn
         conn.execute("PRAGMA trusted_schema = OFF")
         conn.execute("BEGIN")
         newest = newest_version(newest_schema()[1])
-        if not any_version and (version := _version(conn, path, newest)) != newest:
+        if not any_version and (version := _version(conn, path, newest)) != newest and not or_older:
             text = f"the database {path} has version {version}, not {newest}: start the service, which migrates it"
             raise _older(path) if is_locked(path.parent) else StartError(text)
         yield conn
@@ -140,19 +140,51 @@ def _migrate(conn: sqlite3.Connection, path: Path, schema: str, migrations: Sequ
         raise _older(path)
     if version:
         _keep(path, version)
-    for script in migrations[version - FIRST_VERSION :] if version else [schema]:
-        for statement in _statements(script):
-            conn.execute(statement)
-    if conn.execute("PRAGMA foreign_key_check").fetchone():
-        raise StartError(f"the database {path} cannot be migrated: rows would refer to deleted rows")
-    conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    conn.execute(f"PRAGMA user_version = {newest}")
+    _run_scripts(conn, path, migrations[version - FIRST_VERSION :] if version else [schema], newest)
     if version:
         kept = kept_path(path, version)
         _log.warning(
             "migrated the database from schema version %d to %d; a copy of the old one is %s", version, newest, kept
         )
     return version
+
+
+def _run_scripts(conn: sqlite3.Connection, path: Path, scripts: Sequence[str], newest: int) -> None:
+    for script in scripts:
+        for statement in _statements(script):
+            conn.execute(statement)
+    if conn.execute("PRAGMA foreign_key_check").fetchone():
+        raise StartError(f"the database {path} cannot be migrated: rows would refer to deleted rows")
+    conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    conn.execute(f"PRAGMA user_version = {newest}")
+
+
+@contextlib.contextmanager
+def as_newest(conn: sqlite3.Connection, folder: Path) -> Iterator[sqlite3.Connection]:
+    """Yield `conn`, or if its database is older a connection to a copy in `folder`, migrated as a start would do it.
+
+    Raises StartError if that fails.
+    """
+    migrations, path = newest_schema()[1], folder / "migrated.db"
+    newest, version = newest_version(migrations), conn.execute("PRAGMA user_version").fetchone()[0]
+    if version >= newest:
+        yield conn
+        return
+    with private_file(path):
+        pass
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
+        try:
+            conn.backup(copy)
+            copy.row_factory = sqlite3.Row
+            copy.execute("PRAGMA journal_mode = DELETE")
+            copy.execute("PRAGMA synchronous = OFF")
+            copy.execute("BEGIN")
+            _run_scripts(copy, path, migrations[version - FIRST_VERSION :], newest)
+            copy.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise StartError(f"the database of schema {version} cannot be migrated: {error}") from error
+        yield copy
+    path.unlink()
 
 
 def _delete_free_pages(conn: sqlite3.Connection) -> None:

@@ -1,14 +1,17 @@
 """A migration keeps every row, and the database as it was before; only that copy leads back."""
 
 import contextlib
+import gzip
 import re
 import sqlite3
 import stat
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from svc import cli, schema
@@ -19,6 +22,7 @@ from svc.schema import FIRST_VERSION, connect, kept_path, newest_schema, newest_
 from svc.secrets import open_folder
 from tests.support.cases import each
 from tests.support.databases import prepare
+from tests.support.people import command_on
 from tests.support.server import ROOT
 
 ROWS = (ROOT / "tests" / "support" / "rows.sql").read_text()
@@ -192,6 +196,74 @@ def test_every_released_schema_is_migrated_to_the_newest(released: Path, tmp_pat
         contextlib.closing(connect(tmp_path / "new.db")) as new,
     ):
         assert shape(old) == shape(new), "write the change of schema.sql into the newest script of svc/migrations/ too"
+
+
+ARCHIVES = sorted((ROOT / "tests" / "releases").glob("*.tar.gz"))
+
+
+@pytest.fixture(params=ARCHIVES, ids=lambda path: path.name.removesuffix(".tar.gz"))
+def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The archive of a release, which its own `svc backup` made."""
+    path = tmp_path / "a.tar"
+    path.write_bytes(gzip.decompress(request.param.read_bytes()))
+    return path
+
+
+def test_every_released_schema_has_an_archive() -> None:
+    versions = set()
+    for path in ARCHIVES:
+        with tarfile.open(path) as tar:
+            manifest = tar.extractfile("manifest.json")
+            assert manifest is not None
+            versions.add(orjson.loads(manifest.read())["schema_version"])
+    assert versions == {int(path.stem) for path in (ROOT / "tests" / "schemas").glob("*.sql")}, "see CONTRIBUTING.md"
+
+
+def test_archive_of_every_release_is_restored_checked_and_migrated(archive: Path, tmp_path: Path) -> None:
+    newest, data = newest_version(MIGRATIONS), tmp_path / "data"
+    restored = command_on(data, "restore", str(archive))
+    assert restored.returncode == 0 and ", verified\n" in restored.stdout, restored
+    before = rows(data / "service.db")
+    assert len(before["messages"]["id"]) > 60 and len(before["artifact_chunks"]["number"]) == 4
+    version = user_version(data / "service.db")
+    assert (f"the next start will migrate the database from schema {version} to {newest}\n" in restored.stdout) is (
+        version < newest
+    )
+    checked = command_on(data, "check")
+    assert checked.returncode == 0 and (f"schema {version};" in checked.stdout) is (version < newest), checked
+    assert command_on(data, "backup", str(tmp_path / "again.tar")).returncode == 0, "before the upgrade"
+    assert user_version(data / "service.db") == version, "the next start migrates it"
+    listed = command_on(data, "credit", "ada@example.com", "1")
+    assert listed.returncode == 0 and user_version(data / "service.db") == newest, listed
+    after = rows(data / "service.db")
+    for table in before.keys() - {"ledger", "wallets", "stored", "audit"}:
+        for column, values in before[table].items():
+            assert after[table][column] == values, (table, column)
+    assert command_on(data, "check").stdout.startswith("ok: ")
+    if version < newest:
+        kept = command_on(tmp_path / "kept", "restore", str(kept_path(data / "service.db", version)))
+        assert kept.returncode == 0 and f"out of a database of schema {version}, verified" in kept.stdout, kept
+    again = command_on(tmp_path / "again", "restore", str(tmp_path / "again.tar"))
+    assert again.returncode == 0 and rows(tmp_path / "again" / "service.db") == before
+
+
+def test_damaged_database_of_an_older_schema_is_not_restored(archive: Path, tmp_path: Path) -> None:
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path / "old", filter="data")
+    path = tmp_path / "old" / "service.db"
+    with contextlib.closing(connect(path)) as conn:
+        conn.execute("DROP TRIGGER wallets_follow_the_ledger")
+        conn.execute("UPDATE wallets SET balance_micros = balance_micros + 1")
+    restored = command_on(tmp_path / "data", "restore", str(path))
+    assert restored.returncode == 1 and "is not sound: " in restored.stderr, restored
+    checked = command_on(path.parent, "check")
+    assert checked.returncode == 1 and " findings\n" in checked.stdout, checked
+
+
+def user_version(path: Path) -> int:
+    with contextlib.closing(connect(path, query_only=True)) as conn:
+        version: int = conn.execute("PRAGMA user_version").fetchone()[0]
+        return version
 
 
 def test_migration_removes_files_that_version_5_left_in_free_pages(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from svc.config import Config
 from svc.errors import StartError, or_start_error
 from svc.ids import timestamp
 from svc.inference.providers import count_sealed
-from svc.schema import APPLICATION_ID, FIRST_VERSION, connect, newest_schema, newest_version, read_only
+from svc.schema import APPLICATION_ID, FIRST_VERSION, as_newest, connect, newest_schema, newest_version, read_only
 from svc.secrets import DATABASE, MASTER
 from svc.version import VERSION
 
@@ -101,6 +101,7 @@ def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, co
             wrong = "is not the key of the database" if MASTER in kept else "is missing"
             advice = "without it no backup can be restored. The next start says what to do"
             raise StartError(f"{folder / MASTER} {wrong}; {advice}")
+        copies += schema_version < newest_version(newest_schema()[1])  # one is migrated, to be verified
         needed, free = copies * pages * page_bytes + _SLACK_BYTES, shutil.disk_usage(work).free
         if free < needed:
             raise StartError(f"a backup needs {needed >> 20} MiB in {work.parent}, where {free >> 20} MiB are free")
@@ -145,7 +146,8 @@ def _show_progress(page_bytes: int, _: int, remaining_pages: int, all_pages: int
 def _verify(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as conn:
         conn.row_factory = sqlite3.Row
-        found = findings(conn)
+        with as_newest(conn, path.parent) as newest:
+            found = findings(newest)
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise StartError(f"the database is not sound: {found[0]}{more}; 'svc check' shows all")
@@ -187,11 +189,14 @@ def _restore(config: Config, options: argparse.Namespace) -> None:
         )
     with read_only(config.data_dir / DATABASE, any_version=True) as conn:
         sized, sealed, installation = sizes(conn), count_sealed(conn), secrets.installation_id(conn)
+    origin = f"out of a database of schema {manifest['schema_version']}"
     if "created_at" in manifest:
-        print(f"{config.data_dir}: {sized} as of {manifest['created_at']} (version {manifest['version']}), verified")
-        return
-    print(f"{config.data_dir}: {sized} out of a database of schema {manifest['schema_version']}, verified")
-    if not manifest["with_secrets"]:
+        origin = f"as of {manifest['created_at']} (version {manifest['version']})"
+    print(f"{config.data_dir}: {sized} {origin}, verified")
+    newest = newest_version(newest_schema()[1])
+    if manifest["schema_version"] != newest:
+        print(f"the next start will migrate the database from schema {manifest['schema_version']} to {newest}")
+    if not manifest.get("with_secrets", True):
         deletion = f", or set SVC_NEW_SECRETS={installation} to delete {sealed} provider keys that it encrypts"
         todo = f"copy the old one into the folder{deletion if sealed else ''}"
         print(f"there was no master.key beside it: {todo}. A new one ends all sessions")

@@ -3,12 +3,14 @@
 import argparse
 import contextlib
 import sqlite3
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 from svc.billing.rules import broken, broken_usage
-from svc.commands.database import command, database, reading
+from svc.commands.database import command, database
 from svc.config import Config
-from svc.schema import SCHEMA, connect, shape
+from svc.schema import SCHEMA, as_newest, connect, newest_schema, newest_version, read_only, shape
 from svc.secrets import is_locked
 
 # Litestream keeps its position in two tables.
@@ -19,21 +21,26 @@ _OF_A_REPLICA = "_litestream_"
 def _check(config: Config, options: argparse.Namespace) -> int:
     # SQLite checks CHECK constraints only on a connection that could write.
     # The read-only connection prevents a checkpoint when that one is closed.
-    with reading(config), contextlib.closing(connect(database(config), query_only=True)) as conn:
+    path = database(config)
+    with read_only(path, or_older=True), contextlib.closing(connect(path, query_only=True)) as conn:
         conn.execute("BEGIN")
-        found = [*schema_findings(conn), *findings(conn), *broken_usage(conn)]
+        version = conn.execute("PRAGMA user_version").fetchone()[0]
+        with tempfile.TemporaryDirectory() as folder, as_newest(conn, Path(folder)) as newest:
+            found = [*schema_findings(newest), *findings(newest), *broken_usage(newest)]
         open_runs = conn.execute("SELECT count(*) FROM runs WHERE status = 'running'").fetchone()[0]
         rows = sizes(conn)
     for finding in found:
         print(finding)
     if open_runs and not is_locked(config.data_dir):
         print(f"note: {open_runs} agent runs were open at the server's end; the next start ends them")
+    if version != newest_version(newest_schema()[1]):
+        print(f"note: the database has schema {version}; it was checked as the next start will migrate it")
     print(f"{len(found)} findings" if found else f"ok: {rows} add up")
     return 1 if found else 0
 
 
 def findings(conn: sqlite3.Connection) -> list[str]:
-    """Return what is wrong in a database of any version, a line each: its pages, foreign keys, and the money."""
+    """Return what is wrong in a database of the newest version, a line each: its pages, foreign keys, and the money."""
     # Each row is looked up in all its indexes. With a cache of 2 MB, a large file would be read many times.
     conn.execute("PRAGMA cache_size = -65536")
     found = [f"integrity: {row[0]}" for row in conn.execute("PRAGMA integrity_check") if row[0] != "ok"]
