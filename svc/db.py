@@ -38,8 +38,9 @@ _HEAVY_READ_SECONDS = 1.0
 # SQLite checks the budget after so many of its instructions, 20 microseconds of a scan.
 _CHECKED_INSTRUCTIONS = 1_000
 _BATCH = 256
-# A transaction ends after so much work, so that other accounts need not wait. Background work may take its first half.
+# A transaction ends after so much work, so that other accounts need not wait.
 _SLICE_SECONDS = 0.02
+# Background work may take so much of a transaction without jobs. Beside jobs, which wait for it, it does one step.
 _BACKGROUND_SECONDS = 0.01
 _LARGE_JOBS = 20  # a job that runs alone, or a step of background work, writes as much as so many jobs
 _STORAGE_FAULTS = {
@@ -183,12 +184,12 @@ class _Transactions:
         self._failed = False  # the last one; the next one is then synced, so that no work begins that cannot be stored
 
     def run(self, conn: sqlite3.Connection, queue: JobQueue, finish: Finish) -> bool:
-        """Run jobs for 20 ms, then background work up to half of that. Return whether more of it is left."""
+        """Run jobs for 20 ms, then background work, if they were quick. Return whether more of it is left."""
         began = time.monotonic()
         jobs = queue.take(_BATCH)
         try:
             # The next synced commit also writes an unsynced one before it to the disk.
-            synced = self._failed or not jobs or any(job.mode != "unsynced" for job in jobs)
+            synced = self._failed or any(job.mode != "unsynced" for job in jobs)
             conn.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
             conn.execute("BEGIN IMMEDIATE")
             ends = began + _SLICE_SECONDS
@@ -201,6 +202,8 @@ class _Transactions:
             while more and time.monotonic() - began < _BACKGROUND_SECONDS:
                 more = _savepoint(conn, self._between)[0] is True
                 large += more
+                if jobs:
+                    break
             ended = time.monotonic()
             conn.execute("COMMIT")
             self._failed = False

@@ -1,5 +1,5 @@
 """Whether others write while a large account is deleted: `python -m tests.bench_delete [--rows 2000000]
-[--by-command]`.
+[--files 4] [--by-command]`.
 
 Fill a database with rows of one account, and delete the account through the API while another account writes in a loop.
 Print how long both took, and the wall clock and CPU of the writer's transactions. On a shared machine only the CPU
@@ -121,7 +121,7 @@ def transaction(self, conn, queue, finish):
     return more
 
 run_transaction, db._Transactions.run = db._Transactions.run, transaction
-db._empty_log = timed("empty_log", db._empty_log)
+checkpoint.Checkpointer._truncate = timed("truncate", checkpoint.Checkpointer._truncate)
 checkpoint.checkpoint = timed("checkpoint", checkpoint.checkpoint)
 status = app.main()
 with open(os.environ["TRANSACTIONS_FILE"], "w") as file:
@@ -272,6 +272,7 @@ def _spread(sorted_ms: list[float]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000, help="about how many the account has")
+    parser.add_argument("--files", type=int, default=4, help="of 32 MiB each, besides small ones")
     parser.add_argument("--folder", type=Path, help="where the database lies: a disk, or memory such as /dev/shm")
     parser.add_argument(
         "--by-command", action="store_true", help="by `svc user delete` beside the server, not through the API"
@@ -280,7 +281,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="bench-delete-", dir=arguments.folder) as made:
         folder, data = Path(made), Path(made) / "data"
         data.mkdir(mode=0o700)
-        fill(data / "service.db", arguments.rows)
+        fill(data / "service.db", arguments.rows, arguments.files)
         print(f"{rows_of(data / 'service.db')} rows, {(data / 'service.db').stat().st_size / _MIB:.0f} MiB", flush=True)
         file = folder / "transactions"
         env = {"TRANSACTIONS_FILE": str(file), "PYTHONPATH": str(ROOT)}

@@ -956,7 +956,7 @@ ACROSS_ACCOUNTS = """
     svc/billing/matching.py:module
     svc/billing/payments.py:_checkout svc/billing/payments.py:_pay svc/billing/payments.py:add_checkout
     svc/billing/payments.py:receive svc/billing/report.py:module svc/billing/spending.py:module svc/billing/wallet.py:sums
-    svc/content/contents.py:delete_unused
+    svc/content/contents.py:module
     svc/billing/rules.py:module
     svc/billing/wallet.py:held_in_all svc/billing/wallet.py:ledger_of_request svc/billing/wallet.py:release_all
     svc/commands/check.py:_check svc/commands/check.py:sizes svc/content/fulltext.py:_index_chunks

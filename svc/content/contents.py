@@ -10,13 +10,14 @@ import contextlib
 import hashlib
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeVar, cast
 
 from svc.db import Database
 from svc.errors import ApiError
 from svc.ids import new_id
 from svc.retry import retry_write
-from svc.tables import refusals, run_some
+from svc.tables import delete_found, refusals
 
 T = TypeVar("T")
 CONTENT_BYTES = 32 * 1024 * 1024
@@ -75,7 +76,7 @@ async def add_content(
     try:
         for first in range(0, last, _CHUNKS_AT_ONCE):
             await db.write_as("alone", add, first)
-            await db.write_as("alone", delete_unused)  # as much as was added: replaced contents must not fill the disk
+            await db.write_as("alone", delete_some_unused)  # as much: replaced ones must not fill the disk
         return cast(T, await db.write_as("alone", add, last))
     except BaseException:
         if last:
@@ -124,37 +125,33 @@ def leave_unfinished(tx: sqlite3.Connection) -> None:
     tx.execute(_LEAVE)
 
 
-_DELETE_CHUNKS = """
-    DELETE FROM artifact_chunks WHERE rowid IN (
-        SELECT rowid FROM artifact_chunks WHERE account_id = ?1 AND content_id = ?3 LIMIT ?2)
-"""
+def _delete_chunk(tx: sqlite3.Connection, account_id: str, content_id: str) -> None:
+    """Delete a chunk of a content, 0.7 ms of CPU, and after the last one its row."""
+    statement = """
+        DELETE FROM artifact_chunks WHERE account_id = ?1 AND content_id = ?2 AND number = (
+            SELECT max(number) FROM artifact_chunks WHERE account_id = ?1 AND content_id = ?2)
+    """
+    if not tx.execute(statement, (account_id, content_id)).rowcount:
+        tx.execute("DELETE FROM artifact_contents WHERE account_id = ? AND id = ?", (account_id, content_id))
+
+
+_UNUSED = "SELECT account_id, id FROM artifact_contents WHERE unused LIMIT 1"
+_OF_ACCOUNT = "SELECT account_id, id FROM artifact_contents WHERE account_id = ? LIMIT 1"
+delete_some_unused = partial(delete_found, _UNUSED, _delete_chunk)
+delete_some = partial(delete_found, _OF_ACCOUNT, _delete_chunk)  # of an account that has no artifacts left
 
 
 def delete_unused(tx: sqlite3.Connection) -> bool:
-    """Delete chunks of an unused content for 5 ms; return whether there was one."""
-    row = tx.execute("SELECT account_id, id FROM artifact_contents WHERE unused LIMIT 1").fetchone()
+    """Delete a chunk of an unused content; return whether there was one."""
+    row = tx.execute(_UNUSED).fetchone()
     if row is not None:
-        _delete_some(tx, *row)
+        _delete_chunk(tx, *row)
     return row is not None
-
-
-def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Delete contents of an account without artifacts for 5 ms; return whether there was one."""
-    query = "SELECT id FROM artifact_contents WHERE account_id = ? LIMIT 1"
-    row = tx.execute(query, (account_id,)).fetchone()
-    if row is not None:
-        _delete_some(tx, account_id, row[0])
-    return row is not None
-
-
-def _delete_some(tx: sqlite3.Connection, account_id: str, content_id: str) -> None:
-    if not run_some(_DELETE_CHUNKS, tx, account_id, content_id, at_once=1):
-        tx.execute("DELETE FROM artifact_contents WHERE account_id = ? AND id = ?", (account_id, content_id))
 
 
 async def finish_deletions(db: Database) -> None:
     """Delete unused contents before the server stops, for up to two seconds. The next start continues."""
     with contextlib.suppress(ApiError, TimeoutError):  # a full disk
         async with asyncio.timeout(_STOP_SECONDS):
-            while await db.write_as("alone", delete_unused):
+            while await db.write_as("alone", delete_some_unused):
                 pass
