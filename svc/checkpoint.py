@@ -25,7 +25,8 @@ T = TypeVar("T")
 _EVERY_JOBS = 400  # a page that all of them write is copied once
 _LOG_PAGES = 1_000  # a smaller log need not restart
 _FEW_PAGES = 250  # 1 MiB, which may be copied while the writer waits
-_PASSES = 4
+_MORE_PAGES = 1_000  # 10 ms, if they were written since
+_PASSES = 6
 _EMPTY_SECONDS = 20.0  # together with the purge of words (svc/content/fulltext.py), less than a minute
 _TRIES, _PAUSE_SECONDS = 10, 0.1
 _READERS_MS = 10  # a writer waits so long for readers of the log
@@ -127,20 +128,24 @@ class Checkpointer:
             # Pages that are written after this read are not copied, and the log does not restart.
             reader.execute("SELECT 1 FROM sqlite_schema").fetchone()
             self._opened().note()
-            return checkpoint(conn)
+            pages, left = checkpoint(conn)
         finally:
             reader.execute("COMMIT")
+        return pages, left + self._opened().note()
 
     def _checkpoint_between(self, conn: sqlite3.Connection) -> None:
-        with self._noted(conn):
-            checkpoint(conn)
+        with self._noted(conn) as added:
+            if added <= _MORE_PAGES:
+                checkpoint(conn)
 
     @contextlib.contextmanager
-    def _noted(self, conn: sqlite3.Connection) -> Iterator[None]:
-        """Note the log's pages before the block, which runs on the writer's thread between its transactions."""
+    def _noted(self, conn: sqlite3.Connection) -> Iterator[int]:
+        """Note the log's pages before the block, which runs on the writer's thread between its transactions.
+
+        Yield how many pages were added to the log since the last note.
+        """
         version = _version(conn)
-        self._opened().note()
-        yield
+        yield self._opened().note()
         if _version(conn) != version:  # a command has written meanwhile
             self._opened().examine_all()
 
@@ -151,8 +156,8 @@ class Checkpointer:
         """Empty the log, and then overwrite remains. No transaction may be open."""
         conn.execute(f"PRAGMA busy_timeout = {_READERS_MS}")
         try:
-            with self._noted(conn):
-                if conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            with self._noted(conn) as added:
+                if added > _MORE_PAGES or conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                     return False
             self._opened().note_copied()
             self._opened().overwrite(conn)
@@ -163,6 +168,7 @@ class Checkpointer:
     def _close(self) -> None:
         with contextlib.suppress(sqlite3.Error, OSError):
             if self._slack is not None and (self._log_bytes() or self._slack.has_remains):
+                self._copy()
                 conn = self._connected()[0]
                 while self._truncate(conn) and (self._slack.examine_written() or self._slack.has_remains):
                     pass

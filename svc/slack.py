@@ -53,23 +53,24 @@ class Slack:
     def has_remains(self) -> bool:
         return bool(self._remains)
 
-    def note(self) -> None:
-        """Note the pages of all frames in the log."""
+    def note(self) -> int:
+        """Note the pages of all frames in the log; return how many were committed since the last call."""
         with self._lock, self._log.open("rb", buffering=0) as log:
             head = log.read(_LOG_HEAD.size)
             salts = _LOG_HEAD.unpack(head)[0] if len(head) == _LOG_HEAD.size else b""
             if salts != self._salts:
                 self._salts, self._frames = salts, 0
-            noted = self._frames
+            before = noted = self._frames
             log.seek(_LOG_HEAD.size + noted * _FRAME.size)
             while frames := log.read(_FRAMES_AT_ONCE * _FRAME.size):
                 for page, ends, found in _FRAME.iter_unpack(frames[: len(frames) // _FRAME.size * _FRAME.size]):
                     if found != salts:
-                        return
+                        return self._frames - before
                     self._in_log.add(page)
                     noted += 1
                     if ends:  # what follows the last commit may be written again, with other pages
                         self._frames = noted
+            return self._frames - before
 
     def note_copied(self) -> None:
         """Let `examine_written` read all noted pages. On the writer's thread, after it has emptied the log."""

@@ -188,9 +188,10 @@ async def test_no_page_is_copied_without_note(
     checkpointer, seeds = Checkpointer(path, Pool(lambda: conn, lambda *_: False)), itertools.count()
     slack, note = checkpointer._opened(), Slack.note
 
-    def note_and_write(slack: Slack) -> None:
-        note(slack)
+    def note_and_write(slack: Slack) -> int:
+        found = note(slack)
         write(conn, next(seeds))
+        return found
 
     with contextlib.closing(connect(path)) as other, contextlib.closing(connect(path, query_only=True)) as reader:
         for is_written_during, is_written_after in itertools.product((False, True), repeat=2):
