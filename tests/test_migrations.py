@@ -315,7 +315,7 @@ def test_usage_of_deleted_accounts_and_spending_of_the_month_are_taken_from_the_
     with contextlib.closing(connect(path)) as conn:
         assert rules.broken_usage(conn) == []
         assert [tuple(row) for row in conn.execute("SELECT * FROM deleted_usage")] == [
-            ("2026-09-21", "m", "", 2, 2, 4, 12, 0, "")
+            ("2026-09-21", "m", "", "", 2, 2, 4, 12, 0)
         ]
         assert spending.dearest(conn, spending.month_period("2026-09"), ["user"])[1]["cost_micros"] == 15
         assert [*conn.execute("SELECT month, month_spent_micros FROM wallets").fetchone()] == ["2026-10", 13]

@@ -78,7 +78,7 @@ UPDATE checkouts SET state = 'paid', paid_at = 2 WHERE id = 'c';
 INSERT INTO payment_events VALUES ('evt_1', 'paid', 'cs_1', 'c', 1, NULL, 2, 5000000, 'usd', 'pi_1');
 INSERT INTO usage_days
 VALUES ('a', '2026-10-02', 'm', '', '', 1, 2, 3, 4, 1), ('b', '2026-10-02', 'm', 'k', 'lab', 1, 2, 3, 4, 1);
-INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 1, 2, 3, 4, 1, 'user_1');
+INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 'user_1', 1, 2, 3, 4, 1);
 INSERT INTO given_allowances VALUES ('2026-10', zeroblob(32), 1);
 UPDATE accounts SET allowance_month = '2026-10', allowance_given_micros = 5 WHERE id = 'a';
 INSERT INTO overruns VALUES ('2026-10-02', 'm', 1, 2);
@@ -516,7 +516,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ],
     ("given_allowances", "month, identity_hash"): ["INSERT INTO given_allowances VALUES ('2026-10', zeroblob(32), 2)"],
     ("deleted_usage", "day, model, group_name, deleted_id"): [
-        "INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 1, 1, 1, 1, 1, 'user_1')"
+        "INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 'user_1', 1, 1, 1, 1, 1)"
     ],
 }
 
@@ -732,6 +732,14 @@ def columns(conn: sqlite3.Connection, table: str) -> set[str]:
 
 def rows_of(conn: sqlite3.Connection, table: str, where: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in conn.execute(f"SELECT * FROM {table} WHERE {where}")]
+
+
+def test_key_columns_of_tables_without_rowid_come_first(conn: sqlite3.Connection) -> None:
+    """Otherwise integrity_check of SQLite 3.40 finds NULL in their other columns, and `svc check` fails."""
+    for table in tables(conn):
+        keys = [row["pk"] for row in conn.execute("SELECT pk FROM pragma_table_info(?)", (table,))]
+        without_rowid = conn.execute("SELECT wr FROM pragma_table_list WHERE name = ?", (table,)).fetchone()["wr"]
+        assert not without_rowid or all(keys[: max(keys)]), table
 
 
 # --- what an account exports and stores

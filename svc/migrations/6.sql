@@ -552,24 +552,25 @@ CREATE TABLE new_deleted_usage (
     day TEXT NOT NULL CONSTRAINT deleted_day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC
     model TEXT NOT NULL,
     group_name TEXT NOT NULL CONSTRAINT deleted_group_length CHECK (length(group_name) <= 63),
+    deleted_id TEXT NOT NULL CONSTRAINT deleted_id_length CHECK (length(deleted_id) <= 100), -- the account's; '' for 1.0.0
     requests INTEGER NOT NULL CONSTRAINT deleted_requests_positive CHECK (requests > 0),
     input_tokens INTEGER NOT NULL CONSTRAINT deleted_input_not_negative CHECK (input_tokens >= 0),
     output_tokens INTEGER NOT NULL CONSTRAINT deleted_output_not_negative CHECK (output_tokens >= 0),
     cost_micros INTEGER NOT NULL CONSTRAINT deleted_cost_positive CHECK (cost_micros > 0),
     cached_input_tokens INTEGER NOT NULL DEFAULT 0
         CONSTRAINT deleted_cached_within_input CHECK (cached_input_tokens BETWEEN 0 AND input_tokens),
-    deleted_id TEXT NOT NULL CONSTRAINT deleted_id_length CHECK (length(deleted_id) <= 100), -- the account's; '' for 1.0.0
     PRIMARY KEY (day, model, group_name, deleted_id)
 ) STRICT, WITHOUT ROWID;
 
-INSERT INTO new_deleted_usage SELECT *, '' FROM deleted_usage;
+INSERT INTO new_deleted_usage
+SELECT day, model, group_name, '', requests, input_tokens, output_tokens, cost_micros, cached_input_tokens FROM deleted_usage;
 DROP TABLE deleted_usage;
 ALTER TABLE new_deleted_usage RENAME TO deleted_usage;
 CREATE TRIGGER usage_days_outlive_their_account AFTER DELETE ON usage_days WHEN OLD.cost_micros > 0
 BEGIN
     INSERT INTO deleted_usage
-    VALUES (OLD.day, OLD.model, OLD.group_name, OLD.requests, OLD.input_tokens, OLD.output_tokens, OLD.cost_micros,
-        OLD.cached_input_tokens, OLD.account_id)
+    VALUES (OLD.day, OLD.model, OLD.group_name, OLD.account_id, OLD.requests, OLD.input_tokens, OLD.output_tokens,
+        OLD.cost_micros, OLD.cached_input_tokens)
     ON CONFLICT (day, model, group_name, deleted_id) DO UPDATE SET requests = requests + excluded.requests,
         input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
         cost_micros = cost_micros + excluded.cost_micros,
