@@ -39,6 +39,7 @@ _HELP = {
     "svc_unbilled_answers_total": "Answers of models with a price that were free: the model server counted no tokens.",
     "svc_unbooked_payment_events_total": "Payment events that the operator must book; known: the checkout is ours.",
     "svc_mails_total": "Emails by outcome; refused: the mail server rejected the recipient's address.",
+    "svc_sign_ins_total": "Sign-ins by way (password or the identity provider) and code: ok, or why it was refused.",
     "svc_byok_errors_total": "Answers with status 500 or more that an account's own provider caused.",
 }
 # They are read at each scrape. One without a value is left out.
@@ -135,6 +136,8 @@ class Metrics:
         kinds = product(_PAYMENT_KINDS.values(), ("true", "false"))
         self._payments = Tally("svc_unbooked_payment_events_total", "kind", "known", begin=kinds)
         self.mails = Tally("svc_mails_total", "outcome", begin=[("sent",), ("refused",), ("failed",)])
+        begin = [("password", code) for code in ("ok", "invalid_credentials", "account_suspended")]
+        self.sign_ins = Tally("svc_sign_ins_total", "way", "code", begin=begin)
         self._byok_errors = Tally("svc_byok_errors_total")
 
     def count(

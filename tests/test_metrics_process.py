@@ -143,10 +143,11 @@ def wait_for(client: httpx.Client, query: str) -> bool:
     return False
 
 
-def test_promtool_accepts_the_documented_configuration(tmp_path: Path) -> None:
+@pytest.mark.parametrize("example", ["prometheus", "prometheus-proxy"])
+def test_promtool_accepts_the_documented_configuration(tmp_path: Path, example: str) -> None:
     (tmp_path / "data" / "tls").mkdir(parents=True)
     for name, content in {
-        "prometheus.yml": EXAMPLES["prometheus"],
+        "prometheus.yml": EXAMPLES[example],
         "alerts.yml": ALERTS.read_text(),
         "metrics-token": "t" * 16,
         "data/tls/ca.pem": "",

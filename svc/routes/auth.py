@@ -107,9 +107,12 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
     """
     account, stored = await request.state.db.read(accounts.login_by_email, email)
     matches = await request.state.passwords.matches(password, stored)
+    sign_ins = request.state.metrics.sign_ins
     if account is None or not matches:
+        sign_ins.add("password", "invalid_credentials")
         add_log_fields(request, client_ip=request.context.client_ip)
         raise ApiError("invalid_credentials")
+    sign_ins.add("password", "ok" if account.suspended_at is None else "account_suspended")
     return account.check_active()
 
 

@@ -187,6 +187,7 @@ async def _redirected(request: Request, name: str, step: Callable[[SignInProvide
         return await step(provider)
     except (Refused, ApiError) as error:
         code, detail = error.code, str(error)
+    request.state.metrics.sign_ins.add(provider.name, code)
     add_log_fields(request, code=code, provider=provider.name, detail=detail)
     return _to_page(request, {"error": code, "provider": provider.name})
 
@@ -227,6 +228,8 @@ async def _come_back(request: Request, provider: SignInProvider) -> Response:
     groups, refusal = state.models.catalog.groups, _refusal(request, provider, identity)
     find = partial(_account_of, groups=groups, refusal=refusal, local=state.config.local_posture)
     account_id = await state.db.write(find, identity, flow.account_id, browser, code, state.clock())
+    if code:
+        state.metrics.sign_ins.add(provider.name, "ok")
     add_log_fields(request, account=account_id, provider=provider.name)
     return _to_page(request, {"code": code} if code else {"linked": provider.name})
 

@@ -28,6 +28,8 @@ pytestmark = pytest.mark.needs("caddy", "nginx")
 DEPLOY = ROOT / "svc" / "deploy"
 SETTINGS = {"SVC_TLS": "proxy", "SVC_TRUSTED_PROXIES": "127.0.0.1", "SVC_BASE_URL": f"https://{NAME}"}
 
+TOKEN = "a token of the operator's"
+
 
 @dataclass
 class Proxy:
@@ -128,7 +130,7 @@ def _answers(proxy: Proxy) -> bool:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running_server_sync(tmp_path_factory.mktemp("server"), SETTINGS) as running:
+    with running_server_sync(tmp_path_factory.mktemp("server"), {**SETTINGS, "SVC_METRICS_TOKEN": TOKEN}) as running:
         yield running
 
 
@@ -225,6 +227,16 @@ def test_limits_use_the_real_client_address(proxy: Proxy) -> None:
         # Five a minute; of eleven in at most two minutes one is refused.
         assert 429 in {log_in(one, f"198.51.100.{number}") for number in range(11)}
         assert log_in(another, "198.51.100.1") == 401
+
+
+def test_metrics_need_the_token_and_pass_the_proxy_only(proxy: Proxy, server: RunningServer) -> None:
+    authorization = {"authorization": f"Bearer {TOKEN}"}
+    with proxy.client() as client:
+        assert client.get("/metrics").status_code == 401
+        answer = client.get("/metrics", headers=authorization)
+    assert answer.status_code == 200 and "svc_build_info{" in answer.text
+    past = httpx.get(f"http://127.0.0.1:{server.port}/metrics", headers={"host": NAME, **authorization})
+    assert past.status_code == 403
 
 
 def test_plain_http_redirects_to_https_and_bypassing_is_refused(proxy: Proxy, server: RunningServer) -> None:

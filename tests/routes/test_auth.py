@@ -130,6 +130,19 @@ async def test_unknown_email_and_wrong_password_have_the_same_answer(service: Se
     assert answers[0].json()["error"]["code"] == "invalid_credentials"
 
 
+async def test_sign_ins_are_counted_by_way_and_code_without_the_person(service: Service) -> None:
+    account = (await service.sign_up("ada@example.com"))["user"]["id"]
+    person = {"email": "ada@example.com", "password": PASSWORD}
+    assert (await service.client.post("/auth/login", json=person)).status_code == 200
+    assert (await service.client.post("/auth/login", json={**person, "password": "x" * 12})).status_code == 401
+    await service.state["db"].write(accounts.update_account, account, {"suspended_at": 1.0})
+    assert (await service.client.post("/auth/login", json=person)).status_code == 403
+    text = (await service.client.get("/metrics")).text
+    assert re.findall(r"^svc_sign_ins_total\{(.*)\} (\d)$", text, re.MULTILINE) == [
+        (f'way="password",code="{code}"', "1") for code in ("account_suspended", "invalid_credentials", "ok")
+    ]
+
+
 async def test_only_failed_sign_ins_log_the_client_address(config: Config, clocks: Clocks, tmp_path: Path) -> None:
     behind_a_proxy = dataclasses.replace(config, trusted_proxies=(ip_network("192.0.2.0/24"),), payments="sandbox")
     form = {"email": "ada@example.com", "password": "a wrong one"}

@@ -519,6 +519,14 @@ async def test_verified_address_of_the_domains_gets_an_account_while_sign_up_is_
         refused = await browser.arrive(other, person("c@corp.example", subject="c"), "other")
         assert refused == {"error": "signup_closed", "provider": "other"}
         assert await emails(service) == ["a@corp.example", "b@CORP.test"]
+        counted = service.state["metrics"].sign_ins.sums
+        assert {key: number for key, number in counted.items() if key[0] != "password"} == {
+            ("stub", "ok"): 2,
+            ("stub", "email_not_verified"): 1,
+            ("stub", "domain_not_allowed"): 4,
+            ("stub", "email_missing"): 1,
+            ("other", "signup_closed"): 1,
+        }
 
 
 @pytest.mark.parametrize(
