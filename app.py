@@ -47,6 +47,7 @@ from svc.routes import (
     links,
     media,
     oauth,
+    operations,
     pages,
     projects,
     providers,
@@ -175,6 +176,11 @@ ROUTES = [
     ("GET", "/admin/users/{account_id}/api-keys", administered(admin.list_user_api_keys)),
     ("DELETE", "/admin/users/{account_id}/api-keys", administered(admin.delete_user_api_keys)),
     ("DELETE", "/admin/users/{account_id}/api-keys/{key_id}", administered(admin.delete_user_api_key)),
+    ("POST", "/admin/users/{account_id}/credits", administered(operations.create_credit)),
+    ("POST", "/admin/users/{account_id}/debits", administered(operations.create_debit)),
+    ("GET", "/admin/catalog", administered(operations.get_catalog)),
+    ("POST", "/admin/reload", administered(operations.reload_catalog)),
+    ("POST", "/admin/backup", administered(operations.create_backup)),
     ("GET", "/admin/usage", administered(admin_reports.get_usage)),
     ("GET", "/admin/status", administered(admin.get_status)),
     ("GET", "/admin/support/conversations", administered(support.list_inbox)),
@@ -261,6 +267,8 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataF
 
 async def _start_work(app: Starlette, state: State, stack: contextlib.AsyncExitStack) -> None:
     config, db = state.config, state.db
+    state.reload = lambda: app.state.reload()  # that of the server, which reads certificates, too
+    stack.push_async_callback(state.backups.close)
     app.state.listening = partial(_listening, state, stack)
     state.interface = cache(lambda: orjson.dumps(service.document(ROUTES, config.base_url)))
     capture_library_logs(stack.enter_context(state.log))
@@ -273,7 +281,7 @@ async def _start_work(app: Starlette, state: State, stack: contextlib.AsyncExitS
     answers: dict[str, Callable[..., Any]] = {
         "status": partial(now, state),
         "settings": partial(settings, config),
-        "reload": lambda: app.state.reload(),
+        "reload": state.reload,
         "rotate-secrets": partial(rotate_running, state),
         "request": state.log.lines_of,
     }

@@ -71,6 +71,7 @@ class Config:
     connections_per_address: Annotated[int, parsers.integer(1, 65535)] = 1024
     metrics_token: Annotated[str | None, _TOKEN] = field(default=None, repr=False)
     catalog: Annotated[Path | None, parsers.path] = None
+    backup_dir: Annotated[Path | None, parsers.path] = None
     discover: Annotated[bool | None, parsers.switch] = None  # None: only in local posture
     builtin: Annotated[bool, parsers.switch] = True
     agent_fetch: Annotated[bool, parsers.switch] = False

@@ -62,6 +62,7 @@ _STATUSES_AND_MESSAGES = {
     "already_verified": (409, "This email address is already verified."),
     "already_ended": (409, "It has already ended."),
     "already_started": (409, "A request with this Idempotency-Key has started an agent run. See run_id."),
+    "booking_mismatch": (409, "This id was used for another amount. Send a new id."),
     "idempotency_mismatch": (409, "This Idempotency-Key was used for another body. Send a new key."),
     "answer_not_kept": (
         409,
@@ -70,6 +71,10 @@ _STATUSES_AND_MESSAGES = {
     "mail_not_set_up": (
         409,
         "This server cannot send the mail that confirms a new address. Ask its operator to set SVC_SMTP_URL.",
+    ),
+    "backup_not_set_up": (
+        409,
+        "This server has no folder for backups. Ask its operator to set SVC_BACKUP_DIR.",
     ),
     "last_identity": (409, "This is the only way to sign in. Link another identity or set a password first."),
     "last_admin": (409, "This is the only active administrator. Make another account an administrator first."),

@@ -112,6 +112,7 @@ WRONG = {
     ],
     "SVC_METRICS_TOKEN": ["hunter2", "hunter2-hunter2-hunter2-ä", "hunter2-hunter2-hunter2\x01"],
     "SVC_CATALOG": ["/no/such/file.toml", "/", "x" * 5000, "~nobody-of-that-name/x"],
+    "SVC_BACKUP_DIR": ["~nobody-of-that-name/x", "a\0b", "a\nb"],
     "SVC_DISCOVER": ["true", "2", "off"],
     "SVC_BUILTIN": ["false", "10"],
     "SVC_AGENT_FETCH": ["yes"],

@@ -1,5 +1,6 @@
 """Accounts as administrators see and change them: never with their content."""
 
+import re
 import sqlite3
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
@@ -8,11 +9,12 @@ from svc import audit
 from svc.auth import accounts, links, tokens
 from svc.auth.emails import EMAIL
 from svc.auth.links import Recipient
+from svc.billing import wallet
 from svc.errors import ApiError, invalid_value
 from svc.groups import AUTO, Groups
-from svc.ids import fields_as_json, made_at
+from svc.ids import fields_as_json, made_at, new_id
 from svc.months import month_of
-from svc.shapes import ABSENT, Absent, boolean, nullable, one_of, record, text
+from svc.shapes import ABSENT, Absent, boolean, integer, label, matching, nullable, one_of, record, text
 from svc.tables import Page
 
 LINK_SECONDS = 72 * 3600
@@ -48,6 +50,18 @@ class AdminChanges(NamedTuple):
     status: Annotated[str | Absent, STATUS.about("A suspended account is refused everywhere. Nothing is deleted.")] = (
         ABSENT
     )
+
+
+@record("BookingRequest", example={"amount_micros": 5_000_000, "note": "Course in November"})
+class Booking(NamedTuple):
+    amount_micros: Annotated[int, integer(1, wallet.MOST_MICROS).about("Micros of a US dollar, for both directions.")]
+    note: Annotated[str | None, nullable(label(200)).about("The text of the ledger row, which the user sees.")] = None
+    id: Annotated[
+        str | None,
+        nullable(matching(re.compile(r"[!-~]{1,100}"), "1 to 100 visible ASCII characters", 100)).about(
+            "Of your choice. A repeated request with the same id is booked once for the account."
+        ),
+    ] = None
 
 
 def user_page(
@@ -163,6 +177,30 @@ def set_admin_by_claim(tx: sqlite3.Connection, account_id: str, admin: bool, now
             return
     accounts.update_account(tx, account_id, {"admin": admin})
     audit.add(tx, now_seconds, audit.OPERATOR, "user.change", account_id, {"admin": admin, "by": "admin_claims"})
+
+
+def book(
+    tx: sqlite3.Connection, actor: str, account_id: str, micros: int, booking: Booking, now_seconds: float
+) -> tuple[dict[str, Any], bool]:
+    """Add `micros` to the wallet, or take them if they are negative. Return the ledger row, and whether it is new.
+
+    A second booking with the same id is not booked. Raises ApiError `not_found`, `insufficient_funds`, `invalid_value`
+    (over the bound of a wallet), `booking_mismatch` for an id of another booking.
+    """
+    accounts.existing_account(tx, account_id)
+    action = "credit" if micros > 0 else "debit"
+    booking_id = booking.id or new_id("bkg", now_seconds)
+    reference = f"admin:{account_id}:{booking_id}"
+    if row := wallet.booked(tx, account_id, reference):
+        if row["amount_micros"] != micros:
+            raise ApiError("booking_mismatch", param="id")
+        return row, False
+    note = booking.note or f"{action.title()} by an administrator"
+    wallet.book(tx, account_id, micros, description=note, reference=reference, now_seconds=now_seconds)
+    audit.add(tx, now_seconds, actor, action, account_id, {"amount_micros": abs(micros), "id": booking_id})
+    row = wallet.booked(tx, account_id, reference)
+    assert row is not None
+    return row, True
 
 
 def key_page(

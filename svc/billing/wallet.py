@@ -144,6 +144,14 @@ def book(
         raise ApiError("invalid_value", f"A wallet holds at most {dollars(MOST_MICROS)}.") from None
 
 
+def booked(conn: sqlite3.Connection, account_id: str, reference: str) -> dict[str, Any] | None:
+    """Return the account's ledger row with this reference, or None."""
+    # The plus sign keeps SQLite from reading all rows of the account.
+    query = "SELECT * FROM ledger WHERE +account_id = ? AND reference = ?"
+    row = conn.execute(query, (account_id, reference)).fetchone()
+    return None if row is None else LEDGER.make(row)
+
+
 def _insufficient(conn: sqlite3.Connection, account_id: str, needed_micros: int) -> ApiError:
     found = balances(conn, account_id)
     balance_micros, held_micros = found["wallet_balance_micros"], found["held_micros"]

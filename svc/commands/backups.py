@@ -55,12 +55,14 @@ _MANIFEST_BYTES = 64 * 1024
     "backup",
     "write a backup, also while a server uses the data folder",
     argument("target", metavar="FILE", help="a new file, a folder to put one in, or - for standard output"),
+    argument("--progress", action="store_true", help="print the progress, also if standard error is no terminal"),
     argument("--keep", type=int, metavar="N", help="in a folder: remove all but the newest N backups"),
 )
 def _backup(config: Config, options: argparse.Namespace) -> None:
     began_at = time.time()
     folder, now = config.data_dir, timestamp(began_at)
     to_stdout, target = options.target == "-", Path(options.target)
+    shown = options.progress or sys.stderr.isatty()
     if options.keep is not None and (options.keep < 1 or to_stdout or not target.is_dir()):
         raise StartError("--keep needs an integer from 1, and a folder")
     if not to_stdout and not target.is_dir() and target.exists():
@@ -69,13 +71,13 @@ def _backup(config: Config, options: argparse.Namespace) -> None:
         series = f"svc-{secrets.installation_id(conn)}-"  # several services may share a folder of backups
     if to_stdout:
         with or_start_error("back up to -"), tempfile.TemporaryDirectory(prefix=_PREFIX[1:]) as work:  # in TMPDIR
-            _write_archive(folder, Path(work), sys.stdout.buffer, now, copies=1)
+            _write_archive(folder, Path(work), sys.stdout.buffer, now, copies=1, shown=shown)
             sys.stdout.buffer.flush()
     else:
         target = target / f"{series}{re.sub('[^0-9TZ]', '', now)}.tar" if target.is_dir() else target
         with or_start_error(f"back up to {target}"), _workplace(target.parent) as place:
             with secrets.private_file(place / "archive") as file:
-                _write_archive(folder, place, file, now, copies=2)
+                _write_archive(folder, place, file, now, copies=2, shown=shown)
             (place / "archive").rename(target)
             secrets.sync_folder(target.parent)
         print(f"{target}: {target.stat().st_size} bytes, version {VERSION}, verified")
@@ -87,7 +89,7 @@ def _backup(config: Config, options: argparse.Namespace) -> None:
         print(f"{path}: removed")
 
 
-def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, copies: int) -> None:
+def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, *, copies: int, shown: bool) -> None:
     """Copy the database into `work`, which needs room for `copies`, and write the archive to `file`."""
     copy = work / DATABASE
     with read_only(folder / DATABASE, any_version=True) as source:
@@ -107,7 +109,8 @@ def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, co
             raise StartError(f"a backup needs {needed >> 20} MiB in {work.parent}, where {free >> 20} MiB are free")
         copy.touch(mode=0o600)
         with contextlib.closing(sqlite3.connect(copy)) as target:
-            source.backup(target, pages=_STEP_PAGES, sleep=0, progress=partial(_show_progress, page_bytes))
+            progress = partial(_show_progress, page_bytes) if shown else None
+            source.backup(target, pages=_STEP_PAGES, sleep=0, progress=progress)
             # Without a WAL, the copy is a single file.
             target.execute("PRAGMA journal_mode = DELETE")
         installation = secrets.installation_id(source)
@@ -138,9 +141,8 @@ def _secrets_of(conn: sqlite3.Connection, folder: Path) -> dict[str, bytes]:
 
 
 def _show_progress(page_bytes: int, _: int, remaining_pages: int, all_pages: int) -> None:
-    if sys.stderr.isatty():
-        percent, end = (all_pages - remaining_pages) * 100 // max(all_pages, 1), "" if remaining_pages else "\n"
-        print(f"\r{percent} % of {all_pages * page_bytes} bytes", end=end, file=sys.stderr, flush=True)
+    percent, end = (all_pages - remaining_pages) * 100 // max(all_pages, 1), "" if remaining_pages else "\n"
+    print(f"\r{percent} % of {all_pages * page_bytes} bytes", end=end, file=sys.stderr, flush=True)
 
 
 def _verify(path: Path) -> None:

@@ -296,6 +296,16 @@ class Catalog:
         listed = [one for one in self._listed.values() if one.provider.configured]
         return found | {one.provider.name: (len(one.models), one.answered) for one in listed}
 
+    def servers(self) -> list[tuple[Provider, bool]]:
+        """Return the operator's model servers, each with whether it lists its own models."""
+        own = {model.provider.name: (model.provider, False) for model in self._models if model.provider}
+        return [*own.values(), *((one.provider, True) for one in self._listed.values())]
+
+    def offered(self) -> list[tuple[Model, str]]:
+        """Return the known models, each with where it is from: `builtin`, `catalog`, or `listed` by its server."""
+        own = [(model, "catalog" if model.provider else BUILTIN) for model in self._models]
+        return [*own, *((model, "listed") for one in self._listed.values() for model in one.models.values())]
+
     def dearer_fallbacks(self) -> list[tuple[str, str]]:
         """Return the ids of models and of their fallbacks that cost more, which `_try_again` never asks."""
         pairs = ((model, self._by_name.get(model.fallback or "")) for model in self._models)

@@ -60,6 +60,21 @@ _PROVIDER = json_object(
     models=COUNT,
     answers=nullable(boolean).about("Whether it answered the last request for its list of models. Null: never asked."),
 )
+_BACKUP = json_object(
+    "BackupState",
+    running=boolean.about("Whether it is being made.", False),
+    percent=COUNT.about("How much of the database is copied, in percent.", 100),
+    started_at=TIMESTAMP,
+    finished_at=nullable(TIMESTAMP),
+    file=nullable(string).about("The archive, on the server.", "/backups/svc-1f2e3d4c-20260921T141320000Z.tar"),
+    bytes=nullable(COUNT),
+    error=nullable(string).about("Why it failed. Null: it did not.", None),
+)
+BACKUPS = json_object(
+    "Backups",
+    folder=nullable(string).about("The folder of `SVC_BACKUP_DIR`. Null: not set.", "/backups"),
+    last=nullable(_BACKUP).about("The last backup that an administrator has started since the start of the server."),
+)
 _STATUS = json_object(
     "Status",
     version="1.0.0",
@@ -72,6 +87,7 @@ _STATUS = json_object(
     held_micros=COUNT,
     wallets=COUNT,
     balance_micros=COUNT.about("The sum of all wallets."),
+    backups=BACKUPS,
     last_backup_at=nullable(TIMESTAMP).about("Null means none yet."),
     certificate_expires_at=nullable(TIMESTAMP).about("Null means that a proxy has the certificate."),
     providers=list_of(_PROVIDER).about("The operator's model servers."),
@@ -207,6 +223,7 @@ async def get_status(request: Request, caller: Caller) -> object:
     return {
         **{name: found[name] for name in ("version", "pid", "base_url", "started_at", "draining")},
         "gauges": measured,
+        "backups": state.backups.as_json(),
         **await state.db.read(wallet.sums),
         **{name: timestamp(measured[gauge]) if measured.get(gauge) else None for name, gauge in _TIMES.items()},
         "providers": [

@@ -49,7 +49,7 @@ _BILLING_ACCOUNT = json_object(
     payments=one_of("stripe", "sandbox", "none").about("The payment processor. `sandbox` uses test money."),
     contact=nullable(string).about("Whom to ask for more funds, in the operator's words.", "it-help@example.com"),
 )
-_LEDGER_ENTRY = json_object(
+LEDGER_ENTRY = json_object(
     "LedgerEntry",
     id=id_of("led"),
     kind=one_of("credit", "debit").about(example="debit"),
@@ -125,7 +125,7 @@ async def get_billing_account(request: Request, caller: Caller) -> object:
     return {**found, **allowance, **limit, **stored._asdict(), **rest, "contact": contact_of(state)}
 
 
-@describes("List credits and debits", answer=paged("A page of the ledger.", "Ledger", _LEDGER_ENTRY))
+@describes("List credits and debits", answer=paged("A page of the ledger.", "Ledger", LEDGER_ENTRY))
 async def list_ledger(request: Request, caller: Caller) -> object:
     return await read_page(request, wallet.LEDGER.page, caller.id)
 

@@ -48,7 +48,7 @@ from svc.server.web import Request, Response, reply
 from svc.shapes import boolean, json_object, list_of, nullable, one_of, string
 
 describes = partial(Operation, "Chat")
-_PRICING = json_object(
+PRICING = json_object(
     "Pricing",
     "Prices in micros (millionths of a US dollar). Which ones there are depends on the kind of the model.",
     input_micros_per_million_tokens=COUNT.about("Chat: the price of a million input tokens.").optional(),
@@ -75,7 +75,7 @@ _MODEL = json_object(
     created=SECONDS.about(minimum=0),
     owned_by=string.about("The provider, for clients of OpenAI's format.", "builtin"),
     kind=one_of("chat", "image", "speech").about("What it generates. Only `chat` models can be used for chat."),
-    pricing=_PRICING.about(example=_FREE),
+    pricing=PRICING.about(example=_FREE),
     context_length=nullable(CONTEXT_LENGTH).about(
         "The most tokens of a request and its answer. Null means unknown.", 8192
     ),

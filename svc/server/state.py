@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -37,6 +37,7 @@ from svc.outbound.addresses import public_address, public_or_private_address
 from svc.outbound.client import Outbound
 from svc.outbound.resolver import Resolver
 from svc.secrets import DataFolder, derive
+from svc.server.backup import Backups
 from svc.server.head import Context
 from svc.server.limits import BodyBudget, Limits
 from svc.server.offload import Offload
@@ -71,6 +72,7 @@ class State:
     folder: DataFolder
     db: Database
     interface: Callable[[], bytes]
+    reload: Callable[[], Awaitable[dict[str, list[str]]]]
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -88,6 +90,7 @@ class State:
         self.continued_answers = Slots(4, math.inf, _MANY_ANSWERS)  # without a client
         self.open_texts = Slots(4, 32, _MANY_TEXTS)
         self.claims = Claims()
+        self.backups = Backups(config, self.log)
 
     async def open(self, stack: contextlib.AsyncExitStack) -> None:
         """Open the clients and workers, after the storage. No request is sent yet. Raises StartError."""
