@@ -145,7 +145,7 @@ def _check_same(first: bytes, repeated: bytes) -> None:
         raise ApiError("idempotency_mismatch")
 
 
-def already_started(run_id: str) -> ApiError:
+def _already_started(run_id: str) -> ApiError:
     error = ApiError("already_started")
     error.error["run_id"] = run_id
     return error
@@ -163,7 +163,7 @@ async def _follow(request: Request, claim: Claim, body_sha256: bytes, held: cont
             _check_same(claim.body_sha256, body_sha256)
         await _begun(claim)
     if claim.run_id is not None:
-        raise already_started(claim.run_id)
+        raise _already_started(claim.run_id)
     if claim.over and (answer := claim.answer):
         if claim.too_large:
             raise ApiError("answer_not_kept")
@@ -201,7 +201,7 @@ async def _begun(claim: Claim) -> None:
 async def _replay(request: Request, place: Place, kept: Kept, body_sha256: bytes) -> Response:
     _check_same(kept.body_sha256, body_sha256)
     if kept.run_id is not None:
-        raise already_started(kept.run_id)
+        raise _already_started(kept.run_id)
     if kept.size is None:
         raise ApiError("answer_not_kept")
     chunks = _chunks(request, place.account_id, kept)
