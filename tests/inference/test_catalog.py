@@ -210,8 +210,10 @@ def test_repr_hides_keys(tmp_path: Path) -> None:
     assert "hunter2" not in repr(read(tmp_path, EXAMPLE + OTHER))
 
 
-def test_an_empty_file_is_an_empty_catalog(tmp_path: Path) -> None:
-    assert read(tmp_path, "") == ([], [], None, None)
+def test_an_empty_file_is_refused_and_one_with_a_default_model_alone_is_not(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="is empty"):
+        read(tmp_path, "")
+    assert read(tmp_path, "default_model = 'builtin/echo'") == ([], [], "builtin/echo", None)
 
 
 def test_extra_fields_of_a_model_replace_those_of_its_provider(tmp_path: Path) -> None:
