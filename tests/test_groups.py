@@ -104,7 +104,7 @@ async def test_group_without_own_providers_refuses_to_make_and_to_use_one(servic
     codes = [answer.json()["error"]["code"] for answer in refused if answer.status_code == 403]
     assert codes == ["own_providers_disabled"] * len(refused)
     listed = (await service.client.get("/v1/models", headers=headers)).json()["data"]
-    assert [model["id"] for model in listed] == ["builtin/paint"]
+    assert [model["id"] for model in listed] == ["builtin/paint", "paint"]
     assert len((await service.client.get("/user/providers", headers=headers)).json()["data"]) == 1
 
 

@@ -126,7 +126,7 @@ class Provider:
     timeout_seconds: float = 120.0
     byok: bool = False
     account_id: str = ""
-    listed_prices: Mapping[str, int] = field(default_factory=dict)
+    listed_prices: Mapping[str, int] = field(default_factory=dict, hash=False)
     configured: bool = True
     cache_control: bool = False
     extra_fields: frozenset[str] = frozenset()

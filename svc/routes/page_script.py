@@ -28,6 +28,8 @@ _EXPORT = re.compile(
     r"|(default )|(?=(?:const|class|(?:async )?function\*?) (\w+)))",
     re.MULTILINE,
 )
+# Lines that are comments: a tenth of the script on the wire. Those of libraries, which have their licences, stay.
+_COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*(?:[^*]|\*(?!/))*\*/[ \t]*)\n", re.MULTILINE)
 _LATER = re.compile(r'\bimport\("(\.[^"]+)"\)')
 
 
@@ -64,7 +66,9 @@ class FirstView:
                 given.append(f"{other or local}: {source}{local}")
             return "const whole = " if default else ""
 
-        text = _EXPORT.sub(give, _IMPORT.sub(take, self._sources[path]))
+        module = self._sources[path]
+        module = module if path.startswith("vendor/") else _COMMENT.sub("", module)
+        text = _EXPORT.sub(give, _IMPORT.sub(take, module))
         text = _LATER.sub(lambda match: f'import("./{_path_of(match[1], path)}")', text)
         self._functions.append(
             f"const module{len(self.paths)} = (() => {{\n{text}\nreturn {{{', '.join(given)}}};\n}})();\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from svc.routes.pages import files, release
+from svc.routes.pages import STATIC, files, release
 from tests.conftest import Service
 
 ADDRESS = f"/static/{release()}/first.js"
@@ -55,3 +55,41 @@ async def test_first_script_exports_what_later_modules_import_from_it(service: S
                         path,
                         imported,
                     )
+
+
+# What a script consists of, as far as comments matter. A regular expression follows an operator or an opening bracket.
+TOKENS = re.compile(
+    r"""(?P<comment>//[^\n]*|/\*[\s\S]*?\*/)|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
+    r"""|(?:(?<=[=(,:\[!&|?{};\n])|(?<=return))\s*/(?![*/])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/|(?P<mark>[`{}]|\$\{)|\\."""
+)
+
+
+def texts_of(script: str) -> list[str]:
+    """Return the texts of the script's template literals, without what is inserted."""
+    found, holders, at = [], [""], 0
+    while at < len(script):
+        if holders[-1] == "`":
+            end = re.compile(r"(?:[^`\\$]|\\[\s\S]|\$(?!\{))*").match(script, at).end()  # type: ignore[union-attr]
+            found.append(script[at:end])
+            holders[-1:] = [] if script[end] == "`" else ["`", "${"]
+            at = end + (1 if script[end] == "`" else 2)
+            continue
+        token = TOKENS.search(script, at)
+        if token is None:
+            break
+        at, mark = token.end(), token["mark"]
+        if mark in ("`", "{"):
+            holders.append(mark)
+        elif mark == "}":
+            holders.pop()
+    assert holders == [""], holders
+    return found
+
+
+def test_no_text_of_the_application_has_a_line_like_a_comment_which_the_first_script_leaves_out() -> None:
+    assert texts_of("a = `x${b(`y // z`, {c: 1})}\n// text`; // `comment`") == ["x", "y // z", "\n// text"]
+    for path in sorted((STATIC / "app").rglob("*.js")):
+        for text in texts_of(path.read_text()):
+            assert not re.search(r"^[ \t]*(?://|/\*)", text.partition("\n")[2], re.MULTILINE), (path.name, text)
+    script = files()["first.js"].content.decode()
+    assert "\n// " not in script.partition("const module0")[0] and "@preact/signals" not in script

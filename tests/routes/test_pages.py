@@ -43,7 +43,7 @@ async def test_page_carries_the_limits_of_the_interface_document(service: Servic
         for field, bounds in limits[form].items():
             schema = schemas[name]["properties"][field]
             schema = schemas[schema["$ref"].rsplit("/", 1)[1]] if "$ref" in schema else schema
-            schema = next((part for part in schema.get("anyOf", ()) if "$ref" in part), schema)
+            schema = next((part for part in schema.get("anyOf", ()) if part.get("type") != "null"), schema)
             schema = schemas[schema["$ref"].rsplit("/", 1)[1]] if "$ref" in schema else schema
             assert bounds == {ATTRIBUTES[keyword]: schema[keyword] for keyword in ATTRIBUTES if keyword in schema}, (
                 form,

@@ -266,5 +266,6 @@ async def test_page_has_rows_of_one_account_and_its_filters(service: Service, he
     assert await ids(9, None) == newest and await ids(1, None) == newest[:1] and await ids(9, newest[0]) == newest[1:]
     assert await ids(9, None, name=mine[1]["name"], base_url=None) == [mine[1]["id"]]
     assert await ids(9, newest[1], name=mine[1]["name"]) == []
+    assert await ids(9, theirs["id"]) == newest, "as an id that does not exist: what is older follows"
     with pytest.raises(ApiError):
-        await ids(9, theirs["id"])
+        await ids(9, "no id")

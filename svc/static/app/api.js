@@ -266,7 +266,8 @@ const MOST_UNANSWERED = 8;
 
 /**
  * Return the headers of a request that may cost something, and a function for its end. If the page sends the
- * request again, after a second click or a lost connection, it has the same key: it is answered and paid once.
+ * request again, after a second click or a lost connection, it has the same key: it is answered and
+ * paid once.
  * @param {string} path
  * @param {object} body
  * @param {Record<string, string>} [headers]

@@ -1,30 +1,23 @@
 // Settings of one conversation: temperature and the limit of its answers. Its export as Markdown.
-import { signal, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { api } from "./api.js";
-import { Button, Dialog, Failed, Field, toast } from "./components.js";
+import { Button, Dialog, Failed, Field } from "./components.js";
 import { saveFile } from "./files.js";
 import { html } from "./html.js";
 import { limits } from "./limits.js";
 import { texts } from "./texts.js";
 
 const t = texts.conversations;
-/** The conversation whose settings are open, or null. */
-export const opened = signal(/** @type {Api.Conversation} */ (null));
-
 /** Save a conversation as a Markdown file. */
 export async function saveConversation({ id, title }) {
   const name = (title ?? t.untitled).replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "");
-  try {
-    saveFile(await api.conversations.exported(id), `${name || "conversation"}.md`);
-  } catch (error) {
-    toast(error.message, { kind: "bad" });
-  }
+  saveFile(await api.conversations.exported(id), `${name || "conversation"}.md`);
 }
 
 const numberOf = (text) => (text === "" ? null : Number(text));
 
-/** `onSaved` gets the changed conversation. */
-export function ChatSettings({ onSaved }) {
+/** `opened` is a signal of the conversation, null to close. `onSaved` gets the changed conversation. */
+export default function ChatSettings({ opened, onSaved }) {
   const conversation = opened.value,
     busy = useSignal(false),
     error = useSignal(null);

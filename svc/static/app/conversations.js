@@ -2,10 +2,10 @@
 import { effect, signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { api } from "./api.js";
-import { ChatSettings, opened, saveConversation } from "./chat-settings.js";
 import { Failed, Loading, Menu, toast } from "./components.js";
 import { keepDraft } from "./drafts.js";
 import { html } from "./html.js";
+import { Lazy } from "./lazy.js";
 import { limits } from "./limits.js";
 import { go, link, route } from "./router.js";
 import { pagedList, projects, remembered } from "./state.js";
@@ -16,6 +16,10 @@ const SEARCH_AFTER_MS = 180;
 const ANSWERING_AGAIN_MS = 4_000;
 const MOST_ANSWERING = 8; // conversations that are asked for
 const DAY_MS = 24 * 3600 * 1000;
+
+/** The conversation whose settings are open, or null. */
+const opened = signal(/** @type {Api.Conversation} */ (null));
+const settings = () => import("./chat-settings.js"); // loaded when they are first used
 
 export const search = signal("");
 /** The conversation that was last renamed or moved here. */
@@ -207,7 +211,7 @@ export function Conversations({ onChoose }) {
     <${Entries} onChoose=${onChoose} />
     ${
       opened.value &&
-      html`<${ChatSettings} onSaved=${(conversation) => {
+      html`<${Lazy} name="chat-settings" from=${settings} opened=${opened} onSaved=${(conversation) => {
         changed.value = conversation;
         list.put(conversation);
       }} />`
@@ -317,7 +321,17 @@ function Entry({ item, onChoose }) {
         opened.value = item;
       },
     },
-    { label: t.exportIt, icon: "download", onSelect: () => saveConversation(item) },
+    {
+      label: t.exportIt,
+      icon: "download",
+      onSelect: async () => {
+        try {
+          await (await settings()).saveConversation(item);
+        } catch (error) {
+          toast(error.status ? error.message : texts.common.viewFailed, { kind: "bad" });
+        }
+      },
+    },
     ...filed
       .slice(0, 8)
       .map(({ id, name }) => ({ label: t.moveTo(name), icon: "folder", onSelect: () => moveTo(item, id) })),

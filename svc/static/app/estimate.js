@@ -10,8 +10,9 @@ const t = texts.estimate;
 const BYTES_PER_TOKEN = 4;
 const USUAL_OUTPUT = 300; // tokens of an answer in a chat without answers
 const USUAL_PICTURE = 1_000; // tokens
-// As the service counts when it reserves the cost (svc/inference/tokens.py): 1 token for each byte of the JSON, and 16 for
-// each `{"role":"assistant","content":[]},` and each `{"type":"image_url","image_url":{"url":""}},`.
+// As the service counts when it reserves the cost (svc/inference/tokens.py): 1 token for each byte of the
+// JSON, and 16 for each `{"role":"assistant","content":[]},` and each
+// `{"type":"image_url","image_url":{"url":""}},`.
 const BODY_TOKENS = 150; // the other fields
 const MESSAGE_TOKENS = 16 + 34;
 const PART_TOKENS = 16 + 44;
@@ -23,7 +24,10 @@ const utf8 = new TextEncoder();
 const sizeOf = (text) => utf8.encode(text ?? "").length;
 const sizeInJson = (text) => sizeOf(JSON.stringify(text ?? ""));
 
-/** The sizes of what is sent before the draft: `{bytes, written, count, tokens, output}`, `written` being in JSON. */
+/**
+ * The sizes of what is sent before the draft: `{bytes, written, count, tokens, output}`, `written` being
+ * in JSON.
+ */
 function historyOf(messages) {
   const answers = messages.filter(({ answer }) => answer?.output_tokens);
   const last = answers.at(-1)?.answer;
@@ -50,7 +54,8 @@ function costOf({ pricing, history, draft, pictures, instructions, limit }) {
   // The earlier messages that are not loaded here are in the count of the model server.
   const unloaded = Math.max(0, history.tokens * BYTES_PER_TOKEN - history.bytes);
   const bytes = history.written + unloaded + instructions + sizeInJson(draft) + BODY_TOKENS;
-  const pictureTokens = pictures && PART_TOKENS + (PICTURE_TOKENS + PART_TOKENS) * pictures; // the text is a part, too
+  // The text is a part, too.
+  const pictureTokens = pictures && PART_TOKENS + (PICTURE_TOKENS + PART_TOKENS) * pictures;
   const frames = MESSAGE_TOKENS * (history.count + 2) + pictureTokens;
   const usual = history.tokens + (added + instructions) / BYTES_PER_TOKEN + USUAL_PICTURE * pictures;
   return {

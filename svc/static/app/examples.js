@@ -4,9 +4,10 @@ const SAY = "What is 12 * (3 + 4)?";
 
 /**
  * @typedef {{ title: string, code: string }} Block a file, or lines for a terminal
- * @param {{ origin: string, key: string, model: string, context: number | null, certificate: string | null }} of
- * `context` is the model's context length in tokens; null if it is unknown. `certificate` is the file that clients must
- * trust; null if they trust the service already.
+ * @typedef {{ origin: string, key: string, model: string }} Target
+ * @param {Target & { context: number | null, certificate: string | null }} of
+ * `context` is the model's context length in tokens; null if it is unknown. `certificate` is the file that
+ * clients must trust; null if they trust the service already.
  * @returns {Record<string, Block[]>} by the program, in the order of their tabs
  */
 export function examplesOf({ origin, key, model: wanted, context, certificate }) {
@@ -115,7 +116,8 @@ export function examplesOf({ origin, key, model: wanted, context, certificate })
     curl: [
       shell(
         null,
-        `curl -sS --fail-with-body ${certificate ? `--cacert "${certificate}" ` : ""}${base}/chat/completions \\`,
+        `curl -sS --fail-with-body ${certificate ? `--cacert "${certificate}" ` : ""}\\`,
+        `  ${base}/chat/completions \\`,
         `  -H "Authorization: Bearer ${key}" \\`,
         '  -H "Content-Type: application/json" \\',
         `  -d '{"model": "${model}", "messages": [{"role": "user", "content": "${SAY}"}]}'`,

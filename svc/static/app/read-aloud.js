@@ -1,19 +1,16 @@
-// Read an answer aloud: its text without code, in pieces that are spoken one after the other.
+// The button that reads an answer aloud.
 import { signal } from "@preact/signals";
-import { api, wasAborted } from "./api.js";
+import { wasAborted } from "./api.js";
 import { IconButton, toast } from "./components.js";
 import { cost } from "./format.js";
 import { html } from "./html.js";
 import { go, link } from "./router.js";
 import { modelsOf, remembered, wallet } from "./state.js";
-import { blocksOf } from "./syntax.js";
 import { texts } from "./texts.js";
 
 const t = texts.chat;
 const VOICE = "builtin/voice";
-const PIECE = 600; // characters: half a minute of speech
 const TOKENS_PER_CHARACTER = 2; // 4,096 audio tokens are about 400 words
-const SILENT = new Set(["code", "html", "space", "def", "hr", "formula", "image", "reference", "footnote"]);
 
 /** What was chosen for speech in "Images and audio". */
 export const speech = remembered("media-sound", {
@@ -23,77 +20,26 @@ export const speech = remembered("media-sound", {
   cap: 4096,
   model: null,
 });
-const reading = signal(null); // {id, stop: AbortController, begun} of the message that is read
+/** `{id, stop: AbortController}` of the message that is read, or null. */
+const reading = signal(null);
 
-/** Return the words of Markdown, with an empty line after each block. */
-function wordsOf(tokens) {
-  return tokens
-    .map((token) => {
-      if (SILENT.has(token.type)) return "";
-      if (token.type === "table") return wordsOf([token.header, ...token.rows].flat());
-      const words = token.items || token.tokens ? wordsOf(token.items ?? token.tokens) : (token.text ?? " ");
-      return /^(?:paragraph|heading|list_item)$/.test(token.type) ? `${words}\n\n` : words;
-    })
-    .join("");
-}
-
-/** Split a text at the ends of paragraphs and sentences. */
-export function piecesOf(text) {
-  const pieces = [""];
-  for (const part of wordsOf(blocksOf(text)).match(/[\s\S]{1,600}(?:\n\n|[.!?:]\s|$)|[\s\S]{1,600}/g) ?? [])
-    if (pieces.at(-1).length + part.length <= PIECE) pieces[pieces.length - 1] += part;
-    else pieces.push(part);
-  return pieces.map((piece) => piece.trim()).filter(Boolean);
-}
-
-const speak = (input, abort) =>
-  api.media.speak(
-    {
-      input,
-      model: VOICE,
-      voice: speech.peek().voice,
-      speed: speech.peek().speed,
-      tts_max_tokens: Math.max(
-        512,
-        Math.ceil((input.length * 2 * TOKENS_PER_CHARACTER) / speech.peek().speed),
-      ),
-    },
-    { signal: abort },
-  );
-
-/** Play a piece to its end, or until `abort`. */
-function play(player, blob, abort) {
-  const url = URL.createObjectURL(blob);
-  return new Promise((resolve, reject) => {
-    abort.addEventListener("abort", () => reject(abort.reason), { once: true });
-    player.onended = resolve;
-    player.onerror = () => reject(new Error(t.cannotRead));
-    player.src = url;
-    player.play().catch(reject);
-  }).finally(() => URL.revokeObjectURL(url));
-}
-
-async function read(id, text) {
+async function start(id, text) {
   const stop = new AbortController(),
-    player = new Audio(),
-    pieces = piecesOf(text);
+    { voice, speed } = speech.peek();
   reading.peek()?.stop.abort();
   reading.value = { id, stop };
   try {
-    for (let at = 0, next = speak(pieces[0], stop.signal); at < pieces.length; at++) {
-      const { blob } = await next;
-      if (at + 1 < pieces.length) next = speak(pieces[at + 1], stop.signal);
-      next.catch(() => {}); // told when its turn comes
-      await play(player, blob, stop.signal);
-    }
+    const { read } = await import("./reader.js"); // loaded when it is first used
+    const tokens = (TOKENS_PER_CHARACTER * 2) / speed; // of a character, twice what is usual
+    await read(text, { model: VOICE, voice, speed }, tokens, stop.signal);
   } catch (error) {
     const action = error.status === 402 && {
       label: texts.common.toWallet,
       onSelect: () => go(link("wallet")),
     };
-    if (!wasAborted(error)) toast(error.message, { kind: "bad", ...(action && { action }) });
+    const message = error instanceof TypeError ? texts.common.viewFailed : error.message;
+    if (!wasAborted(error)) toast(message, { kind: "bad", ...(action && { action }) });
   }
-  player.pause();
   if (reading.peek()?.stop === stop) reading.value = null;
   wallet.reload();
 }
@@ -115,6 +61,6 @@ export function ReadAloud({ id, text }) {
     icon="sound"
     size=${18}
     label=${each ? t.readFor(cost(Math.max(1000, price))) : t.read}
-    onClick=${() => read(id, text)}
+    onClick=${() => start(id, text)}
   />`;
 }

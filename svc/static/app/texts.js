@@ -180,7 +180,8 @@ export const texts = {
     cannotRead: "This audio cannot be played.",
     tokens: (n) => count(n, "token", "tokens"),
     tokensInOut: (input, output, cached) =>
-      `${input.toLocaleString("en")} in${cached ? ` (${cached.toLocaleString("en")} cached)` : ""}, ${output.toLocaleString("en")} out`,
+      `${input.toLocaleString("en")} in${cached ? ` (${cached.toLocaleString("en")} cached)` : ""}, ` +
+      `${output.toLocaleString("en")} out`,
     cached: (percent, saved) => `${percent}% of the input cached${saved ? `, saved ${saved}` : ""}`,
     more: "Show more",
     less: "Show less",
