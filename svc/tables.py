@@ -73,13 +73,14 @@ class Table(Generic[R]):
         limit: int,
         after: str | None,
         /,
-        **narrowed: str | list[int] | None,
+        **narrowed: str | list[int] | tuple[float, float] | None,
     ) -> Page[R]:
         """Return up to `limit` rows of the account, or of all for None, after the one with the id `after`.
 
-        `narrowed` keeps the rows whose column equals the text or is in the list; None does not narrow. Its names must
-        be constants. A page of long rows has fewer than `limit` rows, so that it fits in memory, and at least one.
-        Raises ApiError `invalid_value` if `after` is no id of such a row. Its row may be deleted.
+        `narrowed` keeps the rows whose column equals the text, is in the list, or is from the first number of the pair
+        to before the second; None does not narrow. Its names must be constants. A page of long rows has fewer than
+        `limit` rows, so that it fits in memory, and at least one. Raises ApiError `invalid_value` if `after` is no id
+        of such a row. Its row may be deleted.
         """
         values: dict[str, Any] = {"account_id": account_id, "after": after, "most": limit + 1}
         owned = "true" if account_id is None else "account_id = :account_id"
@@ -89,6 +90,9 @@ class Table(Generic[R]):
             if isinstance(value, list):
                 values[column] = str(value)
                 own += f" AND {column} IN (SELECT value FROM json_each(:{column}))"
+            elif isinstance(value, tuple):
+                values[f"{column}_from"], values[f"{column}_to"] = value
+                own += f" AND {column} >= :{column}_from AND {column} < :{column}_to"
             elif value is not None:
                 values[column] = value
                 own += f" AND {column} = :{column}"

@@ -2,7 +2,7 @@
 
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, NamedTuple
 
 from svc import audit
@@ -19,17 +19,29 @@ from svc.tables import Page
 
 LINK_SECONDS = 72 * 3600
 STATUS = one_of("active", "suspended")
+_ONLY = """
+    AND (:q IS NULL OR instr(lower(email || ' ' || ifnull(name, '') || ' ' || accounts.id), lower(:q)))
+    AND (:group IS NULL OR ifnull(group_name, '') = :group)
+    AND (:status IS NULL OR (suspended_at IS NULL) = (:status = 'active'))
+"""
 _SELECT = """
     SELECT accounts.id, email, email_verified_at IS NOT NULL AS email_verified, name, tier, admin,
         group_name AS "group", group_chosen, iif(suspended_at IS NULL, 'active', 'suspended') AS status,
         accounts.created_at, last_seen_at, balance_micros,
-        (SELECT ifnull(sum(cost_micros), 0) FROM usage_days WHERE account_id = accounts.id AND day >= :month)
-            AS spent_month_micros,
+        iif(wallets.month >= :month, month_spent_micros, 0) AS spent_month_micros,
         stored.bytes AS stored_bytes,
         (SELECT count(*) FROM (SELECT 1 FROM api_keys WHERE account_id = accounts.id LIMIT 10000)) AS keys
     FROM accounts JOIN wallets ON wallets.account_id = accounts.id JOIN stored ON stored.account_id = accounts.id
     WHERE deleting_at IS NULL
 """
+_FROM = _SELECT[_SELECT.index("FROM accounts") :]
+# The orders of the list, each descending. The clock may have gone back, so that the newest month is a later one.
+ORDERS = {
+    "created": "accounts.rowid",
+    "last_seen": "ifnull(last_seen_at, 0)",
+    "spent": "iif(wallets.month >= :month, month_spent_micros, 0)",
+    "stored_bytes": "stored.bytes",
+}
 _GROUP = nullable(text(63)).about(
     "A group of the catalog. Null: none. `auto`: the one that the verified address joins."
 )
@@ -65,27 +77,44 @@ class Booking(NamedTuple):
 
 
 def user_page(
-    conn: sqlite3.Connection, now_seconds: float, limit: int, after: str | None, only: Mapping[str, str | None]
+    conn: sqlite3.Connection,
+    now_seconds: float,
+    limit: int,
+    after: str | None,
+    only: Mapping[str, str | None],
+    sort: str = "created",
 ) -> Page[dict[str, Any]]:
-    """Return up to `limit` accounts after the id `after`, newest first, with what they spent in this month (UTC).
+    """Return up to `limit` accounts after the id `after`, with what they spent in this month (UTC).
 
-    `only` has `q`, a part of the address, the name or the id, `group`, "" for accounts without one, and `status`; None:
-    any. Raises ApiError `invalid_value` if `after` is no account's id. The account may be deleted.
+    `sort` is one of ORDERS; the newest account comes first among equals. `only` has `q`, a part of the address, the
+    name or the id, `group`, "" for accounts without one, and `status`; None: any. Raises ApiError `invalid_value` if
+    `after` is no account's id. The account may be deleted, if the list is sorted by creation.
     """
-    row = conn.execute("SELECT rowid FROM accounts WHERE id = ?", (after,)).fetchone()
-    if after is not None and row is None and made_at(after, "user") is None:
-        raise invalid_value("after must be the id of an account.", "after")
-    rows = conn.execute(
-        f"""
-        {_SELECT} AND (:q IS NULL OR instr(lower(email || ' ' || ifnull(name, '') || ' ' || accounts.id), lower(:q)))
-            AND (:group IS NULL OR ifnull(group_name, '') = :group)
-            AND (:status IS NULL OR (suspended_at IS NULL) = (:status = 'active'))
-            AND (:after IS NULL OR iif(:place IS NULL, accounts.id < :after, accounts.rowid < :place))
-        ORDER BY accounts.rowid DESC LIMIT :most
-        """,
-        {**only, "month": month_of(now_seconds), "after": after, "place": row and row[0], "most": limit + 1},
-    ).fetchall()
+    values = {**only, "month": month_of(now_seconds), "after": after, "most": limit + 1}
+    order, further = ORDERS[sort], ""
+    if after is not None:
+        place = conn.execute(
+            f"SELECT accounts.rowid AS number, {order} AS value {_FROM} AND id = :after", values
+        ).fetchone()
+        if place is not None:
+            values |= dict(place)
+            further = f"AND ({order}, accounts.rowid) < (:value, :number)"
+        elif sort == "created" and made_at(after, "user") is not None:
+            further = "AND accounts.id < :after"
+        else:
+            raise invalid_value("after must be the id of an account.", "after")
+    # The fields are read of the page only: sorting reads all accounts.
+    chosen = f"SELECT accounts.rowid {_FROM} {_ONLY} {further} ORDER BY {order} DESC, accounts.rowid DESC LIMIT :most"
+    query = f"{_SELECT} AND accounts.rowid IN ({chosen}) ORDER BY {order} DESC, accounts.rowid DESC"
+    rows = conn.execute(query, values).fetchall()
     return Page([_as_json(row) for row in rows[:limit]], len(rows) > limit)
+
+
+def all_users(conn: sqlite3.Connection, now_seconds: float, sort: str) -> Iterator[dict[str, Any]]:
+    """Yield all accounts; `created` is the oldest first, the other ORDERS are descending."""
+    order = "accounts.rowid" if sort == "created" else f"{ORDERS[sort]} DESC, accounts.rowid"
+    for row in conn.execute(f"{_SELECT} ORDER BY {order}", {"month": month_of(now_seconds)}):
+        yield _as_json(row)
 
 
 def user(conn: sqlite3.Connection, account_id: str, now_seconds: float) -> dict[str, Any]:

@@ -7,13 +7,13 @@ on the length of the history.
 import re
 import sqlite3
 from collections.abc import Iterator
-from datetime import date
 from typing import Any, NamedTuple
 
 import orjson
 
 from svc.billing.usage import COUNTS, deleted_name
 from svc.errors import invalid_value
+from svc.months import begin_of_day
 from svc.shapes import matching
 
 KINDS = ("user", "model", "group", "key", "day")
@@ -46,12 +46,7 @@ def period_of(first: str | None, last: str | None, today: str) -> Period:
     """
     last = last or today
     period = Period(first or f"{last[:7]}-01", last)
-    for name, day in zip(("from", "to"), period, strict=True):
-        try:
-            date.fromisoformat(day)
-        except ValueError:
-            raise invalid_value(f"{name} must be a day such as 2026-11-30.", name) from None
-    days = (date.fromisoformat(period.last) - date.fromisoformat(period.first)).days + 1
+    days = (begin_of_day(period.last, "to") - begin_of_day(period.first, "from")) // 86_400 + 1
     if not 1 <= days <= MOST_DAYS:
         raise invalid_value(f"from and to must be a range of 1 to {MOST_DAYS} days.", "from")
     return period

@@ -17,7 +17,7 @@ from svc.commands.database import ACCOUNT, account_named, argument, command, rea
 from svc.config import Config
 from svc.deletion.slices import delete_beside_server
 from svc.errors import StartError
-from svc.ids import random_base62, timestamp
+from svc.ids import random_base62
 from svc.schema import command_connection
 from svc.secrets import DATABASE, is_locked
 
@@ -60,13 +60,18 @@ def _read_password() -> str:
     return first
 
 
-@command("user list", "list the accounts")
+@command(
+    "user list",
+    "list the accounts: id, email, tier, date, status and group, stored bytes",
+    argument("--sort", choices=tuple(users.ORDERS), default="created", help="what comes first; created: the oldest"),
+)
 def _list(config: Config, options: argparse.Namespace) -> None:
     with reading(config) as conn:
-        found = accounts.all_accounts(conn)
+        found = list(users.all_users(conn, time.time(), options.sort))
     for account in found:
-        marks = " ".join(filter(None, (account.status, "administrator" * account.admin, account.group)))
-        print(account.id, account.email, account.tier, timestamp(account.created_at), marks, sep="\t")
+        marks = " ".join(filter(None, (account["status"], "administrator" * account["admin"], account["group"])))
+        fields = (account[name] for name in ("id", "email", "tier", "created_at"))
+        print(*fields, marks, account["stored_bytes"], sep="\t")
 
 
 @command("user delete", "delete an account with everything personal; its open streams end within 2 seconds", ACCOUNT)

@@ -105,6 +105,12 @@ _FILTERS = (
     Parameter("group", "Only accounts of this group; empty: of none.", text(63)),
     Parameter("status", "Only accounts with this status.", users.STATUS),
 )
+_SORT = Parameter(
+    "sort",
+    "What comes first: the newest account, the last one seen, or the one that spent most in this month or stores most.",
+    one_of(*users.ORDERS),
+    default="created",
+)
 
 
 async def _user(request: Request, account_id: str) -> dict[str, Any]:
@@ -113,14 +119,15 @@ async def _user(request: Request, account_id: str) -> dict[str, Any]:
 
 @describes(
     "List the accounts",
-    parameters=_FILTERS,
+    "Sorted by another value than `created`, a page after a deleted account is 400: begin again without `after`.",
+    parameters=[*_FILTERS, _SORT],
     answer=paged("A page of accounts.", "AdministeredUserList", _USER_IN_LIST),
     errors=[WRONG_PARAMETER],
 )
 async def list_users(request: Request, caller: Caller) -> object:
     only = {one.name: one.of(request) for one in _FILTERS}
     limit, after, now_seconds = page_limit(request), page_after(request), request.state.clock()
-    return await request.state.db.heavy_read(users.user_page, now_seconds, limit, after, only)
+    return await request.state.db.heavy_read(users.user_page, now_seconds, limit, after, only, _SORT.of(request))
 
 
 @describes(

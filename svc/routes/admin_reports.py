@@ -1,9 +1,12 @@
 """What administrators read: the spending of all accounts, and the audit log. Each list is also CSV, which is whole."""
 
+import math
 import re
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
+
+import orjson
 
 from svc import audit
 from svc.billing import spending
@@ -11,13 +14,14 @@ from svc.billing.spending import Period
 from svc.db import Database
 from svc.errors import invalid_value
 from svc.ids import day_of
-from svc.months import month_of
+from svc.months import begin_of_day, month_of
 from svc.routes.schemas.common import CACHED_INPUT, COUNT, TIMESTAMP, WRONG_PARAMETER, example_id, id_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Operation, Parameter, paged
 from svc.server.streamed import CSV, csv_table, streamed
-from svc.server.web import Request, read_page
-from svc.shapes import boolean, json_object, list_of, mapping, matching, nullable, one_of, string
+from svc.server.web import Request, page_after, page_limit
+from svc.shapes import Shape, boolean, json_object, list_of, mapping, matching, nullable, one_of, string, text
+from svc.tables import Table
 
 describes = partial(Operation, "Administration")
 _ID = example_id("user")
@@ -63,12 +67,29 @@ _MONTH = Parameter("month", "The month; by default the current one.", _MONTH_OF_
 _FROM = Parameter("from", "The first day, in UTC. By default the first of the month of `to`.", _DAY, "2026-11-01")
 _TO = Parameter("to", "The last day, in UTC. By default today.", _DAY, "2026-11-30")
 _BY = Parameter("by", "One or two kinds, which a row sums up.", spending.BY, "user,model", default="user")
+_LOG_DAYS = (
+    Parameter("from", "The first day, in UTC.", _DAY, "2026-11-01"),
+    Parameter("to", "The last day, in UTC.", _DAY, "2026-11-30"),
+)
+_AUDIT_FILTERS = (
+    Parameter("action", "Only this action.", text(100), "user.change"),
+    Parameter("actor", "Only changes by this administrator's id, or by `operator`.", text(100), _ID),
+    Parameter("subject", "Only changes of this account's id, or of this other name.", text(200), _ID),
+)
+_CSV_PAGE = 1_000
+_DAY_SECONDS = 86_400
+
+
+def _or_csv(answer: Answer) -> Answer:
+    """Return the answer of a list, which is also CSV."""
+    assert answer.shape
+    return answer._replace(shape=None, contents={"application/json": Content(answer.shape), "text/csv": Content(_CSV)})
 
 
 @describes(
     "Show the spending of a month",
     parameters=[_MONTH, _FROM, _TO, _BY],
-    answer=Answer("The spending.", contents={"application/json": Content(_USAGE), "text/csv": Content(_CSV)}),
+    answer=_or_csv(Answer("The spending.", _USAGE)),
     errors=[WRONG_PARAMETER],
 )
 async def get_usage(request: Request, caller: Caller) -> object:
@@ -109,8 +130,40 @@ def _wants_csv(request: Request) -> bool:
 @describes(
     "List the audit log",
     "What administrators and the operator changed. Rows are kept when an account is deleted, without the person's "
-    "names.",
-    answer=paged("A page of the log.", "AuditList", _AUDIT_ENTRY),
+    "names. With `Accept: text/csv` all selected rows are CSV.",
+    parameters=[*_LOG_DAYS, *_AUDIT_FILTERS],
+    answer=_or_csv(paged("A page of the log.", "AuditList", _AUDIT_ENTRY)),
+    errors=[WRONG_PARAMETER],
 )
 async def list_audit(request: Request, caller: Caller) -> object:
-    return await read_page(request, audit.TABLE.page, None)
+    return await _log(request, audit.TABLE, _AUDIT_ENTRY, _AUDIT_FILTERS)
+
+
+async def _log(
+    request: Request, table: Table[dict[str, Any]], entry: Shape[dict[str, Any]], filters: Sequence[Parameter]
+) -> object:
+    """Return the page or the CSV of a log that the query selects."""
+    narrowed: dict[str, Any] = {one.name: one.of(request) for one in filters}
+    first, last = (one.of(request) for one in _LOG_DAYS)
+    if first is not None or last is not None:
+        begins = begin_of_day(first, "from") if first else 0.0
+        narrowed["at"] = (begins, begin_of_day(last, "to") + _DAY_SECONDS if last else math.inf)
+    db = request.state.db
+    if _wants_csv(request):
+        return await streamed(request, csv_table(list(entry.example), _log_pages(db, table, narrowed)), CSV)
+    return await db.heavy_read(table.page, None, page_limit(request), page_after(request), **narrowed)
+
+
+async def _log_pages(
+    db: Database, table: Table[dict[str, Any]], narrowed: dict[str, Any]
+) -> AsyncIterator[list[dict[str, Any]]]:
+    after: str | None = None
+    while True:
+        page = await db.heavy_read(table.page, None, _CSV_PAGE, after, **narrowed)
+        yield [
+            {name: orjson.dumps(value).decode() if isinstance(value, dict) else value for name, value in row.items()}
+            for row in page.items
+        ]
+        if not page.has_more:
+            return
+        after = page.items[-1]["id"]

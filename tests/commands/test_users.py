@@ -56,7 +56,7 @@ def test_invalid_email_is_refused(database: Path, capsys: pytest.CaptureFixture[
 
 
 def test_an_account_is_named_by_its_email_or_its_id(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["user", "list"]) == 0
+    assert cli.main(["user", "list", "--sort", "stored_bytes"]) == 0
     account_id = capsys.readouterr().out.split("\t")[0]
     assert cli.main(["credit", account_id, "1"]) == 0
     assert cli.main(["user", "delete", account_id]) == 0

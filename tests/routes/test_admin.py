@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import sqlite3
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
@@ -120,6 +121,41 @@ async def test_suspended_account_is_refused_on_every_way_in_until_it_is_active_a
 
 
 # --- accounts
+
+
+async def test_list_is_sorted_by_what_accounts_store_spend_and_do(
+    service: Service, admin: dict[str, str], clocks: Clocks
+) -> None:
+    ids = [(await service.sign_up(f"sorted{number}@example.com"))["user"]["id"] for number in range(4)]
+
+    def fill(tx: sqlite3.Connection) -> None:
+        for account_id, stored, spent, month, seen in zip(
+            ids, (5, 9, 9, 0), (0, 50, 7, 99), ("2026-09", "2026-09", "2026-09", "2026-08"), (4, 3, 2, 1), strict=True
+        ):
+            tx.execute("UPDATE stored SET bytes = ? WHERE account_id = ?", (10**6 * stored, account_id))
+            tx.execute("UPDATE accounts SET last_seen_at = ? WHERE id = ?", (clocks.now + seen, account_id))
+            values = (month, spent, account_id)
+            tx.execute("UPDATE wallets SET month = ?, month_spent_micros = ? WHERE account_id = ?", values)
+
+    await service.state["db"].write(fill)
+    for sort, order in (
+        ("stored_bytes", [2, 1, 0]),
+        ("spent", [1, 2]),
+        ("last_seen", [0, 1, 2, 3]),
+        ("created", [3, 2, 1, 0]),
+    ):
+        first = (await ask(service, "GET", f"/admin/users?q=sorted&sort={sort}&limit=2", admin)).json()
+        after = f"{first['data'][-1]['id']}"
+        more = (await ask(service, "GET", f"/admin/users?q=sorted&sort={sort}&after={after}", admin)).json()
+        found = [ids.index(user["id"]) for user in (*first["data"], *more["data"])]
+        assert found[: len(order)] == order and sorted(found) == [0, 1, 2, 3], sort
+    spent = {user["id"]: user["spent_month_micros"] for user in more["data"]}
+    assert spent[ids[1]] == 50 and 99 not in spent.values()
+    assert (await ask(service, "GET", "/admin/users?sort=name", admin)).status_code == 400
+    await ask(service, "DELETE", f"/admin/users/{ids[0]}", admin)
+    path = f"/admin/users?q=sorted&after={ids[0]}"
+    assert (await ask(service, "GET", f"{path}&sort=spent", admin)).status_code == 400
+    assert (await ask(service, "GET", path, admin)).json()["data"] == []
 
 
 async def test_list_is_filtered_and_paged(service: Service, admin: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from svc import cli
+from svc import audit, cli
 from svc.billing import spending, usage, wallet
 from svc.config import Config
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
@@ -176,3 +176,53 @@ async def test_log_lists_what_commands_did(
     assert listed["data"][1]["details"] == {"email": "bob@example.com", "amount_micros": 2_500_000}
     after = (await ask(service, "GET", f"/admin/audit?after={listed['data'][1]['id']}", admin)).json()
     assert after["data"][0]["details"] == {"email": "bob@example.com", "admin": True} and not after["has_more"]
+
+
+async def test_audit_log_is_filtered_by_action_actor_subject_and_day(service: Service) -> None:
+    admin = await service.bearer()
+    (me,) = (await ask(service, "GET", "/admin/users", admin)).json()["data"]
+    bob = (await service.sign_up("bob@example.com"))["user"]["id"]
+    now = service.clocks.now
+    for days, actor, action, subject in (
+        (-1, me["id"], "user.change", bob),
+        (0, me["id"], "user.change", None),
+        (0, "operator", "credit", bob),
+        (1, "operator", "reload", None),
+    ):
+        await service.state["db"].write(audit.add, now + days * 86_400, actor, action, subject, {"text": "=1+1"})
+    for query, actions in (
+        ("", ["reload", "credit", "user.change", "user.change"]),
+        ("action=user.change", ["user.change"] * 2),
+        (f"actor={me['id']}", ["user.change"] * 2),
+        (f"subject={bob}", ["credit", "user.change"]),
+        (f"subject={bob}&actor=operator", ["credit"]),
+        ("from=2026-09-21", ["reload", "credit", "user.change"]),
+        ("to=2026-09-21", ["credit", "user.change", "user.change"]),
+        ("from=2026-09-20&to=2026-09-20&action=user.change", ["user.change"]),
+        ("from=2026-09-23", []),
+    ):
+        found = (await ask(service, "GET", f"/admin/audit?{query}", admin)).json()["data"]
+        assert [row["action"] for row in found] == actions, query
+        csv_answer = await ask(service, "GET", f"/admin/audit?limit=1&{query}", {**admin, "accept": "text/csv"})
+        lines = list(csv.DictReader(csv_answer.text.splitlines()))
+        assert [row["action"] for row in lines] == actions, "CSV is whole"
+        assert [row["id"] for row in lines] == [row["id"] for row in found]
+    first = (await ask(service, "GET", "/admin/audit?action=user.change&limit=1", admin)).json()
+    second = (
+        await ask(service, "GET", f"/admin/audit?action=user.change&after={first['data'][0]['id']}", admin)
+    ).json()
+    assert first["has_more"] and len(second["data"]) == 1 and not second["has_more"]
+    for wrong in ("from=2026-02-30", "to=x", f"action={'x' * 101}", "after=x"):
+        assert (await ask(service, "GET", f"/admin/audit?{wrong}", admin)).status_code == 400, wrong
+
+
+async def test_csv_of_a_long_log_is_whole(service: Service) -> None:
+    admin = await service.bearer()
+
+    def fill(tx: sqlite3.Connection) -> None:
+        for _ in range(2_345):
+            audit.add(tx, service.clocks.now, audit.OPERATOR, "credit", "wallet", {"amount_micros": 1})
+
+    await service.state["db"].write(fill)
+    text = (await ask(service, "GET", "/admin/audit", {**admin, "accept": "text/csv"})).text
+    assert len({row["id"] for row in csv.DictReader(text.splitlines())}) == 2_345
