@@ -10,6 +10,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate, takewhile
 from typing import NamedTuple
 
 from svc.content import idempotency
@@ -23,6 +24,8 @@ _BUDGET_BYTES = 128 * 1024 * 1024
 _SHARE_BYTES = 32 * 1024 * 1024  # of one account
 _SMALL_BYTES = 256 * 1024  # an answer of this size always fits
 _AT_ONCE = 4  # chunks in a transaction
+_PIECE_BYTES = 64 * 1024  # of an answer: one that follows and does not read holds a few of them
+_PIECES_AT_ONCE = 1000
 _MANY = "This account has 40 requests with an Idempotency-Key in progress. Wait for one of them."
 
 Headers = Callable[[], Mapping[str, str]]  # also in the transaction of the settlement, after the debit
@@ -47,9 +50,12 @@ class Ending(NamedTuple):
     last: Callable[[], bytes]
 
 
+def _split(body: bytes, size: int) -> list[bytes]:
+    return [body[start : start + size] for start in range(0, len(body), size)]
+
+
 def _chunks(parts: list[bytes]) -> list[bytes]:
-    body = b"".join(parts)
-    return [body[start : start + CHUNK_BYTES] for start in range(0, len(body), CHUNK_BYTES)]
+    return _split(b"".join(parts), CHUNK_BYTES)
 
 
 @dataclass
@@ -131,7 +137,7 @@ class Claim:
         account_id, size = self._place.account_id, self._size + len(part)
         if size <= _SMALL_BYTES or (size <= MOST_BYTES and self._claims.has_room(account_id, len(part))):
             self._claims.take(account_id, len(part))
-            self._parts.append(part)
+            self._parts += _split(part, _PIECE_BYTES)
             self._size = size
             self.events += part.count(b"\n\n")
         else:
@@ -229,7 +235,7 @@ class Claim:
     def settled(self) -> None:
         """End a kept answer for those that follow, after its settlement."""
         if self.answer is not None and not self.over:
-            self._parts.append(self.answer.last())
+            self._parts += _split(self.answer.last(), _PIECE_BYTES)
             self._end()
 
     def start_run_in(self, tx: sqlite3.Connection, run_id: str) -> None:
@@ -283,6 +289,12 @@ class Claim:
         for part in self._parts:
             yield part
 
+    def _next_pieces(self, place: int) -> list[bytes]:
+        """Return pieces from `place`, until they have at least the size of one."""
+        pieces = self._parts[place : place + _PIECES_AT_ONCE]
+        sizes = accumulate(map(len, pieces))
+        return pieces[: sum(1 for _ in takewhile(lambda size: size < _PIECE_BYTES, sizes)) + 1]
+
     async def follow(self, is_ending: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
         """Yield a stream so far, then what is added to it. Raises the ApiError of a request that fails or is refused,
         and `answer_not_kept` for an answer that is too large.
@@ -297,7 +309,8 @@ class Claim:
                 if self.too_large:
                     raise ApiError("answer_not_kept")
                 if place < len(self._parts):
-                    some, place = self._parts[place:], len(self._parts)
+                    some = self._next_pieces(place)
+                    place += len(some)
                     yield b"".join(some)
                 elif self.fault is not None:
                     raise self.fault

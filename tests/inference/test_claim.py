@@ -40,6 +40,27 @@ async def test_memory_of_an_answer_is_given_back_at_the_end_of_its_last_follower
     assert claims.taken_bytes == 0 and claims == Claims()
 
 
+async def test_those_that_follow_get_a_long_answer_in_short_pieces(service: Service) -> None:
+    account_id = (await service.sign_up())["user"]["id"]
+    claim = begun(Claims(), service, account_id)
+    claim.body_arrived(bytes(32))
+    await service.state["db"].write(claim.claim_in)
+    claim.stream = Stream({}, b"")
+    parts = [b"a" * 700_000, *[b"%d," % number for number in range(50_000)], b"b" * 100_000]
+    for part in parts:
+        claim.add(part)
+    await claim.keep(200, dict, lambda: b"c" * 900_000)
+    with claim:
+        claim.settled()
+        for pieces in (
+            [piece async for piece in claim.follow(lambda: False)],
+            [piece async for piece in claim.whole()],
+        ):
+            assert b"".join(pieces) == b"".join(parts) + b"c" * 900_000
+            assert max(map(len, pieces)) <= 128 * 1024  # what one that does not read holds
+        assert len([piece async for piece in claim.follow(lambda: False)]) < 100  # not each part alone
+
+
 async def test_answer_beyond_its_share_of_memory_is_not_kept(service: Service) -> None:
     claims, part = Claims(), bytes(MOST_BYTES)
     for number in range(4):
