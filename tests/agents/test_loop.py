@@ -99,6 +99,17 @@ async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees(monke
     assert progress.output == "done"
 
 
+async def test_a_tool_ends_with_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "RUN_SECONDS", 0.05)
+
+    async def endless(name: str, arguments: dict[str, Any]) -> Any:
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(loop.TOOL_SECONDS / 4):
+        found, _ = await played([asking(call("endless", "{}")), PlayedCall(nothing)], endless)
+    assert (found[3]["ok"], found[3]["result"]) == (False, "The tool took too long.")
+
+
 @each(
     "arguments",
     [

@@ -29,7 +29,8 @@ def ada(conn: sqlite3.Connection) -> accounts.Account:
 
 def add(conn: sqlite3.Connection, purpose: str = "reset", now: float = NOW) -> str:
     """Add a link and return its token; "" if there are too many."""
-    return (links.add_link(conn, ada(conn), purpose, now) or ("", ""))[1]
+    email = "a@old.example" if purpose == "undo" else None
+    return (links.add_link(conn, ada(conn), purpose, now, email) or ("", ""))[1]
 
 
 def test_link_token_has_43_characters_and_only_its_hash_is_stored(conn: sqlite3.Connection) -> None:
@@ -57,6 +58,17 @@ def test_using_a_link_deletes_all_links_of_its_purpose(conn: sqlite3.Connection)
     with pytest.raises(ApiError):
         links.use_link(conn, ["reset"], second, NOW)
     assert links.use_link(conn, ["verify"], third, NOW).account_id == ada(conn).id
+
+
+def test_an_undo_link_works_once_and_ends_the_later_ones(conn: sqlite3.Connection) -> None:
+    first, second, third = (add(conn, "undo") for _ in range(3))
+    for token in (second, first):
+        assert links.use_link(conn, ["undo"], token, NOW).purpose == "undo"
+        for used in (token, third):
+            with pytest.raises(ApiError) as refused:
+                links.use_link(conn, ["undo"], used, NOW)
+            assert refused.value.code == "invalid_token"
+    assert conn.execute("SELECT count(*) FROM links").fetchone()[0] == 0
 
 
 @pytest.mark.parametrize(("purpose", "seconds"), [("reset", 3600), ("verify", 86_400)])

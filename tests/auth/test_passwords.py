@@ -1,8 +1,10 @@
 """Password hashes: bounded queues, a share for logins, and eviction of the oldest call."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
+from typing import ClassVar
 
 import pytest
 
@@ -39,6 +41,53 @@ async def test_full_queue_evicts_the_oldest_call_with_503(monkeypatch: pytest.Mo
     assert refused == [1, 2, 3, 4, 5, 6], "the first one is running, the last three wait"
     first = outcomes[1]
     assert isinstance(first, ApiError) and first.status == 503 and first.headers["retry-after"] == "1"
+
+
+class Held(str):
+    """A password whose hash takes until the test sets `go_on`. `begun` lists the passwords in threads."""
+
+    begun: ClassVar[list[str]] = []
+    go_on: ClassVar[threading.Event] = threading.Event()
+
+    def encode(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
+        Held.begun.append(str(self))
+        assert Held.go_on.wait(20)
+        return super().encode(encoding, errors)
+
+
+@pytest.fixture
+async def held() -> AsyncIterator[Passwords]:
+    """Hashes of `Held` passwords."""
+    Held.begun.clear()
+    Held.go_on.clear()
+    passwords = Passwords(8, 1)
+    yield passwords
+    Held.go_on.set()
+    passwords.close()
+
+
+async def both_threads_run(*expected: str) -> None:
+    async with asyncio.timeout(20):
+        while len(Held.begun) < 2:
+            await asyncio.sleep(0.001)
+    assert sorted(Held.begun) == sorted(expected)
+
+
+async def test_other_hashes_leave_a_thread_to_logins(held: Passwords) -> None:
+    others = [asyncio.ensure_future(held.hash(Held("sign-up"))) for _ in range(3)]
+    others += [asyncio.ensure_future(held.matches(Held("delete"), None, login=False)) for _ in range(3)]
+    await asyncio.sleep(0)
+    login = asyncio.ensure_future(held.matches(Held("login"), None))
+    await both_threads_run("sign-up", "login")
+    Held.go_on.set()
+    await asyncio.gather(login, *others)
+
+
+async def test_logins_use_both_threads(held: Passwords) -> None:
+    logins = [asyncio.ensure_future(held.matches(Held("login"), None)) for _ in range(3)]
+    await both_threads_run("login", "login")
+    Held.go_on.set()
+    await asyncio.gather(*logins)
 
 
 @pytest.mark.slow
