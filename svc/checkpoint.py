@@ -25,7 +25,7 @@ T = TypeVar("T")
 _EVERY_JOBS = 400  # a page that all of them write is copied once
 _LOG_PAGES = 1_000  # a smaller log need not restart
 _FEW_PAGES = 250  # 1 MiB, which may be copied while the writer waits
-_MORE_PAGES = 1_000  # 10 ms, if they were written since
+_MORE_PAGES = 2_000  # up to 20 ms: if they were written during the last pass, the next one comes first
 _PASSES = 6
 _EMPTY_SECONDS = 20.0  # together with the purge of words (svc/content/fulltext.py), less than a minute
 _TRIES, _PAUSE_SECONDS = 10, 0.1
@@ -113,7 +113,7 @@ class Checkpointer:
         pages = left = 0
         for _ in range(_PASSES):  # one is enough unless much is written at the same time
             pages, left = self._checkpoint(*self._connected())
-            if left <= _FEW_PAGES:
+            if left <= _FEW_PAGES and self._opened().note() <= _MORE_PAGES:
                 break
         return pages, left
 
@@ -128,15 +128,13 @@ class Checkpointer:
             # Pages that are written after this read are not copied, and the log does not restart.
             reader.execute("SELECT 1 FROM sqlite_schema").fetchone()
             self._opened().note()
-            pages, left = checkpoint(conn)
+            return checkpoint(conn)
         finally:
             reader.execute("COMMIT")
-        return pages, left + self._opened().note()
 
     def _checkpoint_between(self, conn: sqlite3.Connection) -> None:
-        with self._noted(conn) as added:
-            if added <= _MORE_PAGES:
-                checkpoint(conn)
+        with self._noted(conn):
+            checkpoint(conn)
 
     @contextlib.contextmanager
     def _noted(self, conn: sqlite3.Connection) -> Iterator[int]:

@@ -43,7 +43,8 @@ class Slack:
         self._salts, self._frames = b"", 0  # of the log, as far as it was noted
         self._in_log: set[int] = set()  # pages that were written, and may not be in the file yet
         self._written: set[int] = set()  # pages to examine
-        self._walk: list[int] | None = None  # pages of b-trees that are not yet examined; None: begin at their roots
+        self._walk: list[int] = []  # pages of b-trees that are not yet examined
+        self._begin_walk = True
         self._remains: set[int] = set()  # pages to overwrite
 
     def close(self) -> None:
@@ -80,7 +81,7 @@ class Slack:
 
     def examine_all(self) -> None:
         """Let `examine_tree` walk through all pages: some were written without note."""
-        self._walk = None
+        self._begin_walk = True
 
     def examine_written(self) -> bool:
         """Look for remains in noted pages for 3 ms; return whether some are left to examine."""
@@ -92,7 +93,8 @@ class Slack:
 
     def examine_tree(self, conn: sqlite3.Connection) -> bool:
         """Walk through the b-trees for 3 ms; return whether pages are left."""
-        if self._walk is None:
+        if self._begin_walk:
+            self._begin_walk = False
             self._walk = [row[0] for row in conn.execute("SELECT rootpage FROM sqlite_schema WHERE rootpage > 1")]
         ends = time.monotonic() + _EXAMINE_SECONDS
         while self._walk and time.monotonic() < ends:

@@ -206,8 +206,8 @@ async def test_no_page_is_copied_without_note(
         examine(slack)
         overwrite(slack, conn)
         assert dead(path, conn) == set()
-        slack._walk = []
+        slack._begin_walk = False
         with checkpointer._noted(conn):
             other.execute("DELETE FROM notes")
-        assert slack._walk is None, "a command wrote at the same time: all pages are examined"
+        assert slack._begin_walk, "a command wrote at the same time: all pages are examined"
     slack.close()
