@@ -188,6 +188,7 @@ ROUTES = [
     ("POST", "/admin/support/conversations/{support_id}/messages", administered(support.reply_to_user)),
     ("POST", "/admin/support/conversations/{support_id}/close", administered(support.close_inbox_conversation)),
     ("GET", "/admin/audit", administered(admin_reports.list_audit)),
+    ("GET", "/admin/sign-ins", administered(admin_reports.list_sign_ins)),
     ("GET", "/healthz", service.get_health),
     ("GET", "/readyz", service.get_readiness),
     ("GET", "/metrics", service.get_metrics),

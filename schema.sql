@@ -163,6 +163,19 @@ CREATE TABLE oauth_codes (
 CREATE INDEX oauth_codes_by_account ON oauth_codes (account_id);
 CREATE INDEX oauth_codes_by_end ON oauth_codes (expires_at);
 
+-- owner: svc/auth/sign_ins.py
+-- Sign-ins of the last 90 days, also refused ones.
+CREATE TABLE sign_ins (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    at REAL NOT NULL,
+    account_id TEXT REFERENCES accounts (id) ON DELETE CASCADE, -- NULL: refused, without an account
+    way TEXT NOT NULL CONSTRAINT way_length CHECK (length(way) BETWEEN 1 AND 63), -- password, link, or an identity provider's name
+    code TEXT NOT NULL CONSTRAINT sign_in_code_form CHECK (code GLOB '[a-z]*' AND length(code) <= 100) -- ok, or why it was refused
+) STRICT;
+
+CREATE INDEX sign_ins_by_account ON sign_ins (account_id) WHERE account_id IS NOT NULL;
+
 -- owner: svc/auth/tokens.py
 CREATE TABLE api_keys (
     id TEXT PRIMARY KEY,

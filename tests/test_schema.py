@@ -44,6 +44,7 @@ INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at
 INSERT INTO identities VALUES ('n', 'a', 'https://issuer', '1', NULL, 1), ('o', 'b', 'https://issuer', '2', NULL, 1);
 INSERT INTO oauth_flows VALUES (zeroblob(32), zeroblob(32), 'issuer', 'a', 2),
     (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'issuer', 'b', 2);
+INSERT INTO sign_ins VALUES (1, 'g1', 1, 'a', 'password', 'ok'), (2, 'g2', 1, 'b', 'google', 'access_denied');
 INSERT INTO oauth_codes
 VALUES (zeroblob(32), zeroblob(32), 'a', 2), (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'b', 2);
 INSERT INTO deleted_conversations VALUES (1, 'a', 'conv_gone', 0, 1, 1), (2, 'b', 'conv_gone', 1, 1, 1);
@@ -451,6 +452,11 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         """
     ],
     ("support_messages", "support_ends"): ["INSERT INTO support_messages VALUES (9, 's9', 'b', 'w', 'user', 'x', 1)"],
+    ("sign_ins", "id"): ["UPDATE sign_ins SET id = 'same'"],
+    ("sign_ins", "way_length"): ["UPDATE sign_ins SET way = ''", "UPDATE sign_ins SET way = printf('%64d', 1)"],
+    ("sign_ins", "sign_in_code_form"): [
+        f"UPDATE sign_ins SET code = {code}" for code in ("''", "'Ok'", "printf('a%101d', 1)")
+    ],
     ("usage_days", "day_form"): [
         f"UPDATE usage_days SET day = '{text}'" for text in ("2026-10-2", "2026/10/02", "", "today")
     ],
@@ -836,7 +842,7 @@ UNCOUNTED = {
     "the one row of an account": """accounts.email accounts.email_key accounts.name accounts.password_hash accounts.tier
         accounts.default_model accounts.group_name accounts.group_claimed accounts.allowance_month wallets.month""",
     "few or expiring rows": """links.token_hash links.purpose links.email links.email_key identities.issuer identities.subject
-        identities.email oauth_flows.state_hash oauth_flows.browser_hash oauth_flows.provider oauth_codes.code_hash
+        identities.email sign_ins.way sign_ins.code oauth_flows.state_hash oauth_flows.browser_hash oauth_flows.provider oauth_codes.code_hash
         oauth_codes.browser_hash""",
     "short, within the 256 bytes of their row": """api_keys.token_hash api_keys.key_prefix api_keys.month artifacts.content_type
         artifacts.sha256 idempotency_keys.place idempotency_keys.body_sha256
@@ -960,7 +966,7 @@ def test_tables_are_written_only_by_their_owner() -> None:
 # account.
 ACROSS_ACCOUNTS = """
     svc/agents/runs.py:end_interrupted_runs svc/auth/identities.py:account_of svc/auth/links.py:find_link
-    svc/auth/tokens.py:holder_of svc/billing/matching.py:book_refund
+    svc/auth/sign_ins.py:add svc/auth/sign_ins.py:delete svc/auth/sign_ins.py:delete_old svc/auth/tokens.py:holder_of svc/billing/matching.py:book_refund
     svc/billing/matching.py:module
     svc/billing/payments.py:_checkout svc/billing/payments.py:_pay svc/billing/payments.py:add_checkout
     svc/billing/payments.py:receive svc/billing/report.py:module svc/billing/spending.py:module svc/billing/wallet.py:sums

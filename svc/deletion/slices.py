@@ -12,7 +12,7 @@ import time
 
 from svc import audit
 from svc.agents import runs
-from svc.auth import accounts, given, identities, links, oauth_flows, tokens
+from svc.auth import accounts, given, identities, links, oauth_flows, sign_ins, tokens
 from svc.billing import payments, usage, wallet
 from svc.config import Config
 from svc.content import artifacts, contents, conversations, history, idempotency, projects, support, word_runs
@@ -30,6 +30,7 @@ _SLICES = (
     idempotency.delete_some,
     runs.delete_some,
     tokens.TABLE.delete_some,
+    sign_ins.TABLE.delete_some,
     usage.delete_some,
     support.MESSAGES.delete_some,
     support.TABLE.delete_some,
@@ -137,6 +138,7 @@ async def delete_old(db: Database, config: Config) -> None:
     kinds = (
         (idempotency.delete_old, idempotency.KEPT_SECONDS / _DAY_SECONDS),
         (given.delete_old, 0),
+        (sign_ins.delete_old, sign_ins.KEPT_DAYS),
         (conversations.delete_old, config.keep_conversations_days),
         (runs.delete_old, config.keep_runs_days),
         (artifacts.delete_old, config.keep_files_days),

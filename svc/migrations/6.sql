@@ -576,3 +576,15 @@ BEGIN
         cost_micros = cost_micros + excluded.cost_micros,
         cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens;
 END;
+
+-- Sign-ins.
+CREATE TABLE sign_ins (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    at REAL NOT NULL,
+    account_id TEXT REFERENCES accounts (id) ON DELETE CASCADE, -- NULL: refused, without an account
+    way TEXT NOT NULL CONSTRAINT way_length CHECK (length(way) BETWEEN 1 AND 63), -- password, link, or an identity provider's name
+    code TEXT NOT NULL CONSTRAINT sign_in_code_form CHECK (code GLOB '[a-z]*' AND length(code) <= 100) -- ok, or why it was refused
+) STRICT;
+
+CREATE INDEX sign_ins_by_account ON sign_ins (account_id) WHERE account_id IS NOT NULL;

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from svc import audit
+from svc.auth import sign_ins
 from svc.billing import spending
 from svc.billing.spending import Period
 from svc.db import Database
@@ -33,6 +34,15 @@ _AUDIT_ENTRY = json_object(
     action=string.about("What was done.", "user.change"),
     subject=nullable(string).about("The id of the account that was changed, or another name.", _ID),
     details=mapping.about("What changed, without secrets.", {"email": "ada@example.com", "admin": True}),
+)
+_SIGN_IN = json_object(
+    "SignIn",
+    id=id_of("sgn"),
+    at=TIMESTAMP,
+    way=string.about("`password`, `link`, or the name of an identity provider.", "password"),
+    code=string.about("`ok`, or why it was refused.", "ok"),
+    account_id=nullable(string).about("The account, or null for a refused sign-in without one.", _ID),
+    email=nullable(string).about("The present address of that account.", "ada@example.com"),
 )
 _USAGE_ROW = json_object(
     "SpendingRow",
@@ -75,6 +85,11 @@ _AUDIT_FILTERS = (
     Parameter("action", "Only this action.", text(100), "user.change"),
     Parameter("actor", "Only changes by this administrator's id, or by `operator`.", text(100), _ID),
     Parameter("subject", "Only changes of this account's id, or of this other name.", text(200), _ID),
+)
+_SIGN_IN_FILTERS = (
+    Parameter("account_id", "Only of this account.", text(100), _ID),
+    Parameter("way", "Only in this way: `password`, `link`, or the name of an identity provider.", text(63), "google"),
+    Parameter("code", "Only with this result: `ok`, or the code of a refusal.", text(100), "invalid_credentials"),
 )
 _CSV_PAGE = 1_000
 _DAY_SECONDS = 86_400
@@ -137,6 +152,18 @@ def _wants_csv(request: Request) -> bool:
 )
 async def list_audit(request: Request, caller: Caller) -> object:
     return await _log(request, audit.TABLE, _AUDIT_ENTRY, _AUDIT_FILTERS)
+
+
+@describes(
+    "List the sign-ins",
+    "Of the last 90 days, also refused ones. The address that was typed is not stored: a refused sign-in without an "
+    "account has no name. With `Accept: text/csv` all selected rows are CSV.",
+    parameters=[*_LOG_DAYS, *_SIGN_IN_FILTERS],
+    answer=_or_csv(paged("A page of the sign-ins.", "SignInList", _SIGN_IN)),
+    errors=[WRONG_PARAMETER],
+)
+async def list_sign_ins(request: Request, caller: Caller) -> object:
+    return await _log(request, sign_ins.TABLE, _SIGN_IN, _SIGN_IN_FILTERS)
 
 
 async def _log(

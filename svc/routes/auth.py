@@ -1,10 +1,11 @@
 """Sign-up, login and logout, and the one-time links that replace a lost password."""
 
 import sqlite3
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, NamedTuple
 
-from svc.auth import accounts, links, oauth_flows, tokens
+from svc.auth import accounts, links, oauth_flows, sign_ins, tokens
 from svc.auth.accounts import Account
 from svc.auth.emails import EMAIL
 from svc.billing import checkout_cookie
@@ -76,11 +77,18 @@ _TO_NEW_PASSWORD = ("reset", "undo")
 async def sign_up(request: Request, body: SignUp) -> Response:
     state = request.state
     password_hash = await state.passwords.hash(body.password)
-    account = await state.db.write(
-        accounts.add_account, body.email, body.name, password_hash, state.clock(), local=state.config.local_posture
-    )
+    add = partial(_add_account, local=state.config.local_posture)
+    account = await state.db.write(add, body, password_hash, state.clock())
     mail_link(state, "verify", partial(add_verification_link, account.id))
     return await _session(request, account, 201)
+
+
+def _add_account(
+    tx: sqlite3.Connection, body: SignUp, password_hash: str, now_seconds: float, *, local: bool
+) -> Account:
+    account = accounts.add_account(tx, body.email, body.name, password_hash, now_seconds, local=local)
+    sign_ins.add(tx, account.id, "password", sign_ins.OK, now_seconds)
+    return account
 
 
 @describes(
@@ -107,13 +115,20 @@ async def checked_login(request: Request, email: str, password: str) -> Account:
     """
     account, stored = await request.state.db.read(accounts.login_by_email, email)
     matches = await request.state.passwords.matches(password, stored)
-    sign_ins = request.state.metrics.sign_ins
+    code = "account_suspended" if account and account.suspended_at is not None else sign_ins.OK
+    await note_sign_in(request, account and account.id, "password", code if matches else "invalid_credentials")
     if account is None or not matches:
-        sign_ins.add("password", "invalid_credentials")
         add_log_fields(request, client_ip=request.context.client_ip)
         raise ApiError("invalid_credentials")
-    sign_ins.add("password", "ok" if account.suspended_at is None else "account_suspended")
     return account.check_active()
+
+
+async def note_sign_in(request: Request, account_id: str | None, way: str, code: str) -> None:
+    """Store and count a sign-in, also a refused one. A full disk does not prevent it."""
+    state = request.state
+    state.metrics.sign_ins.add(way, code)
+    with suppress(ApiError):
+        await state.db.write(sign_ins.add, account_id, way, code, state.clock())
 
 
 @describes(
@@ -132,7 +147,10 @@ async def confirm_password_reset(request: Request, body: PasswordResetConfirmati
     while delete_keys and await state.db.write(tokens.TABLE.delete_some, link.account_id):
         pass  # in short transactions, because there may be many keys
     account = await state.db.write(_use_password_link, token, password_hash, delete_keys, state.clock())
-    return None if password_hash else await _session(request, account)
+    if password_hash is not None:
+        return None
+    await note_sign_in(request, account.id, "link", sign_ins.OK)
+    return await _session(request, account)
 
 
 def _use_password_link(

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from svc.agents import runs
+from svc.auth import sign_ins
 from svc.auth.accounts import Account
 from svc.billing import wallet
 from svc.content import answers, contents, conversations, projects, support
@@ -56,6 +57,7 @@ KINDS: dict[str, tuple[str, str, Callable[[sqlite3.Row], Any]]] = {
         "id",
         json_of("id key_prefix name created_at last_used_at spent_micros monthly_limit_micros"),
     ),
+    "sign_ins": ("sign_ins", "seq", sign_ins.own_json),
     "providers": ("providers", "id", providers.as_json),
     "projects": ("projects", "id", projects.TABLE.make),
     "conversations": ("conversations", "id", conversations.TABLE.make),

@@ -11,11 +11,12 @@ from functools import partial
 from urllib.parse import urlencode
 
 from svc.admin import users
-from svc.auth import accounts, identities, oauth_flows
+from svc.auth import accounts, identities, oauth_flows, sign_ins
 from svc.auth.emails import EMAIL, same_email
 from svc.auth.oauth import Flow, Identity, SignInProvider, new_flow
 from svc.errors import ApiError
 from svc.groups import Groups
+from svc.routes.auth import note_sign_in
 from svc.routes.links import verify_address
 from svc.routes.schemas.common import TIMESTAMP, id_of
 from svc.server.gate import Caller
@@ -83,6 +84,10 @@ _CAUSES = {
     "identity_taken": "The identity is linked to another account.",
     "signup_closed": "Sign-up is closed, there is no account, and SVC_OAUTH_<NAME>_DOMAINS is not set.",
 }
+
+
+# Not in the list of sign-ins: everybody can call this address, and linking is no sign-in.
+_NO_SIGN_IN = ("invalid_token", "identity_taken")
 
 
 class Refused(Exception):
@@ -187,7 +192,10 @@ async def _redirected(request: Request, name: str, step: Callable[[SignInProvide
         return await step(provider)
     except (Refused, ApiError) as error:
         code, detail = error.code, str(error)
-    request.state.metrics.sign_ins.add(provider.name, code)
+    if code in _NO_SIGN_IN:
+        request.state.metrics.sign_ins.add(provider.name, code)
+    else:
+        await note_sign_in(request, None, provider.name, code)
     add_log_fields(request, code=code, provider=provider.name, detail=detail)
     return _to_page(request, {"error": code, "provider": provider.name})
 
@@ -229,7 +237,7 @@ async def _come_back(request: Request, provider: SignInProvider) -> Response:
     find = partial(_account_of, groups=groups, refusal=refusal, local=state.config.local_posture)
     account_id = await state.db.write(find, identity, flow.account_id, browser, code, state.clock())
     if code:
-        state.metrics.sign_ins.add(provider.name, "ok")
+        await note_sign_in(request, account_id, provider.name, sign_ins.OK)
     add_log_fields(request, account=account_id, provider=provider.name)
     return _to_page(request, {"code": code} if code else {"linked": provider.name})
 

@@ -22,7 +22,7 @@ NOT_PERSONAL = {
     "one of a few words": """accounts.tier accounts.group_name accounts.group_claimed accounts.allowance_month api_keys.month wallets.month ledger.month holds.month links.purpose runs.status runs.reason
         messages.role messages.status answers.finish_reason support_conversations.status support_messages.role ledger.kind
         checkouts.state usage_days.day usage_days.group_name oauth_flows.provider identities.issuer audit.action
-        audit.actor artifacts.content_type api_keys.key_prefix""",
+        audit.actor sign_ins.way sign_ins.code artifacts.content_type api_keys.key_prefix""",
     "the same for all: it does not say whose": "messages.model runs.model usage_days.model ledger.model accounts.default_model",
     "numbers": "fresh_words.place",
     "hashes of random secrets, which are not deleted with texts": "oauth_flows.browser_hash oauth_codes.browser_hash",
@@ -71,6 +71,7 @@ INSERT INTO links (token_hash, account_id, purpose, by_mail, expires_at, email, 
 INSERT INTO identities (id, account_id, issuer, subject, email, created_at) VALUES ('idn_' || :n, :a, 'https://issuer.example', words(2), words(2), :now);
 INSERT INTO oauth_flows (state_hash, browser_hash, provider, account_id, expires_at) VALUES (blob(32), blob(32), 'issuer', :a, :now + 9000);
 INSERT INTO oauth_codes (code_hash, browser_hash, account_id, expires_at) VALUES (blob(32), blob(32), :a, :now + 9000);
+INSERT INTO sign_ins (id, at, account_id, way, code) VALUES ('sgn_' || :n, :now, :a, 'password', 'ok');
 INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at) VALUES ('key_' || :n, :a, blob(32), 'svc-v1-abc', words(3), :now);
 INSERT INTO projects (id, account_id, name, instructions, created_at, updated_at) VALUES ('proj_' || :n, :a, words(3), words(60), :now, :now);
 INSERT INTO artifact_contents (account_id, id) VALUES (:a, 'content_' || :n);

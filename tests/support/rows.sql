@@ -3,6 +3,7 @@ INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'ada@exampl
     ('b', 'bob@example.com', 'bob@example.com', 1);
 INSERT INTO links (token_hash, account_id, purpose, by_mail, expires_at) VALUES (zeroblob(32), 'a', 'reset', 1, 9e9);
 INSERT INTO identities (id, account_id, issuer, subject, email, created_at) VALUES ('idn_1', 'a', 'https://issuer.example', '248289761001', 'ada@example.com', 1);
+INSERT INTO sign_ins (id, at, account_id, way, code) VALUES ('sgn_1', 1, 'a', 'password', 'ok'), ('sgn_2', 1, NULL, 'google', 'access_denied');
 INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at, last_used_at, spent_micros) VALUES ('key_1', 'a', zeroblob(32), 'svc-v1-aaa', 'laptop', 1, NULL, 0),
     ('key_2', 'a', CAST(printf('%032d', 1) AS BLOB), 'svc-v1-bbb', 'desk', 1, NULL, 0);
 INSERT INTO checkouts (id, account_id, amount_micros, session_id, created_at) VALUES ('chk_1', 'a', 10000000, 'cs_1', 1),
