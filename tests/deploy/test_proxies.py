@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svc.certificates import tls_files
+from svc.certificates import TlsFiles, tls_files
 from tests.support.answers import assert_error
 from tests.support.people import PASSWORD
 from tests.support.server import ROOT, RunningServer, free_port, running_server_sync
@@ -38,14 +38,14 @@ class Proxy:
     ca: Path
     loses_words: bool = False
 
-    def client(self, source: str = "127.0.0.1", **options: Any) -> httpx.Client:
-        """A client of https://ai.example that connects from the address `source`."""
+    def client(self, source: str = "127.0.0.1", name: str = NAME, **options: Any) -> httpx.Client:
+        """A client of the service `name` that connects from the address `source`."""
         transport = httpx.HTTPTransport(verify=ssl.create_default_context(cafile=self.ca), local_address=source)
 
         def name_it(request: httpx.Request) -> None:
-            request.extensions["sni_hostname"] = NAME
+            request.extensions["sni_hostname"] = name
 
-        options.setdefault("headers", {})["host"] = NAME
+        options.setdefault("headers", {})["host"] = name
         base_url = f"https://127.0.0.1:{self.port}"
         return httpx.Client(
             base_url=base_url, transport=transport, event_hooks={"request": [name_it]}, timeout=30, **options
@@ -84,26 +84,34 @@ def caddy(folder: Path, backend: int, timeout: str = "10m") -> Iterator[Proxy]:
 def nginx(folder: Path, backend: int, timeout: str = "10m") -> Iterator[Proxy]:
     files = tls_files(folder, [NAME], time.time())
     proxy = Proxy(free_port(), free_port(), files.ca)
-    changes = {
-        "127.0.0.1:8443": f"127.0.0.1:{backend}",
-        "proxy_read_timeout 10m": f"proxy_read_timeout {timeout}",
-        "    listen [::]:80;\n": "",
-        "    listen [::]:443 ssl http2;\n": "",
-        "listen 80;": f"listen 127.0.0.1:{proxy.http_port};",
-        "listen 443 ssl": f"listen 127.0.0.1:{proxy.port} ssl",
-        "/etc/letsencrypt/live/ai.example/fullchain.pem": str(files.cert),
-        "/etc/letsencrypt/live/ai.example/privkey.pem": str(files.key),
-    }
-    (folder / "site").write_text(replaced((DEPLOY / "nginx.conf").read_text(), changes))
+    changes = {"127.0.0.1:8443": f"127.0.0.1:{backend}", "proxy_read_timeout 10m": f"proxy_read_timeout {timeout}"}
+    site = replaced((DEPLOY / "nginx.conf").read_text(), changes)
+    with nginx_with_sites(folder, proxy, files, {NAME: site}):
+        yield proxy
+
+
+@contextlib.contextmanager
+def nginx_with_sites(folder: Path, proxy: Proxy, files: TlsFiles, sites: dict[str, str]) -> Iterator[None]:
+    """Run nginx with the text of a site for each host name, on the ports and with the certificate of the test."""
+    for name, text in sites.items():
+        changes = {
+            "    listen [::]:80;\n": "",
+            "    listen [::]:443 ssl http2;\n": "",
+            "listen 80;": f"listen 127.0.0.1:{proxy.http_port};",
+            "listen 443 ssl": f"listen 127.0.0.1:{proxy.port} ssl",
+            f"/etc/letsencrypt/live/{name}/fullchain.pem": str(files.cert),
+            f"/etc/letsencrypt/live/{name}/privkey.pem": str(files.key),
+        }
+        (folder / f"site-{name}").write_text(replaced(text, changes))
     temporary = "".join(
         f"{kind}_temp_path {folder};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     (folder / "nginx.conf").write_text(
         f"user root;\npid {folder}/pid;\nerror_log {folder}/error.log;\nevents {{}}\n"
-        f"http {{\naccess_log off;\n{temporary}include {folder}/site;\n}}\n"
+        f"http {{\naccess_log off;\n{temporary}include {folder}/site-*;\n}}\n"
     )
     with running(["nginx", "-p", str(folder), "-c", str(folder / "nginx.conf"), "-g", "daemon off;"], folder, proxy):
-        yield proxy
+        yield
 
 
 @contextlib.contextmanager

@@ -33,7 +33,9 @@ _LARGE = (
     FROM numbers
     """,
     f"""
-    {_NUMBERS} INSERT INTO usage_days SELECT {_OWNER}, '2026-01-01', 'model' || n, '', '', 1, 1, 1, 1 FROM numbers
+    {_NUMBERS} INSERT INTO usage_days
+        (account_id, day, model, key_id, requests, input_tokens, output_tokens, cost_micros)
+    SELECT {_OWNER}, '2026-01-01', 'model' || n, '', 1, 1, 1, 1 FROM numbers
     """,
     f"""
     {_NUMBERS} INSERT INTO runs (id, account_id, status, goal, model, max_steps, output, created_at, finished_at)
