@@ -54,7 +54,7 @@ class Mail:
         task.add_done_callback(self._tasks.discard)
 
     def message(self, to: str, subject: str, text: str) -> EmailMessage:
-        """Return a message of ASCII `text`. Raises ValueError for line breaks in an address or a subject."""
+        """Return a message. Raises ValueError for line breaks in an address or a subject."""
         from email.headerregistry import Address  # late: it is slow to import
 
         user, _, domain = to.rpartition("@")  # not `addr_spec`: it accepts only ASCII users
@@ -65,7 +65,8 @@ class Mail:
         message["Date"] = formatdate()
         message["Message-ID"] = make_msgid(domain=self._domain)
         message["Auto-Submitted"] = "auto-generated"  # suppresses out-of-office replies
-        message.set_content(text, cte="7bit")  # folded lines would break the link in some mail clients
+        # Folded lines would break the link in some mail clients.
+        message.set_content(text, cte="7bit" if text.isascii() else "base64")
         return message
 
     async def close(self) -> None:

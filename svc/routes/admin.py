@@ -139,13 +139,17 @@ async def create_user(request: Request, caller: Caller, body: users.Invitation) 
     state = request.state
     invite = partial(users.invite, by_mail=state.mail is not None, now_seconds=state.clock())
     account_id, link = await state.db.write(invite, caller.id, body, state.models.catalog.groups)
-    return await _invitation(request, account_id, link)
+    return await _invitation(request, caller, "invitation", account_id, link)
 
 
-async def _invitation(request: Request, account_id: str, link: Recipient) -> dict[str, Any]:
+async def _invitation(
+    request: Request, caller: Caller, letter: str, account_id: str, link: Recipient
+) -> dict[str, Any]:
     """Mail a one-time link. If the server cannot send mail, the answer has the address of the link."""
     state = request.state
-    mail_link(state, "invitation", link)
+    inviter = caller.account(state.db)
+    action = "set your password" if state.config.passwords else "sign in"
+    mail_link(state, letter, link, inviter=inviter.name or inviter.email, action=action)
     url = None if state.mail else f"{state.config.base_url}/password-reset#{link[1]}"
     return {**await _user(request, account_id), "invite_url": url}
 
@@ -182,7 +186,7 @@ async def create_reset_link(request: Request, caller: Caller, account_id: str) -
     state = request.state
     add = partial(users.add_reset_link, by_mail=state.mail is not None, seconds=users.LINK_SECONDS)
     link = await state.db.write(add, caller.id, account_id, now_seconds=state.clock())
-    return await _invitation(request, account_id, link)
+    return await _invitation(request, caller, "reset-by-admin", account_id, link)
 
 
 @describes(

@@ -12,6 +12,7 @@ from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, NamedTuple
+from urllib.parse import urlsplit
 
 from svc.auth import accounts, identities, links, oauth_flows, tokens
 from svc.auth.emails import EMAIL
@@ -58,11 +59,11 @@ def first_use() -> Iterator[Callable[[], object]]:
 
 
 def mail_link(
-    state: State, letter: str, link: Recipient | Callable[[sqlite3.Connection, float], Recipient | None]
+    state: State, letter: str, link: Recipient | Callable[[sqlite3.Connection, float], Recipient | None], **words: str
 ) -> None:
     """Mail the `letter` of that name in the background, if mail is set up. Its first line is the subject.
 
-    A function `link` stores the link and returns the recipient, or None.
+    A function `link` stores the link and returns the recipient, or None. `words` are inserted into the letter.
     """
     mail = state.mail
     if mail is None:
@@ -73,8 +74,9 @@ def mail_link(
         if recipient is None:
             return None
         address, token = recipient
-        subject, text = _letter(letter)
-        return mail.message(address, subject, text.format(base_url=state.config.base_url, token=token))
+        base_url = state.config.base_url
+        inserted = {**words, "base_url": base_url, "host": urlsplit(base_url).netloc, "token": token}
+        return mail.message(address, *(part.format(**inserted) for part in _letter(letter)))
 
     mail.later(compose)
 

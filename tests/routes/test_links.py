@@ -5,7 +5,9 @@ import dataclasses
 import re
 import sqlite3
 from collections.abc import Iterator
+from email.message import EmailMessage
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -131,6 +133,38 @@ async def test_invitation_is_mailed_and_not_shown(service: Service, box: MailBox
     body = {"token": token_in(box, number, "password-reset"), "password": "a new password"}
     assert made["invite_url"] is None
     assert (await service.client.post(CONFIRM, json=body)).status_code == 204
+
+
+@each(("name", "inviter"), [(None, "boss@example.com"), ("Zo\u00eb {token} % Boss", "Zo\u00eb {token} % Boss")])
+async def test_letters_of_administrators_say_who_sent_them_and_what_to_do(
+    service: Service, box: MailBox, name: str | None, inviter: str
+) -> None:
+    box.messages.clear()
+    email = f"{len(inviter)}@example.com"
+    boss = await service.client.post("/auth/login", json={"email": "boss@example.com", "password": PASSWORD})
+    session = boss.json() if boss.status_code == 200 else await service.sign_up("boss@example.com")
+    headers = bearer(session["access_token"])
+    await service.client.patch("/user/me", json={"name": name}, headers=headers)
+    made = (await service.client.post("/admin/users", json={"email": email}, headers=headers)).json()
+    await service.client.post(f"/admin/users/{made['id']}/reset-link", headers=headers)
+
+    def letters() -> list[EmailMessage]:
+        return [message for _, recipients, message in box.messages if recipients == [email]]
+
+    async with asyncio.timeout(10):
+        while len(letters()) < 2:
+            await asyncio.sleep(0.01)
+    base_url, host = service.config.base_url, urlsplit(service.config.base_url).netloc
+    texts = {message["Subject"]: " ".join(message.get_content().split()) for message in letters()}
+    assert texts.keys() == {f"You are invited to svc at {host}", f"A link to your account at {host}"}
+    for text in texts.values():
+        assert (
+            inviter in text
+            and base_url in text
+            and "open this link within 72 hours to set your password" in text.lower()
+        )
+        assert re.search(r"/password-reset#\w{43} ", text)
+    assert f"{inviter} has invited you" in texts[f"You are invited to svc at {host}"]
 
 
 async def test_sign_up_mails_a_verification_link(service: Service, box: MailBox) -> None:

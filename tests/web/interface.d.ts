@@ -97,6 +97,7 @@ interface Administration {
     change(id: string, body: Api.ChangeUserRequest): Promise<Api.AdministeredUser>;
     resetLink(id: string): Promise<Api.Invitation>;
     remove(id: string): Promise<null>;
+    book(id: string, kind: "credits" | "debits", body: Api.BookingRequest): Promise<Api.LedgerEntry>;
   };
   keys: {
     list(id: string, values?: Values): Promise<Page<Api.ApiKey>>;
@@ -112,5 +113,8 @@ interface Administration {
     close(id: string): Promise<Api.InboxConversationWithMessages>;
   };
   status(): Promise<Api.Status>;
+  catalog(): Promise<Api.Catalog>;
+  reload(): Promise<Api.Reloaded>;
+  backup(): Promise<Api.Backups>;
   audit(values?: Values): Promise<Page<Api.AuditEntry>>;
 }

@@ -14,6 +14,7 @@ from tests.support.browser import PASSWORD as FIRST_PASSWORD
 from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, credit, new_email, new_visitor, signed_in, user_of
 from tests.support.browser_chat import answered, keep_conversation, say
 from tests.support.mail_server import MailBox
+from tests.support.people import command
 from tests.support.server import RunningServer
 
 pytestmark = [*WITH_BROWSER, WIDTHS]
@@ -121,7 +122,7 @@ async def test_wallet_shows_what_is_left_of_the_allowance(
     server, _ = equipped
     visitor = await asyncio.to_thread(new_visitor, server)
     async with signed_in(browser, server, "/#/wallet", visitor=visitor, width=width) as page:
-        line = page.locator(".figure .hint", has_text=re.compile("^\\$4.00 of \\$4.00 left, renews on 1 [A-Z][a-z]+$"))
+        line = page.get_by_text(re.compile("^\\$4.00 of \\$4.00 left, renews on 1 [A-Z][a-z]+$"))
         await expect(line).to_be_visible()
         async with server.client(headers=visitor.headers) as client:
             asked = {"prompt": "a circle", "model": "builtin/paint", "size": "64x64"}
@@ -129,6 +130,13 @@ async def test_wallet_shows_what_is_left_of_the_allowance(
         await page.reload()
         await expect(page.get_by_text("$3.98 of $4.00 left, renews on 1")).to_be_visible()
         await expect(page.get_by_text("Allowance 20")).to_be_visible()
+        await expect(page.locator(".toast")).to_have_count(0)
+        assert command(server, "debit", visitor.email, "3.18").returncode == 0
+        await page.reload()
+        await expect(page.get_by_text("$0.80 of $4.00 left")).to_be_visible()
+        told = re.compile("^Low balance: \\$0.80 left. Your allowance renews on 1 [A-Z][a-z]+\\.")
+        await expect(page.locator(".toast")).to_have_text(told)
+        await expect(page.locator(".spending.warn")).to_be_visible()
 
 
 async def test_instructions_and_password_are_changed_in_the_settings(

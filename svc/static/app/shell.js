@@ -3,11 +3,11 @@ import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { expired, online, session, signOut } from "./api.js";
 import { Dialog, IconButton, Menu, toast } from "./components.js";
-import { balance, cost } from "./format.js";
+import { balance, cost, dayOfMonth } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 import { go, link } from "./router.js";
-import { isNearLimit, me, remembered, theme, wallet } from "./state.js";
+import { isAllowanceLow, isNearLimit, me, remembered, theme, wallet } from "./state.js";
 import { texts } from "./texts.js";
 import { Conversations, focusSearch } from "./conversations.js";
 
@@ -105,14 +105,19 @@ export default function Shell({ view, children }) {
   `;
 }
 
-/** Warn of a low balance, but not an account that never had funds, and of a limit that is nearly reached. */
+/**
+ * Warn of a low balance, but not an account that never had funds, of an allowance of which 80 % is used, and of a
+ * limit that is nearly reached.
+ */
 function tellLow(account) {
-  const low =
-    account &&
-    account.available_micros < LOW_MICROS &&
-    (account.tier === "pro" || account.wallet_balance_micros > 0);
-  if (low) warnOnceADay(lowBalanceShown, texts.wallet.low(balance(account.available_micros)));
-  if (account && isNearLimit(account))
+  if (!account) return;
+  const { available_micros: left, allowance_renews_at: renewsAt } = account;
+  const low = left < LOW_MICROS && (account.tier === "pro" || account.wallet_balance_micros > 0);
+  if (low || isAllowanceLow(account)) {
+    const renews = renewsAt ? texts.common.renews(dayOfMonth(renewsAt)) : "";
+    warnOnceADay(lowBalanceShown, `${texts.wallet.low(balance(left))} ${renews}`);
+  }
+  if (isNearLimit(account))
     warnOnceADay(nearLimitShown, texts.wallet.nearLimit(cost(account.spent_this_month_micros)));
 }
 

@@ -100,6 +100,9 @@ export const wallet = resource(async () => {
 /** Whether the account, or a key, has spent 80 % of its monthly limit. */
 export const isNearLimit = ({ monthly_limit_micros: limit, spent_this_month_micros: spent }) =>
   limit !== null && spent >= limit * 0.8;
+/** Whether 80 % of the monthly allowance is used. */
+export const isAllowanceLow = ({ allowance_micros: allowance, available_micros: left }) =>
+  allowance > 0 && left <= allowance * 0.2;
 export const models = resource(api.models.list);
 export const projects = resource(async () => {
   const all = [];

@@ -14,6 +14,7 @@ export const administration = {
     change: (id, body) => patch(user(id), body),
     resetLink: (id) => post(`${user(id)}/reset-link`, {}),
     remove: (id) => remove(user(id)),
+    book: (id, kind, body) => post(`${user(id)}/${kind}`, body),
   },
   keys: {
     list: (id, values) => get(`${user(id)}/api-keys`, values),
@@ -30,5 +31,8 @@ export const administration = {
     close: (id) => post(`${inbox(id)}/close`, {}),
   },
   status: () => get("/admin/status"),
+  catalog: () => get("/admin/catalog"),
+  reload: () => post("/admin/reload", {}),
+  backup: () => post("/admin/backup", {}),
   audit: (values) => get("/admin/audit", values),
 };

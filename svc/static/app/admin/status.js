@@ -5,6 +5,7 @@ import { html } from "../html.js";
 import { usePolling } from "../polling.js";
 import { resource } from "../state.js";
 import { administration } from "./api.js";
+import { Backup } from "./backup.js";
 import { Table } from "./table.js";
 import { adminTexts } from "./texts.js";
 
@@ -84,6 +85,7 @@ function Found({ of }) {
           ),
       )}
     </ul>
+    <${Backup} of=${of.backups} onStart=${status.reload} />
     <h2>${t.providers}</h2>
     ${
       of.providers.length

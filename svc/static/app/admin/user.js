@@ -24,6 +24,7 @@ import { go, link } from "../router.js";
 import { me, pagedList, resource } from "../state.js";
 import { texts } from "../texts.js";
 import { administration } from "./api.js";
+import { Wallet } from "./money.js";
 import { OneTimeLink, groupChoices, groups } from "./one-time-link.js";
 import { adminTexts } from "./texts.js";
 
@@ -86,6 +87,7 @@ function Shown({ of, onChange }) {
     <${Facts} of=${of} />
     <h2>${t.account}</h2>
     <${Changes} key=${[of.name, of.group, of.group_chosen, of.admin].join()} of=${of} onChange=${onChange} />
+    <${Wallet} of=${of} onChange=${onChange} />
     <${Keys} of=${of} onChange=${onChange} />
     ${
       !own &&

@@ -14,6 +14,7 @@ const PARTS = {
   spend: () => import("../admin/spend.js"),
   support: () => import("../admin/inbox.js"),
   status: () => import("../admin/status.js"),
+  catalog: () => import("../admin/catalog.js"),
   audit: () => import("../admin/audit.js"),
 };
 

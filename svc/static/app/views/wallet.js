@@ -14,6 +14,7 @@ import {
   Money,
   Notice,
   Page,
+  Progress,
   Resource,
   Time,
   comeBack,
@@ -24,7 +25,7 @@ import { balance, cost, date, dayOfMonth, number } from "../format.js";
 import { html } from "../html.js";
 import { link } from "../router.js";
 import { LimitField, limitIn, SpendingBar, t as spending } from "../spending.js";
-import { pagedList, resource, wallet } from "../state.js";
+import { isAllowanceLow, pagedList, resource, wallet } from "../state.js";
 import { texts } from "../texts.js";
 
 const t = texts.wallet;
@@ -64,9 +65,17 @@ export default function Wallet() {
     <${Ledger} /><//>`;
 }
 
-function allowanceOf({ available_micros, allowance_micros, allowance_renews_at }) {
-  const left = balance(Math.min(available_micros, allowance_micros));
-  return t.allowance(left, balance(allowance_micros), dayOfMonth(allowance_renews_at));
+/** How much of the month's allowance is left, with a bar of what is used. */
+function Allowance({ of }) {
+  const { allowance_micros: whole, allowance_renews_at: renewsAt } = of;
+  const left = Math.max(0, Math.min(of.available_micros, whole));
+  return html`<div class=${isAllowanceLow(of) ? "spending warn" : "spending"}>
+    <${Progress}
+      label=${t.allowance(balance(left), balance(whole), dayOfMonth(renewsAt))}
+      value=${whole - left}
+      max=${whole}
+    />
+  </div>`;
 }
 
 function Balance({ of }) {
@@ -83,7 +92,7 @@ function Balance({ of }) {
       <div class="card figure">
         <p class="quiet">${t.available}</p>
         <p class="figure-value"><${Money} as="balance" micros=${of.available_micros} /></p>
-        ${of.allowance_micros > 0 && html`<p class="hint">${allowanceOf(of)}</p>`}
+        ${of.allowance_micros > 0 && html`<${Allowance} of=${of} />`}
         <p class="hint">${of.held_micros ? t.held(cost(of.held_micros)) : t.nothingHeld}</p>
       </div>
       <div class="card figure">
