@@ -1,7 +1,8 @@
 """Anthropic's marks of what a model server should cache: `cache_control` of messages, parts, tools and tool calls.
 
 To write to the cache may cost more than other input. So a model with a price gets them only if the catalog says so
-(`cache_control = true`), and for an hour only if it has a price for that.
+(`cache_control = true`), and for an hour only if it has a price for that. Other spellings of these names are left out:
+a proxy in Go ignores case.
 """
 
 from collections.abc import Callable, Collection
@@ -9,21 +10,27 @@ from functools import partial
 from typing import Any
 
 from svc.inference.catalog import Model
+from svc.inference.passed_fields import bare, words
 
 NAME = "cache_control"
+_BARE, _BARE_TIME = "cachecontrol", "ttl"
+# Most messages, parts, tools and calls have only these names.
+_OTHERS = words(
+    "role content type text name tool_calls tool_call_id function id arguments description parameters strict image_url"
+)
 _HOUR_PRICE = "cache_write_1h_micros_per_million_tokens"
 
 Mark = Callable[[Any], Any]  # the mark that the model server gets, or None
 
 
 def has_marks(body: dict[str, Any]) -> bool:
-    if NAME in body:
+    if NAME in body:  # other spellings do not pass there
         return True
     for message in body["messages"]:
-        if NAME in message:
+        if _is_marked(message):
             return True
         content = message.get("content")
-        if type(content) is list and any(NAME in part for part in content):
+        if type(content) is list and any(map(_is_marked, content)):
             return True
         if "tool_calls" in message and _in_any(message["tool_calls"]):
             return True
@@ -45,9 +52,13 @@ def for_model(body: dict[str, Any], model: Model, *, asked: bool) -> dict[str, A
 
 def _for_known_time(times: Collection[str], mark: Any) -> Any:
     """Return a mark without a time that has no price: then it is for 5 minutes."""
-    if isinstance(mark, dict) and "ttl" in mark and mark["ttl"] not in times:
-        return {name: value for name, value in mark.items() if name != "ttl"}
-    return mark
+    if not isinstance(mark, dict):
+        return mark
+    return {
+        name: value
+        for name, value in mark.items()
+        if bare(name) != _BARE_TIME or (name == _BARE_TIME and value in times)
+    }
 
 
 def _with(body: dict[str, Any], mark: Mark) -> dict[str, Any]:
@@ -75,16 +86,22 @@ def _call(call: dict[str, Any], mark: Mark) -> dict[str, Any]:
     return changed
 
 
+def _is_marked(holder: dict[str, Any]) -> bool:
+    return not _OTHERS.issuperset(holder) and any(bare(name) == _BARE for name in holder)
+
+
 def _marked(holder: dict[str, Any], mark: Mark) -> dict[str, Any]:
-    if NAME not in holder:
+    if not _is_marked(holder):
         return holder.copy()
-    new = mark(holder[NAME])
-    return {name: new if name == NAME else value for name, value in holder.items() if name != NAME or new is not None}
+    kept = {name: value for name, value in holder.items() if name == NAME or bare(name) != _BARE}
+    if NAME in kept and (new := mark(kept.pop(NAME))) is not None:
+        kept[NAME] = new
+    return kept
 
 
 def _in_any(calls: Any) -> bool:
-    return any(NAME in call or _has_in_function(call) for call in calls or ())
+    return any(_is_marked(call) or _has_in_function(call) for call in calls or ())
 
 
 def _has_in_function(call: dict[str, Any]) -> bool:
-    return type(function := call.get("function")) is dict and NAME in function
+    return type(function := call.get("function")) is dict and _is_marked(function)

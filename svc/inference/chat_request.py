@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from svc.errors import ApiError
 from svc.inference.catalog import Model
 from svc.inference.chat_shape import DOCUMENTED_FIELDS
-from svc.inference.passed_fields import DEMANDS, OTHER_LIMITS, PASSED, words
+from svc.inference.passed_fields import DEMANDS, OTHER_LIMITS, PASSED, bare, words
 
 
 class Ignored(NamedTuple):
@@ -92,7 +92,7 @@ def _only_settled(body: dict[str, Any], extra: Collection[str], ignored: dict[st
         if body.get("store") and "store" not in extra:
             body["store"] = False  # the vendor would keep what one account asked under the operator's key
     if options := body.get("stream_options"):  # a server in Go reads INCLUDE_USAGE as include_usage
-        kept = {name: options[name] for name in options if name == "include_usage" or _bare(name) != "includeusage"}
+        kept = {name: options[name] for name in options if name == "include_usage" or bare(name) != "includeusage"}
         body = {**body, "stream_options": kept}
     return body
 
@@ -178,18 +178,14 @@ _LIMITS = words(
 def _without_limits(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    return {name: _without_limits(item) for name, item in value.items() if _bare(name) not in _LIMITS}
-
-
-def _bare(name: str) -> str:
-    return name.casefold().replace("_", "").replace("-", "")  # like Go, which reads U+017F as s and U+212A as k
+    return {name: _without_limits(item) for name, item in value.items() if bare(name) not in _LIMITS}
 
 
 def check_extra_field(name: str, place: str) -> None:
     """Raise ValueError for a field that an operator's model never gets from a caller, set at this `place`."""
     if name not in _CHOSEN_ROUTES and _routes(name, at_top=True):
         raise ValueError(f"{place}.extra_fields must not have {name!r}: with it a proxy would ask another server")
-    if _bare(name) in _LIMITS:
+    if bare(name) in _LIMITS:
         raise ValueError(f"{place}.extra_fields must not have {name!r}: max_tokens limits the output")
 
 
@@ -277,5 +273,5 @@ _HARMLESS = DOCUMENTED_FIELDS | words(
 
 
 def _routes(key: str, at_top: bool) -> bool:
-    bare = _bare(key)
-    return bare in _ROUTING or bool(_ROUTING_PREFIX.match(key)) or (at_top and bare in _ROUTING_AT_TOP)
+    name = bare(key)
+    return name in _ROUTING or bool(_ROUTING_PREFIX.match(key)) or (at_top and name in _ROUTING_AT_TOP)

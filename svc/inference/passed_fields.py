@@ -11,6 +11,10 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def bare(name: str) -> str:
+    return name.casefold().replace("_", "").replace("-", "")  # like Go, which reads U+017F as s and U+212A as k
+
+
 # https://platform.openai.com/docs/api-reference/chat/create
 _OPENAI = words(
     """

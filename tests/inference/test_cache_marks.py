@@ -290,6 +290,8 @@ SENT: list[tuple[str, Any, list[Any]]] = [
     ("lab/hour", {**MARK, "ttl": "24h"}, [MARK] * PLACES),
     ("lab/five-minutes", MARK, [MARK] * PLACES),
     ("lab/five-minutes", HOUR_MARK, [MARK] * PLACES),
+    ("lab/five-minutes", {**MARK, "TTL": "1h"}, [MARK] * PLACES),
+    ("lab/hour", {**MARK, "Ttl": "24h"}, [MARK] * PLACES),
     ("lab/priced", HOUR_MARK, []),
     ("lab/plain", MARK, []),
     ("lab/free", HOUR_MARK, [HOUR_MARK] * PLACES),
@@ -393,6 +395,29 @@ def test_no_mark_reaches_a_priced_model_against_the_catalog(mark: Any, takes_mar
         assert not found or takes_marks
         assert all(time == "5m" or (hour and time == "1h") for time in times)
     assert body == marked(mark), "the caller's request is as it was"
+
+
+def renamed(value: Any, name: str, holder: str = "") -> Any:
+    """A request with marks under another `name`."""
+    if isinstance(value, dict):
+        own = holder == "properties"
+        return {
+            name if key == "cache_control" and not own else key: renamed(item, name, key) for key, item in value.items()
+        }
+    return [renamed(item, name) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("spelling", ["Cache_Control", "cacheControl", "CACHE-CONTROL"])
+@pytest.mark.parametrize("takes_marks", [False, True])
+def test_no_mark_reaches_a_priced_model_in_another_spelling(spelling: str, takes_marks: bool) -> None:
+    model = Model(
+        "a/m", "m", Provider("a", "http://a"), "chat", {"input_micros_per_million_tokens": 1}, cache_control=takes_marks
+    )
+    body = renamed(marked(HOUR_MARK), spelling)
+    assert spelling in str(body)
+    sent = cache_marks.for_model(body, model, asked=True)
+    assert spelling not in str(sent)
+    assert sent == cache_marks.for_model(marked(HOUR_MARK), dataclasses.replace(model, cache_control=False), asked=True)
 
 
 # --- prefixes
