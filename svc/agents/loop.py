@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from svc.errors import ApiError
+from svc.inference import said
 from svc.inference.blocks import Chunk, Texts
 from svc.inference.chat_call import ChatCall
 from svc.inference.field_support import RETURNED
@@ -122,7 +123,7 @@ async def run(
         message = model_call.message
         calls = message.get("tool_calls") or []
         if not calls:
-            progress.output = message.get("content") or message.get("refusal") or ""
+            progress.output = said.text(message)
             return  # this call is settled with the end of the run
         await model_call.end()
         if len(calls) > _CALLS_PER_STEP:
@@ -173,7 +174,7 @@ def _texts(together: Sequence[Chunk | Texts]) -> list[str]:
             texts += chunk.texts
             continue
         for choice in chunk["choices"]:
-            if text := choice["delta"].get("content") or choice["delta"].get("refusal"):
+            if text := said.text(choice["delta"]):
                 texts.append(text)
     return texts
 

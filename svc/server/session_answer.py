@@ -20,6 +20,7 @@ from svc.content.memory import End, Exchange
 from svc.db import Database
 from svc.errors import ApiError, ClientGone, describe
 from svc.ids import new_id
+from svc.inference import said
 from svc.inference.blocks import DONE, event
 from svc.inference.chat_call import ChatCall
 from svc.inference.media_engines import Slots
@@ -102,9 +103,9 @@ class SessionAnswer:
         while True:
             await asyncio.sleep(_SAVE_SECONDS)
             if self._message and self._call.text_bytes > saved_bytes:
-                saved_bytes, said = self._call.text_bytes, self._call.message
-                details = AnswerDetails(reasoning=_reasoning(said))
-                stored = (self._message, _text(said), details, self.ended, self._clock())
+                saved_bytes, message = self._call.text_bytes, self._call.message
+                details = AnswerDetails(reasoning=said.reasoning(message))
+                stored = (self._message, said.text(message), details, self.ended, self._clock())
                 with contextlib.suppress(ApiError):  # a full disk
                     await self._db.write_as("unsynced", memory.save, *stored)
 
@@ -159,13 +160,13 @@ class SessionAnswer:
             claim.settle_in(tx)
         if self._message is None:
             return
-        call, said, now_seconds = self._call, self._call.message, self._clock()
+        call, message, now_seconds = self._call, self._call.message, self._clock()
         duration_ms = max(0, round((now_seconds - self._exchange.asked_at_seconds) * 1000))
         bill, saved_micros = call.bill(), call.saved_micros()
         counts = (bill.input_tokens, bill.output_tokens, call.cost_micros, duration_ms)
         reason = call.finish_reason if self.ended.status == "complete" else None
-        details = AnswerDetails(*counts, reason, _reasoning(said), bill.cached_input_tokens, saved_micros)
-        memory.save(tx, self._message, _text(said), details, self.ended, now_seconds)
+        details = AnswerDetails(*counts, reason, said.reasoning(message), bill.cached_input_tokens, saved_micros)
+        memory.save(tx, self._message, said.text(message), details, self.ended, now_seconds)
 
     # --- readers
 
@@ -250,7 +251,7 @@ class SessionAnswer:
     def _rest(self, sent: dict[str, int]) -> Iterator[dict[str, Any]]:
         """Yield what `texts_after` does not return: the text of an answer that is not streamed, and tool calls."""
         message = self._call.message
-        if not sent and (text := _text(message)):  # a plain answer, which is short
+        if not sent and (text := said.text(message)):  # a plain answer, which is short
             yield {"content": text}
         for index, call in enumerate(message.get("tool_calls", ())):
             kind = call["type"]
@@ -279,12 +280,3 @@ class SessionAnswer:
         choice = {"index": 0, "message": self._call.message, "logprobs": None, "finish_reason": "stop"}
         head = {**self._call.writer.head, "object": "chat.completion"}
         return {**head, "choices": [choice], "usage": dict(self._call.usage), "status": "stopped"}
-
-
-def _text(message: dict[str, Any]) -> str:
-    return str(message.get("content") or message.get("refusal") or "")
-
-
-def _reasoning(message: dict[str, Any]) -> str | None:
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    return reasoning if isinstance(reasoning, str) else None

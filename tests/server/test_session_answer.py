@@ -24,7 +24,8 @@ CONTINUE = "x-service-continue"
 GOES_ON = {CONTINUE: "true"}
 PRICES = "input_micros_per_million_tokens = 1_000_000\noutput_micros_per_million_tokens = 2_000_000\n"
 TOOLS = [{"type": "function", "function": {"name": "look_up"}}]
-MODELS = ("ok", "endless", "silent", "drip-100ms+reasoning")
+REFUSING = "no-ids+refusal+silent-after-2-chunks"
+MODELS = ("ok", "endless", "silent", "drip-100ms+reasoning", REFUSING)
 LONG = "say Hello zebra\nwait 60000\nsay never"
 
 
@@ -107,7 +108,8 @@ async def payloads(answer: httpx.Response) -> AsyncIterator[Any]:
 
 
 def text_of(chunks: list[Any]) -> str:
-    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk.get("choices", ()))
+    deltas = [choice["delta"] for chunk in chunks for choice in chunk.get("choices", ())]
+    return "".join(delta.get(name) or "" for delta in deltas for name in ("content", "refusal"))
 
 
 @contextlib.asynccontextmanager
@@ -456,6 +458,19 @@ async def test_continued_answer_is_paid_in_full_and_has_its_reasoning(paid: tupl
     assert text_of(found[:-1]) == said["content"] == "Hello, world!" and said["status"] == "complete"
     assert said["answer"]["cost_micros"] == 7 * 1 + 5 * 2 and not upstream.requests[-1].gone.is_set()
     assert (await chat.get("/billing/account"))["wallet_balance_micros"] == 10_000 - 17
+
+
+async def test_later_reader_gets_a_refusal_from_its_beginning(paid: tuple[Chat, ModelServer]) -> None:
+    chat, _ = paid
+    async with chat.streamed("May I?", model=f"lab/{REFUSING}", **GOES_ON), chat.followed() as later:
+        found = ""
+        async with asyncio.timeout(5):
+            while found != "Hello, ":
+                found += text_of([await anext(later)])
+        assert (await chat.client.post(f"/conversations/{chat.id}/stop")).status_code == 202
+        assert text_of([chunk async for chunk in later if chunk != "[DONE]"]) == ""
+    message = await chat.ended()
+    assert (message["content"], message["status"]) == ("Hello, ", "stopped")
 
 
 async def test_stopped_answer_is_paid_as_far_as_it_was_produced(paid: tuple[Chat, ModelServer]) -> None:

@@ -182,6 +182,8 @@ class Wanted:
             pieces[0] |= ODD_FIELDS
             for call in pieces[0].get("tool_calls") or []:
                 call |= {**ODD_CALL_FIELDS, **call}
+        if "refusal" in self.commands:
+            pieces = [{"refusal" if name == "content" else name: piece[name] for name in piece} for piece in pieces]
         return pieces
 
     def _played(self) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ What it says
     echo                 the last user message's text, in one chunk a word
     unicode              text of every kind: newlines, `data:`, U+2028, NUL, emoji, CJK
     halves               an emoji as two chunks, each with one half of its UTF-16 form
+    refusal              what it says as a refusal, from the first delta on
     tools                two calls of the first tool offered (or of `look_up`), arguments in pieces
     tools-bare           the same without index, id and type, whole in one chunk, finish reason `stop`, arguments as
     objects reasoning            `reasoning_content` before the text

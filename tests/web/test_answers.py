@@ -10,11 +10,13 @@ from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, findings, new_visitor, opened, signed_in
 from tests.support.browser_chat import answered, refuse_once, say
+from tests.support.model_server import ModelServer
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
 SLOW = "say one\nwait 4000\nsay  two"
 WHOLE = "one two"
+REFUSING = "no-ids+refusal+silent-after-2-chunks"
 
 
 def answer(page: Page) -> Locator:
@@ -231,3 +233,23 @@ async def test_versions_of_answers_and_questions_are_kept(server: RunningServer,
         await expect(page.locator(".said-user .said")).to_have_text(["say new"])
         await answers.get_by_role("button", name="Previous version of this answer").press("Enter")
         await expect(answers).to_contain_text("1 / 2")
+
+
+@WIDTHS
+async def test_refusal_is_shown_from_its_beginning_here_and_after_a_reload(
+    server: RunningServer, browser: Browser, width: int
+) -> None:
+    """Its beginning is in the first chunk that the server reads, and in the first one that a later reader gets."""
+    visitor = await asyncio.to_thread(new_visitor, server, model=f"refusing/{REFUSING}")
+    async with ModelServer() as models, server.client(headers=visitor.headers) as client:
+        provider = {"name": "refusing", "base_url": models.base_url, "api_key": "any", "models": [REFUSING]}
+        assert (await client.post("/user/providers", json=provider)).status_code == 201
+        async with signed_in(browser, server, visitor=visitor, width=width) as page:
+            await send(page, "May I?")
+            await in_progress(page, "Hello,")
+            await page.reload()
+            await in_progress(page, "Hello,")
+            await page.get_by_role("button", name="Stop").click()
+            await expect(answer(page).locator(".md")).to_have_text("Hello,")
+            await page.reload()
+            await expect(answer(page).locator(".md")).to_have_text("Hello,")

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from svc.errors import ApiError
-from svc.inference import blocks
+from svc.inference import blocks, said
 from svc.inference.blocks import Chunk, Texts
 from svc.inference.chat_call import ChatCall
 
@@ -172,10 +172,8 @@ class BlockWriter(AnswerWriter):
                 self._close_to(len(self.blocks))
 
     def _read_choice(self, delta: dict[str, Any], logprobs: list[Any] | None) -> None:
-        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
-        thought = reasoning if self.reasoning and isinstance(reasoning, str) else None
-        for kind, text in (("reasoning", thought), ("text", delta.get("content")), ("refusal", delta.get("refusal"))):
-            if text:
+        for kind, text in said.parts(delta):
+            if self.reasoning or kind != "reasoning":
                 self._add(kind, blocks.ascii_strings([text]), logprobs if kind == "text" else None)
         for call in delta.get("tool_calls") or ():
             self._read_call(call)

@@ -36,6 +36,11 @@ export function newLive({ model, question = null, stored = null, key = null }) {
   return live;
 }
 
+// What a delta says, by the rules of svc/inference/said.py. It may have a content and a refusal.
+const textOf = ({ content, refusal }) => `${content ?? ""}${refusal ?? ""}`;
+const reasoningOf = ({ reasoning_content, reasoning }) =>
+  [reasoning_content, reasoning].find((value) => value && typeof value === "string") ?? "";
+
 /** Return a function that adds a chunk. */
 export function writerOf(live) {
   let text = "",
@@ -51,8 +56,8 @@ export function writerOf(live) {
   return (chunk) => {
     live.model.value ??= chunk.model;
     const delta = chunk.choices[0]?.delta ?? {};
-    text += delta.content ?? delta.refusal ?? "";
-    reasoning += delta.reasoning_content ?? delta.reasoning ?? "";
+    text += textOf(delta);
+    reasoning += reasoningOf(delta);
     if (scheduled) return;
     scheduled = true;
     setTimeout(live.flush, document.hidden ? HIDDEN_TAB_MS : DRAWN_EVERY_MS);
