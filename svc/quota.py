@@ -92,15 +92,9 @@ async def room(db: Database, account_id: str, size_bytes: int, artifacts: int = 
     reservation_id = new_id("room")
     # Unsynced, like a hold in the wallet: a reservation means nothing after a power failure.
     releasing = partial(db.write_as, "unsynced", release, account_id, reservation_id)
-    refused = False
     try:
-        try:
-            await db.write_as("unsynced", reserve, account_id, reservation_id, size_bytes, artifacts)
-        except ApiError:
-            refused = True
-            raise
+        await db.write_as("unsynced", reserve, account_id, reservation_id, size_bytes, artifacts)
         yield
     finally:  # also if this task was cancelled while the reservation was written
-        if not refused:
-            with contextlib.suppress(ApiError):  # the disk is full: the release is tried again in the background
-                await retry_write(releasing)
+        with contextlib.suppress(ApiError):  # the disk is full: the release is tried again in the background
+            await retry_write(releasing)

@@ -158,7 +158,8 @@ class Table(Generic[R]):
         shortened without that.
         """
         columns = ", ".join(f"ifnull(length(CAST({text} AS BLOB)), 0)" for text in self.texts)
-        sizes = tx.execute(f"SELECT {columns} FROM {self.name} WHERE rowid = ?", (rowid,)).fetchone()
+        query = f"SELECT {columns} FROM {self.name} WHERE account_id = ? AND rowid = ?"
+        sizes = tx.execute(query, (account_id, rowid)).fetchone() or ()
         if sum(sizes) > _OVERWRITTEN_BYTES:
             texts = [text for text, size in zip(self.texts, sizes, strict=True) if size]
             if any(_overwrite_some(tx, self.name, text, rowid) for text in texts):

@@ -217,3 +217,22 @@ def test_a_folder_of_backups_keeps_the_newest(
     names = sorted(path.name for path in tmp_path.iterdir())
     assert len(names) == 2 and all(name.startswith("svc-") and name.endswith(".tar") for name in names)
     assert names[-1] in capsys.readouterr().out
+
+
+def test_backup_skips_an_old_one_that_another_backup_has_removed(tmp_path: Path, stopped: Stopped) -> None:
+    server, _, _ = stopped
+    assert command(server, "backup", str(tmp_path)).returncode == 0
+    (made,) = tmp_path.iterdir()
+    series = made.name.rpartition("-")[0]
+    old = [tmp_path / f"{series}-0{number:04}.tar" for number in range(5_000)]
+    for path in old:
+        path.touch()
+    arguments = (sys.executable, "-m", "svc", "backup", str(tmp_path), "--keep", "1")
+    env = {**os.environ, "SVC_DATA_DIR": str(server.data_dir)}
+    with subprocess.Popen(arguments, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as backup:
+        while old[0].exists() and backup.poll() is None:
+            time.sleep(0.01)
+        old[-1].unlink()  # nobody reads its output, so that it waits after some hundred lines
+        out, err = backup.communicate(timeout=30)
+    assert (backup.returncode, err) == (0, b"") and b"verified" in out
+    assert len(list(tmp_path.iterdir())) == 1

@@ -53,6 +53,13 @@ def test_long_row_is_deleted_in_slices_of_1_mb(conn: sqlite3.Connection) -> None
     assert steps_to_delete(conn, None, "é" * MB) == 3
 
 
+def test_row_of_another_account_is_not_changed(conn: sqlite3.Connection) -> None:
+    text = "x" * 2 * MB
+    number = conn.execute("INSERT INTO notes (account_id, text) VALUES ('b', ?)", (text,)).lastrowid or 0
+    assert delete(conn, number), "there is nothing more to delete"
+    assert conn.execute("SELECT text FROM notes").fetchone()[0] == text
+
+
 def test_short_texts_are_not_opened_as_blobs() -> None:
     """Python 3.11 keeps 88 bytes of each blob until the connection closes, and the writer's never does."""
 

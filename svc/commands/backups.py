@@ -78,15 +78,17 @@ def _backup(config: Config, options: argparse.Namespace) -> None:
         with or_start_error(f"back up to {target}"), _workplace(target.parent) as place:
             with secrets.private_file(place / "archive") as file:
                 _write_archive(folder, place, file, now, copies=2, shown=shown)
+                size_bytes = file.tell()
             (place / "archive").rename(target)
             secrets.sync_folder(target.parent)
-        print(f"{target}: {target.stat().st_size} bytes, version {VERSION}, verified")
+        print(f"{target}: {size_bytes} bytes, version {VERSION}, verified")
     with contextlib.suppress(OSError):  # the backup is complete; /metrics shows the time of an older one
         secrets.note_backup(folder, began_at)
         secrets.give_to_owner(folder)
     for path in sorted(target.parent.glob(f"{series}*.tar"))[: -options.keep] if options.keep else ():
-        path.unlink()
-        print(f"{path}: removed")
+        with contextlib.suppress(FileNotFoundError):  # another backup that ends now has removed it
+            path.unlink()
+            print(f"{path}: removed")
 
 
 def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, *, copies: int, shown: bool) -> None:
