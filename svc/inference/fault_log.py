@@ -23,7 +23,7 @@ _WORD = re.compile(
     re.IGNORECASE,
 )
 _SIGNS = re.compile(r"[-.,:;()\[\]{}'\"`/=<>|*!?%_]{1,3}")
-_HIDDEN = re.compile(r"…(?:[^\w]*…)+")
+_HIDDEN = re.compile(r"…\W*…")
 _TOKEN = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 
 
