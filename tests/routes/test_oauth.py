@@ -495,6 +495,14 @@ async def test_closed_sign_up_allows_existing_accounts_only(
         assert (await browser.sign_in(other, person("bob@x.example"), "other"))["user"]["email"] == "bob@example.com"
         assert (await browser.sign_in(other, person(subject="4"), "other"))["user"]["email"] == "ada@example.com"
         assert len(await emails(service)) == 2
+        assert await rows(service, "SELECT way, code, account_id IS NULL FROM sign_ins ORDER BY seq") == [
+            ("stub", "ok", 0),
+            ("password", "ok", 0),
+            ("stub", "signup_closed", 1),
+            ("stub", "ok", 0),
+            ("other", "ok", 0),
+            ("other", "ok", 0),
+        ]
 
 
 async def test_verified_address_of_the_domains_gets_an_account_while_sign_up_is_closed(

@@ -104,8 +104,9 @@ interface Administration {
     remove(id: string, keyId: string): Promise<null>;
     removeAll(id: string): Promise<null>;
   };
-  usage(month: string, by: string): Promise<Api.UsageOfMonth>;
-  usageAsCsv(month: string, by: string): Promise<Blob>;
+  usage(month: string, by: string): Promise<Api.Spending>;
+  signIns(values?: Values): Promise<Page<Api.SignIn>>;
+  csv(list: "usage" | "audit" | "sign-ins", values: Record<string, string>): Promise<Blob>;
   support: {
     list(values?: Values): Promise<Page<Api.InboxConversation>>;
     show(id: string): Promise<Api.InboxConversationWithMessages>;

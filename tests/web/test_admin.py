@@ -234,6 +234,8 @@ async def test_spend_is_shown_by_month_and_kind(
         ):
             await page.get_by_label("By", exact=True).select_option(kind)
             await expect(rows.first).to_contain_text(shown)
+        await page.get_by_label("By", exact=True).select_option("user,model")
+        await expect(rows.filter(has_text=f"{visitor.email} · builtin/assistant-paid")).to_have_count(1)
         await page.get_by_label("By", exact=True).select_option("user")
         async with page.expect_download() as waiting:
             await page.get_by_role("button", name="Download as CSV").click()
@@ -309,8 +311,35 @@ async def test_audit_log_is_in_words(browser: Browser, team: RunningServer, admi
         await expect(rows.nth(1)).to_contain_text(other.email)
         await expect(rows.nth(2)).to_contain_text(f"Changed {other.email}: administrator")
         await expect(rows.nth(2)).to_contain_text("You")
+        await page.get_by_label("Change", exact=True).select_option("credit")
+        await expect(rows.filter(has_text="Changed")).to_have_count(0)
+        async with page.expect_download() as waiting:
+            await page.get_by_role("button", name="Download as CSV").click()
+        lines = (await (await waiting.value).path()).read_text().splitlines()
+        assert {row["action"] for row in csv.DictReader(lines)} == {"credit"}
+        await page.get_by_label("Change", exact=True).select_option("")
         await rows.nth(1).get_by_role("link").click()
         await expect(page.get_by_role("heading", name="Ada")).to_be_visible()
+
+
+async def test_sign_ins_are_filtered_and_users_sorted(browser: Browser, team: RunningServer, admin: Visitor) -> None:
+    visitor = await asyncio.to_thread(new_visitor, team)
+    await ask(team, visitor, "POST", "/projects", name="Large", instructions="x" * 90_000)
+    await ask(team, visitor, "POST", "/auth/login", email="nobody@example.com", password="wrong horse")
+    async with administration(browser, team, admin, "sign-ins") as page:
+        rows = page.locator("tbody tr")
+        await expect(rows.filter(has_text=visitor.email)).to_contain_text("Signed in")
+        await page.get_by_label("Result").select_option("invalid_credentials")
+        await expect(rows.filter(has_text="Signed in")).to_have_count(0)
+        await expect(rows.first).to_contain_text("No account")
+        async with page.expect_download() as waiting:
+            await page.get_by_role("button", name="Download as CSV").click()
+        lines = (await (await waiting.value).path()).read_text().splitlines()
+        assert {row["code"] for row in csv.DictReader(lines)} == {"invalid_credentials"}
+        await page.get_by_role("link", name="Users", exact=True).click()
+        await page.get_by_label("Sort by").select_option("stored_bytes")
+        await expect(rows.first).to_contain_text(visitor.email)
+        await expect(rows.first).to_contain_text(re.compile(r"9\d k?K?B"))
 
 
 async def test_others_neither_see_nor_load_the_section(browser: Browser, team: RunningServer, admin: Visitor) -> None:

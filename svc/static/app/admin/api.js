@@ -22,8 +22,9 @@ export const administration = {
     removeAll: (id) => remove(`${user(id)}/api-keys`),
   },
   usage: (month, by) => get("/admin/usage", { month, by }),
-  usageAsCsv: (month, by) =>
-    download(`/admin/usage?${new URLSearchParams({ month, by })}`, { headers: { accept: "text/csv" } }),
+  signIns: (values) => get("/admin/sign-ins", values),
+  csv: (list, values) =>
+    download(`/admin/${list}?${new URLSearchParams(values)}`, { headers: { accept: "text/csv" } }),
   support: {
     list: (values) => get("/admin/support/conversations", values),
     show: (id) => get(inbox(id)),

@@ -1,17 +1,21 @@
 // The audit log in words: who changed what, newest first.
-import { signal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { Empty, List, Time } from "../components.js";
+import { Button, Empty, Field, List, Time, toast } from "../components.js";
+import { saveFile } from "../files.js";
 import { html } from "../html.js";
 import { link } from "../router.js";
 import { me, pagedList } from "../state.js";
+import { texts } from "../texts.js";
 import { administration } from "./api.js";
 import { adminTexts } from "./texts.js";
 
 const t = adminTexts.audit;
 const names = signal(/** @type {Record<string, string>} */ ({})); // addresses of administrators by id
+const action = signal("");
+const chosen = () => (action.peek() ? { action: action.peek() } : {});
 const log = pagedList(async (after) => {
-  const page = await administration.audit({ limit: 50, after });
+  const page = await administration.audit({ limit: 50, ...chosen(), after });
   await Promise.all([...new Set(page.data.map(({ actor }) => actor))].map(learn));
   return page;
 });
@@ -29,9 +33,32 @@ async function learn(actor) {
 export default function Audit() {
   useEffect(() => {
     log.reload();
-  }, []);
+  }, [action.value]);
+  const saving = useSignal(false);
+  const save = async () => {
+    saving.value = true;
+    try {
+      saveFile(await administration.csv("audit", chosen()), "audit.csv");
+    } catch (error) {
+      toast(error.message, { kind: "bad" });
+    }
+    saving.value = false;
+  };
   return html`
     <p class="quiet part-intro">${t.intro}</p>
+    <div class="section-head">
+      <div class="filters">
+        <${Field}
+          label=${t.action}
+          value=${action.value}
+          options=${[["", t.any], ...Object.entries(t.actions).map(([name, text]) => [name, text.replace(" …", "")])]}
+          onChange=${(event) => {
+            action.value = event.currentTarget.value;
+          }}
+        />
+      </div>
+      <${Button} icon="download" busy=${saving.value} onClick=${save}>${texts.wallet.csv}<//>
+    </div>
     <${List} of=${log} empty=${html`<${Empty} icon="docs" title=${t.none} />`}>
       ${(row) => html`<li key=${row.id}>
         <div class="grow">

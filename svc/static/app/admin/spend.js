@@ -55,8 +55,8 @@ export default function Spend() {
   const save = async () => {
     saving.value = true;
     try {
-      const blob = await administration.usageAsCsv(month.peek(), by.peek());
-      saveFile(blob, `spend-${month.peek()}-by-${by.peek()}.csv`);
+      const values = { month: month.peek(), by: by.peek() };
+      saveFile(await administration.csv("usage", values), `spend-${values.month}-by-${values.by}.csv`);
     } catch (error) {
       toast(error.message, { kind: "bad" });
     }
@@ -127,7 +127,9 @@ function Month() {
 }
 
 function Rows({ of }) {
+  const kinds = of.by.split(",");
   const name = (key) => (of.by === "day" ? date(key) : (t.special[key] ?? key));
+  const names = (row) => kinds.map((kind) => name(row.key ?? row[kind])).join(" · ");
   const { total } = of;
   const cells = (row) => html`
     <td class="num"><${Money} micros=${row.cost_micros} /></td>
@@ -149,13 +151,15 @@ function Rows({ of }) {
       ${of.data
         .slice(0, MOST_ROWS)
         .map(
-          (row) => html`<tr key=${row.key}><td class="table-name">${name(row.key)}</td>${cells(row)}</tr>`,
+          (row) => html`<tr key=${names(row)}><td class="table-name">${names(row)}</td>${cells(row)}</tr>`,
         )}
       <tr class="table-total"><td>${t.total}</td>${cells(total)}</tr>
     <//>
     ${
       of.data.length > MOST_ROWS &&
-      html`<p class="quiet small more-space">${t.rest(MOST_ROWS, of.data.length)}</p>`
+      html`<p class="quiet small more-space">
+        ${t.rest(MOST_ROWS, `${of.has_more ? t.over : ""}${number(of.data.length)}`)}
+      </p>`
     }
   `;
 }

@@ -2,6 +2,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Button, Dialog, Empty, Failed, Field, Money, Time } from "../components.js";
+import { bytes } from "../format.js";
 import { html } from "../html.js";
 import { limits } from "../limits.js";
 import { link } from "../router.js";
@@ -16,12 +17,13 @@ import { User } from "./user.js";
 const t = adminTexts.users;
 const ANY = "*"; // no name of a group
 const PAUSE_MS = 250; // after a key press in the search
-const filter = signal({ q: "", group: ANY, status: "" });
+const filter = signal({ q: "", group: ANY, status: "", sort: "created" });
 const inviting = signal(false);
 const users = pagedList((after) => {
-  const { q, group, status } = filter.peek();
+  const { q, group, status, sort } = filter.peek();
   return administration.users.list({
     limit: 50,
+    sort,
     ...(q.trim() && { q: q.trim() }),
     ...(group !== ANY && { group }),
     ...(status && { status }),
@@ -34,7 +36,7 @@ export default function Users({ path }) {
 }
 
 function Everybody() {
-  const { q, group, status } = filter.value;
+  const { q, group, status, sort } = filter.value;
   const filtered = q.trim() || group !== ANY || status;
   useEffect(() => {
     groups.reload();
@@ -42,7 +44,7 @@ function Everybody() {
   useEffect(() => {
     const timer = setTimeout(users.reload, users.items.peek() ? PAUSE_MS : 0);
     return () => clearTimeout(timer);
-  }, [q, group, status]);
+  }, [q, group, status, sort]);
   const set = (what) => {
     filter.value = { ...filter.peek(), ...what };
   };
@@ -75,6 +77,12 @@ function Everybody() {
           options=${[["", t.anyStatus], ...Object.entries(t.statuses)]}
           onChange=${(event) => set({ status: event.currentTarget.value })}
         />
+        <${Field}
+          label=${t.sort}
+          value=${sort}
+          options=${Object.entries(t.orders)}
+          onChange=${(event) => set({ sort: event.currentTarget.value })}
+        />
       </div>
       <${Button}
         kind="primary"
@@ -89,7 +97,8 @@ function Everybody() {
       label=${adminTexts.views.users}
       head=${html`
         <th>${t.user}</th><th class="only-wide">${t.group}</th><th class="only-wide">${t.status}</th>
-        ${numeric(t.spent)}<th class="num only-wide">${t.balance}</th><th class="only-wide">${t.lastSeen}</th>
+        ${numeric(t.spent)}<th class="num only-wide">${t.balance}</th><th class="num only-wide">${t.stored}</th>
+        <th class="only-wide">${t.lastSeen}</th>
       `}
       empty=${
         filtered
@@ -114,13 +123,15 @@ function Row({ of }) {
       <span class="quiet small only-narrow">
         ${of.status === "suspended" && html`<span class="danger">${t.statuses.suspended}</span> · `}
         ${of.group && html`${of.group} · `}
-        ${t.balance} <${Money} as="balance" micros=${of.balance_micros} /> · ${t.lastSeen} ${seen}
+        ${t.balance} <${Money} as="balance" micros=${of.balance_micros} /> · ${t.stored}${" "}
+        ${bytes(of.stored_bytes)} · ${t.lastSeen} ${seen}
       </span>
     </td>
     <td class="only-wide">${group}</td>
     <td class="only-wide"><${Status} of=${of} /></td>
     <td class="num"><${Money} as="balance" micros=${of.spent_month_micros} /></td>
     <td class="num only-wide"><${Money} as="balance" micros=${of.balance_micros} /></td>
+    <td class="num only-wide">${bytes(of.stored_bytes)}</td>
     <td class="only-wide">${seen}</td>
   </tr>`;
 }

@@ -16,6 +16,7 @@ const PARTS = {
   status: () => import("../admin/status.js"),
   catalog: () => import("../admin/catalog.js"),
   audit: () => import("../admin/audit.js"),
+  "sign-ins": () => import("../admin/sign-ins.js"),
 };
 
 export default function Admin({ path: [chosen = "users", ...path] }) {
