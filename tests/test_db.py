@@ -31,6 +31,7 @@ from svc.errors import ApiError, StartError
 from svc.schema import APPLICATION_ID, FIRST_VERSION, command_connection, newest_schema, newest_version
 from tests.support.cases import each
 from tests.support.databases import open_with_schema, prepare
+from tests.support.waiting import until
 
 SCHEMA = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;"
 
@@ -239,7 +240,7 @@ async def test_writes_of_one_account_do_not_delay_other_accounts(db: Database) -
 
     acting_for.set("ada")
     flood = [asyncio.ensure_future(db.write(slow)) for _ in range(100)]
-    await asyncio.sleep(0.05)
+    await until(flood[0].done)
     acting_for.set("bob")
     await db.write(insert, "mine")
     assert sum(job.done() for job in flood) < 60
@@ -249,7 +250,7 @@ async def test_writes_of_one_account_do_not_delay_other_accounts(db: Database) -
 async def test_reads_of_one_account_do_not_delay_other_accounts(db: Database) -> None:
     acting_for.set("ada")
     flood = [asyncio.ensure_future(db.read(lambda conn: time.sleep(0.01))) for _ in range(200)]
-    await asyncio.sleep(0.05)
+    await until(flood[0].done)
     acting_for.set("bob")
     await db.read(count)
     assert sum(job.done() for job in flood) < 120
@@ -264,7 +265,7 @@ async def test_first_job_overtakes_waiting_jobs(db: Database) -> None:
         order.append(name)
 
     flood = [asyncio.ensure_future(db.write(note, "slow")) for _ in range(30)]
-    await asyncio.sleep(0.02)
+    await until(lambda: order)
     await db.write_as("first", note, "first")
     await asyncio.gather(*flood)
     assert order.index("first") < 15
@@ -425,9 +426,9 @@ async def test_readers_cannot_write(db: Database) -> None:
 
 
 async def test_slow_read_does_not_delay_other_reads(db: Database) -> None:
-    proceed = threading.Event()
-    slow = asyncio.ensure_future(db.read(lambda conn: proceed.wait(5)))
-    await asyncio.sleep(0.01)
+    begun, proceed = threading.Event(), threading.Event()
+    slow = asyncio.ensure_future(db.read(lambda conn: begun.set() or proceed.wait(20)))
+    await until(begun.is_set)
     assert await asyncio.gather(*(db.read(count) for _ in range(20))) == [0] * 20
     proceed.set()
     assert await slow
@@ -445,9 +446,9 @@ async def test_slow_read_does_not_delay_its_batch(db: Database) -> None:
 
 
 async def test_heavy_reads_do_not_delay_other_reads(db: Database) -> None:
-    proceed = threading.Event()
-    heavy = [asyncio.ensure_future(db.heavy_read(lambda conn: proceed.wait(20))) for _ in range(10)]
-    await asyncio.sleep(0.01)
+    begun, proceed = threading.Event(), threading.Event()
+    heavy = [asyncio.ensure_future(db.heavy_read(lambda conn: begun.set() or proceed.wait(20))) for _ in range(10)]
+    await until(begun.is_set)
     async with asyncio.timeout(10):
         for _ in range(5):
             assert await asyncio.gather(*(db.read(count) for _ in range(20))) == [0] * 20
@@ -478,10 +479,10 @@ async def test_account_has_one_heavy_read_at_a_time(db: Database) -> None:
 
 
 async def test_read_of_a_cancelled_caller_is_not_run(db: Database) -> None:
-    proceed, ran = threading.Event(), []
-    first = asyncio.ensure_future(db.heavy_read(lambda conn: proceed.wait(20)))
+    begun, proceed, ran = threading.Event(), threading.Event(), []
+    first = asyncio.ensure_future(db.heavy_read(lambda conn: begun.set() or proceed.wait(20)))
     gone = [asyncio.ensure_future(db.heavy_read(lambda conn: ran.append(1))) for _ in range(5)]
-    await asyncio.sleep(0.01)
+    await until(begun.is_set)
     for task in gone:
         task.cancel()
     await asyncio.gather(*gone, return_exceptions=True)

@@ -19,9 +19,9 @@ from svc.billing import wallet
 from svc.inference.chat_call import ChatCall
 from tests.conftest import Clocks, Service, serving
 from tests.routes.test_agents import RUN, events, run
-from tests.server.test_sse import until
 from tests.support.cases import each
 from tests.support.model_server import ModelServer
+from tests.support.waiting import until
 
 
 @pytest.fixture

@@ -19,8 +19,9 @@ from svc.errors import ApiError
 from svc.metrics import Metrics
 from svc.server.sse import Drain, EventStream, Interrupt
 from tests.agents.test_loop import PlayedCall, asking, call
-from tests.server.test_sse import Caller, until
+from tests.server.test_sse import Caller
 from tests.support.cases import each
+from tests.support.waiting import run_ready, until
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 
@@ -202,7 +203,7 @@ async def test_an_interrupt_while_the_end_is_stored_changes_nothing(reason: str)
     task = asyncio.create_task(run.served(caller))
     await until(lambda: "storing" in run.log)
     run.interrupt(reason)
-    await asyncio.sleep(0.01)
+    await run_ready()
     run.gate.set()
     await asyncio.wait_for(task, 5)
     assert run.stored == [RunOutcome("final", output="done")] and events_in(caller.body)[-1]["type"] == "final"
@@ -222,7 +223,7 @@ async def test_an_interrupt_while_the_beginning_is_stored_ends_the_record_too() 
 async def test_interrupt_with_a_stalled_reader_stores_the_end_and_loses_no_event(play: Any) -> None:
     run, caller = Run(play), Caller(stalled=True)
     task = asyncio.create_task(run.served(caller))
-    await asyncio.sleep(0.02)
+    await run_ready()
     assert caller.body == b"" and not task.done()
     run.interrupt("requested")
     await until(lambda: run.stored)
@@ -244,9 +245,9 @@ async def test_interrupt_during_the_last_event_adds_nothing() -> None:
     run._store = store  # type: ignore[method-assign]
     task = asyncio.create_task(run.served(caller))
     await until(lambda: run.stored)
-    await asyncio.sleep(0.01)
+    await run_ready()
     run.interrupt("shutdown")
-    await asyncio.sleep(0.01)
+    await run_ready()
     caller.readable.set()
     await asyncio.wait_for(task, 5)
     assert events_in(caller.body)[-1]["type"] == "final" and len(run.stored) == 1
@@ -267,7 +268,7 @@ async def test_foreign_cancellation_stores_the_end_and_is_raised() -> None:
     task.cancel()
     await until(lambda: "storing" in run.log)
     task.cancel()
-    await asyncio.sleep(0.01)
+    await run_ready()
     run.gate.set()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, 5)
@@ -279,7 +280,7 @@ async def test_foreign_cancellation_stores_the_end_and_is_raised() -> None:
 
 async def drips(run: Run) -> AsyncGenerator[str, None]:
     while True:
-        await asyncio.sleep(0.01)
+        await run_ready()
         yield "drip "
 
 

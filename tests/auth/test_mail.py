@@ -24,6 +24,7 @@ from tests.support.cases import each
 from tests.support.mail_server import PASSWORD, USER, MailBox, mail_server
 from tests.support.mail_server import box as box  # a fixture
 from tests.support.oauth_browser import rows
+from tests.support.waiting import run_ready, until
 
 BASE_URL = "https://svc.example:8443"
 
@@ -294,7 +295,7 @@ async def test_mail_beyond_100_waiting_is_dropped_and_logged() -> None:
         mail.later(compose)
     assert [event["level"] for event in log.events] == ["error"] * 3 and counted == ["failed"] * 3
     blocked.set()
-    await asyncio.sleep(0.01)
+    await run_ready()
     mail.later(compose)
     assert len(log.events) == 3
     await mail.close()
@@ -308,7 +309,7 @@ async def test_failure_to_compose_is_logged() -> None:
         return mail.message("ada@example.com\r\nBcc: eve@example.com", "Subject", "Text\n")
 
     mail.later(compose)
-    await asyncio.sleep(0.01)
+    await until(lambda: log.events)
     assert [(event["message"], event["error"].split(" ")[0]) for event in log.events] == [("not sent", "ValueError")]
     await mail.close()
 

@@ -32,6 +32,7 @@ from tests.support.payment_processor import (
     processor_on_loopback,
     signed,
 )
+from tests.support.waiting import until
 
 NOW = 1_790_000_000
 BODY = b'{"id": "evt_1", "type": "x"}'
@@ -497,7 +498,7 @@ async def test_closed_processor_is_unreachable() -> None:
 
 async def test_no_secret_of_the_processor_reaches_log_or_database(funding: Funding, config: Config) -> None:
     await funding.deliver(event_body(funding.session))
-    await asyncio.sleep(0.1)
+    await until(lambda: b"/webhook" in (config.data_dir.parent / "log").read_bytes())
     data = b"".join(path.read_bytes() for path in config.data_dir.parent.rglob("*") if path.is_file())
     assert SECRET.encode() not in data and API_KEY.encode() not in data
     assert funding.session["id"].encode() in data
@@ -547,7 +548,7 @@ async def test_refund_is_stored_and_logged_with_the_next_command(
     query = "SELECT checkout_id, amount_micros, credited FROM payment_events WHERE NOT credited"
     assert await funding.rows(query) == [(checkout, micros, 0)]
     assert await funding.balance_micros() == 25_000_000
-    await asyncio.sleep(0.2)
+    await until(lambda: b'"warning"' in (tmp_path / "log").read_bytes())
     lines = [orjson.loads(line) for line in (tmp_path / "log").read_bytes().splitlines()]
     (warning,) = [line for line in lines if line["event"] == "payments" and line["level"] == "warning"]
     assert (warning["checkout"], warning["amount_micros"], warning["event_type"]) == (checkout, micros, type)

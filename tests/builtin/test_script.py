@@ -13,6 +13,7 @@ from svc.errors import UpstreamFault
 from tests.conftest import Service, bearer
 from tests.support.builtin import Body, choice, said, text
 from tests.support.cases import each
+from tests.support.waiting import run_ready
 
 
 async def played(script: str, **fields: Any) -> str:
@@ -142,7 +143,7 @@ async def test_wait_sleeps_and_closing_the_generator_ends_it_at_once() -> None:
     waiting = chat("script", {"messages": said("user: say a\nwait 60000\nsay b"), "stream": True})
     assert [(await anext(waiting))["choices"][0]["delta"].get("content") for _ in range(2)] == ["", "a"]
     pending = asyncio.ensure_future(anext(waiting))
-    await asyncio.sleep(0.01)
+    await run_ready()
     pending.cancel()
     async with asyncio.timeout(20):
         with pytest.raises(asyncio.CancelledError):

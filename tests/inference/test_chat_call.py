@@ -22,6 +22,7 @@ from tests.support.cases import each
 from tests.support.model_server import ModelServer
 from tests.support.money import most_tokens
 from tests.support.server import RunningServer, running_server
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 COMPLETIONS = "/v1/chat/completions"
@@ -85,6 +86,16 @@ class Lab:
             if line.get("account") in (None, self.person.id)
         ]
 
+    async def line_of(self, route: str) -> dict[str, Any]:
+        """Return the one log line of a request to this route; it may come after the answer."""
+
+        def found() -> list[dict[str, Any]]:
+            return [line for line in self.lines() if line.get("route") == route]
+
+        await until(found)
+        (line,) = found()
+        return line
+
     def body(self, model: str, **fields: Any) -> dict[str, Any]:
         return {"model": f"lab/{model}", "messages": [{"role": "user", "content": "hi"}], **fields}
 
@@ -102,9 +113,7 @@ class Lab:
 
     async def asked(self, times: int = 1) -> None:
         """Returns when the model server has got so many requests."""
-        async with asyncio.timeout(10):
-            while len(self.upstream.requests) < times:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(self.upstream.requests) >= times)
 
 
 def events(answer: httpx.Response) -> list[Any]:
@@ -288,8 +297,7 @@ async def test_error_in_mid_stream_keeps_its_message(lab: Lab, model: str) -> No
         "/v1/agents/run", json={"model": f"lab/{model}", "goal": "hi"}, headers=lab.person.headers
     )
     assert "exceeds the context size" in events(run)[-1]["error"]["message"]
-    await asyncio.sleep(0.2)
-    (line,) = [line for line in lab.lines() if line.get("route") == COMPLETIONS]
+    line = await lab.line_of(COMPLETIONS)
     assert line["upstream_status"] == 400 and "exceeds the context size" in line["upstream_error"]
 
 
@@ -298,6 +306,5 @@ async def test_fault_of_the_configuration_is_logged_and_not_retried(lab: Lab, st
     answer = await lab.chat(f"status-{status}")
     assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "false")
     assert "on_command" not in answer.text and "asked for it" not in answer.text
-    await asyncio.sleep(0.2)
-    (line,) = [line for line in lab.lines() if line.get("route") == COMPLETIONS]
+    line = await lab.line_of(COMPLETIONS)
     assert (line["upstream_status"], line["upstream_error"]) == (status, "the … asked for it")

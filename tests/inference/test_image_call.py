@@ -16,6 +16,7 @@ from tests.conftest import Clocks
 from tests.support.cases import each
 from tests.support.media_lab import IMAGES, PRICE, Lab, media_lab, pictures
 from tests.support.model_media import PNG
+from tests.support.waiting import run_ready, until
 
 
 @pytest.fixture
@@ -283,12 +284,11 @@ async def test_picture_too_large_for_an_artifact_is_free(lab: Lab) -> None:
 async def test_picture_stored_during_shutdown_is_deleted_and_free(lab: Lab) -> None:
     db, go_on = lab.service.state["db"], threading.Event()
     asked = asyncio.create_task(lab.post(IMAGES, prompt="a cat", model="lab/slow-300ms", response_format="url"))
-    while not lab.upstream.requests:
-        await asyncio.sleep(0.01)
+    await until(lambda: lab.upstream.requests)
     writer = asyncio.ensure_future(db.write(lambda tx: go_on.wait(20)))
-    await asyncio.sleep(0.8)  # the picture has come, and waits for the writer
+    await until(lambda: db.waiting()[0])  # the picture has come, and waits for the writer
     lab.service.state["drain"].end_all_of(lab.account_id, "shutdown")
-    await asyncio.sleep(0.1)
+    await run_ready()
     go_on.set()
     assert await writer and (await asked).status_code == 503
     assert (await db.read(lambda conn: conn.execute("SELECT count(*) FROM artifacts").fetchone()))[0] == 0

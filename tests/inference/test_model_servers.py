@@ -349,9 +349,9 @@ async def test_providers_own_list_is_offered_without_one_in_the_catalog(tmp_path
 
 
 async def test_log_has_model_tokens_and_times_without_content(own_lab: Lab) -> None:
-    await own_lab.chat("echo", messages=[{"role": "user", "content": "a private matter"}])
-    await asyncio.sleep(0.1)
-    (line,) = [line for line in own_lab.server.log_lines() if line.get("route") == COMPLETIONS]
+    line = await line_of(
+        own_lab, await own_lab.chat("echo", messages=[{"role": "user", "content": "a private matter"}])
+    )
     assert (
         line["status"] == 200 and line["model"] == "lab/echo" and line["input_tokens"] > 0 and line["upstream_ms"] > 0
     )

@@ -5,7 +5,7 @@ import base64
 import dataclasses
 import json
 import math
-import time
+import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -33,6 +33,7 @@ from tests.support.cases import each
 from tests.support.model_answers import Wanted
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, most_tokens, rows, watch
+from tests.support.waiting import until
 
 COMPLETIONS, RUN = "/v1/chat/completions", "/v1/agents/run"
 # Micros per token in and out, times a million, by what follows the `+` in a model's name.
@@ -408,7 +409,7 @@ async def test_a_debit_names_model_tokens_request_and_key(lab: Lab, stream: bool
         "request_id": answer.headers["x-request-id"],
         "key_id": person.key_id if by_key else None,
     }
-    await asyncio.sleep(0.05)
+    await until(lambda: lab.log_lines(COMPLETIONS))
     (line,) = lab.log_lines(COMPLETIONS)
     assert (line["cost_micros"], line["input_tokens"], line["output_tokens"]) == (
         17,
@@ -490,10 +491,12 @@ async def test_usage_counts_paid_and_free_calls_each_once(lab: Lab) -> None:
 async def test_usage_includes_unwritten_calls(lab: Lab) -> None:
     person, state = await lab.person(), lab.service.state
     assert (await lab.chat(person, "builtin/echo")).status_code == 200
-    busy = asyncio.ensure_future(state["db"].write(lambda tx: time.sleep(0.1)))
+    go_on = threading.Event()
+    busy = asyncio.ensure_future(state["db"].write(lambda tx: go_on.wait(20)))
     writing = asyncio.create_task(state["engines"].usage.flush())
-    await asyncio.sleep(0.02)
+    await until(lambda: state["db"].waiting()[0])
     assert [row["requests"] for row in (await lab.get(person, "/billing/usage"))["data"]] == [1]
+    go_on.set()
     await asyncio.gather(busy, writing)
 
 
@@ -624,7 +627,7 @@ async def test_cost_above_the_hold_is_counted_as_overrun(lab: Lab, stream: bool)
     assert (await lab.chat(person, "lab/ok", stream, max_tokens=100)).status_code == 200
     hold = hello_hold(stream)
     assert await lab.balance(person) == 1_000 - hold
-    await asyncio.sleep(0.05)
+    await until(lambda: lab.log_lines(COMPLETIONS))
     (line,) = lab.log_lines(COMPLETIONS)
     assert (line["cost_micros"], line["overrun_micros"]) == (hold, 2_005 - hold)
 

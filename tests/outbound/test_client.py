@@ -39,8 +39,8 @@ from tests.support.outgoing import (
     fetch,
     once,
     resolver,
-    until,
 )
+from tests.support.waiting import until
 
 # The request.
 

@@ -25,8 +25,8 @@ from tests.support.outgoing import (
     once,
     quiet_loop,
     resolver,
-    until,
 )
+from tests.support.waiting import until
 
 GOOD = {
     "length": (OK, b"ok"),

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,11 @@ import pytest
 
 from svc.billing import wallet
 from svc.config import Config
+from svc.server.session_answer import SessionAnswer
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.cases import each
 from tests.support.model_server import ModelServer
+from tests.support.waiting import until
 
 COMPLETIONS = "/v1/chat/completions"
 
@@ -344,14 +345,16 @@ async def test_shutdown_after_the_last_chunk_keeps_the_answer_complete(service: 
     script = {"role": "user", "content": "wait 300\nsay hello"}
     body = {"model": "builtin/script", "messages": [script], "stream": True}
     asking = asyncio.create_task(service.client.post("/v1/chat/completions", json=body, headers=headers))
-    await asyncio.sleep(0.1)
-    busy = asyncio.ensure_future(
-        service.state["db"].write(lambda tx: time.sleep(0.6))
-    )  # what the session said is stored behind it
-    await asyncio.sleep(0.4)
+    open_answers: dict[str, SessionAnswer] = service.state["open_answers"]
+    await until(lambda: any(answer.in_progress for answer in open_answers.values()))
+    (answer,) = open_answers.values()
+    go_on = threading.Event()
+    writing = asyncio.ensure_future(service.state["db"].write(lambda tx: go_on.wait(20)))
+    await until(lambda: answer.ended.status == "complete")  # its end waits for the writer
     service.state["drain"].begin()
+    go_on.set()
+    assert await writing
     text = (await asking).text
-    await busy
     assert '"finish_reason":"stop"' in text and "error" not in text and text.endswith("data: [DONE]\n\n")
 
 
@@ -380,18 +383,12 @@ async def test_long_answer_that_a_shutdown_finds_whole_is_sent_and_paid(
             body = {"model": "lab/echo+slow-300ms", "stream": True, **limits, **asked}
             headers = {**bearer(key["key"]), "idempotency-key": "k"}
             asking = asyncio.create_task(service.client.post(path, json=body, headers=headers))
-            async with asyncio.timeout(10):
-                while not upstream.requests:
-                    await asyncio.sleep(0.01)
+            await until(lambda: upstream.requests)
             go_on = threading.Event()
             writing = asyncio.ensure_future(db.write(lambda tx: go_on.wait(20)))
             (claim,) = service.state["claims"].running.values()
-            async with asyncio.timeout(10):
-                while claim.size < len(said):
-                    await asyncio.sleep(0.01)
-            await asyncio.sleep(0.3)  # the whole answer waits for the writer
+            await until(lambda: claim.size >= len(said) and db.waiting()[0])  # the whole answer waits for the writer
             service.state["drain"].begin()
-            await asyncio.sleep(0.05)
             go_on.set()
             await writing
             answer = await asking

@@ -13,11 +13,11 @@ from svc.server.sse import Drain, EventStream
 from svc.server.web import refusal
 from tests.conftest import PASSWORD, Service, bearer
 from tests.inference.test_paid_call import Lab, config, lab, upstream  # noqa: F401 - fixtures
-from tests.server.test_sse import until
 from tests.support.answers import assert_error
 from tests.support.cases import each
 from tests.support.late_imports import import_late
 from tests.support.responses import checked_events, checked_response
+from tests.support.waiting import run_ready, until
 
 RESPONSES, COMPLETIONS = "/v1/responses", "/v1/chat/completions"
 TOOL = {"type": "function", "name": "calculate", "parameters": {"type": "object"}, "strict": False}
@@ -231,10 +231,8 @@ async def test_shutdown_ends_the_stream_with_a_failed_response(service: Service,
     drain: Drain = service.state["drain"]
     body = {"model": "builtin/script", "input": "say one\nwait 60000\nsay two", "stream": True}
     asking = asyncio.ensure_future(service.client.post(RESPONSES, json=body, headers=headers))
-    async with asyncio.timeout(10):
-        while not len(drain):
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.2)
+    await until(lambda: len(drain))
+    await run_ready(200)  # for the head of the stream
     drain.begin()
     end = checked_events((await asking).content)[-1]
     assert end["type"] == "response.failed" and end["response"]["error"]["code"] == "server_error"

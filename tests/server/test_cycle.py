@@ -1,6 +1,5 @@
 """One answer: HTTP/1.0 gets no chunks, and the last resort has the shape of all errors."""
 
-import asyncio
 from collections.abc import Iterator
 
 import orjson
@@ -8,7 +7,9 @@ import pytest
 
 from svc.errors import ApiError
 from svc.server.cycle import last_answer
+from tests.support.connections import read_head
 from tests.support.server import RunningServer, running_server_sync
+from tests.support.waiting import until
 
 TINY = ("-m", "tests.support.tiny_app")
 
@@ -36,13 +37,11 @@ async def test_http_1_0_answer_with_length_keeps_the_connection(server: RunningS
 
 
 async def test_exception_after_the_client_has_left_is_logged_alone(server: RunningServer) -> None:
-    _, writer = await server.raw()
-    writer.write(b"GET /crash-alone HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    await asyncio.sleep(0.1)
+    reader, writer = await server.raw()
+    writer.write(b"GET /crash-alone HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n")
+    await read_head(reader)  # the handler waits for the body
     writer.transport.abort()
-    async with asyncio.timeout(10):
-        while "nobody is left" not in server.stderr():
-            await asyncio.sleep(0.05)
+    await until(lambda: "nobody is left" in server.stderr())
     assert (await server.exchange(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"))[
         9:12
     ] == b"200"

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from svc.server.offload import Offload
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ async def test_function_runs_in_a_thread_and_raises_in_the_caller(offload: Offlo
 
 async def test_account_with_100_jobs_delays_others_by_one(offload: Offload) -> None:
     heap = [asyncio.create_task(offload.run("busy", time.sleep, 0.02)) for _ in range(100)]
-    await asyncio.sleep(0.01)
+    await until(heap[0].done)
     before = sum(task.done() for task in heap)
     await offload.run("other", time.sleep, 0)
     assert sum(task.done() for task in heap) <= before + 3

@@ -18,6 +18,7 @@ from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, rows
 from tests.support.people import PASSWORD, Person, another_person, command
 from tests.support.server import RunningServer, running_server, running_server_sync
+from tests.support.waiting import until
 
 CHAT, HEADER = "/v1/chat/completions", "x-service-conversation"
 CONTINUE = "x-service-continue"
@@ -557,7 +558,8 @@ async def test_after_kill_9_answers_are_interrupted_with_their_text_and_found_by
             person = chat.person
             with contextlib.suppress(httpx.TransportError):
                 async with chat.streamed(LONG):
-                    await asyncio.sleep(1.8)
+                    stored = "SELECT 1 FROM messages WHERE role = 'assistant' AND content <> ''"
+                    await until(lambda: rows(server.data_dir / "service.db", stored))
                     server.kill()
         conversation = chat.id
     async with running_server(tmp_path) as server, chatting(server, person) as chat:

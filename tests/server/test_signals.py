@@ -203,7 +203,7 @@ async def test_a_second_sigterm_and_sighup_change_nothing(tmp_path: Path) -> Non
         while server.process.poll() is None:
             server.send_signal(random.choice([signal.SIGTERM, signal.SIGHUP]))
             await asyncio.sleep(0.02)
-        assert server.process.returncode == 0 and 0.9 < time.monotonic() - began < 5
+        assert server.process.returncode == 0 and time.monotonic() - began > 0.9
         for reader, writer in streams:
             assert (await read_to_end(reader)).endswith(b"data: stopped\n\n\r\n0\r\n\r\n")
             await hang_up(writer)

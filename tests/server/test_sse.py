@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from svc.server import sse
 from svc.server.head import Context
 from svc.server.sse import PING, Drain, EventStream, Interrupt, LastBlock
 from tests.support.cases import each
+from tests.support.waiting import run_ready, until
 
 
 class Caller:
@@ -57,12 +58,6 @@ def stream(events: AsyncGenerator[bytes, None], drain: Drain, **changes: Any) ->
 
 async def run(response: EventStream, caller: Caller) -> None:
     await response({"method": "GET", "svc": caller.context}, caller.receive, caller.send)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 async def test_blocks_are_sent_unchanged_with_stream_headers() -> None:
@@ -184,7 +179,7 @@ async def test_disconnect_of_a_stalled_client_is_detected_while_sending() -> Non
 
     caller = Caller(stalled=True)
     task = asyncio.create_task(run(stream(events(), Drain()), caller))
-    await asyncio.sleep(0.05)
+    await run_ready()
     caller.leave()
     await asyncio.wait_for(task, 5)
     assert cleaned == [True]
@@ -203,10 +198,10 @@ async def test_an_interrupted_generator_may_yield_its_last_event(phase: str) -> 
 
     caller = Caller(stalled=phase == "sending")
     task = asyncio.create_task(run(stream(events(), Drain(), interrupt=interrupt), caller))
-    await asyncio.sleep(0.02)
+    await run_ready()
     interrupt("requested")
     interrupt("shutdown")  # the first reason stays
-    await asyncio.sleep(0.02)
+    await run_ready()
     caller.readable.set()
     await asyncio.wait_for(task, 5)
     assert caller.body.endswith(b"stopped:requested\n\n") and caller.body.count(b"stopped") == 1
@@ -215,18 +210,20 @@ async def test_an_interrupted_generator_may_yield_its_last_event(phase: str) -> 
 
 @each("kind", [bytes, LastBlock])
 async def test_interrupt_keeps_a_block_behind_an_unread_ping(kind: type[bytes]) -> None:
-    interrupt = Interrupt()
+    interrupt, caller = Interrupt(), Caller(stalled=True)
+    produced = asyncio.Event()
 
     async def events() -> AsyncGenerator[bytes, None]:
-        await asyncio.sleep(0.05)
+        await until(lambda: caller.messages)  # the ping
+        produced.set()
         with contextlib.suppress(asyncio.CancelledError):
             yield kind(b"one\n\n")
 
-    caller = Caller(stalled=True)
     task = asyncio.create_task(run(stream(events(), Drain(), interrupt=interrupt, ping_seconds=0.01), caller))
-    await asyncio.sleep(0.1)
+    await produced.wait()
+    await run_ready()
     interrupt("shutdown")
-    await asyncio.sleep(0.02)
+    await run_ready()
     caller.readable.set()
     await asyncio.wait_for(task, 5)
     assert caller.body == PING + b"one\n\n"
@@ -325,7 +322,7 @@ async def test_disconnect_cancels_work_for_a_json_answer() -> None:
             await asyncio.sleep(60)
 
     task = asyncio.create_task(answer())
-    await asyncio.sleep(0.02)
+    await run_ready()
     caller.leave()
     with pytest.raises(ClientGone):
         await asyncio.wait_for(task, 5)
@@ -354,7 +351,7 @@ async def test_json_answer_has_a_grace_time_at_shutdown() -> None:
         return "done"
 
     quick, slow = asyncio.create_task(answer(0.05, 5)), asyncio.create_task(answer(60, 0.1))
-    await asyncio.sleep(0.01)
+    await run_ready()
     drain.begin()
     assert await quick == "done"
     with pytest.raises(ApiError, match="shutting down"):

@@ -110,7 +110,6 @@ class Seen:
     body: Any
     came_at: float
     raw: bytes = b""
-    gone_at: float | None = None
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -195,7 +194,6 @@ class _Connection:
                 # Mid-write the leaving shows as a failed write first.
                 cut_off = answering.done() and isinstance(answering.exception(), ConnectionError)
                 if cut_off or (not answering.done() and self._left()):
-                    seen.gone_at = time.monotonic()
                     seen.gone.set()
                     return
                 await answering

@@ -177,12 +177,6 @@ async def fetch(
     return reply.status, await reply.read(1 << 24)
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.002)
-
-
 def resolver(*addresses: str) -> Any:
     async def resolve(host: str, port: int, account_id: str) -> list[str]:
         resolve.asked.append(host)  # type: ignore[attr-defined]
