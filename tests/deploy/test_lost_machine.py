@@ -33,7 +33,7 @@ class Machine:
             "/root/svc-restored": folder / "restored",
             "/etc/litestream.yml": folder / "litestream.yml",
             "/opt/svc/bin/svc": f"{sys.executable} -m svc",
-            "litestream restore": f"{self.litestream} restore",
+            "/opt/litestream/bin/litestream": self.litestream,
         }
         self.config = folder / "litestream.yml"
         self.config.write_text(self._example("litestream"))
@@ -44,6 +44,9 @@ class Machine:
             text = text.replace(old, str(new))
         return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("systemctl"))
 
+    def unit(self) -> str:
+        return self._example("litestream-unit")
+
     def run(self, name: str) -> str:
         done = subprocess.run(
             ["sh", "-e", "-c", self._example(name)], cwd=ROOT, capture_output=True, text=True, timeout=60
@@ -53,7 +56,7 @@ class Machine:
 
     @contextlib.contextmanager
     def replicating(self) -> Iterator[None]:
-        arguments = [str(self.litestream), "replicate", "-config", str(self.config)]
+        (arguments,) = [line[10:].split() for line in self.unit().splitlines() if line.startswith("ExecStart=")]
         with (
             self.config.with_name("log").open("wb") as log,
             subprocess.Popen(arguments, stdout=log, stderr=log) as process,
@@ -84,6 +87,14 @@ class Machine:
                         if conn.execute(statement).fetchone():
                             return
                 await asyncio.sleep(0.2)
+
+
+@pytest.mark.needs("systemd-analyze")
+def test_systemd_verifies_the_unit_of_litestream(tmp_path: Path) -> None:
+    copy = tmp_path / "litestream.service"
+    copy.write_text(Machine(tmp_path, tmp_path / "data").unit())
+    done = subprocess.run(["systemd-analyze", "--no-pager", "verify", copy], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 async def balance(server: RunningServer, headers: dict[str, str]) -> int:
