@@ -39,6 +39,12 @@ def given_before(conn: sqlite3.Connection, account_id: str, month: str) -> int:
     return max((conn.execute(query, (month, each)).fetchone()[0] for each in _hashes(conn, account_id)), default=0)
 
 
+def has_old(conn: sqlite3.Connection, now_seconds: float) -> bool:
+    """Return whether `delete_old` has something to do."""
+    query = "SELECT 1 FROM given_allowances WHERE month < ? LIMIT 1"
+    return conn.execute(query, (month_of(now_seconds),)).fetchone() is not None
+
+
 def delete_old(tx: sqlite3.Connection, now_seconds: float) -> bool:
     """Delete a slice of what was given before this month; return whether there is more."""
     statement = """

@@ -137,7 +137,6 @@ async def delete_old(db: Database, config: Config) -> None:
     """
     kinds = (
         (idempotency.delete_old, idempotency.KEPT_SECONDS / _DAY_SECONDS),
-        (given.delete_old, 0),
         (sign_ins.delete_old, sign_ins.KEPT_DAYS),
         (conversations.delete_old, config.keep_conversations_days),
         (runs.delete_old, config.keep_runs_days),
@@ -145,5 +144,8 @@ async def delete_old(db: Database, config: Config) -> None:
     )
     for delete_some, days in kinds:
         while days is not None and await db.write_as("alone", delete_some, config.clock() - days * _DAY_SECONDS):
+            pass
+    if await db.read(given.has_old, config.clock()):
+        while await db.write_as("alone", given.delete_old, config.clock()):
             pass
     await db.empty_log()  # it holds the deleted rows, too

@@ -297,9 +297,10 @@ class Catalog:
         return found | {one.provider.name: (len(one.models), one.answered) for one in listed}
 
     def servers(self) -> list[tuple[Provider, bool]]:
-        """Return the operator's model servers, each with whether it lists its own models."""
+        """Return the operator's model servers and the local ones that answer, each with whether it lists its models."""
         own = {model.provider.name: (model.provider, False) for model in self._models if model.provider}
-        return [*own.values(), *((one.provider, True) for one in self._listed.values())]
+        listed = (one for one in self._listed.values() if one.provider.configured or one.models)
+        return [*own.values(), *((one.provider, True) for one in listed)]
 
     def offered(self) -> list[tuple[Model, str]]:
         """Return the known models, each with where it is from: `builtin`, `catalog`, or `listed` by its server."""

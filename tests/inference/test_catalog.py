@@ -543,6 +543,17 @@ async def test_configured_provider_replaces_a_local_server_of_its_name(tmp_path:
     ids = [model.id for model in await catalog.models()]
     assert len(ids) == len(set(ids))
     assert {model_id.partition("/")[0] for model_id in ids} == {"ollama", "vllm", "lmstudio", "llamacpp"}
+    sources = {model.id: source for model, source in catalog.offered()}
+    assert sources["ollama/llama3.2"] == "catalog" and sources["vllm/unpriced"] == "listed"
+
+
+async def test_local_server_that_does_not_answer_is_not_shown(tmp_path: Path) -> None:
+    models, listed, *_ = read(
+        tmp_path,
+        EXAMPLE.replace('fallback = "other/model"', "") + '[[providers]]\nname = "gpu"\nbase_url = "http://gpu/v1"',
+    )
+    catalog = Catalog(Offer(models, [*listed, *local_servers()]), never_asked, 0)
+    assert [(provider.name, lists) for provider, lists in catalog.servers()] == [("ollama", False), ("gpu", True)]
 
 
 async def test_the_operators_names_are_taken(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ async def test_new_account_has_an_empty_wallet(service: Service) -> None:
         "tier": "free",
         "currency": "usd",
         "payments": "sandbox",
+        "contact": None,
     }
 
 
@@ -69,6 +70,7 @@ async def test_session_and_key_see_balance_held_and_available(service: Service) 
             "tier": "pro",
             "currency": "usd",
             "payments": "sandbox",
+            "contact": None,
         }
 
 
