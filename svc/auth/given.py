@@ -2,8 +2,8 @@
 
 remember: an address or an identity leaves its account -> given_before: it counts for whoever has it now -> delete_old
 
-Rows have a hash, not the address or the identity. Its key is random and in the database: the rows must remain valid
-after a rotation of the master secret, and commands that delete accounts do not read that.
+Rows have a hash, not the address or the identity. Its key is random and in the database. So the rows remain valid after
+a rotation of the master secret, and commands that delete accounts need no secret.
 """
 
 import hmac
@@ -40,7 +40,7 @@ def given_before(conn: sqlite3.Connection, account_id: str, month: str) -> int:
 
 
 def has_old(conn: sqlite3.Connection, now_seconds: float) -> bool:
-    """Return whether `delete_old` has something to do."""
+    """Return whether rows of earlier months are left."""
     query = "SELECT 1 FROM given_allowances WHERE month < ? LIMIT 1"
     return conn.execute(query, (month_of(now_seconds),)).fetchone() is not None
 
