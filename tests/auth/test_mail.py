@@ -64,10 +64,7 @@ async def deliver(server: MailServer, to: str = "ada@example.com") -> list[dict[
         return mail.message(to, "Subject", "Text\n")
 
     mail.later(compose)
-    for _ in range(1000):
-        if log.events:
-            break
-        await asyncio.sleep(0.01)
+    await until(lambda: log.events)
     await mail.close()
     return log.events
 
@@ -266,22 +263,18 @@ async def test_wrong_recipient_counts_as_refused_not_failed(service: Service, bo
         found = re.findall(r'svc_mails_total\{outcome="(\w+)"\} (\d+)', service.state["metrics"].text([]))
         return {outcome: int(number) for outcome, number in found}
 
-    async def reaches(**expected: int) -> bool:
-        for _ in range(500):
-            if counted() == expected:
-                return True
-            await asyncio.sleep(0.01)
-        return False
+    async def reaches(**expected: int) -> None:
+        await until(lambda: counted() == expected)
 
     assert counted() == {"sent": 0, "refused": 0, "failed": 0}
     box.unknown = ["typo@example.com"]
     await service.sign_up("typo@example.com")
-    assert await reaches(sent=0, refused=1, failed=0)
+    await reaches(sent=0, refused=1, failed=0)
     box.faults = ["554 5.7.1 not from this sender"]
     await service.sign_up("ada@example.com")
-    assert await reaches(sent=0, refused=1, failed=1)
+    await reaches(sent=0, refused=1, failed=1)
     await service.sign_up("bob@example.com")
-    assert await reaches(sent=1, refused=1, failed=1)
+    await reaches(sent=1, refused=1, failed=1)
 
 
 async def test_mail_beyond_100_waiting_is_dropped_and_logged() -> None:

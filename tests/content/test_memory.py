@@ -269,12 +269,11 @@ async def test_output_before_a_disconnect_or_shutdown_is_stored(tmp_path: Path, 
         left, _, writer = await open_stream(server, person)
         await hang_up(writer)
         async with server.client(headers=person.session_headers) as client:
-            for _ in range(100):
-                answer = await client.get(f"/conversations/{left}/messages")
-                if answer.json()["data"][0]["status"] != "in_progress":
-                    break
-                await asyncio.sleep(0.05)
-        messages = answer.json()["data"]
+            path, messages = f"/conversations/{left}/messages", []
+            async with asyncio.timeout(20):
+                while not messages or messages[0]["status"] == "in_progress":
+                    await asyncio.sleep(0.05)
+                    messages = (await client.get(path)).json()["data"]
         assert [message["role"] for message in messages] == ["assistant", "user"]
         assert messages[0]["content"].startswith("on and on and on and") and messages[0]["status"] == "stopped"
         stopped, reader, writer = await open_stream(server, person)

@@ -13,6 +13,7 @@ import pytest
 
 from svc.certificates import tls_files
 from tests.support.server import RunningServer, hang_up, read_to_end, running_server
+from tests.support.waiting import until
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
 STREAM = b"GET /stream HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -51,8 +52,9 @@ async def test_address_with_all_connections_in_use_is_503(small: RunningServer) 
     assert answer.startswith(b"HTTP/1.1 503 ") and b'"overloaded"' in answer and b"retry-after: 1" in answer
     await hang_up(writer)
     other = await opened(small, "127.0.0.3", HEALTH)
+    before = small.counts().descriptors
     await hang_up(busy[0][1])
-    await asyncio.sleep(0.3)
+    await until(lambda: small.counts().descriptors < before)
     again = await opened(small, "127.0.0.2", HEALTH)
     for _, writer in (*busy, other, again):
         await hang_up(writer)
@@ -142,10 +144,12 @@ async def test_sighup_reloads_certificate_files(tmp_path: Path) -> None:
         assert await trusted(pairs[0])
         put(pairs[1], "cert.pem")
         server.send_signal(signal.SIGHUP)
-        await asyncio.sleep(0.5)
+        await until(lambda: [line for line in server.log_lines() if line["event"] == "library"])
         assert await trusted(pairs[0]), "a certificate without its key changes nothing"
         put(pairs[1], "key.pem")
         server.send_signal(signal.SIGHUP)
-        await asyncio.sleep(0.5)
-        assert await trusted(pairs[1]) and not await trusted(pairs[0])
+        async with asyncio.timeout(20):
+            while not await trusted(pairs[1]):
+                await asyncio.sleep(0.05)
+        assert not await trusted(pairs[0])
         assert [line["logger"] for line in server.log_lines() if line["event"] == "library"] == ["svc.server.serve"]

@@ -3,6 +3,7 @@
 import asyncio
 import time
 
+from tests.support.waiting import run_ready
 from tests.support.watchdog import WATCHDOG
 
 
@@ -61,6 +62,6 @@ async def test_an_error_and_a_cancellation_pass_through() -> None:
         return ended
 
     task = asyncio.create_task(driven())
-    await asyncio.sleep(0.01)
+    await run_ready()
     task.cancel()
     assert await task == "ended"
