@@ -18,7 +18,9 @@ from svc.errors import ApiError
 # In one body. Objects take up to 35 times their bytes, and parsing this many values takes 30 ms.
 MOST_JSON_VALUES = 100_000
 _JSON_DEPTH = 100
-_SLICE_BYTES = _LONG_BYTES = 64 * 1024
+# Of JSON, or characters of a text. More would block the event loop: it is split, or read and written in a thread.
+AT_ONCE_BYTES = 64 * 1024
+_SLICE_BYTES = _LONG_BYTES = AT_ONCE_BYTES
 _BIG_BYTES = 4 * 1024 * 1024
 _BIG_BODYS_LONG_BYTES = 64  # parsing many short strings is slow as well
 _INTEGER_DIGITS = 1_000

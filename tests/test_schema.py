@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from svc import audit
+from svc import audit, quota
+from svc.billing import payments, wallet
 from svc.deletion import slices
 from svc.routes.export import KINDS
 from svc.schema import SCHEMA, connect
@@ -654,6 +655,28 @@ def test_a_primary_key_is_never_null(conn: sqlite3.Connection) -> None:
         for column in conn.execute("SELECT name, type FROM pragma_table_info(?) WHERE pk", (table,)).fetchall():
             with pytest.raises(sqlite3.IntegrityError):
                 conn.execute(f"UPDATE {table} SET {column['name']} = NULL")
+
+
+def test_amounts_and_times_of_the_schema_are_those_of_the_code() -> None:
+    schema = SCHEMA.read_text()
+    found = {
+        "the amount of a checkout": re.findall(
+            r"amount_micros BETWEEN (\d+) AND (\d+) AND amount_micros % (\d+)", schema
+        ),
+        "the credit that makes an account pro": re.findall(r"NEW.amount_micros >= (\d+)", schema),
+        "how long an unpaid checkout stays": re.findall(r"max\(created_at\) FROM checkouts\) - (\d+)", schema),
+        "the most artifacts": re.findall(r"FROM artifacts WHERE account_id = NEW.account_id\) >= (\d+)", schema),
+        "the bytes of a row": sorted(set(re.findall(r"bytes = bytes [+-] (\d+)", schema))),
+    }
+    assert found == {
+        "the amount of a checkout": [
+            (str(payments.LEAST_MICROS), str(payments.MOST_MICROS), str(payments.MICROS_PER_CENT))
+        ],
+        "the credit that makes an account pro": [str(wallet.PRO_MICROS)],
+        "how long an unpaid checkout stays": [str(payments.UNPAID_SECONDS)],
+        "the most artifacts": [str(quota.MOST_ARTIFACTS)],
+        "the bytes of a row": [str(quota.ROW_BYTES)],
+    }
 
 
 def test_translated_rules_are_in_the_schema() -> None:

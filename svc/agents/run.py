@@ -32,11 +32,11 @@ from svc.inference.claim import Claim
 from svc.inference.field_support import RETURNED
 from svc.inference.paid_call import PaidCall, Payer
 from svc.inference.token_usage import input_tokens
+from svc.json_text import AT_ONCE_BYTES
 from svc.retry import retry_write
 from svc.server.sse import Interrupt, LastBlock
 from svc.server.state import OpenRun, State
 
-_HEAVY_CHARACTERS = 64 * 1024
 _TOOLS = re.compile(r"(?i)\btools?\b|tool[_-]|\bfunctions?\b")
 _STORE_TRIES = 3
 
@@ -174,7 +174,7 @@ class AgentRun:
         body: dict[str, Any] = {"model": self._order.model.id, "messages": list(messages), "stream": True}
         if self._order.tools:
             body["tools"] = [tool.as_function for tool in self._order.tools.values()]
-        heavy = sum(len(message["content"] or "") for message in messages) > _HEAVY_CHARACTERS
+        heavy = sum(len(message["content"] or "") for message in messages) > AT_ONCE_BYTES
         model, engines, payer = self._order.model, self._state.engines, self._payer
         make = partial(ChatCall, model, body, engines, payer, added=RETURNED, ours=("tools",), heavy=heavy)
         call = await self._state.offload.run(payer.account_id, make) if heavy else make()

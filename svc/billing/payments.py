@@ -18,10 +18,12 @@ from svc.ids import random_base62
 from svc.money import MICROS_PER_DOLLAR, micros_of
 from svc.tables import Table, refusals
 
-LEAST_MICROS, MOST_MICROS = 5_000_000, 10_000_000_000
+# As in schema.sql: the amount of a checkout, and how long it stays unpaid.
+LEAST_MICROS, MOST_MICROS = wallet.PRO_MICROS, 10_000_000_000
+MICROS_PER_CENT = 10_000
+UNPAID_SECONDS = 30 * 86400
 _BOUNDS = " to ".join(f"{micros // MICROS_PER_DOLLAR}.00" for micros in (LEAST_MICROS, MOST_MICROS))
 AMOUNT_RULE = f"{_BOUNDS} US dollars in whole cents"
-MICROS_PER_CENT = 10_000
 _DELETED_AT_ONCE = 20
 _ENDS = {"checkout.session.expired": "expired", "checkout.session.async_payment_failed": "failed"}
 _EVENTS = Table("payment_events", dict, "event")
@@ -107,17 +109,17 @@ def add_checkout(
     with refusals():
         statement = "INSERT INTO checkouts (id, account_id, amount_micros, created_at) VALUES (?, ?, ?, ?)"
         tx.execute(statement, (checkout_id, account_id, amount_micros, now_seconds))
-    # Delete some checkouts that are unpaid after 30 days; the schema has the same rule.
+    # Delete some checkouts that are unpaid after UNPAID_SECONDS.
     statement = """
         DELETE FROM checkouts WHERE id IN (
             SELECT id FROM checkouts
-            WHERE state <> 'paid' AND created_at <= (SELECT max(created_at) FROM checkouts) - 2592000
+            WHERE state <> 'paid' AND created_at <= (SELECT max(created_at) FROM checkouts) - ?
                 AND NOT EXISTS (
                     SELECT 1 FROM payment_events WHERE checkout_id = checkouts.id
                         AND type <> 'checkout.session.expired')
             ORDER BY created_at LIMIT ?)
     """
-    tx.execute(statement, (_DELETED_AT_ONCE,))
+    tx.execute(statement, (UNPAID_SECONDS, _DELETED_AT_ONCE))
 
 
 def detach_checkouts(tx: sqlite3.Connection, account_id: str) -> None:

@@ -5,6 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from svc.billing.wallet import PRO_MICROS
+from svc.money import MICROS_PER_DOLLAR
+
+_PRO_DOLLARS = PRO_MICROS // MICROS_PER_DOLLAR
 _OF_LEDGER = {
     "wallet {0}: the balance is {1} micros, its ledger adds up to {2}": """
         SELECT wallets.account_id, balance_micros, ifnull(sum(amount_micros), 0) AS total
@@ -27,14 +31,14 @@ _OF_LEDGER = {
     "the ledger has {0} rows up to number {1}": """
         SELECT count(*), max(seq) FROM ledger HAVING count(*) <> ifnull(max(seq), 0)
     """,
-    "account {0} has paid 5 dollars at once and is not pro": """
+    f"account {{0}} has paid {_PRO_DOLLARS} dollars at once and is not pro": f"""
         SELECT DISTINCT accounts.id FROM accounts JOIN ledger ON ledger.account_id = accounts.id
-        WHERE tier = 'free' AND amount_micros >= 5000000 AND deleting_at IS NULL
+        WHERE tier = 'free' AND amount_micros >= {PRO_MICROS} AND deleting_at IS NULL
     """,
-    "account {0} is pro and has never paid 5 dollars at once": """
+    f"account {{0}} is pro and has never paid {_PRO_DOLLARS} dollars at once": f"""
         SELECT id FROM accounts
         WHERE tier = 'pro' AND deleting_at IS NULL
-            AND NOT EXISTS (SELECT 1 FROM ledger WHERE account_id = accounts.id AND amount_micros >= 5000000)
+            AND NOT EXISTS (SELECT 1 FROM ledger WHERE account_id = accounts.id AND amount_micros >= {PRO_MICROS})
     """,
     "account {0}: its allowances of {1} are {2} micros, over {3}": """
         SELECT accounts.id, allowance_month, sum(amount_micros) AS credited, allowance_given_micros

@@ -17,7 +17,8 @@ from svc.money import dollars
 from svc.months import end_of, month_of, spent_this_month
 from svc.tables import Table, json_of, run_some
 
-MOST_MICROS = 10**15  # the bound of a wallet, as in schema.sql
+# As in schema.sql: the bound of a wallet, and the credit that makes an account pro.
+MOST_MICROS, PRO_MICROS = 10**15, 5_000_000
 
 
 # --- a paid call

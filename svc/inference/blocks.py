@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 
 from svc.ids import random_base62
+from svc.json_text import AT_ONCE_BYTES
 
 DONE = b"data: [DONE]\n\n"
-_PART_BYTES = 64 * 1024
 _PLACE = random_base62(32)  # occurs nowhere else
 _ascii_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
@@ -60,7 +60,7 @@ def joined(blocks: Sequence[bytes]) -> list[bytes]:
     parts, part = [], b""
     for block in blocks:
         part += block
-        if len(part) >= _PART_BYTES:
+        if len(part) >= AT_ONCE_BYTES:
             parts.append(part)
             part = b""
     return [*parts, part] if part else parts

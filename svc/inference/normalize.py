@@ -9,13 +9,11 @@ import orjson
 from svc import json_text
 from svc.errors import UpstreamFault
 from svc.ids import random_base62
+from svc.json_text import AT_ONCE_BYTES
 
-# A longer text is sent in several chunks: one of megabytes blocks the event loop.
-CHUNK_CHARACTERS = 64 * 1024
 _CALLS_MAX = 128
 _PARTS_MAX = 5_000
-# Longer arguments are not checked for their end: the check takes longer with each delta.
-_CHECKED_CHARACTERS = 64 * 1024
+# Arguments in more parts, or longer than AT_ONCE_BYTES, are not checked for their end: each check parses all of them.
 _CHECKED_PARTS = 4_000
 _FINISH_REASONS = {
     "length": "length",
@@ -106,7 +104,7 @@ class GrowingCall:
         parts = self.arguments.parts
         if not parts or not parts[-1].rstrip().endswith("}"):
             return False
-        if len(parts) > _CHECKED_PARTS or sum(map(len, parts)) > _CHECKED_CHARACTERS:
+        if len(parts) > _CHECKED_PARTS or sum(map(len, parts)) > AT_ONCE_BYTES:
             return False
         try:
             orjson.loads(str(self.arguments))
@@ -255,7 +253,7 @@ def join_logprobs(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]
 
 
 def split_text(text: str) -> list[str]:
-    return [text[start : start + CHUNK_CHARACTERS] for start in range(0, len(text) or 1, CHUNK_CHARACTERS)]
+    return [text[start : start + AT_ONCE_BYTES] for start in range(0, len(text) or 1, AT_ONCE_BYTES)]
 
 
 def delta_of(raw: dict[str, Any]) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ ChunkWriter's general path takes 46,000 instructions more for it, which is 8 % o
 
 from typing import Any
 
-from svc.inference.normalize import CHUNK_CHARACTERS
+from svc.json_text import AT_ONCE_BYTES
 
 _FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
 
@@ -22,7 +22,7 @@ def plain_text(raw: dict[str, Any]) -> tuple[str, int, str] | None:
         if (
             choice["index"] != 0
             or type(text) is not str
-            or not 0 < len(text) <= CHUNK_CHARACTERS
+            or not 0 < len(text) <= AT_ONCE_BYTES
             or reason not in _FINISH_REASONS
             or message["role"] is None
             or [*message.values()].count(None) != len(message) - 2  # all but the role and the text

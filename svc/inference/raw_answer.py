@@ -20,13 +20,12 @@ from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import Provider
 from svc.inference.repeats import Repeats
 from svc.inference.upstream_errors import CLIENT_FAULTS, error_fault, fault_of, is_error, json_or_text
-from svc.json_text import MOST_JSON_VALUES, has_more_values
+from svc.json_text import AT_ONCE_BYTES, MOST_JSON_VALUES, has_more_values
 from svc.outbound.connection import Reply
 from svc.outbound.errors import OutboundError
 from svc.outbound.event_stream import EventReader, parse_event
 
 _EVENT_BYTES = 4 * 1024 * 1024
-_BIG_JSON_BYTES = 64 * 1024
 # An event is parsed on the event loop.
 _EVENT_VALUES = 20_000
 _OPERATOR_VALUES = 200_000
@@ -108,7 +107,7 @@ class RawAnswer:
             data = b"".join(self._json)
             if not data:
                 raise UpstreamFault("invalid", _NO_ANSWER)
-            long = len(data) > _BIG_JSON_BYTES
+            long = len(data) > AT_ONCE_BYTES
             self.completion = (
                 await asyncio.to_thread(_chunk, data, self._provider, True) if long else _chunk(data, self._provider)
             )

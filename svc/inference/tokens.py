@@ -10,8 +10,9 @@ import orjson
 from svc import json_text
 from svc.inference.normalize import text_size_bytes
 
-_FRAME_TOKENS = 16  # of a message, a part of one, a tool or a tool call, beside its bytes
-_MEDIA_TOKENS = 8192  # of an image of any size, and the least of a sound, video or file
+BYTES_PER_TOKEN = 4  # of an estimate
+FRAME_TOKENS = 16  # of a message, a part of one, a tool or a tool call, beside its bytes
+MEDIA_TOKENS = 8192  # of an image of any size, and the least of a sound, video or file
 _MEDIA = re.compile(r"image|audio|sound|voice|video|file|document|pdf|media", re.IGNORECASE)
 _DATA_ADDRESS = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w-]+=[\w.+-]+)*;base64,", re.ASCII | re.IGNORECASE)
 _MOST_BEFORE_DATA = 128  # characters of such an address
@@ -53,8 +54,8 @@ def worst_input_tokens(request: dict[str, Any], size_bytes: int) -> int:
             size_bytes += sum([_media_tokens(part) for part in content if part["type"] != "text"])
         if len(message) > 2:  # not only role and content
             frames += len(message.get("tool_calls") or ()) + (type(message.get("function_call")) is dict)
-            size_bytes += _MEDIA_TOKENS * (type(message.get("audio")) is dict)
-    return size_bytes + _FRAME_TOKENS * frames
+            size_bytes += MEDIA_TOKENS * (type(message.get("audio")) is dict)
+    return size_bytes + FRAME_TOKENS * frames
 
 
 def _media_tokens(part: dict[str, Any]) -> int:
@@ -66,14 +67,14 @@ def _media_tokens(part: dict[str, Any]) -> int:
     if type(data) is dict:
         data = data.get(inner)
     if type(data) is not str:
-        return _MEDIA_TOKENS  # an id
+        return MEDIA_TOKENS  # an id
     address = _DATA_ADDRESS.match(data, 0, _MOST_BEFORE_DATA)
     start = address.end() if address else 0
     if (address is None and inner == "url") or not _is_base64(data, start):
-        return _MEDIA_TOKENS  # an address, or what is not certainly data
+        return MEDIA_TOKENS  # an address, or what is not certainly data
     if field == "image_url" and address and (address[1] or "").lower() in _PICTURES:
-        return _MEDIA_TOKENS - len(data)
-    return max(_MEDIA_TOKENS, (len(data) - start) * 3 // 4) - len(data)
+        return MEDIA_TOKENS - len(data)
+    return max(MEDIA_TOKENS, (len(data) - start) * 3 // 4) - len(data)
 
 
 def _is_base64(text: str, start: int) -> bool:
@@ -106,5 +107,5 @@ def _text_bytes(value: Any) -> int:
 
 
 def estimated_tokens(size_bytes: int) -> int:
-    """Return 1 token for each 4 bytes, rounded up."""
-    return -(-size_bytes // 4)
+    """Return 1 token for each BYTES_PER_TOKEN, rounded up."""
+    return -(-size_bytes // BYTES_PER_TOKEN)

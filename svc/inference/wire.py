@@ -13,7 +13,6 @@ from typing import Any
 from svc.errors import UpstreamFault
 from svc.inference.blocks import Chunk, Texts, around_text
 from svc.inference.normalize import (
-    CHUNK_CHARACTERS,
     GrowingCall,
     GrowingChoice,
     GrowingText,
@@ -32,6 +31,7 @@ from svc.inference.plain_answer import plain_text
 from svc.inference.token_usage import UsageReports, of_all_choices
 from svc.inference.tokens import estimated_input_tokens, estimated_tokens
 from svc.inference.upstream_errors import error_fault
+from svc.json_text import AT_ONCE_BYTES
 
 # More than twice the longest answer of today's models.
 ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
@@ -127,7 +127,7 @@ class ChunkWriter:
         if (
             last is None
             or last.raw is not repeats.like
-            or size_bytes > CHUNK_CHARACTERS
+            or size_bytes > AT_ONCE_BYTES
             or size_bytes > last.choice.left_bytes
         ):
             return [chunk for raw in repeats.raws() for chunk in self._read(repeats.like, raw)]
@@ -228,7 +228,7 @@ class ChunkWriter:
         for name, text in choice.texts.items() if choice else ():
             first = last = sent.get(name, 0)
             size_bytes = 0
-            while last < len(text.parts) and size_bytes < CHUNK_CHARACTERS:
+            while last < len(text.parts) and size_bytes < AT_ONCE_BYTES:
                 part = text.parts[last]
                 size_bytes += len(part) if part.isascii() else 6 * len(part)
                 last += 1
@@ -341,7 +341,7 @@ class ChunkWriter:
                     text = choice.texts[name] = GrowingText()
                 if part := text.take(choice.within(value)):
                     self.text_bytes += text_size_bytes(part)
-                    if len(part) > CHUNK_CHARACTERS:
+                    if len(part) > AT_ONCE_BYTES:
                         part, *parts = text.parts[-1:] = split_text(part)
                         later += [{name: text} for text in parts]
                     delta[name] = part

@@ -22,8 +22,9 @@ from svc.billing import payments
 from svc.config import Config
 from svc.content import artifacts, conversations, history, projects, search, support
 from svc.errors import ApiError
-from svc.inference.chat_call import DEFAULT_OUTPUT_TOKENS
+from svc.inference.chat_call import DEFAULT_OUTPUT_TOKENS, LEAST_OUTPUT_TOKENS
 from svc.inference.providers import NewProvider
+from svc.inference.tokens import BYTES_PER_TOKEN, FRAME_TOKENS, MEDIA_TOKENS
 from svc.money import MICROS_PER_DOLLAR
 from svc.routes import agents, api_keys, auth, page_script, user
 from svc.routes.schemas import media
@@ -83,6 +84,10 @@ def page_limits() -> dict[str, Any]:
         "chats_per_minute": CHAT_PER_MINUTE,
         "least_dollars": payments.LEAST_MICROS // MICROS_PER_DOLLAR,
         "output_tokens": DEFAULT_OUTPUT_TOKENS,
+        "least_output_tokens": LEAST_OUTPUT_TOKENS,
+        "bytes_per_token": BYTES_PER_TOKEN,
+        "frame_tokens": FRAME_TOKENS,
+        "media_tokens": MEDIA_TOKENS,
     }
 
 

@@ -9,12 +9,11 @@ from starlette.responses import Response
 
 from svc.bounded import add_part
 from svc.errors import ApiError
-from svc.json_text import parse_json
-from svc.server.limits import KIB, SMALL_BYTES
+from svc.json_text import AT_ONCE_BYTES, parse_json
+from svc.server.limits import SMALL_BYTES
 from svc.server.web import Request, reply
 from svc.shapes import Shape
 
-_BIG_JSON_BYTES = 64 * KIB
 _LENGTH_DIGITS = 18
 # A first parameter `charset` must be UTF-8; others are ignored.
 _JSON_TYPE = re.compile(rb'(?is)\s*application/json\s*(;\s*+(charset="*utf-?8"*\s*|(?!charset=).*))?')
@@ -79,7 +78,7 @@ def endpoint_of(
             if content_type != b"application/json" and not _JSON_TYPE.fullmatch(content_type):
                 raise ApiError("unsupported_media_type")
             body = b"".join(await read_chunks(request, most_bytes))
-            if len(body) <= _BIG_JSON_BYTES:
+            if len(body) <= AT_ONCE_BYTES:
                 typed = _checked(shape, body)
             else:
                 typed = await request.state.offload.run(context.account_id or context.client_ip, _checked, shape, body)

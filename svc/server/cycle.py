@@ -17,6 +17,7 @@ from uvicorn.server import ServerState
 
 from svc.errors import ApiError
 from svc.ids import public_id
+from svc.server.head import COMMON_HEADERS
 
 _log = logging.getLogger("uvicorn.error")
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
@@ -190,8 +191,7 @@ def last_answer(error: ApiError, *, head_only: bool = False) -> bytes:
         "content-type": "application/json",
         "content-length": str(len(body)),
         "x-request-id": public_id("req_"),
-        "strict-transport-security": "max-age=31536000",
-        "x-content-type-options": "nosniff",
+        **COMMON_HEADERS,
         **error.headers,
         "connection": "close",
     }

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from svc.config import LOOPBACK_NAMES
 from svc.errors import ApiError, ClientGone, describe
 from svc.ids import public_id
-from svc.server.head import Context, joined
+from svc.server.head import COMMON_HEADERS, Context, joined
 from svc.server.state import Request, State
 from svc.server.web import Routes, in_anthropic_format, no_content, refusal
 
@@ -55,10 +55,7 @@ _CACHED_CLIENTS = 4096
 _CACHED_BYTES = 64  # of the headers of a proxy; longer ones are not cached, to bound the memory
 _ADDRESS_LENGTH = 64
 REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
-_COMMON_HEADERS = (
-    (b"strict-transport-security", b"max-age=31536000"),
-    (b"x-content-type-options", b"nosniff"),
-)
+_COMMON_HEADERS = tuple((name.encode(), value.encode()) for name, value in COMMON_HEADERS.items())
 
 
 class Cors:

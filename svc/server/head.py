@@ -21,6 +21,9 @@ _SHORT_TARGET = 256  # bytes; a longer one is not cached, to bound the memory, n
 
 _ABSOLUTE = re.compile(rb"(?i)(?P<scheme>https?)://(?P<host>[^/?#]*)(?P<rest>.*)", re.DOTALL)
 
+# On every answer, also before the end of a connection.
+COMMON_HEADERS = {"strict-transport-security": "max-age=31536000", "x-content-type-options": "nosniff"}
+
 Headers = list[tuple[bytes, bytes]]
 # The method and the path as text, the query, and the host of a target that is a URL.
 Target = tuple[str, str, bytes, bytes | None]

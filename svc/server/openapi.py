@@ -17,6 +17,7 @@ import orjson
 
 from svc.errors import ERRORS, ApiError
 from svc.json_text import MOST_JSON_VALUES
+from svc.server.head import COMMON_HEADERS
 from svc.server.interface import (
     Answer,
     Content,
@@ -46,9 +47,11 @@ _EVERYWHERE = {
         "characters, else a new one.",
         _REQUEST_ID,
     ),
-    "strict-transport-security": named_header("StrictTransportSecurity", "HTTPS only.", string, "max-age=31536000"),
+    "strict-transport-security": named_header(
+        "StrictTransportSecurity", "HTTPS only.", string, COMMON_HEADERS["strict-transport-security"]
+    ),
     "x-content-type-options": named_header(
-        "ContentTypeOptions", "Browsers must not guess the type.", one_of("nosniff")
+        "ContentTypeOptions", "Browsers must not guess the type.", one_of(COMMON_HEADERS["x-content-type-options"])
     ),
     "cache-control": named_header("CacheControl", "Whether to cache the answer.", string, "no-store", required=False),
 }

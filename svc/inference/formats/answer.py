@@ -16,9 +16,7 @@ from svc.errors import ApiError
 from svc.inference import blocks, said
 from svc.inference.blocks import Chunk, Texts
 from svc.inference.chat_call import ChatCall
-
-# The end of a call with longer arguments is only found at the end of the answer: each check parses all of them.
-_CHECKED_BYTES = 64 * 1024
+from svc.json_text import AT_ONCE_BYTES
 
 
 def typed_event(kind: str, **fields: Any) -> bytes:
@@ -221,4 +219,5 @@ class BlockWriter(AnswerWriter):
 
 
 def _is_complete(block: Block) -> bool:
-    return block.kind != "call" or (sum(map(len, block.tokens)) <= _CHECKED_BYTES and block.arguments is not None)
+    # Each check parses all arguments of a call, so the end of long ones is only found at the end of the answer.
+    return block.kind != "call" or (sum(map(len, block.tokens)) <= AT_ONCE_BYTES and block.arguments is not None)

@@ -19,10 +19,9 @@ from svc.inference.formats.answer import Block, BlockWriter, typed_event
 from svc.inference.formats.messages_shape import FIELDS
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
 from svc.inference.token_usage import input_tokens
-from svc.inference.tokens import estimated_input_tokens
+from svc.inference.tokens import FRAME_TOKENS, estimated_input_tokens
 
 _MOST_BLOCKS = 10_000
-_FRAME_TOKENS = 16
 _IMAGE_TOKENS = 1024
 _BILLING_HEADER = "x-anthropic-billing-header:"  # Claude Code's; it changes with every prompt and spoils prefix caches
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
@@ -68,7 +67,7 @@ def counted_tokens(request: dict[str, Any]) -> int:
     contents = [message["content"] for message in chat["messages"] if isinstance(message["content"], list)]
     images = sum(part["type"] == "image_url" for content in contents for part in content)
     frames = len(chat["messages"]) + len(chat.get("tools", ()))
-    return int(estimated_input_tokens(chat) + _FRAME_TOKENS * frames + _IMAGE_TOKENS * images)
+    return int(estimated_input_tokens(chat) + FRAME_TOKENS * frames + _IMAGE_TOKENS * images)
 
 
 # --- tools

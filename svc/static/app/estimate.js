@@ -7,18 +7,14 @@ import { models, projects, settings, wallet } from "./state.js";
 import { texts } from "./texts.js";
 
 const t = texts.estimate;
-const BYTES_PER_TOKEN = 4;
 const USUAL_OUTPUT = 300; // tokens of an answer in a chat without answers
 const USUAL_PICTURE = 1_000; // tokens
-// As the service counts when it reserves the cost (svc/inference/tokens.py): 1 token for each byte of the
-// JSON, and 16 for each `{"role":"assistant","content":[]},` and each
-// `{"type":"image_url","image_url":{"url":""}},`.
+// As the service counts when it reserves the cost (svc/inference/tokens.py): 1 token for each byte of the JSON, and some
+// more for each message and each part of one.
 const BODY_TOKENS = 150; // the other fields
-const MESSAGE_TOKENS = 16 + 34;
-const PART_TOKENS = 16 + 44;
-const PICTURE_TOKENS = 8_192;
+const MESSAGE_TOKENS = limits.frame_tokens + '{"role":"assistant","content":[]},'.length;
+const PART_TOKENS = limits.frame_tokens + '{"type":"image_url","image_url":{"url":""}},'.length;
 const MEMORY_TOKENS = 3_000; // passages of the memory, and a fallback's name
-const LEAST_OUTPUT = 16;
 
 const utf8 = new TextEncoder();
 const sizeOf = (text) => utf8.encode(text ?? "").length;
@@ -37,7 +33,7 @@ function historyOf(messages) {
     written: messages.reduce((sum, { content }) => sum + sizeInJson(content), 0),
     count: messages.length,
     // The model server has counted the earlier messages, also those that are not loaded here.
-    tokens: Math.max(bytes / BYTES_PER_TOKEN, last ? last.input_tokens + last.output_tokens : 0),
+    tokens: Math.max(bytes / limits.bytes_per_token, last ? last.input_tokens + last.output_tokens : 0),
     output: answers.length
       ? answers.reduce((sum, { answer }) => sum + answer.output_tokens, 0) / answers.length
       : USUAL_OUTPUT,
@@ -52,16 +48,16 @@ function costOf({ pricing, history, draft, pictures, instructions, limit }) {
     Math.ceil((inputs * price + outputs * output) / 1_000_000);
   const added = sizeOf(draft);
   // The earlier messages that are not loaded here are in the count of the model server.
-  const unloaded = Math.max(0, history.tokens * BYTES_PER_TOKEN - history.bytes);
+  const unloaded = Math.max(0, history.tokens * limits.bytes_per_token - history.bytes);
   const bytes = history.written + unloaded + instructions + sizeInJson(draft) + BODY_TOKENS;
   // The text is a part, too.
-  const pictureTokens = pictures && PART_TOKENS + (PICTURE_TOKENS + PART_TOKENS) * pictures;
+  const pictureTokens = pictures && PART_TOKENS + (limits.media_tokens + PART_TOKENS) * pictures;
   const frames = MESSAGE_TOKENS * (history.count + 2) + pictureTokens;
-  const usual = history.tokens + (added + instructions) / BYTES_PER_TOKEN + USUAL_PICTURE * pictures;
+  const usual = history.tokens + (added + instructions) / limits.bytes_per_token + USUAL_PICTURE * pictures;
   return {
     usual: total(usual, Math.min(history.output, limit), inputs.input_micros_per_million_tokens),
     most: total(bytes + frames + MEMORY_TOKENS, limit),
-    least: total(bytes + frames, LEAST_OUTPUT),
+    least: total(bytes + frames, limits.least_output_tokens),
   };
 }
 
@@ -73,7 +69,7 @@ export function Estimate({ id, modelId, messages, conversation, projectId, draft
   const { available_micros: own, allowance_due_micros: due } = wallet.data.value ?? {};
   const available = own + due; // the next request books the due allowance
   if (!draft && !pictures) return null;
-  const inContext = model?.context_length && history.tokens + sizeOf(draft) / BYTES_PER_TOKEN;
+  const inContext = model?.context_length && history.tokens + sizeOf(draft) / limits.bytes_per_token;
   if (inContext > model?.context_length)
     return html`<p id=${id} class="estimate warn">${t.tooLong(model.context_length)}</p>`;
   const { input_micros_per_million_tokens: input, output_micros_per_million_tokens: output } =

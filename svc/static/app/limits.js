@@ -19,6 +19,10 @@
  *   sign_up_open: boolean, // whether everybody can create an account
  *   sends_mail: boolean, // whether the service sends links by mail
  *   output_tokens: number,
+ *   least_output_tokens: number,
+ *   bytes_per_token: number, // of an estimate
+ *   frame_tokens: number, // of a message or a part of one, beside its bytes
+ *   media_tokens: number, // of a picture
  * }}
  */
 export const limits = JSON.parse(document.getElementById("limits").textContent);
