@@ -36,11 +36,12 @@ def add_call(
     account_id, key_id, model, day, group = row
     key = (account_id, day, model, key_id or "", group)
     values = (*key, requests, input_tokens, output_tokens, cost_micros, cached_input_tokens)
-    # UPDATE first: nearly every call adds to a row, and an upsert takes half as long again.
+    # UPDATE first: nearly every call adds to a row, and an upsert takes half as long again. By the primary key: SQLite
+    # prefers the index of accounts, and then looks each row up.
     statement = """
-        UPDATE usage_days SET requests = requests + ?6, input_tokens = input_tokens + ?7,
-            output_tokens = output_tokens + ?8, cost_micros = cost_micros + ?9,
-            cached_input_tokens = cached_input_tokens + ?10
+        UPDATE usage_days INDEXED BY sqlite_autoindex_usage_days_1
+        SET requests = requests + ?6, input_tokens = input_tokens + ?7, output_tokens = output_tokens + ?8,
+            cost_micros = cost_micros + ?9, cached_input_tokens = cached_input_tokens + ?10
         WHERE account_id = ?1 AND day = ?2 AND model = ?3 AND key_id = ?4 AND group_name = ?5
     """
     added = tx.execute(statement, values).rowcount
