@@ -521,7 +521,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("given_allowances", "given_micros_range"): [
         f"UPDATE given_allowances SET given_micros = {micros}" for micros in (0, 10**12 + 1)
     ],
-    ("given_allowances", "month, identity_hash"): ["INSERT INTO given_allowances VALUES ('2026-10', zeroblob(32), 2)"],
+    ("given_allowances", "identity_hash, month"): ["INSERT INTO given_allowances VALUES ('2026-10', zeroblob(32), 2)"],
     ("deleted_usage", "day, model, group_name, deleted_id"): [
         "INSERT INTO deleted_usage VALUES ('2026-10-02', 'm', '', 'user_1', 1, 1, 1, 1, 1)"
     ],

@@ -201,8 +201,8 @@ def set_email(
     taken = ApiError("email_taken")
     if _is_reserved(tx, email, account_id, now_seconds):
         raise taken
-    given.remember(tx, account_id)
     columns = {"email": email, "email_key": lookalike_key(email), "email_verified_at": verified_at}
+    given.remember(tx, account_id, lookalike_key(email))
     with refusals(UNIQUE=taken):
         _set(tx, account_id, columns)
 

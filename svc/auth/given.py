@@ -8,7 +8,6 @@ a rotation of the master secret, and commands that delete accounts need no secre
 
 import hmac
 import sqlite3
-from collections.abc import Iterator
 
 import orjson
 
@@ -17,26 +16,34 @@ from svc.months import month_of
 _SLICE = 1_000
 
 
-def remember(tx: sqlite3.Connection, account_id: str) -> None:
-    """Store the account's last allowance for its address and its identities, which are about to leave it."""
+def remember(tx: sqlite3.Connection, account_id: str, next_email_key: str | None = None) -> None:
+    """Store the account's last allowance for its address and its identities, one of which is about to leave it.
+
+    What their former owners were given counts as well. `next_email_key` is the form of the address that it gets.
+    """
     query = "SELECT allowance_month, allowance_given_micros FROM accounts WHERE id = ? AND allowance_given_micros > 0"
-    month, given_micros = tx.execute(query, (account_id,)).fetchone() or (None, 0)
-    if month is None:
+    hashes = _hashes(tx, account_id)
+    found = [tuple(row) for row in tx.execute(query, (account_id,))] + [
+        row for each in hashes for row in _rows(tx, each)
+    ]
+    if not found:
         return
-    given_micros = max(given_micros, given_before(tx, account_id, month))
+    month, micros = max(found)
+    if next_email_key is not None:
+        hashes.append(_hash(tx, [next_email_key, None]))
     statement = """
         INSERT INTO given_allowances (month, identity_hash, given_micros) VALUES (?, ?, ?)
-        ON CONFLICT (month, identity_hash) DO UPDATE SET given_micros = max(given_micros, excluded.given_micros)
+        ON CONFLICT (identity_hash, month) DO UPDATE SET given_micros = max(given_micros, excluded.given_micros)
     """
-    tx.executemany(statement, [(month, each, given_micros) for each in _hashes(tx, account_id)])
+    tx.executemany(statement, [(month, each, micros) for each in hashes])
 
 
 def given_before(conn: sqlite3.Connection, account_id: str, month: str) -> int:
     """Return the micros that former owners of the account's address and identities were given in the month."""
     if conn.execute("SELECT 1 FROM given_allowances WHERE month = ? LIMIT 1", (month,)).fetchone() is None:
         return 0
-    query = "SELECT ifnull(max(given_micros), 0) FROM given_allowances WHERE month = ? AND identity_hash = ?"
-    return max((conn.execute(query, (month, each)).fetchone()[0] for each in _hashes(conn, account_id)), default=0)
+    rows = (row for each in _hashes(conn, account_id) for row in _rows(conn, each))
+    return max((micros for of_month, micros in rows if of_month == month), default=0)
 
 
 def has_old(conn: sqlite3.Connection, now_seconds: float) -> bool:
@@ -48,18 +55,27 @@ def has_old(conn: sqlite3.Connection, now_seconds: float) -> bool:
 def delete_old(tx: sqlite3.Connection, now_seconds: float) -> bool:
     """Delete a slice of what was given before this month; return whether there is more."""
     statement = """
-        DELETE FROM given_allowances WHERE (month, identity_hash) IN (
-            SELECT month, identity_hash FROM given_allowances WHERE month < ? LIMIT ?)
+        DELETE FROM given_allowances WHERE (identity_hash, month) IN (
+            SELECT identity_hash, month FROM given_allowances WHERE month < ? LIMIT ?)
     """
     return tx.execute(statement, (month_of(now_seconds), _SLICE)).rowcount == _SLICE
 
 
-def _hashes(conn: sqlite3.Connection, account_id: str) -> Iterator[bytes]:
-    """Yield the hashes of the account's address, in the form in which it is unique, and of its identities."""
-    key = conn.execute("SELECT identity_key FROM installation").fetchone()[0]
+def _rows(conn: sqlite3.Connection, identity_hash: bytes) -> list[tuple[str, int]]:
+    """Return the months and micros that are stored for a hash."""
+    query = "SELECT month, given_micros FROM given_allowances WHERE identity_hash = ?"
+    return [(row[0], row[1]) for row in conn.execute(query, (identity_hash,))]
+
+
+def _hashes(conn: sqlite3.Connection, account_id: str) -> list[bytes]:
+    """Return the hashes of the account's address, in the form in which it is unique, and of its identities."""
     query = """
         SELECT email_key, NULL FROM accounts WHERE id = ?1 AND email_key IS NOT NULL
         UNION ALL SELECT issuer, subject FROM identities WHERE account_id = ?1
     """
-    for row in conn.execute(query, (account_id,)).fetchall():
-        yield hmac.digest(key, orjson.dumps(list(row)), "sha256")
+    return [_hash(conn, list(row)) for row in conn.execute(query, (account_id,)).fetchall()]
+
+
+def _hash(conn: sqlite3.Connection, identity: list[str | None]) -> bytes:
+    key = conn.execute("SELECT identity_key FROM installation").fetchone()[0]
+    return hmac.digest(key, orjson.dumps(identity), "sha256")

@@ -541,8 +541,10 @@ CREATE TABLE given_allowances (
     month TEXT NOT NULL CONSTRAINT given_month_form CHECK (month GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]'),
     identity_hash BLOB NOT NULL CONSTRAINT identity_hash_sha256 CHECK (length(identity_hash) = 32), -- with the key of `installation`
     given_micros INTEGER NOT NULL CONSTRAINT given_micros_range CHECK (given_micros BETWEEN 1 AND 1000000000000),
-    PRIMARY KEY (month, identity_hash)
+    PRIMARY KEY (identity_hash, month)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX given_allowances_by_month ON given_allowances (month);
 
 ALTER TABLE installation ADD COLUMN identity_key BLOB CONSTRAINT identity_key_length CHECK (length(identity_key) = 32);
 UPDATE installation SET identity_key = randomblob(32);

@@ -181,6 +181,23 @@ async def test_change_to_a_used_address_counts(service: Service) -> None:
     assert await chat(service, session) == 402
 
 
+async def test_change_of_the_address_before_the_first_call_does_not_help(service: Service) -> None:
+    await used_up(service, await service.sign_up(ADA))
+    session, db, now = await service.sign_up(ADA), service.state["db"], service.clocks.now
+    await db.write(accounts.set_email, session["user"]["id"], "new@example.com", now, now)
+    assert await chat(service, session) == 402 and await given_in_all(service) == ALLOWANCE
+
+
+async def test_used_identity_that_is_linked_and_unlinked_counts(service: Service, provider: StandIn) -> None:
+    await used_up(service, await Browser(service).sign_in(provider, person(ADA)), confirm=ADA)
+    session = await service.sign_up("new@example.com")
+    headers = bearer(session["access_token"])
+    await Browser(service).link(provider, session, person(ADA))
+    (identity,) = (await service.client.get("/user/identities", headers=headers)).json()["data"]
+    assert (await service.client.delete(f"/user/identities/{identity['id']}", headers=headers)).status_code == 204
+    assert await chat(service, session) == 402 and await given_in_all(service) == ALLOWANCE
+
+
 async def test_rotation_of_the_secrets_gives_no_second_allowance(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,7 +102,9 @@ async def test_double_click_books_a_credit_once(
             (12_500_000, "Course"),
         ]
         await page.goto("/#/admin/audit")
-        await expect(page.get_by_text(f"Added funds to the wallet of {user.email}: $12.50")).to_have_count(1)
+        await expect(
+            page.locator(".item-title", has_text=f"Added funds to the wallet of {user.email}: $12.50")
+        ).to_have_count(1)
 
 
 async def test_backup_is_started_and_its_result_shown(
@@ -122,7 +124,7 @@ async def test_backup_is_started_and_its_result_shown(
                 await again.click()
                 await asyncio.sleep(0.2)
         await page.goto("/#/admin/audit")
-        await expect(page.get_by_text("Started a backup").first).to_be_visible()
+        await expect(page.locator(".item-title", has_text="Started a backup").first).to_be_visible()
 
 
 async def test_catalog_is_shown_and_reloaded(
