@@ -62,7 +62,7 @@ async def test_write_is_logged_and_retried_during_a_long_storage_fault() -> None
     with pytest.raises(ApiError, match="cannot write"):
         await retry_write(storage.write, told.append, tries=2)
     assert [error.code for error in told] == ["storage_unavailable"] and storage.tries == 2
-    await asyncio.wait_for(storage.written.wait(), 2)
+    await asyncio.wait_for(storage.written.wait(), 20)
     assert storage.tries == 5
 
 

@@ -18,7 +18,7 @@ REAL_TIME = "it tests a real clock"
 FIXED = {
     SLOW: """
         agents/test_endings.py _read
-        agents/test_run_process.py test_disconnect_cancels_the_model_server_within_a_second
+        agents/test_run_process.py test_disconnect_cancels_the_model_server
         agents/test_run_process.py test_paused_reader_misses_no_event_of_a_stopped_run
         agents/test_run_process.py test_sigterm_ends_100_streams_with_their_final_event
         attacks/auth.py delete_guesses

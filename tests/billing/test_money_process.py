@@ -304,7 +304,7 @@ async def test_disconnect_is_noticed_after_a_large_body_and_a_pipelined_request(
     writer.write(f"GET /healthz HTTP/1.1\r\nhost: {server.host}\r\n\r\n".encode())
     await asyncio.sleep(0.1)
     writer.close()
-    await asyncio.wait_for(asked(models, who)[0].gone.wait(), 2)
+    await asyncio.wait_for(asked(models, who)[0].gone.wait(), 20)
 
 
 async def test_stopped_run_pays_for_output_so_far(server: RunningServer, models: ModelServer) -> None:

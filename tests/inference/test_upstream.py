@@ -307,7 +307,7 @@ async def test_closing_the_generator_ends_the_request_at_once(setup: Setup, mode
     raws = setup.chat(model)
     await anext(raws)
     await raws.aclose()
-    assert await asyncio.wait_for(setup.server.requests[0].gone.wait(), 1)
+    assert await asyncio.wait_for(setup.server.requests[0].gone.wait(), 20)
 
 
 @pytest.mark.parametrize(("model", "stream"), [("silent", True), ("silent", False), ("silent-after-1-chunks", False)])
@@ -320,7 +320,7 @@ async def test_cancelling_the_reader_ends_the_request_at_once(setup: Setup, mode
     reader.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reader
-    await asyncio.wait_for(setup.server.requests[0].gone.wait(), 1)
+    await asyncio.wait_for(setup.server.requests[0].gone.wait(), 20)
 
 
 # --- refusals
