@@ -59,7 +59,7 @@ class Config:
     new_secrets: Annotated[str | None, _INSTALLATION] = None  # the id of the installation whose master key is lost
     signup: Annotated[str, parsers.one_of("open", "closed")] = "open"
     passwords: Annotated[bool, parsers.switch] = True
-    logins_per_minute: Annotated[int, _PER_ADDRESS] = 5  # this and the next two: of one address
+    logins_per_minute: Annotated[int, _PER_ADDRESS] = 5  # this limit and the next two are for one client address
     signups_per_hour: Annotated[int, _PER_ADDRESS] = 10
     resets_per_hour: Annotated[int, _PER_ADDRESS] = 3
     account_bytes: Annotated[int, parsers.integer(1024**2, 10**15, "must be an integer of 1048576 or more")] = 1024**3

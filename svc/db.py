@@ -165,7 +165,7 @@ def _run_reads(cpu_seconds: float, conn: sqlite3.Connection, queue: JobQueue, fi
         outcome = _outcome(conn, _begin_and_run, job.fn, cpu_seconds, job.args)
         with contextlib.suppress(sqlite3.Error):  # it ends the transaction even if it fails; the outcome has the reason
             conn.execute("COMMIT")
-        finish(jobs, [outcome])  # at once: the next one may take long
+        finish(jobs, [outcome])  # not with the next one, which may take long
     return False
 
 

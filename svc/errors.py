@@ -100,7 +100,10 @@ ERRORS = {
     code: (status, _TYPES.get(status, _OTHER_TYPES)[0], message)
     for code, (status, message) in _STATUSES_AND_MESSAGES.items()
 }
-ERRORS["insufficient_quota"] = (400, *ERRORS["insufficient_funds"][1:])  # of Responses
+ERRORS["insufficient_quota"] = (
+    400,
+    *ERRORS["insufficient_funds"][1:],
+)  # this name of the error is in the Responses format
 
 # A retry cannot succeed. The common SDKs read this header.
 NO_RETRY = {"x-should-retry": "false"}

@@ -133,7 +133,10 @@ def _float(digits: str) -> float:
 
 
 def _without_long_texts(body: bytes, texts: dict[str, str]) -> bytes:
-    """Replace each long string of `body` by a short one, under which `texts` then has it. Raises JSONDecodeError."""
+    """Return `body` with a short placeholder for each long string, and add the strings to `texts` by placeholder.
+
+    Raises JSONDecodeError.
+    """
     name, kept, position = os.urandom(12).hex(), [], 0
     for start, end in _long_texts(body, _LONG_BYTES if len(body) <= _BIG_BYTES else _BIG_BODYS_LONG_BYTES):
         stand_in = f"{name}-{len(texts)}"

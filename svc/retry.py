@@ -53,7 +53,7 @@ async def _ended(future: "asyncio.Future[T]") -> asyncio.CancelledError | None:
             await (future if isinstance(future, UncancellableFuture) else asyncio.wait([future]))
         except asyncio.CancelledError as error:
             cancelled = error
-        except Exception:  # noqa: S110 - the future keeps it
+        except Exception:  # noqa: S110 - the caller reads it from the future
             pass
     return cancelled
 

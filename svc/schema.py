@@ -126,7 +126,7 @@ def connect_prepared(
         conn.execute("PRAGMA foreign_keys = ON")
         if before == _WITH_DELETED_FILES:
             _delete_free_pages(conn)
-        stack.pop_all()  # it stays open
+        stack.pop_all()  # the connection stays open after this function
         return conn
 
 

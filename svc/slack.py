@@ -120,7 +120,7 @@ class Slack:
                     os.pwrite(self._file, _ZEROS[unused], (number - 1) * _PAGE_BYTES + unused.start)
         finally:
             conn.execute("COMMIT")
-            conn.execute("PRAGMA shrink_memory")  # its cache has the remains
+            conn.execute("PRAGMA shrink_memory")  # the cache of SQLite still has the deleted bytes
 
     def sync(self) -> None:
         os.fdatasync(self._file)

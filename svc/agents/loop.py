@@ -63,7 +63,7 @@ class ReadCall(NamedTuple):
 
 
 class ToolFailure(Exception):
-    """A tool failed; the model reads the text."""
+    """A tool failed. The model gets the text of this exception as the tool's result."""
 
 
 @dataclass(slots=True)

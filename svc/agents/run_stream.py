@@ -50,6 +50,6 @@ class EventWriter:
             written = b"".join(map(self._delta.__mod__, enumerate(map(orjson.dumps, texts), first)))
             if written.isascii():
                 return written
-        except TypeError:  # half an emoji
+        except TypeError:  # one UTF-16 half of an emoji
             pass
         return self._events([{"type": "delta", "text": text} for text in texts])

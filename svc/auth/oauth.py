@@ -65,7 +65,7 @@ class SignInProvider:
     def __init__(self, settings: IdentityProvider, client: Outbound) -> None:
         self.name = settings.name
         self.issuer = settings.issuer
-        self._issuers = [settings.issuer]  # as callbacks name it
+        self._issuers = [settings.issuer]  # accepted as the `iss` of a callback
         self.domains = settings.domains  # whose people get an account, if the provider has verified the address
         self._client_id = settings.client_id
         self._secret = settings.client_secret
@@ -127,7 +127,10 @@ class SignInProvider:
         return await self._ask(metadata["token_endpoint"], headers, form)
 
     async def _object(self, url: str, *more: Mapping[str, str]) -> dict[str, Any]:
-        """Return the JSON object of an answer with status 200. `more` are headers and a form."""
+        """Send a request, and return the JSON object of its answer. `more` are headers and a form.
+
+        Raises ApiError `upstream_error` for anything else than an object with status 200.
+        """
         return _object(*await self._ask(url, *more))
 
     async def _ask(
@@ -216,6 +219,7 @@ def refused(status: int) -> ApiError:
 
 
 def _object(status: int, answer: Any) -> dict[str, Any]:
+    """Return the provider's answer. Raises ApiError `upstream_error` unless it is a JSON object with status 200."""
     if status != 200 or not isinstance(answer, dict):
         raise refused(status)
     return answer

@@ -161,9 +161,9 @@ def broken(conn: sqlite3.Connection) -> list[str]:
 
 
 def _broken_chains(conn: sqlite3.Connection) -> Iterator[str]:
-    """Find rows of deleted accounts that continue no balance.
+    """Find missing or changed rows in the ledger of deleted accounts, which do not name their account any more.
 
-    The first row of an account begins at 0, and each further one where an earlier one ended.
+    The balance before a row must be 0, for the first row of an account, or the balance after an earlier row.
     """
     query = "SELECT id, amount_micros, balance_after_micros FROM ledger WHERE account_id IS NULL ORDER BY seq"
     ends: Counter[int] = Counter()

@@ -24,7 +24,7 @@ async def replace_by_text(pool: ProcessPool, file: BinaryIO, account_id: str) ->
     size = os.fstat(file.fileno()).st_size
     try:
         answer = orjson.loads(await pool.run({"path": sys.path}, file, account_id=account_id))
-    except UpstreamFault:  # it was killed at a limit
+    except UpstreamFault:  # the helper process was killed at a limit of time or memory
         answer = {"truncated": True}
     if "encrypted" in answer:
         raise ApiError("no_text", "This PDF is protected by a password. Remove the password first.")

@@ -94,9 +94,10 @@ KnownTool = tuple[Tool, frozenset[str], frozenset[str]]  # with the words of its
 
 
 class Step(NamedTuple):
-    """One thing to do. Without a `tool`, no offered tool does it.
+    """One step of a plan: what to do (`skill`), the tool that does it, and the words of the goal (`clause`).
 
-    `values` are the known arguments by role. `needs` is the role whose value comes from the results of earlier steps.
+    `tool` is None if no offered tool can do it. `values` are the arguments that the goal contains, by role: `name`,
+    `content`. `needs` is the role of the argument that the results of earlier steps contain, or empty.
     """
 
     skill: str
@@ -117,7 +118,7 @@ def plan(goal: str, tools: Sequence[Tool]) -> list[Step]:
     for skill, text in _requests(goal, others):
         other = None if skill in offered else tool_for(text, others)
         for step in _steps("other" if other else skill, other or offered.get(skill), text, offered, later=bool(steps)):
-            if step.needs and steps and steps[-1].skill == "beyond":  # what it needs is not there
+            if step.needs and steps and steps[-1].skill == "beyond":  # no tool gives the result that this step needs
                 step = Step("beyond", None, text)
             if len(steps) < MAX_STEPS and step not in steps:
                 steps.append(step)

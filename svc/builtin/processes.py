@@ -103,7 +103,7 @@ class ProcessPool:
             raise ApiError("overloaded", "No further process can be started now. Try again later.") from error
         with process:
             job.process = process
-            if job.dropped:  # it gets no order, because its file may be closed
+            if job.dropped:  # no process gets this job, because its file may be closed
                 job.drop()
             try:
                 output, _ = process.communicate(job.order, self._seconds)

@@ -69,7 +69,7 @@ def _within_bounds(section: list[tuple[int, Part]], choices: int) -> Iterator[Pa
 def _repeated(line: str, number: int) -> tuple[int, Part]:
     """Return the number of repeats of a line, the product of nested ones, and its part."""
     repeats = _REPEATS.match(line)
-    assert repeats is not None  # it also matches nothing
+    assert repeats is not None  # a line without repeats matches with an empty string
     part = _part(line[repeats.end() :])
     if part is None:
         found = f"Line {number} of the script, '{line[:60].rstrip()}',"

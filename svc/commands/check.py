@@ -19,8 +19,8 @@ _OF_A_REPLICA = "_litestream_"
 
 @command("check", "verify the database: its integrity, its schema, and the ledger against balances and usage")
 def _check(config: Config, options: argparse.Namespace) -> int:
-    # SQLite checks CHECK constraints only on a connection that could write.
-    # The read-only connection prevents a checkpoint when that one is closed.
+    # Two connections: integrity_check verifies CHECK constraints only on a connection that is not opened read-only.
+    # While the read-only one is open, closing the other one makes no checkpoint, which would change the files.
     path = database(config)
     with read_only(path, or_older=True), contextlib.closing(connect(path, query_only=True)) as conn:
         conn.execute("BEGIN")

@@ -21,7 +21,7 @@ class AnswerDetails(NamedTuple):
     finish_reason: str | None = None
     reasoning: str | None = None
     cached_input_tokens: int = 0
-    saved_micros: int = 0  # by the prices of cached input
+    saved_micros: int = 0  # what the prices of cached input have saved
 
 
 def add(tx: sqlite3.Connection, account_id: str, message_id: str, memory: list[dict[str, Any]]) -> None:

@@ -138,7 +138,7 @@ def _delete_chunk(tx: sqlite3.Connection, account_id: str, content_id: str) -> N
 _UNUSED = "SELECT account_id, id FROM artifact_contents WHERE unused LIMIT 1"
 _OF_ACCOUNT = "SELECT account_id, id FROM artifact_contents WHERE account_id = ? LIMIT 1"
 delete_some_unused = partial(delete_found, _UNUSED, _delete_chunk)
-delete_some = partial(delete_found, _OF_ACCOUNT, _delete_chunk)  # of an account that has no artifacts left
+delete_some = partial(delete_found, _OF_ACCOUNT, _delete_chunk)  # for an account whose artifacts are already deleted
 
 
 def delete_unused(tx: sqlite3.Connection) -> bool:

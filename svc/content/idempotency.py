@@ -146,7 +146,7 @@ def _delete(tx: sqlite3.Connection, account_id: str, key_id: str) -> None:
 
 
 _RELEASED = "SELECT account_id, id FROM idempotency_keys WHERE claimed_at = 0 LIMIT 1"
-delete_released = partial(delete_found, _RELEASED, _delete)  # for the writer, when it has time
+delete_released = partial(delete_found, _RELEASED, _delete)  # the writer deletes the contents later, when it has time
 _OLD = "SELECT account_id, id FROM idempotency_keys WHERE claimed_at < ? ORDER BY claimed_at LIMIT 1"
 delete_old = partial(delete_found, _OLD, _delete)
 _OF_ACCOUNT = "SELECT account_id, id FROM idempotency_keys WHERE account_id = ? LIMIT 1"

@@ -34,7 +34,7 @@ _MISSPELT = 4  # unknown words of a question that are looked up as misspellings
 _HITS = 300  # newest chunks of messages that are read for a word
 _COUNTED = 3_000  # messages by which a word's rarity is measured
 _CANDIDATES = 30
-_RARE = 60  # A word is rare in so many chunks: 2 % of those that are counted.
+_RARE = 60  # A word that is in at most this many chunks is rare: 2 % of _COUNTED.
 # The share of a question's weight that a passage must have: a little less than one of four words.
 _SHARE = 0.24
 _LONG = 8  # letters; unrelated texts seldom share a longer word

@@ -80,7 +80,7 @@ class Samples(Track):
         self._in_header = content_type == "audio/wav"
         self._place = 12  # of the next chunk of the header; it may be beyond the unread bytes
         self._left = sys.maxsize  # bytes of samples, if the file says how many
-        self._head = b""  # of the new file
+        self._head = b""  # the head of the file that is passed on
         self._size = 0
         self._read_format(_PCM_FORMAT)
 

@@ -49,7 +49,7 @@ def ascii_strings(texts: Sequence[str]) -> list[bytes]:
 
 
 def blocks(chunks: Sequence[Chunk | Texts]) -> list[bytes]:
-    """Return the blocks of chunks, joined as by `joined`."""
+    """Return the events of chunks as bytes. Events are joined as `joined` does it."""
     if len(chunks) == 1:
         return [_written(chunks[0])]
     return joined([_written(chunk) for chunk in chunks])

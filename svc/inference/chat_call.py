@@ -90,7 +90,7 @@ class ChatCall(PaidCall):
         self._heavy = heavy
         self._first = self._first_of(model) if self.paid else None
         if heavy:
-            self.writer.estimated_input()  # not on the event loop or in the settlement
+            self.writer.estimated_input()  # now: later it would run on the event loop, or in the settlement
 
     @property
     def streams(self) -> bool:

@@ -113,7 +113,7 @@ class Claim:
         self.answer: Ending | None = None
         self.run_id: str | None = None
         self.fault: ApiError | None = None
-        self._refusal: ApiError | None = None  # that is kept
+        self._refusal: ApiError | None = None  # the refusal that is kept as the answer
         self.over = False
         self._claims, self._place, self._db, self._clock = claims, place, db, clock
         self._parts: list[bytes] = []
@@ -290,7 +290,7 @@ class Claim:
             yield part
 
     def _next_pieces(self, place: int) -> list[bytes]:
-        """Return pieces from `place`, until they have at least the size of one."""
+        """Return the pieces from number `place` on, as many as give at least _PIECE_BYTES."""
         pieces = self._parts[place : place + _PIECES_AT_ONCE]
         sizes = accumulate(map(len, pieces))
         return pieces[: sum(1 for _ in takewhile(lambda size: size < _PIECE_BYTES, sizes)) + 1]

@@ -48,7 +48,7 @@ class Models:
         self._db = db
         self._box = box
         self._guarded = guarded
-        self._lists: dict[tuple[str, str, bytes | None], _List] = {}  # by `_list_key`
+        self._lists: dict[tuple[str, str, bytes | None], _List] = {}  # the lists of models, by `_list_key`
 
     async def chosen(
         self, account_id: str, default_model: str | None, wanted: str | None, kind: str, group: Group | None

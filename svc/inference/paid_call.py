@@ -280,7 +280,7 @@ class PaidCall:
         if self.settled:
             return
         self.settled = True
-        self.also = None  # it refers to the run, which refers to this call
+        self.also = None  # this breaks the cycle of references: `also` refers to the run, and the run to this call
         bill, engines = self._bill, self._engines
         if not self.paid:
             bill = self.bill()

@@ -58,8 +58,9 @@ class RawAnswer:
         self.completion: dict[str, Any] | None = None
         self._json: list[bytes] = []
         self._events: EventReader | None = None
-        self._done = self._ended = False  # after `[DONE]`; after the last read
-        self._fault: UpstreamFault | None = None  # raised after the chunks before it
+        self._done = False  # whether `[DONE]` was read
+        self._ended = False  # whether nothing more is read
+        self._fault: UpstreamFault | None = None  # raised once the chunks that were read before it are returned
         # Without framing, a cut connection looks like the end of the body. So every choice must have a finish reason.
         self._unfinished: set[Any] | None = None if reply.framed else {None}
 

@@ -26,8 +26,9 @@ class Repeats:
     def __init__(self, secret: str | None) -> None:
         self._secret = secret
         self._like: dict[str, Any] | None = None
-        self._before = self._after = b""  # the text of the event
-        self._mark = self._between = b""  # the end of `_before`, and all else between two texts
+        self._before = self._after = b""  # the bytes of the kept event before its text, and those after it
+        self._mark = b""  # the end of `_before`, from `"content":` on
+        self._between = b""  # all bytes between the texts of two repeated events, without `_mark`
         self._misses = 0
 
     def learn(self, lines: bytes, raw: dict[str, Any]) -> None:

@@ -50,7 +50,7 @@ class SpeechRequest(NamedTuple):
 
 
 class SpeechCall(MediaCall):
-    """One request for speech. `track` is the speech so far."""
+    """One paid request for speech. `track` measures the audio that has arrived."""
 
     def __init__(self, model: Model, request: SpeechRequest, media: MediaEngines, payer: Payer) -> None:
         super().__init__(model, media, payer)

@@ -83,7 +83,7 @@ def status_fault(
 ) -> UpstreamFault:
     """Return the fault of an answer with this status and error object."""
     if error and "too_long" in error and status in too_long.STATUSES:
-        status = 400  # the same request cannot succeed
+        status = 400  # a retry of the same request cannot succeed
     return UpstreamFault("status", message, status=status, error=error, retry_after_seconds=retry_after_seconds)
 
 
@@ -158,7 +158,9 @@ def redact(text: str, key: str | None) -> str:
     if key and len(key) >= _HIDDEN_KEY_CHARACTERS:
         text = text.replace(key, "***")
     text = text[: 5 * _MESSAGE_CHARACTERS]
-    return _SECRETS.sub("***", text)[:_MESSAGE_CHARACTERS].encode("utf-8", "replace").decode()  # for half an emoji
+    return (
+        _SECRETS.sub("***", text)[:_MESSAGE_CHARACTERS].encode("utf-8", "replace").decode()
+    )  # a cut between the UTF-16 halves of an emoji
 
 
 def retriable(fault: UpstreamFault) -> bool:

@@ -45,7 +45,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._deadline = math.inf
-        self.ends_at = math.inf  # of the exchange, in the loop's time
+        self.ends_at = math.inf  # when the exchange must end, by the event loop's clock
         self._timeout_seconds = 0.0
         self.status = 0
         self.headers: list[tuple[bytes, bytes]] = []

@@ -40,7 +40,9 @@ class Channel(FlowControl):
         self.server_state = server_state
         self.on_response = on_response
         self.close = close
-        self.written: asyncio.Future[None] = self.loop.create_future()  # what send() returns when it need not wait
+        self.written: asyncio.Future[None] = (
+            self.loop.create_future()
+        )  # send() returns it if the client reads fast enough
         self.written.set_result(None)
 
 

@@ -153,7 +153,7 @@ class Edge:
             if refused is None:  # the answer has begun: only a closed connection shows that it is incomplete
                 raise
             if refused.status_code == 404 and "route" not in scope and b"text/html" in sent.get(b"accept", b""):
-                with contextlib.suppress(OSError):  # its file cannot be read
+                with contextlib.suppress(OSError):  # the file of the page cannot be read
                     refused = self._not_found()
             await refused(scope, receive, send_with_headers)
         finally:

@@ -212,7 +212,7 @@ async def _replay(request: Request, place: Place, kept: Kept, body_sha256: bytes
 async def _chunks(request: Request, account_id: str, kept: Kept) -> AsyncGenerator[bytes, None]:
     for number in range(-(-(kept.size or 0) // idempotency.CHUNK_BYTES)):
         chunk = await request.state.db.read(idempotency.chunk, account_id, kept.id, number)
-        if chunk is None:  # it expired
+        if chunk is None:  # the kept answer has expired
             raise ApiError("not_found")
         yield chunk
 

@@ -204,7 +204,7 @@ def path_id(name: str, text: str, example: str, refusal: Refusal | None = None) 
 
 
 def item_id(name: str, noun: str, prefix: str) -> Parameter:
-    """Return the parameter `{name}` of a path that is the id of a `noun`."""
+    """Return the path parameter `name`: an id that begins with `prefix`, such as `proj` for the noun `project`."""
     refusal = Refusal("not_found", f"There is no such {noun}.", when=f"The account has no such {noun}.")
     return path_id(name, f"The {noun}'s id.", f"{prefix}_01m3250v3vn4qvxnatpwzmywwn", refusal)
 

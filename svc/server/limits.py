@@ -86,7 +86,7 @@ class Limits:
             "password_reset": (config.resets_per_hour, 3600),
             "password_reset_confirm": (10, 60),
             "oauth": (300, 60),  # each step stores something, or sends a request to the provider
-            # of an account
+            # These are counted for each account, those above for each address.
             "verify_email": (3, 3600),
             "owner": (5, 60),  # each attempt is a guess at the password
             "change_email": (3, 3600),

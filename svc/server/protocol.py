@@ -87,7 +87,7 @@ class Protocol(asyncio.Protocol):
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []  # of the head that is being read
-        self._cycle: Cycle | None = None  # of the last request that was read, which may be waiting
+        self._cycle: Cycle | None = None  # of the last request that was parsed: an earlier one may still be answered
         self._running: Cycle | None = None
         self._waiting: list[Cycle] = []
         self._refusal: ApiError | None = None

@@ -60,8 +60,8 @@ class SessionAnswer:
         self._message: history.Message | None = None
         self._saving: asyncio.Task[None] | None = None
         self._over = False  # the end is stored
-        self._fault: ApiError | None = None  # that has ended it
-        self._news: asyncio.Future[None] | None = None  # for which readers wait
+        self._fault: ApiError | None = None  # the error that has ended it
+        self._news: asyncio.Future[None] | None = None  # readers wait for it; it is done when there is more to read
 
     def stop(self, reason: str) -> bool:
         """End the answer. Return False if it has ended, or is about to."""
@@ -138,7 +138,7 @@ class SessionAnswer:
 
     @property
     def _is_of_account(self) -> bool:
-        """Whether the account was deleted or suspended."""
+        """Whether it ended because the account was deleted or suspended."""
         return (self.interrupt.reason or "").startswith("account_")
 
     def _end_after(self, error: BaseException | None) -> End:
@@ -203,7 +203,7 @@ class SessionAnswer:
 
     @property
     def stop_requested(self) -> bool:
-        """Whether a person stops it, or deletes its conversation."""
+        """Whether a person has stopped it, or has deleted its conversation."""
         return self.interrupt.reason in ("requested", "conversation_deleted")
 
     @property

@@ -26,7 +26,10 @@ class Figure(NamedTuple):
 
 @cache
 def table(name: str) -> dict[str, list[str]]:
-    """Return the columns of a table by its first one. The first line of an entry is not indented, the others are."""
+    """Return the entries of the text file `name`: the further columns by the first one.
+
+    Columns are separated by `|`. An entry begins with a line that is not indented, and its other lines are indented.
+    """
     text = re.sub("^#.*\n", "", Path(__file__).with_name(f"{name}.txt").read_text(), flags=re.M)
     entries = ([column.strip() for column in entry.split("|")] for entry in re.split(r"\n(?=\w)", text.strip()))
     return {first: columns for first, *columns in entries}

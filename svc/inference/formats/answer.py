@@ -108,7 +108,7 @@ class BlockWriter(AnswerWriter):
         self.usage: dict[str, Any] = {}  # at the end of the answer
         self._open = 0  # the index of the open block, or of the next one
         self._calls: dict[int, Block] = {}  # by their index in the chat stream
-        self._index: int | None = None  # of the choice
+        self._index: int | None = None  # of the choice that is written
         self._skips = False  # whether the last chunk, and the texts like it, belong to another choice
         self._has_events = True  # a JSON answer has none
 
