@@ -104,7 +104,7 @@ interface Administration {
     remove(id: string, keyId: string): Promise<null>;
     removeAll(id: string): Promise<null>;
   };
-  usage(month: string, by: string): Promise<Api.Spending>;
+  usage(values: Values): Promise<Api.Spending>;
   signIns(values?: Values): Promise<Page<Api.SignIn>>;
   csv(list: "usage" | "audit" | "sign-ins", values: Record<string, string>): Promise<Blob>;
   support: {

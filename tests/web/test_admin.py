@@ -5,6 +5,7 @@ import csv
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -246,8 +247,16 @@ async def test_spend_is_shown_by_month_and_kind(
             row["key"]: row["requests"] for row in csv.DictReader((tmp_path / "spend.csv").read_text().splitlines())
         }
         assert found[visitor.email] == "1"
+        await page.get_by_label("Month").select_option("range")
+        await page.get_by_label("By", exact=True).select_option("day")
+        days = [str(datetime.now(UTC).date() - timedelta(days=back)) for back in (60, 50, 0)]
+        await page.get_by_label("From", exact=True).fill(days[0])
+        await page.get_by_label("To", exact=True).fill(days[1])
+        await expect(page.get_by_text("No usage in this period")).to_be_visible()
+        await page.get_by_label("To", exact=True).fill(days[2])
+        await expect(rows.filter(has_text="Total")).to_be_visible()
         await page.get_by_label("Month").select_option(index=35)
-        await expect(page.get_by_text("No usage in this month")).to_be_visible()
+        await expect(page.get_by_text("No usage in this period")).to_be_visible()
 
 
 @WIDTHS

@@ -21,7 +21,7 @@ export const administration = {
     remove: (id, keyId) => remove(`${user(id)}/api-keys/${encodeURIComponent(keyId)}`),
     removeAll: (id) => remove(`${user(id)}/api-keys`),
   },
-  usage: (month, by) => get("/admin/usage", { month, by }),
+  usage: (values) => get("/admin/usage", values),
   signIns: (values) => get("/admin/sign-ins", values),
   csv: (list, values) =>
     download(`/admin/${list}?${new URLSearchParams(values)}`, { headers: { accept: "text/csv" } }),

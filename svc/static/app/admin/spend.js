@@ -1,4 +1,4 @@
-// Spending of a month: totals, a chart by day, and a table by user, model, group, key or day; CSV.
+// Spending of a month or of days: totals, a chart by day, and a table by user, model, group, key or day; CSV.
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { SpendChart } from "../chart.js";
@@ -15,6 +15,7 @@ import { adminTexts } from "./texts.js";
 const t = adminTexts.spend;
 const MOST_ROWS = 200; // drawn at once; the CSV file has all
 const MONTHS = 36;
+const DAY_MS = 86_400_000;
 const FORMAT = new Intl.DateTimeFormat(document.documentElement.lang, {
   month: "long",
   year: "numeric",
@@ -22,8 +23,14 @@ const FORMAT = new Intl.DateTimeFormat(document.documentElement.lang, {
 });
 const month = signal(new Date().toISOString().slice(0, 7));
 const by = signal("user");
-const days = resource(() => administration.usage(month.peek(), "day"));
-const table = resource(() => administration.usage(month.peek(), by.peek()));
+const RANGE = "range"; // no month
+const range = signal({
+  from: new Date().toISOString().slice(0, 10),
+  to: new Date().toISOString().slice(0, 10),
+});
+const period = () => (month.peek() === RANGE ? range.peek() : { month: month.peek() });
+const days = resource(() => administration.usage({ ...period(), by: "day" }));
+const table = resource(() => administration.usage({ ...period(), by: by.peek() }));
 
 const monthName = (iso) => FORMAT.format(new Date(iso));
 
@@ -48,15 +55,15 @@ export default function Spend() {
   const saving = useSignal(false);
   useEffect(() => {
     days.reload();
-  }, [month.value]);
+  }, [month.value, range.value]);
   useEffect(() => {
     table.reload();
-  }, [month.value, by.value]);
+  }, [month.value, range.value, by.value]);
   const save = async () => {
     saving.value = true;
     try {
-      const values = { month: month.peek(), by: by.peek() };
-      saveFile(await administration.csv("usage", values), `spend-${values.month}-by-${values.by}.csv`);
+      const blob = await administration.csv("usage", { ...period(), by: by.peek() });
+      saveFile(blob, `spend-${Object.values(period()).join("-")}-by-${by.peek()}.csv`);
     } catch (error) {
       toast(error.message, { kind: "bad" });
     }
@@ -69,11 +76,26 @@ export default function Spend() {
         <${Field}
           label=${t.month}
           value=${month.value}
-          options=${months()}
+          options=${[...months(), [RANGE, t.range]]}
           onChange=${(event) => {
             month.value = event.currentTarget.value;
           }}
         />
+        ${
+          month.value === RANGE &&
+          ["from", "to"].map(
+            (end) => html`<${Field}
+              key=${end}
+              label=${t.ends[end]}
+              type="date"
+              required
+              value=${range.value[end]}
+              onChange=${({ currentTarget: { value } }) => {
+                if (value) range.value = { ...range.peek(), [end]: value };
+              }}
+            />`,
+          )
+        }
         <${Field}
           label=${texts.wallet.by}
           value=${by.value}
@@ -101,7 +123,11 @@ function Month() {
   if (!byDay || !rows) return html`<${Loading} />`;
   const { total } = byDay;
   if (!total.requests) return html`<${Empty} icon="wallet" title=${t.none} />`;
-  const until = lastDay(byDay.month);
+  const { from, to } = range.value;
+  const until = byDay.month ? lastDay(byDay.month) : to;
+  const length = byDay.month
+    ? Number(until.slice(8))
+    : Math.round((Date.parse(to) - Date.parse(from)) / DAY_MS) + 1;
   const figure = (label, value) => html`<div class="card figure">
     <p class="quiet">${label}</p><p class="figure-value">${value}</p>
   </div>`;
@@ -115,9 +141,9 @@ function Month() {
     <div class="card">
       <${SpendChart}
         rows=${byDay.data.map(({ key, cost_micros }) => ({ day: key, series: "all", micros: cost_micros }))}
-        days=${Number(until.slice(8))}
+        days=${Math.max(length, 1)}
         until=${until}
-        label=${t.chartLabel(monthName(byDay.month))}
+        label=${t.chartLabel(byDay.month ? monthName(byDay.month) : `${date(from)} – ${date(to)}`)}
         labelOf=${() => t.everybody}
       />
     </div>

@@ -108,6 +108,8 @@ export const adminTexts = {
       day: "Day",
     },
     over: "over ",
+    range: "Range of days",
+    ends: { from: "From", to: "To" },
     by: {
       user: "Spend by user",
       model: "Spend by model",
@@ -116,7 +118,7 @@ export const adminTexts = {
       key: "Spend by API key",
       day: "Spend by day",
     },
-    none: "No usage in this month",
+    none: "No usage in this period",
     everybody: "All users",
     total: "Total",
     share: "Share",
