@@ -101,7 +101,7 @@ def delete_beside_server(tx: sqlite3.Connection, account_id: str, now_seconds: f
 async def _finish(db: Database, account_id: str) -> None:
     while await db.write_as("alone", continue_deletion, account_id):
         pass
-    await db.empty_log()  # it holds the deleted rows, too
+    await db.empty_log()  # it has copies of the deleted rows
 
 
 async def finish_deletions(db: Database) -> None:
@@ -148,4 +148,4 @@ async def delete_old(db: Database, config: Config) -> None:
     if await db.read(given.has_old, config.clock()):
         while await db.write_as("alone", given.delete_old, config.clock()):
             pass
-    await db.empty_log()  # it holds the deleted rows, too
+    await db.empty_log()  # it has copies of the deleted rows

@@ -80,13 +80,13 @@ class Limits:
         monotonic = config.monotonic
         self.chat = Window(60, monotonic)  # chats and starts of agent runs, of all keys and sessions of an account
         rules = {  # admissions in so many seconds
-            # of an address
+            # counted for each address:
             "login": (config.logins_per_minute, 60),
             "signup": (config.signups_per_hour, 3600),
             "password_reset": (config.resets_per_hour, 3600),
             "password_reset_confirm": (10, 60),
             "oauth": (300, 60),  # each step stores something, or sends a request to the provider
-            # These are counted for each account, those above for each address.
+            # counted for each account:
             "verify_email": (3, 3600),
             "owner": (5, 60),  # each attempt is a guess at the password
             "change_email": (3, 3600),
