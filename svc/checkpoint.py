@@ -26,6 +26,7 @@ _EVERY_JOBS = 400  # a page that all of them write is copied once
 _LOG_PAGES = 1_000  # a smaller log need not restart
 _FEW_PAGES = 250  # 1 MiB, which may be copied while the writer waits
 _MORE_PAGES = 2_000  # up to 20 ms: if they were written during the last pass, the next one comes first
+_LARGE_LOG_BYTES = 64 * 1024 * 1024  # then the writer waits, whatever is left: else the log might never restart
 _PASSES = 6
 _EMPTY_SECONDS = 20.0  # together with the purge of words (svc/content/fulltext.py), less than a minute
 _TRIES, _PAUSE_SECONDS = 10, 0.1
@@ -105,7 +106,8 @@ class Checkpointer:
         # The writers report a full or broken disk; the log grows until there is room.
         with contextlib.suppress(sqlite3.Error, OSError):
             pages, left = self._copy()
-            if pages >= _LOG_PAGES and left <= _FEW_PAGES:  # more is left if a reader needs it
+            # More is left if a reader needs it, or if much is written all the time.
+            if pages >= _LOG_PAGES and (left <= _FEW_PAGES or self._log_bytes() > _LARGE_LOG_BYTES):
                 self._writer.soon(self._checkpoint_between)
 
     def _copy(self) -> tuple[int, int]:

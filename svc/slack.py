@@ -126,11 +126,12 @@ class Slack:
         os.fdatasync(self._file)
 
     def _is_known(self) -> bool:
-        """Return whether pages have the expected size without reserved bytes, and are few enough to know their kind."""
+        """Return whether pages have the expected size without reserved bytes, and can be known by their first byte."""
         head = os.pread(self._file, _FILE_HEAD_BYTES, 0)
-        size = int.from_bytes(head[16:18], "big")
+        size, has_pointer_maps = int.from_bytes(head[16:18], "big"), any(head[52:56])
         pages = os.fstat(self._file).st_size // _PAGE_BYTES
-        return len(head) == _FILE_HEAD_BYTES and size == _PAGE_BYTES and head[20] == 0 and pages < _LAST_PAGE
+        known = len(head) == _FILE_HEAD_BYTES and size == _PAGE_BYTES and head[20] == 0 and not has_pointer_maps
+        return known and pages < _LAST_PAGE
 
     def _read(self, number: int) -> bytes:
         return os.pread(self._file, _PAGE_BYTES, (number - 1) * _PAGE_BYTES)

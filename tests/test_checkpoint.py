@@ -31,6 +31,7 @@ async def write_until_begun_anew(db: Database, path: Path) -> None:
     before = begun(path)
     async with asyncio.timeout(60):
         while begun(path) == before:
+            assert Path(f"{path}-wal").stat().st_size < 256 * 1024 * 1024, "the log never restarts"
             await asyncio.gather(*(db.write(note) for _ in range(20)))
 
 
