@@ -282,10 +282,11 @@ async def test_picture_too_large_for_an_artifact_is_free(lab: Lab) -> None:
 
 
 async def test_picture_stored_during_shutdown_is_deleted_and_free(lab: Lab) -> None:
-    db, go_on = lab.service.state["db"], threading.Event()
+    db, held, go_on = lab.service.state["db"], threading.Event(), threading.Event()
     asked = asyncio.create_task(lab.post(IMAGES, prompt="a cat", model="lab/slow-300ms", response_format="url"))
     await until(lambda: lab.upstream.requests)
-    writer = asyncio.ensure_future(db.write(lambda tx: go_on.wait(20)))
+    writer = asyncio.ensure_future(db.write(lambda tx: held.set() or go_on.wait(20)))
+    await until(held.is_set)
     await until(lambda: db.waiting()[0])  # the picture has come, and waits for the writer
     lab.service.state["drain"].end_all_of(lab.account_id, "shutdown")
     await run_ready()

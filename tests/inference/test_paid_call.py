@@ -491,8 +491,9 @@ async def test_usage_counts_paid_and_free_calls_each_once(lab: Lab) -> None:
 async def test_usage_includes_unwritten_calls(lab: Lab) -> None:
     person, state = await lab.person(), lab.service.state
     assert (await lab.chat(person, "builtin/echo")).status_code == 200
-    go_on = threading.Event()
-    busy = asyncio.ensure_future(state["db"].write(lambda tx: go_on.wait(20)))
+    held, go_on = threading.Event(), threading.Event()
+    busy = asyncio.ensure_future(state["db"].write(lambda tx: held.set() or go_on.wait(20)))
+    await until(held.is_set)
     writing = asyncio.create_task(state["engines"].usage.flush())
     await until(lambda: state["db"].waiting()[0])
     assert [row["requests"] for row in (await lab.get(person, "/billing/usage"))["data"]] == [1]

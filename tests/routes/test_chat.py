@@ -384,8 +384,9 @@ async def test_long_answer_that_a_shutdown_finds_whole_is_sent_and_paid(
             headers = {**bearer(key["key"]), "idempotency-key": "k"}
             asking = asyncio.create_task(service.client.post(path, json=body, headers=headers))
             await until(lambda: upstream.requests)
-            go_on = threading.Event()
-            writing = asyncio.ensure_future(db.write(lambda tx: go_on.wait(20)))
+            held, go_on = threading.Event(), threading.Event()
+            writing = asyncio.ensure_future(db.write(lambda tx: held.set() or go_on.wait(20)))
+            await until(held.is_set)
             (claim,) = service.state["claims"].running.values()
             await until(lambda: claim.size >= len(said) and db.waiting()[0])  # the whole answer waits for the writer
             service.state["drain"].begin()
