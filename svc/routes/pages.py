@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from svc.admin import users
 from svc.auth import tokens
 from svc.billing import payments
 from svc.config import Config
@@ -47,6 +48,7 @@ _FORMS: dict[str, Shape[Any]] = {
     "message": shape_of(history.NewMessage),
     "image": media.IMAGE,
     "settings": shape_of(user.SettingsChanges),
+    "booking": shape_of(users.Booking),
 }
 # JSON schema keyword: attribute of an input element.
 _ATTRIBUTES = {"minLength": "minlength", "maxLength": "maxlength", "minimum": "min", "maximum": "max"}

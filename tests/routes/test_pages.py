@@ -26,6 +26,7 @@ SCHEMAS = {
     "message": "CreateMessageRequest",
     "image": "ImageRequest",
     "settings": "UpdateSettingsRequest",
+    "booking": "BookingRequest",
 }
 
 

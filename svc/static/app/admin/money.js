@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import { Button, Dialog, Field, Notice, toast } from "../components.js";
 import { balance } from "../format.js";
 import { html } from "../html.js";
+import { limits } from "../limits.js";
 import { texts } from "../texts.js";
 import { administration } from "./api.js";
 import { adminTexts } from "./texts.js";
@@ -79,7 +80,7 @@ function Booking({ kind, of, onChange, onClose }) {
         label=${t.note}
         name="note"
         hint=${t.noteHint}
-        maxlength="200"
+        ...${limits.booking.note}
         autocomplete="off"
         error=${told === "note" ? error.value.message : null}
       />
