@@ -33,9 +33,9 @@ INSERT INTO artifact_contents VALUES ('a', 'cf', 0), ('b', 'cg', 0), ('b', 'ch',
 INSERT INTO artifacts VALUES ('f', 'a', 'p', 'r', 'notes.txt', 'text/plain', 1, zeroblob(32), 'cf', 1, 1, NULL),
     ('g', 'b', NULL, NULL, 'notes.txt', 'text/plain', 1, zeroblob(32), 'cg', 1, 1, 'a pine');
 INSERT INTO artifact_chunks VALUES ('a', 'cf', 0, zeroblob(1)), ('b', 'cg', 0, zeroblob(1));
-INSERT INTO idempotency_keys VALUES ('e', 'a', zeroblob(32), zeroblob(32), 1, 200, '{}', 1, NULL),
-    ('h', 'b', CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 1, 200, '{}', 1, NULL),
-    ('j', 'b', zeroblob(32), zeroblob(32), 1, NULL, NULL, NULL, NULL);
+INSERT INTO idempotency_keys VALUES ('e', 'a', zeroblob(32), zeroblob(32), 1, 200, '{}', 1, NULL, NULL),
+    ('h', 'b', CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 1, 200, '{}', 1, NULL, NULL),
+    ('j', 'b', zeroblob(32), zeroblob(32), 1, NULL, NULL, NULL, NULL, NULL);
 INSERT INTO idempotency_chunks VALUES ('a', 'e', 0, zeroblob(1)), ('b', 'h', 0, zeroblob(1));
 INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at)
 VALUES ('r', 'a', 'g', 'm', 6, 'p', 1),

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 from svc import quota
-from svc.content import history, versions
+from svc.content import history, idempotency, versions
 from svc.content.word_runs import CHUNKS, TITLES
 from svc.content.words import indexed_words
 from svc.ids import fields_as_json, new_id
@@ -159,9 +159,14 @@ def note_use(
 
 
 def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
-    """Delete messages for 5 ms, then the conversation; return whether there is more. Raises ApiError `not_found`."""
+    """Delete messages and kept answers for 5 ms, then the conversation; return whether there is more.
+
+    Raises ApiError `not_found`.
+    """
     conversation = TABLE.by_id(tx, account_id, conversation_id)
     if history.delete_some(tx, account_id, conversation_id=conversation_id):
+        return True
+    if idempotency.forget_some(tx, account_id, conversation_id):
         return True
     _remove_title(tx, conversation)
     TABLE.delete(tx, account_id, conversation_id)

@@ -20,6 +20,10 @@ MOST_BYTES = 8 * 1024 * 1024  # as in schema.sql
 CHUNK_BYTES = 256 * 1024
 RESERVED_BYTES = 256 * 1024  # a longer answer is kept if there is room for it when it is whole
 _RELEASE = "UPDATE idempotency_keys SET place = NULL, claimed_at = 0 WHERE status IS NULL"
+_DELETE_CHUNK = """
+    DELETE FROM idempotency_chunks WHERE account_id = ?1 AND key_id = ?2 AND number = (
+        SELECT max(number) FROM idempotency_chunks WHERE account_id = ?1 AND key_id = ?2)
+"""
 _TABLE = Table("idempotency_keys", lambda row: row, "idempotency key")
 
 
@@ -101,16 +105,24 @@ def keep(
 ) -> None:
     """Keep the answer of a claim. `rest` is the number of its first chunk that is not stored, and the chunks from it.
 
-    Without a `size` the answer is not kept, and a repeat is refused. A second call changes nothing.
+    Without a `size`, or if its conversation is deleted, the answer is not kept, and a repeat is refused. A second call
+    changes nothing.
     """
     quota.release(tx, account_id, key_id)
+    conversation_id = headers.get("x-service-conversation")
+    if conversation_id is not None:
+        query = "SELECT 1 FROM conversations WHERE account_id = ? AND id = ?"
+        size = size if tx.execute(query, (account_id, conversation_id)).fetchone() else None
     statement = """
-        UPDATE idempotency_keys SET status = ?, headers = ?, size = ?
+        UPDATE idempotency_keys SET status = ?, headers = ?, size = ?, conversation_id = ?
         WHERE account_id = ? AND id = ? AND status IS NULL AND claimed_at > 0
     """
     written = orjson.dumps(headers).decode()
     # An account that is being deleted has no claims.
-    if tx.execute(statement, (status, written, size, account_id, key_id)).rowcount and size is not None:
+    if (
+        tx.execute(statement, (status, written, size, conversation_id, account_id, key_id)).rowcount
+        and size is not None
+    ):
         add_chunks(tx, account_id, key_id, *rest)
 
 
@@ -130,6 +142,20 @@ def release(tx: sqlite3.Connection, account_id: str, key_id: str) -> None:
 # --- deletion
 
 
+def _forget(tx: sqlite3.Connection, account_id: str, key_id: str) -> None:
+    """Delete a chunk of a kept answer. Its key stays, so that a repeat is not charged: it is refused."""
+    tx.execute("UPDATE idempotency_keys SET size = NULL WHERE account_id = ? AND id = ?", (account_id, key_id))
+    tx.execute(_DELETE_CHUNK, (account_id, key_id))
+
+
+_OF_CONVERSATION = """
+    SELECT account_id, id FROM idempotency_keys
+    WHERE account_id = ?1 AND conversation_id = ?2 AND EXISTS (
+        SELECT 1 FROM idempotency_chunks WHERE account_id = ?1 AND key_id = idempotency_keys.id)
+    LIMIT 1
+"""
+
+
 def release_all(tx: sqlite3.Connection) -> None:
     """Release the claims of an earlier server's requests. For the start, with their holds."""
     tx.execute(_RELEASE)
@@ -137,16 +163,13 @@ def release_all(tx: sqlite3.Connection) -> None:
 
 def _delete(tx: sqlite3.Connection, account_id: str, key_id: str) -> None:
     """Delete a chunk of a kept answer, and after the last one its row."""
-    statement = """
-        DELETE FROM idempotency_chunks WHERE account_id = ?1 AND key_id = ?2 AND number = (
-            SELECT max(number) FROM idempotency_chunks WHERE account_id = ?1 AND key_id = ?2)
-    """
-    if not tx.execute(statement, (account_id, key_id)).rowcount:
+    if not tx.execute(_DELETE_CHUNK, (account_id, key_id)).rowcount:
         _TABLE.delete(tx, account_id, key_id)
 
 
 _RELEASED = "SELECT account_id, id FROM idempotency_keys WHERE claimed_at = 0 LIMIT 1"
 delete_released = partial(delete_found, _RELEASED, _delete)  # the writer deletes the contents later, when it has time
+forget_some = partial(delete_found, _OF_CONVERSATION, _forget)  # those of a conversation that is being deleted
 _OLD = "SELECT account_id, id FROM idempotency_keys WHERE claimed_at < ? ORDER BY claimed_at LIMIT 1"
 delete_old = partial(delete_found, _OLD, _delete)
 _OF_ACCOUNT = "SELECT account_id, id FROM idempotency_keys WHERE account_id = ? LIMIT 1"

@@ -477,6 +477,7 @@ CREATE TABLE idempotency_keys (
     headers TEXT CONSTRAINT kept_headers_form CHECK (headers LIKE '{%}' AND length(headers) <= 10000),
     size INTEGER CONSTRAINT kept_size_range CHECK (size BETWEEN 0 AND 8388608), -- bytes, in idempotency_chunks; NULL: not kept
     run_id TEXT, -- the agent run that the request started, whose answer is not kept
+    conversation_id TEXT, -- of the answer, which is deleted with the conversation
     PRIMARY KEY (account_id, id),
     UNIQUE (account_id, place),
     CONSTRAINT kept_whole CHECK ((status IS NULL) = (headers IS NULL) AND (size IS NULL OR (status IS NOT NULL AND run_id IS NULL)))
@@ -484,10 +485,12 @@ CREATE TABLE idempotency_keys (
 
 CREATE INDEX idempotency_keys_by_age ON idempotency_keys (claimed_at);
 CREATE INDEX idempotency_keys_open ON idempotency_keys (id) WHERE status IS NULL;
+CREATE INDEX idempotency_keys_by_conversation ON idempotency_keys (account_id, conversation_id) WHERE conversation_id IS NOT NULL;
 
--- An answer is kept once, as it was sent.
+-- An answer is kept once, as it was sent, until it is deleted.
 CREATE TRIGGER answers_are_kept_once BEFORE UPDATE OF body_sha256, status, headers, size, run_id ON idempotency_keys
-WHEN OLD.status IS NOT NULL
+WHEN OLD.status IS NOT NULL AND (NEW.size IS NOT NULL
+    OR (NEW.body_sha256, NEW.status, NEW.headers, NEW.run_id) IS NOT (OLD.body_sha256, OLD.status, OLD.headers, OLD.run_id))
 BEGIN
     SELECT RAISE(ABORT, 'this answer is kept');
 END;

@@ -507,6 +507,33 @@ async def test_stopped_answer_of_a_session_is_kept(lab: Lab, stream: bool) -> No
     assert len(lab.upstream.requests) == 1
 
 
+async def test_deleted_conversation_takes_its_kept_answers_along_and_a_repeat_stays_free(lab: Lab) -> None:
+    lab.headers = lab.as_session
+    body = {"model": "lab/ok", "messages": USER}
+    first = await lab.post(CHAT, body)
+    conversation = first.headers[CONVERSATION]
+    await lab.post(CHAT, body, "k2")
+    stored = await lab.stored_bytes()
+    removed = await lab.service.client.delete(f"/conversations/{conversation}", headers=lab.as_session)
+    assert removed.status_code == 204 and await lab.stored_bytes() < stored - len(first.content)
+    assert await lab.rows("SELECT count(*) FROM idempotency_chunks") == [(1,)], "that of the other conversation"
+    assert_error(await lab.post(CHAT, body), 409, "answer_not_kept")
+    assert await lab.debits() == 2 and len(lab.upstream.requests) == 2
+
+
+async def test_answer_that_ends_after_its_conversation_was_deleted_is_not_kept(lab: Lab) -> None:
+    lab.headers = lab.as_session
+    body = {"model": "lab/drip-100ms", "messages": USER, "stream": True}
+    asking = asyncio.create_task(lab.post(CHAT, body))
+    await until_asked(lab)
+    (conversation,) = lab.service.state["open_answers"]
+    assert (
+        await lab.service.client.delete(f"/conversations/{conversation}", headers=lab.as_session)
+    ).status_code == 204
+    await asking
+    assert await lab.rows("SELECT * FROM idempotency_chunks") == []
+
+
 async def test_deleted_account_takes_its_claims_along(lab: Lab) -> None:
     body = {**BODIES[CHAT], "model": "lab/slow-300ms"}
     await lab.post(IMAGES, BODIES[IMAGES])
