@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import gc
 import json
 import logging
 import os
@@ -217,6 +218,7 @@ def test_lines_of_threads_do_not_mix(lines: Lines) -> None:
 
 @pytest.fixture
 def library_log(lines: Lines) -> Iterator[Log]:
+    gc.collect()  # unfinished tasks of earlier tests would log their end
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
     names = ("aiosqlite", "httpx", "httpcore", "asyncio")

@@ -25,7 +25,10 @@ def _check(config: Config, options: argparse.Namespace) -> int:
     with read_only(path, or_older=True), contextlib.closing(connect(path, query_only=True)) as conn:
         conn.execute("BEGIN")
         version = conn.execute("PRAGMA user_version").fetchone()[0]
-        with tempfile.TemporaryDirectory() as folder, as_newest(conn, Path(folder)) as newest:
+        is_newest = version == newest_version(newest_schema()[1])
+        # A container may have no folder for temporary files.
+        place = contextlib.nullcontext("") if is_newest else tempfile.TemporaryDirectory()
+        with place as folder, as_newest(conn, Path(folder)) as newest:
             found = [*schema_findings(newest), *findings(newest), *broken_usage(newest)]
         open_runs = conn.execute("SELECT count(*) FROM runs WHERE status = 'running'").fetchone()[0]
         rows = sizes(conn)
@@ -33,7 +36,7 @@ def _check(config: Config, options: argparse.Namespace) -> int:
         print(finding)
     if open_runs and not is_locked(config.data_dir):
         print(f"note: {open_runs} agent runs were open at the server's end; the next start ends them")
-    if version != newest_version(newest_schema()[1]):
+    if not is_newest:
         print(f"note: the database has schema {version}; it was checked as the next start will migrate it")
     print(f"{len(found)} findings" if found else f"ok: {rows} add up")
     return 1 if found else 0

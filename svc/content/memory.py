@@ -26,7 +26,7 @@ REPLACES = "x-service-replaces"
 # Rows of the conversation, the question, the answer and its details, and a title of 80 characters.
 _ROWS_BYTES = 4 * quota.ROW_BYTES + 80 * 4
 # At most 10,000 characters in JSON, of which one can take six.
-_ERROR_LENGTHS = {"message": 1_000, "type": 200, "code": 200, "param": 200, "request_id": 200}
+_ERROR_LENGTHS = {"message": 900, "type": 200, "code": 200, "param": 200, "request_id": 128}
 # Model servers cache the beginning of a prompt, so that what changes from call to call follows the history. It is no
 # system message: many chat templates refuse one there, and others move it to the beginning.
 _MEMORY = (

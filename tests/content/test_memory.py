@@ -292,8 +292,10 @@ async def test_output_before_a_disconnect_or_shutdown_is_stored(tmp_path: Path, 
 
 @each("text", ["\1" * 5_000, "\ud83d" * 5_000, "", None, 7])
 def test_stored_error_is_bounded_and_can_be_stored(text: Any) -> None:
-    stored = End("failed", dict.fromkeys(("message", "type", "code", "param", "further"), text)).stored_error
-    assert stored is not None and set(orjson.loads(stored)) == {"message", "type", "code", "param"}
+    stored = End(
+        "failed", dict.fromkeys(("message", "type", "code", "param", "request_id", "further"), text)
+    ).stored_error
+    assert stored is not None and set(orjson.loads(stored)) == {"message", "type", "code", "param", "request_id"}
     assert len(stored) <= 10_000
     assert End("stopped").stored_error is None
 

@@ -45,11 +45,11 @@ async def test_those_that_follow_get_a_long_answer_in_short_pieces(service: Serv
     claim = begun(Claims(), service, account_id)
     claim.body_arrived(bytes(32))
     await service.state["db"].write(claim.claim_in)
-    claim.stream = Stream({}, b"")
+    claim.stream = Stream({}, b"", lambda error, events: b"")
     parts = [b"a" * 700_000, *[b"%d," % number for number in range(50_000)], b"b" * 100_000]
     for part in parts:
         claim.add(part)
-    await claim.keep(200, dict, lambda: b"c" * 900_000)
+    await claim.keep(200, dict, b"c" * 900_000)
     with claim:
         claim.settled()
         for pieces in (

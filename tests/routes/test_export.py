@@ -82,6 +82,7 @@ async def test_export_has_all_data_of_the_account_only(service: Service) -> None
         **dict.fromkeys(("conversations", "ledger", "usage"), 2),
         "messages": 5,
         "answers": 1,
+        "sign_ins": 1,
         "artifacts": 3,
         "identities": 0,
         "checkouts": 0,

@@ -79,6 +79,8 @@ NEVER_ACCEPTED = {
 NOT_AS_SENT = {
     *(("base_url", "/user/providers"), ("models", "/user/providers"), ("name", "/user/me"), ("name", "/admin/users")),
     ("group", "/admin/users"),
+    # The id of a booking is its reference, and a debit is negative.
+    *(("id", "/admin/users"), ("amount_micros", "/admin/users")),
     *((name, "/v1/responses") for name in ("service_tier", "tools", "truncation", "store", "reasoning", "text")),
 }
 
@@ -289,6 +291,8 @@ class Walk:
 
     async def read_back(self, answer: httpx.Response, told: dict[str, Any], sent: dict[str, Any]) -> dict[str, Any]:
         """Return the stored values of the sent fields, by name."""
+        if self.path.startswith("/user/api-keys"):
+            return next(key for key in await self.get("/user/api-keys") if key["id"] == told["id"])
         if self.method == "PATCH":
             return dict(await self.get(self.target))
         if self.path == "/v1/agents/run":
@@ -299,8 +303,6 @@ class Walk:
             return dict((await self.get(f"{self.target}?limit=1"))["data"][0])
         if self.path == "/support/conversations/{support_id}/messages":
             return dict((await self.get(self.target.removesuffix("/messages")))["messages"][-1])
-        if self.path == "/user/api-keys":
-            return next(key for key in await self.get(self.path) if key["id"] == told["id"])
         if self.path == "/artifacts":
             content = await self.send("GET", f"/artifacts/{told['id']}/content")
             assert content is not None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from tests.support.pages import DEPLOYMENT, EXAMPLES, README, REFERENCE
+from tests.support.pages import DEPLOYMENT, EXAMPLES, GROWING, README, REFERENCE
 from tests.support.people import Person, another_person
 from tests.support.server import ROOT, RunningServer, running_server_sync
 
@@ -141,10 +141,16 @@ def test_documented_examples_are_all_run() -> None:
         "team-month",
         "team-settings",
         "trust-chrome",
+        "replica-secrets",
+        "litestream",
+        "litestream-unit",
+        "lost-machine",
+        "prometheus-proxy",
+        "second-service",
     }
     assert set(EXAMPLES) == run
     assert len(
-        re.findall(r"^```(?:sh|python|js|toml|yaml|ini)$", README + REFERENCE + DEPLOYMENT, re.MULTILINE)
+        re.findall(r"^```(?:sh|python|js|toml|yaml|ini)$", README + REFERENCE + GROWING + DEPLOYMENT, re.MULTILINE)
     ) == len(EXAMPLES)
 
 

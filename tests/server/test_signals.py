@@ -170,7 +170,7 @@ async def test_svc_reload_reads_the_catalog_and_exits_1_if_it_is_wrong(tmp_path:
                 assert (ended.returncode, told in ended.stdout + ended.stderr) == (status, True), ended
                 assert len((ended.stdout + ended.stderr).splitlines()) == 1
                 listed = (await client.get("/v1/models")).json()["data"]
-                assert [model["id"] for model in listed] == ["builtin/echo"], "the old one stays"
+                assert [model["id"] for model in listed] == ["builtin/echo", "echo"], "the old one stays"
             if mode == "files":
                 Path(env["SVC_TLS_CERT"]).write_text("no certificate")
                 ended = await asyncio.to_thread(command, server, "reload")

@@ -191,7 +191,8 @@ async def test_refused_question_stays_as_a_draft_without_a_chat(
     async with signed_in(browser, server, visitor=visitor, allow=["402", "429", "500"], width=width) as page:
         alert, composer = page.get_by_role("alert"), page.get_by_label("Message", exact=True)
         for status in (402, 429, 500):
-            error = {"message": f"Not now: {status}.", "type": "api_error", "code": "internal_error", "param": None}
+            code = "insufficient_funds" if status == 402 else "internal_error"
+            error = {"message": f"Not now: {status}.", "type": "api_error", "code": code, "param": None}
             await refuse_once(page, "**/v1/chat/completions", status, error)
             await send(page, "An important question")
             await expect(alert).to_contain_text("Your balance" if status == 402 else f"Not now: {status}.")

@@ -9,8 +9,8 @@ import { texts } from "./texts.js";
 const t = texts.estimate;
 const USUAL_OUTPUT = 300; // tokens of an answer in a chat without answers
 const USUAL_PICTURE = 1_000; // tokens
-// As the service counts when it reserves the cost (svc/inference/tokens.py): 1 token for each byte of the JSON, and some
-// more for each message and each part of one.
+// As the service counts when it reserves the cost (svc/inference/tokens.py): 1 token for each byte of the
+// JSON, and some more for each message and each part of one.
 const BODY_TOKENS = 150; // the other fields
 const MESSAGE_TOKENS = limits.frame_tokens + '{"role":"assistant","content":[]},'.length;
 const PART_TOKENS = limits.frame_tokens + '{"type":"image_url","image_url":{"url":""}},'.length;

@@ -106,8 +106,8 @@ export default function Shell({ view, children }) {
 }
 
 /**
- * Warn of a low balance, but not an account that never had funds, of an allowance of which 80 % is used, and of a
- * limit that is nearly reached.
+ * Warn of a low balance, but not an account that never had funds, of an allowance of which 80 % is used,
+ * and of a limit that is nearly reached.
  */
 function tellLow(account) {
   if (!account) return;

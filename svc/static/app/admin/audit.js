@@ -13,6 +13,7 @@ import { adminTexts } from "./texts.js";
 const t = adminTexts.audit;
 const names = signal(/** @type {Record<string, string>} */ ({})); // addresses of administrators by id
 const action = signal("");
+const withoutMore = ([name, text]) => [name, text.replace(" …", "")];
 const chosen = () => (action.peek() ? { action: action.peek() } : {});
 const log = pagedList(async (after) => {
   const page = await administration.audit({ limit: 50, ...chosen(), after });
@@ -51,7 +52,7 @@ export default function Audit() {
         <${Field}
           label=${t.action}
           value=${action.value}
-          options=${[["", t.any], ...Object.entries(t.actions).map(([name, text]) => [name, text.replace(" …", "")])]}
+          options=${[["", t.any], ...Object.entries(t.actions).map(withoutMore)]}
           onChange=${(event) => {
             action.value = event.currentTarget.value;
           }}

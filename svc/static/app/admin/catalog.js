@@ -1,4 +1,5 @@
-// The catalog in use: model servers, models, prices and groups, with the file that is the only place to change them.
+// The catalog in use: model servers, models, prices and groups, with the file that is the only place to
+// change them.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Button, Notice, Resource, toast } from "../components.js";
@@ -95,7 +96,8 @@ function Groups({ of: { access, groups } }) {
   return html`<h2>${t.groups}</h2>
     <${Table}
       label=${t.groups}
-      head=${html`<th>${t.name}</th><th>${t.mayUse}</th><th>${t.members}</th><th class="num">${t.allowance}</th>`}
+      head=${html`<th>${t.name}</th><th>${t.mayUse}</th><th>${t.members}</th>
+        <th class="num">${t.allowance}</th>`}
     >
       ${[...groups, access].map(
         (one) => html`<tr key=${one.name}>

@@ -40,7 +40,8 @@ export function Wallet({ of, onChange }) {
 }
 
 function Booking({ kind, of, onChange, onClose }) {
-  const id = useSignal(crypto.randomUUID()), // a second click, or another try after a lost answer, books nothing twice
+  // With its id, a second click or another try after a lost answer books nothing twice.
+  const id = useSignal(crypto.randomUUID()),
     busy = useSignal(false),
     error = useSignal(null);
   const book = async (event) => {
@@ -57,7 +58,8 @@ function Booking({ kind, of, onChange, onClose }) {
       onClose();
       onChange(await administration.users.show(of.id));
     } catch (problem) {
-      if (problem.code === "booking_mismatch") id.value = crypto.randomUUID(); // the amount was changed after a try
+      // The amount was changed after a try.
+      if (problem.code === "booking_mismatch") id.value = crypto.randomUUID();
       [busy.value, error.value] = [false, problem];
     }
   };

@@ -50,7 +50,8 @@ export default function SignIns() {
     <${PagedTable}
       of=${list}
       label=${adminTexts.views["sign-ins"]}
-      head=${html`<th>${adminTexts.users.user}</th><th>${t.result}</th><th class="only-wide">${t.way}</th><th>${t.at}</th>`}
+      head=${html`<th>${adminTexts.users.user}</th><th>${t.result}</th>
+        <th class="only-wide">${t.way}</th><th>${t.at}</th>`}
       empty=${html`<${Empty} icon="user" title=${t.none} />`}
     >${(row) => html`<${Row} key=${row.id} of=${row} />`}<//>
   `;

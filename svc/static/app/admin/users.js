@@ -97,7 +97,8 @@ function Everybody() {
       label=${adminTexts.views.users}
       head=${html`
         <th>${t.user}</th><th class="only-wide">${t.group}</th><th class="only-wide">${t.status}</th>
-        ${numeric(t.spent)}<th class="num only-wide">${t.balance}</th><th class="num only-wide">${t.stored}</th>
+        ${numeric(t.spent)}<th class="num only-wide">${t.balance}</th>
+        <th class="num only-wide">${t.stored}</th>
         <th class="only-wide">${t.lastSeen}</th>
       `}
       empty=${
