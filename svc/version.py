@@ -1,3 +1,3 @@
 """The version of the service. This is its only place: pyproject.toml reads it from here."""
 
-VERSION = "1.0.0"
+VERSION = "1.1.0"
