@@ -2,9 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
-from svc import cli
 from svc.admin.catalog_notes import notes
 from svc.inference.catalog import Catalog, ListedModels, Provider
 from svc.inference.catalog_file import read_file
@@ -59,16 +56,3 @@ def test_likely_mistakes_of_a_valid_catalog_are_named(
     path.write_text(text)
     found = list(notes(Catalog(read_file(path, {}), unasked, 0), in_use))
     assert [(note.about, note.text) for note in found] == expected and {note.grade for note in found} <= {"look"}
-
-
-@each("text", ["", "# comments only\n\n"])
-def test_empty_catalog_file_stops_the_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str
-) -> None:
-    (tmp_path / "catalog.toml").write_text(text)
-    monkeypatch.setenv("SVC_CATALOG", str(tmp_path / "catalog.toml"))
-    monkeypatch.setenv("SVC_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setenv("SVC_PORT", "0")
-    with pytest.raises(SystemExit, match="1"):
-        cli.main(["serve"])
-    assert capsys.readouterr().err.endswith("is empty: list providers in it, or unset SVC_CATALOG\n")

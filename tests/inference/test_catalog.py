@@ -212,8 +212,9 @@ def test_repr_hides_keys(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_is_refused_and_one_with_a_default_model_alone_is_not(tmp_path: Path) -> None:
-    with pytest.raises(StartError, match="is empty"):
-        read(tmp_path, "")
+    for text in ("", "# comments only\n\n"):
+        with pytest.raises(StartError, match="is empty"):
+            read(tmp_path, text)
     assert read(tmp_path, "default_model = 'builtin/echo'") == ([], [], "builtin/echo", None)
 
 
