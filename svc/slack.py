@@ -15,14 +15,18 @@ import contextlib
 import os
 import sqlite3
 import struct
+import sys
 import threading
 import time
+from array import array
 from pathlib import Path
 
 _PAGE_BYTES = 4096
 _FILE_HEAD_BYTES = 100
-_LOG_HEAD = struct.Struct(">16x8s8x")  # the salts, which change whenever the log restarts
-_FRAME = struct.Struct(f">II8s8x{_PAGE_BYTES}x")  # the number of its page, whether a transaction ends, the salts
+_LOG_HEAD = struct.Struct("=16xII8x")  # the salts, which change whenever the log restarts
+# A frame begins with the number of its page, whether a transaction ends, and the salts, in words of 4 bytes.
+_FRAME_BYTES = 24 + _PAGE_BYTES
+_FRAME_WORDS = _FRAME_BYTES // 4
 _FRAMES_AT_ONCE = 256
 _INTERIOR_INDEX, _INTERIOR_TABLE, _LEAF_INDEX, _LEAF_TABLE = 2, 5, 10, 13
 _KINDS = {_INTERIOR_INDEX: 12, _INTERIOR_TABLE: 12, _LEAF_INDEX: 8, _LEAF_TABLE: 8}  # bytes of the page's head
@@ -40,7 +44,7 @@ class Slack:
         # Closing a file ends SQLite's locks on it in this process, so `close` comes after its last connection.
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         self._lock = threading.Lock()
-        self._salts, self._frames = b"", 0  # of the log, as far as it was noted
+        self._salts, self._frames = (0, 0), 0  # of the log, as far as it was noted
         self._in_log: set[int] = set()  # pages that were written, and may not be in the file yet
         self._written: set[int] = set()  # pages to examine
         self._walk: list[int] = []  # pages of b-trees that are not yet examined
@@ -58,19 +62,24 @@ class Slack:
         """Note the pages of all frames in the log; return how many were committed since the last call."""
         with self._lock, self._log.open("rb", buffering=0) as log:
             head = log.read(_LOG_HEAD.size)
-            salts = _LOG_HEAD.unpack(head)[0] if len(head) == _LOG_HEAD.size else b""
+            salts: tuple[int, int] = _LOG_HEAD.unpack(head) if len(head) == _LOG_HEAD.size else (0, 0)
             if salts != self._salts:
                 self._salts, self._frames = salts, 0
             before = noted = self._frames
-            log.seek(_LOG_HEAD.size + noted * _FRAME.size)
-            while frames := log.read(_FRAMES_AT_ONCE * _FRAME.size):
-                for page, ends, found in _FRAME.iter_unpack(frames[: len(frames) // _FRAME.size * _FRAME.size]):
-                    if found != salts:
-                        return self._frames - before
-                    self._in_log.add(page)
-                    noted += 1
-                    if ends:  # what follows the last commit may be written again, with other pages
-                        self._frames = noted
+            log.seek(_LOG_HEAD.size + noted * _FRAME_BYTES)
+            while count := len(frames := log.read(_FRAMES_AT_ONCE * _FRAME_BYTES)) // _FRAME_BYTES:
+                heads = memoryview(frames[: count * _FRAME_BYTES]).cast("I")
+                # One word of all frames at a time: frame by frame it took 3 % of a paid chat.
+                pages, ends, *found = (heads[word::_FRAME_WORDS].tolist() for word in range(4))
+                both = list(zip(*found, strict=True))
+                whole = count if {*both} == {salts} else next(n for n, those in enumerate(both) if those != salts)
+                self._in_log.update(_numbers(pages[:whole]))
+                last = next((n for n in range(whole - 1, -1, -1) if ends[n]), None)
+                if last is not None:  # what follows the last commit may be written again, with other pages
+                    self._frames = noted + last + 1
+                noted += whole
+                if whole < count:
+                    break
             return self._frames - before
 
     def note_copied(self) -> None:
@@ -135,6 +144,14 @@ class Slack:
 
     def _read(self, number: int) -> bytes:
         return os.pread(self._file, _PAGE_BYTES, (number - 1) * _PAGE_BYTES)
+
+
+def _numbers(words: list[int]) -> "array[int]":
+    """Return numbers in the byte order of the machine that the file has in big-endian order."""
+    numbers = array("I", words)
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers
 
 
 def _unused(number: int, page: bytes) -> slice | None:

@@ -28,7 +28,7 @@ def for_operator(
     tools: dict[str, None] = {}
     if model.paid:
         body = _only_settled(body, model.extra_fields, fields)
-        if "tools" not in model.extra_fields:
+        if (body.get("tools") or body.get("tool_choice")) and "tools" not in model.extra_fields:
             body = _only_own_tools(body, tools, fields)
     body = drop_routing_fields(body, ours, model.extra_fields, fields)
     return body, Ignored(tuple(fields), tuple(tools)) if fields or tools else None
