@@ -38,11 +38,12 @@ DIGITS = b"0123456789"
 # More than a chunk and not a whole number of them.
 
 
-async def stored_chunks(service: Service) -> int:
-    count: int = await service.state["db"].read(
-        lambda conn: conn.execute("SELECT count(*) FROM artifact_chunks").fetchone()[0]
-    )
-    return count
+async def until_stored(service: Service, chunks: int) -> None:
+    """Wait until so many chunks are stored: the writer deletes unused ones when it has time."""
+    count = "SELECT count(*) FROM artifact_chunks"
+    async with asyncio.timeout(20):
+        while await service.state["db"].read(lambda conn: conn.execute(count).fetchone()[0]) != chunks:
+            await asyncio.sleep(0.005)
 
 
 # --- the objects
@@ -129,7 +130,7 @@ async def test_delete_removes_the_artifact_and_its_content(service: Service) -> 
         answer = await service.client.request(method, f"/artifacts/{made['id']}{path}", json={}, headers=headers)
         assert answer.status_code == 404
     assert (await service.client.get("/artifacts", headers=headers)).json()["data"] == []
-    assert await stored_chunks(service) == 0
+    await until_stored(service, 0)
 
 
 @each(
@@ -291,9 +292,7 @@ async def test_put_replaces_content_and_type(service: Service, content: bytes) -
     assert (await service.client.get(f"/artifacts/{made['id']}", headers=headers)).json() == replaced.json()
     answer = await get_content(service, headers, made["id"])
     assert (answer.content, answer.headers["content-type"]) == (content, "audio/wav")
-    async with asyncio.timeout(20):  # the writer deletes the earlier ones when it has time
-        while await stored_chunks(service) != -(-len(content) // CHUNK_BYTES):
-            await asyncio.sleep(0.005)
+    await until_stored(service, -(-len(content) // CHUNK_BYTES))
 
 
 async def test_put_without_type_keeps_the_type(service: Service) -> None:
