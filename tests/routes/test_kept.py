@@ -188,8 +188,10 @@ async def test_follower_of_a_request_that_never_arrives_whole_may_try_again(lab:
     body = orjson.dumps(lab.body(CHAT, "ok"))
     head = [f"POST {CHAT} HTTP/1.1", f"host: {lab.server.host}", f"content-length: {len(body)}"]
     head += ["content-type: application/json", *(f"{name}: {value}" for name, value in lab.headers("k").items())]
-    _, writer = await lab.server.raw(server_hostname=lab.server.host)
-    writer.write("\r\n".join([*head, "", ""]).encode() + body[:-1])
+    reader, writer = await lab.server.raw(server_hostname=lab.server.host)
+    writer.write("\r\n".join([*head, "expect: 100-continue", "", ""]).encode())
+    await reader.readuntil(b"100 Continue\r\n\r\n")  # the key is claimed
+    writer.write(body[:-1])
     await writer.drain()
     sent = {"content-type": "application/json", **lab.headers("k")}
     following = asyncio.create_task(lab.client.post(CHAT, content=body, headers=sent))

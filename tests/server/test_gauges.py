@@ -58,13 +58,15 @@ async def test_waiting_and_open_work_is_measured(service: Service) -> None:
     await asyncio.sleep(0)
     named = {(name, *labels.values()): number for name, labels, number in status.at_work(state)}
     assert (
-        named["svc_writer_waiting_jobs",] == 3
+        named["svc_writer_waiting_jobs",] >= 3  # and what the service itself writes now and then
         and named["svc_open_answers",] == 0
         and named["svc_workers", "speech"] == 0
     )
     for write in writes:
         await write
-    assert await gauge(service, "svc_writer_waiting_jobs") == 0
+    async with asyncio.timeout(20):  # the service itself writes now and then
+        while await gauge(service, "svc_writer_waiting_jobs"):
+            await asyncio.sleep(0.01)
 
 
 async def test_files_and_the_process_are_measured(service: Service) -> None:
