@@ -22,11 +22,11 @@ from starlette.applications import Starlette
 
 from svc import quota, secrets
 from svc.admin import catalog_notes
-from svc.agents import runs
+from svc.agents import run_records
 from svc.auth import accounts
 from svc.billing import checkout_pages, wallet
 from svc.config import Config, from_environ
-from svc.content import contents, fulltext, history, idempotency
+from svc.content import artifact_contents, fulltext, history, idempotency
 from svc.db import open_database
 from svc.deletion.slices import delete_old_hourly, end_answers, finish_deletions
 from svc.errors import ApiError, StartError
@@ -56,9 +56,8 @@ from svc.routes import (
     user,
 )
 from svc.routes.checkout import from_our_page, in_html, recognised
-from svc.server.edge import Edge
 from svc.server.first_use import prepare
-from svc.server.gate import (
+from svc.server.guards import (
     administered,
     key_in_header,
     linked,
@@ -70,8 +69,9 @@ from svc.server.gate import (
     signed_in,
     with_passwords,
 )
-from svc.server.head import METHODS
+from svc.server.http.head import METHODS
 from svc.server.idempotency import idempotent
+from svc.server.middleware import Edge
 from svc.server.rotation import check_master, rotate_running
 from svc.server.serve import run
 from svc.server.state import State
@@ -236,7 +236,7 @@ async def _open_storage(state: State, stack: contextlib.AsyncExitStack) -> None:
         folder.path / secrets.DATABASE, between=_work_between, committed=state.metrics.count_commit
     )
     stack.push_async_callback(db.close)
-    stack.push_async_callback(contents.finish_deletions, db)
+    stack.push_async_callback(artifact_contents.finish_deletions, db)
     stack.callback(asyncio.create_task(fulltext.purge_in_time(db)).cancel)
     try:
         warning = await db.write(_end_leftovers, state.config, folder)
@@ -249,7 +249,7 @@ async def _open_storage(state: State, stack: contextlib.AsyncExitStack) -> None:
 
 def _work_between(tx: sqlite3.Connection) -> bool:
     """Do some milliseconds of background work of each kind; return whether there may be more."""
-    kinds = (fulltext.index_some, contents.delete_unused, idempotency.delete_released)
+    kinds = (fulltext.index_some, artifact_contents.delete_unused, idempotency.delete_released)
     return sum(work(tx) for work in kinds) > 0
 
 
@@ -260,9 +260,9 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataF
     wallet.release_all(tx)  # of requests that ended with the process
     quota.release_all(tx)
     idempotency.release_all(tx)
-    runs.end_interrupted_runs(tx, config.clock())
+    run_records.end_interrupted_runs(tx, config.clock())
     history.end_interrupted_answers(tx)
-    contents.leave_unfinished(tx)
+    artifact_contents.leave_unfinished(tx)
     return warning
 
 

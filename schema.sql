@@ -213,7 +213,7 @@ BEGIN
     SELECT RAISE(ABORT, 'projects_count');
 END;
 
--- owner: svc/content/contents.py
+-- owner: svc/content/artifact_contents.py
 -- The contents of artifacts. One without an artifact is being written, or is unused.
 CREATE TABLE artifact_contents (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
@@ -276,7 +276,7 @@ BEGIN
     UPDATE artifacts SET project_id = NULL WHERE account_id = OLD.account_id AND project_id = OLD.id;
 END;
 
--- owner: svc/content/contents.py
+-- owner: svc/content/artifact_contents.py
 -- A content in chunks of 256 KiB: a slow reader of 32 MiB has one of them in memory, and a writer does not block others.
 CREATE TABLE artifact_chunks (
     account_id TEXT NOT NULL,
@@ -328,7 +328,7 @@ CREATE TABLE idempotency_chunks (
     FOREIGN KEY (account_id, key_id) REFERENCES idempotency_keys (account_id, id) ON DELETE CASCADE
 ) STRICT;
 
--- owner: svc/agents/runs.py
+-- owner: svc/agents/run_records.py
 CREATE TABLE runs (
     id TEXT PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
@@ -477,7 +477,7 @@ BEGIN
     SELECT RAISE(ABORT, 'this answer has ended');
 END;
 
--- owner: svc/content/versions.py
+-- owner: svc/content/branches.py
 -- The branches of a conversation in which messages were replaced. Each one but 0 begins with a new version of a message.
 CREATE TABLE branches (
     account_id TEXT NOT NULL,

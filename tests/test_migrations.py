@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from svc import cli, schema
-from svc.billing import rules, spending, usage, wallet
+from svc.billing import invariants, spending, usage, wallet
 from svc.commands.check import findings, schema_findings
 from svc.errors import StartError
 from svc.schema import FIRST_VERSION, connect, kept_path, newest_schema, newest_version, shape
@@ -87,7 +87,7 @@ def test_migration_keeps_all_rows_and_exact_money(old: Path) -> None:
     assert after["projects"].pop("sample_color") == ["green"]
     assert after == before
     with contextlib.closing(connect(old)) as conn:
-        assert [*findings(conn), *rules.broken_usage(conn)] == []
+        assert [*findings(conn), *invariants.broken_usage(conn)] == []
         assert tuple(wallet.balances(conn, "a").values()) == (9_999_279, 100, 9_999_179)
         with pytest.raises(sqlite3.IntegrityError):
             conn.execute("DELETE FROM checkouts WHERE id = 'chk_1'")
@@ -336,7 +336,7 @@ def test_usage_of_deleted_accounts_and_spending_of_the_month_are_taken_from_the_
         """)
     prepare(path, *newest_schema())
     with contextlib.closing(connect(path)) as conn:
-        assert rules.broken_usage(conn) == []
+        assert invariants.broken_usage(conn) == []
         assert [tuple(row) for row in conn.execute("SELECT * FROM deleted_usage")] == [
             ("2026-09-21", "m", "", "", 2, 2, 4, 12, 0)
         ]

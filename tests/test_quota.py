@@ -16,7 +16,7 @@ import orjson
 import pytest
 
 from svc import quota
-from svc.agents.runs import EVENTS_BYTES
+from svc.agents.run_records import EVENTS_BYTES
 from svc.billing import wallet
 from svc.config import Config
 from svc.content import projects

@@ -988,13 +988,13 @@ def test_tables_are_written_only_by_their_owner() -> None:
 # Where all accounts are meant: commands, the start, background work, the processor's events, and what finds the
 # account.
 ACROSS_ACCOUNTS = """
-    svc/agents/runs.py:end_interrupted_runs svc/auth/identities.py:account_of svc/auth/links.py:find_link
-    svc/auth/sign_ins.py:add svc/auth/sign_ins.py:delete svc/auth/sign_ins.py:delete_old svc/auth/tokens.py:holder_of svc/billing/matching.py:book_refund
-    svc/billing/matching.py:module
+    svc/agents/run_records.py:end_interrupted_runs svc/auth/identities.py:account_of svc/auth/links.py:find_link
+    svc/auth/sign_ins.py:add svc/auth/sign_ins.py:delete svc/auth/sign_ins.py:delete_old svc/auth/tokens.py:holder_of svc/billing/reconciliation.py:book_refund
+    svc/billing/reconciliation.py:module
     svc/billing/payments.py:_checkout svc/billing/payments.py:_pay svc/billing/payments.py:add_checkout
     svc/billing/payments.py:receive svc/billing/report.py:module svc/billing/spending.py:module svc/billing/wallet.py:sums
-    svc/content/contents.py:module
-    svc/billing/rules.py:module
+    svc/content/artifact_contents.py:module
+    svc/billing/invariants.py:module
     svc/billing/wallet.py:held_in_all svc/billing/wallet.py:ledger_of_request svc/billing/wallet.py:release_all
     svc/commands/check.py:_check svc/commands/check.py:sizes svc/content/fulltext.py:_index_chunks
     svc/content/fulltext.py:index_answers_later
@@ -1002,7 +1002,7 @@ ACROSS_ACCOUNTS = """
     svc/content/idempotency.py:module
     svc/content/support.py:_account_of svc/inference/providers.py:count_sealed
     svc/inference/providers.py:drop_sealed svc/quota.py:release_all
-    svc/agents/runs.py:module svc/content/artifacts.py:module svc/content/conversations.py:module
+    svc/agents/run_records.py:module svc/content/artifacts.py:module svc/content/conversations.py:module
     svc/auth/links.py:delete_outstanding svc/auth/oauth_flows.py:delete_all svc/inference/providers.py:seal_again
 """
 

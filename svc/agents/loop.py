@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from svc.errors import ApiError
-from svc.inference import said
-from svc.inference.blocks import Chunk, Texts
+from svc.inference.answer import said
+from svc.inference.answer.events import Chunk, TextChunks
 from svc.inference.chat_call import ChatCall
 from svc.inference.field_support import RETURNED
 from svc.server.sse import Interrupt
@@ -167,10 +167,10 @@ def _returned(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: fields[name] for name in RETURNED if fields.get(name) is not None}
 
 
-def _texts(together: Sequence[Chunk | Texts]) -> list[str]:
+def _texts(together: Sequence[Chunk | TextChunks]) -> list[str]:
     texts: list[str] = []
     for chunk in together:
-        if isinstance(chunk, Texts):
+        if isinstance(chunk, TextChunks):
             texts += chunk.texts
             continue
         for choice in chunk["choices"]:

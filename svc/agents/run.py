@@ -18,20 +18,20 @@ from typing import Any, NamedTuple
 import orjson
 
 from svc import quota
-from svc.agents import loop, runs
+from svc.agents import loop, run_records
 from svc.agents.loop import Events
+from svc.agents.run_records import RunOutcome
 from svc.agents.run_stream import EventWriter
-from svc.agents.runs import RunOutcome
 from svc.agents.tools import AgentTool, RunContext, file_fields
 from svc.content import artifacts, history
 from svc.errors import ApiError, describe
 from svc.ids import new_id
+from svc.inference.answer.token_usage import input_tokens
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.claim import Claim
 from svc.inference.field_support import RETURNED
 from svc.inference.paid_call import PaidCall, Payer
-from svc.inference.token_usage import input_tokens
 from svc.json_text import AT_ONCE_BYTES
 from svc.retry import retry_write
 from svc.server.sse import Interrupt, LastBlock
@@ -113,7 +113,7 @@ class AgentRun:
         if cancelled is not None:
             raise cancelled
         try:
-            yield LastBlock(write([runs.last_event({**outcome._asdict(), **self._progress.of_last_event})]))
+            yield LastBlock(write([run_records.last_event({**outcome._asdict(), **self._progress.of_last_event})]))
         except asyncio.CancelledError:
             if self.interrupt.reason is None:
                 raise
@@ -189,9 +189,9 @@ class AgentRun:
         record = {"id": self.id, "goal": order.goal, "model": order.model.id, "max_steps": order.max_steps}
 
         def open_in(tx: sqlite3.Connection) -> None:
-            runs.add_run(tx, account_id, {**record, "project_id": order.project_id}, self._state.clock())
+            run_records.add_run(tx, account_id, {**record, "project_id": order.project_id}, self._state.clock())
             remembered_bytes = len(order.goal.encode("utf-8", "replace")) + first.most_bytes if order.remembered else 0
-            most_bytes = first.most_bytes + remembered_bytes + runs.EVENTS_BYTES
+            most_bytes = first.most_bytes + remembered_bytes + run_records.EVENTS_BYTES
             quota.reserve(tx, account_id, self.id, 2 * quota.ROW_BYTES + most_bytes)
             first.reserve_in(tx)
             if self._claim is not None:
@@ -255,7 +255,7 @@ class AgentRun:
         made = artifacts.artifacts_of_run(tx, account_id, self.id)
         self._progress.artifacts = [file_fields(artifact) for artifact in made]
         outcome = self._outcome(self._end)
-        ended = runs.update_run(tx, account_id, self.id, outcome, now_seconds, self._kept_events())
+        ended = run_records.update_run(tx, account_id, self.id, outcome, now_seconds, self._kept_events())
         if ended and self._order.remembered:
             for role, text in (("user", self._order.goal), ("assistant", outcome.output or "")):
                 if text.strip():
@@ -266,7 +266,7 @@ class AgentRun:
 
     def _update_in(self, tx: sqlite3.Connection) -> None:
         outcome = self._outcome(RunOutcome("running"))
-        runs.update_run(tx, self._payer.account_id, self.id, outcome, self._state.clock(), self._kept_events())
+        run_records.update_run(tx, self._payer.account_id, self.id, outcome, self._state.clock(), self._kept_events())
 
     def _kept_events(self) -> bytes:
         done = self._progress

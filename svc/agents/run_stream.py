@@ -3,8 +3,8 @@
 import orjson
 
 from svc.agents.loop import Deltas, Event, Events, Progress
-from svc.agents.runs import EVENTS_BYTES
-from svc.inference.blocks import event
+from svc.agents.run_records import EVENTS_BYTES
+from svc.inference.answer.events import event
 
 _KEPT = ("started", "step", "tool_call", "tool_result")
 _KEPT_RESULT_CHARACTERS = 4_000

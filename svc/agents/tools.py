@@ -17,7 +17,7 @@ import orjson
 from svc import quota
 from svc.agents.loop import ToolFailure
 from svc.builtin import calculate as arithmetic
-from svc.content import artifacts, contents, recall
+from svc.content import artifact_contents, artifacts, recall
 from svc.content.artifacts import Artifact, Home
 from svc.errors import ApiError
 from svc.ids import timestamp
@@ -149,7 +149,9 @@ async def list_artifacts(run: RunContext) -> list[dict[str, Any]]:
 async def read_artifact(run: RunContext, id: Annotated[str, text(100, least=1).about("the file's id, art_...")]) -> str:
     def read(conn: sqlite3.Connection) -> tuple[Artifact, bytes]:
         found = artifacts.TABLE.by_id(conn, run.home.account_id, id)
-        return found, contents.content_chunk(conn, run.home.account_id, id, found.sha256, 0) if found.size else b""
+        return found, artifact_contents.content_chunk(
+            conn, run.home.account_id, id, found.sha256, 0
+        ) if found.size else b""
 
     artifact, content = await run.engines.db.read(read)
     try:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from svc.billing import matching, wallet
+from svc.billing import reconciliation, wallet
 from svc.billing.stripe import PaymentEvent, Stripe, check_signature, failed, read_event, session_event, sign
 from svc.db import Database
 from svc.errors import ApiError, invalid_value
@@ -57,7 +57,7 @@ class Receipt(NamedTuple):
     @property
     def needs_operator(self) -> bool:
         """Whether the operator must book it: the wallet does not follow it automatically."""
-        uncredited = self.event.pays and self.reason not in (None, *matching.NOT_PAYMENTS)
+        uncredited = self.event.pays and self.reason not in (None, *reconciliation.NOT_PAYMENTS)
         return self.reason != "repeated" and (uncredited or self.event.type in _RETURNS)
 
 
@@ -176,7 +176,7 @@ def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, 
         "payment_intent": event.payment_intent,
     }
     _EVENTS.insert(tx, columns)
-    return Receipt(event, reason, checkout, matching.todo(tx, event.id))
+    return Receipt(event, reason, checkout, reconciliation.todo(tx, event.id))
 
 
 def _checkout_for(conn: sqlite3.Connection, event: PaymentEvent) -> Checkout | None:

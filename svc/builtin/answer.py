@@ -1,4 +1,4 @@
-"""Writes what a built-in model says as chunks, within the limits of the request. svc/inference/wire.py completes them.
+"""Writes what a built-in model says as chunks, within the limits of the request. chunk_writer.py completes them.
 
     parts (text, tool call, finish) -> _Choice: stop, max_tokens, caps -> chunks -> usage
 

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from svc.errors import ApiError, UpstreamFault
-from svc.turns import Turns
+from svc.fair_queue import FairQueue
 
 _PATIENCE_SECONDS = 2.0
 _RETRY_SECONDS = 5
@@ -53,7 +53,7 @@ class ProcessPool:
     def __init__(self, module: str, *, at_once: int = 2, seconds: float = 120.0) -> None:
         # Without site-packages and without the variables that change how Python starts.
         self._command = (sys.executable, "-ESs", "-m", "svc.builtin.helper", module)
-        self._turns = Turns(at_once, max(at_once - 1, 1), _PATIENCE_SECONDS)
+        self._queue = FairQueue(at_once, max(at_once - 1, 1), _PATIENCE_SECONDS)
         # To start a process on the event loop would block it for 10 ms and more.
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix=module)
         self._seconds = seconds
@@ -71,7 +71,7 @@ class ProcessPool:
         """
         with contextlib.ExitStack() as at_end:
             try:
-                at_end.callback(await self._turns.take(account_id, patient=patient))
+                at_end.callback(await self._queue.take(account_id, patient=patient))
             except TimeoutError:
                 message = "The service is busy with the work of others. Try again in a few seconds."
                 raise ApiError("overloaded", message, retry_after_seconds=_RETRY_SECONDS) from None

@@ -17,8 +17,8 @@ from operator import attrgetter
 from typing import TextIO, cast
 
 from svc import audit
-from svc.billing import matching, report, spending, wallet
-from svc.billing.matching import Mismatch
+from svc.billing import reconciliation, report, spending, wallet
+from svc.billing.reconciliation import Mismatch
 from svc.billing.report import Line
 from svc.billing.stripe import Stripe
 from svc.commands.database import ACCOUNT, account_named, argument, command, printable, reading, writing
@@ -75,9 +75,9 @@ def _book(config: Config, options: argparse.Namespace, action: str) -> None:
     with writing(config) as tx:
         account_id = account_named(tx, options.email).id
         if refunded:
-            matching.book_refund(tx, account_id, micros, refunded, options.note or f"Refund of {refunded}", now)
+            reconciliation.book_refund(tx, account_id, micros, refunded, options.note or f"Refund of {refunded}", now)
         elif payment:
-            matching.book_payment(tx, account_id, micros, payment, options.note or "Added funds", now)
+            reconciliation.book_payment(tx, account_id, micros, payment, options.note or "Added funds", now)
         else:
             amount, note = micros if action == "credit" else -micros, f"{action.title()} by the operator"
             wallet.book(tx, account_id, amount, description=options.note or note, now_seconds=now)
@@ -178,8 +178,8 @@ def _write_report(file: TextIO, title: str, lines: Iterator[Line]) -> None:
 )
 def _payments(config: Config, options: argparse.Namespace) -> int:
     with reading(config) as conn:
-        found = matching.mismatches(conn, time.time())
-        deleted, deleted_micros = matching.returned_to_deleted(conn)
+        found = reconciliation.mismatches(conn, time.time())
+        deleted, deleted_micros = reconciliation.returned_to_deleted(conn)
     if config.payment_mode == "stripe":
         found = asyncio.run(_with_states(config, found))
     if options.csv:
@@ -216,6 +216,6 @@ async def _with_states(config: Config, found: Sequence[Mismatch]) -> list[Mismat
                 except ApiError as error:
                     return one._replace(text=f"{one.text}, and Stripe cannot be asked ({error})", todo="")
             text = "Stripe has the money, but its event has not arrived"
-            return one._replace(text=text, todo=matching.RESEND) if paid else None
+            return one._replace(text=text, todo=reconciliation.RESEND) if paid else None
 
         return [one for one in await asyncio.gather(*map(ask, found)) if one is not None]

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from svc.billing.rules import broken, broken_usage
+from svc.billing.invariants import broken, broken_usage
 from svc.commands.database import command, database
 from svc.config import Config
 from svc.schema import SCHEMA, as_newest, connect, newest_schema, newest_version, read_only, shape

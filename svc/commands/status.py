@@ -16,7 +16,7 @@ from svc.money import dollars
 from svc.schema import command_connection
 from svc.secrets import OLD_MASTER, give_to_owner, open_folder
 from svc.server import status
-from svc.server.edge import REQUEST_ID
+from svc.server.middleware import REQUEST_ID
 from svc.server.rotation import rotate_stopped
 from svc.version import VERSION
 

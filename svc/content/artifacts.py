@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlencode
 
 from svc import quota
-from svc.content.contents import ArtifactContent, add_content
+from svc.content.artifact_contents import ArtifactContent, add_content
 from svc.db import Database
 from svc.ids import fields_as_json, new_id, signature
 from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 from svc import quota
-from svc.content import history, idempotency, versions
+from svc.content import branches, history, idempotency
 from svc.content.word_runs import CHUNKS, TITLES
 from svc.content.words import indexed_words
 from svc.ids import fields_as_json, new_id
@@ -121,7 +121,7 @@ def change_conversation(
         current = history.message_by_id(tx, account_id, conversation_id, shown_id, param)
         if before.answering:
             raise history.already_answering()
-        versions.show(tx, account_id, conversation_id, current.number, current.branch)
+        branches.show(tx, account_id, conversation_id, current.number, current.branch)
     columns = {name: value for name, value in changes.items() if name != "current_message_id"}
     if not columns.keys().isdisjoint(("title", "project_id")):
         columns["updated_at"] = now_seconds

@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 import orjson
 
-from svc.content import fulltext, versions
+from svc.content import branches, fulltext
 from svc.content.word_runs import CHUNKS
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
@@ -70,9 +70,9 @@ def add_message(
     content = storable(content, MESSAGE_LENGTH)
     branch, message_id = 0, new_id("msg", now_seconds)
     if conversation_id is not None and replaces is not None:
-        branch = versions.begin(tx, account_id, conversation_id, replaces, message_id)
+        branch = branches.begin(tx, account_id, conversation_id, replaces, message_id)
     elif conversation_id is not None:
-        branch = versions.current(tx, account_id, conversation_id)
+        branch = branches.current(tx, account_id, conversation_id)
     columns = {
         "id": message_id,
         "account_id": account_id,

@@ -11,11 +11,11 @@ import sqlite3
 import time
 
 from svc import audit
-from svc.agents import runs
+from svc.agents import run_records
 from svc.auth import accounts, given, identities, links, oauth_flows, sign_ins, tokens
 from svc.billing import payments, usage, wallet
 from svc.config import Config
-from svc.content import artifacts, contents, conversations, history, idempotency, projects, support, word_runs
+from svc.content import artifact_contents, artifacts, conversations, history, idempotency, projects, support, word_runs
 from svc.db import Database
 from svc.errors import ApiError
 from svc.inference.formats.item_memory import ItemMemory
@@ -26,9 +26,9 @@ _SLICES = (
     history.delete_some,
     conversations.TABLE.delete_some,
     artifacts.TABLE.delete_some,
-    contents.delete_some,
+    artifact_contents.delete_some,
     idempotency.delete_some,
-    runs.delete_some,
+    run_records.delete_some,
     tokens.TABLE.delete_some,
     sign_ins.TABLE.delete_some,
     usage.delete_some,
@@ -139,7 +139,7 @@ async def delete_old(db: Database, config: Config) -> None:
         (idempotency.delete_old, idempotency.KEPT_SECONDS / _DAY_SECONDS),
         (sign_ins.delete_old, sign_ins.KEPT_DAYS),
         (conversations.delete_old, config.keep_conversations_days),
-        (runs.delete_old, config.keep_runs_days),
+        (run_records.delete_old, config.keep_runs_days),
         (artifacts.delete_old, config.keep_files_days),
     )
     for delete_some, days in kinds:

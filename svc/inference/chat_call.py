@@ -1,8 +1,8 @@
 """One chat call, paid or free. svc/inference/paid_call.py holds and settles its cost.
 
 reserve() -> a hold in the wallet, with the output limited to what it can pay (402)
-stream() | complete() -> attempts until the first byte -> engine (built-in | HTTP) -> svc/inference/wire.py repairs the
-answer
+stream() | complete() -> attempts until the first byte -> engine (built-in | HTTP)
+  -> answer/chunk_writer.py repairs the answer
 """
 
 import asyncio
@@ -15,14 +15,15 @@ from svc.billing import prices
 from svc.builtin import provider
 from svc.errors import ApiError, UpstreamFault
 from svc.ids import public_id
-from svc.inference import cache_marks, field_support, raw_answer, too_long, upstream, wire
-from svc.inference.blocks import Chunk, Texts
+from svc.inference import cache_marks, field_support, upstream
+from svc.inference.answer import chunk_writer, raw_answer, too_long
+from svc.inference.answer.events import Chunk, TextChunks
+from svc.inference.answer.normalize import text_size_bytes
+from svc.inference.answer.token_usage import input_tokens
 from svc.inference.catalog import Model
 from svc.inference.chat_request import Ignored, for_fallback, for_operator, with_named_limit
 from svc.inference.first_body import FirstBody, first_body
-from svc.inference.normalize import text_size_bytes
 from svc.inference.paid_call import Bill, Engines, PaidCall, Payer
-from svc.inference.token_usage import input_tokens
 from svc.inference.tokens import estimated_tokens
 
 DEFAULT_OUTPUT_TOKENS = 4096
@@ -84,7 +85,7 @@ class ChatCall(PaidCall):
             if ignored is not None:
                 self.ignored = ignored
             body = cache_marks.for_model(body, model, asked=True) if self.paid else body
-        self.writer = wire.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
+        self.writer = chunk_writer.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
         self._body = body
         self._added = frozenset(added)
         self._heavy = heavy
@@ -204,7 +205,7 @@ class ChatCall(PaidCall):
 
     # --- the answer
 
-    async def stream(self) -> AsyncGenerator[list[Chunk | Texts], None]:
+    async def stream(self) -> AsyncGenerator[list[Chunk | TextChunks], None]:
         """Yield the chunks of the answer, those of one read together, except for its `writer.closing`.
 
         Raises ApiError for a fault of the model server.
@@ -231,9 +232,9 @@ class ChatCall(PaidCall):
         finally:
             self._note_end()
 
-    def _read(self, raws: RawChunks) -> tuple[list[Chunk | Texts], UpstreamFault | None]:
+    def _read(self, raws: RawChunks) -> tuple[list[Chunk | TextChunks], UpstreamFault | None]:
         """Return the repaired chunks up to the first fault, and the fault."""
-        chunks: list[Chunk | Texts] = []
+        chunks: list[Chunk | TextChunks] = []
         fault = None
         try:
             for raw in raws:

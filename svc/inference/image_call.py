@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
-from svc.content.contents import CONTENT_BYTES
+from svc.content.artifact_contents import CONTENT_BYTES
 from svc.errors import UpstreamFault
+from svc.inference.answer.raw_answer import parsed
+from svc.inference.answer.upstream_errors import CLIENT_FAULTS
 from svc.inference.catalog import Model, Provider
 from svc.inference.field_support import refused_fields
 from svc.inference.media_engines import MediaCall, MediaEngines, Parts, picture_type
 from svc.inference.paid_call import Bill, Payer
-from svc.inference.raw_answer import parsed
-from svc.inference.upstream_errors import CLIENT_FAULTS
 from svc.outbound.addresses import same_origin
 
 LEAST_SIDE, MOST_SIDE = 64, 1024

@@ -21,11 +21,11 @@ from svc.builtin.voice import CONTENT_TYPES, Voice
 from svc.content import artifacts
 from svc.content.artifacts import Artifact, Home
 from svc.errors import ApiError, UpstreamFault
+from svc.inference.answer.upstream_errors import CLIENT_FAULTS, fault_of
 from svc.inference.catalog import Model, Provider
 from svc.inference.chat_request import drop_routing_fields
 from svc.inference.paid_call import Engines, PaidCall, Payer
 from svc.inference.upstream import dump, send
-from svc.inference.upstream_errors import CLIENT_FAULTS, fault_of
 from svc.outbound.connection import Reply
 
 _ENDINGS = {content_type: format for format, content_type in CONTENT_TYPES.items()}

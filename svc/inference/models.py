@@ -11,7 +11,8 @@ from itertools import islice
 from svc.db import Database
 from svc.errors import ApiError, UpstreamFault, invalid_value
 from svc.groups import Group
-from svc.inference import providers, upstream, upstream_errors
+from svc.inference import providers, upstream
+from svc.inference.answer import upstream_errors
 from svc.inference.catalog import (
     BUILTIN,
     Catalog,

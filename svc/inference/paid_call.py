@@ -23,7 +23,8 @@ from svc.db import Database
 from svc.errors import ApiError, CallerStopped, ClientGone, UpstreamFault
 from svc.groups import Group
 from svc.ids import day_of, new_id
-from svc.inference import fault_log, upstream_errors
+from svc.inference import fault_log
+from svc.inference.answer import upstream_errors
 from svc.inference.catalog import Catalog, Model, Provider
 from svc.inference.claim import Claim
 from svc.inference.field_support import FieldSupport

@@ -11,11 +11,11 @@ from typing import Any, BinaryIO, NamedTuple
 from svc.builtin.voice import CONTENT_TYPES
 from svc.errors import UpstreamFault
 from svc.inference import audio
+from svc.inference.answer.raw_answer import parsed
 from svc.inference.audio import Track
 from svc.inference.catalog import Model, Provider
 from svc.inference.media_engines import MediaCall, MediaEngines, Parts
 from svc.inference.paid_call import Bill, Payer
-from svc.inference.raw_answer import parsed
 from svc.outbound.connection import Reply
 
 DEFAULT_AUDIO_TOKENS = 4096

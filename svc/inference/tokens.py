@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from svc import json_text
-from svc.inference.normalize import text_size_bytes
+from svc.inference.answer.normalize import text_size_bytes
 
 BYTES_PER_TOKEN = 4  # of an estimate
 FRAME_TOKENS = 16  # of a message, a part of one, a tool or a tool call, beside its bytes

@@ -1,7 +1,7 @@
 """Requests to an OpenAI-compatible model server over HTTP.
 
-chat(): request -> status -> RawAnswer (svc/inference/raw_answer.py)
-        -> any fault is an UpstreamFault, from which svc/inference/upstream_errors.py makes the caller's error
+chat(): request -> status -> RawAnswer (svc/inference/answer/raw_answer.py)
+        -> any fault is an UpstreamFault, from which svc/inference/answer/upstream_errors.py makes the caller's error
 """
 
 import asyncio
@@ -17,9 +17,9 @@ import orjson
 
 from svc import json_text
 from svc.errors import ApiError, UpstreamFault
+from svc.inference.answer.raw_answer import RawAnswer, parsed
+from svc.inference.answer.upstream_errors import CLIENT_FAULTS, error_object, fault_of, json_or_text, status_fault
 from svc.inference.catalog import CONTEXT_LENGTH, ListedModels, Provider, is_model_name
-from svc.inference.raw_answer import RawAnswer, parsed
-from svc.inference.upstream_errors import CLIENT_FAULTS, error_object, fault_of, json_or_text, status_fault
 from svc.outbound.client import Headers, Outbound, RequestHead, request_head
 from svc.outbound.connection import Reply
 from svc.outbound.errors import OutboundError

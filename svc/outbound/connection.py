@@ -8,7 +8,7 @@ from typing import cast
 
 import httptools
 
-from svc.bounded import add_part
+from svc.body_parts import add_part
 from svc.outbound.addresses import Origin
 from svc.outbound.errors import Cut, NoAnswer, OutboundError, ProtocolError, ReadTimeout, TooLarge
 

@@ -2,7 +2,7 @@
 
 getaddrinfo() cannot be cancelled: a name whose DNS server never answers would block a thread for half a minute.
 
-call -> a place (accounts take turns) -> a line to the helper process (svc/outbound/lookup.py)
+call -> a place (accounts take turns) -> a line to the helper process (svc/outbound/resolver_process.py)
      -> its answer, or none after the timeout; only then the place is free, even if the caller was cancelled before
 """
 
@@ -17,12 +17,12 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from ipaddress import ip_address
 from pathlib import Path
 
-from svc.turns import Turns
+from svc.fair_queue import FairQueue
 
 _AT_ONCE = 128  # processes of 0.4 MB
 _AT_ONCE_OF_ACCOUNT = 8
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,255}")
-_PROGRAM = Path(__file__).with_name("lookup.py")
+_PROGRAM = Path(__file__).with_name("resolver_process.py")
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LOCALDOMAIN", "RES_OPTIONS")  # other variables may hold secrets
 
 
@@ -35,7 +35,7 @@ class Resolver:
 
     def __init__(self, seconds: float = 5.0) -> None:
         self._seconds = seconds
-        self._turns = Turns(_AT_ONCE, _AT_ONCE_OF_ACCOUNT)
+        self._queue = FairQueue(_AT_ONCE, _AT_ONCE_OF_ACCOUNT)
         self._process: Process | None = None
         self._starting = asyncio.Lock()
         self._reading: asyncio.Task[None] | None = None
@@ -52,7 +52,7 @@ class Resolver:
             return [str(ip_address(host))]
         if _NAME.fullmatch(host) is None:
             raise ValueError("the host is no name")
-        release = await self._turns.take(account_id)
+        release = await self._queue.take(account_id)
         try:
             process = await self._started()
         except BaseException:

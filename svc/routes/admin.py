@@ -20,7 +20,7 @@ from svc.routes.api_keys import API_KEY
 from svc.routes.links import mail_link
 from svc.routes.schemas.common import COUNT, TIMESTAMP, WRONG_PARAMETER
 from svc.routes.user import PERSON
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
 from svc.server.status import now, readings
 from svc.server.web import Request, Response, page_after, page_limit, read_page

@@ -17,7 +17,7 @@ from svc.errors import invalid_value
 from svc.ids import day_of
 from svc.months import begin_of_day, month_of
 from svc.routes.schemas.common import CACHED_INPUT, COUNT, TIMESTAMP, WRONG_PARAMETER, example_id, id_of
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.interface import Answer, Content, Operation, Parameter, paged
 from svc.server.streamed import CSV, csv_table, streamed
 from svc.server.web import Request, page_after, page_limit

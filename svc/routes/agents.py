@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
-from svc.agents import loop, runs
+from svc.agents import loop, run_records
 from svc.agents.run import AgentRun, RunOrder
 from svc.agents.tools import TOOLS, tools_for
 from svc.content import projects
@@ -24,7 +24,7 @@ from svc.routes.schemas.common import (
     example_id,
     id_of,
 )
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.interface import (
     ERROR_DETAIL,
     Answer,
@@ -124,7 +124,7 @@ _RUN = json_object(
     "Run",
     "The record of an agent run.",
     id=id_of("run"),
-    status=one_of(*runs.STATUSES).about(example="final"),
+    status=one_of(*run_records.STATUSES).about(example="final"),
     goal=string.about("In a list, goals and outputs are cut after 10,000 characters.", "Calculate 12 * (3 + 4)"),
     model="builtin/assistant",
     max_steps=_STEPS,
@@ -154,7 +154,7 @@ _RUN_ANSWER = Answer(
     },
     headers={"x-service-run": named_header("Run", "The run's id.", ID, example_id("run"))},
 )
-_STATUS = Parameter("status", "Only those with this status.", one_of(*runs.STATUSES))
+_STATUS = Parameter("status", "Only those with this status.", one_of(*run_records.STATUSES))
 _ENDED = Refusal(
     "already_ended", "This run has ended, or is about to.", when="The run has ended, or its end is decided."
 )
@@ -164,7 +164,7 @@ _LONG_CHARACTERS = 1_000_000
 
 @record("RunRequest", example={"goal": "Calculate 12 * (3 + 4)", "model": "builtin/assistant", "max_steps": 6})
 class NewRun(NamedTuple):
-    goal: Annotated[str, text(runs.GOAL_LENGTH, blank=False).about("The goal of the agent; not blank.")]
+    goal: Annotated[str, text(run_records.GOAL_LENGTH, blank=False).about("The goal of the agent; not blank.")]
     model: Annotated[str | None, string.about("As in a chat request.")] = None
     max_steps: Annotated[
         int, integer(1, projects.MOST_STEPS).about("The most calls of the model. A project's lower limit applies.")
@@ -213,16 +213,20 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
 @describes("List the runs", parameters=[IN_PROJECT, _STATUS], answer=paged("A page of runs.", "RunList", _RUN))
 async def list_runs(request: Request, caller: Caller) -> object:
     filters = {"status": _STATUS.of(request), "project_id": await project_filter(request, caller)}
-    return (await read_page(request, runs.TABLE.page, caller.id, **filters)).of(runs.in_a_list)
+    return (await read_page(request, run_records.TABLE.page, caller.id, **filters)).of(run_records.in_a_list)
 
 
 @describes("Show a run", answer=Answer("The run.", _RUN_WITH_EVENTS))
 async def get_run(request: Request, caller: Caller, run_id: str) -> Response:
     open_run = request.state.open_runs.get(run_id)
     until_now = open_run and [*open_run.events]  # before the record, which has them once the run has ended
-    row = await request.state.db.read(runs.TABLE.by_id, caller.id, run_id)
+    row = await request.state.db.read(run_records.TABLE.by_id, caller.id, run_id)
     long = len(row["goal"]) + len(row["output"] or "") > _LONG_CHARACTERS
-    written = await asyncio.to_thread(runs.with_events, row, until_now) if long else runs.with_events(row, until_now)
+    written = (
+        await asyncio.to_thread(run_records.with_events, row, until_now)
+        if long
+        else run_records.with_events(row, until_now)
+    )
     return JsonResponse(written)
 
 
@@ -237,9 +241,9 @@ async def get_run(request: Request, caller: Caller, run_id: str) -> Response:
     errors=[_ENDED],
 )
 async def stop_run(request: Request, caller: Caller, run_id: str) -> object:
-    row = await request.state.db.read(runs.TABLE.by_id, caller.id, run_id)
+    row = await request.state.db.read(run_records.TABLE.by_id, caller.id, run_id)
     open_run = request.state.open_runs.get(run_id)
     if row["status"] != "running" or open_run is None or open_run.interrupt.reason is not None:
         raise _ENDED.error()
     open_run.interrupt("requested")
-    return runs.as_json(row)
+    return run_records.as_json(row)

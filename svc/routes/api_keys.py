@@ -15,7 +15,7 @@ from svc.routes.schemas.common import (
     TIMESTAMP,
     id_of,
 )
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation
 from svc.server.streamed import json_array, streamed
 from svc.server.web import Request, Response

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from svc.builtin.documents import replace_by_text
 from svc.builtin.pdf import TEXT_BYTES
-from svc.content import artifacts, contents, projects
+from svc.content import artifact_contents, artifacts, projects
 from svc.content.artifacts import PROMPT_LENGTH, Artifact, ArtifactChanges, Home, NewArtifact, content_url
 from svc.db import Database
 from svc.errors import ApiError, invalid_value
@@ -24,7 +24,7 @@ from svc.routes.media import from_file
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.common import CONTENT_URL, COUNT, ID, NO_ROOM, PROJECT_NOT_FOUND, SHA256, TIMES, id_of
 from svc.server.bodies import read_chunks
-from svc.server.gate import LINK, Caller
+from svc.server.guards import LINK, Caller
 from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, header, paged
 from svc.server.limits import MIB
 from svc.server.sse import Interrupt
@@ -168,7 +168,7 @@ async def delete_artifact(request: Request, caller: Caller, artifact_id: str) ->
     "Replace the content",
     "The body is the new content, at most 32 MiB. `Content-Type` sets the type; without it the type does not change.",
     body=_FILE,
-    most_bytes=contents.CONTENT_BYTES,
+    most_bytes=artifact_contents.CONTENT_BYTES,
     media_type="application/octet-stream",
     answer=Answer("The changed artifact.", _ARTIFACT),
     errors=[
@@ -188,7 +188,7 @@ async def replace_artifact_content(request: Request, caller: Caller, artifact_id
         raise invalid_value("Send the whole content, without Content-Range.", "content-range")
     content_type = request.headers.get("content-type")
     state.db.look_up(artifacts.check_replacing, caller.id, artifact_id, content_type)
-    chunks = await read_chunks(request, contents.CONTENT_BYTES)
+    chunks = await read_chunks(request, artifact_contents.CONTENT_BYTES)
     artifact = await artifacts.replace_content(
         state.db, caller.id, artifact_id, chunks, content_type=content_type, now_seconds=state.clock()
     )
@@ -245,7 +245,7 @@ async def get_artifact_content(request: Request, caller: Caller, artifact_id: st
         try:
             # Before the head is sent, so that only the replacement of a longer content can cut the answer.
             first = await anext(chunks, b"")
-        except contents.ContentReplaced:
+        except artifact_contents.ContentReplaced:
             continue
         return Download(request.state.drain, chunks, headers, 206 if asked else 200, first)
 
@@ -303,9 +303,11 @@ def _range(request: Request, etag: str, size: int) -> tuple[int, int] | None:
 
 
 async def content_chunks(db: Database, artifact: Artifact, start: int, end: int) -> AsyncGenerator[bytes, None]:
-    for number in range(start // contents.CHUNK_BYTES, -(-end // contents.CHUNK_BYTES)):
-        chunk = await db.read(contents.content_chunk, artifact.account_id, artifact.id, artifact.sha256, number)
-        begin = number * contents.CHUNK_BYTES
+    for number in range(start // artifact_contents.CHUNK_BYTES, -(-end // artifact_contents.CHUNK_BYTES)):
+        chunk = await db.read(
+            artifact_contents.content_chunk, artifact.account_id, artifact.id, artifact.sha256, number
+        )
+        begin = number * artifact_contents.CHUNK_BYTES
         yield chunk[max(start - begin, 0) : end - begin]
 
 
@@ -342,7 +344,7 @@ async def _write_text(request: Request, caller: Caller, artifact_id: str, file: 
         try:
             first = b""
             if artifact.size and not is_text:
-                first = await db.read(contents.content_chunk, caller.id, artifact_id, artifact.sha256, 0)
+                first = await db.read(artifact_contents.content_chunk, caller.id, artifact_id, artifact.sha256, 0)
             if media_type == "application/pdf" or first.startswith(b"%PDF-"):
                 async for chunk in content_chunks(db, artifact, 0, artifact.size):
                     file.write(chunk)
@@ -358,5 +360,5 @@ async def _write_text(request: Request, caller: Caller, artifact_id: str, file: 
             if not is_text:
                 raise _NO_TEXT_FILE.error() from None
             encoding, errors = "cp1252", "replace"  # as browsers read it
-        except contents.ContentReplaced:
+        except artifact_contents.ContentReplaced:
             continue

@@ -13,7 +13,7 @@ from svc.errors import ApiError
 from svc.routes.links import TOKEN, add_verification_link, delete_keys_and_providers, mail_link, verify_address
 from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER
 from svc.routes.user import USER
-from svc.server.gate import SUSPENDED, Caller
+from svc.server.guards import SUSPENDED, Caller
 from svc.server.interface import Answer, Operation, Refusal
 from svc.server.web import Request, Response, add_log_fields, no_content, reply
 from svc.shapes import boolean, json_object, one_of, record, string, text, whole

@@ -22,7 +22,7 @@ from svc.routes.schemas.common import (
 )
 from svc.routes.user import contact_of
 from svc.server.bodies import read_body
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.interface import Answer, Content, Operation, Parameter, Refusal, paged
 from svc.server.limits import MIB
 from svc.server.streamed import CSV, csv_table, streamed

@@ -39,7 +39,7 @@ from svc.routes.schemas.common import (
 )
 from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, TOKEN_COUNT
 from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, header, path_id
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import Interrupt

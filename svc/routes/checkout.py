@@ -22,7 +22,7 @@ from svc.routes.billing import deliver
 from svc.routes.pages import framed
 from svc.routes.schemas.common import CHECKOUT_COOKIE_HEADER, STORAGE
 from svc.server.bodies import read_body
-from svc.server.gate import SUSPENDED
+from svc.server.guards import SUSPENDED
 from svc.server.interface import Answer, Implied, Operation, Parameter, Refusal, header, path_id, token_in
 from svc.server.limits import CHAT_PER_MINUTE, KIB
 from svc.server.openapi import HTML, REFERRER_POLICY

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from svc.errors import ApiError, describe
-from svc.inference.blocks import event
+from svc.inference.answer.events import event
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_request import Ignored, without_place
@@ -22,7 +22,7 @@ from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.request import ADDED, Translated
 from svc.inference.paid_call import PaidCall, Payer
 from svc.routes.kept import JSON, KeptWriter, keep_early_end, recorded
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.limits import KIB, MIB
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import NOTHING, PING, EventStream, Interrupt, LastBlock

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from svc.content import answers, conversations, history, search, versions
+from svc.content import answers, branches, conversations, history, search
 from svc.content.conversations import Conversation, ConversationFields
 from svc.db import Database
 from svc.ids import timestamp
@@ -16,7 +16,7 @@ from svc.routes.completion import stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.chat import FOLLOWED_ANSWER
 from svc.routes.schemas.common import CACHED_INPUT, COUNT, NO_ROOM, PROJECT_NOT_FOUND, TIMES, TIMESTAMP, id_of
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.interface import ERROR_DETAIL, Answer, Content, Operation, Parameter, Refusal, header, paged
 from svc.server.sse import Interrupt
 from svc.server.streamed import streamed
@@ -229,7 +229,7 @@ def _markdown_after(
     conn: sqlite3.Connection, conversation: Conversation, number: int, current: bool
 ) -> tuple[bytes, int] | None:
     """Return the next messages after `number` as Markdown and the number of the last one, or None after the last."""
-    several = versions.versions_of(conn, conversation.account_id, conversation.id)
+    several = branches.versions_of(conn, conversation.account_id, conversation.id)
     if not several and not current:
         return None
     messages = history.messages_after(conn, conversation.account_id, conversation.id, number, current=current)
@@ -261,7 +261,7 @@ def _messages_page(
     conversations.TABLE.by_id(conn, account_id, conversation_id)
     page = history.CURRENT.page(conn, account_id, limit, after, conversation_id=conversation_id)
     found = answers.by_message(conn, account_id, [message.id for message in page.items])
-    several = versions.versions_of(conn, account_id, conversation_id)
+    several = branches.versions_of(conn, account_id, conversation_id)
     return page.of(lambda message: _message(message, found.get(message.id), several.get(message.id, [])))
 
 

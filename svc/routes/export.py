@@ -15,11 +15,11 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from svc.agents import runs
+from svc.agents import run_records
 from svc.auth import sign_ins
 from svc.auth.accounts import Account
 from svc.billing import wallet
-from svc.content import answers, contents, conversations, projects, support
+from svc.content import answers, artifact_contents, conversations, projects, support
 from svc.content.artifacts import Artifact
 from svc.content.history import Message
 from svc.db import Database
@@ -27,7 +27,7 @@ from svc.ids import day_of, fields_as_json
 from svc.inference import providers
 from svc.inference.media_engines import storage
 from svc.routes.artifacts import content_chunks
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.interface import Answer, Content, Operation, header
 from svc.server.state import State
 from svc.server.streamed import streamed
@@ -64,7 +64,7 @@ KINDS: dict[str, tuple[str, str, Callable[[sqlite3.Row], Any]]] = {
     "branches": ("branches", "conversation_id, branch", json_of("conversation_id branch parent first_id replaces_id")),
     "messages": ("messages", "number", _message),
     "answers": ("answers", "message_id", lambda row: {"message_id": row["message_id"], **answers.as_json(row)}),
-    "runs": ("runs", "id", lambda row: orjson.Fragment(runs.with_events(row))),
+    "runs": ("runs", "id", lambda row: orjson.Fragment(run_records.with_events(row))),
     "ledger": ("ledger", "seq", wallet.LEDGER.make),
     "usage": (
         "usage_days",
@@ -134,13 +134,13 @@ async def _archive(state: State, account: Account) -> AsyncGenerator[bytes, None
         while (artifact := await db.read(_next_artifact, account.id, last_id)) is not None:
             try:
                 await _spool_content(db, artifact, spool)
-            except contents.ContentReplaced:
+            except artifact_contents.ContentReplaced:
                 continue
             last_id = artifact.id
             line = {**artifact.as_json(), "file": _file(artifact)}
             lines_of_artifacts.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
             with archive.open(_file(artifact), "w") as file:
-                while chunk := spool.read(contents.CHUNK_BYTES):
+                while chunk := spool.read(artifact_contents.CHUNK_BYTES):
                     file.write(chunk)
                     yield sink.take()
     archive.writestr("artifacts.jsonl", b"".join(lines_of_artifacts))

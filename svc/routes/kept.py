@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 import orjson
 
 from svc.errors import ApiError, ClientGone, UpstreamFault
-from svc.inference.blocks import Chunk, Texts
+from svc.inference.answer.events import Chunk, TextChunks
 from svc.inference.claim import Claim, Headers, Stream
 from svc.inference.formats.answer import AnswerWriter
-from svc.server.head import Context
+from svc.server.http.head import Context
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import Interrupt, LastBlock
 from svc.server.web import Request, refusal
@@ -68,7 +68,7 @@ class KeptWriter(AnswerWriter):
         self._headers = {"content-type": "text/event-stream", **headers}
         claim.stream = Stream(headers, writer.ping, writer.late_fault)
 
-    def events(self, chunks: Sequence[Chunk | Texts]) -> list[bytes]:
+    def events(self, chunks: Sequence[Chunk | TextChunks]) -> list[bytes]:
         return [] if self._claim.last is not None else self._writer.events(chunks)
 
     def end(self) -> bytes:

@@ -20,7 +20,7 @@ from svc.auth.links import Recipient
 from svc.errors import ApiError
 from svc.groups import Groups
 from svc.inference import providers
-from svc.server.gate import SUSPENDED, Caller
+from svc.server.guards import SUSPENDED, Caller
 from svc.server.interface import Answer, Operation, Refusal
 from svc.server.state import State
 from svc.server.web import Request

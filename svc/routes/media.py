@@ -20,7 +20,7 @@ from svc import quota
 from svc.content import artifacts
 from svc.errors import ApiError, CallerStopped, ClientGone, invalid_value
 from svc.ids import new_id
-from svc.inference.blocks import event
+from svc.inference.answer.events import event
 from svc.inference.catalog import Model
 from svc.inference.claim import Headers
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
@@ -37,7 +37,7 @@ from svc.routes.completion import cost_of, payer_of, stream_of
 from svc.routes.kept import JSON, keep_refusal
 from svc.routes.schemas import media as schemas
 from svc.routes.schemas.common import MODEL_CALL
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.interface import Operation, Refusal
 from svc.server.sse import Interrupt, LastBlock
 from svc.server.state import State

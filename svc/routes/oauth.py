@@ -19,7 +19,7 @@ from svc.groups import Groups
 from svc.routes.auth import note_sign_in
 from svc.routes.links import verify_address
 from svc.routes.schemas.common import TIMESTAMP, id_of
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, item_id, named_header, paged, path_id
 from svc.server.openapi import REFERRER_POLICY
 from svc.server.web import Request, Response, add_log_fields, read_page, reply

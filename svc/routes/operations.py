@@ -11,7 +11,7 @@ from svc.routes.admin import BACKUPS
 from svc.routes.billing import LEDGER_ENTRY
 from svc.routes.chat import PRICING
 from svc.routes.schemas.common import COUNT
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Refusal
 from svc.server.web import Request, Response, reply
 from svc.shapes import anything, boolean, json_object, list_of, nullable, one_of, string

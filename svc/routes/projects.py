@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from svc.agents import runs
+from svc.agents import run_records
 from svc.content import artifacts, conversations, projects
 from svc.routes.schemas.common import NO_ROOM, PROJECT_NOT_FOUND, TIMES, id_of
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
 from svc.server.web import Request, read_page
 from svc.shapes import integer, json_object, nullable, string
@@ -61,7 +61,7 @@ async def update_project(request: Request, caller: Caller, project_id: str, body
 )
 async def delete_project(request: Request, caller: Caller, project_id: str) -> None:
     db = request.state.db
-    for table in (artifacts.TABLE, conversations.TABLE, runs.TABLE):
+    for table in (artifacts.TABLE, conversations.TABLE, run_records.TABLE):
         while await db.write_as("alone", table.detach_some, caller.id, project_id):
             pass
     await db.write(projects.TABLE.delete, caller.id, project_id)

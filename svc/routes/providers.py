@@ -8,7 +8,7 @@ from svc.inference.catalog import KIND, MODEL_NAME
 from svc.inference.providers import NewProvider, ProviderChanges
 from svc.outbound.errors import AddressNotAllowed
 from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED, PERHAPS_RETRY_AFTER, TIMESTAMP, id_of
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Refusal, paged
 from svc.server.state import State
 from svc.server.web import Request, read_page

@@ -8,7 +8,7 @@ from functools import partial
 from svc.auth.emails import EMAIL
 from svc.content import support
 from svc.routes.schemas.common import NO_ROOM, TIMES, TIMESTAMP, WRONG_PARAMETER, id_of
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
 from svc.server.web import Request, read_page
 from svc.shapes import boolean, json_object, list_of, nullable, one_of, string

@@ -21,7 +21,7 @@ from svc.routes.schemas.common import (
     TIMESTAMP,
     id_of,
 )
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Refusal
 from svc.server.state import State
 from svc.server.web import Request, Response, reply

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from svc.bounded import add_part
+from svc.body_parts import add_part
 from svc.errors import ApiError
 from svc.json_text import AT_ONCE_BYTES, parse_json
 from svc.server.limits import SMALL_BYTES

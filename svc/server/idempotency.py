@@ -19,7 +19,7 @@ from svc.content.idempotency import Kept, Place
 from svc.errors import ApiError, describe
 from svc.inference.claim import Claim
 from svc.server.bodies import read_chunks
-from svc.server.gate import Caller, Handler
+from svc.server.guards import Caller, Handler
 from svc.server.interface import Implied, Parameter, Refusal, named_header, operation_of
 from svc.server.sse import NOTHING, EventStream, Interrupt
 from svc.server.streamed import Download

@@ -8,7 +8,7 @@ from typing import Any
 
 from svc.config import Config
 from svc.errors import ApiError
-from svc.server.head import Context
+from svc.server.http.head import Context
 
 KIB = 1024
 MIB = 1024 * 1024

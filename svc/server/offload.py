@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from svc.turns import Turns
+from svc.fair_queue import FairQueue
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -17,14 +17,14 @@ class Offload:
     def __init__(self) -> None:
         # More threads would wait for each other: Python runs one at a time.
         self._thread = ThreadPoolExecutor(1, "offload")
-        self._turns = Turns(1, most_of_one=1)
+        self._queue = FairQueue(1, most_of_one=1)
 
     async def run(self, owner: str, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `fn` returns in the turn of `owner` (an account's id or an address). Raises what it raises.
 
         If the caller is cancelled, the function continues, and the owner's next one waits for it.
         """
-        release = await self._turns.take(owner)
+        release = await self._queue.take(owner)
         job = asyncio.get_running_loop().run_in_executor(self._thread, lambda: fn(*args, **kwargs))
         job.add_done_callback(lambda _: release())
         return await asyncio.shield(job)

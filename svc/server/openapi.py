@@ -17,7 +17,7 @@ import orjson
 
 from svc.errors import ERRORS, ApiError
 from svc.json_text import MOST_JSON_VALUES
-from svc.server.head import COMMON_HEADERS
+from svc.server.http.head import COMMON_HEADERS
 from svc.server.interface import (
     Answer,
     Content,
@@ -107,7 +107,7 @@ _PAGE_PARAMETERS = (
 )
 
 # The errors of the server itself, before or around any guard.
-_EDGE = (
+_MIDDLEWARE = (
     Refusal("invalid_request", when="The request is not well-formed HTTP."),
     Refusal("https_required", when="The proxy did not mark the request as HTTPS."),
     Refusal("request_timeout", when="The request did not arrive in time."),
@@ -270,9 +270,9 @@ def _content(content: Content) -> dict[str, Any]:
 def _responses(operation: Operation, path: str) -> dict[str, Any]:
     """Return the responses by status: the handler's answers, and the refusals of server, guards, body and handler."""
     guards = operation.guards
-    edge = [refusal for refusal in _EDGE if path != "/healthz" or ERRORS[refusal.code][0] != 503]
+    middleware = [refusal for refusal in _MIDDLEWARE if path != "/healthz" or ERRORS[refusal.code][0] != 503]
     stored = [Refusal("storage_unavailable")] if operation.body else []
-    layers = [edge, *(guard.errors for guard in guards), [*_of_body(operation), *operation.errors, *stored]]
+    layers = [middleware, *(guard.errors for guard in guards), [*_of_body(operation), *operation.errors, *stored]]
     found: dict[str, list[tuple[int, Refusal]]] = {}
     for depth, refusals in reversed([*enumerate(layers)]):
         for refusal in refusals:

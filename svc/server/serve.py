@@ -35,8 +35,8 @@ from svc import allocator
 from svc.certificates import files_in, tls_files
 from svc.config import Config
 from svc.errors import StartError, or_start_error
-from svc.server.listener import Listener
-from svc.server.protocol import Protocol, Watch
+from svc.server.http.listener import Listener
+from svc.server.http.protocol import Protocol, Watch
 
 _SEND_SECONDS = 1.0
 _BACKLOG = 2048

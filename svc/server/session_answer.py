@@ -20,14 +20,14 @@ from svc.content.memory import End, Exchange
 from svc.db import Database
 from svc.errors import ApiError, ClientGone, describe
 from svc.ids import new_id
-from svc.inference import said
-from svc.inference.blocks import DONE, event
+from svc.inference.answer import said
+from svc.inference.answer.events import DONE, event
+from svc.inference.answer.normalize import split_text
 from svc.inference.chat_call import ChatCall
 from svc.inference.media_engines import Slots
-from svc.inference.normalize import split_text
 from svc.log import Log
 from svc.retry import retry_write
-from svc.server.head import Context
+from svc.server.http.head import Context
 from svc.server.sse import Drain, Interrupt, LastBlock
 
 _SAVE_SECONDS = 1.5

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from svc.errors import ApiError, CallerStopped, ClientGone
-from svc.server.head import Context
+from svc.server.http.head import Context
 
 # The code of the error, by the reason of an interrupt that is the caller's, apart from a disconnect.
 _CALLER_CODES = {

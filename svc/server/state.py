@@ -38,7 +38,7 @@ from svc.outbound.client import Outbound
 from svc.outbound.resolver import Resolver
 from svc.secrets import DataFolder, derive
 from svc.server.backup import Backups
-from svc.server.head import Context
+from svc.server.http.head import Context
 from svc.server.limits import BodyBudget, Limits
 from svc.server.offload import Offload
 from svc.server.session_answer import SessionAnswer

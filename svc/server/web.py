@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from svc.errors import ApiError, anthropic_error, in_responses_format
 from svc.server.absent import not_found
-from svc.server.head import METHODS
+from svc.server.http.head import METHODS
 from svc.server.state import Request as Request
 from svc.shapes import integer
 

@@ -404,7 +404,7 @@ async def test_disconnect_in_any_phase_stops_the_run(
 
 IMPATIENT = (
     "-c",
-    "import sys, app, svc.server.protocol, svc.server.sse; svc.server.protocol.Protocol.stall_seconds = 1.5; "
+    "import sys, app, svc.server.http.protocol, svc.server.sse; svc.server.http.protocol.Protocol.stall_seconds = 1.5; "
     "svc.server.sse.EventStream.__init__.__kwdefaults__['ping_seconds'] = 0.3; sys.exit(app.main())",
 )
 

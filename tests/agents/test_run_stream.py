@@ -14,7 +14,7 @@ from svc import retry
 from svc.agents import loop
 from svc.agents.loop import Deltas, Events, Progress
 from svc.agents.run import AgentRun, RunOrder
-from svc.agents.runs import RunOutcome
+from svc.agents.run_records import RunOutcome
 from svc.errors import ApiError
 from svc.metrics import Metrics
 from svc.server.sse import Drain, EventStream, Interrupt

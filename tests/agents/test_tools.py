@@ -22,7 +22,7 @@ from svc.auth import accounts
 from svc.billing import wallet
 from svc.config import Config
 from svc.content import artifacts, history, projects
-from svc.content.contents import CONTENT_BYTES
+from svc.content.artifact_contents import CONTENT_BYTES
 from svc.db import Database
 from svc.errors import UpstreamFault
 from svc.ids import new_id

@@ -12,7 +12,7 @@ import pytest
 from svc import cli, groups
 from svc.admin import users
 from svc.auth import accounts, given
-from svc.billing import rules, spending
+from svc.billing import invariants, spending
 from svc.config import Config
 from svc.deletion.slices import delete_old
 from tests.billing.test_allowances import ASK, CHAT, MONTH_SECONDS
@@ -42,7 +42,7 @@ async def service(config: Config, clocks: Clocks, provider: StandIn) -> AsyncIte
         yield service
         assert await service.state["db"].read(findings) == []
         await service.state["engines"].usage.flush()
-        assert await service.state["db"].read(rules.broken_usage) == []
+        assert await service.state["db"].read(invariants.broken_usage) == []
 
 
 async def chat(service: Service, session: dict[str, Any]) -> int:

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from svc import groups
 from svc.auth import accounts
-from svc.billing import rules, spending, wallet
+from svc.billing import invariants, spending, wallet
 from svc.config import Config
 from svc.errors import ApiError
 from tests.billing.test_wallet import add_account, empty_database, findings
@@ -45,7 +45,7 @@ async def service(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
         yield service
         assert await service.state["db"].read(findings) == []
         await service.state["engines"].usage.flush()
-        assert await service.state["db"].read(rules.broken_usage) == []
+        assert await service.state["db"].read(invariants.broken_usage) == []
 
 
 def set_allowance(service: Service, micros: int) -> None:
@@ -361,7 +361,7 @@ class Allowances(RuleBasedStateMachine):
     @invariant()
     def books_are_right(self) -> None:
         assert wallet.balances(self.conn, self.account_id)["wallet_balance_micros"] == self.balance
-        assert rules.broken(self.conn) == [] or self.balance >= 5_000_000
+        assert invariants.broken(self.conn) == [] or self.balance >= 5_000_000
         credited: dict[str, int] = {}
         for reference, micros in self.conn.execute(
             "SELECT substr(reference, -7), amount_micros FROM ledger WHERE reference GLOB 'allowance:*-[0-9][0-9]'"

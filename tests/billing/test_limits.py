@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from svc.auth import tokens
-from svc.billing import limits, rules, usage, wallet
+from svc.billing import invariants, limits, usage, wallet
 from svc.errors import ApiError
 from svc.ids import day_of
 from svc.months import month_of
@@ -136,7 +136,7 @@ class LimitMachine(RuleBasedStateMachine):
         if not hasattr(self, "conn"):
             return
         # A debit may settle in another month than that of its hold, so the sums of usage by month are not compared.
-        broken = [line for line in rules.broken_usage(self.conn) if not line.startswith("month ")]
+        broken = [line for line in invariants.broken_usage(self.conn) if not line.startswith("month ")]
         assert [*findings(self.conn), *broken] == []
         month = self.month()
         shown = wallet.limit_of_account(self.conn, self.account_id, self.now)
@@ -402,8 +402,8 @@ def test_check_finds_spending_that_the_ledger_does_not_have(finding: str, change
     call = {"model": "m", "input_tokens": 1, "output_tokens": 1, "request_id": "r", "key_id": key_id}
     assert wallet.settle(conn, account_id, "hold_1", 40, **call, now_seconds=now_seconds) == 40
     usage.add_call(conn, (account_id, key_id, "m", day_of(now_seconds), ""), 1, 1, 40)
-    assert rules.broken_usage(conn) == []
+    assert invariants.broken_usage(conn) == []
     conn.execute(change)
-    (line,) = rules.broken_usage(conn)
+    (line,) = invariants.broken_usage(conn)
     assert line.startswith(finding) and "of spending in" in line
     conn.close()

@@ -14,7 +14,7 @@ import stripe
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc.billing import payments, rules, wallet
+from svc.billing import invariants, payments, wallet
 from svc.billing.stripe import Stripe, check_signature, read_event, sign
 from svc.config import Config
 from svc.errors import ApiError
@@ -65,7 +65,7 @@ class Funding:
 
     async def balance_micros(self) -> int:
         account = (await self.service.client.get("/billing/account", headers=self.headers)).json()
-        assert await self.service.state["db"].read(rules.broken) == []
+        assert await self.service.state["db"].read(invariants.broken) == []
         balance: int = account["wallet_balance_micros"]
         return balance
 

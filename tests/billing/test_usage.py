@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.auth import accounts, tokens
-from svc.billing import report, rules, spending, usage, wallet
+from svc.billing import invariants, report, spending, usage, wallet
 from svc.billing.usage import add_call
 from svc.ids import day_of
 from tests.billing.test_wallet import empty_database
@@ -57,7 +57,7 @@ def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> N
         key: spent[key] for key in keys
     }
     for deleted in (False, True):
-        assert rules.broken(conn) == rules.broken_usage(conn) == []
+        assert invariants.broken(conn) == invariants.broken_usage(conn) == []
         for month, by in itertools.product(("2026-09", "2026-10"), spending.KINDS):
             due = {"requests": 0, "cost_micros": 0}
             expected: dict[str, dict[str, int]] = {}
@@ -112,7 +112,7 @@ def test_cached_input_is_in_all_views_and_stays_after_its_account() -> None:
         (line,) = report.usage_lines(conn, spending.month_period("2026-09"), ["model"])
         assert (line.input_tokens, line.output_tokens, line.micros, line.cached_input_tokens) == (15, 3, 21, 7)
         accounts.delete_account(conn, account_id)
-    assert rules.broken(conn) == rules.broken_usage(conn) == []
+    assert invariants.broken(conn) == invariants.broken_usage(conn) == []
 
 
 def test_list_beyond_its_bound_has_more(monkeypatch: Any) -> None:

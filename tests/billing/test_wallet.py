@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from svc.auth import accounts
-from svc.billing import payments, rules, usage, wallet
+from svc.billing import invariants, payments, usage, wallet
 from svc.db import Database, open_database
 from svc.errors import ApiError
 from svc.ids import new_id
@@ -71,7 +71,7 @@ def shown(conn: sqlite3.Connection, account_id: str) -> tuple[int, int]:
 
 
 def findings(conn: sqlite3.Connection) -> list[str]:
-    return rules.broken(conn)
+    return invariants.broken(conn)
 
 
 @pytest.fixture

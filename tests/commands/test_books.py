@@ -15,7 +15,7 @@ import pytest
 
 from svc import cli
 from svc.auth import accounts
-from svc.billing import matching, payments, wallet
+from svc.billing import payments, reconciliation, wallet
 from svc.billing.stripe import PaymentEvent
 from svc.billing.usage import add_call
 from svc.commands import books
@@ -235,7 +235,7 @@ def mixed(account_id: str, tmp_path: Path) -> str:
         for name in ("refunded", "booked"):
             back = {"payment_intent": f"pi_{name}", "returned_cents": 200}
             payments.receive(tx, event(f"evt_{name}_2", "charge.refunded", f"chk_{name}", **back), now)
-        matching.book_refund(tx, account_id, 2_000_000, "chk_booked", "Refund", now)
+        reconciliation.book_refund(tx, account_id, 2_000_000, "chk_booked", "Refund", now)
     return account_id
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from svc import cli
-from svc.agents import runs
+from svc.agents import run_records
 from svc.auth import accounts, tokens
 from svc.billing import wallet
 from svc.billing.usage import add_call
@@ -205,7 +205,7 @@ def test_open_run_without_a_server_is_only_a_note(database: Path, capsys: pytest
     note, ok = capsys.readouterr().out.splitlines()
     assert note.startswith("note: 1 agent runs were open") and ok.startswith("ok: ")
     with command_connection(database) as tx:
-        runs.end_interrupted_runs(tx, NOW)
+        run_records.end_interrupted_runs(tx, NOW)
     assert cli.main(["check"]) == 0 and "note" not in capsys.readouterr().out
 
 

@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from svc.content import artifacts
+from svc.content.artifact_contents import CONTENT_BYTES
 from svc.content.artifacts import LINK_SECONDS, account_of_link, content_url
-from svc.content.contents import CONTENT_BYTES
 from svc.errors import ApiError
 from tests.conftest import Service, bearer
 from tests.routes.test_projects import make_project

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from svc.agents import runs
+from svc.agents import run_records
 from svc.billing import wallet
 from svc.config import Config
 from svc.content import conversations, history
@@ -103,7 +103,7 @@ async def test_what_is_in_progress_stays(service: Service) -> None:
             status="in_progress",
         )
         run: dict[str, Any] = {"id": "run_1", "goal": "g", "model": "m", "max_steps": 6, "project_id": None}
-        runs.add_run(tx, account_id, run, now)
+        run_records.add_run(tx, account_id, run, now)
 
     await service.state["db"].write(begin)
     service.clocks.advance(100 * DAY)

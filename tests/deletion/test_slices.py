@@ -9,15 +9,15 @@ import pytest
 
 from svc import tables
 from svc.auth import accounts, identities, links, oauth_flows
-from svc.billing import payments, rules, wallet
+from svc.billing import invariants, payments, wallet
 from svc.billing.usage import add_call
 from svc.config import Config
-from svc.content import contents, conversations, support
+from svc.content import artifact_contents, conversations, support
 from svc.db import Database
 from svc.deletion import slices as deletion
 from svc.errors import ApiError
 from svc.schema import connect
-from svc.server.head import Context
+from svc.server.http.head import Context
 from svc.server.sse import Interrupt
 from tests.bench_delete import GOING
 from tests.bench_delete import fill as fill_database
@@ -64,7 +64,7 @@ def left(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
 
 
 def findings(conn: sqlite3.Connection) -> list[str]:
-    return rules.broken(conn) + rules.broken_usage(conn)
+    return invariants.broken(conn) + invariants.broken_usage(conn)
 
 
 async def test_account_is_deleted_for_its_owner_before_its_rows(service: Service) -> None:
@@ -148,7 +148,11 @@ def test_no_slice_scans_all_rows_of_an_account(tmp_path: Path, monkeypatch: pyte
         tx.set_progress_handler(count, 100)
         for _ in range(40):  # of each kind of rows, before the next one's turn comes
             for delete_some in deletion._SLICES:
-                if delete_some in (conversations.TABLE.delete_some, support.TABLE.delete_some, contents.delete_some):
+                if delete_some in (
+                    conversations.TABLE.delete_some,
+                    support.TABLE.delete_some,
+                    artifact_contents.delete_some,
+                ):
                     continue  # only when their messages or artifacts are gone
                 steps[0] = 0
                 delete_some(tx, account_id)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
+from svc.inference.answer.upstream_errors import error_object
 from svc.inference.fault_log import log_fields, without_callers_words
 from svc.inference.passed_fields import DEMANDS, OTHER_LIMITS, PASSED
-from svc.inference.upstream_errors import error_object
 from tests.support.cases import each
 from tests.support.server import ROOT
 

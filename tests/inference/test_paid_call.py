@@ -26,7 +26,7 @@ from svc.errors import ClientGone
 from svc.inference import chat_call
 from svc.inference.paid_call import Payer
 from svc.server import limits
-from svc.server.head import Context
+from svc.server.http.head import Context
 from svc.server.sse import Drain, Interrupt
 from tests.conftest import Service, bearer
 from tests.support.cases import each

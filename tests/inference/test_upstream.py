@@ -16,8 +16,9 @@ import orjson
 import pytest
 
 from svc.errors import ApiError, UpstreamFault
-from svc.inference import raw_answer, upstream, upstream_errors, wire
-from svc.inference.blocks import Chunk, Texts
+from svc.inference import upstream
+from svc.inference.answer import chunk_writer, raw_answer, upstream_errors
+from svc.inference.answer.events import Chunk, TextChunks
 from svc.inference.catalog import Provider
 from svc.outbound.addresses import public_address
 from svc.outbound.client import Outbound
@@ -59,15 +60,15 @@ class Setup:
 
     async def chunks(self, model: str, **fields: Any) -> list[dict[str, Any]]:
         """The whole stream, read by wire as the service does."""
-        writer = wire.ChunkWriter(**HEAD, request={"messages": [], "stream_options": {"include_usage": True}})
-        sent: list[Chunk | Texts] = []
+        writer = chunk_writer.ChunkWriter(**HEAD, request={"messages": [], "stream_options": {"include_usage": True}})
+        sent: list[Chunk | TextChunks] = []
         async with contextlib.aclosing(self.chat(model, **fields)) as raws:
             async for together in raws:
                 sent += [chunk for raw in together for chunk in writer.feed(raw)]
         return as_sent([*sent, *writer.finish()])
 
     async def answer(self, model: str, **fields: Any) -> dict[str, Any]:
-        writer = wire.ChunkWriter(**HEAD, request={"messages": []})
+        writer = chunk_writer.ChunkWriter(**HEAD, request={"messages": []})
         writer.whole = True
         async with contextlib.aclosing(self.chat(model, stream=False, **fields)) as raws:
             async for together in raws:
@@ -183,7 +184,7 @@ async def test_invalid_utf_8_is_replaced(setup: Setup) -> None:
 @each("stream", [True, False])
 async def test_tool_calls_are_read(setup: Setup, model: str, stream: bool) -> None:
     if stream:
-        writer = wire.ChunkWriter(**HEAD, request={"messages": []})
+        writer = chunk_writer.ChunkWriter(**HEAD, request={"messages": []})
         for raw in [raw async for together in setup.chat(model) for raw in together]:
             writer.feed(raw)
         message = writer.content()
@@ -279,7 +280,7 @@ async def test_server_is_reachable_at_once_after_its_return(setup: Setup) -> Non
 async def test_endless_answer_is_refused_in_bounded_memory(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upstream, "_STREAM_BYTES", 800_000)
     monkeypatch.setattr(upstream, "_ANSWER_BYTES", 400_000)
-    writer = wire.ChunkWriter(**HEAD, request={"messages": []})
+    writer = chunk_writer.ChunkWriter(**HEAD, request={"messages": []})
     tracemalloc.start()
     with pytest.raises(UpstreamFault) as caught:
         async for together in setup.chat("endless"):

@@ -1,4 +1,4 @@
-"""svc/inference/wire.py: whatever a provider sends, the answer obeys the format and the text arrives unchanged."""
+"""svc/inference/answer/chunk_writer.py: whatever a provider sends, the answer obeys the format and the text arrives unchanged."""
 
 import itertools
 from typing import Any
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
-from svc.inference.blocks import event
+from svc.inference.answer.events import event
 from tests.support.wire_grammar import (
     answer,
     check_completion,

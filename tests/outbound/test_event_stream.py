@@ -50,7 +50,7 @@ def events(data: bytes, cuts: list[int] | None = None, limit_bytes: int = 1000) 
         (b"data\ndata\n\n", [b"\n"]),
         (b": ping\n\nevent: x\nid: 1\nretry: 5\n\ndata: a\nevent: y\n\n", [b"a"]),
         (b":data: a\n\ndatax: a\n\nDATA: a\n\n data: a\n\nxdata: a\n\n", []),
-        (b"\xef\xbb\xbfdata: a\n\n", []),  # svc/inference/raw_answer.py strips it
+        (b"\xef\xbb\xbfdata: a\n\n", []),  # svc/inference/answer/raw_answer.py strips it
         ("data: a\u2028b\u0085c\x0bd\x0ce\x1cf\x00g\n\n".encode(), ["a\u2028b\u0085c\x0bd\x0ce\x1cf\x00g".encode()]),
         (b"data: a: b\n\n", [b"a: b"]),
         (b"\n\n\r\r\n\ndata: a\n\n\n\n", [b"a"]),

@@ -14,7 +14,7 @@ from svc.auth import accounts
 from svc.billing import wallet
 from svc.config import Config
 from svc.deletion.slices import begin_deletion
-from svc.server.head import METHODS, Context
+from svc.server.http.head import METHODS, Context
 from svc.server.sse import Interrupt
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.routes.test_links import make_link

@@ -14,7 +14,7 @@ import pytest
 
 from svc import quota
 from svc.content import artifacts
-from svc.content.contents import CHUNK_BYTES, CONTENT_BYTES
+from svc.content.artifact_contents import CHUNK_BYTES, CONTENT_BYTES
 from tests.conftest import JSON, PASSWORD, Service, bearer
 from tests.routes.test_projects import make_project
 from tests.support.artifacts import LONG, UNKNOWN, get_content, make_artifact, put_content

@@ -13,7 +13,7 @@ import pytest
 from starlette.responses import Response
 
 from svc.auth import accounts
-from svc.billing import payments, rules
+from svc.billing import invariants, payments
 from svc.billing.checkout_cookie import COOKIE, set_cookie
 from svc.config import Config, from_environ
 from svc.errors import StartError
@@ -355,7 +355,7 @@ async def test_sandbox_payment_credits_once_and_upgrades_to_pro(browser: Browser
     ledger = (await service.client.get("/billing/ledger", headers=browser.headers)).json()["data"]
     assert me["tier"] == "pro" and [row["description"] for row in ledger] == ["Added funds (test money)"]
     assert "Balance: $12.50" in (await browser.get("/checkout")).text
-    assert await service.state["db"].read(rules.broken) == []
+    assert await service.state["db"].read(invariants.broken) == []
 
 
 async def test_return_page_without_cookie_reveals_nothing(browser: Browser) -> None:

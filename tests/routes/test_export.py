@@ -13,7 +13,7 @@ import pytest
 
 from svc.auth import tokens
 from svc.billing import wallet
-from svc.content import contents
+from svc.content import artifact_contents
 from svc.routes.export import KINDS
 from tests.conftest import Service, bearer
 from tests.support.people import new_person
@@ -138,30 +138,30 @@ async def test_unzip_extracts_into_one_folder(service: Service, tmp_path: Path) 
 async def test_many_and_large_rows_are_exported_in_order(service: Service) -> None:
     headers = await service.bearer()
     made = (await service.client.post("/conversations", json={}, headers=headers)).json()
-    contents = [f"{number} " + "x" * (900_000 if number % 7 == 0 else 10) for number in range(30)]
-    for content in contents:
+    artifact_contents = [f"{number} " + "x" * (900_000 if number % 7 == 0 else 10) for number in range(30)]
+    for content in artifact_contents:
         body = {"role": "user", "content": content}
         await service.client.post(f"/conversations/{made['id']}/messages", json=body, headers=headers)
     archive = await archive_of(service, headers)
-    assert [message["content"] for message in lines(archive, "messages")] == contents
+    assert [message["content"] for message in lines(archive, "messages")] == artifact_contents
 
 
 async def test_content_replaced_during_export_is_read_again(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     headers = await service.bearer()
-    content = "old" * contents.CHUNK_BYTES
+    content = "old" * artifact_contents.CHUNK_BYTES
     for name in ("one", "two"):
         await service.client.post("/artifacts", json={"name": name, "content": content}, headers=headers)
     listed = (await service.client.get("/artifacts", headers=headers)).json()["data"]
-    read, db = contents.content_chunk, service.state["db"]
+    read, db = artifact_contents.content_chunk, service.state["db"]
     replaced = []
 
     def content_chunk(conn: sqlite3.Connection, *arguments: Any) -> bytes:
         if len(replaced) < 2 and arguments[-1] == 1:  # as if it had happened between two chunks
             replaced.append(arguments[1])
-            raise contents.ContentReplaced
+            raise artifact_contents.ContentReplaced
         return read(conn, *arguments)
 
-    monkeypatch.setattr(contents, "content_chunk", content_chunk)
+    monkeypatch.setattr(artifact_contents, "content_chunk", content_chunk)
     archive = await archive_of(service, headers)
     assert len(listed) == 2 and replaced[0] == replaced[1]
     assert [archive.read(artifact["file"]) for artifact in lines(archive, "artifacts")] == [content.encode()] * 2
@@ -176,7 +176,7 @@ async def test_export_is_streamed_in_bounded_memory(tmp_path: Path) -> None:
         async with server.client(headers=person.headers, timeout=60) as client:
             for number in range(2):
                 made = await client.post("/artifacts", json={"name": f"file {number}", "content": ""})
-                content = bytes([number]) * contents.CONTENT_BYTES
+                content = bytes([number]) * artifact_contents.CONTENT_BYTES
                 await client.put(f"/artifacts/{made.json()['id']}/content", content=content)
             made = await client.post("/conversations", json={})
             for _ in range(10):

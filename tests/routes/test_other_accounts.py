@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from app import ROUTES as ALL_ROUTES
-from svc.agents import runs, tools
+from svc.agents import run_records, tools
 from svc.auth import accounts, identities
 from svc.billing import wallet
 from svc.billing.checkout_cookie import COOKIE
@@ -174,7 +174,7 @@ async def person(service: Service, provider: str) -> Person:
     own["support"] = (await post("/support/conversations", {"message": "secret zebra"}))["id"]
     # A run that is under way, so that stopping it would do something.
     record = {"id": new_id("run", now), "goal": "g", "model": "m", "max_steps": 6, "project_id": None}
-    await db.write(runs.add_run, someone.account_id, record, now)
+    await db.write(run_records.add_run, someone.account_id, record, now)
     own["run"] = record["id"]
     page = await browse(service, someone, "POST", "/checkout", content="amount=25")
     own["checkout_session"] = page.headers["location"].rpartition("/")[2]

@@ -3,7 +3,7 @@
 import pytest
 
 from svc.errors import ApiError
-from svc.server.head import Context
+from svc.server.http.head import Context
 from svc.server.limits import KIB, BodyBudget, network_of
 from tests.support.cases import each
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import app
 from svc.config import Config
 from svc.routes import pages
-from svc.server.edge import _lacks_descriptors
 from svc.server.first_use import prepare
+from svc.server.middleware import _lacks_descriptors
 from tests.conftest import Service
 
 

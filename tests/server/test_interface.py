@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from svc.server.gate import Caller, metered, per_ip, session_only, signed_in
+from svc.server.guards import Caller, metered, per_ip, session_only, signed_in
 from svc.server.interface import (
     Answer,
     Component,

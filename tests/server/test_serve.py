@@ -22,7 +22,7 @@ from svc.certificates import tls_files
 from svc.errors import StartError
 from svc.secrets import open_folder
 from svc.server import status
-from svc.server.protocol import Protocol
+from svc.server.http.protocol import Protocol
 from svc.server.serve import Server, bind, notify, watchdog_seconds
 from tests.support.answers import assert_error
 from tests.support.connections import GET, LAST_GET, TINY, answers, assert_refused, read_head, stalled

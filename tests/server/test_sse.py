@@ -10,7 +10,7 @@ import pytest
 
 from svc.errors import ApiError, ClientGone
 from svc.server import sse
-from svc.server.head import Context
+from svc.server.http.head import Context
 from svc.server.sse import PING, Drain, EventStream, Interrupt, LastBlock
 from tests.support.cases import each
 from tests.support.waiting import run_ready, until

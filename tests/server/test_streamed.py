@@ -10,7 +10,7 @@ import pytest
 
 from svc.errors import ApiError
 from svc.inference.media_engines import Slots
-from svc.server.head import Context
+from svc.server.http.head import Context
 from svc.server.sse import Drain
 from svc.server.state import MANY_LONG, Request, State
 from svc.server.streamed import json_array, streamed

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from svc.content.contents import CHUNK_BYTES
+from svc.content.artifact_contents import CHUNK_BYTES
 from tests.conftest import Service
 
 UNKNOWN = "art_unknown"

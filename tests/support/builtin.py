@@ -9,7 +9,7 @@ from typing import Any
 
 from svc.builtin.calculate import calculate
 from svc.builtin.provider import chat
-from svc.inference.wire import ChunkWriter
+from svc.inference.answer.chunk_writer import ChunkWriter
 
 NOW_SECONDS = 1_763_733_600.0  # Friday, 21 November 2025, 14:00 UTC
 

@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from svc.auth import accounts
-from svc.server.gate import Caller
+from svc.server.guards import Caller
 from svc.server.state import Request
 from svc.server.web import no_content
 

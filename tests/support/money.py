@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from svc.billing import rules
+from svc.billing import invariants
 
 _WITNESS = """
 CREATE TABLE IF NOT EXISTS witness_holds (id TEXT PRIMARY KEY, account_id TEXT, amount_micros INTEGER,
@@ -77,7 +77,7 @@ def assert_exact(database: Path, *, idle: bool = True) -> None:
 
 def findings(conn: sqlite3.Connection) -> list[str]:
     """What is wrong with the money, by the service's own check and by a reading that shares nothing with it."""
-    found = rules.broken(conn)
+    found = invariants.broken(conn)
     found += [f"integrity: {row[0]}" for row in conn.execute("PRAGMA integrity_check") if row[0] != "ok"]
     balances: dict[str, int] = defaultdict(int)
     for row in conn.execute("SELECT * FROM ledger ORDER BY seq").fetchall():

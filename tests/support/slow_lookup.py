@@ -1,4 +1,4 @@
-"""svc/outbound/lookup.py with test names: `slow…` is never answered, `fast…` is 127.0.0.1, other names are unknown."""
+"""svc/outbound/resolver_process.py with test names: `slow…` is never answered, `fast…` is 127.0.0.1, other names are unknown."""
 
 import runpy
 import socket
@@ -17,4 +17,4 @@ def getaddrinfo(host: bytes, *arguments: Any, **options: Any) -> list[tuple[Any,
 
 if __name__ == "__main__":
     socket.getaddrinfo = getaddrinfo  # type: ignore[assignment]
-    runpy.run_path(str(Path(__file__).parents[2] / "svc/outbound/lookup.py"), run_name="__main__")
+    runpy.run_path(str(Path(__file__).parents[2] / "svc/outbound/resolver_process.py"), run_name="__main__")

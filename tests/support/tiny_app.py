@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from svc.config import Config, from_environ
 from svc.errors import StartError
 from svc.secrets import open_folder
-from svc.server.protocol import Protocol
+from svc.server.http.protocol import Protocol
 from svc.server.serve import Server, run
 
 

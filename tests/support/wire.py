@@ -7,7 +7,7 @@ from typing import Any
 
 from uvicorn.server import ServerState
 
-from svc.server.protocol import Protocol, Watch
+from svc.server.http.protocol import Protocol, Watch
 from tests.conftest import Service
 
 

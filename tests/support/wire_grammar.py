@@ -7,15 +7,15 @@ from typing import Any
 
 import orjson
 
-from svc.inference import blocks, wire
+from svc.inference.answer import chunk_writer, events
 
 REQUEST = {"messages": [{"role": "user", "content": "Say hello, please."}]}  # 18 bytes: 5 tokens
 HEAD = {"id": "chatcmpl-x", "created": 1_790_000_000, "model": "ollama/llama3.2"}
 REASONS = {"stop", "length", "tool_calls", "content_filter", "function_call"}
 
 
-def writer(include_usage: bool = False, *, whole: bool = False) -> wire.ChunkWriter:
-    made = wire.ChunkWriter(**HEAD, request={**REQUEST, "stream_options": {"include_usage": include_usage}})
+def writer(include_usage: bool = False, *, whole: bool = False) -> chunk_writer.ChunkWriter:
+    made = chunk_writer.ChunkWriter(**HEAD, request={**REQUEST, "stream_options": {"include_usage": include_usage}})
     made.whole = whole
     return made
 
@@ -28,9 +28,9 @@ def streamed(*raws: dict[str, Any], include_usage: bool = False) -> list[dict[st
     return chunks
 
 
-def as_sent(chunks: Iterable[blocks.Chunk | blocks.Texts]) -> list[dict[str, Any]]:
+def as_sent(chunks: Iterable[events.Chunk | events.TextChunks]) -> list[dict[str, Any]]:
     """The chunks that a caller reads."""
-    written = b"".join(blocks.blocks([*chunks])).split(b"\n\n")
+    written = b"".join(events.blocks([*chunks])).split(b"\n\n")
     return [orjson.loads(block.removeprefix(b"data: ")) for block in written if block]
 
 
@@ -42,7 +42,7 @@ def calls(*entries: dict[str, Any]) -> dict[str, Any]:
     return delta(tool_calls=list(entries))
 
 
-def answer(*raws: dict[str, Any], by: wire.ChunkWriter | None = None) -> dict[str, Any]:
+def answer(*raws: dict[str, Any], by: chunk_writer.ChunkWriter | None = None) -> dict[str, Any]:
     """All of it as one answer, an ordinary one as it is asked for first (svc/inference/chat_call.py)."""
     whole = by or writer()
     whole.whole = True
@@ -53,7 +53,7 @@ def answer(*raws: dict[str, Any], by: wire.ChunkWriter | None = None) -> dict[st
     return whole.answer()[0]
 
 
-def message_answer(message: Any, by: wire.ChunkWriter | None = None, **choice: Any) -> dict[str, Any]:
+def message_answer(message: Any, by: chunk_writer.ChunkWriter | None = None, **choice: Any) -> dict[str, Any]:
     return answer({"choices": [{"index": 0, "message": message, "finish_reason": "stop", **choice}]}, by=by)
 
 
@@ -63,7 +63,7 @@ def check_grammar(chunks: list[dict[str, Any]], include_usage: bool, *, complete
         assert {name: chunk[name] for name in HEAD} == HEAD
         assert chunk["object"] == "chat.completion.chunk"
         assert "error" not in chunk
-        block = blocks.event(chunk)
+        block = events.event(chunk)
         assert block.startswith(b"data: {")
         assert block.endswith(b"}\n\n")
         assert block.count(b"\n") == 2

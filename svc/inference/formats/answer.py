@@ -13,15 +13,15 @@ from typing import Any
 import orjson
 
 from svc.errors import ApiError
-from svc.inference import blocks, said
-from svc.inference.blocks import Chunk, Texts
+from svc.inference.answer import events, said
+from svc.inference.answer.events import Chunk, TextChunks
 from svc.inference.chat_call import ChatCall
 from svc.json_text import AT_ONCE_BYTES
 
 
 def typed_event(kind: str, **fields: Any) -> bytes:
     """Return an event whose name is also the `type` of its data."""
-    return b"event: %b\n" % kind.encode() + blocks.event({"type": kind, **fields})
+    return b"event: %b\n" % kind.encode() + events.event({"type": kind, **fields})
 
 
 class AnswerWriter:
@@ -37,17 +37,17 @@ class AnswerWriter:
         """Return the JSON answer for a `chat.completion`, which is `written` in the format of chat."""
         return written
 
-    def events(self, chunks: Sequence[Chunk | Texts]) -> list[bytes]:
+    def events(self, chunks: Sequence[Chunk | TextChunks]) -> list[bytes]:
         """Return the events for the chunks of one read, joined up to a size that lets the event loop run in between."""
-        return blocks.blocks(chunks)
+        return events.blocks(chunks)
 
     def end(self) -> bytes:
         """Return the last events of a complete answer, after its settlement."""
-        return blocks.DONE
+        return events.DONE
 
     def fault(self, error: ApiError) -> bytes:
         """Return the last events of a stream that ends early."""
-        return blocks.event(error.body()) + blocks.DONE
+        return events.event(error.body()) + events.DONE
 
     def late_fault(self, error: ApiError, events: int) -> bytes:
         """Return the last events for a repeat of the stream that ends early, while this one may continue."""
@@ -133,14 +133,14 @@ class BlockWriter(AnswerWriter):
 
     # --- what it writes them for
 
-    def events(self, chunks: Sequence[Chunk | Texts]) -> list[bytes]:
+    def events(self, chunks: Sequence[Chunk | TextChunks]) -> list[bytes]:
         for chunk in chunks:
             if type(chunk) is dict:
                 self._read(chunk)
-            elif type(chunk) is Texts and not self._skips:
+            elif type(chunk) is TextChunks and not self._skips:
                 self._add("text", chunk.ascii_tokens)
         parts, self.parts = self.parts, []
-        return blocks.joined(parts)
+        return events.joined(parts)
 
     def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
         self._has_events = False
@@ -172,7 +172,7 @@ class BlockWriter(AnswerWriter):
     def _read_choice(self, delta: dict[str, Any], logprobs: list[Any] | None) -> None:
         for kind, text in said.parts(delta):
             if self.reasoning or kind != "reasoning":
-                self._add(kind, blocks.ascii_strings([text]), logprobs if kind == "text" else None)
+                self._add(kind, events.ascii_strings([text]), logprobs if kind == "text" else None)
         for call in delta.get("tool_calls") or ():
             self._read_call(call)
 
@@ -181,7 +181,7 @@ class BlockWriter(AnswerWriter):
         if index not in self._calls:
             self._calls[index] = self._append(Block("call", len(self.blocks), call_id=raw["id"], name=body["name"]))
         if piece := body.get("arguments") or body.get("input"):
-            self._extend(self._calls[index], blocks.ascii_strings([piece]))
+            self._extend(self._calls[index], events.ascii_strings([piece]))
 
     def _add(self, kind: str, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:
         last = self.blocks[-1] if self.blocks else None

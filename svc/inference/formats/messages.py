@@ -12,13 +12,13 @@ from orjson import Fragment
 from svc import json_text
 from svc.errors import ApiError, anthropic_error, invalid_value
 from svc.ids import random_base62
-from svc.inference import blocks
+from svc.inference.answer import events
+from svc.inference.answer.token_usage import input_tokens
 from svc.inference.cache_marks import NAME as MARK
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import Block, BlockWriter, typed_event
 from svc.inference.formats.messages_shape import FIELDS
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
-from svc.inference.token_usage import input_tokens
 from svc.inference.tokens import FRAME_TOKENS, estimated_input_tokens
 
 _MOST_BLOCKS = 10_000
@@ -143,10 +143,10 @@ def _messages(request: dict[str, Any], marks: bool) -> list[dict[str, Any]]:
 
 
 def _add_system(messages: ChatMessages, content: Content, marks: bool) -> None:
-    blocks = [text_part(content)] if isinstance(content, str) else content
-    for block in blocks:
+    events = [text_part(content)] if isinstance(content, str) else content
+    for block in events:
         text = block["text"]
-        if text and not (text.startswith(_BILLING_HEADER) and blocks is content):
+        if text and not (text.startswith(_BILLING_HEADER) and events is content):
             messages.add_system(_said(block, marks))
 
 
@@ -274,7 +274,7 @@ class MessagesAnswer(BlockWriter):
         return typed_event("message_delta", delta=self._ending(), usage=usage) + typed_event("message_stop")
 
     def fault(self, error: ApiError) -> bytes:
-        return b"event: error\n" + blocks.event(anthropic_error(error, self.call.request_id))
+        return b"event: error\n" + events.event(anthropic_error(error, self.call.request_id))
 
 
 def _started(block: Block, text: str = "") -> dict[str, Any]:

@@ -12,8 +12,8 @@ from orjson import Fragment
 
 from svc.errors import ApiError
 from svc.ids import random_base62
-from svc.inference import too_long
-from svc.inference.blocks import DONE, ascii_json, ascii_strings
+from svc.inference.answer import too_long
+from svc.inference.answer.events import DONE, ascii_json, ascii_strings
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import Block, BlockWriter, typed_event
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from svc.errors import ApiError, invalid_value
-from svc.inference.blocks import ascii_json
+from svc.inference.answer.events import ascii_json
 from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
 from svc.inference.formats.responses_answer import NamedTool, ResponseWriter

@@ -36,7 +36,7 @@ export function newLive({ model, question = null, stored = null, key = null }) {
   return live;
 }
 
-// What a delta says, by the rules of svc/inference/said.py. It may have a content and a refusal.
+// What a delta says, by the rules of svc/inference/answer/said.py. It may have a content and a refusal.
 const textOf = ({ content, refusal }) => `${content ?? ""}${refusal ?? ""}`;
 const reasoningOf = ({ reasoning_content, reasoning }) =>
   [reasoning_content, reasoning].find((value) => value && typeof value === "string") ?? "";

@@ -6,11 +6,11 @@ from typing import Any
 
 import orjson
 
-from svc.inference.blocks import Texts
+from svc.inference.answer.events import TextChunks
+from svc.inference.answer.raw_answer import RawAnswer
 from svc.inference.catalog import Provider
 from svc.inference.formats.answer import AnswerWriter, Block, BlockWriter
 from svc.inference.formats.responses_answer import ResponseWriter
-from svc.inference.raw_answer import RawAnswer
 from tests.support.cases import each
 from tests.support.wire_grammar import delta, writer
 
@@ -61,7 +61,7 @@ def test_each_kind_of_text_is_a_separate_block() -> None:
 
 def test_texts_of_one_read_are_deltas_of_the_open_block() -> None:
     writer = Recorder(None)  # type: ignore[arg-type]  # it asks the call nothing
-    together = Texts(["a", "é"], [b'"a"', '"é"'.encode()], "aé", {})
+    together = TextChunks(["a", "é"], [b'"a"', '"é"'.encode()], "aé", {})
     assert b"".join(writer.events([chunk({"content": "x"}), together])) == b'begin;open text 0;"x";"a";"\\u00e9";'
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.errors import ApiError, UpstreamFault
-from svc.inference.blocks import Texts
+from svc.inference.answer.chunk_writer import ChunkWriter
+from svc.inference.answer.events import TextChunks
 from svc.inference.formats.messages import MessagesAnswer
-from svc.inference.wire import ChunkWriter
 from tests.support.cases import each
 from tests.support.messages import checked_message, checked_stream
 
@@ -192,9 +192,9 @@ def test_texts_of_another_choice_are_left_out() -> None:
     sent = writer.events(
         [
             {**head, "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": None}]},
-            Texts(["b", "\u2028"], [b'"b"', '"\u2028"'.encode()], "b\u2028", {}),
+            TextChunks(["b", "\u2028"], [b'"b"', '"\u2028"'.encode()], "b\u2028", {}),
             {**head, "choices": [{"index": 1, "delta": {"content": "x"}, "finish_reason": None}]},
-            Texts(["y"], [b'"y"'], "y", {}),
+            TextChunks(["y"], [b'"y"'], "y", {}),
             {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
         ]
     )

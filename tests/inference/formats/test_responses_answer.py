@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from svc.errors import ApiError, UpstreamFault
-from svc.inference.blocks import Chunk, Texts
+from svc.inference.answer.events import Chunk, TextChunks
 from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.formats.responses_answer import ResponseWriter
 from svc.inference.formats.responses_request import translate
@@ -203,7 +203,7 @@ def said(response: dict[str, Any]) -> dict[str, str]:
 def test_any_chat_stream_gives_a_stream_of_the_grammar(raws: list[Any], cut: bool) -> None:
     response, chat = new_writer(reasoning={"summary": "auto"}), writer(include_usage=True)
     content, fault = b"", ApiError("upstream_error") if cut else None
-    chunks: list[Chunk | Texts] = []
+    chunks: list[Chunk | TextChunks] = []
     try:
         for raw in raws:
             chunks += (fed := chat.feed(raw))
