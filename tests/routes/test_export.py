@@ -138,12 +138,12 @@ async def test_unzip_extracts_into_one_folder(service: Service, tmp_path: Path) 
 async def test_many_and_large_rows_are_exported_in_order(service: Service) -> None:
     headers = await service.bearer()
     made = (await service.client.post("/conversations", json={}, headers=headers)).json()
-    artifact_contents = [f"{number} " + "x" * (900_000 if number % 7 == 0 else 10) for number in range(30)]
-    for content in artifact_contents:
+    contents = [f"{number} " + "x" * (900_000 if number % 7 == 0 else 10) for number in range(30)]
+    for content in contents:
         body = {"role": "user", "content": content}
         await service.client.post(f"/conversations/{made['id']}/messages", json=body, headers=headers)
     archive = await archive_of(service, headers)
-    assert [message["content"] for message in lines(archive, "messages")] == artifact_contents
+    assert [message["content"] for message in lines(archive, "messages")] == contents
 
 
 async def test_content_replaced_during_export_is_read_again(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,7 +169,7 @@ async def test_funds_for_7_pay_7_of_40_concurrent_requests(
     with contextlib.ExitStack() as turns:
         for pool in (media.voice._pool, media.painter):
             for other in ("user_1", "user_2"):
-                turns.callback(await pool._turns.take(other))
+                turns.callback(await pool._queue.take(other))
         asked = [asyncio.create_task(lab.post(path, **body)) for _ in range(40)]
         async with asyncio.timeout(10):
             while sum(task.done() for task in asked) < 40 - affordable:

@@ -143,10 +143,10 @@ def _messages(request: dict[str, Any], marks: bool) -> list[dict[str, Any]]:
 
 
 def _add_system(messages: ChatMessages, content: Content, marks: bool) -> None:
-    events = [text_part(content)] if isinstance(content, str) else content
-    for block in events:
+    blocks = [text_part(content)] if isinstance(content, str) else content
+    for block in blocks:
         text = block["text"]
-        if text and not (text.startswith(_BILLING_HEADER) and events is content):
+        if text and not (text.startswith(_BILLING_HEADER) and blocks is content):
             messages.add_system(_said(block, marks))
 
 

@@ -191,8 +191,9 @@ def filled(form: str, text: str, varying: set[int]) -> bytes:
 )
 async def test_odd_events_parse_the_same_together_and_alone(form: str, varying: set[int], texts: list[str]) -> None:
     events = [filled(form, text, varying) for text in ["a", *texts]]
-    events = [b"data: " + data + b"\n\n" for data in events]
-    reads = [events[0][:9], events[0][9:], *(b"".join(events[place : place + 2]) for place in range(1, len(events), 2))]
+    blocks = [b"data: " + data + b"\n\n" for data in events]
+    first, *others = blocks
+    reads = [first[:9], first[9:], *(b"".join(others[place : place + 2]) for place in range(0, len(others), 2))]
     together, one_by_one = writer(math.inf), writer(math.inf)
     answer = RawAnswer(cast(Reply, Scripted(reads)), Provider("lab", "http://lab"))
     sent, parsed = [], [chunk for data in events for chunk in one_by_one.feed(orjson.loads(data))]
