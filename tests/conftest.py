@@ -117,8 +117,9 @@ class Clocks:
 
 @dataclass
 class Service:
-    """The application with its running lifespan: `client` sends requests, `state` is what its handlers have."""
+    """The application with its running lifespan: `client` sends requests to `app`, `state` is what its handlers have."""
 
+    app: Callable[..., Any]
     client: httpx.AsyncClient
     state: dict[str, Any]
     config: Config
@@ -203,11 +204,12 @@ async def serving(config: Config, clocks: Clocks, catalog: str | None = None) ->
         (config.data_dir / "service.db").write_bytes(_new_database())
     app = create_app(config)
     async with app.router.lifespan_context(app) as state:
-        transport = httpx.ASGITransport(_WithState(app, state), raise_app_exceptions=False)
+        served = _WithState(app, state)
+        transport = httpx.ASGITransport(served, raise_app_exceptions=False)
         hooks: dict[str, Any] = {"response": [_hold_against_the_document]}
         async with httpx.AsyncClient(transport=transport, base_url=config.base_url, event_hooks=hooks) as client:
             client._cookies = _FewCookies()
-            yield Service(client, dict(vars(state["service"])), config, clocks)
+            yield Service(served, client, dict(vars(state["service"])), config, clocks)
 
 
 @pytest.fixture

@@ -2,11 +2,9 @@
 
 import asyncio
 import dataclasses
-import random
 import sqlite3
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -21,11 +19,8 @@ from svc.config import Config
 from svc.errors import ApiError
 from tests.billing.test_wallet import add_account, empty_database, findings
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
-from tests.support.agent_runs import add_accounts
 from tests.support.cases import each
 from tests.support.model_server import ModelServer
-from tests.support.money import assert_exact, rows
-from tests.support.server import running_server
 
 CHAT = "/v1/chat/completions"
 SEPTEMBER = spending.month_period("2026-09")
@@ -373,31 +368,3 @@ class Allowances(RuleBasedStateMachine):
 
 
 TestAllowances = Allowances.TestCase
-
-
-# --- a process that is killed
-
-
-@pytest.mark.slow
-async def test_killed_server_gives_each_account_one_allowance(tmp_path: Path) -> None:
-    (tmp_path / "catalog.toml").write_text("[access]\nallowance_micros = 3_000_000\nchats_per_minute = 1_000\n")
-    settings, chance = {"SVC_CATALOG": str(tmp_path / "catalog.toml")}, random.Random(27)
-    people = None
-    for last in (False, False, False, True):
-        async with running_server(tmp_path, settings) as server:
-            people = people or add_accounts(server, 20)
-            async with server.client() as client:
-                requests = [client.post(CHAT, json=ASK, headers=who.headers) for who in people for _ in range(3)]
-                asking = [asyncio.create_task(request) for request in requests]  # type: ignore[arg-type]
-                if last:
-                    assert {answer.status_code for answer in await asyncio.gather(*asking)} == {200}
-                    continue
-                await asyncio.sleep(chance.random() / 4)  # any moment of the work
-                server.process.kill()
-                await asyncio.gather(*asking, return_exceptions=True)
-    database = tmp_path / "data" / "service.db"
-    assert_exact(database)
-    query = (
-        "SELECT count(*), count(DISTINCT account_id), sum(amount_micros) FROM ledger WHERE reference GLOB 'allowance:*'"
-    )
-    assert rows(database, query) == [(20, 20, 60_000_000)]

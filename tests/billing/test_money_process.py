@@ -537,6 +537,31 @@ async def test_kill_at_any_moment_loses_no_acknowledged_change(
     assert told.contents
 
 
+async def test_killed_server_gives_each_account_one_allowance(tmp_path: Path) -> None:
+    (tmp_path / "catalog.toml").write_text("[access]\nallowance_micros = 3_000_000\nchats_per_minute = 1_000\n")
+    settings, chance = {"SVC_CATALOG": str(tmp_path / "catalog.toml")}, random.Random(27)
+    ask = {"model": "builtin/assistant-paid", "messages": [{"role": "user", "content": "2+2"}], "max_tokens": 100}
+    people = None
+    for last in (False, False, False, True):
+        async with running_server(tmp_path, settings) as server:
+            people = people or add_accounts(server, 20)
+            async with server.client() as client:
+                requests = [client.post(COMPLETIONS, json=ask, headers=who.headers) for who in people for _ in range(3)]
+                asking = [asyncio.create_task(request) for request in requests]  # type: ignore[arg-type]
+                if last:
+                    assert {answer.status_code for answer in await asyncio.gather(*asking)} == {200}
+                    continue
+                await asyncio.sleep(chance.random() / 4)  # any moment of the work
+                server.process.kill()
+                await asyncio.gather(*asking, return_exceptions=True)
+    database = tmp_path / "data" / "service.db"
+    assert_exact(database)
+    query = (
+        "SELECT count(*), count(DISTINCT account_id), sum(amount_micros) FROM ledger WHERE reference GLOB 'allowance:*'"
+    )
+    assert rows(database, query) == [(20, 20, 60_000_000)]
+
+
 async def credit_by_command(server: RunningServer, who: Account, note: str, told: Told) -> None:
     done = await asyncio.to_thread(command, server, "credit", who.email, "0.01", "--note", note)
     assert done.returncode == 0, done.stderr

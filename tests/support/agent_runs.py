@@ -20,6 +20,7 @@ import orjson
 
 from svc.auth import accounts, tokens
 from svc.billing import wallet
+from tests.support.local_server import AnyServer
 from tests.support.server import RunningServer
 
 RUN = "/v1/agents/run"
@@ -59,7 +60,7 @@ class Account:
         return {"authorization": f"Bearer {self.key}"}
 
 
-def add_accounts(server: RunningServer, count: int, *, micros: int = 0, name: str = "runner") -> list[Account]:
+def add_accounts(server: AnyServer, count: int, *, micros: int = 0, name: str = "runner") -> list[Account]:
     """Pro accounts, past the sign-up limit: written beside the server, with `micros` in their wallets."""
     made, now = [], time.time()
     with contextlib.closing(sqlite3.connect(server.data_dir / "service.db", isolation_level=None, timeout=30)) as tx:
@@ -79,7 +80,7 @@ def add_accounts(server: RunningServer, count: int, *, micros: int = 0, name: st
 
 
 class Stream:
-    """A request over a separate connection, whose answer is read as it arrives. `server.tls` must be there."""
+    """A request over a separate connection, whose answer is read as it arrives."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -90,7 +91,7 @@ class Stream:
 
     @classmethod
     async def send(
-        cls, server: RunningServer, path: str, key: str, body: Mapping[str, Any], cut: int | None = None
+        cls, server: AnyServer, path: str, key: str, body: Mapping[str, Any], cut: int | None = None
     ) -> "Stream":
         """Sends a request, or only `cut` bytes of it. The socket buffer is small, so that the server notices a client
         that stops reading."""
@@ -100,7 +101,7 @@ class Stream:
         try:
             await asyncio.get_running_loop().sock_connect(sock, (server.host, server.port))
             reader, writer = await asyncio.open_connection(
-                sock=sock, ssl=server.tls, server_hostname=server.host, limit=16_384
+                sock=sock, ssl=server.tls, server_hostname=server.host if server.tls else None, limit=16_384
             )
         except BaseException:
             sock.close()
@@ -193,7 +194,7 @@ def agrees(last: dict[str, Any], record: dict[str, Any]) -> bool:
     return said == {name: record[name] for name in said} and record["finished_at"] is not None
 
 
-async def run_to_the_end(server: RunningServer, account: Account, goal: str, **fields: Any) -> list[dict[str, Any]]:
+async def run_to_the_end(server: AnyServer, account: Account, goal: str, **fields: Any) -> list[dict[str, Any]]:
     """A run of `builtin/script`, or of the `model` given, read to its end."""
     stream = await Stream.send(server, RUN, account.key, {"goal": goal, "model": "builtin/script", **fields})
     await stream.head()

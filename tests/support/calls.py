@@ -12,7 +12,7 @@ import orjson
 from svc.auth.tokens import issue_session
 from svc.secrets import derive
 from tests.support.agent_runs import RUN, Account, add_accounts
-from tests.support.server import RunningServer
+from tests.support.local_server import AnyServer
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 IMAGES, GENERATE, SPEECH = "/v1/images/generations", "/v1/audio/generate", "/v1/audio/speech"
@@ -86,7 +86,7 @@ class Person:
         return {"authorization": f"Bearer {self.session if call.of_session else self.account.key}", **call.headers}
 
 
-def people(server: RunningServer, count: int) -> list[Person]:
+def people(server: AnyServer, count: int) -> list[Person]:
     """Return so many accounts, each with 20 cents."""
     secret = derive((server.data_dir / "master.key").read_bytes(), "session")
     made = add_accounts(server, count, micros=200_000, name=f"caller{time.monotonic_ns()}-")

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from svc import cli
-from tests.support.server import RunningServer
+from tests.support.local_server import AnyServer
 
 PASSWORD = "correct horse battery"
 
@@ -40,7 +40,7 @@ class Person:
 _ONE_COMMAND = ThreadPoolExecutor(1)
 
 
-def command(server: RunningServer, *arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+def command(server: AnyServer, *arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
     """Run `svc ARGUMENTS` beside the server, in a thread of this process: a new process takes half a second of CPU
     time.
     """
@@ -62,7 +62,7 @@ def _run(arguments: tuple[str, ...], stdin: str, settings: dict[str, str]) -> su
     return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
 
 
-async def new_person(server: RunningServer, email: str = "ada@example.com", address: str = "127.0.0.1") -> Person:
+async def new_person(server: AnyServer, email: str = "ada@example.com", address: str = "127.0.0.1") -> Person:
     """Signs up from `address` (10 an hour are let in from each) and makes a key."""
     context = server.tls or ssl.create_default_context()
     async with server.client(transport=httpx.AsyncHTTPTransport(verify=context, local_address=address)) as client:
@@ -74,7 +74,7 @@ async def new_person(server: RunningServer, email: str = "ada@example.com", addr
 _numbers = itertools.count(1)
 
 
-async def another_person(server: RunningServer) -> Person:
+async def another_person(server: AnyServer) -> Person:
     """Sign up a new account from its own address, as often as a test calls it."""
     number = next(_numbers)
     return await new_person(server, f"person{number}@example.com", f"127.0.{number // 250 + 1}.{number % 250 + 1}")

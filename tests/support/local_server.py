@@ -1,0 +1,77 @@
+"""The application in the test's own process, behind the server's own protocol on a loopback port, without TLS.
+
+It has what tests use of a server process (tests/support/server.py), except signals, TLS and limits of the process.
+Tests of connections, disconnects and streams use it, because it starts in a few milliseconds.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from svc.config import Config
+from tests.conftest import Clocks, Service, serving
+from tests.support.server import RunningServer
+from tests.support.waiting import until
+from tests.support.wire import Sockets, listening_sockets
+
+
+class LocalServer:
+    """The listening application. `service` has its state and a client without a socket."""
+
+    tls = None
+
+    def __init__(self, service: Service, sockets: Sockets, closing: contextlib.AsyncExitStack) -> None:
+        self.service = service
+        self.data_dir = service.config.data_dir
+        self.host, self.port = sockets.address
+        self.base_url = f"http://{self.host}:{self.port}"
+        self._sockets = sockets
+        self._closing = closing
+
+    def client(self, **options: Any) -> httpx.AsyncClient:
+        """An httpx client for the server; `options` go to httpx.AsyncClient."""
+        return httpx.AsyncClient(**{"base_url": self.base_url, "trust_env": False, "verify": False, **options})
+
+    async def raw(self, **options: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(self.host, self.port, **options)
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._log.read_text().splitlines()]
+
+    @property
+    def _log(self) -> Path:
+        return self.data_dir.parent / "log"
+
+    async def stop(self) -> None:
+        """Shut down as SIGTERM does: interrupt what is open, wait for the answers, and close the database."""
+        drain = self.service.state["drain"]
+        drain.begin()
+        self._sockets.shutdown()
+        await until(lambda: not self._sockets.state.tasks and not len(drain))
+        await self._closing.aclose()
+
+
+AnyServer = RunningServer | LocalServer
+
+
+@contextlib.asynccontextmanager
+async def local_server(folder: Path, catalog: str | None = None, **settings: Any) -> AsyncIterator[LocalServer]:
+    """Serve from `folder`, with the real clock. `catalog` is the text of a catalog file, `settings` are of Config."""
+    log = (folder / "log").open("ab", buffering=0)
+    config = Config(
+        log_fd=log.fileno(), data_dir=folder / "data", discover=False, argon2_memory_kib=8, argon2_time_cost=1
+    )
+    async with contextlib.AsyncExitStack() as closing:
+        closing.callback(log.close)
+        service = await closing.enter_async_context(
+            serving(dataclasses.replace(config, **settings), Clocks(time.time(), time.monotonic()), catalog)
+        )
+        sockets = await closing.enter_async_context(listening_sockets(service.app))
+        yield LocalServer(service, sockets, closing)
