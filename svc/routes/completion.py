@@ -7,7 +7,7 @@ respond(): hold (402) -> JSON answer, or EventStream -> settlement, on disk -> t
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
@@ -162,21 +162,16 @@ async def _events(
     kept: SessionAnswer | None,
     keeping: AbstractAsyncContextManager[None],
 ) -> AsyncGenerator[bytes, None]:
-    whole = False
+    """Yield the blocks of the answer, and the last ones after its settlement."""
+    stopped, whole = _error_of(interrupt), False
     try:
-        async with kept or call, keeping:  # settled before the event that ends the stream
-            try:
-                async with contextlib.aclosing(call.stream()) as chunks:
-                    async for together in chunks:
-                        if kept is not None:
-                            kept.wake()
-                        short, write = call.text_bytes <= writer.long_bytes, writer.events
-                        for events in write(together) if short else await _off_loop(request, write, together):
-                            yield events
-            except asyncio.CancelledError:
-                if interrupt.reason is None:
-                    raise
-                raise interrupt.error() from None
+        async with kept or call, keeping, stopped, contextlib.aclosing(call.stream()) as chunks:
+            async for together in chunks:
+                if kept is not None:
+                    kept.wake()
+                short, write = call.text_bytes <= writer.long_bytes, writer.events
+                for block in write(together) if short else await _off_loop(request, write, together):
+                    yield block
             whole = True
     except asyncio.CancelledError:
         # A shutdown during the settlement, which completes all the same, finds the answer whole.
@@ -190,6 +185,17 @@ async def _events(
     finally:
         request.context.log_fields.update(call.log_fields)
     yield await _end(request, call, writer)
+
+
+@contextlib.asynccontextmanager
+async def _error_of(interrupt: Interrupt) -> AsyncIterator[None]:
+    """Raise the error of the interrupt in place of its cancellation."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        if interrupt.reason is None:
+            raise
+        raise interrupt.error() from None
 
 
 async def _end(request: Request, call: ChatCall, writer: AnswerWriter) -> LastBlock:

@@ -151,10 +151,11 @@ class LastBlock(bytes):
 class EventStream(Response):
     """A `text/event-stream` answer from a generator of bytes, each one or more blocks. The last may be a `LastBlock`.
 
-    An exception before the first block becomes an ordinary error answer. After it, the block `closing(error)` ends the
-    stream. `ping` is sent after a silence. On an interrupt the generator gets a CancelledError at its await or yield.
-    It may yield its last event before it returns. `held` is occupied until then. A stream that `is_made`, so that only
-    its sending remains, continues during a shutdown.
+    An exception before the first block becomes an ordinary error answer. After it the block `closing(error)` ends the
+    stream, also if the first block is not sent yet: its cost may be counted. `ping` is sent after a silence. On an
+    interrupt the generator gets a CancelledError at its await or yield. It may yield its last event before it returns.
+    `held` is occupied until then. A stream that `is_made`, so that only its sending remains, continues during a
+    shutdown.
     """
 
     events: AsyncGenerator[bytes, None]
@@ -187,7 +188,7 @@ class EventStream(Response):
                 with self.held, self.interrupt.over(scope["svc"], self.drain, grace_seconds, is_made=self.is_made):
                     await self._pump()
         except Exception as error:
-            if not self._started:
+            if not self._started and not self._unsent:
                 raise
             if isinstance(error, ClientGone):
                 return

@@ -101,6 +101,21 @@ async def test_error_before_the_first_block_is_raised() -> None:
     assert caller.messages == []
 
 
+async def test_interrupt_of_a_first_block_before_its_turn_sends_it_with_the_error() -> None:
+    async def events() -> AsyncGenerator[bytes, None]:
+        asyncio.get_running_loop().call_soon(
+            interrupt, "shutdown"
+        )  # while the block waits for the next turn of the event loop
+        with contextlib.suppress(asyncio.CancelledError):
+            yield b"x" * 2000
+        raise ApiError("shutting_down")
+
+    caller, interrupt = Caller(), Interrupt()
+    await run(stream(events(), Drain(), interrupt=interrupt), caller)
+    assert caller.messages[0]["status"] == 200
+    assert caller.body == b"x" * 2000 + b"closed:shutting_down\n\n"
+
+
 @each(("error", "code"), [(ApiError("upstream_error"), "upstream_error"), (ValueError("secret"), "internal_error")])
 async def test_error_after_the_first_block_ends_the_stream_once(error: Exception, code: str) -> None:
     async def events() -> AsyncGenerator[bytes, None]:
