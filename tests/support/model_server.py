@@ -81,6 +81,7 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -117,7 +118,7 @@ class Seen:
         return str(self.body.get("model", "")) if isinstance(self.body, dict) else ""
 
 
-class _Hangup(Exception):
+class Hangup(Exception):
     """Ends the connection at this point."""
 
 
@@ -158,15 +159,18 @@ class ModelServer:
     ) -> None:
         await self.stop()
 
+    def answer(self, connection: "Connection", seen: Seen) -> "Answer":
+        return Answer(connection, seen)
+
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
         self.connections_made += 1
-        connection = _Connection(self, reader, writer)
+        connection = Connection(self, reader, writer)
         try:
             await connection.serve()
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, _Hangup):
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, Hangup):
             pass
         finally:
             self._connections.discard(task)
@@ -174,7 +178,7 @@ class ModelServer:
             writer.close()
 
 
-class _Connection:
+class Connection:
     def __init__(self, server: ModelServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.server = server
         self.reader = reader
@@ -186,7 +190,7 @@ class _Connection:
         while True:
             seen = await self._request()
             self.server.requests.append(seen)
-            answering = asyncio.ensure_future(_Answer(self, seen).send())
+            answering = asyncio.ensure_future(self.server.answer(self, seen).send())
             self._reading = self._reading or asyncio.ensure_future(self.reader.read(65536))
             try:
                 # A handler that reads while it answers notices when the client disconnects.
@@ -215,7 +219,7 @@ class _Connection:
         reading, self._reading = self._reading or asyncio.ensure_future(self.reader.read(65536)), None
         data = await reading
         if not data:
-            raise _Hangup
+            raise Hangup
         self._buffer += data
 
     async def _request(self) -> Seen:
@@ -237,10 +241,12 @@ class _Connection:
         return Seen(method, path, headers, body, time.monotonic(), body)
 
 
-class _Answer:
+class Answer:
     """One answer, as the commands in the model's name want it."""
 
-    def __init__(self, connection: _Connection, seen: Seen) -> None:
+    paths: tuple[str, ...] = ("/chat/completions", "/images/generations", "/audio/speech")
+
+    def __init__(self, connection: Connection, seen: Seen) -> None:
         self.server = connection.server
         self.writer = connection.writer
         self.seen = seen
@@ -255,7 +261,7 @@ class _Answer:
             await self._reply(200, json.dumps({"object": "list", "data": listed}).encode())
         elif self.seen.path.endswith("/generated/picture.png"):
             await self._reply(200, model_media.PNG, content_type="image/png")
-        elif self.seen.path.endswith(("/chat/completions", "/images/generations", "/audio/speech")):
+        elif self.seen.path.endswith(self.paths):
             if not await self._refused():
                 await self._answer()
         else:
@@ -268,7 +274,7 @@ class _Answer:
         if wait_ms := self.wanted.given(r"slow-(\d+)ms"):
             await asyncio.sleep(int(wait_ms) / 1000)
         if "cut-head" in self.commands:
-            raise _Hangup
+            raise Hangup
         if "huge-head" in self.commands:
             await self._write(b"HTTP/1.1 200 OK\r\n")
             while True:
@@ -277,9 +283,12 @@ class _Answer:
         if "quotes" in self.commands:
             told = [seen for seen in told if Wanted(seen.body, {}).said() == self.wanted.said()]
         asked_before = len(told) > 1
-        if refusal := self.wanted.refusal(asked_before):
+        if refusal := self._refusal(asked_before):
             await self._reply(*refusal)
         return refusal is not None
+
+    def _refusal(self, asked_before: bool) -> tuple[int, bytes, bytes] | None:
+        return self.wanted.refusal(asked_before)
 
     async def _answer(self) -> None:
         if self.seen.path.endswith("/images/generations"):
@@ -329,29 +338,33 @@ class _Answer:
             while True:
                 await self._body(b"x" * 65536, framed)
         end = b"\r" if "cr-only" in self.commands else b"\r\n" if "crlf" in self.commands else b"\n"
-        for number, data in enumerate(self.wanted.events()):
+        for number, event in enumerate(self._events(end)):
             await self._pause(number)
             if number == 2 and (told := next((MID_ERRORS[name] for name in MID_ERRORS.keys() & self.commands), b"")):
                 await self._body(told + end * 2, framed)
                 break
-            if (wait_ms := self.wanted.given(r"late-usage-(\d+)ms")) and b'"choices": []' in data:
+            if (wait_ms := self.wanted.given(r"late-usage-(\d+)ms")) and b'"choices": []' in event:
                 await asyncio.sleep(int(wait_ms) / 1000)
             comment = b": still here" + end * 2 if "comments" in self.commands else b""
-            await self._body(comment + b"data: " + data + end * 2, framed)
+            await self._body(comment + event + end * 2, framed)
         if "linger" in self.commands:
             await asyncio.sleep(3600)
         if not framed:
-            raise _Hangup
+            raise Hangup
         await self._write(b"0\r\n\r\n")
+
+    def _events(self, end: bytes) -> Iterator[bytes]:
+        """Return the events without their blank lines; `end` ends a line."""
+        return (b"data: " + data for data in self.wanted.events())
 
     async def _pause(self, number: int) -> None:
         if self.wanted.given(r"cut-after-(\d+)-chunks") == str(number):
-            raise _Hangup
+            raise Hangup
         if self.wanted.given(r"reset-after-(\d+)-chunks") == str(number):
             linger = struct.pack("ii", 1, 0)
             self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self.writer.transport.abort()
-            raise _Hangup
+            raise Hangup
         if self.wanted.given(r"silent-after-(\d+)-chunks") == str(number):
             await asyncio.sleep(3600)
         if wait_ms := self.wanted.given(r"drip-(\d+)ms"):
@@ -371,7 +384,7 @@ class _Answer:
             f"HTTP/1.1 {status} Status\r\ncontent-type: {content_type}\r\n".encode() + extra + b"\r\n" + body
         )
         if not framed:
-            raise _Hangup
+            raise Hangup
 
     async def _write(self, data: bytes) -> None:
         if limit := self.wanted.given(r"cut-at-byte-(\d+)"):
@@ -379,7 +392,7 @@ class _Answer:
             self._sent_bytes += len(data)
             if cut:
                 self.writer.write(data)
-                raise _Hangup
+                raise Hangup
         pieces = [data[i : i + 1] for i in range(len(data))] if "bytewise" in self.commands else [data]
         for piece in pieces:
             self.writer.write(piece)
