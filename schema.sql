@@ -640,6 +640,7 @@ CREATE TABLE providers (
     api_key_hint TEXT CONSTRAINT hint_with_key CHECK ((api_key_hint IS NULL) = (sealed_key IS NULL)),
     models TEXT CONSTRAINT models_list CHECK (models GLOB '[[]*'), -- NULL: the list is requested from the provider
     created_at REAL NOT NULL,
+    api TEXT NOT NULL DEFAULT 'chat' CONSTRAINT provider_api_known CHECK (api IN ('chat', 'responses', 'messages')),
     UNIQUE (account_id, name)
 ) STRICT;
 

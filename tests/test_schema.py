@@ -66,8 +66,8 @@ INSERT INTO support_conversations
 VALUES ('u', 'a', 'active', 'help', 1, 1, NULL), ('x', 'b', 'active', NULL, 1, 1, NULL),
     ('w', 'b', 'closed', NULL, 1, 1, 2);
 INSERT INTO support_messages VALUES (1, 's1', 'a', 'u', 'user', 'help', 1), (2, 's2', 'b', 'x', 'operator', 'yes?', 1);
-INSERT INTO providers VALUES ('v', 'a', 'lab', 'http://lab/v1', NULL, NULL, NULL, 1),
-    ('w', 'b', 'lab', 'http://lab/v1', x'00', 'x', '[]', 1);
+INSERT INTO providers VALUES ('v', 'a', 'lab', 'http://lab/v1', NULL, NULL, NULL, 1, 'chat'),
+    ('w', 'b', 'lab', 'http://lab/v1', x'00', 'x', '[]', 1, 'messages');
 INSERT INTO checkouts (id, account_id, amount_micros, session_id, created_at)
     VALUES ('c', 'a', 5000000, 'cs_1', 1), ('d', 'b', 5000000, NULL, 1);
 INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micros, description, reference, created_at)
@@ -310,14 +310,15 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "UPDATE providers SET sealed_key = NULL",
     ],
     ("providers", "models_list"): ["UPDATE providers SET models = '{}'", "UPDATE providers SET models = ''"],
+    ("providers", "provider_api_known"): ["UPDATE providers SET api = 'completions'", "UPDATE providers SET api = ''"],
     ("providers", "id"): ["UPDATE providers SET id = 'v'"],
     ("providers", "account_id, name"): [
-        "INSERT INTO providers VALUES ('x', 'a', 'lab', 'http://x', NULL, NULL, NULL, 1)"
+        "INSERT INTO providers VALUES ('x', 'a', 'lab', 'http://x', NULL, NULL, NULL, 1, 'chat')"
     ],
     ("providers", "providers_bounded"): [
         """
         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 100)
-        INSERT INTO providers SELECT 'x' || n, 'b', 'x' || n, 'http://x', NULL, NULL, NULL, 1 FROM numbers
+        INSERT INTO providers SELECT 'x' || n, 'b', 'x' || n, 'http://x', NULL, NULL, NULL, 1, 'chat' FROM numbers
         """
     ],
     ("identities", "subject_length"): [
@@ -870,7 +871,7 @@ UNCOUNTED = {
     "short, within the 256 bytes of their row": """api_keys.token_hash api_keys.key_prefix api_keys.month artifacts.content_type
         artifacts.sha256 idempotency_keys.place idempotency_keys.body_sha256
         runs.status runs.model runs.reason messages.role messages.model messages.status answers.finish_reason
-        support_conversations.status support_messages.role providers.sealed_key providers.api_key_hint""",
+        support_conversations.status support_messages.role providers.sealed_key providers.api_key_hint providers.api""",
     "counted as the size of the artifact": "artifact_chunks.content",
     "counted as the size of the answer": "idempotency_chunks.content",
     "made from counted texts": "fresh_words.place fresh_words.words",

@@ -34,6 +34,8 @@ PRICES = {
 }
 REQUIRED_PRICES = {"chat": PRICES["chat"][:2], "image": PRICES["image"], "speech": PRICES["speech"]}  # 0 by default
 CAPABILITIES = ("vision", "tools")
+# The formats of a model server: chat completions, Responses or Messages.
+APIS = ("chat", "responses", "messages")
 MODEL_NAME_LENGTH = 300
 _URL_LENGTH = 2_000
 _PATH = r"(?i)(?:[~.]{0,2}[/\\]|[A-Za-z]:[/\\])(?:.*[/\\])?([^/\\]+\.(?:gguf|llamafile))"
@@ -102,6 +104,7 @@ BASE_URL = Shape(
 )
 API_KEY = matching(re.compile(r"[!-~]{1,4096}"), "printable ASCII without spaces, or null for none", 4096)
 KIND = one_of(*PRICES)
+API = one_of(*APIS)
 MODEL_NAME = Shape(
     _check_model_name,
     f"the provider's own name for a model, of 1 to {MODEL_NAME_LENGTH} characters, or an object with it",
@@ -116,8 +119,8 @@ class Provider:
 
     `byok` means that it belongs to the user `account_id`. `configured` is False for a local server that is only looked
     for. `listed_prices` are those of the models that the server lists, in micros per million tokens.
-    `cache_control` and `extra_fields` are for these models. `heads` keeps those of its requests: to make one takes 7 %
-    of a free chat's CPU.
+    `cache_control`, `extra_fields` and `api` are for these models. `heads` keeps those of its requests: to make one
+    takes 7 % of a free chat's CPU.
     """
 
     name: str
@@ -130,6 +133,7 @@ class Provider:
     configured: bool = True
     cache_control: bool = False
     extra_fields: frozenset[str] = frozenset()
+    api: str = "chat"
     heads: dict[tuple[str, bytes], RequestHead] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def model(self, name: str, kind: str = "chat", context_length: int | None = None) -> "Model":
@@ -144,6 +148,7 @@ class Provider:
             context_length=context_length,
             cache_control=self.cache_control,
             extra_fields=self.extra_fields,
+            api=self.api,
         )
 
 
@@ -153,7 +158,8 @@ class Model:
 
     `aliases` are further names of the model, without a slash: some clients refuse an id that has one. `context_length`
     is in tokens, None if it is unknown. `capabilities` are None if they are unknown. `cache_control`: its server gets
-    the marks of what to cache. `extra_fields` of requests reach it although their cost is unknown.
+    the marks of what to cache. `extra_fields` of requests reach it although their cost is unknown. `api` is the format
+    in which its server is asked. `efforts` are the words for `reasoning_effort` that it takes, None for all.
     """
 
     id: str
@@ -167,6 +173,9 @@ class Model:
     capabilities: tuple[str, ...] | None = None
     cache_control: bool = False
     extra_fields: frozenset[str] = frozenset()
+    api: str = "chat"
+    efforts: tuple[str, ...] | None = None
+    max_output_tokens: int | None = None
     paid: bool = field(init=False)  # whether it has a price
     counted_as: str = field(init=False)  # its provider's name in metrics
 
@@ -323,6 +332,12 @@ class Catalog:
     def configured(self, model_id: str) -> Model | None:
         """Return the built-in or catalog model with this id or alias."""
         return self._by_name.get(model_id)
+
+    def known(self, model_id: str) -> Model | None:
+        """Return the model with this id or alias, also an unchecked one of a provider that lists its own."""
+        provider_name, _, name = model_id.partition("/")
+        listed = self._listed.get(provider_name)
+        return self._by_name.get(model_id) or (listed.provider.model(name) if listed else None)
 
     async def find(self, model_id: str) -> Model | None:
         """Return the model with this id or alias, or None.

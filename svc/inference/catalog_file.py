@@ -17,6 +17,7 @@ from svc.shapes import Shape, boolean, filled, integer, list_of, mapping, number
 T = TypeVar("T")
 D = TypeVar("D")
 _MICROS = integer(0, 10**12)
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _TABLES = list_of(mapping)
 
 
@@ -74,8 +75,8 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
     name = required(table, "name", catalog.PROVIDER_NAME, place)
     if name == BUILTIN:
         raise ValueError(f"{place}: the name {BUILTIN!r} is taken")
-    keys = ("name", "base_url", "api_key", "api_key_env", "timeout_seconds", "models", "cache_control", "extra_fields")
-    groups.check_keys(table, name, (*keys, *PRICES["chat"]))
+    keys = ("name", "base_url", "api", "api_key", "api_key_env", "timeout_seconds", "models", "cache_control")
+    groups.check_keys(table, name, (*keys, "extra_fields", *PRICES["chat"]))
     base_url = required(table, "base_url", catalog.BASE_URL, name)
     timeout_seconds = _optional(table, "timeout_seconds", number(0.001, 3600), 120.0, name)
     if (key_variable := _optional(table, "api_key_env", filled, None, name)) is not None:
@@ -103,6 +104,7 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
         listed_prices=_prices(table, "chat", name) if given else {},
         cache_control=_optional(table, "cache_control", boolean, False, name),
         extra_fields=_extra_fields(table, name, frozenset()),
+        api=_optional(table, "api", catalog.API, "chat", name),
     )
 
 
@@ -111,7 +113,7 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     place = f"{provider.name}/{name}"
     kind = _optional(table, "kind", catalog.KIND, "chat", place)
     keys = ("id", "kind", "fallback", "aliases", "context_length", "capabilities", *PRICES[kind])
-    keys += ("cache_control", "extra_fields") if kind == "chat" else ()
+    keys += ("api", "efforts", "max_output_tokens", "cache_control", "extra_fields") if kind == "chat" else ()
     groups.check_keys(table, place, keys)
     prices = _prices(table, kind, place)
     fallback = _optional(table, "fallback", filled, None, place)
@@ -124,9 +126,24 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     found = _optional(table, "capabilities", list_of(one_of(*catalog.CAPABILITIES)), None, place)
     capabilities = None if found is None else tuple(dict.fromkeys(found))
     marked = _optional(table, "cache_control", boolean, provider.cache_control, place)
-    extra = _extra_fields(table, place, provider.extra_fields)
-    named = (fallback, tuple(aliases), context_length, capabilities)
-    return Model(place, name, provider, kind, prices, *named, cache_control=marked, extra_fields=extra)
+    if (efforts := _optional(table, "efforts", list_of(one_of(*_EFFORTS)), None, place)) == []:
+        raise ValueError(f"{place}.efforts must name at least one of {', '.join(_EFFORTS)}")
+    return Model(
+        place,
+        name,
+        provider,
+        kind,
+        prices,
+        fallback,
+        tuple(aliases),
+        context_length,
+        capabilities,
+        cache_control=marked,
+        extra_fields=_extra_fields(table, place, provider.extra_fields),
+        api=_optional(table, "api", catalog.API, provider.api, place),
+        efforts=tuple(dict.fromkeys(efforts)) if efforts else None,
+        max_output_tokens=_optional(table, "max_output_tokens", catalog.CONTEXT_LENGTH, None, place),
+    )
 
 
 def _extra_fields(table: dict[str, Any], place: str, default: frozenset[str]) -> frozenset[str]:

@@ -15,30 +15,24 @@ from svc.billing import prices
 from svc.builtin import provider
 from svc.errors import ApiError, UpstreamFault
 from svc.ids import public_id
-from svc.inference import cache_marks, field_support, upstream
+from svc.inference import cache_marks, upstream
 from svc.inference.answer import chunk_writer, raw_answer, too_long
 from svc.inference.answer.events import Chunk, TextChunks
-from svc.inference.answer.normalize import text_size_bytes
 from svc.inference.answer.token_usage import input_tokens
 from svc.inference.catalog import Model
-from svc.inference.chat_request import Ignored, for_fallback, for_operator, with_named_limit
-from svc.inference.first_body import FirstBody, first_body
+from svc.inference.chat_request import Ignored, for_operator, with_named_limit
 from svc.inference.paid_call import Bill, Engines, PaidCall, Payer
+from svc.inference.sent_body import LEAST_OUTPUT_TOKENS, SentBody
 from svc.inference.tokens import estimated_tokens
 
-DEFAULT_OUTPUT_TOKENS = 4096
-LEAST_OUTPUT_TOKENS = 16
 # An answer with more bytes per token ignores its limit: no tokenizer averages half of this.
 _BYTES_PER_GRANTED_TOKEN = 32
 # How long a finished answer may take to send its usage after the client has disconnected.
 _COUNT_SECONDS = 2.0
 # Writing a longer answer blocks the event loop.
 _LONG_BYTES = 1024 * 1024
-_LIMITS = ("max_completion_tokens", "max_tokens")
 # Longer answers are stored as well, beyond their reservation.
 _MOST_RESERVED_BYTES = 256 * 1024
-# How often a limit above the model's own is divided by four. A model with a price always gets a limit.
-_MOST_LOWERED = 2
 
 _NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
@@ -54,8 +48,6 @@ class ChatCall(PaidCall):
     `heavy`, with many values or long texts, it must run off the event loop.
     """
 
-    _lowered = 0  # how often the limit was lowered
-    _left_out: frozenset[str] = frozenset()  # the added fields that the last request lacked
     ignored = Ignored()  # what was left out of the request
 
     def __init__(
@@ -75,9 +67,6 @@ class ChatCall(PaidCall):
         self._reached = False  # the model may have read the request
         self._streamed = False  # the client gets the parts of the answer as they come
         self._answer: dict[str, Any] | None = None
-        self._limits: dict[str, int] = {}  # the output limits of a paid call with a hold
-        # By model: the fields that it refuses in this call, and whether later calls may rely on it.
-        self._refused: dict[str, dict[str, bool]] = {}
         if self.paid and (limited := with_named_limit(body)) is not body:
             body, added = limited, {*added, "max_tokens"}
         if model.provider is not None and not model.provider.byok:
@@ -87,9 +76,7 @@ class ChatCall(PaidCall):
             body = cache_marks.for_model(body, model, asked=True) if self.paid else body
         self.writer = chunk_writer.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
         self._body = body
-        self._added = frozenset(added)
-        self._heavy = heavy
-        self._first = self._first_of(model) if self.paid else None
+        self._sent = SentBody(model, body, added, engines, payer.account_id, heavy)
         if heavy:
             self.writer.estimated_input()  # now: later it would run on the event loop, or in the settlement
 
@@ -106,7 +93,7 @@ class ChatCall(PaidCall):
     @property
     def most_bytes(self) -> int:
         """The room to reserve for the text of one choice."""
-        return min(self._wanted_tokens()[0] * _BYTES_PER_GRANTED_TOKEN, _MOST_RESERVED_BYTES)
+        return min(self._sent.wanted_tokens()[0] * _BYTES_PER_GRANTED_TOKEN, _MOST_RESERVED_BYTES)
 
     @property
     def message(self) -> dict[str, Any]:
@@ -141,9 +128,10 @@ class ChatCall(PaidCall):
 
     def hold_in(self, tx: sqlite3.Connection) -> None:
         """Hold the highest possible cost. The output is limited to what the wallet and the limits can pay."""
-        assert self._first is not None
+        sent = self._sent
+        assert sent.first is not None
         asked, choices = self._asked.prices, int(self._body.get("n") or 1)
-        wanted, most_input = self._wanted_tokens()[0], self._first.input_tokens
+        wanted, most_input = sent.wanted_tokens()[0], sent.first.input_tokens
         granted = wanted
         try:
             self.hold(tx, prices.most_micros(asked, most_input, wanted * choices))
@@ -152,45 +140,8 @@ class ChatCall(PaidCall):
             # If not even the shortest answer is affordable, this hold fails and its error names the missing amount.
             granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))
             self.hold(tx, prices.most_micros(asked, most_input, granted * choices))
-        self._limits = dict.fromkeys(self._limits, granted)
+        sent.limits = dict.fromkeys(sent.limits, granted)
         self.writer.choice_bytes = granted * _BYTES_PER_GRANTED_TOKEN
-
-    def _first_of(self, model: Model) -> FirstBody:
-        """Return the body for the first attempt, with the output limit that a full wallet could pay.
-
-        No later body is larger than the hold. Another name of the limit fits into the 16 tokens of a message. What the
-        model is known to refuse is never sent to it in this call. For a fallback, such fields and its name are counted.
-        """
-        wanted, asked_for = self._wanted_tokens()
-        self._limits = dict.fromkeys(asked_for or ("max_tokens",), wanted)
-        if not asked_for:
-            self._added |= {"max_tokens"}
-        whole = self._with_limits(model)
-        if model.provider is None:
-            return first_body(whole, self._heavy)
-        body = self._in_its_form(model, whole)
-        if self._left_out:
-            self._refused[model.id] = dict.fromkeys(self._left_out, False)
-        first = first_body(body, self._heavy)
-        if model.fallback:
-            if body is not whole:
-                first.input_tokens = first_body(whole, self._heavy).input_tokens
-            fallback = self._engines.catalog.configured(model.fallback)
-            first.input_tokens += text_size_bytes(fallback.name if fallback else model.fallback)
-        return first
-
-    def _with_limits(self, model: Model) -> dict[str, Any]:
-        body = {**self._body, **self._limits, "model": model.name}
-        if model is self._asked:
-            return body
-        body = for_fallback(body, self._asked.extra_fields - model.extra_fields)
-        return cache_marks.for_model(body, model, asked=False)
-
-    def _wanted_tokens(self) -> tuple[int, list[str]]:
-        """Return the output limit of the request, or the default, and the names of the fields with a limit."""
-        asked_for = [name for name in _LIMITS if self._body.get(name) is not None]
-        limits = [int(self._body[name]) for name in asked_for if self._body[name] >= 1]
-        return min(limits, default=DEFAULT_OUTPUT_TOKENS), asked_for
 
     def bill(self) -> Bill:
         usage = self.usage
@@ -321,40 +272,24 @@ class ChatCall(PaidCall):
 
     async def _begin(self, model: Model) -> tuple[EngineAnswer, RawChunks | None]:
         """Return the answer of `model` and its first chunks. Raises UpstreamFault, ApiError."""
-        body = self._with_limits(model)
+        sent = self._sent
         answer: EngineAnswer
         if model.provider is None:
             self._note_reached()
-            answer = raw_answer.BuiltinAnswer(provider.chat(model.name, body, self._engines.clock))
+            answer = raw_answer.BuiltinAnswer(provider.chat(model.name, sent.with_limits(model), self._engines.clock))
         else:
-            way, body = self._engines.way_to(model.provider), self._in_its_form(model, body)
-            written = (self._first.json_of(body) if self._first else b"") or await upstream.dump(body, self._heavy)
-            answer = await upstream.chat(way, model.provider, written, self.streams, self._note_reached)
+            way, written = self._engines.way_to(model.provider), await sent.json_for(model)
+            answer = await upstream.chat(way, model.provider, written, self.streams, self._note_reached, model.api)
         try:
             raws = await answer.more()
         except BaseException:
             await answer.aclose()
             raise
-        if self._first:
-            self._first.written = b""  # there is no other attempt
-        refused = self._refused.get(model.id) if self._refused else None
-        if refused and raws is not None:
-            learned = [field for field, learnable in refused.items() if learnable]
-            self._engines.field_support.remember(model, self._payer.account_id, learned, self._engines.clock())
+        sent.accepted(model, raws is not None)
         return answer, raws
 
-    def _in_its_form(self, model: Model, body: dict[str, Any]) -> dict[str, Any]:
-        """Return `body` in the form that `model` accepts, with what this service adds to it."""
-        if body.get("stream") and not (options := body.get("stream_options") or {}).get("include_usage"):
-            body["stream_options"] = {**options, "include_usage": True}
-            self._added = self._added if options else self._added | {"stream_options"}
-        if not self._added:
-            return body
-        unsupported = self._engines.field_support.unsupported(model, self._payer.account_id, self._engines.clock())
-        if self._refused:
-            unsupported = unsupported.union(self._refused.get(model.id, ()))
-        self._left_out = unsupported & self._added
-        return field_support.without(body, self._left_out) if self._left_out else body
+    def can_ask(self, fallback: Model) -> bool:
+        return self._sent.can_travel(fallback)
 
     def _note_reached(self) -> None:
         self._reached = True
@@ -370,22 +305,4 @@ class ChatCall(PaidCall):
 
     async def refused(self, fault: UpstreamFault) -> bool:
         self._reached = False
-        model = self._model
-        if model.provider is None:
-            return False
-        if fields := field_support.refused_fields(fault, self._added) - self._left_out:
-            # The words of the error may be the caller's if the request contains the name of a field, or an address that
-            # the model server reads.
-            callers = field_support.without({**self._body, "model": ""}, fields)  # the model's name is the operator's
-            text = (await upstream.dump(callers, self._heavy)).lower()
-            learnable = {field: field.encode() not in text and b'_url"' not in text for field in fields}
-            if self.paid and not learnable.get("stream_options", True):
-                del learnable["stream_options"]  # without it tokens are not counted, which a caller must not cause
-            self._refused.setdefault(model.id, {}).update(learnable)
-            return bool(learnable)
-        limit = 0 if self._body.get("max_tokens") is not None else self._limits.get("max_tokens", 0)
-        if limit > LEAST_OUTPUT_TOKENS and self._lowered < _MOST_LOWERED and field_support.limit_too_large(fault):
-            self._lowered += 1
-            self._limits = {"max_tokens": max(limit // 4, LEAST_OUTPUT_TOKENS)}
-            return True
-        return False
+        return self._model.provider is not None and await self._sent.refused(fault, self._model)

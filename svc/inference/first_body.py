@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from svc.inference.tokens import worst_input_tokens
+from svc.inference.tokens import worst_tokens_of
 from svc.inference.upstream import dumped
 
 
@@ -20,7 +20,7 @@ class FirstBody:
         return self.written if body == self.body else b""
 
 
-def first_body(body: dict[str, Any], heavy: bool) -> FirstBody:
-    """Serialize `body`. If it is `heavy`, this must run off the event loop."""
+def first_body(body: dict[str, Any], heavy: bool, api: str = "chat") -> FirstBody:
+    """Serialize `body`, which is in the format of `api`. If it is `heavy`, this must run off the event loop."""
     written = dumped(body, heavy)
-    return FirstBody(body, written, worst_input_tokens(body, len(written)))
+    return FirstBody(body, written, worst_tokens_of(api, body, len(written)))

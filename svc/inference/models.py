@@ -31,6 +31,8 @@ _LIST_SECONDS = 60.0
 _FAILED_LIST_SECONDS = 2.0
 _MOST_LISTS = 256
 
+_ListKey = tuple[str, str, str, bytes | None]
+
 
 @dataclass
 class _List:
@@ -49,7 +51,7 @@ class Models:
         self._db = db
         self._box = box
         self._guarded = guarded
-        self._lists: dict[tuple[str, str, bytes | None], _List] = {}  # the lists of models, by `_list_key`
+        self._lists: dict[_ListKey, _List] = {}  # the lists of models, by `_list_key`
 
     async def chosen(
         self, account_id: str, default_model: str | None, wanted: str | None, kind: str, group: Group | None
@@ -148,7 +150,7 @@ class Models:
                 yield [model for model in page if group is None or group.allows(model.id)]
                 await asyncio.sleep(0)  # a group may have many patterns, and all pages are in memory
             for row in rows:
-                provider = Provider(row["name"], row["base_url"], byok=True)
+                provider = Provider(row["name"], row["base_url"], byok=True, api=row["api"])
                 if row["id"] in asking:
                     listed = await asking[row["id"]]
                     yield listed_models(provider, listed)
@@ -168,7 +170,7 @@ class Models:
                 raise upstream_errors.caller_error(fault, provider=row["name"], byok=True) from fault
         # Every other fault has the same error after the same time, so that it does not reveal which ports are open.
         await asyncio.sleep(began + _ANSWER_SECONDS - time.monotonic())
-        raise ApiError("upstream_error", f"{row['name']} did not answer as an OpenAI-compatible model server.")
+        raise ApiError("upstream_error", f"{row['name']} did not answer as a model server.")
 
     async def _own_providers(self, account_id: str, group: Group | None) -> list[sqlite3.Row]:
         """Return the providers that the account may use, except those whose name the operator uses by now."""
@@ -211,8 +213,9 @@ class Models:
     def _provider(self, row: sqlite3.Row) -> Provider:
         sealed = row["sealed_key"]
         api_key = None if sealed is None else self._box.open(row["account_id"], row["id"], sealed)
-        return Provider(row["name"], row["base_url"], api_key, byok=True, account_id=row["account_id"])
+        own = {"byok": True, "account_id": row["account_id"], "api": row["api"]}
+        return Provider(row["name"], row["base_url"], api_key, **own)
 
 
-def _list_key(row: sqlite3.Row) -> tuple[str, str, bytes | None]:
-    return row["id"], row["base_url"], row["sealed_key"]
+def _list_key(row: sqlite3.Row) -> _ListKey:
+    return row["id"], row["base_url"], row["api"], row["sealed_key"]

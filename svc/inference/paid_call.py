@@ -336,6 +336,10 @@ class PaidCall:
         """Note that the model server has done nothing. Return True if it should be asked at once in another form."""
         return False
 
+    def can_ask(self, fallback: Model) -> bool:
+        """Return whether the request can be sent to the fallback, in the format of its server."""
+        return True
+
     async def _try_again(self, fault: UpstreamFault, tries: int) -> bool:
         """Return whether there is another attempt: after a pause the second one, and after that the fallback."""
         model = self._model
@@ -347,6 +351,8 @@ class PaidCall:
             return True
         fallback = await self._engines.catalog.find(model.fallback) if model.fallback else None
         if fallback is None or fallback.kind != model.kind or fallback.dearer_than(model):
+            return False
+        if not self.can_ask(fallback):
             return False
         # The line of an answer by the fallback says why the model that was asked for has not answered.
         cause = fault_log.log_fields(fault, byok=False, model_name=model.name)

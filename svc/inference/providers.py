@@ -13,7 +13,7 @@ from svc import quota
 from svc.errors import ApiError
 from svc.groups import Group
 from svc.ids import fields_as_json, new_id
-from svc.inference.catalog import API_KEY, BASE_URL, KIND, MODEL_NAME, PROVIDER_NAME
+from svc.inference.catalog import API, API_KEY, BASE_URL, KIND, MODEL_NAME, PROVIDER_NAME
 from svc.outbound.addresses import same_origin
 from svc.secrets import derive, key_check
 from svc.shapes import ABSENT, Absent, by_type, list_of, nullable, passed_on, record
@@ -74,13 +74,17 @@ _NAME = PROVIDER_NAME.about(
     "The prefix of its models' ids. Unique for the caller, and not a name that the operator uses."
 )
 _BASE_URL = BASE_URL.about(
-    "The base URL of its OpenAI-compatible API: http or https, without user name, query and fragment. All addresses of "
+    "The address of its API, mostly with `/v1`: http or https, without user name, query and fragment. All addresses of "
     "its host must be allowed, at creation and at each use. A new scheme, host or port deletes the stored key unless "
     "a new one is sent."
 )
 _API_KEY = API_KEY.about(
-    "Sent as `Authorization: Bearer <key>`. It is stored encrypted and never returned. Printable ASCII without spaces; "
-    "null means no key."
+    "Sent as `Authorization: Bearer <key>`, or as `x-api-key` in the format `messages`. It is stored encrypted and "
+    "never returned. Printable ASCII without spaces; null means no key."
+)
+_API = API.about(
+    "The format in which its chat models are asked: `chat` (`POST /chat/completions`), `responses` (OpenAI's `POST "
+    "/responses`) or `messages` (Anthropic's `POST /messages`). Callers may use every format with every server."
 )
 OWN_MODEL = by_type(
     MODEL_NAME.expected,
@@ -97,6 +101,7 @@ class NewProvider(NamedTuple):
     base_url: Annotated[str, _BASE_URL]
     api_key: Annotated[str | None, _API_KEY] = None
     models: Annotated[list[str | dict[str, str]] | None, _MODELS] = None
+    api: Annotated[str, _API] = "chat"
 
 
 @record("UpdateProviderRequest", "Missing fields do not change.")
@@ -105,6 +110,7 @@ class ProviderChanges(NamedTuple):
     base_url: Annotated[str | Absent, _BASE_URL] = ABSENT
     api_key: Annotated[str | Absent | None, nullable(_API_KEY)] = ABSENT
     models: Annotated[list[str | dict[str, str]] | Absent | None, nullable(_MODELS)] = ABSENT
+    api: Annotated[str | Absent, _API] = ABSENT
 
 
 TABLE = Table[sqlite3.Row]("providers", lambda row: row, "provider", "prov")
@@ -119,7 +125,7 @@ def check_allowed(group: Group | None) -> None:
 def as_json(row: sqlite3.Row) -> dict[str, Any]:
     """Return a provider as the API shows it, without its key."""
     models = None if row["models"] is None else orjson.loads(row["models"])
-    return fields_as_json({**dict(row), "models": models}, "id name base_url api_key_hint models created_at")
+    return fields_as_json({**dict(row), "models": models}, "id name base_url api api_key_hint models created_at")
 
 
 def own_models(row: sqlite3.Row) -> dict[str, str | None] | None:
@@ -149,7 +155,7 @@ def change_provider(
     Raises ApiError `not_found`, `name_taken`, `quota_exceeded`.
     """
     row = TABLE.by_id(tx, account_id, provider_id)
-    columns = {name: fields.get(name, row[name]) for name in ("name", "base_url")}
+    columns = {name: fields.get(name, row[name]) for name in ("name", "base_url", "api")}
     if not same_origin(columns["base_url"], row["base_url"]):
         fields = {"api_key": None, **fields}
     if "models" in fields:
@@ -209,7 +215,7 @@ def all_providers(conn: sqlite3.Connection, account_id: str) -> list[sqlite3.Row
     """Return every provider of the account, oldest first, with `narrowed` instead of the list of models."""
     return conn.execute(
         """
-        SELECT id, account_id, name, base_url, sealed_key, models IS NOT NULL AS narrowed
+        SELECT id, account_id, name, base_url, api, sealed_key, models IS NOT NULL AS narrowed
         FROM providers WHERE account_id = ? ORDER BY id
         """,
         (account_id,),

@@ -31,6 +31,9 @@ _DATA_FIELDS = {
     "file": ("file", "file_data"),
     "input_file": ("file_data", ""),
 }
+# Parts of Messages whose data is in `source`, and parts without media.
+_WITH_SOURCE = frozenset({"image", "document"})
+_TEXTS = frozenset({"text", "input_text", "output_text", "message", "tool_use", "tool_result", "function_call"})
 # The other fields that become part of the prompt.
 _PROMPT_FIELDS = frozenset({"tools", "functions", "response_format", "guided_json", "structured_outputs"}) | frozenset(
     {"prediction", "documents", "chat_template", "chat_template_kwargs"}
@@ -56,6 +59,38 @@ def worst_input_tokens(request: dict[str, Any], size_bytes: int) -> int:
             frames += len(message.get("tool_calls") or ()) + (type(message.get("function_call")) is dict)
             size_bytes += MEDIA_TOKENS * (type(message.get("audio")) is dict)
     return size_bytes + FRAME_TOKENS * frames
+
+
+def worst_tokens_of(api: str, request: dict[str, Any], size_bytes: int) -> int:
+    """Return the same for a `request` in the format of `api`."""
+    if api == "chat":
+        return worst_input_tokens(request, size_bytes)
+    held = [request.get("input"), request.get("system"), request.get("messages")]
+    return size_bytes + FRAME_TOKENS * len(request.get("tools") or ()) + _held_tokens(held)
+
+
+def _held_tokens(value: Any) -> int:
+    """Return the tokens of items, messages and blocks beyond their bytes of JSON."""
+    if type(value) is list:
+        return sum(map(_held_tokens, value))
+    if type(value) is not dict:
+        return 0
+    kind, source = value.get("type"), value.get("source")
+    tokens = FRAME_TOKENS + _held_tokens([value.get("content"), value.get("output")])
+    if type(source) is dict and kind in _WITH_SOURCE:
+        return tokens + (_held_tokens(source.get("content")) if "data" not in source else _source_tokens(value, source))
+    return tokens + (_media_tokens(value) if type(kind) is str and kind not in _TEXTS else 0)
+
+
+def _source_tokens(block: dict[str, Any], source: dict[str, Any]) -> int:
+    """Return the tokens of an image or a document of Messages beyond its bytes of JSON."""
+    data = source["data"]
+    if source.get("type") == "text":
+        return 0
+    if source.get("type") != "base64" or type(data) is not str or not _is_base64(data, 0):
+        return MEDIA_TOKENS
+    picture = block["type"] == "image" and source.get("media_type") in _PICTURES
+    return (MEDIA_TOKENS if picture else max(MEDIA_TOKENS, len(data) * 3 // 4)) - len(data)
 
 
 def _media_tokens(part: dict[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""Requests to an OpenAI-compatible model server over HTTP.
+"""Requests to a model server over HTTP, in one of three formats.
 
 chat(): request -> status -> RawAnswer (svc/inference/answer/raw_answer.py)
         -> any fault is an UpstreamFault, from which svc/inference/answer/upstream_errors.py makes the caller's error
@@ -20,6 +20,7 @@ from svc.errors import ApiError, UpstreamFault
 from svc.inference.answer.raw_answer import RawAnswer, parsed
 from svc.inference.answer.upstream_errors import CLIENT_FAULTS, error_object, fault_of, json_or_text, status_fault
 from svc.inference.catalog import CONTEXT_LENGTH, ListedModels, Provider, is_model_name
+from svc.inference.server_formats.answer import reader_of
 from svc.outbound.client import Headers, Outbound, RequestHead, request_head
 from svc.outbound.connection import Reply
 from svc.outbound.errors import OutboundError
@@ -30,6 +31,8 @@ _MODELS_BYTES = 4 * 1024 * 1024
 _ANSWER_SECONDS = 3600.0
 _SHORT_ANSWER_SECONDS = 10.0
 _ERROR_BYTES = 64 * 1024
+_PATHS = {"chat": "/chat/completions", "responses": "/responses", "messages": "/messages"}
+_ANTHROPIC_VERSION = b"2023-06-01"
 
 
 async def chat(
@@ -38,15 +41,17 @@ async def chat(
     body: bytes,
     stream: bool,
     on_sent: Callable[[], None] = lambda: None,
+    api: str = "chat",
 ) -> RawAnswer:
-    """Send the chat request `body`, which asks for a `stream` or not, and return the answer once its head is there.
+    """Send the request `body`, which asks for a `stream` or not, and return the answer once its head is there.
 
-    `on_sent` is called when the server may have the request. Raises UpstreamFault, and ApiError `address_not_allowed`.
+    `api` is the format of the body. The raw chunks of the answer are those of chat in every format. `on_sent` is called
+    when the server may have the request. Raises UpstreamFault, and ApiError `address_not_allowed`.
     """
     accept = b"text/event-stream" if stream else b"application/json"
-    reply = await send(client, provider, "/chat/completions", accept, body, on_sent)
+    reply = await send(client, provider, _PATHS[api], accept, body, on_sent)
     reply.limit(_STREAM_BYTES if stream else _ANSWER_BYTES, _ANSWER_SECONDS)
-    return RawAnswer(reply, provider)
+    return RawAnswer(reply, provider, None if api == "chat" else reader_of(api))
 
 
 async def models(client: Outbound, provider: Provider) -> ListedModels:
@@ -112,8 +117,12 @@ def _head(provider: Provider, path: str, accept: bytes, posts: bool) -> RequestH
     headers: Headers = ((b"accept", accept),)
     if posts:
         headers += ((b"content-type", b"application/json"),)
-    if provider.api_key:
-        headers += ((b"authorization", b"Bearer " + provider.api_key.encode()),)
+    key = (provider.api_key or "").encode()
+    if path == _PATHS["messages"] or (provider.api == "messages" and path == "/models"):
+        headers += ((b"anthropic-version", _ANTHROPIC_VERSION),)
+        headers += ((b"x-api-key", key),) if key else ()
+    elif key:
+        headers += ((b"authorization", b"Bearer " + key),)
     head = request_head("POST" if posts else "GET", provider.base_url.rstrip("/") + path, headers)
     provider.heads[path, accept] = head
     return head

@@ -23,8 +23,8 @@ from svc.billing import payments
 from svc.config import Config
 from svc.content import artifacts, conversations, history, projects, search, support
 from svc.errors import ApiError
-from svc.inference.chat_call import DEFAULT_OUTPUT_TOKENS, LEAST_OUTPUT_TOKENS
 from svc.inference.providers import NewProvider
+from svc.inference.sent_body import DEFAULT_OUTPUT_TOKENS, LEAST_OUTPUT_TOKENS
 from svc.inference.tokens import BYTES_PER_TOKEN, FRAME_TOKENS, MEDIA_TOKENS
 from svc.money import MICROS_PER_DOLLAR
 from svc.routes import agents, api_keys, auth, page_script, user

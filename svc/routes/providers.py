@@ -4,7 +4,7 @@ from functools import partial
 
 from svc.errors import ApiError
 from svc.inference import providers
-from svc.inference.catalog import KIND, MODEL_NAME
+from svc.inference.catalog import API, KIND, MODEL_NAME
 from svc.inference.providers import NewProvider, ProviderChanges
 from svc.outbound.errors import AddressNotAllowed
 from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED, PERHAPS_RETRY_AFTER, TIMESTAMP, id_of
@@ -22,6 +22,7 @@ _PROVIDER = json_object(
     id=id_of("prov"),
     name="mine",
     base_url=string.about("The normalized address.", "https://api.example.com/v1"),
+    api=API.about("The format in which its chat models are asked.", "chat"),
     api_key_hint=nullable(string).about("The last characters of the key. Null means that there is no key.", "…x4Qz"),
     models=nullable(list_of(_OWN_MODEL)).about("The models that are offered. Null means all that the provider lists."),
     created_at=TIMESTAMP,
@@ -58,6 +59,7 @@ _OF_CHANGES = (_ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM, _TOO_OFTEN)
     examples={
         "all": {"name": "mine", "base_url": "https://api.example.com/v1", "api_key": "sk-a-key-of-yours-x4Qz"},
         "narrowed": {"name": "home", "base_url": "https://models.example.com/v1", "models": ["llama3.2"]},
+        "messages": {"name": "claude", "base_url": "https://api.example.com/v1", "api": "messages"},
     },
     answer=Answer("The provider.", _PROVIDER, 201),
     errors=[
@@ -131,7 +133,7 @@ async def delete_provider(request: Request, caller: Caller, provider_id: str) ->
         ),
         Refusal(
             "upstream_error",
-            "mine did not answer as an OpenAI-compatible model server.",
+            "mine did not answer as a model server.",
             when="The address is not a model server. A refused connection and no answer give the same error after "
             "the same time.",
         ),

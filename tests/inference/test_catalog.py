@@ -132,6 +132,22 @@ async def test_prices_and_marks_of_the_cache_stand_at_a_provider_or_a_model(tmp_
     assert not found[0].paid, "a price of 0 for cached input is no price"
 
 
+def test_format_of_a_server_stands_at_a_provider_or_a_model(tmp_path: Path) -> None:
+    entries = f'{PROVIDER}api = "messages"\n{MODEL}[[providers.models]]\nid = "n"\napi = "responses"'
+    models, *_ = read(tmp_path, f"[[providers]]\n{entries}\n[[providers]]\nname = 'b'\nbase_url = 'http://b/v1'")
+    assert [model.api for model in models] == ["messages", "responses"]
+    _, (listed,), *_ = read(tmp_path, f"[[providers]]\n{PROVIDER}api = 'responses'\n")
+    assert listed.model("m").api == "responses"
+    _, (listed,), *_ = read(tmp_path, f"[[providers]]\n{PROVIDER}")
+    assert listed.model("m").api == "chat"
+
+
+def test_efforts_and_the_output_limit_stand_at_a_model(tmp_path: Path) -> None:
+    entries = f"{PROVIDER}{MODEL}efforts = ['high', 'low', 'high']\nmax_output_tokens = 99\n"
+    ((model,), *_) = read(tmp_path, f"[[providers]]\n{entries}")
+    assert (model.efforts, model.max_output_tokens) == (("high", "low"), 99)
+
+
 async def test_documented_example_loads(tmp_path: Path) -> None:
     catalog = made(read(tmp_path, EXAMPLE + OTHER))
     assert catalog.default_model == "ollama/llama3.2"
@@ -321,6 +337,23 @@ WRONG = [
     (f"default_model = 'gpt-5'\n[[providers]]\n{PROVIDER}{MODEL}", "'gpt-5', the default_model"),
     (f"[[providers]]\n{PROVIDER}{MODEL}{MODEL}", "'a/m' is used twice"),
 ]  # fmt: skip
+
+
+@each(
+    ("entries", "told"),
+    [
+        (f"api = 'completions'\n{MODEL}", "a.api must be one of chat, responses, messages"),
+        (f"{MODEL}api = 'Messages'\n", "a/m.api must be one of chat, responses, messages"),
+        (f"{MODEL}api = 1\n", "a/m.api must be one of"),
+        (f"{MODEL}kind = 'image'\napi = 'messages'\n", "a/m: 'api' is not known"),
+        (f"{MODEL}efforts = []\n", "a/m.efforts must name at least one of none, minimal"),
+        (f"{MODEL}efforts = ['huge']\n", "a/m.efforts.0 must be one of none, minimal"),
+        (f"{MODEL}max_output_tokens = 0\n", "a/m.max_output_tokens must be"),
+    ],
+)
+def test_wrong_format_or_effort_stops_the_start(tmp_path: Path, entries: str, told: str) -> None:
+    with pytest.raises(StartError, match=told):
+        read(tmp_path, f"[[providers]]\n{PROVIDER}{entries}")
 
 
 @each(("text", "named"), WRONG)

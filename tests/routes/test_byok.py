@@ -107,6 +107,31 @@ async def test_chat_is_sent_with_the_provider_key_only(own: Own) -> None:
     }
 
 
+async def test_format_of_an_own_provider_is_kept_and_changed(own: Own) -> None:
+    assert own.provider["api"] == "chat"
+    await own.change(api="messages")
+    await own.change(name="mine2")
+    shown = (await own.service.client.get(own.path, headers=own.headers)).json()
+    assert (shown["api"], shown["name"]) == ("messages", "mine2")
+    made = await add_provider(own.service, own.headers, own.upstream.base_url, api="responses")
+    assert made["api"] == "responses"
+    for wrong in ("completions", "", None, 1):
+        answer = await own.service.client.patch(own.path, json={"api": wrong}, headers=own.headers)
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, "api")
+
+
+async def test_list_of_models_is_asked_with_the_headers_of_the_format(own: Own) -> None:
+    await own.change(api="messages")
+    assert "mine/ok" in await own.listed()
+    seen = own.upstream.requests[-1]
+    assert (seen.path, seen.headers["x-api-key"], seen.headers["anthropic-version"]) == (
+        "/v1/models",
+        KEY,
+        "2023-06-01",
+    )
+    assert "authorization" not in seen.headers
+
+
 async def test_metrics_separate_errors_of_own_providers(own: Own) -> None:
     def counted() -> int:
         (line,) = re.findall(r"^svc_byok_errors_total (\d+)$", own.service.state["metrics"].text([]), re.MULTILINE)
@@ -673,7 +698,7 @@ async def test_failed_provider_tests_look_the_same(service: Service, impatient: 
                 await tests[-1]
     outcomes = [test.result() for test in tests]
     assert {outcome[0] for outcome in outcomes} == {502}
-    assert {outcome[1] for outcome in outcomes} == {"NAME did not answer as an OpenAI-compatible model server."}
+    assert {outcome[1] for outcome in outcomes} == {"NAME did not answer as a model server."}
     assert all(0.3 <= seconds < 3 for _, _, seconds in outcomes), outcomes
 
 

@@ -1,7 +1,8 @@
-"""The body of a model server's answer, parsed as it arrives, whatever its content type and quality.
+"""The body of a model server's answer, parsed as it arrives, whatever its format, content type and quality.
 
 bytes -> `{` or `[`: one JSON answer | `<`: a page, rejected | else server-sent events, each one a raw chunk
-      -> events that repeat one before them together (svc/inference/answer/repeats.py), the others one by one
+      -> events that repeat one before them together (svc/inference/answer/repeats.py), the others one by one;
+         of Responses and Messages, each through its reader (svc/inference/server_formats/answer.py)
       -> any fault is an UpstreamFault, from which svc/inference/answer/upstream_errors.py makes the caller's error
 """
 
@@ -20,6 +21,7 @@ from svc.inference.answer.events import Chunk, TextChunks
 from svc.inference.answer.repeats import Repeats
 from svc.inference.answer.upstream_errors import CLIENT_FAULTS, error_fault, fault_of, is_error, json_or_text
 from svc.inference.catalog import Provider
+from svc.inference.server_formats.answer import Reader
 from svc.json_text import AT_ONCE_BYTES, MOST_JSON_VALUES, has_more_values
 from svc.outbound.connection import Reply
 from svc.outbound.errors import OutboundError
@@ -28,6 +30,9 @@ from svc.outbound.event_stream import EventReader, parse_event
 _EVENT_BYTES = 4 * 1024 * 1024
 # An event is parsed on the event loop.
 _EVENT_VALUES = 20_000
+# Events of Responses repeat the request's tools and instructions, or the whole answer.
+_READER_EVENT_BYTES = 16 * 1024 * 1024
+_READER_EVENT_VALUES = 100_000
 _OPERATOR_VALUES = 200_000
 # Python's own parser, which accepts almost anything, blocks the event loop.
 _LOOSE_BYTES = 2 * 1024 * 1024
@@ -36,6 +41,7 @@ _AFTER_DONE_SECONDS = 0.05
 # A shorter key is a placeholder ("ollama"), which may occur in a model's text.
 _SECRET_CHARACTERS = 12
 _TOO_MANY_VALUES = "The answer holds too many values."
+_CUT = "The connection ended before the answer did."
 _NO_ANSWER = "The answer is neither JSON nor an event stream."
 # Events of a read that are parsed before the comparison stops: the role, a text, and one more.
 _MOST_TRIES = 3
@@ -45,16 +51,18 @@ RawChunk = Chunk | TextChunks
 
 
 class RawAnswer:
-    """The body of one answer as raw chunks. Must be closed.
+    """The body of one answer as raw chunks of chat. Must be closed.
 
-    `completion` is the JSON answer that came instead of a stream, once `more` has returned it.
+    `completion` is the JSON answer that came instead of a stream, once `more` has returned it. `reader` turns the
+    events and the JSON answer of another format into chunks, and knows its end.
     """
 
     _repeats: Repeats
 
-    def __init__(self, reply: Reply, provider: Provider) -> None:
+    def __init__(self, reply: Reply, provider: Provider, reader: Reader | None = None) -> None:
         self._reply = reply
         self._provider = provider
+        self._reader = reader
         self.completion: dict[str, Any] | None = None
         self._json: list[bytes] = []
         self._events: EventReader | None = None
@@ -97,7 +105,7 @@ class RawAnswer:
                 self._json.append(data)
             if self._json or not data:
                 return []
-            self._events = EventReader(_EVENT_BYTES)
+            self._events = EventReader(_READER_EVENT_BYTES if self._reader else _EVENT_BYTES)
             self._repeats = Repeats(self._provider.api_key if _secret(self._provider) else None)
         self._events.feed(data)
         return self._chunks(self._events)
@@ -109,15 +117,20 @@ class RawAnswer:
             if not data:
                 raise UpstreamFault("invalid", _NO_ANSWER)
             long = len(data) > AT_ONCE_BYTES
-            self.completion = (
-                await asyncio.to_thread(_chunk, data, self._provider, True) if long else _chunk(data, self._provider)
-            )
+            self.completion = await asyncio.to_thread(self._whole, data, True) if long else self._whole(data)
             return [self.completion]
         self._events.end()
         raws = self._chunks(self._events)
-        if self._fault is None and self._unfinished and not self._done:
-            self._fault = UpstreamFault("cut", "The connection ended before the answer did.")
+        cut = self._unfinished and not self._done if self._reader is None else not self._reader.ended
+        if self._fault is None and cut:
+            self._fault = UpstreamFault("cut", _CUT)
         return raws
+
+    def _whole(self, data: bytes, apart: bool = False) -> Chunk:
+        """Return a JSON answer as a `chat.completion`. `apart` is for threads."""
+        if self._reader is None:
+            return _chunk(data, self._provider, apart)
+        return self._reader.whole(_object(data, self._provider, apart))
 
     def _chunks(self, events: EventReader) -> list[RawChunk]:
         """Return the chunks up to `[DONE]` or a fault, which is kept."""
@@ -125,7 +138,12 @@ class RawAnswer:
         tries = 0
         try:
             while events.place < len(events.text):
-                if tries < _MOST_TRIES and (found := self._repeats.find(events.text, events.place)) is not None:
+                if self._reader is not None:
+                    if (event := events.next_event()) is not None:
+                        raws += self._event_chunks(self._reader, event)
+                    if self._done:
+                        break
+                elif tries < _MOST_TRIES and (found := self._repeats.find(events.text, events.place)) is not None:
                     repeat, events.place = found
                     raws.append(repeat)
                 elif (event := events.next_event()) is not None:
@@ -140,25 +158,41 @@ class RawAnswer:
             self._fault, self._ended = fault, True
         return raws
 
-    def _event_chunk(self, lines: bytes) -> dict[str, Any] | None:
-        name, data = parse_event(lines) or (b"", b"")
-        data = data.strip()
-        if data == b"[DONE]":
-            self._done = self._ended = True
-            return None
+    def _event_chunk(self, lines: bytes) -> Chunk | None:
+        data = self._data(lines, _EVENT_VALUES)
         if not data:
             return None
-        if len(data) > _EVENT_VALUES and has_more_values(data, _EVENT_VALUES):
-            raise UpstreamFault("invalid", _TOO_MANY_VALUES)
-        if name == b"error":
-            document = json_or_text(data)
-            if isinstance(document, dict) and not document.get("error"):
-                document = {"error": document}  # llama.cpp sends the error object itself
-            raise error_fault(document, self._provider.api_key)
         raw = _chunk(data, self._provider)
         if self._unfinished is not None:
             _note_finish(raw, self._unfinished)
         return raw
+
+    def _event_chunks(self, reader: Reader, lines: bytes) -> list[Chunk]:
+        """Return the chunks of an event of another format. After the format's own last event nothing is read."""
+        data = self._data(lines, _READER_EVENT_VALUES)
+        if self._done:  # `[DONE]` is no end of these formats
+            raise UpstreamFault("cut", _CUT)
+        if not data:
+            return []
+        chunks = reader.chunks(_object(data, self._provider))
+        self._done = self._ended = reader.ended
+        return chunks
+
+    def _data(self, lines: bytes, most_values: int) -> bytes:
+        """Return the JSON of an event, or nothing for an event without one. Raises UpstreamFault for an error."""
+        name, data = parse_event(lines) or (b"", b"")
+        data = data.strip()
+        if data == b"[DONE]":
+            self._done = self._ended = True
+            return b""
+        if len(data) > most_values and has_more_values(data, most_values):
+            raise UpstreamFault("invalid", _TOO_MANY_VALUES)
+        if name == b"error" and data:
+            document = json_or_text(data)
+            if isinstance(document, dict) and not document.get("error"):
+                document = {"error": document}  # llama.cpp sends the error object itself
+            raise error_fault(document, self._provider.api_key)
+        return data
 
 
 def _note_finish(raw: dict[str, Any], unfinished: set[Any]) -> None:
@@ -170,10 +204,15 @@ def _note_finish(raw: dict[str, Any], unfinished: set[Any]) -> None:
             (unfinished.discard if choice.get("finish_reason") else unfinished.add)(index)
 
 
-def _chunk(data: bytes, provider: Provider, apart: bool = False) -> dict[str, Any]:
+def _object(data: bytes, provider: Provider, apart: bool = False) -> dict[str, Any]:
     value = parsed(data, provider, apart)
     if type(value) is not dict:
         raise UpstreamFault("invalid", "The answer is no JSON object.")
+    return value
+
+
+def _chunk(data: bytes, provider: Provider, apart: bool = False) -> Chunk:
+    value = _object(data, provider, apart)
     if "choices" not in value and is_error(value):
         raise error_fault(value, provider.api_key)
     return value

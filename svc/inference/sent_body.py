@@ -1,0 +1,166 @@
+"""The body that a chat call sends to each model that it asks.
+
+the caller's request -> output limits and the model's name -> without what its server refuses (field_support.py)
+  -> the format of its server (server_formats/request.py) -> JSON
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Collection
+from typing import Any
+
+from svc.errors import ApiError, UpstreamFault
+from svc.inference import cache_marks, field_support, upstream
+from svc.inference.answer.normalize import text_size_bytes
+from svc.inference.catalog import Model
+from svc.inference.chat_request import for_fallback
+from svc.inference.first_body import FirstBody, first_body
+from svc.inference.paid_call import Engines
+from svc.inference.server_formats.request import request_for
+
+DEFAULT_OUTPUT_TOKENS = 4096
+LEAST_OUTPUT_TOKENS = 16
+_LIMITS = ("max_completion_tokens", "max_tokens")
+# How often a limit above the model's own is divided by four. A model with a price always gets a limit.
+_MOST_LOWERED = 2
+
+
+class SentBody:
+    """A chat request `body` to the model `asked`, as its server and that of its fallback get it.
+
+    `added` names the fields that this service has added: they are left out for a model server that refuses them. If
+    the body is `heavy`, with many values or long texts, the constructor must run off the event loop. For a model with a
+    price, `first` is the first body, and `limits` are the output limits, which the hold may lower.
+    """
+
+    __slots__ = (
+        "_account_id",
+        "_added",
+        "_asked",
+        "_body",
+        "_engines",
+        "_heavy",
+        "_left_out",
+        "_lowered",
+        "_refused",
+        "first",
+        "limits",
+    )
+
+    def __init__(
+        self, asked: Model, body: dict[str, Any], added: Collection[str], engines: Engines, account_id: str, heavy: bool
+    ) -> None:
+        self._asked = asked
+        self._body = body
+        self._added = frozenset(added)
+        self._engines = engines
+        self._account_id = account_id
+        self._heavy = heavy
+        self._lowered = 0  # how often the limit was lowered
+        self._left_out: frozenset[str] = frozenset()  # the added fields that the last request lacked
+        # By model: the fields that it refuses in this call, and whether later calls may rely on it.
+        self._refused: dict[str, dict[str, bool]] = {}
+        self.limits: dict[str, int] = {}
+        self.first = self._first_of(asked) if asked.paid else None
+
+    def wanted_tokens(self) -> tuple[int, list[str]]:
+        """Return the output limit of the request, or the default, and the names of the fields with a limit."""
+        asked_for = [name for name in _LIMITS if self._body.get(name) is not None]
+        limits = [int(self._body[name]) for name in asked_for if self._body[name] >= 1]
+        return min(limits, default=DEFAULT_OUTPUT_TOKENS), asked_for
+
+    def _first_of(self, model: Model) -> FirstBody:
+        """Return the body for the first attempt, with the output limit that a full wallet could pay.
+
+        No later body is larger than the hold. Another name of the limit fits into the 16 tokens of a message. What the
+        model is known to refuse is never sent to it in this call. For a fallback, such fields, its name and its format
+        are counted.
+        """
+        wanted, asked_for = self.wanted_tokens()
+        self.limits = dict.fromkeys(asked_for or ("max_tokens",), wanted)
+        if not asked_for:
+            self._added |= {"max_tokens"}
+        whole = self.with_limits(model)
+        if model.provider is None:
+            return first_body(whole, self._heavy)
+        body = self._in_its_form(model, whole)
+        if self._left_out:
+            self._refused[model.id] = dict.fromkeys(self._left_out, False)
+        first = first_body(body, self._heavy, model.api)
+        if model.fallback:
+            fallback = self._engines.catalog.known(model.fallback)
+            sizes = [first.input_tokens]
+            if body is not whole:
+                sizes.append(first_body(whole, self._heavy).input_tokens)
+            if fallback and fallback.api != "chat" and self.can_travel(fallback):
+                sizes.append(first_body(request_for(fallback, whole), self._heavy, fallback.api).input_tokens)
+            first.input_tokens = max(sizes) + text_size_bytes(fallback.name if fallback else model.fallback)
+        return first
+
+    def with_limits(self, model: Model) -> dict[str, Any]:
+        """Return the chat request for `model`."""
+        body = {**self._body, **self.limits, "model": model.name}
+        if model is self._asked:
+            return body
+        body = for_fallback(body, self._asked.extra_fields - model.extra_fields)
+        return cache_marks.for_model(body, model, asked=False)
+
+    def can_travel(self, model: Model) -> bool:
+        """Return whether the format of the model's server has a place for all of the request."""
+        if model.api == "chat":
+            return True
+        with contextlib.suppress(ApiError):
+            return bool(request_for(model, self.with_limits(model)))
+        return False
+
+    async def json_for(self, model: Model) -> bytes:
+        """Return the JSON for a `model` with a provider. Raises ApiError for what cannot travel in its format."""
+        apart = self._heavy and model.api != "chat"
+        body = await asyncio.to_thread(self._for_model, model) if apart else self._for_model(model)
+        return (self.first.json_of(body) if self.first else b"") or await upstream.dump(body, self._heavy)
+
+    def _for_model(self, model: Model) -> dict[str, Any]:
+        return self._in_its_form(model, self.with_limits(model))
+
+    def _in_its_form(self, model: Model, body: dict[str, Any]) -> dict[str, Any]:
+        """Return `body` in the form that `model` accepts, with what this service adds to it."""
+        if model.api != "chat":
+            return request_for(model, body)
+        if body.get("stream") and not (options := body.get("stream_options") or {}).get("include_usage"):
+            body["stream_options"] = {**options, "include_usage": True}
+            self._added = self._added if options else self._added | {"stream_options"}
+        if not self._added:
+            return body
+        unsupported = self._engines.field_support.unsupported(model, self._account_id, self._engines.clock())
+        if self._refused:
+            unsupported = unsupported.union(self._refused.get(model.id, ()))
+        self._left_out = unsupported & self._added
+        return field_support.without(body, self._left_out) if self._left_out else body
+
+    def accepted(self, model: Model, answers: bool) -> None:
+        """Note that `model` has taken the last body, and whether it `answers`: then what it refuses is remembered."""
+        if self.first:
+            self.first.written = b""  # there is no other attempt
+        refused = self._refused.get(model.id) if self._refused else None
+        if refused and answers:
+            learned = [field for field, learnable in refused.items() if learnable]
+            self._engines.field_support.remember(model, self._account_id, learned, self._engines.clock())
+
+    async def refused(self, fault: UpstreamFault, model: Model) -> bool:
+        """Note what `model` has refused. Return True if it should be asked again in another form."""
+        if fields := field_support.refused_fields(fault, self._added) - self._left_out:
+            # The words of the error may be the caller's if the request contains the name of a field, or an address that
+            # the model server reads.
+            callers = field_support.without({**self._body, "model": ""}, fields)  # the model's name is the operator's
+            text = (await upstream.dump(callers, self._heavy)).lower()
+            learnable = {field: field.encode() not in text and b'_url"' not in text for field in fields}
+            if self._asked.paid and not learnable.get("stream_options", True):
+                del learnable["stream_options"]  # without it tokens are not counted, which a caller must not cause
+            self._refused.setdefault(model.id, {}).update(learnable)
+            return bool(learnable)
+        limit = 0 if self._body.get("max_tokens") is not None else self.limits.get("max_tokens", 0)
+        if limit > LEAST_OUTPUT_TOKENS and self._lowered < _MOST_LOWERED and field_support.limit_too_large(fault):
+            self._lowered += 1
+            self.limits = {"max_tokens": max(limit // 4, LEAST_OUTPUT_TOKENS)}
+            return True
+        return False
