@@ -229,8 +229,7 @@ class ChatCall(PaidCall):
         try:
             answer, raws = await self.tried(self._begin)
             try:
-                written = writer.plain_answer(answer.completion) if answer.completion else None
-                while raws is not None and written is None:
+                while raws is not None:
                     for raw in raws:
                         writer.feed(raw)
                     if writer.cut and writer.finished:
@@ -238,9 +237,8 @@ class ChatCall(PaidCall):
                     raws = await answer.more()
             finally:
                 await answer.aclose()
-            if written is None:
-                long = writer.text_bytes > _LONG_BYTES
-                written = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
+            long = writer.text_bytes > _LONG_BYTES
+            written = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
             self._answer = written[0]
             self.begun = self.answered = True
         except UpstreamFault as fault:

@@ -2,7 +2,7 @@
 
 raw chunks -> ChunkWriter.feed() -> the chunks to send now -> blocks() -> bytes
               ChunkWriter.finish() -> the closing chunks, after the provider's clean end
-              or answer() -> one JSON answer; plain_answer() is a shortcut for an ordinary one
+              or answer() -> one JSON answer
 """
 
 import math
@@ -29,7 +29,6 @@ from svc.inference.answer.normalize import (
 )
 from svc.inference.answer.token_usage import UsageReports, of_all_choices
 from svc.inference.answer.upstream_errors import error_fault
-from svc.inference.plain_answer import plain_text
 from svc.inference.tokens import estimated_input_tokens, estimated_tokens
 from svc.json_text import AT_ONCE_BYTES
 
@@ -198,24 +197,6 @@ class ChunkWriter:
             | choice.waiting
             for choice in self._choices.values()
         ]
-        return self._completion(choices, apart)
-
-    def plain_answer(self, raw: dict[str, Any]) -> tuple[dict[str, Any], bytes] | None:
-        """Return the same as `feed` and `answer` for a whole answer that is one text, or None for any other.
-
-        Raises the same faults.
-        """
-        if (plain := plain_text(raw)) is None:
-            return None
-        text, size_bytes, reason = plain
-        if size_bytes > self.choice_bytes:
-            return None
-        self._closed, self.text_bytes = True, size_bytes
-        self._note_fields(raw)
-        message = {"role": "assistant", "content": text, "refusal": None}
-        return self._completion([{"index": 0, "message": message, "logprobs": None, "finish_reason": reason}])
-
-    def _completion(self, choices: list[dict[str, Any]], apart: bool = False) -> tuple[dict[str, Any], bytes]:
         answer = {**self.head, "object": "chat.completion", **self._waiting, "choices": choices, "usage": self.usage}
         return answer, json_bytes(answer, apart)
 

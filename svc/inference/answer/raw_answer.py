@@ -53,8 +53,7 @@ RawChunk = Chunk | TextChunks
 class RawAnswer:
     """The body of one answer as raw chunks of chat. Must be closed.
 
-    `completion` is the JSON answer that came instead of a stream, once `more` has returned it. `reader` turns the
-    events and the JSON answer of another format into chunks, and knows its end.
+    `reader` turns the events and the JSON answer of another format into chunks, and knows its end.
     """
 
     _repeats: Repeats
@@ -63,7 +62,6 @@ class RawAnswer:
         self._reply = reply
         self._provider = provider
         self._reader = reader
-        self.completion: dict[str, Any] | None = None
         self._json: list[bytes] = []
         self._events: EventReader | None = None
         self._done = False  # whether `[DONE]` was read
@@ -117,8 +115,7 @@ class RawAnswer:
             if not data:
                 raise UpstreamFault("invalid", _NO_ANSWER)
             long = len(data) > AT_ONCE_BYTES
-            self.completion = await asyncio.to_thread(self._whole, data, True) if long else self._whole(data)
-            return [self.completion]
+            return [await asyncio.to_thread(self._whole, data, True) if long else self._whole(data)]
         self._events.end()
         raws = self._chunks(self._events)
         cut = self._unfinished and not self._done if self._reader is None else not self._reader.ended
@@ -274,8 +271,6 @@ def _finite(digits: str) -> float | None:
 
 class BuiltinAnswer:
     """The raw chunks of a built-in model, one at a time."""
-
-    completion = None
 
     def __init__(self, raws: AsyncGenerator[dict[str, Any], None]) -> None:
         self._raws = raws
