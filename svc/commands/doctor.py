@@ -33,6 +33,7 @@ from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import upstream
 from svc.inference.catalog import Provider
 from svc.inference.catalog_file import on_offer
+from svc.inference.field_support import ADVICE
 from svc.inference.providers import count_sealed
 from svc.log import Log
 from svc.outbound.client import Outbound
@@ -103,6 +104,7 @@ async def examine(config: Config) -> list[Finding]:
             catalog = read_catalog(config, outbound)
             checks += _model_servers(config, outbound)
             notes += catalog_notes.notes(catalog, _groups_in_use(config))
+            notes += [Finding("look", f"model {id}", ADVICE) for id in await asyncio.to_thread(_refusing_tools, config)]
         except StartError as error:
             found.append(Finding("wrong", "catalog", str(error)))
         found += await asyncio.gather(*(_run(about, check) for about, check in checks))
@@ -224,6 +226,14 @@ def _model_servers(config: Config, outbound: Outbound) -> Iterator[tuple[str, Aw
         if model.provider is not None:
             named.setdefault(model.provider, []).append(model.name)
     return ((f"provider {provider.name}", _provider(outbound, provider, names)) for provider, names in named.items())
+
+
+def _refusing_tools(config: Config) -> list[str]:
+    """Return the models whose server takes tools only without reasoning, as the running server has learned."""
+    with contextlib.suppress(OSError, ValueError):  # `_port` reports a server that does not answer
+        answer = status.ask(config.data_dir) or {}
+        return list(answer.get("tools_without_reasoning", ()))  # a server of another version has none
+    return []
 
 
 def _groups_in_use(config: Config) -> dict[str, int]:

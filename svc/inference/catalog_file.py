@@ -17,7 +17,6 @@ from svc.shapes import Shape, boolean, filled, integer, list_of, mapping, number
 T = TypeVar("T")
 D = TypeVar("D")
 _MICROS = integer(0, 10**12)
-_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _TABLES = list_of(mapping)
 
 
@@ -126,8 +125,8 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     found = _optional(table, "capabilities", list_of(one_of(*catalog.CAPABILITIES)), None, place)
     capabilities = None if found is None else tuple(dict.fromkeys(found))
     marked = _optional(table, "cache_control", boolean, provider.cache_control, place)
-    if (efforts := _optional(table, "efforts", list_of(one_of(*_EFFORTS)), None, place)) == []:
-        raise ValueError(f"{place}.efforts must name at least one of {', '.join(_EFFORTS)}")
+    if (efforts := _optional(table, "efforts", list_of(one_of(*catalog.EFFORTS)), None, place)) == []:
+        raise ValueError(f"{place}.efforts must name at least one of {', '.join(catalog.EFFORTS)}")
     return Model(
         place,
         name,

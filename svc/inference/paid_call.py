@@ -12,7 +12,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -54,7 +54,7 @@ class Engines:
     usage: UsageCounter
     clock: Callable[[], float]
     metrics: Metrics
-    field_support: FieldSupport = field(default_factory=FieldSupport)
+    field_support: FieldSupport
     payments: bool = False
 
     def way_to(self, provider: Provider) -> Outbound:

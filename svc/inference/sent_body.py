@@ -43,6 +43,7 @@ class SentBody:
         "_left_out",
         "_lowered",
         "_refused",
+        "_tools_fault",
         "first",
         "limits",
     )
@@ -60,6 +61,7 @@ class SentBody:
         self._left_out: frozenset[str] = frozenset()  # the added fields that the last request lacked
         # By model: the fields that it refuses in this call, and whether later calls may rely on it.
         self._refused: dict[str, dict[str, bool]] = {}
+        self._tools_fault: UpstreamFault | None = None  # the refusal of tools with reasoning
         self.limits: dict[str, int] = {}
         self.first = self._first_of(asked) if asked.paid else None
 
@@ -87,6 +89,8 @@ class SentBody:
         if self._left_out:
             self._refused[model.id] = dict.fromkeys(self._left_out, False)
         first = first_body(body, self._heavy, model.api)
+        if field_support.has_tools(body):
+            first.input_tokens += field_support.NO_EFFORT_BYTES
         if model.fallback:
             fallback = self._engines.catalog.known(model.fallback)
             sizes = [first.input_tokens]
@@ -129,12 +133,13 @@ class SentBody:
         if body.get("stream") and not (options := body.get("stream_options") or {}).get("include_usage"):
             body["stream_options"] = {**options, "include_usage": True}
             self._added = self._added if options else self._added | {"stream_options"}
-        if not self._added:
+        tools = {field_support.NO_EFFORT} if field_support.has_tools(body) else None
+        if not self._added and not tools:
             return body
         unsupported = self._engines.field_support.unsupported(model, self._account_id, self._engines.clock())
         if self._refused:
             unsupported = unsupported.union(self._refused.get(model.id, ()))
-        self._left_out = unsupported & self._added
+        self._left_out = unsupported & (self._added.union(tools) if tools else self._added)
         return field_support.without(body, self._left_out) if self._left_out else body
 
     def accepted(self, model: Model, answers: bool) -> None:
@@ -146,14 +151,21 @@ class SentBody:
             learned = [field for field, learnable in refused.items() if learnable]
             self._engines.field_support.remember(model, self._account_id, learned, self._engines.clock())
 
+    def cause_of(self, fault: UpstreamFault) -> UpstreamFault:
+        """Return the fault to report. A model may refuse tools with reasoning, and `none`, which no caller has sent."""
+        of_none = fault.error is not None and "reasoning_effort" in (f"{fault.error['param']} {fault.error['message']}")
+        return self._tools_fault if self._tools_fault and fault.status == 400 and of_none else fault
+
     async def refused(self, fault: UpstreamFault, model: Model) -> bool:
         """Note what `model` has refused. Return True if it should be asked again in another form."""
-        if fields := field_support.refused_fields(fault, self._added) - self._left_out:
-            # The words of the error may be the caller's if the request contains the name of a field, or an address that
-            # the model server reads.
-            callers = field_support.without({**self._body, "model": ""}, fields)  # the model's name is the operator's
+        fields = field_support.refused_fields(fault, self._added)
+        if model.api == "chat" and field_support.has_tools(self._body) and field_support.refuses_effort(fault):
+            fields, self._tools_fault = frozenset({field_support.NO_EFFORT}), fault
+        if fields := fields - self._left_out:
+            names = {"reasoning_effort" if field == field_support.NO_EFFORT else field for field in fields}
+            callers = field_support.without({**self._body, "model": ""}, names)  # the model's name is the operator's
             text = (await upstream.dump(callers, self._heavy)).lower()
-            learnable = {field: field.encode() not in text and b'_url"' not in text for field in fields}
+            learnable = {field: field_support.is_learnable(field, self._body, text) for field in fields}
             if self._asked.paid and not learnable.get("stream_options", True):
                 del learnable["stream_options"]  # without it tokens are not counted, which a caller must not cause
             self._refused.setdefault(model.id, {}).update(learnable)

@@ -26,6 +26,7 @@ from svc.inference import upstream
 from svc.inference.catalog import Catalog
 from svc.inference.catalog_file import on_offer
 from svc.inference.claim import Claims
+from svc.inference.field_support import FieldSupport
 from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.media_engines import MediaEngines, Slots
 from svc.inference.models import Models
@@ -110,7 +111,7 @@ class State:
         stack.push_async_callback(usage.close)
         self.payments = payments(config, to_payments, derive(master, "sandbox-payments"))
         parts = (catalog, outbound, guarded, self.db, usage, config.clock, self.metrics)
-        self.engines = Engines(*parts, payments=self.payments.mode != "none")
+        self.engines = Engines(*parts, FieldSupport(self.log), payments=self.payments.mode != "none")
         self.models = Models(catalog, self.db, self.key_box, guarded)
         self.identity_providers = identity_providers(config, to_identities)
         if self.payments.stripe or self.identity_providers:

@@ -95,6 +95,7 @@ def now(state: State) -> dict[str, Any]:
         "base_url": state.config.base_url,
         "started_at": timestamp(began_at(state)),
         "draining": state.drain.draining,
+        "tools_without_reasoning": state.engines.field_support.without_effort(state.clock()),
         **{"_".join((name, *labels.values())): number for name, labels, number in at_work(state)},
     }
 

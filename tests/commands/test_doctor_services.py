@@ -20,7 +20,9 @@ from svc.commands import doctor
 from svc.commands.doctor import examine
 from svc.config import Config, IdentityProvider, MailServer
 from svc.schema import command_connection
+from tests.conftest import Clocks, serving
 from tests.support.cases import each
+from tests.support.format_server import FormatServer
 from tests.support.identity_provider import CLIENT_ID, CLIENT_SECRET, stand_in
 from tests.support.mail_server import PASSWORD, USER, mail_server
 from tests.support.model_server import ModelServer
@@ -95,6 +97,24 @@ async def test_failing_model_server_is_reported_without_its_text(
         prices = "input_micros_per_million_tokens = 0\noutput_micros_per_million_tokens = 0\n"
         [finding] = (await asked(cataloged(config, tmp_path, entry + prices)))["provider a"]
     assert finding.grade == grade and text in finding.text
+
+
+async def test_model_that_refuses_tools_with_reasoning_is_named_while_the_server_runs(
+    config: Config, clocks: Clocks
+) -> None:
+    async with FormatServer() as upstream:
+        model = '[[providers.models]]\nid = "tools-need-none"'
+        catalog = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{model}\n'
+        async with serving(config, clocks, catalog) as service:
+            assert "model lab/tools-need-none" not in await asked(service.config)
+            tool = {"type": "function", "function": {"name": "look_up"}}
+            body = {"model": "lab/tools-need-none", "messages": [{"role": "user", "content": "Hi"}], "tools": [tool]}
+            headers = await service.bearer()
+            answer = await service.client.post("/v1/chat/completions", json=body, headers=headers)
+            assert answer.status_code == 200
+            [finding] = (await asked(service.config))["model lab/tools-need-none"]
+        assert finding.grade == "look" and 'api = "responses"' in finding.text
+        assert "model lab/tools-need-none" not in await asked(service.config)
 
 
 async def test_unreachable_model_server_and_wrong_catalog_are_reported(config: Config, tmp_path: Path) -> None:

@@ -347,7 +347,7 @@ WRONG = [
         (f"{MODEL}api = 1\n", "a/m.api must be one of"),
         (f"{MODEL}kind = 'image'\napi = 'messages'\n", "a/m: 'api' is not known"),
         (f"{MODEL}efforts = []\n", "a/m.efforts must name at least one of none, minimal"),
-        (f"{MODEL}efforts = ['huge']\n", "a/m.efforts.0 must be one of none, minimal"),
+        (f"{MODEL}efforts = ['huge']\n", "a/m.efforts\\[0\\] must be one of none, minimal"),
         (f"{MODEL}max_output_tokens = 0\n", "a/m.max_output_tokens must be"),
     ],
 )
