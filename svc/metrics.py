@@ -32,6 +32,8 @@ _HELP = {
     "svc_upstream_faults_total": (
         "Failed attempts to call a model server, by kind: unreachable, timeout, status, invalid, cut."
     ),
+    "svc_server_calls_total": "Attempts to call each server of a provider with several addresses.",
+    "svc_server_failures_total": "Those for which the server was down: unreachable, timeout, or status 502 to 504.",
     "svc_tokens_total": "Tokens of finished calls. Cached ones are a part of the input.",
     "svc_cost_micros_total": "Amount that callers paid for calls, in millionths of a US dollar.",
     "svc_overruns_total": "Paid calls that cost more than their hold.",
@@ -51,6 +53,7 @@ GAUGES = {
     "svc_reader_waiting_jobs": "Reads that wait for a database reader.",
     "svc_body_bytes": "Memory of request bodies over 64 KiB.",
     "svc_workers": "Worker processes in use, by product.",
+    "svc_server_skipped": "1 if a server of a provider with several addresses is skipped because it has just failed.",
     "svc_holds": "Holds of paid calls in progress.",
     "svc_held_micros": "Sum of the holds, in millionths of a US dollar.",
     "svc_certificate_expiry_timestamp_seconds": "Expiry of the server's certificate, in Unix time.",
@@ -128,6 +131,8 @@ class Metrics:
         self.upstream_seconds = Histogram("svc_upstream_duration_seconds", _UPSTREAM_SECONDS, "provider")
         self.first_answer_seconds = Histogram("svc_upstream_first_answer_seconds", _UPSTREAM_SECONDS, "provider")
         self.faults = Tally("svc_upstream_faults_total", "provider", "kind")
+        self.server_calls = Tally("svc_server_calls_total", "provider", "server")
+        self.server_failures = Tally("svc_server_failures_total", "provider", "server")
         self._tokens = Tally("svc_tokens_total", "provider", "kind")
         self._cost = Tally("svc_cost_micros_total", "provider")
         self._overruns = Tally("svc_overruns_total")

@@ -60,6 +60,8 @@ def full() -> str:
     metrics.upstream_seconds.observe(1.5, ("ollama",))
     metrics.first_answer_seconds.observe(0.5, ("ollama",))
     metrics.faults.add("ollama", "timeout")
+    metrics.server_calls.add("ollama", "http://gpu1:8000/v1", by=2)
+    metrics.server_failures.add("ollama", "http://gpu1:8000/v1")
     metrics.count_call("ollama", 10, 20, 5, 30)
     return metrics.text([(name, {"of": 'a "\\ \n'} if name == "svc_workers" else {}, 1.5) for name in GAUGES])
 

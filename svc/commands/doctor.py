@@ -225,7 +225,14 @@ def _model_servers(config: Config, outbound: Outbound) -> Iterator[tuple[str, Aw
     for model in models:
         if model.provider is not None:
             named.setdefault(model.provider, []).append(model.name)
-    return ((f"provider {provider.name}", _provider(outbound, provider, names)) for provider, names in named.items())
+    return (
+        (
+            f"provider {provider.name}{f' at {server.base_url}' if provider.servers else ''}",
+            _provider(outbound, server, names),
+        )
+        for provider, names in named.items()
+        for server in provider.servers or (provider,)
+    )
 
 
 def _refusing_tools(config: Config) -> list[str]:

@@ -54,6 +54,10 @@ def _status(config: Config, options: argparse.Namespace) -> None:
     print(f"svc {found['version']}, process {found['pid']}, {found['base_url']}, since {found['started_at']}{ending}")
     for name, title in _TITLES.items():
         print(f"{title:24}{found.get(name, 'unknown')}")  # a server of another version may lack it
+    for one in found.get("servers", ()):
+        skipped = ", skipped" if one["skipped"] else ""
+        text = f"{one['provider']} at {one['server']}: {one['calls']} calls, {one['failures']} failures{skipped}"
+        print(f"{'model server':24}{printable(text)}")
     print(f"{'held for calls':24}{dollars(sums['held_micros'])} in {sums['holds']} holds")
     print(f"{'owed to accounts':24}{dollars(sums['balance_micros'])} in {sums['wallets']} wallets")
 

@@ -13,6 +13,7 @@ from svc import groups
 from svc.billing.prices import dearer
 from svc.errors import StartError, UpstreamFault
 from svc.groups import Group, Groups
+from svc.inference.servers import Servers
 from svc.outbound.addresses import checked_url
 from svc.outbound.client import RequestHead
 from svc.outbound.errors import InvalidURL
@@ -120,8 +121,9 @@ class Provider:
 
     `byok` means that it belongs to the user `account_id`. `configured` is False for a local server that is only looked
     for. `listed_prices` are those of the models that the server lists, in micros per million tokens.
-    `cache_control`, `extra_fields` and `api` are for these models. `heads` keeps those of its requests: to make one
-    takes 7 % of a free chat's CPU.
+    `cache_control`, `extra_fields` and `api` are for these models. With several `base_urls`, `base_url` is the first,
+    and each of the `servers` is a provider with one of them. `heads` keeps those of its requests: to make one takes 7 %
+    of a free chat's CPU.
     """
 
     name: str
@@ -135,7 +137,14 @@ class Provider:
     cache_control: bool = False
     extra_fields: frozenset[str] = frozenset()
     api: str = "chat"
+    base_urls: tuple[str, ...] = ()
+    servers: "Servers[Provider] | None" = field(init=False, default=None, repr=False, compare=False)
     heads: dict[tuple[str, bytes], RequestHead] = field(init=False, default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.base_urls:
+            each = (replace(self, base_url=base_url, base_urls=()) for base_url in self.base_urls)
+            object.__setattr__(self, "servers", Servers(each))
 
     def model(self, name: str, kind: str = "chat", context_length: int | None = None) -> "Model":
         """Return a model that the catalog does not have: one that the provider lists, or that its owner has named."""

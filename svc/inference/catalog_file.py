@@ -18,6 +18,7 @@ T = TypeVar("T")
 D = TypeVar("D")
 _MICROS = integer(0, 10**12)
 _TABLES = list_of(mapping)
+_MOST_SERVERS = 64
 
 
 def on_offer(config: Config) -> Offer:
@@ -74,9 +75,9 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
     name = required(table, "name", catalog.PROVIDER_NAME, place)
     if name == BUILTIN:
         raise ValueError(f"{place}: the name {BUILTIN!r} is taken")
-    keys = ("name", "base_url", "api", "api_key", "api_key_env", "timeout_seconds", "models", "cache_control")
-    groups.check_keys(table, name, (*keys, "extra_fields", *PRICES["chat"]))
-    base_url = required(table, "base_url", catalog.BASE_URL, name)
+    keys = ("name", "base_url", "base_urls", "api", "api_key", "api_key_env", "timeout_seconds", "models")
+    groups.check_keys(table, name, (*keys, "cache_control", "extra_fields", *PRICES["chat"]))
+    base_urls = _base_urls(table, name)
     timeout_seconds = _optional(table, "timeout_seconds", number(0.001, 3600), 120.0, name)
     if (key_variable := _optional(table, "api_key_env", filled, None, name)) is not None:
         if "api_key" in table:
@@ -97,14 +98,28 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
         )
     return Provider(
         name,
-        base_url,
+        base_urls[0],
         api_key,
         timeout_seconds,
+        base_urls=tuple(base_urls) if len(base_urls) > 1 else (),
         listed_prices=_prices(table, "chat", name) if given else {},
         cache_control=_optional(table, "cache_control", boolean, False, name),
         extra_fields=_extra_fields(table, name, frozenset()),
         api=_optional(table, "api", catalog.API, "chat", name),
     )
+
+
+def _base_urls(table: dict[str, Any], name: str) -> list[str]:
+    if "base_urls" not in table:
+        return [required(table, "base_url", catalog.BASE_URL, name)]
+    if "base_url" in table:
+        raise ValueError(f"{name}: give base_url or base_urls, not both")
+    base_urls: list[str] = list_of(catalog.BASE_URL, least=1, most=_MOST_SERVERS).check(
+        table["base_urls"], f"{name}.base_urls"
+    )
+    if len(set(base_urls)) < len(base_urls):
+        raise ValueError(f"{name}.base_urls has an address twice")
+    return base_urls
 
 
 def _model(table: dict[str, Any], provider: Provider) -> Model:

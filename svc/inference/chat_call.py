@@ -15,7 +15,7 @@ from svc.billing import prices
 from svc.builtin import provider
 from svc.errors import ApiError, UpstreamFault
 from svc.ids import public_id
-from svc.inference import cache_marks, upstream
+from svc.inference import cache_marks, servers, upstream
 from svc.inference.answer import chunk_writer, raw_answer, too_long
 from svc.inference.answer.events import Chunk, TextChunks
 from svc.inference.answer.token_usage import input_tokens
@@ -277,7 +277,8 @@ class ChatCall(PaidCall):
             answer = raw_answer.BuiltinAnswer(provider.chat(model.name, sent.with_limits(model), self._engines.clock))
         else:
             way, written = self._engines.way_to(model.provider), await sent.json_for(model)
-            answer = await upstream.chat(way, model.provider, written, self.streams, self._note_reached, model.api)
+            server = self.server_of(model.provider)
+            answer = await upstream.chat(way, server, written, self.streams, self._note_reached, model.api)
         try:
             raws = await answer.more()
         except BaseException:
@@ -288,6 +289,9 @@ class ChatCall(PaidCall):
 
     def can_ask(self, fallback: Model) -> bool:
         return self._sent.can_travel(fallback)
+
+    def server_key(self) -> bytes:
+        return servers.key_of(self._payer.account_id, self._body["messages"])
 
     def _note_reached(self) -> None:
         self._reached = True

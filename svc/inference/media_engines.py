@@ -142,7 +142,7 @@ class MediaCall(PaidCall):
         """Write the answer to the empty `file`. Raises ApiError."""
 
         async def begun(model: Model) -> Parts:
-            provider = model.provider
+            provider = model.provider and self.server_of(model.provider)
             parts = self.provided(provider, model.name, file) if provider else self.built_in(file)
             self.log_fields.update(await anext(parts))  # a generator that raises is closed
             return parts

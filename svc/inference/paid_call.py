@@ -23,7 +23,7 @@ from svc.db import Database
 from svc.errors import ApiError, CallerStopped, ClientGone, UpstreamFault
 from svc.groups import Group
 from svc.ids import day_of, new_id
-from svc.inference import fault_log
+from svc.inference import fault_log, servers
 from svc.inference.answer import upstream_errors
 from svc.inference.catalog import Catalog, Model, Provider
 from svc.inference.claim import Claim
@@ -96,6 +96,8 @@ class PaidCall:
     amounts, cost in micros, upstream time in milliseconds. With over 30 attributes CPython would give each object a
     dictionary, which takes 5 % of a chat.
     """
+
+    _choice: servers.Choice[Provider] | None = None  # among the servers of a provider with several addresses
 
     def __init__(self, model: Model, engines: Engines, payer: Payer) -> None:
         self._asked = self._model = model
@@ -314,9 +316,24 @@ class PaidCall:
                 self.ended(fault)
                 if await self.refused(fault):
                     tries -= 1  # asked again in another form, which is not a second attempt
+                elif self._choice and self._choice.has_other(fault, self._engines.clock()):
+                    tries -= 1  # nor is another server
                 elif not upstream_errors.retriable(fault) or not await self._try_again(fault, tries):
                     raise self.caller_error(fault) from fault
             asked_at = time.monotonic()
+
+    def server_of(self, provider: Provider) -> Provider:
+        """Return the server to ask: the provider itself, or the first one of its servers that has not failed."""
+        if provider.servers is None:
+            return provider
+        if self._choice is None:
+            engines = self._engines
+            self._choice = servers.Choice(provider.servers, self.server_key(), engines.clock(), engines.metrics)
+        return self._choice.server()
+
+    def server_key(self) -> bytes:
+        """Return the key by which a provider's server is chosen."""
+        return servers.key_of(self._payer.request_id)
 
     def ended(self, fault: UpstreamFault | None = None) -> None:
         """Count the current attempt, if there is one, and note for the log which model answered and how
@@ -341,12 +358,15 @@ class PaidCall:
         return True
 
     async def _try_again(self, fault: UpstreamFault, tries: int) -> bool:
-        """Return whether there is another attempt: after a pause the second one, and after that the fallback."""
+        """Return whether there is another attempt: after a pause the second one, and after that the fallback.
+
+        If all servers of a provider have failed, there is no second attempt.
+        """
         model = self._model
         if model is not self._asked or model.provider is None or model.provider.byok:
             return False
         wait_seconds = _RETRY_SECONDS if fault.retry_after_seconds is None else fault.retry_after_seconds
-        if tries == 1 and wait_seconds <= _LONGEST_RETRY_SECONDS:
+        if tries == 1 and not (self._choice and self._choice.is_over) and wait_seconds <= _LONGEST_RETRY_SECONDS:
             await asyncio.sleep(wait_seconds)
             return True
         fallback = await self._engines.catalog.find(model.fallback) if model.fallback else None
@@ -357,7 +377,7 @@ class PaidCall:
         # The line of an answer by the fallback says why the model that was asked for has not answered.
         cause = fault_log.log_fields(fault, byok=False, model_name=model.name)
         self.log_fields |= {name.replace("upstream", "asked"): value for name, value in cause.items()}
-        self._model = fallback
+        self._model, self._choice = fallback, None
         return True
 
     def caller_error(self, fault: UpstreamFault) -> ApiError:

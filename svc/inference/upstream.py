@@ -55,7 +55,18 @@ async def chat(
 
 
 async def models(client: Outbound, provider: Provider) -> ListedModels:
-    """Return the provider's own list of models. Raises UpstreamFault, and ApiError `address_not_allowed`."""
+    """Return the provider's own list of models: that of its first server that answers.
+
+    Raises UpstreamFault, and ApiError `address_not_allowed`.
+    """
+    *others, last = provider.servers or (provider,)
+    for server in others:
+        with contextlib.suppress(UpstreamFault):
+            return await _models(client, server)
+    return await _models(client, last)
+
+
+async def _models(client: Outbound, provider: Provider) -> ListedModels:
     try:
         async with asyncio.timeout(min(provider.timeout_seconds, _SHORT_ANSWER_SECONDS)):
             reply = await send(client, provider, "/models", b"application/json")

@@ -60,6 +60,14 @@ _PROVIDER = json_object(
     models=COUNT,
     answers=nullable(boolean).about("Whether it answered the last request for its list of models. Null: never asked."),
 )
+_SERVER = json_object(
+    "ServerState",
+    provider="lab",
+    server=string.about("Its address.", "http://gpu1:8000/v1"),
+    calls=COUNT.about("Attempts since the start of the service."),
+    failures=COUNT.about("Attempts for which it was down."),
+    skipped=boolean.about("Whether it has failed in the last 15 seconds, so that others are asked first.", False),
+)
 _BACKUP = json_object(
     "BackupState",
     running=boolean.about("Whether it is being made.", False),
@@ -91,6 +99,7 @@ _STATUS = json_object(
     last_backup_at=nullable(TIMESTAMP).about("Null means none yet."),
     certificate_expires_at=nullable(TIMESTAMP).about("Null means that a proxy has the certificate."),
     providers=list_of(_PROVIDER).about("The operator's model servers."),
+    servers=list_of(_SERVER).about("Each server of the providers with several addresses."),
     groups=list_of(string).about("The names of the catalog's groups.", ["research"]),
     findings=list_of(_FINDING),
 )
@@ -241,6 +250,7 @@ async def get_status(request: Request, caller: Caller) -> object:
             {"name": name, "models": models, "answers": answers}
             for name, (models, answers) in state.models.catalog.providers().items()
         ],
+        "servers": found["servers"],
         "groups": list(state.models.catalog.groups.by_name) if state.models.catalog.groups else [],
         "findings": [one._asdict() for one in await asyncio.to_thread(health.findings, state.config)],
     }

@@ -35,7 +35,8 @@ _GROUP = json_object(
 _SERVER = json_object(
     "CatalogServer",
     name="openai",
-    base_url="https://api.example.com/v1",
+    base_url=string.about("The first of its addresses.", "https://api.example.com/v1"),
+    base_urls=list_of(string).about("All addresses of its servers.", ["https://api.example.com/v1"]),
     has_key=boolean.about("Whether requests to it have a key, which is never shown."),
     timeout_seconds=anything.about("To the first byte, and between bytes.", 120, type="number"),
     lists_models=boolean.about("Whether the server lists its own models."),
@@ -150,6 +151,7 @@ async def get_catalog(request: Request, caller: Caller) -> object:
             {
                 "name": provider.name,
                 "base_url": provider.base_url,
+                "base_urls": list(provider.base_urls) or [provider.base_url],
                 "has_key": provider.api_key is not None,
                 "timeout_seconds": provider.timeout_seconds,
                 "lists_models": lists_models,

@@ -48,6 +48,11 @@ def at_work(state: State) -> list[Reading]:
     ]
 
 
+def server_states(state: State) -> list[dict[str, Any]]:
+    several = (provider.servers for provider, _ in state.models.catalog.servers() if provider.servers)
+    return [one for servers in several for one in servers.states(state.metrics, state.clock())]
+
+
 def began_at(state: State) -> float:
     return state.clock() - (state.config.monotonic() - state.started_at)
 
@@ -58,6 +63,9 @@ async def readings(state: State) -> list[Reading]:
         *at_work(state),
         ("process_start_time_seconds", {}, began_at(state)),
     ]
+    for one in server_states(state):
+        labels = {"provider": one["provider"], "server": one["server"]}
+        found.append(("svc_server_skipped", labels, int(one["skipped"])))
     with contextlib.suppress(ApiError):  # without a database these are left out
         sums = await state.db.read(wallet.held_in_all)
         found += [("svc_holds", {}, sums["holds"]), ("svc_held_micros", {}, sums["held_micros"])]
@@ -96,6 +104,7 @@ def now(state: State) -> dict[str, Any]:
         "started_at": timestamp(began_at(state)),
         "draining": state.drain.draining,
         "tools_without_reasoning": state.engines.field_support.without_effort(state.clock()),
+        "servers": server_states(state),
         **{"_".join((name, *labels.values())): number for name, labels, number in at_work(state)},
     }
 

@@ -79,6 +79,16 @@ async def test_missing_models_of_a_model_server_are_named(config: Config, tmp_pa
         assert finding.grade == "ok" and "2 models" in finding.text
 
 
+async def test_each_server_of_a_provider_is_checked(config: Config, tmp_path: Path) -> None:
+    async with ModelServer() as up, ModelServer() as down:
+        await down.stop()
+        found = await asked(
+            cataloged(config, tmp_path, f'name = "a"\nbase_urls = ["{up.base_url}", "{down.base_url}"]\n')
+        )
+        assert found[f"provider a at {up.base_url}"][0].grade == "ok"
+        assert found[f"provider a at {down.base_url}"][0].grade == "wrong"
+
+
 @each(
     ("status", "value", "grade", "text"),
     [

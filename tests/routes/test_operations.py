@@ -282,6 +282,7 @@ async def test_catalog_is_shown_with_its_file_and_without_keys(service: Service,
         {
             "name": name,
             "base_url": "http://127.0.0.1:9/v1",
+            "base_urls": ["http://127.0.0.1:9/v1"],
             "has_key": has_key,
             "timeout_seconds": seconds,
             "lists_models": lists,

@@ -74,6 +74,7 @@ class FormatAnswer(Answer):
         self.body: Json = seen.body if isinstance(seen.body, dict) else {}
         chat = chat_form(self.api, self.body)
         self.wanted = Wanted(chat, seen.headers)
+        self.wanted.commands = self.commands
         name, then = self.wanted.given(r"cassette-(.+)"), self.wanted.given(r"then-(.+)")
         if then and chat.get("messages") and chat["messages"][-1]["role"] == "tool":
             name = then

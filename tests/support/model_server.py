@@ -128,6 +128,7 @@ class ModelServer:
     def __init__(self, port: int = 0, models: tuple[str | dict[str, object], ...] = ("ok", "tools")) -> None:
         self.port = port
         self.models = models
+        self.always: frozenset[str] = frozenset()  # commands for every request, whatever its model
         self.requests: list[Seen] = []
         self.connections_made = 0
         self._server: asyncio.Server | None = None
@@ -251,7 +252,7 @@ class Answer:
         self.writer = connection.writer
         self.seen = seen
         self.wanted = Wanted(seen.body if isinstance(seen.body, dict) else {}, seen.headers)
-        self.commands = self.wanted.commands
+        self.commands = self.wanted.commands = self.wanted.commands | self.server.always
         self._sent_bytes = 0
 
     async def send(self) -> None:

@@ -62,7 +62,7 @@ function Servers({ of }) {
         >
           ${of.map(
             (one) => html`<tr key=${one.name}>
-              <td class="table-name">${one.name}</td><td>${one.base_url}</td>
+              <td class="table-name">${one.name}</td><td>${one.base_urls.join(", ")}</td>
               <td>${one.has_key ? t.hasKey : t.noKey}</td>
             </tr>`,
           )}

@@ -106,5 +106,22 @@ function Found({ of }) {
         <//>`
         : html`<p class="quiet">${t.noProviders}</p>`
     }
+    ${
+      of.servers.length > 0 &&
+      html`<${Table}
+        label=${t.servers}
+        head=${html`<th>${t.server}</th><th class="num">${t.calls}</th><th class="num">${t.failures}</th><th>${t.state}</th>`}
+      >
+        ${of.servers.map(
+          ({ provider, server, calls, failures, skipped }) => html`<tr key=${provider + server}>
+            <td class="table-name">${t.serverOf(provider, server)}</td>
+            <td class="num">${number(calls)}</td><td class="num">${number(failures)}</td>
+            <td>
+              <span class="status ${skipped ? "status-error" : "status-final"}">${skipped ? t.skipped : t.used}</span>
+            </td>
+          </tr>`,
+        )}
+      <//>`
+    }
   `;
 }

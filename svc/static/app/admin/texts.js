@@ -182,6 +182,13 @@ export const adminTexts = {
     up: "Responding",
     down: "Not responding",
     neverAsked: "Not asked",
+    servers: "Addresses of model servers",
+    server: "Address",
+    serverOf: (provider, server) => `${provider} at ${server}`,
+    calls: "Calls",
+    failures: "Failures",
+    used: "In use",
+    skipped: "Skipped for 15 seconds",
     noProviders: "No model servers are configured. The built-in models work without one.",
   },
   money: {
