@@ -2,9 +2,9 @@
 
 import asyncio
 import re
-import resource
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -12,14 +12,17 @@ import pytest
 
 from tests.support.agent_runs import RUN
 from tests.support.calls import GENERATE, IMAGES, SPEECH, Answer, Call, Person, calls, catalog, people
+from tests.support.full_disk import full_disk
+from tests.support.local_server import LocalServer, local_server
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, rows, watch
 from tests.support.people import command
-from tests.support.server import ROOT, RunningServer, running_server
+from tests.support.waiting import until
 
+ROOT = Path(__file__).parent.parent.parent
 SAID, OUTPUT_TOKENS = "Hello, ", 2
 SILENT = calls("silent-after-3-chunks", "silent", "picture+silent", "speech+silent-after-3-chunks")
-SLOW = calls("drip-200ms", "slow-1000ms", "picture+slow-1000ms", "speech+drip-200ms")
+WAITING = calls("waits-after-3-chunks", "waits", "picture+waits", "speech+waits-after-3-chunks")
 MEDIA = (IMAGES, GENERATE, SPEECH)
 ROWS = {
     "disconnected": "the client disconnects, without an `Idempotency-Key`",
@@ -50,7 +53,7 @@ def test_the_table_has_these_rows() -> None:
 class Lab:
     """A server in front of model servers, and an account for each kind of call."""
 
-    server: RunningServer
+    server: LocalServer
     models: ModelServer
     client: httpx.AsyncClient
     callers: dict[str, Person]
@@ -62,9 +65,7 @@ class Lab:
             name: (answer, asyncio.create_task(answer.read(self.client, self.callers[name])))
             for name, answer in answers.items()
         }
-        async with asyncio.timeout(10):
-            while len(self.models.requests) < len(made):
-                await asyncio.sleep(0.01)
+        await until(lambda: len(self.models.requests) >= len(made))
         for answer in answers.values():
             if answer.call.streams and answer.call.path not in MEDIA:
                 await answer.until_text(SAID)
@@ -73,9 +74,8 @@ class Lab:
     async def tokens(self, name: str) -> tuple[int, int] | None:
         """Wait until nothing is held. Return the tokens that a caller was charged, or None without a debit."""
         database, account_id = self.server.data_dir / "service.db", self.callers[name].account.id
-        async with asyncio.timeout(10):
-            while rows(database, "SELECT 1 FROM holds WHERE account_id = ?", account_id):
-                await asyncio.sleep(0.03)
+        holds = partial(rows, database, "SELECT 1 FROM holds WHERE account_id = ?", account_id)
+        await until(lambda: not holds(), every_seconds=0.03)
         query = "SELECT sum(input_tokens), sum(output_tokens) FROM ledger WHERE account_id = ? AND model IS NOT NULL"
         ((input_tokens, output_tokens),) = rows(database, query, account_id)
         return None if input_tokens is None else (input_tokens, output_tokens)
@@ -107,10 +107,8 @@ class Lab:
 @pytest.fixture
 async def lab(tmp_path: Path) -> AsyncIterator[Lab]:
     async with ModelServer() as models:
-        (tmp_path / "catalog.toml").write_text(
-            catalog(models.base_url, {**SILENT, **{n + "!": c for n, c in SLOW.items()}})
-        )
-        async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server:
+        text = catalog(models.base_url, {**SILENT, **{n + "!": c for n, c in WAITING.items()}})
+        async with local_server(tmp_path, text) as server:
             watch(server.data_dir / "service.db")
             limits = httpx.Limits(max_connections=None)
             async with server.client(timeout=30, limits=limits) as client:
@@ -127,9 +125,7 @@ async def test_client_that_disconnects_pays_for_input_and_output(lab: Lab) -> No
         task.cancel()
     await lab.charged("disconnected", made)
     chats = [call for call in made.values() if call.path not in MEDIA]
-    async with asyncio.timeout(5):
-        while len(lab.logged()) < len(chats):
-            await asyncio.sleep(0.03)
+    await until(lambda: len(lab.logged()) >= len(chats))
     booked = rows(lab.server.data_dir / "service.db", "SELECT request_id, input_tokens, output_tokens FROM ledger")
     assert lab.logged() <= set(booked)
 
@@ -182,7 +178,7 @@ async def test_calls_of_an_account_that_an_operator_ends(lab: Lab, row: str) -> 
 
 async def test_shutdown_charges_only_the_output_that_was_sent(lab: Lab) -> None:
     begun = await lab.begin(SILENT)
-    assert await lab.server.stop() == 0
+    await lab.server.stop(with_grace=False)
     for name, (_, task) in begun.items():
         answer = await task
         assert (answer.status, answer.is_ended) == (200 if answer.is_stream else 503, answer.is_stream), name
@@ -199,27 +195,29 @@ async def test_fault_of_the_model_server_charges_only_the_output_that_was_sent(l
     await lab.charged("model server", SILENT)
 
 
+@pytest.mark.usefixtures("quick_retries")
 async def test_full_disk_charges_only_the_output_that_was_sent(lab: Lab) -> None:
     """The end of a stream follows its settlement. No finish reason and no usage is sent before the error."""
-    begun = await lab.begin(SLOW)
-    before = resource.prlimit(lab.server.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(lab.server.pid, resource.RLIMIT_FSIZE, (0, before[1]))  # every write to a file fails now
-    for name, (_, task) in begun.items():
-        answer = await task
-        assert answer.status == (200 if answer.is_stream else 503), name
-        assert not answer.is_stream or (answer.is_ended and answer.text == "Hello, world!"), name
-        assert answer.error in ("storage_unavailable", "server_error", "overloaded_error") and not answer.ends, name
-    resource.prlimit(lab.server.pid, resource.RLIMIT_FSIZE, before)
-    await lab.charged("disk", SLOW, produced_tokens=5)
+    begun = await lab.begin(WAITING)
+    with full_disk():
+        lab.models.release.set()
+        for name, (_, task) in begun.items():
+            answer = await task
+            assert answer.status == (200 if answer.is_stream else 503), name
+            assert not answer.is_stream or (answer.is_ended and answer.text == "Hello, world!"), name
+            assert answer.error in ("storage_unavailable", "server_error", "overloaded_error") and not answer.ends, name
+    await lab.charged("disk", WAITING, produced_tokens=5)
     (line,) = [line for line in lab.server.log_lines() if line.get("route") == RUN]
     assert (line["code"], line["cause"]) == ("storage_unavailable", "SQLITE_IOERR_WRITE") and "error" not in line
 
 
 async def test_crash_charges_nothing(lab: Lab, tmp_path: Path) -> None:
+    """The service starts on a copy of the database as a crash during the calls would leave it."""
     begun = await lab.begin(SILENT)
-    lab.server.kill()
-    await asyncio.gather(*(task for _, task in begun.values()))
-    (tmp_path / "again").mkdir()
-    async with running_server(tmp_path / "again", {"SVC_DATA_DIR": str(lab.server.data_dir)}):
-        await lab.charged("crash", SILENT)
-    assert_exact(lab.server.data_dir / "service.db")
+    database = lab.server.copy_after_crash(tmp_path / "again")
+    for _, task in begun.values():
+        task.cancel()
+    assert rows(database, "SELECT count(*) FROM holds") == [(len(SILENT),)]
+    async with local_server(tmp_path / "again") as server:
+        await replace(lab, server=server).charged("crash", SILENT)
+    assert_exact(database)

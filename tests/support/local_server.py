@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import dataclasses
 import json
+import shutil
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -31,13 +32,15 @@ class LocalServer:
         self.service = service
         self.data_dir = service.config.data_dir
         self.host, self.port = sockets.address
-        self.base_url = f"http://{self.host}:{self.port}"
+        self.base_url = f"https://{self.host}:{self.port}"
         self._sockets = sockets
         self._closing = closing
 
     def client(self, **options: Any) -> httpx.AsyncClient:
         """An httpx client for the server; `options` go to httpx.AsyncClient."""
-        return httpx.AsyncClient(**{"base_url": self.base_url, "trust_env": False, "verify": False, **options})
+        return httpx.AsyncClient(
+            **{"base_url": f"http://{self.host}:{self.port}", "trust_env": False, "verify": False, **options}
+        )
 
     async def raw(self, **options: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(self.host, self.port, **options)
@@ -49,11 +52,22 @@ class LocalServer:
     def _log(self) -> Path:
         return self.data_dir.parent / "log"
 
-    async def stop(self) -> None:
-        """Shut down as SIGTERM does: interrupt what is open, wait for the answers, and close the database."""
+    def copy_after_crash(self, folder: Path) -> Path:
+        """Copy the data folder into `folder` as a crash now would leave it. Return the copy of the database."""
+        shutil.copytree(self.data_dir, folder / "data", ignore=shutil.ignore_patterns("status"))
+        return folder / "data" / "service.db"
+
+    async def stop(self, *, with_grace: bool = True) -> None:
+        """Shut down as SIGTERM does: interrupt what is open, wait for the answers, and close the database.
+
+        JSON answers have 5 seconds to end, which `with_grace=False` leaves out.
+        """
         drain = self.service.state["drain"]
         drain.begin()
         self._sockets.shutdown()
+        if not with_grace:
+            for interrupt in list(drain.open):
+                interrupt("shutdown")
         await until(lambda: not self._sockets.state.tasks and not len(drain))
         await self._closing.aclose()
 

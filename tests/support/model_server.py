@@ -42,6 +42,7 @@ When it says it
     late-usage-<N>ms     waits before the usage, after the finish reason
     slow-<N>ms           waits before the head; drip-<N>ms: before each chunk
     silent               never answers; silent-after-<N>-chunks: stops talking in the middle
+    waits                waits for `release.set()` of the test; waits-after-<N>-chunks: in the middle
     bytewise             each byte in a packet of its own
 How it says it
     no-done, two-done    without `[DONE]`, with two
@@ -131,6 +132,7 @@ class ModelServer:
         self.always: frozenset[str] = frozenset()  # commands for every request, whatever its model
         self.requests: list[Seen] = []
         self.connections_made = 0
+        self.release = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -272,6 +274,8 @@ class Answer:
         """What all routes have in common: delays, broken connections and refusals."""
         if "silent" in self.commands:
             await asyncio.sleep(3600)
+        if "waits" in self.commands:
+            await self.server.release.wait()
         if wait_ms := self.wanted.given(r"slow-(\d+)ms"):
             await asyncio.sleep(int(wait_ms) / 1000)
         if "cut-head" in self.commands:
@@ -368,6 +372,8 @@ class Answer:
             raise Hangup
         if self.wanted.given(r"silent-after-(\d+)-chunks") == str(number):
             await asyncio.sleep(3600)
+        if self.wanted.given(r"waits-after-(\d+)-chunks") == str(number):
+            await self.server.release.wait()
         if wait_ms := self.wanted.given(r"drip-(\d+)ms"):
             await asyncio.sleep(int(wait_ms) / 1000)
 
