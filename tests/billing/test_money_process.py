@@ -13,52 +13,46 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx
-import orjson
 import pytest
 
-from svc.agents import loop
 from svc.billing import payments
 from svc.billing.stripe import session_event, sign
 from svc.ids import new_id
 from svc.secrets import derive
 from tests.support import waiting
-from tests.support.agent_runs import RUN, Account, Stream, add_accounts
-from tests.support.cases import each
-from tests.support.model_answers import Wanted
+from tests.support.agent_runs import RUN, Account, add_accounts
 from tests.support.model_server import ModelServer
-from tests.support.money import assert_exact, most_tokens, reading, rows, unwatch, watch
+from tests.support.money import assert_exact, reading, rows, watch
+from tests.support.paid_requests import (
+    CHAT,
+    DONE,
+    KINDS,
+    answer,
+    catalog,
+    database,
+    debits,
+    held,
+    is_idle,
+    person,
+    send,
+)
 from tests.support.people import command
 from tests.support.server import APP, ROOT, RunningServer, running_server, running_server_sync
 
-COMPLETIONS, WEBHOOK = "/v1/chat/completions", "/billing/webhook"
-KINDS = ("json", "stream", "run")
-DONE = b"data: [DONE]"
+WEBHOOK = "/billing/webhook"
 # Micros a token, in and out.
 PRICES = {"lab": (1, 2), "builtin": (Fraction(1, 2), Fraction(3, 2))}
-MODELS = ("ok", "tools", "silent", "drip-100ms", "slow-300ms", "endless", "cut-after-2-chunks", "no-usage")
-RUN_BYTES = len(loop.INSTRUCTIONS) + len("hello")
-RUN_MESSAGES = [{"role": "system", "content": loop.INSTRUCTIONS}, {"role": "user", "content": "hello"}]
-# A chat that is as large as a run's, in JSON and as a stream.
-AS_RUN = {"messages": RUN_MESSAGES, "max_tokens": 4096, "stream_options": {"include_usage": True}}
-RUN_WORST_TOKENS = most_tokens({**AS_RUN, "model": "ok+in", "stream": True})
 
 
 def settings(folder: Path, model_port: int) -> dict[str, str]:
-    entries = "".join(
-        f'[[providers.models]]\nid = "{name}"\ninput_micros_per_million_tokens = 1_000_000\n'
-        f"output_micros_per_million_tokens = {0 if name == 'ok+in' else 2_000_000}\n"
-        for name in (*MODELS, "ok+in")
-    )
-    text = f'[[providers]]\nname = "lab"\nbase_url = "http://127.0.0.1:{model_port}/v1"\ntimeout_seconds = 5\n{entries}'
-    (folder / "catalog.toml").write_text(text)
+    (folder / "catalog.toml").write_text(catalog(model_port, "ok", "drip-100ms", "slow-300ms"))
     return {"SVC_CATALOG": str(folder / "catalog.toml")}
 
 
@@ -87,239 +81,11 @@ def shared(tmp_path_factory: pytest.TempPathFactory, model_port: int) -> Iterato
 @pytest.fixture
 def server(shared: RunningServer) -> Iterator[RunningServer]:
     yield shared
-    within(5, lambda: not rows(database(shared), "SELECT id FROM holds"))
     assert_exact(database(shared))
-
-
-def database(server: RunningServer) -> Path:
-    return server.data_dir / "service.db"
-
-
-_names = iter(range(1_000_000))
-
-
-def person(server: RunningServer, micros: int = 1_000_000) -> Account:
-    return add_accounts(server, 1, micros=micros, name=f"p{next(_names)}-")[0]
-
-
-def within(seconds: float, condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"it did not happen in {seconds} seconds"
-        time.sleep(0.01)
 
 
 # To read the database takes 4 ms of CPU: its schema is parsed each time.
 until = partial(waiting.until, every_seconds=0.03)
-
-
-async def send(
-    server: RunningServer,
-    who: Account,
-    kind: str,
-    model: str,
-    *,
-    request_id: str = "",
-    cut: int | None = None,
-    **fields: Any,
-) -> Stream:
-    """Send a request, or only `cut` bytes of it."""
-    chat = {
-        "model": model,
-        "messages": [{"role": "user", "content": "hello"}],
-        "stream": kind == "stream",
-        "max_tokens": 200,
-    }
-    body = orjson.dumps({**({"model": model, "goal": "hello", "tools": []} if kind == "run" else chat), **fields})
-    lines = [f"POST {RUN if kind == 'run' else COMPLETIONS} HTTP/1.1", f"host: {server.host}"]
-    lines += [f"authorization: Bearer {who.key}", "content-type: application/json", f"content-length: {len(body)}"]
-    lines += [f"x-request-id: {request_id}"] if request_id else []
-    reader, writer = await server.raw(limit=16_384)
-    writer.write(("\r\n".join(lines).encode() + b"\r\n\r\n" + body)[:cut])
-    return Stream(reader, writer)
-
-
-async def answer(stream: Stream) -> tuple[int, Any]:
-    """Read an answer to its end; return the status and its JSON or events."""
-    try:
-        await stream.head()
-        if stream.headers.get("content-type") != "text/event-stream":
-            return stream.status, orjson.loads(await stream.body())
-        async for _ in stream.read():
-            pass
-        return stream.status, [orjson.loads(block[6:]) for block in stream.blocks if block not in (DONE, b": ping")]
-    finally:
-        await stream.close()
-
-
-def debits(server: RunningServer, who: Account) -> list[int]:
-    query = "SELECT -amount_micros FROM ledger WHERE account_id = ? AND model IS NOT NULL ORDER BY seq"
-    return [micros for (micros,) in rows(database(server), query, who.id)]
-
-
-def held(server: RunningServer, who: Account) -> list[int]:
-    """Every amount that was ever held."""
-    query = "SELECT amount_micros FROM witness_holds WHERE account_id = ? ORDER BY id"
-    return [micros for (micros,) in rows(database(server), query, who.id)]
-
-
-def is_idle(server: RunningServer, who: Account) -> bool:
-    return not rows(database(server), "SELECT id FROM holds WHERE account_id = ?", who.id)
-
-
-# --- what is answered is settled
-
-
-@each("model", ["lab/ok", "builtin/assistant-paid"])
-@each("kind", KINDS)
-async def test_settlement_is_stored_before_the_last_block(
-    server: RunningServer, models: ModelServer, kind: str, model: str
-) -> None:
-    who = person(server)
-    for number in range(5):
-        stream = await send(server, who, kind, model, request_id=f"{kind}-{model}-{number}")
-        await stream.head()
-        assert stream.status == 200
-        if kind != "json":
-            async for block in stream.read():
-                if block == DONE or b'"type":"final"' in block:
-                    break
-            else:
-                raise AssertionError("there was no last block")
-        booked = rows(
-            database(server), "SELECT -amount_micros FROM ledger WHERE request_id = ?", stream.headers["x-request-id"]
-        )
-        assert len(booked) == 1 and is_idle(server, who)
-        assert kind != "json" or stream.headers["x-service-cost-micros"] == str(booked[0][0])
-        await stream.close()
-
-
-@pytest.mark.parametrize("served", range(4))
-async def test_100_concurrent_calls_with_funds_for_k_give_exactly_k(
-    server: RunningServer, models: ModelServer, served: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        Wanted, "_usage", lambda wanted: {"prompt_tokens": 10**9, "completion_tokens": 0}
-    )  # all that is held
-    who = person(server, (served + 1) * RUN_WORST_TOKENS - 1)
-    fields: dict[str, dict[str, Any]] = {"json": {**AS_RUN, "stream": None}, "stream": AS_RUN, "run": {}}
-    streams = await asyncio.gather(
-        *(send(server, who, kind, "lab/ok+in", **fields[kind]) for kind in (KINDS * 34)[:100])
-    )
-    answers = await asyncio.gather(*(answer(stream) for stream in streams))
-    assert sorted(status for status, _ in answers) == [200] * served + [402] * (100 - served)
-    assert debits(server, who) == [RUN_WORST_TOKENS] * served and len(models.requests) == served
-
-
-# --- clients that leave
-
-WAYS = ("close", "fin", "rst", "vanish")
-
-
-async def leave(server: RunningServer, models: ModelServer, kind: str, phase: str, way: str, who: Account) -> None:
-    """Send a request, disconnect in that phase, and compare the charge with the output."""
-    model = {"silent": "lab/silent", "streaming": "lab/drip-100ms", "endless": "lab/endless"}.get(phase, "lab/ok")
-    cut = {"head": 40, "body": -5}.get(phase)
-    # The model server knows the request by its words.
-    words = {"goal": who.email} if kind == "run" else {"messages": [{"role": "user", "content": who.email}]}
-    stream = await send(server, who, kind, model, cut=cut, **words)
-    if phase == "silent":
-        await until(lambda: asked(models, who))
-    elif phase in ("streaming", "endless", "ended"):
-        await stream.head()
-        async for block in stream.read():
-            if (
-                (b'"stop"' in block or b'"final"' in block)
-                if phase == "ended"
-                else b"Hello" in block or b"on and" in block
-            ):
-                break
-    elif phase == "anytime":
-        await asyncio.sleep(random.random() * 0.06)
-    stream.leave(way)
-    await until(lambda: is_idle(server, who))
-    if phase in ("silent", "streaming", "endless"):
-        (seen,) = asked(models, who)
-        await asyncio.wait_for(seen.gone.wait(), 20)
-    await stream.close()
-    await asyncio.sleep(0.05)  # so that a late, second charge would show
-    # A client that disconnected quickly may have been idle before its request was read.
-    await until(lambda: is_idle(server, who) and len(debits(server, who)) >= len(asked(models, who)))
-    paid, holds = debits(server, who), held(server, who)
-    size = len(who.email) + (len(loop.INSTRUCTIONS) if kind == "run" else 0)
-    read = math.ceil(size / 4)
-    # As the model server counts it, or what it has read and as much of "Hello, world!" as has come.
-    counted, estimated = 7 + 2 * 5, [read + 2 * tokens for tokens in range(math.ceil(13 / 4) + 1)]
-    if phase in ("head", "body"):
-        assert holds == []
-    elif phase == "silent":
-        assert len(holds) == 1 and paid == [read]
-    elif phase == "streaming":
-        assert len(paid) == 1 and paid[0] in {counted, *estimated[math.ceil(5 / 4) :]}, (paid, estimated)
-    elif phase == "ended":
-        assert paid == [counted]
-    elif phase == "endless":
-        assert len(paid) == 1 and estimated[math.ceil(5 / 4)] <= paid[0] <= holds[0]
-    else:
-        assert len(holds) <= 1 and (len(paid) == 1 if asked(models, who) else len(paid) <= 1)
-        assert set(paid) <= {counted, *estimated}, (paid, estimated)
-
-
-def asked(models: ModelServer, who: Account) -> list[Any]:
-    return [
-        seen for seen in models.requests if any(message["content"] == who.email for message in seen.body["messages"])
-    ]
-
-
-@each("kind", KINDS)
-async def test_disconnected_client_pays_for_output_so_far(
-    server: RunningServer, models: ModelServer, kind: str
-) -> None:
-    phases = [
-        "head",
-        "body",
-        "silent",
-        *["anytime"] * 3,
-        *(() if kind == "json" else ("streaming", "endless", "ended")),
-    ]
-    plays = [(phase, way, person(server)) for phase in phases for way in WAYS]
-    async with asyncio.TaskGroup() as group:
-        for phase, way, who in plays:
-            group.create_task(leave(server, models, kind, phase, way, who))
-
-
-@pytest.mark.parametrize("padding", [0, 100_000])
-async def test_disconnect_is_noticed_after_a_large_body_and_a_pipelined_request(
-    server: RunningServer, models: ModelServer, padding: int
-) -> None:
-    who = person(server)
-    body = orjson.dumps({"model": "lab/silent", "messages": [{"role": "user", "content": who.email}]}) + b" " * padding
-    lines = [f"POST {COMPLETIONS} HTTP/1.1", f"host: {server.host}", f"authorization: Bearer {who.key}"]
-    lines += ["content-type: application/json", f"content-length: {len(body)}", "", ""]
-    _, writer = await server.raw()
-    writer.write("\r\n".join(lines).encode())
-    await asyncio.sleep(0.1)  # so that the handler waits when the whole body comes in one read
-    writer.write(body)
-    await until(lambda: asked(models, who))
-    writer.write(f"GET /healthz HTTP/1.1\r\nhost: {server.host}\r\n\r\n".encode())
-    await asyncio.sleep(0.1)
-    writer.close()
-    await asyncio.wait_for(asked(models, who)[0].gone.wait(), 20)
-
-
-async def test_stopped_run_pays_for_output_so_far(server: RunningServer, models: ModelServer) -> None:
-    who = person(server)
-    stream = await send(server, who, "run", "lab/drip-100ms")
-    await stream.head()
-    async with server.client() as client:
-        async for block in stream.read():
-            if b"Hello" in block:
-                run = stream.headers["x-service-run"]
-                assert (await client.post(f"/v1/agents/runs/{run}/stop", headers=who.headers)).status_code == 202
-    last = stream.events[-1]
-    assert (last["type"], last["reason"]) == ("stopped", "requested") and debits(server, who) == [last["cost_micros"]]
-    assert last["cost_micros"] >= math.ceil(RUN_BYTES / 4) + 2 * 2
-    await stream.close()
 
 
 # --- signals
@@ -546,7 +312,7 @@ async def test_killed_server_gives_each_account_one_allowance(tmp_path: Path) ->
         async with running_server(tmp_path, settings) as server:
             people = people or add_accounts(server, 20)
             async with server.client() as client:
-                requests = [client.post(COMPLETIONS, json=ask, headers=who.headers) for who in people for _ in range(3)]
+                requests = [client.post(CHAT, json=ask, headers=who.headers) for who in people for _ in range(3)]
                 asking = [asyncio.create_task(request) for request in requests]  # type: ignore[arg-type]
                 if last:
                     assert {answer.status_code for answer in await asyncio.gather(*asking)} == {200}
@@ -637,7 +403,7 @@ async def test_failing_disk_gives_503_and_records_all_paid_work(
             assert (status, said["error"]["code"]) == (503, "storage_unavailable")
         assert (await deliver(server, client, checkout_id, session_id)).status_code == 503
         free = {"model": "builtin/echo", "messages": [{"role": "user", "content": "hi"}]}
-        assert (await client.post(COMPLETIONS, json=free, headers=people["json"].headers)).status_code == 200
+        assert (await client.post(CHAT, json=free, headers=people["json"].headers)).status_code == 200
         assert len(models.requests) == 3  # nothing was asked for that could not have been paid
     await until(lambda: all(is_idle(server, who) for who in people.values()))
     assert debits(server, people["json"]) == [] and debits(server, people["stream"]) == [10]
@@ -674,7 +440,7 @@ async def test_every_acknowledgement_leaves_after_its_sync(
         ):
             for stream in (True, False):
                 body = {"model": "lab/ok", "messages": [{"role": "user", "content": "hi"}], "stream": stream}
-                assert (await client.post(COMPLETIONS, json=body)).status_code == 200
+                assert (await client.post(CHAT, json=body)).status_code == 200
             assert (await client.post(RUN, json={"model": "lab/ok", "goal": "hi", "tools": []})).status_code == 200
             assert (await deliver(server, client, checkout_id, session_id)).json()["credited"]
     state = "synced"
@@ -689,44 +455,3 @@ async def test_every_acknowledgement_leaves_after_its_sync(
                 acknowledged.append((word, state))
     # A word is seen twice if a busy system took its write in two parts.
     assert {state for _, state in acknowledged} == {"synced"} and len({word for word, _ in acknowledged}) == 4
-
-
-# --- the operator beside it
-
-
-async def test_commands_credit_at_once_and_debit_only_available_money(
-    server: RunningServer, models: ModelServer
-) -> None:
-    who = person(server, 0)
-    assert (await answer(await send(server, who, "json", "lab/ok")))[0] == 402
-    credited = await asyncio.to_thread(command, server, "credit", who.email, "0.01")
-    assert credited.returncode == 0 and "balance $0.01 (10000 micros), held $0.00" in credited.stdout
-    assert (await answer(await send(server, who, "json", "lab/ok")))[0] == 200
-    stream = await send(server, who, "stream", "lab/silent")
-    await until(lambda: len(models.requests) == 2)
-    held = most_tokens(models.requests[-1].body) + 2 * 200  # micros
-    refused = await asyncio.to_thread(command, server, "debit", who.email, f"0.00{9984 - held}")
-    assert (
-        refused.returncode == 1
-        and f"$0.009983 (9983 micros), of which $0.000{held} ({held} micros) is reserved" in refused.stderr
-    )
-    taken = await asyncio.to_thread(command, server, "debit", who.email, f"0.00{9983 - held}", "--note", "Refund")
-    assert taken.returncode == 0 and f"balance $0.000{held} ({held} micros), held $0.000{held}" in taken.stdout
-    assert (await answer(await send(server, who, "json", "lab/ok")))[0] == 402
-    stream.leave("rst")
-    await until(lambda: is_idle(server, who))
-    assert (await answer(await send(server, who, "json", "lab/ok")))[0] == 200
-    assert debits(server, who) == [17, math.ceil(5 / 4), 17]  # a disconnected client pays for the prompt
-
-
-async def test_check_beside_a_busy_server_has_no_findings(server: RunningServer, models: ModelServer) -> None:
-    people = [person(server) for _ in range(4)]
-    unwatch(database(server))
-    working = [asyncio.create_task(spend(server, who, Told(), random.Random(who.id))) for who in people]
-    try:
-        checked = await asyncio.to_thread(command, server, "check")
-    finally:
-        for task in working:
-            task.cancel()
-        await asyncio.gather(*working, return_exceptions=True)
-    assert checked.returncode == 0 and re.fullmatch(r"ok: \d+ wallets and \d+ ledger rows add up\n", checked.stdout)

@@ -21,13 +21,13 @@ def each(names: str | Sequence[str], cases: Iterable[Any]) -> Callable[[Callable
         @functools.wraps(test)
         async def played_async(**fixtures: Any) -> None:
             for case in listed:
-                with _named(case):
+                with named(case):
                     await test(**fixtures, **case)
 
         @functools.wraps(test)
         def played(**fixtures: Any) -> None:
             for case in listed:
-                with _named(case):
+                with named(case):
                     test(**fixtures, **case)
 
         found = played_async if inspect.iscoroutinefunction(test) else played
@@ -40,7 +40,8 @@ def each(names: str | Sequence[str], cases: Iterable[Any]) -> Callable[[Callable
 
 
 @contextlib.contextmanager
-def _named(case: dict[str, Any]) -> Iterator[None]:
+def named(case: dict[str, Any]) -> Iterator[None]:
+    """Name the case in a failure of the block."""
     try:
         yield
     except BaseException as error:

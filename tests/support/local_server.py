@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import json
 import shutil
+import sqlite3
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -35,6 +36,7 @@ class LocalServer:
         self.base_url = f"https://{self.host}:{self.port}"
         self._sockets = sockets
         self._closing = closing
+        self._reader: sqlite3.Connection | None = None
 
     def client(self, **options: Any) -> httpx.AsyncClient:
         """An httpx client for the server; `options` go to httpx.AsyncClient."""
@@ -45,12 +47,29 @@ class LocalServer:
     async def raw(self, **options: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(self.host, self.port, **options)
 
+    def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Read the database over a separate connection."""
+        if self._reader is None:
+            path = f"file:{self.data_dir / 'service.db'}?mode=ro"
+            self._reader = self._closing.enter_context(
+                contextlib.closing(sqlite3.connect(path, uri=True, isolation_level=None))
+            )
+        return self._reader.execute(query, values).fetchall()
+
     def log_lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self._log.read_text().splitlines()]
 
     @property
     def _log(self) -> Path:
         return self.data_dir.parent / "log"
+
+    @property
+    def open_answers(self) -> int:
+        return len(self._sockets.state.tasks)
+
+    async def idle(self) -> None:
+        """Wait until every connection and answer has ended. Then nothing more is charged."""
+        await until(lambda: not self.open_answers and not self._sockets.state.connections)
 
     def copy_after_crash(self, folder: Path) -> Path:
         """Copy the data folder into `folder` as a crash now would leave it. Return the copy of the database."""
@@ -68,7 +87,7 @@ class LocalServer:
         if not with_grace:
             for interrupt in list(drain.open):
                 interrupt("shutdown")
-        await until(lambda: not self._sockets.state.tasks and not len(drain))
+        await until(lambda: not self.open_answers and not len(drain))
         await self._closing.aclose()
 
 

@@ -239,6 +239,8 @@ class Wanted:
     def _usage(self) -> dict[str, Any] | None:
         if "bills-bytes" in self.commands:
             return {"prompt_tokens": int(self.headers["content-length"]), "completion_tokens": 1}
+        if tokens := self.given(r"usage-(\d+)"):
+            return {"prompt_tokens": int(tokens), "completion_tokens": 0}
         return None if "no-usage" in self.commands else ODD_USAGE if "odd-usage" in self.commands else USAGE
 
     def _finish_reason(self) -> str | None:

@@ -25,7 +25,7 @@ What it says
     odd-fields           fields in the first delta and its calls that are not OpenAI's; returned: those that must come
     back echo-key             the Authorization header that it got, as text
     no-usage, odd-usage  usage never, or as nonsense; usage-always: on each chunk, asked for or not
-    bills-bytes          a prompt token for each byte of the request's body
+    bills-bytes          a prompt token for each byte of the request's body; usage-<N>: so many, and no output tokens
     no-ids               chunks without id, object, created, model, index and role
     no-finish            no finish reason
     error-200            `{"error": {...}}` with status 200; error-mid-stream: after two chunks
