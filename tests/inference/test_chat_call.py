@@ -1,30 +1,26 @@
-"""A priced chat through a real server: what goes to the model server, what is cut, what leaving costs, and what is
+"""A priced chat through a connection: what goes to the model server, what is cut, what leaving costs, and what is
 retried.
 """
 
 import asyncio
 import contextlib
-import itertools
 import re
-import sqlite3
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import orjson
 import pytest
-import pytest_asyncio
 
 from tests.support.agent_runs import Account, add_accounts
 from tests.support.cases import each
+from tests.support.local_server import LocalServer, local_server
 from tests.support.model_server import ModelServer
-from tests.support.money import most_tokens
-from tests.support.server import RunningServer, running_server
-from tests.support.waiting import until
+from tests.support.money import most_tokens, rows
+from tests.support.waiting import run_ready, until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 COMPLETIONS = "/v1/chat/completions"
 MODELS = (
     *(
@@ -32,7 +28,7 @@ MODELS = (
         "silent",
         "silent-after-3-chunks",
         "endless",
-        "late-usage-800ms",
+        "waits-for-usage",
         "tools",
         "reasoning",
         "mid-line",
@@ -46,7 +42,6 @@ MODELS = (
         "endless+stream-for-json",
     ),
     *("echo", "echo+json-for-stream"),
-    # The server remembers what these refuse, so each of them is for the one test in its name.
     *("refuses-max_tokens+json", "refuses-max_tokens+stream", "small-output+json", "small-output+stream"),
     *(
         "refuses-stream_options",
@@ -70,27 +65,16 @@ def catalog(upstream: ModelServer) -> str:
 class Lab:
     """The service, in front of `upstream`, and a person with 5 dollars."""
 
-    server: RunningServer
+    server: LocalServer
     upstream: ModelServer
     person: Account
     client: httpx.AsyncClient
-    logged_before: int = 0
-
-    def lines(self) -> list[dict[str, Any]]:
-        """Return the log lines of this account since the test began: the last lines of an earlier test
-        may come late.
-        """
-        return [
-            line
-            for line in self.server.log_lines()[self.logged_before :]
-            if line.get("account") in (None, self.person.id)
-        ]
 
     async def line_of(self, route: str) -> dict[str, Any]:
         """Return the one log line of a request to this route; it may come after the answer."""
 
         def found() -> list[dict[str, Any]]:
-            return [line for line in self.lines() if line.get("route") == route]
+            return [line for line in self.server.log_lines() if line.get("route") == route]
 
         await until(found)
         (line,) = found()
@@ -121,41 +105,12 @@ def events(answer: httpx.Response) -> list[Any]:
     return [orjson.loads(block[6:]) for block in answer.text.split("\n\n")[:-1] if block != "data: [DONE]"]
 
 
-_numbers = itertools.count(1)
-
-
-def person_with_funds(server: RunningServer) -> Account:
-    (person,) = add_accounts(server, 1, micros=5_000_000, name=f"person{next(_numbers)}-")
-    return person
-
-
-@contextlib.asynccontextmanager
-async def laboratory(folder: Path) -> AsyncIterator[Lab]:
-    async with ModelServer() as upstream:
-        (folder / "catalog.toml").write_text(catalog(upstream))
-        settings = {"SVC_CATALOG": str(folder / "catalog.toml")}
-        async with running_server(folder, settings) as server, server.client(timeout=30) as client:
-            yield Lab(server, upstream, person_with_funds(server), client)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lab]:
-    async with laboratory(tmp_path_factory.mktemp("lab")) as lab:
-        yield lab
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def lab(shared: Lab) -> Lab:
-    """A new account on the server that these tests share."""
-    shared.upstream.requests.clear()
-    return replace(shared, person=person_with_funds(shared.server), logged_before=len(shared.server.log_lines()))
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def own_lab(tmp_path: Path) -> AsyncIterator[Lab]:
-    """A separate server, for its counters or its end."""
-    async with laboratory(tmp_path) as lab:
-        yield lab
+@pytest.fixture
+async def lab(tmp_path: Path) -> AsyncIterator[Lab]:
+    async with ModelServer() as upstream, local_server(tmp_path, catalog(upstream)) as server:
+        (person,) = add_accounts(server, 1, micros=5_000_000)
+        async with server.client(timeout=30) as client:
+            yield Lab(server, upstream, person, client)
 
 
 async def test_other_names_of_the_output_limit_are_dropped(lab: Lab) -> None:
@@ -168,16 +123,15 @@ async def test_other_names_of_the_output_limit_are_dropped(lab: Lab) -> None:
     assert body["extra_body"] == {"top_k": 1, "options": {"top_k": 1}} and body["options"] == {"top_k": 1}
 
 
-async def test_answer_beyond_its_limit_is_cut_with_length_and_canceled(own_lab: Lab) -> None:
-    found = events(await own_lab.chat("endless", stream=True, max_tokens=20))
+async def test_answer_beyond_its_limit_is_cut_with_length_and_canceled(lab: Lab) -> None:
+    found = events(await lab.chat("endless", stream=True, max_tokens=20))
     text = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in found)
     assert len(text) == 640 and found[-1]["choices"][0]["finish_reason"] == "length"
-    await asyncio.wait_for(own_lab.upstream.requests[-1].gone.wait(), 20)
-    assert await own_lab.spent() == most_tokens(own_lab.upstream.requests[-1].body) + 2 * 20  # all that was held
-    metrics = (await own_lab.client.get("/metrics")).text
+    await asyncio.wait_for(lab.upstream.requests[-1].gone.wait(), 20)
+    assert await lab.spent() == most_tokens(lab.upstream.requests[-1].body) + 2 * 20  # all that was held
+    metrics = (await lab.client.get("/metrics")).text
     micros = int(re.search(r"^svc_overrun_micros_total ([1-9]\d*)$", metrics, re.MULTILINE)[1])  # type: ignore[index]
-    with contextlib.closing(sqlite3.connect(own_lab.server.data_dir / "service.db")) as conn:
-        kept = conn.execute("SELECT model, calls, micros FROM overruns").fetchall()
+    kept = lab.server.rows("SELECT model, calls, micros FROM overruns")
     assert "svc_overruns_total 1\n" in metrics and kept == [("lab/endless", 1, micros)]
 
 
@@ -222,12 +176,15 @@ async def test_disconnected_client_pays_for_the_input_and_the_output_so_far(lab:
 
 
 async def test_finished_answer_is_read_for_its_usage_after_a_disconnect(lab: Lab) -> None:
-    body = lab.body("late-usage-800ms", stream=True)
+    body = lab.body("waits-for-usage", stream=True)
     async with lab.client.stream("POST", COMPLETIONS, json=body, headers=lab.person.headers) as answer:
         async for line in answer.aiter_lines():
             if '"!"' in line:
                 break
-        await asyncio.sleep(0.2)
+        await until(lambda: lab.upstream.waiting)
+        await run_ready()  # the service has read the finish reason
+    await until(lambda: not lab.server.connections)
+    lab.upstream.release.set()
     assert await lab.spent() == 7 + 2 * 5
 
 
@@ -242,14 +199,14 @@ async def test_a_stopped_run_pays_for_the_input_of_its_silent_model(lab: Lab) ->
     assert spent > 1 and orjson.loads(last)["cost_micros"] == spent
 
 
-async def test_a_shutdown_charges_nothing_for_a_silent_model(own_lab: Lab) -> None:
-    asking = asyncio.create_task(own_lab.chat("silent", stream=True))
-    await own_lab.asked()
-    assert await own_lab.server.stop() == 0
+async def test_a_shutdown_charges_nothing_for_a_silent_model(lab: Lab) -> None:
+    asking = asyncio.create_task(lab.chat("silent", stream=True))
+    await lab.asked()
+    await lab.server.stop()
     assert (await asking).status_code == 503
-    with contextlib.closing(sqlite3.connect(own_lab.server.data_dir / "service.db")) as conn:
-        assert conn.execute("SELECT count(*) FROM ledger WHERE kind = 'debit'").fetchone() == (0,)
-        assert conn.execute("SELECT count(*) FROM holds").fetchone() == (0,)
+    database = lab.server.data_dir / "service.db"
+    assert rows(database, "SELECT count(*) FROM ledger WHERE model IS NOT NULL") == [(0,)]
+    assert rows(database, "SELECT count(*) FROM holds") == [(0,)]
 
 
 @each("stream", [False, True])

@@ -67,9 +67,13 @@ class LocalServer:
     def open_answers(self) -> int:
         return len(self._sockets.state.tasks)
 
+    @property
+    def connections(self) -> int:
+        return len(self._sockets.state.connections)
+
     async def idle(self) -> None:
         """Wait until every connection and answer has ended. Then nothing more is charged."""
-        await until(lambda: not self.open_answers and not self._sockets.state.connections)
+        await until(lambda: not self.open_answers and not self.connections)
 
     def copy_after_crash(self, folder: Path) -> Path:
         """Copy the data folder into `folder` as a crash now would leave it. Return the copy of the database."""

@@ -42,7 +42,8 @@ When it says it
     late-usage-<N>ms     waits before the usage, after the finish reason
     slow-<N>ms           waits before the head; drip-<N>ms: before each chunk
     silent               never answers; silent-after-<N>-chunks: stops talking in the middle
-    waits                waits for `release.set()` of the test; waits-after-<N>-chunks: in the middle
+    waits                waits for `release.set()` of the test; waits-after-<N>-chunks: in the middle; waits-for-usage:
+                         before the usage, after the finish reason. `waiting` counts these answers
     bytewise             each byte in a packet of its own
 How it says it
     no-done, two-done    without `[DONE]`, with two
@@ -133,6 +134,7 @@ class ModelServer:
         self.requests: list[Seen] = []
         self.connections_made = 0
         self.release = asyncio.Event()
+        self.waiting = 0
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -143,6 +145,10 @@ class ModelServer:
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, limit=1024 * 1024)
         self.port = self._server.sockets[0].getsockname()[1]
+
+    async def wait(self) -> None:
+        self.waiting += 1
+        await self.release.wait()
 
     async def stop(self) -> None:
         """Stops listening and cuts every connection."""
@@ -275,7 +281,7 @@ class Answer:
         if "silent" in self.commands:
             await asyncio.sleep(3600)
         if "waits" in self.commands:
-            await self.server.release.wait()
+            await self.server.wait()
         if wait_ms := self.wanted.given(r"slow-(\d+)ms"):
             await asyncio.sleep(int(wait_ms) / 1000)
         if "cut-head" in self.commands:
@@ -348,6 +354,8 @@ class Answer:
             if number == 2 and (told := next((MID_ERRORS[name] for name in MID_ERRORS.keys() & self.commands), b"")):
                 await self._body(told + end * 2, framed)
                 break
+            if "waits-for-usage" in self.commands and b'"choices": []' in event:
+                await self.server.wait()
             if (wait_ms := self.wanted.given(r"late-usage-(\d+)ms")) and b'"choices": []' in event:
                 await asyncio.sleep(int(wait_ms) / 1000)
             comment = b": still here" + end * 2 if "comments" in self.commands else b""
@@ -373,7 +381,7 @@ class Answer:
         if self.wanted.given(r"silent-after-(\d+)-chunks") == str(number):
             await asyncio.sleep(3600)
         if self.wanted.given(r"waits-after-(\d+)-chunks") == str(number):
-            await self.server.release.wait()
+            await self.server.wait()
         if wait_ms := self.wanted.given(r"drip-(\d+)ms"):
             await asyncio.sleep(int(wait_ms) / 1000)
 
