@@ -31,10 +31,11 @@ from svc.commands.database import command, printable, reading, served_settings
 from svc.config import SETTINGS, Config, MailServer
 from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import upstream
-from svc.inference.catalog import Provider
+from svc.inference.catalog import Model, Provider
 from svc.inference.catalog_file import on_offer
 from svc.inference.field_support import ADVICE
 from svc.inference.providers import count_sealed
+from svc.inference.server_formats import probe
 from svc.log import Log
 from svc.outbound.client import Outbound
 from svc.outbound.connection import Reply
@@ -47,6 +48,7 @@ from svc.server.serve import bind
 from svc.server.state import identity_providers, payments, read_catalog
 
 _DEADLINE_SECONDS = 15.0
+_FORMATS_SECONDS = 5.0
 _CHECKED_BYTES = 1024**3  # of a database file: it takes some seconds to read
 
 
@@ -221,16 +223,16 @@ def _model_servers(config: Config, outbound: Outbound) -> Iterator[tuple[str, Aw
     models, listed, *_ = on_offer(config)
     if not models and not listed:
         raise StartError("there are no models. Set SVC_CATALOG, or SVC_BUILTIN=1")
-    named: dict[Provider, list[str]] = {provider: [] for provider in listed}
+    named: dict[Provider, list[Model]] = {provider: [] for provider in listed}
     for model in models:
         if model.provider is not None:
-            named.setdefault(model.provider, []).append(model.name)
+            named.setdefault(model.provider, []).append(model)
     return (
         (
             f"provider {provider.name}{f' at {server.base_url}' if provider.servers else ''}",
-            _provider(outbound, server, names),
+            _provider(outbound, server, own),
         )
-        for provider, names in named.items()
+        for provider, own in named.items()
         for server in provider.servers or (provider,)
     )
 
@@ -249,8 +251,9 @@ def _groups_in_use(config: Config) -> dict[str, int]:
     return {}
 
 
-async def _provider(outbound: Outbound, provider: Provider, names: list[str]) -> Result:
-    """Compare a provider's list with its `names` in the catalog; without names, any list is right."""
+async def _provider(outbound: Outbound, provider: Provider, models: list[Model]) -> Result:
+    """Compare a provider's list and formats with its `models` in the catalog; without models, any list is right."""
+    names = [model.name for model in models]
     try:
         offered = set(await upstream.models(outbound, provider))
     except UpstreamFault as fault:
@@ -269,7 +272,18 @@ async def _provider(outbound: Outbound, provider: Provider, names: list[str]) ->
     missing = [name for name in names if name not in offered and f"{name}:latest" not in offered]
     if missing:  # some servers list only some of their models
         return "look", f"it does not list {', '.join(missing[:5])}, which the catalog names"
-    return "ok", f"it answers and has {f'all {len(names)}' if names else len(offered)} models"
+    answers = await probe.formats(outbound, provider, _FORMATS_SECONDS)
+    for api in dict.fromkeys(model.api for model in models or [provider.model("")] if model.kind == "chat"):
+        if answers[api] is False:
+            return "wrong", f"it does not answer the format {api}, which api names. It answers {_told(answers)}"
+    return "ok", f"it answers {_told(answers)} and has {f'all {len(names)}' if names else len(offered)} models"
+
+
+def _told(answers: dict[str, bool | None]) -> str:
+    """Return the formats that a server answers, or certainly does not."""
+    known = [api for api, answered in answers.items() if answered]
+    untold = [f"perhaps {api}" for api, answered in answers.items() if answered is None]
+    return ", ".join([*known, *untold]) or "no format"
 
 
 async def _mail(config: Config, server: MailServer) -> Result:

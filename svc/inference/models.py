@@ -24,6 +24,7 @@ from svc.inference.catalog import (
     listed_models,
     path_to,
 )
+from svc.inference.server_formats import probe
 from svc.outbound.client import Outbound
 
 _ANSWER_SECONDS = 3.0
@@ -160,11 +161,15 @@ class Models:
             for own in asking.values():
                 own.cancel()
 
-    async def test(self, row: sqlite3.Row) -> list[str]:
-        """Ask a provider for the names of its models. Raises ApiError, with a reason only for its 401, 403 and 429."""
+    async def test(self, row: sqlite3.Row) -> tuple[list[str], dict[str, bool | None]]:
+        """Ask a provider for the names of its models, and which formats it answers.
+
+        Raises ApiError, with a reason only for its 401, 403 and 429.
+        """
         began = time.monotonic()
         try:
-            return list(await self._listed(row))
+            names = list(await self._listed(row))
+            return names, await probe.formats(self._guarded, self._provider(row), _ANSWER_SECONDS)
         except (UpstreamFault, TimeoutError) as fault:
             if isinstance(fault, UpstreamFault) and fault.kind == "status" and fault.status in (401, 403, 429):
                 raise upstream_errors.caller_error(fault, provider=row["name"], byok=True) from fault

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -31,7 +31,7 @@ _MODELS_BYTES = 4 * 1024 * 1024
 _ANSWER_SECONDS = 3600.0
 _SHORT_ANSWER_SECONDS = 10.0
 _ERROR_BYTES = 64 * 1024
-_PATHS = {"chat": "/chat/completions", "responses": "/responses", "messages": "/messages"}
+PATHS = {"chat": "/chat/completions", "responses": "/responses", "messages": "/messages"}
 _ANTHROPIC_VERSION = b"2023-06-01"
 
 
@@ -42,18 +42,16 @@ async def chat(
     stream: bool,
     on_sent: Callable[[], None] = lambda: None,
     api: str = "chat",
-    stops: Sequence[str] = (),
 ) -> RawAnswer:
     """Send the request `body`, which asks for a `stream` or not, and return the answer once its head is there.
 
-    `api` is the format of the body, and `stops` are the stop sequences of the request. The raw chunks of the answer are
-    those of chat in every format. `on_sent` is called when the server may have the request. Raises UpstreamFault, and
-    ApiError `address_not_allowed`.
+    `api` is the format of the body. The raw chunks of the answer are those of chat in every format. `on_sent` is called
+    when the server may have the request. Raises UpstreamFault, and ApiError `address_not_allowed`.
     """
     accept = b"text/event-stream" if stream else b"application/json"
-    reply = await send(client, provider, _PATHS[api], accept, body, on_sent)
+    reply = await send(client, provider, PATHS[api], accept, body, on_sent)
     reply.limit(_STREAM_BYTES if stream else _ANSWER_BYTES, _ANSWER_SECONDS)
-    return RawAnswer(reply, provider, None if api == "chat" else reader_of(api, stops))
+    return RawAnswer(reply, provider, None if api == "chat" else reader_of(api))
 
 
 async def models(client: Outbound, provider: Provider) -> ListedModels:
@@ -131,7 +129,7 @@ def _head(provider: Provider, path: str, accept: bytes, posts: bool) -> RequestH
     if posts:
         headers += ((b"content-type", b"application/json"),)
     key = (provider.api_key or "").encode()
-    if path == _PATHS["messages"] or (provider.api == "messages" and path == "/models"):
+    if path == PATHS["messages"] or (provider.api == "messages" and path == "/models"):
         headers += ((b"anthropic-version", _ANTHROPIC_VERSION),)
         headers += ((b"x-api-key", key),) if key else ()
     elif key:

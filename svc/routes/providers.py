@@ -4,7 +4,7 @@ from functools import partial
 
 from svc.errors import ApiError
 from svc.inference import providers
-from svc.inference.catalog import API, KIND, MODEL_NAME
+from svc.inference.catalog import API, APIS, KIND, MODEL_NAME
 from svc.inference.providers import NewProvider, ProviderChanges
 from svc.outbound.errors import AddressNotAllowed
 from svc.routes.schemas.common import NO_ROOM, OWN_PROVIDERS_DISABLED, PERHAPS_RETRY_AFTER, TIMESTAMP, id_of
@@ -31,6 +31,9 @@ _PROVIDER_TEST = json_object(
     "ProviderTest",
     ok=boolean.about(const=True),
     models=list_of(string).about("The models that the provider lists, at most 500.", ["small", "large"]),
+    formats=json_object(
+        "ProviderFormats", **{api: nullable(boolean).about("Null means that it is not clear.", True) for api in APIS}
+    ).about("The formats that the provider answers, as values of `api`."),
 )
 _ADDRESS_NOT_ALLOWED = Refusal(
     "address_not_allowed",
@@ -111,7 +114,9 @@ async def delete_provider(request: Request, caller: Caller, provider_id: str) ->
 
 @describes(
     "Test a provider",
-    "Requests the provider's list of models, for at most 3 seconds. It does not count as a chat request.",
+    "Requests the provider's list of models, for at most 3 seconds. Then it sends an empty request in each format, for "
+    "at most 3 seconds: the refusal shows whether the provider answers the format, and costs no tokens. The test does "
+    "not count as a chat request.",
     answer=Answer("The provider works.", _PROVIDER_TEST),
     errors=[
         Refusal(
@@ -144,7 +149,8 @@ async def test_provider(request: Request, caller: Caller, provider_id: str) -> o
     row = await request.state.db.read(providers.TABLE.by_id, caller.id, provider_id)
     providers.check_allowed(caller.group)
     request.state.limits.take("ask_provider", caller.id)
-    return {"ok": True, "models": await request.state.models.test(row)}
+    names, formats = await request.state.models.test(row)
+    return {"ok": True, "models": names, "formats": formats}
 
 
 async def _check_name_and_address(state: State, account_id: str, body: NewProvider | ProviderChanges) -> None:

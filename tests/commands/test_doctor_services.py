@@ -89,6 +89,20 @@ async def test_each_server_of_a_provider_is_checked(config: Config, tmp_path: Pa
         assert found[f"provider a at {down.base_url}"][0].grade == "wrong"
 
 
+async def test_formats_of_a_model_server_are_named_and_compared_with_api(config: Config, tmp_path: Path) -> None:
+    async with FormatServer() as every, ModelServer() as only_chat:
+        for server, model, grade, text in (
+            (every, "", "ok", "chat, responses, messages"),
+            (every, 'api = "messages"\n', "ok", "chat, responses, messages"),
+            (only_chat, "", "ok", "it answers chat and"),
+            (only_chat, 'api = "messages"\n', "wrong", "does not answer the format messages"),
+            (only_chat, '[[providers.models]]\nid = "ok"\napi = "responses"\n', "wrong", "the format responses"),
+        ):
+            entry = f'name = "a"\nbase_url = "{server.base_url}"\n{model}'
+            [finding] = (await asked(cataloged(config, tmp_path, entry)))["provider a"]
+            assert finding.grade == grade and text in finding.text
+
+
 @each(
     ("status", "value", "grade", "text"),
     [

@@ -286,7 +286,7 @@ async def test_proxy_variables_and_netrc_are_ignored(
         body = {"model": f"{provider['name']}/ok", "messages": HELLO}
         assert (await service.client.post("/v1/chat/completions", json=body, headers=headers)).status_code == 200
         assert (await service.client.post(f"{PROVIDERS}/{provider['id']}/test", headers=headers)).status_code == 200
-        assert len(upstream.requests) == 2 and canary.connections == 0
+        assert len(upstream.requests) == 5 and canary.connections == 0
         assert all(
             "authorization" not in seen.headers and "proxy-authorization" not in seen.headers
             for seen in upstream.requests

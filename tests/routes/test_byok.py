@@ -18,6 +18,7 @@ from svc.inference.providers import KeyBox
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.byok import KEY, Names, add_provider, http_answer, raw_server
 from tests.support.cases import each
+from tests.support.format_server import FormatServer
 from tests.support.model_server import ModelServer
 from tests.support.people import new_person
 from tests.support.server import running_server
@@ -293,14 +294,18 @@ async def test_own_models_have_their_kind(own: Own) -> None:
     assert drawn.status_code == 200, drawn.text
 
 
+def lists_asked(own: Own) -> int:
+    return sum(seen.path == "/v1/models" for seen in own.upstream.requests)
+
+
 async def test_tests_and_lists_share_30_provider_requests_a_minute(own: Own) -> None:
     test = f"{own.path}/test"
     own.service.clocks.advance(60)
     answers = [await own.service.client.post(test, headers=own.headers) for _ in range(31)]
-    assert [answer.status_code for answer in answers] == [200] * 30 + [429] and len(own.upstream.requests) == 30
+    assert [answer.status_code for answer in answers] == [200] * 30 + [429] and lists_asked(own) == 30
     assert 1 <= answers[-1].json()["error"]["retry_after"] <= 59
     await own.change(api_key="another-key-of-theirs")
-    assert await own.listed() == [] and len(own.upstream.requests) == 30
+    assert await own.listed() == [] and lists_asked(own) == 30
     own.service.clocks.advance(60)
     assert await own.listed() == ["mine/ok", "mine/tools"]
 
@@ -649,22 +654,38 @@ async def test_agent_error_names_the_provider(own: Own) -> None:
 async def test_provider_test_lists_all_models(own: Own) -> None:
     await own.change(models=["ok"])
     tested = await own.service.client.post(f"{own.path}/test", headers=own.headers)
-    assert tested.status_code == 200 and tested.json() == {"ok": True, "models": ["ok", "tools"]}
-    (seen,) = own.upstream.requests
+    assert tested.status_code == 200 and tested.json()["ok"] is True
+    assert tested.json()["models"] == ["ok", "tools"]
+    seen = own.upstream.requests[0]
     assert (seen.method, seen.path, seen.headers["authorization"]) == ("GET", "/v1/models", f"Bearer {KEY}")
+
+
+async def test_provider_test_tells_the_formats_by_empty_requests(own: Own) -> None:
+    async with FormatServer() as every:
+        answers = []
+        for base_url in (own.upstream.base_url, every.base_url):
+            await own.change(base_url=base_url, api_key=KEY)
+            tested = await own.service.client.post(f"{own.path}/test", headers=own.headers)
+            answers.append(tested.json()["formats"])
+        assert answers == [
+            {"chat": True, "responses": False, "messages": False},
+            {"chat": True, "responses": True, "messages": True},
+        ]
+        for seen in every.requests[1:]:
+            assert seen.body == {} and ("x-api-key" in seen.headers) is seen.path.endswith("/messages")
 
 
 async def test_provider_test_is_not_cached(own: Own) -> None:
     for names in (("a",), ("b", "c"), ()):
         own.upstream.models = names
         tested = await own.service.client.post(f"{own.path}/test", headers=own.headers)
-        assert tested.json() == {"ok": True, "models": list(names)}
+        assert tested.json()["models"] == list(names)
         assert await own.listed() == [f"mine/{name}" for name in names], "and the list knows it, too"
 
 
-async def test_provider_tests_run_one_at_a_time(own: Own) -> None:
+async def test_list_of_a_provider_is_asked_by_one_test_at_a_time(own: Own) -> None:
     await asyncio.gather(*(own.service.client.post(f"{own.path}/test", headers=own.headers) for _ in range(20)))
-    assert len(own.upstream.requests) == 20 and own.upstream.connections_made == 1
+    assert lists_asked(own) == 20 and len(own.upstream.requests) == 80
 
 
 @each("status", [401, 403, 429])

@@ -270,6 +270,9 @@ class Answer:
             await self._reply(200, json.dumps({"object": "list", "data": listed}).encode())
         elif self.seen.path.endswith("/generated/picture.png"):
             await self._reply(200, model_media.PNG, content_type="image/png")
+        elif self.seen.path.endswith(self.paths) and self.seen.body == {}:
+            missing = {"message": "Missing required parameter: 'model'.", "type": "invalid_request_error"}
+            await self._reply(400, json.dumps({"error": missing}).encode())
         elif self.seen.path.endswith(self.paths):
             if not await self._refused():
                 await self._answer()

@@ -18,9 +18,7 @@ from svc.inference.cache_marks import NAME as MARK
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import Block, BlockWriter, typed_event
 from svc.inference.formats.messages_shape import FIELDS
-from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, text_part
-from svc.inference.passed_fields import not_null
-from svc.inference.sent_body import CallerFormat
+from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
 from svc.inference.tokens import FRAME_TOKENS, estimated_input_tokens
 
 _MOST_BLOCKS = 10_000
@@ -56,8 +54,7 @@ def translate(request: dict[str, Any], *, marks: bool = False) -> Translated:
     # the client.
     reasoning = (request.get("thinking") or {"type": "disabled"})["type"] != "disabled"
     left = {name: request[name] for name in request if name not in FIELDS}
-    told = CallerFormat(_NAMES, "auto" if reasoning else None)
-    return Translated(body, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), told, left)
+    return Translated(body, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), _NAMES, left)
 
 
 def _mark_of(block: dict[str, Any], marks: bool) -> dict[str, Any]:
