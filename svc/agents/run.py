@@ -32,6 +32,7 @@ from svc.inference.chat_call import ChatCall
 from svc.inference.claim import Claim
 from svc.inference.field_support import RETURNED
 from svc.inference.paid_call import PaidCall, Payer
+from svc.inference.sent_body import CallerFormat
 from svc.json_text import AT_ONCE_BYTES
 from svc.retry import retry_write
 from svc.server.sse import Interrupt, LastBlock
@@ -39,6 +40,7 @@ from svc.server.state import OpenRun, State
 
 _TOOLS = re.compile(r"(?i)\btools?\b|tool[_-]|\bfunctions?\b")
 _STORE_TRIES = 3
+_FORMAT = CallerFormat(summary=None)  # a run shows no reasoning
 
 
 class RunOrder(NamedTuple):
@@ -176,7 +178,8 @@ class AgentRun:
             body["tools"] = [tool.as_function for tool in self._order.tools.values()]
         heavy = sum(len(message["content"] or "") for message in messages) > AT_ONCE_BYTES
         model, engines, payer = self._order.model, self._state.engines, self._payer
-        make = partial(ChatCall, model, body, engines, payer, added=RETURNED, ours=("tools",), heavy=heavy)
+        about: dict[str, Any] = {"added": RETURNED, "ours": ("tools",), "heavy": heavy, "format": _FORMAT}
+        make = partial(ChatCall, model, body, engines, payer, **about)
         call = await self._state.offload.run(payer.account_id, make) if heavy else make()
         call.also = self._update_in
         self._calls.append(call)

@@ -190,6 +190,8 @@ class Model:
     counted_as: str = field(init=False)  # its provider's name in metrics
 
     def __post_init__(self) -> None:
+        if self.api == "messages":  # marks are a part of the format
+            object.__setattr__(self, "cache_control", True)
         object.__setattr__(self, "paid", any(self.prices.values()))
         object.__setattr__(self, "counted_as", "byok" if self.byok else self.owner)
 

@@ -22,7 +22,8 @@ from svc.inference.answer.token_usage import input_tokens
 from svc.inference.catalog import Model
 from svc.inference.chat_request import Ignored, for_operator, with_named_limit
 from svc.inference.paid_call import Bill, Engines, PaidCall, Payer
-from svc.inference.sent_body import LEAST_OUTPUT_TOKENS, SentBody
+from svc.inference.sent_body import LEAST_OUTPUT_TOKENS, CallerFormat, SentBody
+from svc.inference.server_formats.chat_parts import stops_of
 from svc.inference.tokens import estimated_tokens
 
 # An answer with more bytes per token ignores its limit: no tokenizer averages half of this.
@@ -37,6 +38,7 @@ _MOST_RESERVED_BYTES = 256 * 1024
 _NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 RawChunks = list[raw_answer.RawChunk]
+CHAT = CallerFormat()
 EngineAnswer = raw_answer.RawAnswer | raw_answer.BuiltinAnswer
 
 
@@ -45,7 +47,7 @@ class ChatCall(PaidCall):
 
     `added` names the fields that this service has added: they are left out for a model server that refuses them. `ours`
     names fields of the body without anything of the caller's. The constructor walks the whole body. If the body is
-    `heavy`, with many values or long texts, it must run off the event loop.
+    `heavy`, with many values or long texts, it must run off the event loop. `format` is the caller's.
     """
 
     ignored = Ignored()  # what was left out of the request
@@ -60,6 +62,7 @@ class ChatCall(PaidCall):
         added: Collection[str] = (),
         ours: Collection[str] = (),
         heavy: bool = False,
+        format: CallerFormat = CHAT,
     ) -> None:
         super().__init__(model, engines, payer)
         self.begun = False  # there is a part of an answer
@@ -76,7 +79,7 @@ class ChatCall(PaidCall):
             body = cache_marks.for_model(body, model, asked=True) if self.paid else body
         self.writer = chunk_writer.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
         self._body = body
-        self._sent = SentBody(model, body, added, engines, payer.account_id, heavy)
+        self._sent = SentBody(model, body, added, engines, payer.account_id, heavy, format)
         if heavy:
             self.writer.estimated_input()  # now: later it would run on the event loop, or in the settlement
 
@@ -277,8 +280,9 @@ class ChatCall(PaidCall):
             answer = raw_answer.BuiltinAnswer(provider.chat(model.name, sent.with_limits(model), self._engines.clock))
         else:
             way, written = self._engines.way_to(model.provider), await sent.json_for(model)
-            server = self.server_of(model.provider)
-            answer = await upstream.chat(way, server, written, self.streams, self._note_reached, model.api)
+            server, stops = self.server_of(model.provider), stops_of(self._body) if model.api != "chat" else ()
+            sending = (self.streams, self._note_reached, model.api, stops)
+            answer = await upstream.chat(way, server, written, *sending)
         try:
             raws = await answer.more()
         except BaseException:

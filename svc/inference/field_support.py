@@ -58,6 +58,15 @@ _REFUSALS = (
     rf"""json: unknown field "{_PATH}"(?:, expected .*)?""",
     rf"(?:[\w ]+: )?(?:(?P<holder>messages\[\d+\]): )?unknown field `{_PATH}`(?:, expected .*)?",
 )
+# OpenAI's Responses, about reasoning that is not its own.
+_NO_ITEM = r"Item with id 'rs_\d+' not found"
+# Fields of Responses, with the names that they have in a chat request.
+_OF_RESPONSES = {
+    "include": "reasoning.encrypted_content",
+    "reasoning.summary": "reasoning.summary",
+    "reasoning.effort": "reasoning_effort",
+    "text.verbosity": "verbosity",
+}
 _BETWEEN_PROBLEMS = re.compile(r"; |\n(?! )")
 
 
@@ -114,9 +123,11 @@ def _key(model: Model, account_id: str) -> tuple[str, str, str]:
 
 def refused_fields(fault: UpstreamFault, added: Collection[str]) -> frozenset[str]:
     """Return those of the fields `added` by this service that `fault` says are not supported."""
-    if fault.status not in (400, 422) or fault.error is None:
+    if fault.status not in (400, 404, 422) or fault.error is None:
         return frozenset()
     param, message = str(fault.error.get("param")), str(fault.error.get("message"))
+    if re.match(_NO_ITEM, message):
+        return frozenset({"reasoning_content"}.intersection(added))
     if (named := _added_at(param, added)) and _UNSUPPORTED.search(f"{fault.error.get('code')} {message}"):
         of_the_value = _CONDITION.search(message) or (named == "max_tokens" and limit_too_large(fault))
         return frozenset() if of_the_value else frozenset({named})
@@ -164,6 +175,8 @@ def _refused_in(problem: str, added: Collection[str]) -> str | None:
 
 def _added_at(path: str, added: Collection[str]) -> str | None:
     """Return the added field at `path` (`stream_options`, `body.messages.2.reasoning_content`), or None."""
+    if (known := _OF_RESPONSES.get(path)) in added:
+        return known
     holder, _, field = path.removeprefix("body.").rpartition(".")
     ours = field in added and (not holder or (field in RETURNED and holder.startswith("messages")))
     return field if ours else None

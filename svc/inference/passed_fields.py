@@ -6,6 +6,14 @@ count. A template could make a long prompt of a short request with a loop, and s
 Adapters, slots and sessions of the model server are shared by all callers.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
+
+def not_null(holder: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return those of the named fields that are there and not null."""
+    return {name: holder[name] for name in names if holder.get(name) is not None}
+
 
 def words(text: str) -> frozenset[str]:
     return frozenset(text.split())

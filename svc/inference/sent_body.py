@@ -6,8 +6,8 @@ the caller's request -> output limits and the model's name -> without what its s
 
 import asyncio
 import contextlib
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 from svc.errors import ApiError, UpstreamFault
 from svc.inference import cache_marks, field_support, upstream
@@ -16,6 +16,7 @@ from svc.inference.catalog import Model
 from svc.inference.chat_request import for_fallback
 from svc.inference.first_body import FirstBody, first_body
 from svc.inference.paid_call import Engines
+from svc.inference.server_formats.chat_parts import SEALED, SUMMARY
 from svc.inference.server_formats.request import request_for
 
 DEFAULT_OUTPUT_TOKENS = 4096
@@ -23,6 +24,17 @@ LEAST_OUTPUT_TOKENS = 16
 _LIMITS = ("max_completion_tokens", "max_tokens")
 # How often a limit above the model's own is divided by four. A model with a price always gets a limit.
 _MOST_LOWERED = 2
+
+
+class CallerFormat(NamedTuple):
+    """What a server of another format must know of the caller's.
+
+    `names` are the caller's names of fields of chat. `summary` is how reasoning is to be summed up: None if the caller
+    does not see it.
+    """
+
+    names: Mapping[str, str] = {}
+    summary: str | None = "auto"
 
 
 class SentBody:
@@ -39,6 +51,7 @@ class SentBody:
         "_asked",
         "_body",
         "_engines",
+        "_format",
         "_heavy",
         "_left_out",
         "_lowered",
@@ -49,7 +62,14 @@ class SentBody:
     )
 
     def __init__(
-        self, asked: Model, body: dict[str, Any], added: Collection[str], engines: Engines, account_id: str, heavy: bool
+        self,
+        asked: Model,
+        body: dict[str, Any],
+        added: Collection[str],
+        engines: Engines,
+        account_id: str,
+        heavy: bool,
+        format: "CallerFormat",
     ) -> None:
         self._asked = asked
         self._body = body
@@ -57,6 +77,7 @@ class SentBody:
         self._engines = engines
         self._account_id = account_id
         self._heavy = heavy
+        self._format = format
         self._lowered = 0  # how often the limit was lowered
         self._left_out: frozenset[str] = frozenset()  # the added fields that the last request lacked
         # By model: the fields that it refuses in this call, and whether later calls may rely on it.
@@ -97,7 +118,8 @@ class SentBody:
             if body is not whole:
                 sizes.append(first_body(whole, self._heavy).input_tokens)
             if fallback and fallback.api != "chat" and self.can_travel(fallback):
-                sizes.append(first_body(request_for(fallback, whole), self._heavy, fallback.api).input_tokens)
+                of_fallback = request_for(fallback, {**whole, SEALED: True, SUMMARY: self._format.summary})
+                sizes.append(first_body(of_fallback, self._heavy, fallback.api).input_tokens)
             first.input_tokens = max(sizes) + text_size_bytes(fallback.name if fallback else model.fallback)
         return first
 
@@ -129,13 +151,17 @@ class SentBody:
     def _in_its_form(self, model: Model, body: dict[str, Any]) -> dict[str, Any]:
         """Return `body` in the form that `model` accepts, with what this service adds to it."""
         if model.api != "chat":
-            return request_for(model, body)
-        if body.get("stream") and not (options := body.get("stream_options") or {}).get("include_usage"):
+            body |= {SEALED: True, SUMMARY: self._format.summary}
+            self._added |= {SEALED, SUMMARY, "reasoning_content"}
+        elif body.get("stream") and not (options := body.get("stream_options") or {}).get("include_usage"):
             body["stream_options"] = {**options, "include_usage": True}
             self._added = self._added if options else self._added | {"stream_options"}
-        tools = {field_support.NO_EFFORT} if field_support.has_tools(body) else None
-        if not self._added and not tools:
-            return body
+        tools = {field_support.NO_EFFORT} if model.api == "chat" and field_support.has_tools(body) else None
+        if self._added or tools:
+            body = self._without_refused(model, body, tools)
+        return body if model.api == "chat" else request_for(model, body, self._format.names)
+
+    def _without_refused(self, model: Model, body: dict[str, Any], tools: set[str] | None) -> dict[str, Any]:
         unsupported = self._engines.field_support.unsupported(model, self._account_id, self._engines.clock())
         if self._refused:
             unsupported = unsupported.union(self._refused.get(model.id, ()))

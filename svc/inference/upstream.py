@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -42,16 +42,18 @@ async def chat(
     stream: bool,
     on_sent: Callable[[], None] = lambda: None,
     api: str = "chat",
+    stops: Sequence[str] = (),
 ) -> RawAnswer:
     """Send the request `body`, which asks for a `stream` or not, and return the answer once its head is there.
 
-    `api` is the format of the body. The raw chunks of the answer are those of chat in every format. `on_sent` is called
-    when the server may have the request. Raises UpstreamFault, and ApiError `address_not_allowed`.
+    `api` is the format of the body, and `stops` are the stop sequences of the request. The raw chunks of the answer are
+    those of chat in every format. `on_sent` is called when the server may have the request. Raises UpstreamFault, and
+    ApiError `address_not_allowed`.
     """
     accept = b"text/event-stream" if stream else b"application/json"
     reply = await send(client, provider, PATHS[api], accept, body, on_sent)
     reply.limit(_STREAM_BYTES if stream else _ANSWER_BYTES, _ANSWER_SECONDS)
-    return RawAnswer(reply, provider, None if api == "chat" else reader_of(api))
+    return RawAnswer(reply, provider, None if api == "chat" else reader_of(api, stops))
 
 
 async def models(client: Outbound, provider: Provider) -> ListedModels:

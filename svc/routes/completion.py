@@ -46,14 +46,14 @@ async def answer_in_format(
     def make() -> tuple[Translated, ChatCall]:
         asked = translate(body, model)
         if model.provider is None:
-            check_for_builtin(asked.chat, asked.names)
+            check_for_builtin(asked.chat, asked.format.names)
         added = ADDED.intersection(asked.chat) | {"reasoning_content"}
         chat = asked.chat
         names: tuple[str, ...] = ()
         if model.paid and model.provider is not None:
             passed, names = without_place(asked.left, model)
             chat = {**passed, **chat}
-        call = ChatCall(model, chat, state.engines, payer, added=added, heavy=heavy)
+        call = ChatCall(model, chat, state.engines, payer, added=added, heavy=heavy, format=asked.format)
         if names or asked.ignored_tools:
             call.ignored = Ignored((*names, *call.ignored.fields), (*asked.ignored_tools, *call.ignored.tools))
         return asked, call

@@ -38,7 +38,18 @@ After[^1] and again[^note].
 [^1]: The source.
 [^note]: Another <script>window.hit = 2</script> one.
 """
-HEBREW = "# שלום עולם\n\nזה טקסט\n\n- פריט\n\nLatin text\n\n| א | b |\n|---|---|\n| ג | d |\n"
+HEBREW = "# שלום עולם\n\nזה טקסט\n\n- [x] פריט\n\n> ציטוט\n\n| א | b |\n|---|---|\n| ג | d |\n\nLatin text\n"
+HTML = """Press <kbd>Ctrl</kbd> for H<sub>2</sub>O and H~2~O, <MARK>not *this*</MARK><br>but ~~that~~.
+
+<u>Under</u> a paragraph of <sup onclick="window.hit=1">its own</sup> and <b>bold</b>
+
+| cell |
+|---|
+| one<br/>two<sup>3</sup> |
+
+$5 and $10 together, `x$` or \\(y `\\)`, and a note[^1].
+
+[^1]: Noted."""
 DIFF = "```diff\n@@ -1 +1 @@\n-old line\n+new line\n same\n```\n"
 TEX = "[...document.querySelectorAll('.said-assistant math annotation')].map(one => one.textContent)"
 
@@ -104,6 +115,28 @@ async def test_details_fold_and_footnotes_are_reached(server: RunningServer, bro
         assert await findings(page) == []
 
 
+@WIDTHS
+async def test_plain_html_elements_are_drawn_and_others_are_text(
+    server: RunningServer, browser: Browser, width: int
+) -> None:
+    async with signed_in(browser, server, model="echo", width=width) as page:
+        await say(page, HTML)
+        await answered(page)
+        answer = page.locator(".said-assistant .md")
+        first = answer.locator("p").first
+        assert (await first.inner_text()).split("\n") == ["Press Ctrl for H2O and H~2~O, not this", "but that."]
+        await expect(first.locator("kbd, sub, mark em, del, br")).to_have_count(5)
+        await expect(answer.locator("p > u")).to_have_text("Under")
+        await expect(answer).to_contain_text('<sup onclick="window.hit=1">its own</sup> and <b>bold</b>')
+        assert (await answer.locator("td").inner_text()).split("\n") == ["one", "two3"]
+        await expect(answer).to_contain_text("$5 and $10 together, x$ or (y \\), and a note1.")
+        await expect(answer.locator("math")).to_have_count(0)
+        mark = "one => one.getBoundingClientRect().width / parseFloat(getComputedStyle(one).fontSize)"
+        assert await answer.locator(".footnote-link").evaluate(mark) < 0.8  # as wide as its digit
+        assert await findings(page) == []
+        assert await page.evaluate("window.hit") is None
+
+
 async def test_text_from_right_to_left_is_aligned_right(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="echo") as page:
         await page.get_by_label("Message", exact=True).fill(HEBREW)
@@ -116,6 +149,8 @@ async def test_text_from_right_to_left_is_aligned_right(server: RunningServer, b
             ("h3", "rtl"),
             ("p >> nth=0", "rtl"),
             ("ul", "rtl"),
+            ("blockquote", "rtl"),
+            ("table", "rtl"),
             ("p >> nth=-1", "ltr"),
             ("th >> nth=0", "rtl"),
         ):

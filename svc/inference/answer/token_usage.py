@@ -114,6 +114,29 @@ def normalized_usage(
     return kept
 
 
+def chat_usage(reported: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a report of Responses or Messages with the names of chat, and without counts that are impossible."""
+    details = _all_details(reported)
+    of_cache = _of_cache(reported, details)
+    usage: dict[str, Any] = {}
+    for name, count in (
+        ("prompt_tokens", _other_prompt(reported, details, of_cache)),
+        ("completion_tokens", _count(reported.get("output_tokens"))),
+    ):
+        if count is not None:
+            usage[name] = count
+    if any(of_cache):
+        cached, written, written_1h = of_cache
+        usage["prompt_tokens_details"] = {"cached_tokens": cached, "cache_write_tokens": written}
+        if written_1h:
+            usage["cache_creation"] = dict(zip(_CREATED, (max(0, written - written_1h), written_1h), strict=True))
+    of_output = details.get("output_tokens_details", {})
+    reasoning = of_output.get("reasoning_tokens", of_output.get("thinking_tokens"))
+    if reasoning is not None:
+        usage["completion_tokens_details"] = {"reasoning_tokens": reasoning}
+    return usage
+
+
 def input_tokens(usage: Mapping[str, Any]) -> InputTokens:
     """Return the kinds of input of a normalized `usage`."""
     prompt: int = usage["prompt_tokens"]

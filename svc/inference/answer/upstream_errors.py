@@ -21,6 +21,7 @@ _DEEPEST = 5
 _MOST_PROBLEMS = 8
 # A shorter key is a placeholder ("ollama"), which may well occur in an error.
 _HIDDEN_KEY_CHARACTERS = 4
+_TO_RETRY = frozenset({429, 502, 503, 504, 529})  # 529 is Anthropic's for an overload
 _STATUS = re.compile("[1-5][0-9]{2}")
 _SECRETS = re.compile(r"(?i)\b(?:bearer\s+|sk-|gsk_|xai-|hf_|nvapi-|AIza)[^\s\"',;]{6,}")
 _LONGEST_RETRY_SECONDS = 59  # some SDKs do not wait longer
@@ -30,6 +31,15 @@ _OWNERS_TO_SEE = frozenset({401, 402, 403, 429})
 _OPERATORS_TO_FIX = frozenset({401, 402, 403, 405, 407})
 _OUT_OF_QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+# By code or type, the status of an error without one, as OpenAI and Anthropic send it in a stream.
+_STATUSES = {
+    "rate_limit_exceeded": 429,
+    "rate_limit_error": 429,
+    "overloaded_error": 503,
+    "timeout_error": 504,
+    "invalid_prompt": 400,
+    "invalid_request_error": 400,
+}
 # Fields with an error's message, in lower case: OpenAI's, FastAPI's, AWS's, OAuth's, RFC 9457's and proxies'.
 _MESSAGE_FIELDS = (
     "message",
@@ -96,11 +106,13 @@ def json_or_text(body: bytes) -> Any:
 
 def error_fault(document: Any, key: str | None = None) -> UpstreamFault:
     """Return the fault of an answer with status 200 that is an error."""
-    status = 502
+    error = error_object(document, key)
+    words = (error["code"], error["type"]) if error else ()
+    status = next((_STATUSES[word] for word in words if word in _STATUSES), 502)
     match document:
         case {"error": {"code": int(code)}} | [{"error": {"code": int(code)}}, *_] if 400 <= code < 500:
             status = code  # llama.cpp, OpenRouter
-    return status_fault("The answer is an error.", status, error_object(document, key))
+    return status_fault("The answer is an error.", status, error)
 
 
 def is_error(document: dict[str, Any]) -> bool:
@@ -165,7 +177,9 @@ def redact(text: str, key: str | None) -> str:
 
 def retriable(fault: UpstreamFault) -> bool:
     """Return whether the same request may be sent again, if no byte of an answer was sent."""
-    return fault.kind in ("unreachable", "timeout") or (fault.kind == "status" and fault.status in (429, 502, 503, 504))
+    return fault.kind in ("unreachable", "timeout") or (
+        fault.kind == "status" and fault.status in (429, 502, 503, 504, 529)
+    )
 
 
 def caller_error(fault: UpstreamFault, *, provider: str, byok: bool) -> ApiError:
@@ -210,6 +224,6 @@ def _status_error(fault: UpstreamFault, provider: str, byok: bool) -> ApiError:
     # The common SDKs do not retry then: only the operator can fix these.
     exhausted = status == 429 and bool(_OUT_OF_QUOTA & {error.get("code"), error.get("type")})
     headers = NO_RETRY if status in _OPERATORS_TO_FIX or status < 400 or exhausted else None
-    ours = status if status in (503, 504) else 503 if status == 429 else 502
+    ours = status if status in (503, 504) else 503 if status in (429, 529) else 502
     wait_seconds = retry_after_seconds if ours == 503 else None
     return ApiError("upstream_error", message, status=ours, retry_after_seconds=wait_seconds, headers=headers)

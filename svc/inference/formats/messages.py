@@ -18,7 +18,9 @@ from svc.inference.cache_marks import NAME as MARK
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import Block, BlockWriter, typed_event
 from svc.inference.formats.messages_shape import FIELDS
-from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
+from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, text_part
+from svc.inference.passed_fields import not_null
+from svc.inference.sent_body import CallerFormat
 from svc.inference.tokens import FRAME_TOKENS, estimated_input_tokens
 
 _MOST_BLOCKS = 10_000
@@ -54,7 +56,8 @@ def translate(request: dict[str, Any], *, marks: bool = False) -> Translated:
     # the client.
     reasoning = (request.get("thinking") or {"type": "disabled"})["type"] != "disabled"
     left = {name: request[name] for name in request if name not in FIELDS}
-    return Translated(body, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), _NAMES, left)
+    told = CallerFormat(_NAMES, "auto" if reasoning else None)
+    return Translated(body, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), told, left)
 
 
 def _mark_of(block: dict[str, Any], marks: bool) -> dict[str, Any]:

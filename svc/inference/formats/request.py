@@ -1,23 +1,19 @@
 """The request side that all formats share: a chat request, and the messages of one."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from svc.errors import ApiError, invalid_value
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import AnswerWriter
+from svc.inference.sent_body import CallerFormat
 from svc.shapes import Shape
 
 Part = dict[str, Any]
 # Fields that a format names differently: a model server that refuses one is asked again without it, and with the other
 # name of `max_tokens`.
 ADDED = frozenset({"max_tokens", "stream_options", "reasoning_effort", "verbosity", "top_k", "parallel_tool_calls"})
-
-
-def not_null(holder: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Return those of the named fields that are there and not null."""
-    return {name: holder[name] for name in names if holder.get(name) is not None}
 
 
 def only(allowed: Any, code: str, message: str, **more: Any) -> Shape[Any]:
@@ -46,14 +42,14 @@ class Translated(NamedTuple):
     """A request of another format, as the chat request `chat`.
 
     `ignored_tools` are the types of the hosted tools that were left out. `writer` makes the writer of the answer.
-    `names` has the caller's names of fields that are called differently in `chat`, and `left` the fields without a
+    `format` has the caller's names of fields that are called differently in `chat`, and `left` the fields without a
     place in it.
     """
 
     chat: dict[str, Any]
     ignored_tools: tuple[str, ...]
     writer: Callable[[ChatCall], AnswerWriter]
-    names: Mapping[str, str]
+    format: CallerFormat
     left: dict[str, Any]
 
 

@@ -10,9 +10,11 @@ from typing import Any
 from svc.errors import ApiError, invalid_value
 from svc.inference.answer.events import ascii_json
 from svc.inference.formats.item_memory import ItemMemory
-from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, not_null, text_part
+from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, text_part
 from svc.inference.formats.responses_answer import NamedTool, ResponseWriter
 from svc.inference.formats.responses_shape import FIELDS, OWN_TOOLS
+from svc.inference.passed_fields import not_null
+from svc.inference.sent_body import CallerFormat
 
 _RENAMED = {
     "max_output_tokens": "max_tokens",
@@ -86,7 +88,8 @@ def translate(body: dict[str, Any], *, account_id: str, memory: ItemMemory, cloc
         remember=partial(memory.add, account_id) if sent.get("store", True) else lambda items: None,
     )
     left = {name: value for name, value in sent.items() if name not in FIELDS or name == "service_tier"}
-    return Translated(chat, tools.ignored, writer, _NAMES, left)
+    told = CallerFormat(_NAMES, sent["reasoning"].get("summary"))
+    return Translated(chat, tools.ignored, writer, told, left)
 
 
 def _of_text(sent: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import { whenVisible } from "./viewport.js";
 import { Picture } from "./picture.js";
 import { TextBlocks, linesOf } from "./text-blocks.js";
 import { schedule } from "./scheduler.js";
+import { inlineOf } from "./syntax.js";
 import { texts } from "./texts.js";
 
 const NAMED = {
@@ -49,6 +50,11 @@ function safe(href) {
   }
 }
 
+const FIRST_LETTER = /\p{L}/u;
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+/** The direction of a text by its first letter. `dir="auto"` skips parts that have a direction of their own. */
+const directionOf = (text) => (RIGHT_TO_LEFT.test(FIRST_LETTER.exec(text)?.[0] ?? "") ? "rtl" : "ltr");
+
 const inline = (tokens) => tokens?.map(element);
 const Source = ({ text }) => html`<p class="said" dir="auto"><${TextBlocks} text=${text} /></p>`;
 let depth = 0;
@@ -70,7 +76,7 @@ function made(token) {
     case "source":
       return html`<${Source} text=${token.raw} />`;
     case "html":
-      return token.block ? html`<${Source} text=${token.raw} />` : token.raw;
+      return token.block ? htmlBlock(token.raw) : token.raw;
     case "space":
     case "def":
       return null;
@@ -88,6 +94,8 @@ function made(token) {
       return html`<em>${inline(token.tokens)}</em>`;
     case "del":
       return html`<del>${inline(token.tokens)}</del>`;
+    case "element":
+      return html`<${token.name}>${inline(token.tokens)}<//>`;
     case "codespan":
       return html`<code>${token.text}</code>`;
     case "br":
@@ -97,7 +105,9 @@ function made(token) {
     case "code":
       return html`<${CodeBlock} text=${token.text} language=${token.lang?.split(/\s/)[0] ?? ""} />`;
     case "blockquote":
-      return html`<blockquote class=${continued(token) || undefined}>${inline(token.tokens)}</blockquote>`;
+      return html`<blockquote class=${continued(token) || undefined} dir=${directionOf(token.text)}>
+        ${inline(token.tokens)}
+      </blockquote>`;
     case "list":
       return list(token);
     case "table":
@@ -126,6 +136,14 @@ function made(token) {
     default:
       return token.raw;
   }
+}
+
+/** A block that begins with an element that is drawn inside a paragraph is a paragraph. */
+function htmlBlock(raw) {
+  const tokens = inlineOf(raw);
+  return tokens[0]?.type === "br" || tokens[0]?.type === "element"
+    ? html`<p dir="auto">${inline(tokens)}</p>`
+    : html`<${Source} text=${raw} />`;
 }
 
 const formula = signal(null); // the component, loaded with the first formula
@@ -176,16 +194,17 @@ function list({ ordered, start, items, ...token }) {
       ${inline(item.tokens)}
     </li>`,
   );
+  const dir = directionOf(items.map(({ text }) => text).join(" "));
   // Content left of its part is not painted
   const digits = String(Number(start) + items.length - 1).length;
   return ordered
     ? html`<ol
-      dir="auto"
+      dir=${dir}
       start=${start}
       style=${digits > 1 ? { paddingInlineStart: `${digits + 2}ch` } : undefined}
       class=${continued(token) || undefined}
     >${entries}</ol>`
-    : html`<ul dir="auto" class=${continued(token) || undefined}>${entries}</ul>`;
+    : html`<ul dir=${dir} class=${continued(token) || undefined}>${entries}</ul>`;
 }
 
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
@@ -210,7 +229,11 @@ function table({ header, rows, align, widths, ...token }) {
     role="group"
     aria-label=${header.map(({ text }) => text).join(", ")}
   >
-    <table class=${widths && "in-widths"} style=${widths && inWidths(widths)}>
+    <table
+      class=${widths && "in-widths"}
+      dir=${directionOf(header.map(({ text }) => text).join(" "))}
+      style=${widths && inWidths(widths)}
+    >
       ${
         widths &&
         html`<colgroup>
@@ -355,7 +378,8 @@ class Part extends Component {
   box = createRef();
 
   componentDidMount() {
-    if (!this.state.visible)
+    // The view may have changed before this is called; then there is no box
+    if (this.box.current)
       this.cancelDraw = whenVisible(this.box.current, () => this.setState({ visible: true }));
   }
 

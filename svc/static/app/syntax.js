@@ -1,19 +1,26 @@
-// Markdown beyond GitHub's tables and lists: formulas, footnotes and folded sections, as marked extensions.
+// Markdown beyond GitHub's tables and lists, as marked extensions: formulas, footnotes, folded sections, and
+// the elements of HTML that models write. One tilde is text: H~2~O is no deletion.
 import { Lexer, Marked, lexer } from "marked";
 
-const GITHUB = { gfm: true, breaks: true };
-const USED = /\$|\\[([]|\[\^|<details/i;
+/** @type {import("marked").MarkedExtension} */
+const TWO_TILDES = { tokenizer: { del: (text) => (text.startsWith("~~") ? false : undefined) } };
+const BASE = { gfm: true, breaks: true };
+const GITHUB = { ...new Marked(TWO_TILDES).defaults, ...BASE };
+const USED = /\$|\\[([]|\[\^|<(?:details|br|su[bp]|kbd|mark|u)\b/i;
 const AHEAD = 2_000; // characters in which the next formula is searched
 const BLOCK_START = /^ {0,3}(?:\$\$|\\\[|\[\^[^\]\s]{1,40}\]:|<details\b)/im;
 const BLOCK_FORMULA =
   /^ {0,3}(?:\$\$(?!\$)((?:(?!\$\$)[\s\S]){1,5000})\$\$|\\\[([\s\S]{1,5000}?)\\\])[ \t]*(?:\n+|$)/;
 /** A formula whose end has not arrived yet. It ends at an empty line at the latest. */
 const OPEN_FORMULA = /^ {0,3}(?:\$\$(?!\$)|\\\[)(?:(?!\$\$|\\\]|\n[ \t]*\n)[\s\S]){0,2000}$/;
-const IN_PARENTHESES = /^\\\(([\s\S]{1,2000}?)\\\)/;
-const IN_DISPLAY = /^(?:\\\[([\s\S]{1,2000}?)\\\]|\$\$(?!\$)([^$]{1,2000}?)\$\$)/;
+/** Inline formulas have no backtick, because a code span goes before a formula. */
+const IN_PARENTHESES = /^\\\(([^`]{1,2000}?)\\\)/;
+const IN_DISPLAY = /^(?:\\\[([^`]{1,2000}?)\\\]|\$\$(?!\$)([^$`]{1,2000}?)\$\$)/;
 /** As in Pandoc: no space inside the dollars, and no digit after them, so prices stay text. */
-const IN_DOLLARS = /^\$(?![\s$])((?:\\.|[^\\$\n]){0,2000}?(?:\\.|[^\\$\s]))\$(?![\d$])/;
-const INLINE_START = /(?<![\w$])\$|\\[([]|\[\^/;
+const IN_DOLLARS = /^\$(?![\s$])((?:\\.|[^\\$`\n]){0,2000}?(?:\\.|[^\\$`\s]))\$(?![\d$])/;
+/** Elements without attributes, and the longest text inside one. Others stay text. */
+const ELEMENT = /^<(br) ?\/?>|^<(su[bp]|kbd|mark|u)>([\s\S]{0,500}?)<\/\2>/i;
+const INLINE_START = /(?<![\w$])\$|\\[([]|\[\^|<(?:br|su[bp]|kbd|mark|u)\b/i;
 const REFERENCE = /^\[\^([^\]\s]{1,40})\](?!:)/;
 const FOOTNOTE = /^ {0,3}\[\^([^\]\s]{1,40})\]:[ \t]*([^\n]*(?:\n(?: {2,}|\t)[^\n]*)*)(?:\n+|$)/;
 const DETAILS = /^ {0,3}<details\b[^>\n]*>\s*(?:<summary>([^\n]*?)<\/summary>)?/i;
@@ -30,6 +37,15 @@ function inlineFormula(text) {
   if (shown) return { type: "formula", raw: shown[0], text: shown[1] ?? shown[2], display: true };
   const found = IN_PARENTHESES.exec(text) ?? IN_DOLLARS.exec(text);
   return found ? { type: "formula", raw: found[0], text: found[1], display: false } : undefined;
+}
+
+/** @this {{lexer: import("marked").Lexer}} */
+function inlineElement(text) {
+  const found = ELEMENT.exec(text);
+  if (!found) return undefined;
+  const [raw, br, name, inside] = found;
+  if (br) return { type: "br", raw };
+  return { type: "element", raw, name: name.toLowerCase(), tokens: this.lexer.inlineTokens(inside) };
 }
 
 function reference(text) {
@@ -91,10 +107,12 @@ const EXTENDED = {
         block("details", details),
         inline("inline-formula", inlineFormula),
         inline("reference", reference),
+        inline("inline-element", inlineElement),
       ],
+      ...TWO_TILDES,
     }),
   ).defaults,
-  ...GITHUB,
+  ...BASE,
 };
 
 /** The extensions cost time, so only a text that may use them is read with them. */

@@ -78,7 +78,7 @@ def test_retry_after_is_an_integer_from_1_to_59(asked: float | None, told: int) 
     assert (own.status, own.headers["retry-after"], own.error["retry_after"]) == (429, str(told), told)
 
 
-@each(("status", "told"), [(500, 502), (501, 502), (502, 502), (503, 503), (504, 504), (529, 502), (302, 502)])
+@each(("status", "told"), [(500, 502), (501, 502), (502, 502), (503, 503), (504, 504), (529, 503), (302, 502)])
 def test_errors_5xx_and_redirects_become_our_errors(status: int, told: int) -> None:
     assert seen(UpstreamFault("status", status=status)) == (told, "upstream_error", "upstream_error")
 
