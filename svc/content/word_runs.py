@@ -1,6 +1,7 @@
 """Store the places of each account's words in sorted runs that are merged in short steps (a log-structured merge tree).
 
 A line is a word and a place: "zebra 00000004d2". Each account has its own lines, so a search reads no words of others.
+A purge rewrites those of one account. FTS5 would rewrite the words of all accounts (svc/README.md).
 
 add -> `fresh_words`, a row for each place -> beyond 64 places or 6,000 words a run: sorted lines, in compressed blocks
 tidy_some -> eight runs of one level become one of the next level, a few blocks at a time
@@ -30,13 +31,15 @@ _FAN = 8  # so many runs of a level are merged
 _BLOCK_LINES = 400
 _BLOCK_BYTES = 1_300  # about; three fill a page of the database
 _STEP_BLOCKS = 27  # read in one step: it takes about 5 ms
+_PURGE_BLOCKS = 9  # the same for a purge, which looks up each place; more than _FAN, or a step may move nothing
 _DIGITS = 10  # hexadecimal digits of a place
 _LEVEL_ONE_SECONDS = 2.0
 _PURGE_SECONDS = 20.0  # at most between a deletion and the purge of its words
 _LAST_SIGN = "\U0010ffff"
-# SQL that returns a row if the text of a place is stored.
+# SQL that returns a row if the text of a place is stored. A page of the table has few messages, one of the index many.
 _TITLE = "SELECT 1 FROM conversations WHERE account_id = ?1 AND number = value / ?2 AND title_version = value % ?2"
-_MESSAGE = "SELECT 1 FROM messages WHERE account_id = ?1 AND number = value / ?2"
+_CURRENT = "SELECT 1 FROM current_messages WHERE account_id = ?1 AND number = value / ?2"
+_MESSAGE = "SELECT 1 FROM messages INDEXED BY messages_by_number WHERE account_id = ?1 AND number = value / ?2"
 
 
 class Index(NamedTuple):
@@ -108,7 +111,7 @@ class Index(NamedTuple):
             read += 2 * (read - len(live))  # deleted or replaced texts displaced others
 
 
-TITLES, MESSAGES = Index("=", _TITLE, _TITLE), Index("", _MESSAGE, _MESSAGE.replace("messages", "current_messages"))
+TITLES, MESSAGES = Index("=", _TITLE, _TITLE), Index("", _MESSAGE, _CURRENT)
 
 
 def _newest(conn: sqlite3.Connection, account_id: str, asked: list[tuple[str, bool]], most: int) -> list[int]:
@@ -316,20 +319,23 @@ def _merge_some(tx: sqlite3.Connection, account_id: str, into: int) -> None:
     """Move the first lines of the runs that become the run `into`."""
     row = tx.execute("SELECT lines FROM word_blocks WHERE run = ? ORDER BY first DESC LIMIT 1", (into,)).fetchone()
     moved_to = "" if row is None else _lines(row[0])[-1]
+    purge = "SELECT 1 FROM word_purges WHERE account_id = ? AND last_run IS NOT NULL"
+    is_purge = tx.execute(purge, (account_id,)).fetchone() is not None
+    blocks = _PURGE_BLOCKS if is_purge else _STEP_BLOCKS
     query = """
         SELECT word_blocks.rowid, first, lines FROM word_runs JOIN word_blocks ON word_blocks.rowid IN (
             SELECT own.rowid FROM word_blocks AS own WHERE own.run = word_runs.id ORDER BY own.first LIMIT ?3)
         WHERE account_id = ?1 AND into_run = ?2 ORDER BY first LIMIT ?3
     """
-    rows = tx.execute(query, (account_id, into, _STEP_BLOCKS + 1)).fetchall()
-    end = rows.pop()["first"] if len(rows) > _STEP_BLOCKS else _LAST_SIGN  # the first line that was not read
+    rows = tx.execute(query, (account_id, into, blocks + 1)).fetchall()
+    end = rows.pop()["first"] if len(rows) > blocks else _LAST_SIGN  # the first line that was not read
     lines: list[str] = []
     for row in rows:
         block = _lines(row["lines"])
         lines += block[bisect_right(block, moved_to) : bisect_left(block, end)]
         if block[-1] < end:
             tx.execute("DELETE FROM word_blocks WHERE rowid = ?", (row["rowid"],))
-    if tx.execute("SELECT 1 FROM word_purges WHERE account_id = ? AND last_run IS NOT NULL", (account_id,)).fetchone():
+    if is_purge:
         lines = _live_lines(tx, account_id, lines)
     _write(tx, into, sorted(lines))
     if end < _LAST_SIGN:
@@ -359,9 +365,9 @@ def _purge_some(tx: sqlite3.Connection, account_id: str, purge_id: int) -> None:
 def _live_lines(tx: sqlite3.Connection, account_id: str, lines: list[str]) -> list[str]:
     live: list[str] = []
     for index in (MESSAGES, TITLES):
-        own = [line for line in lines if line.startswith(TITLES.mark) == (index is TITLES)]
-        stored = _existing(tx, index.stored, account_id, {int(line[-_DIGITS:], 16) for line in own})
-        live += [line for line in own if int(line[-_DIGITS:], 16) in stored]
+        own = {line: int(line[-_DIGITS:], 16) for line in lines if line.startswith(TITLES.mark) == (index is TITLES)}
+        stored = _existing(tx, index.stored, account_id, set(own.values()))
+        live += [line for line, place in own.items() if place in stored]
     return live
 
 

@@ -21,7 +21,8 @@ WORDS = ["zebra", "zebras", "lion", "lions", "a", "ab", "狗 ", "狗猫", "狗�
 def _small_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Runs of a few lines, so that few words make several levels."""
     with monkeypatch.context() as patched:
-        for name, value in {"_FRESH_ROWS": 2, "_FAN": 2, "_BLOCK_LINES": 3, "_STEP_BLOCKS": 2}.items():
+        sizes = {"_FRESH_ROWS": 2, "_FAN": 2, "_BLOCK_LINES": 3, "_STEP_BLOCKS": 2, "_PURGE_BLOCKS": 2}
+        for name, value in sizes.items():
             patched.setattr(word_runs, name, value)
         yield
 
@@ -205,6 +206,24 @@ def test_purge_of_a_small_account_does_not_wait_for_a_large_one(monkeypatch: pyt
     tidy(texts.conn)
     for each in (texts, small):
         each.check_searches()
+
+
+def test_a_step_of_a_purge_looks_up_few_places_and_reads_no_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = Texts()
+    for _ in range(300):
+        texts.add({"lion"})
+    tidy(texts.conn)
+    texts.remove(min(texts.words))
+    monkeypatch.setattr(word_runs, "_STEP_BLOCKS", 8)
+    statements: list[str] = []
+    texts.conn.set_trace_callback(statements.append)
+    tidy(texts.conn)
+    texts.conn.set_trace_callback(None)
+    lookups = [one for one in statements if "json_each(" in one and "FROM messages" in one]
+    assert len(lookups) > 30 and max(one.count(", ") for one in lookups) < 2 * 3, "two blocks of three lines"
+    plan = [row["detail"] for row in texts.conn.execute(f"EXPLAIN QUERY PLAN {lookups[0]}")]
+    assert any("messages USING COVERING INDEX" in step for step in plan), plan
+    texts.check_searches()
 
 
 def test_merge_continues_in_another_process(tmp_path_factory: pytest.TempPathFactory) -> None:
