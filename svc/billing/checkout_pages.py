@@ -31,10 +31,17 @@ def notices(*, test_money: bool, problem: str | None) -> str:
     return (test if test_money else "") + alert
 
 
-def amounts(email: str, balance: str, chats_per_minute: Mapping[str, int], typed: str = "") -> str:
-    """Return the form for the amount. `balance` is text such as `$3.20`; `typed` is a wrong amount to show again."""
-    limits = {tier: str(number) for tier, number in chats_per_minute.items()}
-    return _filled("amount", email=email, balance=balance, typed=typed, rule=AMOUNT_RULE, **limits) + _BACK
+def amounts(email: str, balance: str, typed: str = "", chats_per_minute: Mapping[str, int] | None = None) -> str:
+    """Return the form for the amount. `balance` is text such as `$3.20`; `typed` is a wrong amount to show again.
+
+    `chats_per_minute` by tier offers the upgrade of a free account.
+    """
+    offer = ""
+    if chats_per_minute is not None:
+        free, pro = chats_per_minute["free"], chats_per_minute["pro"]
+        text = f"Your first payment upgrades the account to pro: {pro} chat requests a minute instead of {free}."
+        offer = f'<p class="quiet">{text}</p>\n'
+    return _filled("amount", email=email, balance=balance, typed=typed, rule=AMOUNT_RULE) + offer + _BACK
 
 
 def sign_in(email: str | None, providers: Sequence[str]) -> str:

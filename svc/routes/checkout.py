@@ -123,7 +123,8 @@ async def get_checkout_page(request: Request, account: Account) -> Response:
 
 async def _amounts(request: Request, account: Account, typed: str = "") -> str:
     found = await request.state.db.read(wallet.balances, account.id)
-    return pages.amounts(account.email, dollars(found["wallet_balance_micros"]), CHAT_PER_MINUTE, typed)
+    offered = CHAT_PER_MINUTE if account.tier == "free" else None
+    return pages.amounts(account.email, dollars(found["wallet_balance_micros"]), typed, offered)
 
 
 @describes(

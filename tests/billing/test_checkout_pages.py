@@ -28,7 +28,7 @@ class Tags(HTMLParser):
 @given(TEXT)
 def test_values_are_escaped(text: str) -> None:
     for make in (
-        lambda value: pages.amounts(value, value, {"free": 20, "pro": 120}, value),
+        lambda value: pages.amounts(value, value, value, {"free": 20, "pro": 120}),
         lambda value: pages.sign_in(value, [value]),
         lambda value: pages.sandbox(value, value),
         lambda value: pages.returned("paid", value),

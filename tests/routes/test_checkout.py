@@ -337,7 +337,7 @@ async def test_every_sandbox_page_marks_test_money(browser: Browser) -> None:
 async def test_sandbox_payment_credits_once_and_upgrades_to_pro(browser: Browser) -> None:
     service = browser.service
     page = await browser.get("/checkout")
-    assert page.status_code == 200 and "Balance: $0.00" in page.text
+    assert page.status_code == 200 and "Balance: $0.00" in page.text and "upgrades the account to pro: 120" in page.text
     assert re.findall(r'<form method="post" action="([^"]+)"', page.text) == ["/checkout", "/checkout"]
     path = await browser.open_checkout("12.50")
     assert path.startswith("/checkout/sandbox/")
@@ -353,6 +353,7 @@ async def test_sandbox_payment_credits_once_and_upgrades_to_pro(browser: Browser
     assert await browser.balance_micros() == 12_500_000
     me = (await service.client.get("/user/me", headers=browser.headers)).json()
     ledger = (await service.client.get("/billing/ledger", headers=browser.headers)).json()["data"]
+    assert "pro" not in (await browser.get("/checkout")).text  # which it is now
     assert me["tier"] == "pro" and [row["description"] for row in ledger] == ["Added funds (test money)"]
     assert "Balance: $12.50" in (await browser.get("/checkout")).text
     assert await service.state["db"].read(invariants.broken) == []

@@ -123,6 +123,17 @@ async def test_answer_that_ended_early_says_so_and_can_be_continued(
         await expect(page.locator(".ending button")).to_have_count(0)
 
 
+async def test_empty_answer_says_so(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="script") as page:
+        await send(page, "wait 1")
+        await expect(answer(page).locator(".ending")).to_have_text("This answer is empty.")
+        await page.reload()
+        await expect(answer(page).locator(".ending")).to_have_text("This answer is empty.")
+        await send(page, "say something")
+        await expect(answer(page).last.locator(".md")).to_have_text("something")
+        await expect(page.locator(".ending")).to_have_count(1)
+
+
 async def test_stop_before_the_first_token_leaves_a_usable_question(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="script") as page:
         await say(page, "wait 30000\nsay never")

@@ -40,6 +40,8 @@ async def play(page: Page, server: RunningServer, folder: Path, env: dict[str, s
     async with running_server(folder, env):
         await expect(page.locator(".ending")).to_contain_text("This answer was interrupted")
         await expect(page.locator(".live")).to_have_count(0)
+        if end == "killed":  # nobody knows how long it took
+            await expect(page.locator(".said-assistant .facts")).to_have_text("script")
         await say(page, "say all is well")
         await expect(page.locator(".said-assistant:not(.live) .md").last).to_have_text("all is well")
         await page.reload()

@@ -52,7 +52,7 @@ function safe(href) {
 
 const FIRST_LETTER = /\p{L}/u;
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
-/** The direction of a text by its first letter. `dir="auto"` skips parts that have a direction of their own. */
+/** The direction of a text by its first letter. `dir="auto"` skips parts with a direction of their own. */
 const directionOf = (text) => (RIGHT_TO_LEFT.test(FIRST_LETTER.exec(text)?.[0] ?? "") ? "rtl" : "ltr");
 
 const inline = (tokens) => tokens?.map(element);

@@ -206,6 +206,7 @@ function Answer({ message, actions, canEdit, canRetry, hasPictures, isLast }) {
     [message],
   );
   const thought = live ? thinks.value : reasoning;
+  const isEmpty = !live && status === "complete" && !text.trim() && !ENDINGS[answer?.finish_reason];
   return html`<article
     class="message said-assistant ${live ? "live" : ""} ${isLast ? "last" : ""}"
     data-id=${message.id}
@@ -225,6 +226,7 @@ function Answer({ message, actions, canEdit, canRetry, hasPictures, isLast }) {
       (CUT.includes(status) || ENDINGS[answer?.finish_reason]) &&
       html`<${Ending} ...${{ message, actions, canRetry, hasPictures }} />`
     }
+    ${isEmpty && html`<p class="ending">${t.emptyAnswer}</p>`}
     ${message.omitted > 0 && html`<p class="ending">${t.omitted(message.omitted)}</p>`}
     ${
       !live &&
@@ -312,7 +314,7 @@ function Facts({ message: { model, answer, created_at: at } }) {
       input + output > 0 &&
       (cost ? html`<${Money} micros=${cost} />` : html`<span>${texts.common.free}</span>`),
     cached > 0 && html`<span>${t.cached(Math.round((100 * cached) / input), saved && dollars(saved))}</span>`,
-    time !== undefined && time !== null && html`<span>${duration(time)}</span>`,
+    time > 0 && html`<span>${duration(time)}</span>`,
     !answer && html`<${Time} at=${at} />`,
   ].filter(Boolean);
   return html`<p class="facts">${facts}</p>`;

@@ -110,14 +110,17 @@ function Found({ of }) {
       of.servers.length > 0 &&
       html`<${Table}
         label=${t.servers}
-        head=${html`<th>${t.server}</th><th class="num">${t.calls}</th><th class="num">${t.failures}</th><th>${t.state}</th>`}
+        head=${html`<th>${t.server}</th><th class="num">${t.calls}</th>
+          <th class="num">${t.failures}</th><th>${t.state}</th>`}
       >
         ${of.servers.map(
           ({ provider, server, calls, failures, skipped }) => html`<tr key=${provider + server}>
             <td class="table-name">${t.serverOf(provider, server)}</td>
             <td class="num">${number(calls)}</td><td class="num">${number(failures)}</td>
             <td>
-              <span class="status ${skipped ? "status-error" : "status-final"}">${skipped ? t.skipped : t.used}</span>
+              <span class="status status-${skipped ? "error" : "final"}">
+                ${skipped ? t.skipped : t.used}
+              </span>
             </td>
           </tr>`,
         )}
