@@ -37,7 +37,6 @@ REQUIRED_PRICES = {"chat": PRICES["chat"][:2], "image": PRICES["image"], "speech
 CAPABILITIES = ("vision", "tools")
 # The formats of a model server: chat completions, Responses or Messages.
 APIS = ("chat", "responses", "messages")
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 MODEL_NAME_LENGTH = 300
 _URL_LENGTH = 2_000
 _PATH = r"(?i)(?:[~.]{0,2}[/\\]|[A-Za-z]:[/\\])(?:.*[/\\])?([^/\\]+\.(?:gguf|llamafile))"

@@ -12,6 +12,7 @@ from svc.errors import ApiError, StartError
 from svc.inference import catalog
 from svc.inference.catalog import BUILTIN, PRICES, REQUIRED_PRICES, Model, Offer, Provider
 from svc.inference.chat_request import check_extra_field
+from svc.inference.efforts import EFFORTS
 from svc.shapes import Shape, boolean, filled, integer, list_of, mapping, number, one_of, required
 
 T = TypeVar("T")
@@ -140,8 +141,8 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     found = _optional(table, "capabilities", list_of(one_of(*catalog.CAPABILITIES)), None, place)
     capabilities = None if found is None else tuple(dict.fromkeys(found))
     marked = _optional(table, "cache_control", boolean, provider.cache_control, place)
-    if (efforts := _optional(table, "efforts", list_of(one_of(*catalog.EFFORTS)), None, place)) == []:
-        raise ValueError(f"{place}.efforts must name at least one of {', '.join(catalog.EFFORTS)}")
+    if (efforts := _optional(table, "efforts", list_of(one_of(*EFFORTS)), None, place)) == []:
+        raise ValueError(f"{place}.efforts must name at least one of {', '.join(EFFORTS)}")
     return Model(
         place,
         name,

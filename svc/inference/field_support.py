@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from svc.errors import UpstreamFault
-from svc.inference.catalog import EFFORTS, Model
+from svc.inference.catalog import Model
+from svc.inference.efforts import EFFORTS
 
 REMEMBERED_SECONDS = 3600.0
 # Fields beyond OpenAI's that some model servers need back in an assistant's message or its tool calls: DeepSeek,
@@ -32,7 +33,9 @@ _UNSUPPORTED = re.compile(
 )
 # A field that is refused only in some requests is not refused in others: a caller could cause such a request.
 _CONDITION = re.compile(r"(?i)\b(?:when|if|unless|while|only|together|combin|with (?!this model))")
-_TOO_LARGE = re.compile(r"(?i)too large|context (?:length|size|window)|maximum (?:value|context|tokens)|at most|exceed")
+_TOO_LARGE = re.compile(
+    r"(?i)too large|context (?:length|size|window)|maximum (?:value|context|tokens|allowed)|at most|exceed"
+)
 _PATH = r"(?P<path>[\w.\[\]]+)"
 _HOLDER = r"'(?P<holder>messages[\w.\[\]]*)'"
 _GROQ = rf"property '{_PATH}' is unsupported(?:, did you mean '\w+'\?)?"

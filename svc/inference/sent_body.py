@@ -14,6 +14,7 @@ from svc.inference import cache_marks, field_support, upstream
 from svc.inference.answer.normalize import text_size_bytes
 from svc.inference.catalog import Model
 from svc.inference.chat_request import for_fallback
+from svc.inference.efforts import nearest_effort
 from svc.inference.first_body import FirstBody, first_body
 from svc.inference.paid_call import Engines
 from svc.inference.server_formats.chat_parts import SEALED, SUMMARY
@@ -156,6 +157,12 @@ class SentBody:
         elif body.get("stream") and not (options := body.get("stream_options") or {}).get("include_usage"):
             body["stream_options"] = {**options, "include_usage": True}
             self._added = self._added if options else self._added | {"stream_options"}
+        if model.efforts and model.api == "chat" and body.get("reasoning_effort") is not None:
+            effort = nearest_effort(body["reasoning_effort"], model.efforts)
+            body = {
+                **field_support.without(body, ["reasoning_effort"]),
+                **({"reasoning_effort": effort} if effort else {}),
+            }
         tools = {field_support.NO_EFFORT} if model.api == "chat" and field_support.has_tools(body) else None
         if self._added or tools:
             body = self._without_refused(model, body, tools)

@@ -78,16 +78,16 @@ def _held_tokens(value: Any) -> int:
     kind, source = value.get("type"), value.get("source")
     tokens = FRAME_TOKENS + _held_tokens([value.get("content"), value.get("output")])
     if type(source) is dict and kind in _WITH_SOURCE:
-        return tokens + (_held_tokens(source.get("content")) if "data" not in source else _source_tokens(value, source))
+        return tokens + _source_tokens(value, source)
     return tokens + (_media_tokens(value) if type(kind) is str and kind not in _TEXTS else 0)
 
 
 def _source_tokens(block: dict[str, Any], source: dict[str, Any]) -> int:
     """Return the tokens of an image or a document of Messages beyond its bytes of JSON."""
-    data = source["data"]
-    if source.get("type") == "text":
-        return 0
-    if source.get("type") != "base64" or type(data) is not str or not _is_base64(data, 0):
+    form, data = source.get("type"), source.get("data")
+    if form in ("text", "content"):
+        return _held_tokens(source.get("content"))
+    if form != "base64" or type(data) is not str or not _is_base64(data, 0):
         return MEDIA_TOKENS
     picture = block["type"] == "image" and source.get("media_type") in _PICTURES
     return (MEDIA_TOKENS if picture else max(MEDIA_TOKENS, len(data) * 3 // 4)) - len(data)

@@ -208,6 +208,7 @@ def test_the_output_limit_stays_under_its_other_name(names: tuple[str, str]) -> 
         ("max_tokens is too large: 5000. This model supports at most 4096 completion tokens.", True),
         ("This model's maximum context length is 4096 tokens. However, you requested 4200 tokens.", True),
         ("the request exceeds the available context size", True),
+        ("max_tokens: 9 > 8, which is the maximum allowed number of output tokens for m", True),
         ("temperature must be a number", False),
     ],
 )

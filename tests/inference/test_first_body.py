@@ -18,6 +18,7 @@ from svc.inference.chat_shape import DOCUMENTED_FIELDS
 from svc.inference.passed_fields import PASSED
 from svc.server import limits
 from tests.conftest import JSON, Service, bearer
+from tests.support.format_server import FormatServer
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, watch
 
@@ -27,14 +28,23 @@ FALLBACK = "bills-bytes+a-longer-name" + "-" * 100
 # What a model refuses and is asked for again, and what it costs then: nothing of it exceeds the hold.
 REFUSES = "bills-bytes+refuses-max_tokens"
 MODELS = {"bills-bytes": "", REFUSES: "", "bills-bytes+status-503": FALLBACK, FALLBACK: "", "bills-bytes+script": ""}
+# Servers of the other formats, also as a fallback.
+OTHER_FORMATS = {
+    "bills-bytes+responses": ("responses", ""),
+    "bills-bytes+messages": ("messages", ""),
+    "bills-bytes+status-503+to-messages": ("chat", "bills-bytes+messages"),
+    "bills-bytes+status-503+to-responses": ("messages", "bills-bytes+responses"),
+    "bills-bytes+status-503+to-chat": ("responses", FALLBACK),
+}
 MICROS = 10**12
 
 
 def catalog(base_url: str) -> str:
     prices = "input_micros_per_million_tokens = 1_000_000\noutput_micros_per_million_tokens = 1_000_000\n"
     models = "".join(
-        f'[[providers.models]]\nid = "{name}"\n{prices}' + (f'fallback = "lab/{fallback}"\n' if fallback else "")
-        for name, fallback in MODELS.items()
+        f'[[providers.models]]\nid = "{name}"\napi = "{api}"\n{prices}'
+        + (f'fallback = "lab/{fallback}"\n' if fallback else "")
+        for name, (api, fallback) in ({name: ("chat", to) for name, to in MODELS.items()} | OTHER_FORMATS).items()
     )
     return f'[[providers]]\nname = "lab"\nbase_url = "{base_url}"\n{models}'
 
@@ -59,6 +69,9 @@ class Lab:
         before = await self.balance()
         answer = await self.post(path, body)
         refused = answer.status_code == 400 and body["model"] == f"lab/{REFUSES}"  # the caller's own limit
+        if answer.status_code in (400, 503) and body["model"].removeprefix("lab/") in OTHER_FORMATS:
+            refused = True  # it cannot travel in the format, perhaps that of the fallback
+            assert all("status-503" in one.model for one in self.upstream.requests)
         assert answer.status_code == 200 or refused, answer.text
         answered = [one for one in self.upstream.requests if "status-503" not in one.model]
         answered = [one for one in answered if one.model != REFUSES or "max_tokens" not in one.body]
@@ -78,7 +91,7 @@ class Lab:
 
 @pytest.fixture
 async def upstream() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as upstream:
+    async with FormatServer() as upstream:
         yield upstream
 
 
@@ -152,7 +165,7 @@ CHAT_FIELDS: dict[str, st.SearchStrategy[Any]] = {
 }
 # The fields that pass and are not checked, and one that does not pass.
 OTHERS = [*sorted(PASSED - DOCUMENTED_FIELDS), "unknown"]
-MODEL = st.sampled_from([f"lab/{name}" for name in MODELS if "script" not in name])
+MODEL = st.sampled_from([f"lab/{name}" for name in (*MODELS, *OTHER_FORMATS) if "script" not in name])
 CHATS = st.builds(
     lambda body, others: {**others, **body},
     st.fixed_dictionaries(

@@ -30,6 +30,14 @@ MODELS = {
     "tools-need-none+priced": ("chat", PRICES, None),
     "tools-need-none+refuses-reasoning_effort": ("chat", FREE, None),
     "status-503": ("chat", PRICES, "ok-messages"),
+    "status-503+responses": ("responses", PRICES, "ok-responses"),
+    "status-503+messages": ("messages", PRICES, "ok"),
+    "ok": ("chat", PRICES, None),
+    "fail-once+responses": ("responses", PRICES, None),
+    "fail-once+messages": ("messages", PRICES, None),
+    "ok+efforts": ("chat", f'{FREE}efforts = ["low", "high"]\n', None),
+    "refuses-include": ("responses", FREE, None),
+    "status-503+no-place": ("chat", PRICES, "ok-messages"),
 }
 
 
@@ -111,16 +119,86 @@ async def test_stream_without_the_last_event_of_its_format_is_cut(
     assert '"finish_reason":"stop"' not in answer.text
 
 
-async def test_fallback_is_asked_in_its_own_format_and_within_the_hold(
-    service: Service, upstream: FormatServer
+@each(
+    ("model", "paths"),
+    [
+        ("fail-once+responses", ["/v1/responses"] * 2),
+        ("fail-once+messages", ["/v1/messages"] * 2),
+        ("status-503", ["/v1/chat/completions"] * 2 + ["/v1/messages"]),
+        ("status-503+responses", ["/v1/responses"] * 3),
+        ("status-503+messages", ["/v1/messages"] * 2 + ["/v1/chat/completions"]),
+    ],
+)
+async def test_second_try_and_fallback_are_asked_in_their_own_format(
+    service: Service, upstream: FormatServer, model: str, paths: list[str]
 ) -> None:
     headers = await funded(service)
-    long = [{"role": "user", "content": f"Hi {number}"} for number in range(50)]
-    answer = await chat(service, headers, "lab/status-503", stream=False, messages=long)
-    assert answer.status_code == 200 and answer.json()["choices"][0]["message"]["content"] == "Hello, world!"
-    assert [seen.path for seen in upstream.requests][-1] == "/v1/messages"
-    assert {seen.path for seen in upstream.requests[:-1]} == {"/v1/chat/completions"}
-    assert (await account(service, headers))["held_micros"] == 0
+    upstream.requests.clear()
+    for stream in (False, True):
+        long = [{"role": "user", "content": f"Hi {number}"} for number in range(50)]
+        before = await account(service, headers)
+        answer = await chat(service, headers, f"lab/{model}", stream=stream, messages=long)
+        assert answer.status_code == 200 and "Hello" in answer.text
+        after = await account(service, headers)
+        assert after["held_micros"] == 0
+        assert after["wallet_balance_micros"] == before["wallet_balance_micros"] - 12
+    assert [seen.path for seen in upstream.requests][: len(paths)] == paths
+
+
+async def test_fallback_without_a_place_for_the_request_is_not_asked(service: Service, upstream: FormatServer) -> None:
+    answer = await chat(service, await funded(service), "lab/status-503+no-place", logit_bias={"1": 1})
+    assert answer.status_code == 503
+    assert {seen.path for seen in upstream.requests} == {"/v1/chat/completions"}
+
+
+@each(
+    ("effort", "sent"),
+    [
+        ("none", None),
+        ("minimal", "low"),
+        ("low", "low"),
+        ("medium", "low"),
+        ("xhigh", "high"),
+        ("odd", "odd"),
+        (None, None),
+    ],
+)
+async def test_nearest_effort_is_sent_to_a_chat_server(
+    service: Service, upstream: FormatServer, effort: str | None, sent: str | None
+) -> None:
+    upstream.requests.clear()
+    answer = await chat(service, await service.bearer(), "lab/ok+efforts", reasoning_effort=effort)
+    assert answer.status_code == 200 and efforts(upstream) == [sent]
+
+
+async def test_budget_of_thinking_becomes_an_effort(service: Service, upstream: FormatServer) -> None:
+    for thinking, output, sent in (
+        ({"type": "enabled", "budget_tokens": 2048}, {}, "low"),
+        ({"type": "enabled", "budget_tokens": 2049}, {}, "medium"),
+        ({"type": "enabled", "budget_tokens": 99_999}, {}, "max"),
+        ({"type": "enabled", "budget_tokens": 2048}, {"effort": "high"}, "high"),
+        ({"type": "adaptive"}, {}, None),
+        ({"type": "disabled", "budget_tokens": 2048}, {}, None),
+    ):
+        upstream.requests.clear()
+        body = {
+            "model": "lab/ok",
+            "max_tokens": 9,
+            "messages": HELLO[1:],
+            "thinking": thinking,
+            "output_config": output,
+        }
+        answer = await service.client.post("/v1/messages", json=body, headers=await funded(service))
+        assert answer.status_code == 200 and efforts(upstream) == [sent]
+
+
+async def test_refused_field_of_another_format_is_left_out_and_remembered(
+    service: Service, upstream: FormatServer
+) -> None:
+    headers = await service.bearer()
+    assert (await chat(service, headers, "lab/refuses-include")).status_code == 200
+    assert (await chat(service, headers, "lab/refuses-include")).status_code == 200
+    assert ["include" in seen.body for seen in upstream.requests] == [True, False, False]
 
 
 # --- tools with reasoning

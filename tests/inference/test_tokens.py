@@ -6,7 +6,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc.inference.tokens import estimated_input_tokens, estimated_tokens, worst_input_tokens
+from svc.inference.tokens import estimated_input_tokens, estimated_tokens, worst_input_tokens, worst_tokens_of
 from tests.support.cases import each
 
 DATA = "data:image/png;base64," + "A" * 1000
@@ -41,6 +41,65 @@ def test_each_byte_is_1_token_and_a_message_part_tool_and_tool_call_16() -> None
 
 def image(url: Any, kind: str = "image_url", **fields: Any) -> dict[str, Any]:
     return {"type": kind, "image_url": url, **fields}
+
+
+def block(kind: str, **source: Any) -> dict[str, Any]:
+    return {"type": kind, "source": source}
+
+
+PNG = {"type": "base64", "media_type": "image/png"}
+PDF = {"type": "base64", "media_type": "application/pdf"}
+
+
+@each(
+    ("part", "tokens"),
+    [
+        ({"type": "text", "text": "x"}, 0),
+        (block("image", **PNG, data="A" * 1000), 8192 - 1000),
+        (block("image", type="url", url="https://example.com/a.png"), 8192),
+        (block("image", type="file", file_id="f"), 8192),
+        # what is no data of an image for certain is counted byte by byte
+        (block("image", type="base64", media_type="text/plain", data=LARGE), 30_000 - len(LARGE)),
+        (block("image", **PNG, data="not base64"), 8192),
+        (block("image", **PNG, data=None), 8192),
+        (block("document", **PDF, data=LARGE), 30_000 - len(LARGE)),
+        (block("document", **PDF, data="AAAA"), 8192 - 4),
+        (block("document", type="text", media_type="text/plain", data="AAAA"), 0),
+        (block("document", type="content", content=[{"type": "text", "text": "x"}]), 16),
+        ({"type": "tool_result", "tool_use_id": "a", "content": [block("image", **PNG, data="A" * 1000)]}, 8208 - 1000),
+        ({"type": "tool_result", "tool_use_id": "a", "content": "text"}, 0),
+        ({"type": "thinking", "thinking": "x", "signature": "AAAA"}, 0),
+        ({"type": "odd", "source": "A" * 1000}, 0),
+        ({"type": "odd_image", "data": "A" * 1000}, 8192),
+    ],
+)
+def test_blocks_of_messages_count_as_parts_of_chat(part: dict[str, Any], tokens: int) -> None:
+    request = {"messages": [{"role": "user", "content": [part]}], "max_tokens": 1}
+    assert worst_tokens_of("messages", request, 1000) == 1000 + 2 * 16 + tokens
+
+
+@each(
+    ("item", "tokens"),
+    [
+        ({"type": "message", "role": "user", "content": "x"}, 0),
+        ({"role": "user", "content": [{"type": "input_text", "text": "x"}]}, 16),
+        ({"role": "user", "content": [image(DATA, "input_image")]}, 16 + 8192 - len(DATA)),
+        ({"role": "user", "content": [{"type": "input_file", "file_data": LARGE}]}, 16 + 30_000 - len(LARGE)),
+        ({"type": "function_call_output", "call_id": "c", "output": [image(DATA, "input_image")]}, 8208 - len(DATA)),
+        ({"type": "function_call_output", "call_id": "c", "output": "text"}, 0),
+        ({"type": "function_call", "call_id": "c", "name": "image", "arguments": "{}"}, 0),
+        ({"type": "reasoning", "summary": [], "encrypted_content": "AAAA"}, 0),
+    ],
+)
+def test_items_of_responses_count_as_messages_of_chat(item: dict[str, Any], tokens: int) -> None:
+    assert worst_tokens_of("responses", {"input": [item]}, 1000) == 1000 + 16 + tokens
+    assert worst_tokens_of("responses", {"input": [item], "tools": [{}, {}]}, 1000) == 1000 + 3 * 16 + tokens
+
+
+def test_text_and_system_text_are_counted_by_their_bytes() -> None:
+    assert worst_tokens_of("responses", {"input": "text"}, 1000) == 1000
+    system = [{"type": "text", "text": "x"}]
+    assert worst_tokens_of("messages", {"system": system, "messages": []}, 1000) == 1000 + 16
 
 
 @each(

@@ -16,6 +16,7 @@ from svc.inference.answer import events
 from svc.inference.answer.token_usage import input_tokens
 from svc.inference.cache_marks import NAME as MARK
 from svc.inference.chat_call import ChatCall
+from svc.inference.efforts import effort_of_budget
 from svc.inference.formats.answer import Block, BlockWriter, typed_event
 from svc.inference.formats.messages_shape import FIELDS
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, text_part
@@ -45,16 +46,18 @@ def translate(request: dict[str, Any], *, marks: bool = False) -> Translated:
     body["messages"] = _messages(request, marks)
     if stop_sequences := request.get("stop_sequences") or []:
         body["stop"] = stop_sequences
-    output = request.get("output_config") or {}
+    output, thinking = request.get("output_config") or {}, request.get("thinking") or {"type": "disabled"}
     if output.get("effort"):
         body["reasoning_effort"] = output["effort"]
+    elif thinking["type"] == "enabled" and thinking.get("budget_tokens"):
+        body["reasoning_effort"] = effort_of_budget(thinking["budget_tokens"])
     if wanted := output.get("format") or request.get("output_format"):
         schema = {"name": "answer", "schema": wanted["schema"], "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     ignored_tools = _add_tools(request, body, marks)
     # `display: omitted` changes nothing: some model servers need their reasoning back, and it is kept nowhere but in
     # the client.
-    reasoning = (request.get("thinking") or {"type": "disabled"})["type"] != "disabled"
+    reasoning = thinking["type"] != "disabled"
     left = {name: request[name] for name in request if name not in FIELDS}
     told = CallerFormat(_NAMES, "auto" if reasoning else None)
     return Translated(body, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), told, left)
