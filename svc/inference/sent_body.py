@@ -17,6 +17,7 @@ from svc.inference.chat_request import for_fallback
 from svc.inference.efforts import nearest_effort
 from svc.inference.first_body import FirstBody, first_body
 from svc.inference.paid_call import Engines
+from svc.inference.server_formats import seals
 from svc.inference.server_formats.chat_parts import SEALED, SUMMARY
 from svc.inference.server_formats.request import request_for
 
@@ -130,6 +131,8 @@ class SentBody:
         if model is self._asked:
             return body
         body = for_fallback(body, self._asked.extra_fields - model.extra_fields)
+        if model.api == "chat" != self._asked.api:
+            body = field_support.without(body, {seals.FIELD})
         return cache_marks.for_model(body, model, asked=False)
 
     def can_travel(self, model: Model) -> bool:

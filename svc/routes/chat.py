@@ -248,7 +248,7 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
 
     def as_chat(body: dict[str, Any], model: Model) -> Translated:
         check_images(model, body["input"], "input")
-        return translate(body)
+        return translate(body, with_seals=model.api != "chat")
 
     return await answer_in_format(request, caller, body, as_chat)
 
@@ -288,7 +288,7 @@ async def refuse_web_socket(request: Request, caller: Caller) -> object:
 async def create_messages_answer(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     def as_chat(body: dict[str, Any], model: Model) -> Translated:
         check_images(model, body["messages"], "messages")
-        return messages.translate(body, marks=model.cache_control)
+        return messages.translate(body, marks=model.cache_control, with_seals=model.api != "chat")
 
     return await answer_in_format(request, caller, body, as_chat)
 

@@ -83,12 +83,17 @@ def checked_stream(content: bytes) -> tuple[dict[str, Any], dict[str, Any] | Non
             message["content"].append({**open_block, "pieces": []})
         elif kind == "content_block_delta":
             assert open_block is not None and event["index"] == len(message["content"]) - 1
+            if event["delta"]["type"] == "signature_delta":
+                assert open_block["type"] == "thinking" and event["delta"]["signature"]
+                message["content"][-1]["signature"] = event["delta"]["signature"]
+                continue
             delta, field = _DELTAS[open_block["type"]]
             assert event["delta"]["type"] == delta and event["delta"][field]
             message["content"][-1]["pieces"].append(event["delta"][field])
         elif kind == "content_block_stop":
             assert open_block is not None and event["index"] == len(message["content"]) - 1
-            assert message["content"][-1]["pieces"], "an empty block"
+            sealed = open_block["type"] == "redacted_thinking"
+            assert bool(message["content"][-1]["pieces"]) != sealed, "an empty block"
             open_block = None
         elif kind == "message_delta":
             assert open_block is None and not ended
@@ -101,5 +106,7 @@ def checked_stream(content: bytes) -> tuple[dict[str, Any], dict[str, Any] | Non
     assert (ended == ["message_delta", "message_stop"]) != (error is not None), "it ends once"
     for block in message["content"]:
         text = "".join(block.pop("pieces"))
+        if block["type"] == "redacted_thinking":
+            continue
         block[{"text": "text", "thinking": "thinking", "tool_use": "arguments"}[block["type"]]] = text
     return message, error

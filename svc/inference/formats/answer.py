@@ -16,6 +16,7 @@ from svc.errors import ApiError
 from svc.inference.answer import events, said
 from svc.inference.answer.events import Chunk, TextChunks
 from svc.inference.chat_call import ChatCall
+from svc.inference.server_formats.seals import FIELD, Seal, known
 from svc.json_text import AT_ONCE_BYTES
 
 
@@ -58,7 +59,8 @@ class AnswerWriter:
 class Block:
     """One part of an answer: `kind` is `reasoning`, `text`, `refusal` or `call` (which has `call_id` and `name`).
 
-    `tokens` are the parts of its text, or of the call's arguments, as JSON strings in ASCII. `item` is for the format.
+    `tokens` are the parts of its text, or of the call's arguments, as JSON strings in ASCII. Reasoning may have a
+    `seal`, and then no text. `item` is for the format.
     """
 
     kind: str
@@ -68,6 +70,12 @@ class Block:
     call_id: str = ""
     name: str = ""
     item: dict[str, Any] = field(default_factory=dict)
+    seal: Seal | None = None
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it has a seal alone."""
+        return self.seal is not None and not self.tokens
 
     @property
     def json(self) -> bytes:
@@ -170,9 +178,15 @@ class BlockWriter(AnswerWriter):
                 self._close_to(len(self.blocks))
 
     def _read_choice(self, delta: dict[str, Any], logprobs: list[Any] | None) -> None:
+        details = delta.get(FIELD) if self.reasoning else None
         for kind, text in said.parts(delta):
+            if details and kind != "reasoning":
+                self._add_seals(known(details))
+                details = None
             if self.reasoning or kind != "reasoning":
                 self._add(kind, events.ascii_strings([text]), logprobs if kind == "text" else None)
+        if details:
+            self._add_seals(known(details))
         for call in delta.get("tool_calls") or ():
             self._read_call(call)
 
@@ -183,9 +197,18 @@ class BlockWriter(AnswerWriter):
         if piece := body.get("arguments") or body.get("input"):
             self._extend(self._calls[index], events.ascii_strings([piece]))
 
+    def _add_seals(self, found: list[Seal]) -> None:
+        """Add each seal to the reasoning before it, or as a separate block."""
+        for seal in found:
+            last = self.blocks[-1] if self.blocks else None
+            if last is not None and last.kind == "reasoning" and last.seal is None and last.index >= self._open:
+                last.seal = seal
+            else:
+                self._append(Block("reasoning", len(self.blocks), seal=seal))
+
     def _add(self, kind: str, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:
         last = self.blocks[-1] if self.blocks else None
-        if last is None or last.kind != kind or last.index < self._open:
+        if last is None or last.kind != kind or last.index < self._open or last.seal is not None:
             last = self._append(Block(kind, len(self.blocks)))
         self._extend(last, tokens, logprobs)
 

@@ -22,6 +22,7 @@ from svc.inference.formats.messages_shape import FIELDS
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, text_part
 from svc.inference.passed_fields import not_null
 from svc.inference.sent_body import CallerFormat
+from svc.inference.server_formats import seals
 from svc.inference.tokens import FRAME_TOKENS, estimated_input_tokens
 
 _MOST_BLOCKS = 10_000
@@ -36,14 +37,15 @@ _DELTAS = {"reasoning": ("thinking_delta", "thinking"), "call": ("input_json_del
 Content = str | list[dict[str, Any]]
 
 
-def translate(request: dict[str, Any], *, marks: bool = False) -> Translated:
+def translate(request: dict[str, Any], *, marks: bool = False, with_seals: bool = False) -> Translated:
     """Return a checked `request` as a chat request. Raises ApiError `invalid_value`.
 
     With `marks` of what to cache all texts are parts: a mark moves on with each request, and what it leaves must not
-    change. Otherwise a message is one text, because some chat templates accept nothing else.
+    change. Otherwise a message is one text, because some chat templates accept nothing else. `with_seals` keeps the
+    signatures of thinking.
     """
     body = not_null(request, "model", "max_tokens", "temperature", "top_p", "top_k", "stream")
-    body["messages"] = _messages(request, marks)
+    body["messages"] = _messages(request, marks, with_seals)
     if stop_sequences := request.get("stop_sequences") or []:
         body["stop"] = stop_sequences
     output, thinking = request.get("output_config") or {}, request.get("thinking") or {"type": "disabled"}
@@ -124,8 +126,8 @@ def _result_blocks(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 # --- messages
 
 
-def _messages(request: dict[str, Any], marks: bool) -> list[dict[str, Any]]:
-    messages = ChatMessages()
+def _messages(request: dict[str, Any], marks: bool, with_seals: bool) -> list[dict[str, Any]]:
+    messages = ChatMessages(with_seals=with_seals)
     _add_system(messages, request.get("system") or "", marks)
     count = 0
     for position, message in enumerate(request["messages"]):
@@ -191,8 +193,8 @@ def _add_assistant(messages: ChatMessages, given: list[dict[str, Any]], param: s
             messages.add_call(block["id"], block["name"], arguments, f"{param}[{position}]", **_mark_of(block, marks))
         elif block["type"] == "text" and block["text"]:
             messages.add_said("content", _said(block, marks))
-        elif block["type"] == "thinking" and block["thinking"]:
-            messages.add_said("reasoning_content", block["thinking"])
+        elif block["type"] in ("thinking", "redacted_thinking"):
+            messages.add_reasoning(block.get("thinking") or "", seals.of_callers_thinking(block))
 
 
 def _parts_of(content: Content, param: str) -> list[Part]:
@@ -241,6 +243,8 @@ class MessagesAnswer(BlockWriter):
 
     def _content(self, block: Block) -> dict[str, Any]:
         content = _started(block, block.text)
+        if block.seal is not None and block.tokens:
+            content["signature"] = seals.encoded(block.seal)
         if block.kind == "call" and block.arguments is not None:
             content["input"] = Fragment(block.text)
         elif block.kind == "call":
@@ -273,6 +277,9 @@ class MessagesAnswer(BlockWriter):
         self.parts.append(before + (after + before).join(tokens) + after)
 
     def closed(self, block: Block) -> None:
+        if block.seal is not None and block.tokens:
+            delta = {"type": "signature_delta", "signature": seals.encoded(block.seal)}
+            self.parts.append(typed_event("content_block_delta", index=block.index, delta=delta))
         self.parts.append(typed_event("content_block_stop", index=block.index))
 
     def end(self) -> bytes:
@@ -286,6 +293,8 @@ class MessagesAnswer(BlockWriter):
 def _started(block: Block, text: str = "") -> dict[str, Any]:
     if block.kind == "call":
         return {"type": "tool_use", "id": block.call_id, "name": block.name, "input": {}}
+    if block.seal is not None and block.is_sealed:
+        return {"type": "redacted_thinking", "data": seals.encoded(block.seal)}
     if block.kind == "reasoning":
         return {"type": "thinking", "thinking": text, "signature": ""}
     return {"type": "text", "text": text}

@@ -82,9 +82,12 @@ _TOOL_RESULT = typed(
 )
 _TOOL_USE = typed("MessagesToolUse", "tool_use", id=filled, name=filled, input=mapping)
 _THINKING = typed(
-    "MessagesThinking", "thinking", "Goes back to the model server as `reasoning_content`.", thinking=string
+    "MessagesThinking",
+    "thinking",
+    "Goes back to the model server, if it can with its signature.",
+    thinking=string,
 )
-_REDACTED = typed("MessagesRedactedThinking", "redacted_thinking", "Ignored.")
+_REDACTED = typed("MessagesRedactedThinking", "redacted_thinking", "Goes back to the model server that has sealed it.")
 
 
 def _message(role: str, description: str, **blocks: Object) -> Object:

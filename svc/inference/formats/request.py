@@ -8,6 +8,7 @@ from svc.errors import ApiError, invalid_value
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import AnswerWriter
 from svc.inference.sent_body import CallerFormat
+from svc.inference.server_formats.seals import FIELD, Seal
 from svc.shapes import Shape
 
 Part = dict[str, Any]
@@ -58,10 +59,12 @@ class ChatMessages:
 
     System texts are joined into the first message. Reasoning, texts and tool calls of one turn become one assistant
     message. Texts that are given as parts stay parts. Every `param` is the place of an item in the caller's request.
+    Seals of reasoning are kept only `with_seals`, for servers that know them.
     Raises ApiError `invalid_value` for a tool result without its call, and for a tool call without its result.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_seals: bool = False) -> None:
+        self._seals = with_seals
         self._system: list[str | Part] = []
         self._messages: list[dict[str, Any]] = []  # those of the assistant with a list of texts for each field
         self._open_calls: dict[str, str] = {}  # the id of each call without a result, and its place
@@ -78,6 +81,13 @@ class ChatMessages:
     def add_said(self, field: str, text: str | Part) -> None:
         """Add what the assistant said, for a field of its message: `content`, `reasoning_content` or `refusal`."""
         self._of_turn(field).append(text)
+
+    def add_reasoning(self, text: str, sealed: list[Seal]) -> None:
+        """Add what the assistant thought, and the seals of it."""
+        if text:
+            self.add_said("reasoning_content", text)
+        if sealed and self._seals:
+            self._of_turn(FIELD).extend(sealed)
 
     def add_call(self, call_id: str, name: str, arguments: str, param: str, **mark: Any) -> None:
         calls = self._of_turn("tool_calls")
@@ -132,6 +142,6 @@ def _content(texts: list[str | Part], between: str) -> str | list[Part]:
 def _joined(message: dict[str, Any]) -> dict[str, Any]:
     if message["role"] != "assistant":
         return message
-    texts = {field: _content(said, "\n") for field, said in message.items() if field not in ("role", "tool_calls")}
-    calls = {"tool_calls": message["tool_calls"]} if "tool_calls" in message else {}
-    return {"role": "assistant", "content": None if calls else "", **texts, **calls}
+    lists = {field: message[field] for field in ("tool_calls", FIELD) if field in message}
+    texts = {field: _content(said, "\n") for field, said in message.items() if field not in ("role", *lists)}
+    return {"role": "assistant", "content": None if "tool_calls" in lists else "", **texts, **lists}

@@ -16,6 +16,7 @@ from svc.inference.answer import too_long
 from svc.inference.answer.events import DONE, ascii_json, ascii_strings
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import Block, BlockWriter, typed_event
+from svc.inference.server_formats.seals import encoded
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _EMPTY = Fragment(b'""')
@@ -145,6 +146,8 @@ class ResponseWriter(BlockWriter):
 
     def _fill(self, block: Block, status: str) -> None:
         block.item["status"], text = status, self._text(block)
+        if block.seal is not None:
+            block.item["encrypted_content"] = encoded(block.seal)
         for stream in self._streams(block):
             block.item[stream.holder] = [_part(block, stream, text)] if stream.part else text
 
@@ -157,6 +160,8 @@ class ResponseWriter(BlockWriter):
     def _streams(self, block: Block) -> list[_Stream]:
         if self._is_custom(block):
             return [_INPUT]
+        if block.is_sealed:
+            return []
         return _STREAMS[block.kind] if self.summary else _STREAMS[block.kind][:1]
 
     def _text(self, block: Block) -> Fragment:

@@ -15,6 +15,7 @@ from svc.inference.formats.responses_answer import NamedTool, ResponseWriter
 from svc.inference.formats.responses_shape import FIELDS, OWN_TOOLS
 from svc.inference.passed_fields import not_null
 from svc.inference.sent_body import CallerFormat
+from svc.inference.server_formats import seals
 
 _RENAMED = {
     "max_output_tokens": "max_tokens",
@@ -57,13 +58,23 @@ _INPUT_SCHEMA = {
 }
 
 
-def translate(body: dict[str, Any], *, account_id: str, memory: ItemMemory, clock: Callable[[], float]) -> Translated:
-    """Return a checked request as a chat request. Raises ApiError `invalid_value`, `unsupported_value`, `not_found`."""
+def translate(
+    body: dict[str, Any],
+    *,
+    account_id: str,
+    memory: ItemMemory,
+    clock: Callable[[], float],
+    with_seals: bool = False,
+) -> Translated:
+    """Return a checked request as a chat request, with encrypted reasoning only if `with_seals`.
+
+    Raises ApiError `invalid_value`, `unsupported_value`, `not_found`.
+    """
     sent: dict[str, Any] = {"reasoning": {}, "text": {}, "tools": [], **not_null(body, *body)}
     sent |= {name: int(sent[name]) for name in _COUNTS if name in sent}
     items = sent["input"] if isinstance(sent["input"], list) else [{"role": "user", "content": sent["input"]}]
     tools = _ToolSet(sent["tools"], items)
-    messages = ChatMessages()
+    messages = ChatMessages(with_seals=with_seals)
     if "instructions" in sent:
         messages.add_system(sent["instructions"])
     referenced = set()
@@ -144,8 +155,8 @@ def _add_item(messages: ChatMessages, tools: "_ToolSet", item: dict[str, Any], p
     elif kind in ("function_call_output", "custom_tool_call_output"):
         messages.add_result(item["call_id"], _parts(item["output"], "tool", f"{param}.output"), param)
     elif kind == "reasoning":
-        for part in item.get("content") or item.get("summary") or ():
-            messages.add_said("reasoning_content", part["text"])
+        texts = [part["text"] for part in item.get("content") or item.get("summary") or ()]
+        messages.add_reasoning("\n".join(texts), seals.of_callers_item(item))
 
 
 def _add_message(messages: ChatMessages, item: dict[str, Any], param: str) -> None:

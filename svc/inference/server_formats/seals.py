@@ -4,21 +4,59 @@ A chat message carries it in `reasoning_details`, which is OpenRouter's field, a
 servers understand `data`. Callers of Messages and Responses get it in their own format's field.
 """
 
+import base64
+import contextlib
 from collections.abc import Mapping
 from typing import Any
+
+import orjson
 
 FIELD = "reasoning_details"
 MESSAGES, RESPONSES = "anthropic-claude-v1", "openai-responses-v1"
 _TYPE = "reasoning.encrypted"
+_PREFIX = "svc1."
+_TEXTS = {"summary": "summary_text", "content": "reasoning_text"}
 
 Seal = dict[str, Any]
 
 
+def known(details: Any) -> list[Seal]:
+    """Return the seals of a list of `reasoning_details`, which may hold anything."""
+    found = [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
+    sealed = [one for one in found if one.get("type") == _TYPE and one.get("format") in (MESSAGES, RESPONSES)]
+    return [seal for seal in sealed if isinstance(seal.get("data"), str)]
+
+
 def of_message(message: Mapping[str, Any], format: str) -> list[Seal]:
     """Return the seals of a chat message that servers of this `format` understand."""
-    found = details if isinstance(details := message.get(FIELD), list) else []
-    known = [one for one in found if isinstance(one, dict) and (one.get("type"), one.get("format")) == (_TYPE, format)]
-    return [seal for seal in known if isinstance(seal.get("data"), str)]
+    return [seal for seal in known(message.get(FIELD)) if seal["format"] == format]
+
+
+# --- callers of Messages and Responses
+
+
+def of_callers_thinking(block: Mapping[str, Any]) -> list[Seal]:
+    """Return the seal of a block in a caller's request: one of `encoded`, or a vendor's own."""
+    return decoded(block.get("signature") or block.get("data")) or of_thinking(block)
+
+
+def of_callers_item(item: Mapping[str, Any]) -> list[Seal]:
+    """Return the seal of an item in a caller's request: one of `encoded`, or a vendor's own."""
+    return decoded(item.get("encrypted_content")) or of_item(item)
+
+
+def encoded(seal: Seal) -> str:
+    """Return a seal as the one text for which the formats of callers have a field."""
+    return _PREFIX + base64.urlsafe_b64encode(orjson.dumps(seal)).decode()
+
+
+def decoded(text: Any) -> list[Seal]:
+    """Return the seal that `encoded` has made this text of, as a list, or nothing."""
+    if not isinstance(text, str) or not text.startswith(_PREFIX):
+        return []
+    with contextlib.suppress(ValueError):
+        return known([orjson.loads(base64.urlsafe_b64decode(text.removeprefix(_PREFIX)))])
+    return []
 
 
 # --- Messages
@@ -53,6 +91,12 @@ def of_item(item: Mapping[str, Any]) -> list[Seal]:
 
 
 def reasoning_item(seal: Seal) -> dict[str, Any]:
-    lists = {name: value for name in ("summary", "content") if isinstance(value := seal.get(name), list) and value}
+    found = {name: _texts(kind, seal.get(name)) for name, kind in _TEXTS.items()}
+    lists = {name: parts for name, parts in found.items() if parts}
     sealed = {"type": "reasoning", "id": str(seal.get("id") or ""), "encrypted_content": seal["data"]}
     return {"summary": [], **sealed, **lists}
+
+
+def _texts(kind: str, parts: Any) -> list[dict[str, Any]]:
+    found = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return [{"type": kind, "text": text} for text in found if isinstance(text, str)]

@@ -33,8 +33,10 @@ _TOOL_USE = kind_of(
     name="calculate",
     input=mapping.about("Empty if the model did not write a JSON object.", {"expression": "12 * (3 + 4)"}),
 )
-_THINKING = kind_of("MessagesThinkingBlock", "thinking", thinking=string, signature=one_of(""))
-_BLOCK = variants(_TEXT, _TOOL_USE, _THINKING)
+_SIGNATURE = string.about("Proves to the model server that the thinking is its own. Empty if it signs nothing.")
+_THINKING = kind_of("MessagesThinkingBlock", "thinking", thinking=string, signature=_SIGNATURE)
+_REDACTED = kind_of("MessagesRedactedBlock", "redacted_thinking", data=string.about("Only the model server reads it."))
+_BLOCK = variants(_TEXT, _TOOL_USE, _THINKING, _REDACTED)
 _ENDING = {
     "stop_reason": nullable(one_of("end_turn", "max_tokens", "tool_use", "stop_sequence", "refusal")).about(
         example="end_turn"
@@ -54,6 +56,7 @@ _MESSAGE = json_object(
 _DELTA = variants(
     kind_of("MessagesTextDelta", "text_delta", text="12 * (3"),
     kind_of("MessagesThinkingDelta", "thinking_delta", thinking=string),
+    kind_of("MessagesSignatureDelta", "signature_delta", signature=string),
     kind_of("MessagesInputDelta", "input_json_delta", partial_json=string.about("A part of the JSON.")),
 )
 _START = kind_of("MessagesStart", "message_start", message=_MESSAGE)

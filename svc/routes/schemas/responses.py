@@ -42,6 +42,9 @@ _ITEM = variants(
         "rs",
         summary=list_of(_SUMMARY_PART, most=1).about("The same text, if the request has `reasoning.summary`.", []),
         content=list_of(_REASONING_PART, most=1),
+        encrypted_content=string.about(
+            "Only the model server reads it. Send the item back with the results."
+        ).optional(),
     ),
     _item(
         "ResponseFunctionCall", "function_call", "fc", **_CALL, arguments=string.about("JSON."), namespace=_NAMESPACE

@@ -1,0 +1,156 @@
+"""Reasoning that only its model server can read comes back to it from chat, Responses, Messages, sessions and
+agents.
+"""
+
+import dataclasses
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc.config import Config
+from tests.conftest import Service, bearer
+from tests.support.byok import Names
+from tests.support.cases import each
+from tests.support.format_server import FormatServer, cassette
+from tests.support.messages import checked_message, checked_stream
+from tests.support.responses import checked_events, checked_response
+from tests.support.sdk_types import checked_request
+
+MODEL = "cassette-reasoning_tools+then-text"
+QUESTION = "How is the weather in Zürich?"
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+FUNCTION = {"name": "get_weather", "parameters": SCHEMA}
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[FormatServer]:
+    async with FormatServer() as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def config(config: Config, upstream: FormatServer, tmp_path: Path) -> Config:
+    models = "".join(
+        f'[[providers.models]]\nid = "{name}"\napi = "{api}"\naliases = ["{api}-{short}"]\n'
+        for api in ("responses", "messages")
+        for short, name in (("tools", f"{MODEL}+{api}"), ("redacted", f"cassette-redacted+then-text+{api}"))
+    )
+    provider = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\napi_key = "sk-of-the-operator-0123"\n'
+    models += '[[providers.models]]\nid = "ok"\n'
+    (tmp_path / "catalog.toml").write_text(provider + models)
+    return dataclasses.replace(config, catalog=tmp_path / "catalog.toml", resolve=Names())
+
+
+async def key_of(service: Service) -> dict[str, str]:
+    return bearer((await service.make_key(await service.bearer()))["key"])
+
+
+def expected(api: str, name: str = "reasoning_tools") -> dict[str, Any]:
+    """Return the sealed part of a recorded answer, which must come back."""
+    answer = cassette(name)[api]["answer"]
+    part: dict[str, Any] = (answer["output"] if api == "responses" else answer["content"])[0]
+    return part
+
+
+def returned(upstream: FormatServer, api: str) -> list[dict[str, Any]]:
+    """Return the parts of the last request that are reasoning."""
+    body = checked_request(api, upstream.requests[-1].body)
+    parts = body["input"] if api == "responses" else [part for turn in body["messages"] for part in turn["content"]]
+    return [part for part in parts if part.get("type") in ("reasoning", "thinking", "redacted_thinking")]
+
+
+def events_in(text: str) -> list[dict[str, Any]]:
+    blocks = [block for block in text.split("\n\n") if block.startswith("data: {")]
+    return [json.loads(block.removeprefix("data: ")) for block in blocks]
+
+
+@each("api", ["responses", "messages"])
+@each("stream", [False, True])
+async def test_chat_callers_return_it(service: Service, upstream: FormatServer, api: str, stream: bool) -> None:
+    headers = await key_of(service)
+    ask = {"model": f"{api}-tools", "stream": stream, "tools": [{"type": "function", "function": FUNCTION}]}
+    messages: list[Any] = [{"role": "user", "content": QUESTION}]
+    answer = await service.client.post("/v1/chat/completions", json={**ask, "messages": messages}, headers=headers)
+    if stream:
+        deltas = [chunk["choices"][0]["delta"] for chunk in events_in(answer.text) if chunk["choices"]]
+        (details,) = [delta["reasoning_details"] for delta in deltas if "reasoning_details" in delta]
+        calls = [delta["tool_calls"][0] for delta in deltas if "tool_calls" in delta]
+        text = "".join(call["function"].get("arguments", "") for call in calls)
+        call = {"id": calls[0]["id"], "type": "function", "function": {"name": "get_weather", "arguments": text}}
+        said = {"role": "assistant", "content": None, "tool_calls": [call], "reasoning_details": details}
+    else:
+        said = answer.json()["choices"][0]["message"]
+        call = said["tool_calls"][0]
+    assert said["reasoning_details"][0]["type"] == "reasoning.encrypted"
+    messages += [said, {"role": "tool", "tool_call_id": call["id"], "content": "Sunny."}]
+    again = await service.client.post("/v1/chat/completions", json={**ask, "messages": messages}, headers=headers)
+    assert again.status_code == 200 and returned(upstream, api) == [expected(api)]
+
+
+@each("api, name", [("responses", "tools"), ("messages", "tools"), ("responses", "redacted"), ("messages", "redacted")])
+@each("stream", [False, True])
+async def test_messages_callers_return_it(
+    service: Service, upstream: FormatServer, api: str, name: str, stream: bool
+) -> None:
+    headers = await key_of(service)
+    ask = {"model": f"{api}-{name}", "max_tokens": 4096, "stream": stream, "thinking": {"type": "adaptive"}}
+    ask["tools"] = [{"name": "get_weather", "input_schema": SCHEMA}]
+    messages: list[Any] = [{"role": "user", "content": QUESTION}]
+    answer = await service.client.post("/v1/messages", json={**ask, "messages": messages}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    if stream:
+        message, _ = checked_stream(answer.content)
+        for block in message["content"]:
+            if "arguments" in block:
+                block["input"] = json.loads(block.pop("arguments"))
+    else:
+        message = checked_message(answer.json())
+    kind = "redacted_thinking" if name == "redacted" else "thinking"
+    assert message["content"][0]["type"] == kind
+    calls = [block for block in message["content"] if block["type"] == "tool_use"]
+    results = [{"type": "tool_result", "tool_use_id": call["id"], "content": "Sunny."} for call in calls]
+    more = {"role": "user", "content": results or "Go on"}
+    messages += [{"role": "assistant", "content": message["content"]}, more]
+    again = await service.client.post("/v1/messages", json={**ask, "messages": messages}, headers=headers)
+    recorded = "reasoning_tools" if name == "tools" else "redacted"
+    assert again.status_code == 200 and returned(upstream, api) == [expected(api, recorded)]
+
+
+@each("api, name", [("responses", "tools"), ("messages", "tools"), ("responses", "redacted"), ("messages", "redacted")])
+@each("stream, by_reference", [(False, False), (True, False), (True, True)])
+async def test_responses_callers_return_it(
+    service: Service, upstream: FormatServer, api: str, name: str, stream: bool, by_reference: bool
+) -> None:
+    headers = await key_of(service)
+    ask = {"model": f"{api}-{name}", "stream": stream, "tools": [{"type": "function", **FUNCTION}]}
+    items: list[Any] = [{"role": "user", "content": QUESTION}]
+    answer = await service.client.post("/v1/responses", json={**ask, "input": items}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    response = checked_events(answer.content)[-1]["response"] if stream else checked_response(answer.json())
+    assert response["output"][0]["type"] == "reasoning" and response["output"][0]["encrypted_content"]
+    calls = [item for item in response["output"] if item["type"] == "function_call"]
+    results = [{"type": "function_call_output", "call_id": call["call_id"], "output": "Sunny."} for call in calls]
+    more = results or [{"role": "user", "content": "Go on"}]
+    given = [{"type": "item_reference", "id": item["id"]} if by_reference else item for item in response["output"]]
+    items = [*items, *given, *more]
+    again = await service.client.post("/v1/responses", json={**ask, "input": items}, headers=headers)
+    recorded = "reasoning_tools" if name == "tools" else "redacted"
+    assert again.status_code == 200 and returned(upstream, api) == [expected(api, recorded)]
+
+
+async def test_chat_servers_do_not_get_it(service: Service, upstream: FormatServer) -> None:
+    """Only the servers that have sealed it know the field."""
+    headers = await key_of(service)
+    seal = "svc1." + "eyJ0eXBlIjoicmVhc29uaW5nLmVuY3J5cHRlZCIsImRhdGEiOiJ4IiwiZm9ybWF0IjoiYW50aHJvcGljLWNsYXVkZS12MSJ9"
+    content = [{"type": "thinking", "thinking": "Hm.", "signature": seal}, {"type": "text", "text": "So"}]
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": content}]
+    body = {"model": "lab/ok", "max_tokens": 9, "messages": [*messages, {"role": "user", "content": "Hi"}]}
+    (await service.client.post("/v1/messages", json=body, headers=headers)).raise_for_status()
+    assert upstream.requests[-1].body["messages"][1] == {
+        "role": "assistant",
+        "content": "So",
+        "reasoning_content": "Hm.",
+    }
