@@ -22,6 +22,8 @@ async def replace_by_text(pool: ProcessPool, file: BinaryIO, account_id: str) ->
         hint = "Its operator can install the extra 'documents': pip install '.[documents]'."
         raise ApiError("unsupported_media_type", f"This server cannot read PDFs. {hint}")
     size = os.fstat(file.fileno()).st_size
+    if not size:
+        raise ApiError("no_text", "This PDF is empty.")
     try:
         answer = orjson.loads(await pool.run({"path": sys.path}, file, account_id=account_id))
     except UpstreamFault:  # the helper process was killed at a limit of time or memory
@@ -29,8 +31,11 @@ async def replace_by_text(pool: ProcessPool, file: BinaryIO, account_id: str) ->
     if "encrypted" in answer:
         raise ApiError("no_text", "This PDF is protected by a password. Remove the password first.")
     if not await asyncio.to_thread(_keep_text, file, size):
-        reason = " within 30 seconds and 256 MiB" if answer["truncated"] else ". It may consist of images"
-        raise ApiError("no_text", f"No text was found in this PDF{reason}.")
+        if "broken" in answer:
+            raise ApiError("no_text", "This PDF is damaged. Open it with another program, and save it again.")
+        if answer["truncated"]:
+            raise ApiError("no_text", "No text was found in this PDF within 30 seconds and 256 MiB.")
+        raise ApiError("no_text", "No text was found in this PDF. If it is a scan, use its pages as images.")
     return bool(answer["truncated"])
 
 

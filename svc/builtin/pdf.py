@@ -43,6 +43,8 @@ def answer(order: dict[str, Any]) -> bytes:
         file.seek(0)
         try:
             found = write_text(file)
-        except Exception as error:  # no PDF, a broken one, or one that is too large for the memory
-            found = {"truncated": isinstance(error, MemoryError)}
+        except MemoryError:
+            found = {"truncated": True}
+        except Exception:  # no PDF, or a broken one
+            found = {"truncated": True, "broken": True}
     return json.dumps(found).encode()

@@ -1,6 +1,7 @@
 """The text of PDFs: refusals in words, and helper processes that end with their callers."""
 
 import asyncio
+import io
 import sys
 import zlib
 from pathlib import Path
@@ -28,6 +29,31 @@ async def text_of(pdf: bytes, folder: Path, pool: ProcessPool | None = None) -> 
         finally:
             await pool.close()
         return (folder / "pdf").read_text(), truncated
+
+
+def encrypted() -> bytes:
+    from pypdf import PdfWriter
+
+    written, writer = io.BytesIO(), PdfWriter(clone_from=io.BytesIO(with_texts(b"one")))
+    writer.encrypt("secret", "owner", algorithm="RC4-128")
+    writer.write(written)
+    return written.getvalue()
+
+
+@needs_pypdf
+async def test_each_reason_for_no_text_has_its_sentence(tmp_path: Path) -> None:
+    pool = ProcessPool("svc.builtin.pdf")
+    for pdf, sentence in (
+        (b"", "This PDF is empty."),
+        (b"%PDF-1.7 junk", "This PDF is damaged."),
+        (encrypted(), "This PDF is protected by a password."),
+        (with_texts(b""), "No text was found in this PDF. If it is a scan"),
+    ):
+        with (tmp_path / "pdf").open("w+b", buffering=0) as file:
+            file.write(pdf)
+            with pytest.raises(ApiError, match=sentence):
+                await replace_by_text(pool, file, "user_1")
+    await pool.close()
 
 
 @needs_pypdf

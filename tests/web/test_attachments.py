@@ -8,6 +8,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.support import pdfs
 from tests.support.browser import WIDTHS, WITH_BROWSER, findings, signed_in
 from tests.support.browser_chat import answered
+from tests.support.model_media import PNG
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
@@ -63,17 +64,32 @@ async def test_files_are_kept_with_the_draft_sent_as_text_and_shown(
         assert await findings(page) == []
         await page.get_by_role("button", name="Edit message").click()
         await expect(page.get_by_label("Edit your message")).to_have_value("Compare them.")
+        editor = page.locator("form.editor")
+        await expect(editor.locator(".file-chip")).to_have_text(
+            [re.compile("prices.csv.*20 bytes", re.DOTALL), re.compile("f.py")]
+        )
+        assert await findings(page) == []
+        await editor.get_by_role("button", name="Remove prices.csv").click()
+        more = {"name": "more.csv", "mimeType": "text/csv", "buffer": CSV.encode()}
+        await editor.locator("input[type=file]").set_input_files(
+            [more, {"name": "a.png", "mimeType": "image/png", "buffer": PNG}]
+        )
+        await expect(editor.locator(".attached li")).to_have_count(3)
         await page.get_by_label("Edit your message").fill("Which is cheap?")
         async with page.expect_request("**/v1/chat/completions") as asked:
             await page.keyboard.press("Enter")
         content = (await asked.value).post_data_json["messages"][-1]["content"]
-        assert content == SENT.replace("Compare them.", "Which is cheap?")
+        files = f"File: f.py\n````py\n{CODE}\n````\n\nFile: more.csv\n```csv\n{CSV}\n```"
+        assert content[0] == {"type": "text", "text": f"Which is cheap?\n\n{files}"}
+        assert [part["type"] for part in content] == ["text", "image_url"]
 
 
 REFUSED: list[tuple[Any, str]] = [
     ({"name": "a.zip", "mimeType": "", "buffer": b"PK\3\4\0"}, "“a.zip” cannot be read"),
     ({"name": "a.heic", "mimeType": "image/heic", "buffer": b"\xff\xd9"}, "“a.heic” cannot be read"),
     ({"name": "a.png", "mimeType": "image/png", "buffer": b"none"}, "“a.png” cannot be read"),
+    ({"name": "none.txt", "mimeType": "text/plain", "buffer": b""}, "“none.txt” is empty"),
+    ({"name": "none.pdf", "mimeType": "application/pdf", "buffer": b""}, "“none.pdf” is empty"),
     ({"name": "a.log", "mimeType": "", "buffer": b"line\n" * 70_000}, "up to 300,000 characters"),
 ]
 
@@ -92,10 +108,14 @@ async def test_text_of_a_pdf_is_attached_and_its_file_is_kept(server: RunningSer
     async with signed_in(browser, server, model="echo", allow=["422"]) as page:
         for name, content in {
             "scan.pdf": pdfs.with_texts(b""),
+            "junk.pdf": b"%PDF-1.7 junk",
             "a.pdf": pdfs.with_texts(b"Rye bread", b"Wheat"),
         }.items():
             await attach(page, {"name": name, "mimeType": "application/pdf", "buffer": content})
-        await expect(page.locator(".toast")).to_contain_text("“scan.pdf” contains no text")
+        await expect(
+            page.locator(".toast").filter(has_text="“scan.pdf”: No text was found in this PDF.")
+        ).to_be_visible()
+        await expect(page.locator(".toast").filter(has_text="“junk.pdf”: This PDF is damaged.")).to_be_visible()
         await expect(chips(page)).to_have_text(re.compile("a.pdf"))
         await expect(page.get_by_role("button", name="Send")).to_be_enabled()
         async with page.expect_request("**/v1/chat/completions") as asked:

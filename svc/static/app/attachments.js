@@ -19,6 +19,12 @@ export const picturesOf = (items) => items.filter(({ kind }) => kind === "pictur
 /** The content of a message with its attached files; the images follow when they are stored. */
 export const withFiles = (text, items) => contentOf(text, filesOf(items));
 
+/** The content of a message with all its attachments. Stores the images that are not stored yet. */
+export async function withAll(text, items) {
+  for (const item of picturesOf(items)) item.id ??= (await item.store()).id;
+  return contentOf(text, filesOf(items), picturesOf(items));
+}
+
 /** What a draft keeps of its attachments: the files, and the images that are stored. */
 export const kept = (items) =>
   contentOf(
@@ -70,6 +76,7 @@ async function addPicture(file, attached) {
 async function addFile(file, attached) {
   const count = attached.peek().filter(({ kind }) => kind !== "picture").length;
   if (count >= MOST_FILES) return t.tooManyFiles(MOST_FILES);
+  if (!file.size) return t.emptyFile(file.name);
   const isPdf = file.type === "application/pdf" || /\.pdf$/i.test(file.name);
   if (!isPdf && file.size > MOST_FILE_BYTES) return t.fileTooLong(file.name, number(MOST_CHARACTERS));
   const reading = { kind: "reading", name: file.name, size: file.size, stop: new AbortController() };
@@ -121,7 +128,7 @@ async function textOfPdf(file, signal) {
     api.artifacts.remove(id).catch(() => {});
     if (error.status === 415) throw new Error(t.noPdf);
     if (error.code === "PAYLOAD_TOO_LARGE") throw new Error(t.fileTooLarge(file.name));
-    if (error.status === 422) throw new Error(t.pdfWithoutText(file.name));
+    if (error.status === 422) throw new Error(t.ofFile(file.name, error.message));
     throw error;
   }
 }

@@ -2,19 +2,17 @@
 // file dialog, or by drop or paste anywhere in the window.
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { AttachButton, AttachedList, attachments } from "./attached.js";
 import { IconButton, toast } from "./components.js";
 import { hasParts } from "./content.js";
 import { Estimate } from "./estimate.js";
 import { draftOf, keepFiles, keepText } from "./drafts.js";
-import { bytes } from "./format.js";
 import { html } from "./html.js";
-import { Icon } from "./icons.js";
 import { limits } from "./limits.js";
 import { texts } from "./texts.js";
 
 const t = texts.chat;
 const LONG_PASTE = 8_000; // characters
-const attachments = () => import("./attachments.js");
 const isTyping = ({ target }) => /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
 const hasDialog = () => document.querySelector("dialog[open]") !== null;
 let fresh = true;
@@ -32,8 +30,7 @@ export function Composer({ id, busy, priced, onSend, onStop, onEditLast }) {
   const text = useSignal(hasParts(first) ? "" : first),
     attached = useSignal([]), // items of attachments.js
     dragging = useSignal(false);
-  const area = useRef(null),
-    file = useRef(null);
+  const area = useRef(null);
   const restore = async (content) => {
     const draft = hasParts(content)
       ? await (await attachments()).unpacked(content)
@@ -124,12 +121,7 @@ export function Composer({ id, busy, priced, onSend, onStop, onEditLast }) {
       send();
     }}
   >
-    ${
-      attached.value.length > 0 &&
-      html`<ul class="attached" aria-label=${t.attached}>
-        ${attached.value.map((item) => html`<${Attached} key=${item} item=${item} onRemove=${remove} />`)}
-      </ul>`
-    }
+    <${AttachedList} items=${attached.value} onRemove=${remove} />
     <label class="hidden-text" for="composer">${t.message}</label>
     <textarea
       id="composer"
@@ -144,19 +136,7 @@ export function Composer({ id, busy, priced, onSend, onStop, onEditLast }) {
       onKeyDown=${onKey}
     ></textarea>
     <div class="composer-bar">
-      <input
-        ref=${file}
-        class="hidden-text"
-        type="file"
-        multiple
-        tabindex="-1"
-        aria-hidden="true"
-        onChange=${(event) => {
-          add(event.currentTarget.files);
-          event.currentTarget.value = "";
-        }}
-      />
-      <${IconButton} icon="attach" label=${t.attach} onClick=${() => file.current.click()} />
+      <${AttachButton} onFiles=${add} />
       <${Estimate} ...${priced} id="estimate" draft=${draft} pictures=${pictures} />
       ${
         busy
@@ -171,25 +151,6 @@ export function Composer({ id, busy, priced, onSend, onStop, onEditLast }) {
       }
     </div>
   </form>`;
-}
-
-function Attached({ item, onRemove }) {
-  const { kind, name, size, url } = item;
-  return html`<li class=${url ? "attached-picture" : "file-chip"}>
-    ${
-      url
-        ? html`<img src=${url} alt=${name} />`
-        : html`
-          ${
-            kind === "reading"
-              ? html`<span class="spinner" role="status" aria-label=${t.reading(name)}></span>`
-              : html`<${Icon} name="artifacts" size=${18} />`
-          }
-          <span class="file-name" dir="auto">${name}</span><span class="quiet small">${bytes(size)}</span>
-        `
-    }
-    <${IconButton} icon="close" size=${14} label=${t.remove(name)} onClick=${() => onRemove(item)} />
-  </li>`;
 }
 
 /** Take files that are dropped or pasted anywhere in the window, and text pasted outside of inputs. */

@@ -7,15 +7,13 @@ const HEAD = `(?:^|\\n\\n)File: (?:${LINKED}|([^\\n]+))\\n(\`{3,})\\w*\\n`;
 export const hasParts = (content) => /^File: /m.test(content) || content.includes("](/artifacts/");
 
 /**
- * Split a message's content: `{text, files: [{name, id, text}], images: [{name, id}], rest}`. `rest` is the
- * content without its text.
+ * Split a message's content: `{text, files: [{name, id, text}], images: [{name, id}]}`.
  */
 export function split(content) {
-  if (!hasParts(content)) return { text: content, files: [], images: [], rest: "" };
+  if (!hasParts(content)) return { text: content, files: [], images: [] };
   const { files, unfiled } = filesIn(content);
   const images = [...unfiled.matchAll(IMAGE)].map(([, name, id]) => ({ name, id }));
-  const text = unfiled.replace(IMAGE, "").trim();
-  return { text, files, images, rest: contentOf("", files, images) };
+  return { text: unfiled.replace(IMAGE, "").trim(), files, images };
 }
 
 /** Find the files, in time linear in the content: a fence that is not closed once is not searched again. */

@@ -1,8 +1,9 @@
 // One message of a conversation. An answer also shows its cost, duration and recalled passages.
 import { computed, signal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { Button, CopyButton, Failed, IconButton, Money, Time } from "./components.js";
-import { split } from "./content.js";
+import { AttachButton, AttachedList, attachments } from "./attached.js";
+import { Button, CopyButton, Failed, IconButton, Money, Time, toast } from "./components.js";
+import { hasParts, split } from "./content.js";
 import { bytes, cost as dollars, duration, modelName } from "./format.js";
 import { html, memo } from "./html.js";
 import { Icon } from "./icons.js";
@@ -69,11 +70,11 @@ function Instructions({ message }) {
 }
 
 function Question({ message, editing, actions, canEdit }) {
-  const { text, files, images, rest } = useMemo(() => split(message.content), [message.content]);
+  const { text, files, images } = useMemo(() => split(message.content), [message.content]);
   if (editing)
     return html`<${Editor}
       text=${text}
-      rest=${rest}
+      content=${message.content}
       onSend=${(value) => actions.send(message, value)}
       onCancel=${actions.cancel}
     />`;
@@ -148,16 +149,34 @@ function AttachedFile({ file: { name, id, text } }) {
   </details>`;
 }
 
-function Editor({ text, rest, onSend, onCancel }) {
+function Editor({ text, content, onSend, onCancel }) {
   const value = useSignal(text),
+    attached = useSignal(null), // items of attachments.js, once they are known
     area = useRef(null);
+  const items = attached.value ?? [];
+  useEffect(() => {
+    const known = hasParts(content) ? attachments().then(({ unpacked }) => unpacked(content)) : { items: [] };
+    Promise.resolve(known).then((found) => {
+      attached.value = found.items;
+    });
+  }, []);
   useLayoutEffect(() => {
     area.current.focus();
     area.current.setSelectionRange(text.length, text.length);
   }, []);
-  const send = () => {
-    if (value.value.trim() || rest) onSend([value.value.trim(), rest].filter(Boolean).join("\n\n"));
+  const canSend =
+    attached.value && items.every(({ kind }) => kind !== "reading") && (value.value.trim() || items.length);
+  const send = async () => {
+    if (!canSend) return;
+    const said = value.value.trim();
+    try {
+      onSend(items.length ? await (await attachments()).withAll(said, items) : said);
+    } catch (error) {
+      toast(error.message, { kind: "bad" }); // an image could not be stored
+    }
   };
+  const add = async (files) => (await attachments()).attach(files, attached);
+  const remove = async (item) => (await attachments()).detach(item, attached);
   const onKey = (event) => {
     if (event.key === "Escape") {
       event.stopPropagation();
@@ -187,7 +206,9 @@ function Editor({ text, rest, onSend, onCancel }) {
       }}
       onKeyDown=${onKey}
     ></textarea>
+    <${AttachedList} items=${items} onRemove=${remove} />
     <div class="editor-foot">
+      <${AttachButton} onFiles=${add} />
       <p class="hint">${t.editHint}</p>
       <div class="actions"><${Button} small onClick=${onCancel}>${texts.common.cancel}<//>
         <${Button} small kind="primary" type="submit">${t.sendEdited}<//></div>
