@@ -118,10 +118,13 @@ class Clocks:
 
 @dataclass
 class Service:
-    """The application with its running lifespan: `client` sends requests to `app`, `state` is what its handlers have."""
+    """The application with its running lifespan: `client` sends requests to `app` through `transport`, which has the
+    client's address. `state` is what the handlers have.
+    """
 
     app: Callable[..., Any]
     client: httpx.AsyncClient
+    transport: httpx.ASGITransport
     state: dict[str, Any]
     config: Config
     clocks: Clocks
@@ -130,7 +133,7 @@ class Service:
     async def sign_up(self, email: str | None = None) -> dict[str, Any]:
         """Create an account and return its session. The address changes to avoid the sign-up limit."""
         number = next(self._numbers)
-        self.client._transport.client = (f"198.51.100.{number % 250}", 1234)  # type: ignore[attr-defined]
+        self.transport.client = (f"198.51.100.{number % 250}", 1234)
         answer = await self.client.post(
             "/auth/signup", json={"email": email or f"person{number}@example.com", "password": PASSWORD}
         )
@@ -217,7 +220,7 @@ async def serving(config: Config, clocks: Clocks, catalog: str | None = None) ->
         hooks: dict[str, Any] = {"response": [_hold_against_the_document]}
         async with httpx.AsyncClient(transport=transport, base_url=config.base_url, event_hooks=hooks) as client:
             client._cookies = _FewCookies()
-            yield Service(served, client, dict(vars(state["service"])), config, clocks)
+            yield Service(served, client, transport, dict(vars(state["service"])), config, clocks)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.support.pages import EXAMPLES
 
 
 def from_ip(service: Service, address: str) -> None:
-    service.client._transport.client = (address, 4321)  # type: ignore[attr-defined]
+    service.transport.client = (address, 4321)
 
 
 async def test_sign_up_returns_a_session_of_8_hours(service: Service) -> None:
@@ -79,7 +79,7 @@ async def test_email_case_does_not_matter_for_sign_up(service: Service, first: s
 
 async def test_50_concurrent_sign_ups_create_one_account(service: Service) -> None:
     async def attempt(number: int) -> int:
-        transport = service.client._transport
+        transport = service.transport
         body = {"email": "same@example.com", "password": PASSWORD}
         scope_client = (f"203.0.113.{number}", 1)
         transport.client = scope_client  # type: ignore[attr-defined]

@@ -249,7 +249,7 @@ async def test_account_has_at_most_20_valid_links(service: Service, box: MailBox
     await service.sign_up(ADA)
     await box.wait_for(1)
     for number in range(25):
-        service.client._transport.client = (f"203.0.113.{number}", 1)  # type: ignore[attr-defined]
+        service.transport.client = (f"203.0.113.{number}", 1)
         assert (await service.client.post("/auth/password-reset", json={"email": ADA})).status_code == 202
     await box.wait_for(20)
     await asyncio.sleep(0.3)

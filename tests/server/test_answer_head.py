@@ -20,8 +20,8 @@ async def test_a_header_with_a_nul_or_a_line_break_is_not_sent(
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0"), header]})
         await send({"type": "http.response.body"})
 
-    async with listening(app) as address, asyncio.timeout(20):
-        reader, writer = await asyncio.open_connection(*address)
+    async with listening(app) as wire, asyncio.timeout(20):
+        reader, writer = await wire.raw()
         writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         assert await reader.read() == b""
         writer.close()

@@ -112,8 +112,8 @@ async def test_client_that_leaves_before_its_answer_counts_as_499(config: Config
         body = orjson.dumps(chat)
         head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {key['key']}\r\n"
         head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-        async with listening(service.client._transport.app) as address:  # type: ignore[attr-defined]
-            _, writer = await asyncio.open_connection(*address)
+        async with listening(service.transport.app) as wire:
+            _, writer = await wire.raw()
             writer.write(head.encode() + body)
             while not upstream.requests:
                 await asyncio.sleep(0.01)

@@ -37,8 +37,8 @@ async def slow_reader(scope: Any, receive: Any, send: Any) -> None:
 
 @each("data", FLOODS.values())
 async def test_flood_of_small_parts_does_not_block_the_loop(data: bytes) -> None:
-    async with listening(slow_reader) as address:
-        client = socket.create_connection(address)
+    async with listening(slow_reader) as wire:
+        client = socket.create_connection(wire.address)
         client.settimeout(10)
 
         def send_all() -> None:

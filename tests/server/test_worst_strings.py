@@ -88,7 +88,7 @@ async def test_worst_text_in_any_field_does_not_block_the_loop(service: Service,
     ]:  # each field has three kinds, or all
         service.clocks.advance(61)  # every limit is reset
         number = next(addresses)
-        service.client._transport.client = (f"203.0.{number // 250}.{number % 250}", 1)  # type: ignore[attr-defined]
+        service.transport.client = (f"203.0.{number // 250}.{number % 250}", 1)
         target = path.replace("{", "").replace("}", "")
         content = orjson.dumps(with_text(body, place, text))
         answer = await service.client.request(method, target, content=content, headers=headers)

@@ -1,26 +1,26 @@
 """One answer: HTTP/1.0 gets no chunks, and the last resort has the shape of all errors."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 
 import orjson
 import pytest
 
+from svc.config import Config
 from svc.errors import ApiError
 from svc.server.http.cycle import last_answer
-from tests.support.connections import read_head
-from tests.support.server import RunningServer, running_server_sync
+from tests.support.connections import LAST_GET, answers, read_head
+from tests.support.tiny_app import create_app
 from tests.support.waiting import until
-
-TINY = ("-m", "tests.support.tiny_app")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running_server_sync(tmp_path_factory.mktemp("server"), command=TINY) as running:
-        yield running
+from tests.support.wire import Wire, listening
 
 
-async def test_http_1_0_answer_without_length_closes_the_connection(server: RunningServer) -> None:
+@pytest.fixture
+async def server() -> AsyncIterator[Wire]:
+    async with listening(create_app(Config())) as wire:
+        yield wire
+
+
+async def test_http_1_0_answer_without_length_closes_the_connection(server: Wire) -> None:
     reader, writer = await server.raw()
     writer.write(b"GET /stream?seconds=0.01 HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n")
     head = await reader.readuntil(b"\r\n\r\n")
@@ -30,25 +30,25 @@ async def test_http_1_0_answer_without_length_closes_the_connection(server: Runn
 
 
 @pytest.mark.parametrize("method", [b"GET", b"HEAD"])
-async def test_http_1_0_answer_with_length_keeps_the_connection(server: RunningServer, method: bytes) -> None:
+async def test_http_1_0_answer_with_length_keeps_the_connection(server: Wire, method: bytes) -> None:
     answer = await server.exchange(method + b" /big?bytes=300000 HTTP/1.0\r\nHost: localhost\r\n\r\n")
     head, _, body = answer.partition(b"\r\n\r\n")
     assert b"content-length: 300000" in head and len(body) == (300_000 if method == b"GET" else 0)
 
 
-async def test_exception_after_the_client_has_left_is_logged_alone(server: RunningServer) -> None:
+async def test_exception_after_the_client_has_left_is_logged_alone(
+    server: Wire, caplog: pytest.LogCaptureFixture
+) -> None:
     reader, writer = await server.raw()
     writer.write(b"GET /crash-alone HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n")
     await read_head(reader)  # the handler waits for the body
     writer.transport.abort()
-    await until(lambda: "nobody is left" in server.stderr())
-    assert (await server.exchange(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"))[
-        9:12
-    ] == b"200"
-    assert "never retrieved" not in server.stderr() and "AttributeError" not in server.stderr()
+    await until(lambda: "nobody is left" in caplog.text)
+    assert [status for status, _, _ in answers(await server.exchange(LAST_GET))] == [200]
+    assert "never retrieved" not in caplog.text and "AttributeError" not in caplog.text
 
 
-async def test_crash_during_a_head_request_has_no_body(server: RunningServer) -> None:
+async def test_crash_during_a_head_request_has_no_body(server: Wire) -> None:
     answer = await server.exchange(b"HEAD /crash HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 500 ") and answer.endswith(b"\r\nconnection: close\r\n\r\n")
 
