@@ -1,155 +1,157 @@
 """Connections are limited in total and for each address: an idle one is closed, otherwise the new one is refused with a
-reason."""
+reason.
+"""
 
 import asyncio
-import contextlib
-import signal
-import ssl
-import time
+import socket
 from collections.abc import AsyncIterator
-from pathlib import Path
+from ipaddress import ip_network
 
 import pytest
 
-from svc.certificates import tls_files
-from tests.support.server import RunningServer, hang_up, read_to_end, running_server
+from svc.config import Config
+from tests.support.connections import GET, assert_refused
+from tests.support.server import hang_up, read_to_end
+from tests.support.tiny_app import create_app
 from tests.support.waiting import until
+from tests.support.wire import Wire, listening
 
-HEALTH = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
-STREAM = b"GET /stream HTTP/1.1\r\nhost: localhost\r\n\r\n"
-TINY = (Path(__file__).parent.parent / "support" / "tiny_app.py",)
+STREAM = GET.replace(b"/healthz", b"/stream")
+SMALL: dict[str, int] = {"connections": 6, "connections_per_address": 3}
 Opened = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def opened(server: RunningServer, address: str, request: bytes = b"") -> Opened:
-    """A connection from `address` that has sent `request` and read the beginning of its answer."""
+async def opened(server: Wire, address: str, request: bytes = b"") -> Opened:
+    """A connection from `address` that has sent `request` and read its answer, or the beginning of a stream."""
     reader, writer = await server.raw(local_addr=(address, 0))
     if request:
         writer.write(request)
-        assert await reader.readuntil(b"\r\n\r\n")
+        async with asyncio.timeout(20):
+            assert await reader.readuntil(b"}" if request is GET else b"begun")
     return reader, writer
 
 
-async def ended(connection: Opened) -> bool:
-    with contextlib.suppress(TimeoutError):
-        await read_to_end(connection[0], 0.5)
-        return True
-    return False
+async def silent(server: Wire, address: str) -> Opened:
+    """A connection that sends no byte of its handshake."""
+    return await asyncio.open_connection(*server.address, local_addr=(address, 0))
+
+
+def ended(*connections: Opened) -> list[bool]:
+    return [reader.at_eof() or reader.exception() is not None for reader, _ in connections]
+
+
+async def hang_up_all(*connections: Opened) -> None:
+    for _, writer in connections:
+        await hang_up(writer)
 
 
 @pytest.fixture
-async def small(tmp_path: Path) -> AsyncIterator[RunningServer]:
+async def small() -> AsyncIterator[Wire]:
     """A server of six connections, three for each address."""
-    env = {"SVC_CONNECTIONS": "6", "SVC_CONNECTIONS_PER_ADDRESS": "3"}
-    async with running_server(tmp_path, env, TINY) as server:
-        yield server
+    async with listening(create_app(Config()), **SMALL) as wire:
+        yield wire
 
 
-async def test_address_with_all_connections_in_use_is_503(small: RunningServer) -> None:
+@pytest.fixture
+async def small_tls() -> AsyncIterator[Wire]:
+    async with listening(create_app(Config()), tls=True, **SMALL) as wire:
+        yield wire
+
+
+async def test_address_with_all_connections_in_use_is_503(small: Wire) -> None:
     busy = [await opened(small, "127.0.0.2", STREAM) for _ in range(3)]
     reader, writer = await small.raw(local_addr=("127.0.0.2", 0))
     answer = await read_to_end(reader)
-    assert answer.startswith(b"HTTP/1.1 503 ") and b'"overloaded"' in answer and b"retry-after: 1" in answer
+    assert_refused(answer, 503, "overloaded")
+    assert b"retry-after: 1" in answer
     await hang_up(writer)
-    other = await opened(small, "127.0.0.3", HEALTH)
-    before = small.counts().descriptors
+    other = await opened(small, "127.0.0.3", GET)
+    await until(lambda: len(small.connections) == 4)
     await hang_up(busy[0][1])
-    await until(lambda: small.counts().descriptors < before)
-    again = await opened(small, "127.0.0.2", HEALTH)
-    for _, writer in (*busy, other, again):
-        await hang_up(writer)
+    await until(lambda: len(small.connections) == 3)
+    again = await opened(small, "127.0.0.2", GET)
+    await hang_up_all(*busy, other, again)
 
 
-async def test_longest_idle_connection_is_closed_first(small: RunningServer) -> None:
+async def test_proxy_may_open_more_connections_than_an_address() -> None:
+    proxies = (ip_network("127.0.0.2/32"),)
+    async with listening(create_app(Config()), **SMALL, trusted_proxies=proxies) as wire:
+        busy = [await opened(wire, "127.0.0.2", STREAM) for _ in range(6)]
+        assert len(wire.connections) == 6
+        await hang_up_all(*busy)
+
+
+async def test_longest_idle_connection_is_closed_first(small: Wire) -> None:
     busy = await opened(small, "127.0.0.2", STREAM)
-    idle = [await opened(small, "127.0.0.2", HEALTH) for _ in range(2)]
-    for connection in idle:
-        await connection[0].readuntil(b"}")
-    await asyncio.sleep(0.2)  # a kernel may acknowledge what it took a little later
-    newest = await opened(small, "127.0.0.2", HEALTH)
-    assert await ended(idle[0])
-    assert not await ended(idle[1])
-    assert (await busy[0].read(10)).strip()
-    for _, writer in (busy, *idle, newest):
-        await hang_up(writer)
+    idle = [await opened(small, "127.0.0.2", GET) for _ in range(2)]
+    await until(lambda: sum(connection.idle for connection in small.connections) == 2)
+    newest = await opened(small, "127.0.0.2", GET)
+    await until(lambda: ended(*idle)[0])
+    assert ended(busy, *idle, newest) == [False, True, False, False]
+    await hang_up_all(busy, *idle, newest)
 
 
-async def test_full_server_closes_a_connection_of_the_largest_address(small: RunningServer) -> None:
+async def test_full_server_closes_a_connection_of_the_largest_address(small: Wire) -> None:
     crowd = [await opened(small, address) for address in ("127.0.0.2", "127.0.0.3") for _ in range(3)]
-    newcomer = await opened(small, "127.0.0.4", HEALTH)
-    assert sum([await ended(connection) for connection in crowd]) == 1
-    for _, writer in (*crowd, newcomer):
-        await hang_up(writer)
+    newcomer = await opened(small, "127.0.0.4", GET)
+    await until(lambda: any(ended(*crowd)))
+    assert sum(ended(*crowd)) == 1 and len(small.connections) == 6
+    await hang_up_all(*crowd, newcomer)
 
 
-async def test_connections_without_handshake_do_not_block_others(small: RunningServer) -> None:
-    silent = [await asyncio.open_connection(small.host, small.port, local_addr=("127.0.0.2", 0)) for _ in range(20)]
-    began = time.monotonic()
-    other = await opened(small, "127.0.0.3", HEALTH)
-    assert time.monotonic() - began < 4
-    for _, writer in (*silent, other):
-        await hang_up(writer)
-    assert await small.settled_descriptors(20) <= 20
+async def test_full_server_refuses_an_address_that_has_as_many_as_others(small: Wire) -> None:
+    crowd = [await opened(small, f"127.0.0.{number}", GET) for number in range(2, 8)]
+    await until(lambda: all(connection.idle for connection in small.connections))
+    reader, writer = await small.raw(local_addr=("127.0.0.2", 0))
+    assert_refused(await read_to_end(reader), 503, "overloaded")
+    assert not any(ended(*crowd))
+    await hang_up_all(*crowd, (reader, writer))
 
 
-async def test_silent_connections_do_not_delay_their_address(tmp_path: Path) -> None:
-    async with running_server(tmp_path, command=TINY) as server:
-        before = server.counts().descriptors
-        silent = [await asyncio.open_connection(server.host, server.port) for _ in range(200)]
-        for _, writer in silent[::2]:
-            writer.write(b"\x16")
-        await asyncio.sleep(0.2)
-        async with asyncio.timeout(2.5):  # a silent one has 5 s
-            other = await opened(server, "127.0.0.1", HEALTH)
-        await hang_up(other[1])
-        assert server.counts().descriptors >= before + 200, "they are still open"
-        assert await server.settled_descriptors(before + 5) <= before + 5, "and they are cut in the end"
-        for _, writer in silent:
-            await hang_up(writer)
+async def test_refusals_are_limited_too(small: Wire) -> None:
+    """A refused connection takes memory until its client has read the reason. Above the limit there is none."""
+    busy = [await opened(small, "127.0.0.2", STREAM) for _ in range(3)]
+    refused = [socket.create_connection(small.address, source_address=("127.0.0.2", 0)) for _ in range(10)]
+    answers = await asyncio.gather(*(asyncio.to_thread(received, connection) for connection in refused))
+    assert sorted(answers) == [b""] * 8 + [b"HTTP/1.1 503 "] * 2
+    await hang_up_all(*busy)
 
 
-async def test_silent_connection_is_closed_for_the_next_of_its_address(small: RunningServer) -> None:
-    silent = [await asyncio.open_connection(small.host, small.port, local_addr=("127.0.0.2", 0)) for _ in range(3)]
-    other = await opened(small, "127.0.0.2", HEALTH)
-    assert [await ended(connection) for connection in silent].count(True) == 1
-    for _, writer in (*silent, other):
-        await hang_up(writer)
-
-
-async def test_sighup_reloads_certificate_files(tmp_path: Path) -> None:
-    pairs = []
-    for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        pairs.append(tls_files(tmp_path / name, ["127.0.0.1"], time.time()).ca.parent)
-    live = tmp_path / "live"
-    live.mkdir()
-    env = {"SVC_TLS": "files", "SVC_TLS_CERT": str(live / "cert.pem"), "SVC_TLS_KEY": str(live / "key.pem")}
-
-    def put(folder: Path, *names: str) -> None:
-        for name in names:
-            (live / name).write_bytes((folder / name).read_bytes())
-
-    async def trusted(folder: Path) -> bool:
+def received(connection: socket.socket) -> bytes:
+    with connection:
         try:
-            context = ssl.create_default_context(cafile=folder / "ca.pem")
-            _, writer = await asyncio.open_connection(server.host, server.port, ssl=context)
-        except ssl.SSLError:
-            return False
-        await hang_up(writer)
-        return True
+            return connection.recv(13)
+        except ConnectionResetError:
+            return b""
 
-    put(pairs[0], "cert.pem", "key.pem")
-    (tmp_path / "server").mkdir()
-    async with running_server(tmp_path / "server", env) as server:
-        assert await trusted(pairs[0])
-        put(pairs[1], "cert.pem")
-        server.send_signal(signal.SIGHUP)
-        await until(lambda: [line for line in server.log_lines() if line["event"] == "library"])
-        assert await trusted(pairs[0]), "a certificate without its key changes nothing"
-        put(pairs[1], "key.pem")
-        server.send_signal(signal.SIGHUP)
-        async with asyncio.timeout(20):
-            while not await trusted(pairs[1]):
-                await asyncio.sleep(0.05)
-        assert not await trusted(pairs[0])
-        assert [line["logger"] for line in server.log_lines() if line["event"] == "library"] == ["svc.server.serve"]
+
+async def test_connections_without_handshake_do_not_block_others(small_tls: Wire) -> None:
+    waiting = [await silent(small_tls, "127.0.0.2") for _ in range(20)]
+    other = await opened(small_tls, "127.0.0.3", GET)
+    assert sum(ended(*waiting)) == 17, "three are still open"
+    await hang_up_all(*waiting, other)
+
+
+async def test_silent_connections_do_not_delay_their_address() -> None:
+    async with listening(create_app(Config()), tls=True) as wire:
+        waiting = [await silent(wire, "127.0.0.2") for _ in range(80)]
+        for _, writer in waiting[::2]:
+            writer.write(b"\x16")
+        other = await opened(wire, "127.0.0.2", GET)
+        assert not any(ended(*waiting)), "they are still open"
+        await hang_up_all(*waiting, other)
+
+
+async def test_silent_connection_is_closed_for_the_next_of_its_address(small_tls: Wire) -> None:
+    waiting = [await silent(small_tls, "127.0.0.2") for _ in range(3)]
+    other = await opened(small_tls, "127.0.0.2", GET)
+    await until(lambda: any(ended(*waiting)))
+    assert ended(*waiting, other) == [True, False, False, False]
+    await hang_up_all(*waiting, other)
+
+
+async def test_plain_http_on_the_tls_port_gets_no_answer(small_tls: Wire) -> None:
+    reader, writer = await silent(small_tls, "127.0.0.2")
+    writer.write(GET)
+    assert b"HTTP" not in await read_to_end(reader)
+    await hang_up(writer)

@@ -302,7 +302,7 @@ async def test_head_of_a_later_request_has_a_deadline(server: Wire) -> None:
     writer.write(GET)
     assert b"200" in await read_head(reader)
     assert await reader.readexactly(15)
-    server.pass_seconds(50)
+    server.pass_seconds(30)
     writer.write(b"GET / HT")
     await server.until_busy()
     [protocol] = server.connections
@@ -343,7 +343,7 @@ async def test_slow_body_is_408_after_15_seconds(server: Wire, head: bytes) -> N
     await until(lambda: not server.connections)
 
 
-@each(("bytes_per_second", "seconds"), [(2048, 60), (1024 * 1024, 1000)])
+@each(("bytes_per_second", "seconds"), [(2048, 60), (200 * 1024, 70)])
 async def test_steady_body_may_exceed_the_grace_time_and_a_fast_one_a_minute(
     bytes_per_second: int, seconds: int
 ) -> None:
@@ -352,7 +352,7 @@ async def test_steady_body_may_exceed_the_grace_time_and_a_fast_one_a_minute(
     app.reads.set()
     async with listening(app) as wire:
         reader, writer, protocol = await opened(wire, POST + b"Content-Length: 5000000000\r\n\r\n")
-        for second in range(1, min(seconds, 65) + 1):
+        for second in range(1, seconds + 1):
             writer.write(b"x" * bytes_per_second)
             await until(lambda sent=second * bytes_per_second: app.received == sent, every_seconds=0)  # type: ignore[misc]
             wire.pass_seconds(1)
