@@ -1,132 +1,58 @@
-"""Answers of session chats on the real server process: stored while they are generated, and ended once."""
+"""Answers of session chats over HTTP: stored while they are generated, followed, stopped, and ended once."""
 
 import asyncio
 import contextlib
-import resource
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+import dataclasses
+import shutil
+import socket
+from collections.abc import AsyncIterator
 from functools import partial
-from pathlib import Path
-from typing import Any
 
-import httpx
 import orjson
 import pytest
 
-from tests.support.connections import connected
+from svc import retry
+from svc.billing import wallet
+from svc.config import Config
+from svc.server import session_answer
+from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
+from tests.support.databases import read_only
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, rows
-from tests.support.people import PASSWORD, Person, another_person, command
-from tests.support.server import RunningServer, running_server, running_server_sync
+from tests.support.session_chats import CHAT, CONTINUE, GOES_ON, HEADER, LONG, Chat, payloads, text_of
 from tests.support.waiting import until
+from tests.support.wire import Wire, listening
 
-CHAT, HEADER = "/v1/chat/completions", "x-service-conversation"
-CONTINUE = "x-service-continue"
-GOES_ON = {CONTINUE: "true"}
 PRICES = "input_micros_per_million_tokens = 1_000_000\noutput_micros_per_million_tokens = 2_000_000\n"
 TOOLS = [{"type": "function", "function": {"name": "look_up"}}]
 REFUSING = "no-ids+refusal+silent-after-2-chunks"
 MODELS = ("ok", "endless", "silent", "drip-100ms+reasoning", REFUSING)
-LONG = "say Hello zebra\nwait 60000\nsay never"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running_server_sync(tmp_path_factory.mktemp("answers")) as server:
-        yield server
-
-
-@dataclass
-class Chat:
-    """A person who chats. `id` is the conversation of the last answer."""
-
-    client: httpx.AsyncClient
-    person: Person
-    id: str = ""
-    chunks: list[Any] = field(default_factory=list)  # of the stream that is being read
-
-    async def ask(
-        self, text: str, conversation: str | None = None, headers: dict[str, str] | None = None, **fields: Any
-    ) -> httpx.Response:
-        headers = {**(headers or {}), **({HEADER: conversation} if conversation else {})}
-        body = {"model": "builtin/script", "messages": [{"role": "user", "content": text}], **fields}
-        return await self.client.post(CHAT, json=body, headers=headers)
-
-    @contextlib.asynccontextmanager
-    async def streamed(
-        self, text: str, conversation: str | None = None, model: str = "builtin/script", **headers: str
-    ) -> AsyncIterator[AsyncIterator[Any]]:
-        """The chunks of a stream, after the first one with a text. The end of the block hangs up."""
-        named = {HEADER: conversation} if conversation else {}
-        body = {"model": model, "stream": True, "messages": [{"role": "user", "content": text}]}
-        async with self.client.stream("POST", CHAT, json=body, headers={**headers, **named}) as answer:
-            assert answer.status_code == 200, await answer.aread()
-            self.id = answer.headers[HEADER]
-            chunks = payloads(answer)
-            async for chunk in chunks:
-                if text_of([chunk]):
-                    break
-            yield chunks
-
-    @contextlib.asynccontextmanager
-    async def followed(self) -> AsyncIterator[AsyncIterator[Any]]:
-        async with self.client.stream("GET", f"/conversations/{self.id}/stream") as answer:
-            assert answer.status_code == 200, await answer.aread()
-            yield payloads(answer)
-
-    async def until_answering(self) -> None:
-        async with asyncio.timeout(5):
-            while not await self.answering():
-                await asyncio.sleep(0.01)
-
-    async def get(self, path: str) -> Any:
-        answer = await self.client.get(path)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    async def answering(self) -> bool:
-        return bool((await self.get(f"/conversations/{self.id}"))["answering"])
-
-    async def answer(self) -> dict[str, Any]:
-        """The newest message."""
-        message: dict[str, Any] = (await self.get(f"/conversations/{self.id}/messages"))["data"][0]
-        return message
-
-    async def ended(self) -> dict[str, Any]:
-        """The newest message once it is not in progress."""
-        async with asyncio.timeout(10):
-            while (message := await self.answer())["status"] == "in_progress":
-                await asyncio.sleep(0.02)
-        assert not await self.answering()
-        return message
-
-
-async def payloads(answer: httpx.Response) -> AsyncIterator[Any]:
-    """The payloads of a stream, `[DONE]` as itself."""
-    async for line in answer.aiter_lines():
-        if line.startswith("data: "):
-            yield line[6:] if line == "data: [DONE]" else orjson.loads(line[6:])
-
-
-def text_of(chunks: list[Any]) -> str:
-    deltas = [choice["delta"] for chunk in chunks for choice in chunk.get("choices", ())]
-    return "".join(delta.get(name) or "" for delta in deltas for name in ("content", "refusal"))
-
-
-@contextlib.asynccontextmanager
-async def chatting(server: RunningServer, person: Person | None = None) -> AsyncIterator[Chat]:
-    person = person or await another_person(server)
-    async with server.client(headers=person.session_headers, timeout=30) as client:
-        yield Chat(client, person)
 
 
 @pytest.fixture
-async def chat(server: RunningServer) -> AsyncIterator[Chat]:
-    async with chatting(server) as chat:
+async def server(service: Service) -> AsyncIterator[Wire]:
+    async with listening(service.transport.app) as wire:
+        yield wire
+
+
+@contextlib.asynccontextmanager
+async def chatting(service: Service, server: Wire) -> AsyncIterator[Chat]:
+    async with server.client(headers=await service.bearer(), timeout=30) as client:
+        yield Chat(client)
+
+
+@pytest.fixture
+async def chat(service: Service, server: Wire) -> AsyncIterator[Chat]:
+    async with chatting(service, server) as chat:
         yield chat
 
 
-async def test_question_and_text_so_far_are_stored_during_the_answer(chat: Chat) -> None:
+@pytest.fixture
+def saved_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_answer, "_SAVE_SECONDS", 0.02)
+
+
+async def test_question_and_text_so_far_are_stored_during_the_answer(chat: Chat, saved_soon: None) -> None:
     async with chat.streamed(LONG):
         said, question = (await chat.get(f"/conversations/{chat.id}/messages"))["data"]
         assert (question["content"], question["status"], question["finish_reason"]) == (LONG, "complete", None)
@@ -192,18 +118,18 @@ async def test_stop_ends_the_answer_for_all_who_read_it(chat: Chat, continues: s
         assert (await chat.client.get(f"/conversations/{chat.id}/stream")).status_code == 404
 
 
-async def test_stop_while_the_client_does_not_read_ends_its_stream_as_well(server: RunningServer, chat: Chat) -> None:
+async def test_stop_while_the_client_does_not_read_ends_its_stream_as_well(server: Wire, chat: Chat) -> None:
     messages = [{"role": "user", "content": "say Hello\nrepeat 400 say " + "x" * 2_000}]
     body = orjson.dumps({"model": "builtin/script", "stream": True, "messages": messages})
-    head = f"POST {CHAT} HTTP/1.1\r\nhost: {server.host}\r\nauthorization: Bearer {chat.person.session}\r\n"
+    head = f"POST {CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: {chat.client.headers['authorization']}\r\n"
     head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
-    reader = await connected(server, receive_buffer_bytes=16_384)
+    reader = slow_reader(server)
     reader.sendall(head.encode() + body)
     async with asyncio.timeout(5):
         while not (found := await chat.get("/conversations"))["data"]:
             await asyncio.sleep(0.01)
     chat.id = found["data"][0]["id"]
-    await asyncio.sleep(0.2)  # the buffers fill up, so that a block waits
+    await until(lambda: any(connection.outgoing()[0] for connection in server.connections))
     assert (await chat.client.post(f"/conversations/{chat.id}/stop")).status_code == 202
     assert (await chat.ended())["status"] == "stopped"
     received = await asyncio.to_thread(lambda: b"".join(iter(partial(reader.recv, 1 << 16), b"")))
@@ -237,7 +163,7 @@ async def test_stopped_json_answer_names_its_cost(paid: tuple[Chat, ModelServer]
 
 
 async def test_continued_answer_goes_on_without_its_client(chat: Chat) -> None:
-    async with chat.streamed("say Hello\nwait 1000\nsay  again\nwait 500\nsay  and again", **GOES_ON):
+    async with chat.streamed("say Hello\nwait 500\nsay  again\nwait 100\nsay  and again", **GOES_ON):
         pass
     assert await chat.answering()
     async with chat.followed() as chunks:
@@ -309,28 +235,30 @@ async def test_account_has_at_most_four_continued_answers(chat: Chat) -> None:
 
 
 @pytest.mark.parametrize("continues", ["false", "true"])
-async def test_deletion_of_the_conversation_ends_the_answer(server: RunningServer, chat: Chat, continues: str) -> None:
+async def test_deletion_of_the_conversation_ends_the_answer(service: Service, chat: Chat, continues: str) -> None:
     async with chat.streamed(LONG, **{CONTINUE: continues}) as own, chat.followed() as other:
         assert (await chat.client.delete(f"/conversations/{chat.id}")).status_code == 204
         for chunks in (own, other):
             last, done = [chunk async for chunk in chunks][-2:]
             assert (last["status"], done) == ("stopped", "[DONE]")
     assert (await chat.get("/conversations"))["data"] == []
-    assert rows(server.data_dir / "service.db", "SELECT 1 FROM messages WHERE conversation_id = ?", chat.id) == []
+    assert (
+        rows(service.config.data_dir / "service.db", "SELECT 1 FROM messages WHERE conversation_id = ?", chat.id) == []
+    )
 
 
-async def test_deletion_of_the_account_ends_its_answers(server: RunningServer) -> None:
-    async with chatting(server) as chat, chat.streamed(LONG, **GOES_ON) as own, chat.followed() as other:
+async def test_deletion_of_the_account_ends_its_answers(service: Service, chat: Chat) -> None:
+    async with chat.streamed(LONG, **GOES_ON) as own, chat.followed() as other:
         gone = await chat.client.request("DELETE", "/user/me", json={"password": PASSWORD})
         assert gone.status_code == 204
         for chunks in (own, other):
             error, done = [chunk async for chunk in chunks][-2:]
             assert (error["error"]["code"], done) == ("invalid_api_key", "[DONE]")
-    assert_exact(server.data_dir / "service.db")
+    assert_exact(service.config.data_dir / "service.db")
 
 
 async def test_any_number_of_readers_get_the_whole_text_whenever_they_come(chat: Chat) -> None:
-    async with chat.streamed("say Begin\nrepeat 200 say  word\nwait 800\nrepeat 200 say  more", **GOES_ON):
+    async with chat.streamed("say Begin\nrepeat 50 say  word\nwait 500\nrepeat 50 say  more", **GOES_ON):
         pass
 
     async def read(late_seconds: float) -> str:
@@ -341,47 +269,21 @@ async def test_any_number_of_readers_get_the_whole_text_whenever_they_come(chat:
         return text_of(found[:-1])
 
     texts = await asyncio.gather(*(read(number / 50) for number in range(20)))
-    assert set(texts) == {"Begin" + " word" * 200 + " more" * 200}
+    assert set(texts) == {"Begin" + " word" * 50 + " more" * 50}
 
 
-async def test_reader_that_stops_reading_does_not_hold_the_answer(server: RunningServer, chat: Chat) -> None:
+async def test_reader_that_stops_reading_does_not_hold_the_answer(server: Wire, chat: Chat) -> None:
     line = "say " + "x" * 2_000
-    async with chat.streamed(f"say Hello\nwait 500\nrepeat 4000 {line}", **GOES_ON):
+    async with chat.streamed(f"say Hello\nwait 500\nrepeat 600 {line}", **GOES_ON):
         pass
-    stalled_reader = await connected(server, receive_buffer_bytes=16_384)
-    request = f"GET /conversations/{chat.id}/stream HTTP/1.1\r\nhost: {server.host}\r\n"
-    stalled_reader.sendall(f"{request}authorization: Bearer {chat.person.session}\r\n\r\n".encode())
-    said = await chat.ended()
+    stalled_reader = slow_reader(server)
+    request = f"GET /conversations/{chat.id}/stream HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+    stalled_reader.sendall(f"{request}authorization: {chat.client.headers['authorization']}\r\n\r\n".encode())
+    while await chat.answering():  # not `ended`, which reads all of the text
+        await asyncio.sleep(0.02)
+    said = await chat.answer()
     assert said["status"] in ("complete", "failed") and len(said["content"]) == 1_000_000
     stalled_reader.close()
-
-
-async def test_readers_that_do_not_read_hold_little_of_a_long_answer(tmp_path: Path) -> None:
-    model = "script+silent-after-32-chunks"
-    async with ModelServer(models=(model,)) as upstream:
-        (tmp_path / "catalog.toml").write_text(f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n')
-        async with (
-            running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server,
-            chatting(server) as chat,
-        ):
-            text = "\n".join(["say " + "\U0001f600" * 30_000] * 32)
-            async with chat.streamed(text, model=f"lab/{model}", **GOES_ON) as chunks:
-                async with asyncio.timeout(10):
-                    while len(text_of(chat.chunks)) < 30 * 30_000:
-                        chat.chunks.append(await anext(chunks))
-            async with chat.followed() as followed:
-                lengths = [len(text_of([await anext(followed)])) for _ in range(9)]
-            assert max(lengths) <= 30_000
-            before, readers = server.counts().rss_bytes, []
-            for _ in range(40):
-                readers.append(await connected(server, receive_buffer_bytes=16_384))
-                request = f"GET /conversations/{chat.id}/stream HTTP/1.1\r\nhost: {server.host}\r\n"
-                readers[-1].sendall(f"{request}authorization: Bearer {chat.person.session}\r\n\r\n".encode())
-            for reader in readers:
-                assert await asyncio.to_thread(reader.recv, 9) == b"HTTP/1.1 "
-            assert server.counts().rss_bytes - before < 120_000_000
-            for reader in readers:
-                reader.close()
 
 
 async def test_head_of_an_answer_in_progress_does_not_wait_for_its_end(chat: Chat) -> None:
@@ -400,14 +302,17 @@ async def test_continued_answer_has_one_choice(chat: Chat) -> None:
     assert (await chat.ask("say x", n=2, headers=GOES_ON)).status_code == 200
 
 
-async def test_api_keys_may_follow_and_stop_but_not_others(server: RunningServer, chat: Chat) -> None:
-    other = await another_person(server)
+async def test_api_keys_may_follow_and_stop_but_not_others(service: Service, chat: Chat) -> None:
+    stranger = await service.bearer()
+    of_stranger = bearer((await service.make_key(stranger))["key"])
+    session = {"authorization": chat.client.headers["authorization"]}
+    own = bearer((await service.make_key(session))["key"])
     async with chat.streamed(LONG, **GOES_ON):
         path = f"/conversations/{chat.id}"
-        assert (await chat.client.get(f"{path}/stream", headers=other.headers)).status_code == 404
-        assert (await chat.client.post(f"{path}/stop", headers=other.session_headers)).status_code == 404
-        async with chat.client.stream("GET", f"{path}/stream", headers=chat.person.headers) as answer:
-            assert (await chat.client.post(f"{path}/stop", headers=chat.person.headers)).status_code == 202
+        assert (await chat.client.get(f"{path}/stream", headers=of_stranger)).status_code == 404
+        assert (await chat.client.post(f"{path}/stop", headers=stranger)).status_code == 404
+        async with chat.client.stream("GET", f"{path}/stream", headers=own) as answer:
+            assert (await chat.client.post(f"{path}/stop", headers=own)).status_code == 202
             assert [chunk async for chunk in payloads(answer)][-1] == "[DONE]"
 
 
@@ -423,28 +328,43 @@ async def test_stop_at_the_moment_of_the_end_agrees_with_what_is_stored(chat: Ch
         assert answer.text.count('"finish_reason":"stop"') == 1 and answer.text.endswith("data: [DONE]\n\n")
 
 
-async def test_suspension_ends_answers_with_an_error(server: RunningServer) -> None:
-    async with chatting(server) as chat, chat.streamed(LONG, **GOES_ON) as own:
-        command(server, "user", "suspend", chat.person.email, "on")
+async def test_suspension_ends_answers_with_an_error(service: Service, server: Wire) -> None:
+    admin = await service.bearer()
+    async with chatting(service, server) as chat, chat.streamed(LONG, **GOES_ON) as own:
+        path = f"/admin/users/{(await chat.get('/user/me'))['id']}"
+        changed = await service.client.patch(path, json={"status": "suspended"}, headers=admin)
+        assert changed.status_code == 200, changed.text
         error, done = [chunk async for chunk in own][-2:]
         assert (error["error"]["code"], done) == ("account_suspended", "[DONE]")
-        command(server, "user", "suspend", chat.person.email, "off")
+        assert (await chat.client.get("/user/me")).status_code == 403
+        assert (await service.client.patch(path, json={"status": "active"}, headers=admin)).status_code == 200
         assert (await chat.ended())["status"] == "stopped"
 
 
 @pytest.fixture
-async def paid(tmp_path: Path) -> AsyncIterator[tuple[Chat, ModelServer]]:
-    """A person with 10,000 micros in front of a priced model server."""
+async def upstream() -> AsyncIterator[ModelServer]:
     async with ModelServer() as upstream:
-        models = "".join(f'[[providers.models]]\nid = "{name}"\n{PRICES}' for name in MODELS)
-        (tmp_path / "catalog.toml").write_text(
-            f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{models}'
-        )
-        async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server:
-            async with chatting(server) as chat:
-                command(server, "credit", chat.person.email, "0.01")
-                yield chat, upstream
-            assert_exact(server.data_dir / "service.db")
+        yield upstream
+
+
+@pytest.fixture
+async def priced(config: Config, clocks: Clocks, upstream: ModelServer) -> AsyncIterator[Service]:
+    """The service in front of a model server with prices."""
+    models = "".join(f'[[providers.models]]\nid = "{name}"\n{PRICES}' for name in MODELS)
+    free = '[[providers.models]]\nid = "silent+free"\n'
+    catalog = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{models}{free}'
+    async with serving(config, clocks, catalog) as service:
+        yield service
+        assert_exact(config.data_dir / "service.db")
+
+
+@pytest.fixture
+async def paid(priced: Service, upstream: ModelServer) -> AsyncIterator[tuple[Chat, ModelServer]]:
+    """A person with 10,000 micros."""
+    async with listening(priced.transport.app) as server, chatting(priced, server) as chat:
+        account_id = (await chat.get("/user/me"))["id"]
+        await priced.state["db"].write(wallet.book, account_id, 10_000, description="", now_seconds=priced.clocks.now)
+        yield chat, upstream
 
 
 async def test_continued_answer_is_paid_in_full_and_has_its_reasoning(paid: tuple[Chat, ModelServer]) -> None:
@@ -492,118 +412,91 @@ async def test_empty_wallet_stores_no_question(paid: tuple[Chat, ModelServer]) -
     assert (await chat.get("/conversations"))["data"] == [] and upstream.requests == []
 
 
-async def test_storage_fault_at_the_end_is_an_error_and_the_answer_is_stored_later(tmp_path: Path) -> None:
-    async with running_server(tmp_path) as server, chatting(server) as chat:
-        for headers in ({}, GOES_ON):
-            async with chat.streamed("say Hello\nwait 300\nsay " + "x" * 50_000, **headers) as chunks:
-                before = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
-                resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (0, before[1]))  # every write to a file fails now
-                error, done = [chunk async for chunk in chunks][-2:]
-                assert (error["error"]["code"], done) == ("storage_unavailable", "[DONE]")
-                assert (await chat.answer())["status"] == "in_progress"
-                assert (await chat.client.post(f"/conversations/{chat.id}/stop")).status_code == 409
-                resource.prlimit(server.pid, resource.RLIMIT_FSIZE, before)
-            said = await chat.ended()
-            assert (said["status"], said["error"]["code"]) == ("failed", "storage_unavailable")
-            assert said["content"] == "Hello" + "x" * 50_000
-
-
-async def test_sigterm_interrupts_answers_and_tells_their_readers(tmp_path: Path) -> None:
-    async with running_server(tmp_path) as server, chatting(server) as chat:
-        whole = asyncio.create_task(chat.ask(LONG))
-        async with chat.streamed(LONG, **GOES_ON):
-            pass
-        async with chat.followed() as other, chatting(server, chat.person) as second, second.streamed(LONG) as own:
-            server.send_signal()
-            for chunks in (own, other):
-                *before, last, done = [chunk async for chunk in chunks]
-                assert (last["error"]["code"], done) == ("shutting_down", "[DONE]")
-                assert not any(choice["finish_reason"] for chunk in before for choice in chunk["choices"])
-        assert (await whole).json()["error"]["code"] == "shutting_down"
-        assert await server.wait() == 0
-        found = rows(server.data_dir / "service.db", "SELECT status, content FROM messages WHERE role = 'assistant'")
-        assert found == [("interrupted", "Hello zebra")] * 3
-        lines = [line for line in server.log_lines() if line["event"] == "answer"]
-        assert [(line["level"], line["model"]) for line in lines] == [("info", "builtin/script")]
-    assert_exact(tmp_path / "data" / "service.db")
-
-
-async def test_sigterm_before_any_text_is_503_with_the_conversation(tmp_path: Path) -> None:
-    async with ModelServer() as models:
-        catalog = f'[[providers]]\nname = "lab"\nbase_url = "{models.base_url}"\n[[providers.models]]\nid = "silent"\n'
-        (tmp_path / "catalog.toml").write_text(catalog)
-        settings = {"SVC_CATALOG": str(tmp_path / "catalog.toml")}
-        async with running_server(tmp_path, settings) as server, chatting(server) as chat:
-            plays: list[tuple[bool, dict[str, str]]] = [(False, {}), (True, {}), (True, GOES_ON)]
-            asked = [
-                asyncio.create_task(chat.ask("hello?", model="lab/silent", stream=stream, headers=headers))
-                for stream, headers in plays
-            ]
-            async with asyncio.timeout(10):
-                while len(models.requests) < len(plays):
-                    await asyncio.sleep(0.01)
-            assert await server.stop() == 0
-            answers = await asyncio.gather(*asked)
-        assert [(answer.status_code, answer.json()["error"]["code"]) for answer in answers] == [
-            (503, "shutting_down")
-        ] * len(plays)
-        query = "SELECT conversation_id, status FROM messages WHERE role = 'assistant'"
-        stored = rows(tmp_path / "data" / "service.db", query)
-        assert sorted(stored) == sorted((answer.headers[HEADER], "interrupted") for answer in answers)
-
-
-async def test_after_kill_9_answers_are_interrupted_with_their_text_and_found_by_their_words(tmp_path: Path) -> None:
-    async with running_server(tmp_path) as server:
-        async with chatting(server) as chat:
-            person = chat.person
-            with contextlib.suppress(httpx.TransportError):
-                async with chat.streamed(LONG):
-                    stored = "SELECT 1 FROM messages WHERE role = 'assistant' AND content <> ''"
-                    await until(lambda: rows(server.data_dir / "service.db", stored))
-                    server.kill()
-        conversation = chat.id
-    async with running_server(tmp_path) as server, chatting(server, person) as chat:
-        chat.id = conversation
-        said = await chat.ended()
-        assert (said["content"], said["status"], said["answer"]["cost_micros"]) == ("Hello zebra", "interrupted", 0)
-        assert "interrupted" in (await chat.client.get(f"/conversations/{chat.id}/export")).text
-        (found,) = (await chat.get("/conversations?q=zebra"))["data"]
-        assert said["id"] in [match["message_id"] for match in found["matches"]]
-        assert (await chat.ask("say more", chat.id)).status_code == 200
-    assert_exact(tmp_path / "data" / "service.db")
-
-
-@pytest.mark.parametrize("seconds", [0.1, *(pytest.param(other, marks=pytest.mark.soak) for other in (0.02, 0.3))])
-async def test_after_kill_9_at_any_moment_every_answer_has_ended_and_no_hold_is_left(
-    tmp_path: Path, seconds: float
+async def test_storage_fault_at_the_end_is_an_error_and_the_answer_is_stored_later(
+    service: Service, chat: Chat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = "say Hello\n" + "wait 20\nsay  again\n" * 5
-    async with running_server(tmp_path) as server, chatting(server) as chat:
-        person = chat.person
-        command(server, "credit", person.email, "5")
-        asked = [
-            asyncio.create_task(chat.ask(text, model=model, stream=number % 3 > 0, headers=headers))
-            for number, model in enumerate(["builtin/script", "builtin/assistant-paid"] * 4)
-            for headers in ({}, GOES_ON)
-        ]
-        await asyncio.sleep(seconds)
-        server.kill()
-        answers = await asyncio.gather(*asked, return_exceptions=True)
-    async with running_server(tmp_path) as server, chatting(server, person) as chat:
-        listed = (await chat.get("/conversations"))["data"]
-        assert not any(conversation["answering"] for conversation in listed)
-        whole = {
-            answer.headers[HEADER]
-            for answer in answers
-            if isinstance(answer, httpx.Response) and answer.status_code == 200
-        }
-        assert whole <= {conversation["id"] for conversation in listed}
-        for conversation in listed:
-            said, question = (await chat.get(f"/conversations/{conversation['id']}/messages"))["data"]
-            assert (question["role"], said["role"]) == ("user", "assistant") and said["status"] in (
-                "complete",
-                "interrupted",
-            )
-            assert said["status"] == "complete" or conversation["id"] not in whole
-            assert (await chat.ask("say more", conversation["id"])).status_code in (200, 429)
-    assert_exact(tmp_path / "data" / "service.db")
+    monkeypatch.setattr(retry, "_LATER_SECONDS", 0.05)
+    for headers in ({}, GOES_ON):
+        text = "say Hello\nwait 300\nsay " + "x" * 50_000
+        async with chat.streamed(text, **headers) as chunks, read_only(service.state["db"]):
+            error, done = [chunk async for chunk in chunks][-2:]
+            assert (error["error"]["code"], done) == ("storage_unavailable", "[DONE]")
+            assert (await chat.answer())["status"] == "in_progress"
+            assert (await chat.client.post(f"/conversations/{chat.id}/stop")).status_code == 409
+        said = await chat.ended()
+        assert (said["status"], said["error"]["code"]) == ("failed", "storage_unavailable")
+        assert said["content"] == "Hello" + "x" * 50_000
+
+
+def stored(config: Config) -> list[tuple[str, str, str]]:
+    """The conversation, status and content of each answer."""
+    query = "SELECT conversation_id, status, content FROM messages WHERE role = 'assistant'"
+    return rows(config.data_dir / "service.db", query)
+
+
+async def test_shutdown_interrupts_answers_and_tells_their_readers(
+    service: Service, server: Wire, chat: Chat, config: Config
+) -> None:
+    async with chat.streamed(LONG, **GOES_ON):
+        pass
+    async with chat.followed() as other, Chat(chat.client).streamed(LONG) as own:
+        service.state["drain"].begin()
+        for chunks in (own, other):
+            *before, last, done = [chunk async for chunk in chunks]
+            assert (last["error"]["code"], done) == ("shutting_down", "[DONE]")
+            assert not any(choice["finish_reason"] for chunk in before for choice in chunk["choices"])
+    await until(lambda: not len(service.state["drain"]))
+    assert [(status, content) for _, status, content in stored(config)] == [("interrupted", "Hello zebra")] * 2
+
+    def logged() -> list[tuple[str, str]]:
+        lines = map(orjson.loads, (config.data_dir.parent / "log").read_text().splitlines())
+        return [(line["level"], line["model"]) for line in lines if line["event"] == "answer"]
+
+    await until(lambda: logged() == [("info", "builtin/script")])
+    assert_exact(config.data_dir / "service.db")
+
+
+async def test_shutdown_before_any_text_is_503_with_the_conversation(
+    priced: Service, paid: tuple[Chat, ModelServer]
+) -> None:
+    chat, models = paid
+    asked = [
+        asyncio.create_task(chat.ask("hello?", model="lab/silent+free", stream=True, headers=headers))
+        for headers in ({}, GOES_ON)
+    ]
+    await until(lambda: len(models.requests) == 2)
+    priced.state["drain"].begin()
+    answers = await asyncio.gather(*asked)
+    for answer in answers:
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "shutting_down")
+    assert sorted(stored(priced.config)) == sorted((answer.headers[HEADER], "interrupted", "") for answer in answers)
+
+
+async def test_after_a_crash_answers_are_interrupted_with_their_text_and_found_by_their_words(
+    chat: Chat, saved_soon: None, config: Config, clocks: Clocks
+) -> None:
+    """The next start reads the files as a kill leaves them during an answer."""
+    left = dataclasses.replace(config, data_dir=config.data_dir.parent / "left")
+    async with chat.streamed(LONG):
+        await until(lambda: any(content for *_, content in stored(config)))
+        shutil.copytree(config.data_dir, left.data_dir, ignore=shutil.ignore_patterns("status"))
+    async with (
+        serving(left, clocks) as service,
+        listening(service.transport.app) as server,
+        server.client(headers=chat.client.headers) as client,
+    ):
+        again = Chat(client, chat.id)
+        said = await again.ended()
+        assert (said["content"], said["status"], said["answer"]["cost_micros"]) == ("Hello zebra", "interrupted", 0)
+        assert "interrupted" in (await client.get(f"/conversations/{chat.id}/export")).text
+        (found,) = (await again.get("/conversations?q=zebra"))["data"]
+        assert said["id"] in [match["message_id"] for match in found["matches"]]
+        assert (await again.ask("say more", chat.id)).status_code == 200
+    assert_exact(left.data_dir / "service.db")
+
+
+def slow_reader(server: Wire) -> socket.socket:
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
+    connection.connect(server.address)
+    return connection

@@ -1,6 +1,7 @@
 """Databases that tests make without opening a service."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -18,3 +19,13 @@ async def open_with_schema(path: Path, schema: str, between: Between = lambda co
     db = Database(path, partial(connect_prepared, path, schema, []), between, lambda jobs, seconds: None)
     await db.open()
     return db
+
+
+@asynccontextmanager
+async def read_only(db: Database) -> AsyncIterator[None]:
+    """Let every write fail while the block runs, as on a full disk."""
+    await db._writer.outside(lambda conn: conn.execute("PRAGMA query_only = 1").fetchall())
+    try:
+        yield
+    finally:
+        await db._writer.outside(lambda conn: conn.execute("PRAGMA query_only = 0").fetchall())
