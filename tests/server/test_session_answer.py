@@ -52,8 +52,12 @@ def saved_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_answer, "_SAVE_SECONDS", 0.02)
 
 
-async def test_question_and_text_so_far_are_stored_during_the_answer(chat: Chat, saved_soon: None) -> None:
+async def test_question_and_text_so_far_are_stored_during_the_answer(
+    service: Service, chat: Chat, saved_soon: None
+) -> None:
+    database, room = service.config.data_dir / "service.db", "SELECT bytes FROM reserved_room"
     async with chat.streamed(LONG):
+        assert [bytes > 0 for (bytes,) in rows(database, room)] == [True], "the text has room until it is stored"
         said, question = (await chat.get(f"/conversations/{chat.id}/messages"))["data"]
         assert (question["content"], question["status"], question["finish_reason"]) == (LONG, "complete", None)
         assert (said["role"], said["status"], said["model"]) == ("assistant", "in_progress", "builtin/script")
@@ -63,6 +67,7 @@ async def test_question_and_text_so_far_are_stored_during_the_answer(chat: Chat,
             while (await chat.answer())["content"] != "Hello zebra":
                 await asyncio.sleep(0.05)
     said = await chat.ended()
+    assert rows(database, room) == []
     assert (said["content"], said["status"], said["finish_reason"], said["error"]) == (
         "Hello zebra",
         "stopped",
@@ -247,14 +252,31 @@ async def test_deletion_of_the_conversation_ends_the_answer(service: Service, ch
     )
 
 
-async def test_deletion_of_the_account_ends_its_answers(service: Service, chat: Chat) -> None:
-    async with chat.streamed(LONG, **GOES_ON) as own, chat.followed() as other:
+@pytest.mark.parametrize("continues", ["false", "true"])
+async def test_deletion_of_the_account_ends_its_answers(service: Service, chat: Chat, continues: str) -> None:
+    whole = asyncio.create_task(chat.ask("wait 60000"))
+    async with chat.streamed(LONG, **{CONTINUE: continues}) as own, chat.followed() as other:
         gone = await chat.client.request("DELETE", "/user/me", json={"password": PASSWORD})
         assert gone.status_code == 204
         for chunks in (own, other):
             error, done = [chunk async for chunk in chunks][-2:]
             assert (error["error"]["code"], done) == ("invalid_api_key", "[DONE]")
+    refused = await whole
+    assert (refused.status_code, refused.json()["error"]["code"]) == (401, "invalid_api_key")
+    assert HEADER not in refused.headers, "there is no such conversation any more"
     assert_exact(service.config.data_dir / "service.db")
+
+
+async def test_answer_that_is_stopped_before_its_first_text_is_an_empty_stream(chat: Chat) -> None:
+    chat.id = (await chat.ask("say one")).headers[HEADER]
+    asked = asyncio.create_task(chat.ask("wait 60000", chat.id, stream=True, headers=GOES_ON))
+    await chat.until_answering()
+    assert (await chat.client.post(f"/conversations/{chat.id}/stop")).status_code == 202
+    answer = await asked
+    assert answer.status_code == 200 and answer.text.count('"status":"stopped"') == 1
+    assert answer.text.endswith("data: [DONE]\n\n") and '"error"' not in answer.text
+    said = await chat.ended()
+    assert (said["content"], said["status"]) == ("", "stopped")
 
 
 async def test_any_number_of_readers_get_the_whole_text_whenever_they_come(chat: Chat) -> None:
@@ -425,6 +447,7 @@ async def test_storage_fault_at_the_end_is_an_error_and_the_answer_is_stored_lat
             assert (await chat.client.post(f"/conversations/{chat.id}/stop")).status_code == 409
         said = await chat.ended()
         assert (said["status"], said["error"]["code"]) == ("failed", "storage_unavailable")
+        assert said["finish_reason"] is None, "it is not complete"
         assert said["content"] == "Hello" + "x" * 50_000
 
 
