@@ -530,7 +530,7 @@ async def sdk(service: Service, headers: dict[str, str]) -> AsyncIterator["anthr
     import anthropic
     import httpx2
 
-    transport = httpx2.ASGITransport(service.transport.app)
+    transport = httpx2.ASGITransport(service.app)
     http = httpx2.AsyncClient(transport=transport)
     base_url = service.config.base_url
     async with anthropic.AsyncAnthropic(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.wire import listening
+from tests.support.wire import listening_sockets
 
 
 @pytest.mark.parametrize("place", ["name", "value"])
@@ -20,7 +20,7 @@ async def test_a_header_with_a_nul_or_a_line_break_is_not_sent(
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0"), header]})
         await send({"type": "http.response.body"})
 
-    async with listening(app) as wire, asyncio.timeout(20):
+    async with listening_sockets(app) as wire, asyncio.timeout(20):
         reader, writer = await wire.raw()
         writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         assert await reader.read() == b""

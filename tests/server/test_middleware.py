@@ -17,7 +17,7 @@ from tests.conftest import Clocks, Service, _WithState, serving
 from tests.support.answers import assert_error
 from tests.support.cases import each
 from tests.support.model_server import ModelServer
-from tests.support.wire import exchange, listening
+from tests.support.wire import exchange, listening_sockets
 
 CATALOG = """
     [[providers]]
@@ -112,7 +112,7 @@ async def test_client_that_leaves_before_its_answer_counts_as_499(config: Config
         body = orjson.dumps(chat)
         head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {key['key']}\r\n"
         head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-        async with listening(service.transport.app) as wire:
+        async with listening_sockets(service.app) as wire:
             _, writer = await wire.raw()
             writer.write(head.encode() + body)
             while not upstream.requests:

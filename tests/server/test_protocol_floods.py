@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.cases import each
 from tests.support.turns import free_loop
-from tests.support.wire import listening
+from tests.support.wire import listening_sockets
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: a\r\n"
@@ -37,7 +37,7 @@ async def slow_reader(scope: Any, receive: Any, send: Any) -> None:
 
 @each("data", FLOODS.values())
 async def test_flood_of_small_parts_does_not_block_the_loop(data: bytes) -> None:
-    async with listening(slow_reader) as wire:
+    async with listening_sockets(slow_reader) as wire:
         client = socket.create_connection(wire.address)
         client.settimeout(10)
 

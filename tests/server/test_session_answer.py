@@ -21,7 +21,7 @@ from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, rows
 from tests.support.session_chats import CHAT, CONTINUE, GOES_ON, HEADER, LONG, Chat, payloads, text_of
 from tests.support.waiting import until
-from tests.support.wire import Wire, listening
+from tests.support.wire import Sockets, listening_sockets
 
 PRICES = "input_micros_per_million_tokens = 1_000_000\noutput_micros_per_million_tokens = 2_000_000\n"
 TOOLS = [{"type": "function", "function": {"name": "look_up"}}]
@@ -30,19 +30,19 @@ MODELS = ("ok", "endless", "silent", "drip-100ms+reasoning", REFUSING)
 
 
 @pytest.fixture
-async def server(service: Service) -> AsyncIterator[Wire]:
-    async with listening(service.transport.app) as wire:
+async def server(service: Service) -> AsyncIterator[Sockets]:
+    async with listening_sockets(service.app) as wire:
         yield wire
 
 
 @contextlib.asynccontextmanager
-async def chatting(service: Service, server: Wire) -> AsyncIterator[Chat]:
+async def chatting(service: Service, server: Sockets) -> AsyncIterator[Chat]:
     async with server.client(headers=await service.bearer(), timeout=30) as client:
         yield Chat(client)
 
 
 @pytest.fixture
-async def chat(service: Service, server: Wire) -> AsyncIterator[Chat]:
+async def chat(service: Service, server: Sockets) -> AsyncIterator[Chat]:
     async with chatting(service, server) as chat:
         yield chat
 
@@ -123,7 +123,7 @@ async def test_stop_ends_the_answer_for_all_who_read_it(chat: Chat, continues: s
         assert (await chat.client.get(f"/conversations/{chat.id}/stream")).status_code == 404
 
 
-async def test_stop_while_the_client_does_not_read_ends_its_stream_as_well(server: Wire, chat: Chat) -> None:
+async def test_stop_while_the_client_does_not_read_ends_its_stream_as_well(server: Sockets, chat: Chat) -> None:
     messages = [{"role": "user", "content": "say Hello\nrepeat 400 say " + "x" * 2_000}]
     body = orjson.dumps({"model": "builtin/script", "stream": True, "messages": messages})
     head = f"POST {CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: {chat.client.headers['authorization']}\r\n"
@@ -294,7 +294,7 @@ async def test_any_number_of_readers_get_the_whole_text_whenever_they_come(chat:
     assert set(texts) == {"Begin" + " word" * 50 + " more" * 50}
 
 
-async def test_reader_that_stops_reading_does_not_hold_the_answer(server: Wire, chat: Chat) -> None:
+async def test_reader_that_stops_reading_does_not_hold_the_answer(server: Sockets, chat: Chat) -> None:
     line = "say " + "x" * 2_000
     async with chat.streamed(f"say Hello\nwait 500\nrepeat 600 {line}", **GOES_ON):
         pass
@@ -350,7 +350,7 @@ async def test_stop_at_the_moment_of_the_end_agrees_with_what_is_stored(chat: Ch
         assert answer.text.count('"finish_reason":"stop"') == 1 and answer.text.endswith("data: [DONE]\n\n")
 
 
-async def test_suspension_ends_answers_with_an_error(service: Service, server: Wire) -> None:
+async def test_suspension_ends_answers_with_an_error(service: Service, server: Sockets) -> None:
     admin = await service.bearer()
     async with chatting(service, server) as chat, chat.streamed(LONG, **GOES_ON) as own:
         path = f"/admin/users/{(await chat.get('/user/me'))['id']}"
@@ -383,7 +383,7 @@ async def priced(config: Config, clocks: Clocks, upstream: ModelServer) -> Async
 @pytest.fixture
 async def paid(priced: Service, upstream: ModelServer) -> AsyncIterator[tuple[Chat, ModelServer]]:
     """A person with 10,000 micros."""
-    async with listening(priced.transport.app) as server, chatting(priced, server) as chat:
+    async with listening_sockets(priced.app) as server, chatting(priced, server) as chat:
         account_id = (await chat.get("/user/me"))["id"]
         await priced.state["db"].write(wallet.book, account_id, 10_000, description="", now_seconds=priced.clocks.now)
         yield chat, upstream
@@ -458,7 +458,7 @@ def stored(config: Config) -> list[tuple[str, str, str]]:
 
 
 async def test_shutdown_interrupts_answers_and_tells_their_readers(
-    service: Service, server: Wire, chat: Chat, config: Config
+    service: Service, server: Sockets, chat: Chat, config: Config
 ) -> None:
     async with chat.streamed(LONG, **GOES_ON):
         pass
@@ -505,7 +505,7 @@ async def test_after_a_crash_answers_are_interrupted_with_their_text_and_found_b
         shutil.copytree(config.data_dir, left.data_dir, ignore=shutil.ignore_patterns("status"))
     async with (
         serving(left, clocks) as service,
-        listening(service.transport.app) as server,
+        listening_sockets(service.app) as server,
         server.client(headers=chat.client.headers) as client,
     ):
         again = Chat(client, chat.id)
@@ -518,7 +518,7 @@ async def test_after_a_crash_answers_are_interrupted_with_their_text_and_found_b
     assert_exact(left.data_dir / "service.db")
 
 
-def slow_reader(server: Wire) -> socket.socket:
+def slow_reader(server: Sockets) -> socket.socket:
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
     connection.connect(server.address)

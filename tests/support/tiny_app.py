@@ -151,10 +151,10 @@ def create_app(config: Config) -> Starlette:
             raise
         if os.environ.get("TINY_START") == "crash":
             raise RuntimeError("a fault of ours")
-        if os.environ.get("TINY_START") == "taken":
-            other = socket.create_server((config.host, config.port))
-            app.state.other = other
-        yield {"folder": folder}
+        with contextlib.ExitStack() as other:
+            if os.environ.get("TINY_START") == "taken":
+                other.enter_context(socket.create_server((config.host, config.port)))
+            yield {"folder": folder}
         folder.close()
 
     app = TinyApp(routes=routes, lifespan=lifespan)

@@ -49,14 +49,7 @@ class Sockets:
         """A connection to the server."""
         return await asyncio.open_connection(*self.address, ssl=self.tls, **options)
 
-    @asynccontextmanager
-async def listening(app: Any) -> AsyncIterator[tuple[str, int]]:
-    """Serve `app` on loopback; the address is the result."""
-    async with listening_sockets(app) as sockets:
-        yield sockets.address
-
-
-async def exchange(self, data: bytes) -> bytes:
+    async def exchange(self, data: bytes) -> bytes:
         """Send `data` over a new connection. Return everything that comes back until the server hangs up."""
         reader, writer = await self.raw()
         writer.write(data)

@@ -14,16 +14,16 @@ from tests.support.connections import LAST_GET, answers, read_head
 from tests.support.server import hang_up
 from tests.support.tiny_app import create_app
 from tests.support.waiting import until
-from tests.support.wire import Wire, listening
+from tests.support.wire import Sockets, listening_sockets
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Wire]:
-    async with listening(create_app(Config())) as wire:
+async def server() -> AsyncIterator[Sockets]:
+    async with listening_sockets(create_app(Config())) as wire:
         yield wire
 
 
-async def test_http_1_0_answer_without_length_closes_the_connection(server: Wire) -> None:
+async def test_http_1_0_answer_without_length_closes_the_connection(server: Sockets) -> None:
     reader, writer = await server.raw()
     writer.write(b"GET /stream?seconds=0.01 HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n")
     head = await reader.readuntil(b"\r\n\r\n")
@@ -33,14 +33,14 @@ async def test_http_1_0_answer_without_length_closes_the_connection(server: Wire
 
 
 @pytest.mark.parametrize("method", [b"GET", b"HEAD"])
-async def test_http_1_0_answer_with_length_keeps_the_connection(server: Wire, method: bytes) -> None:
+async def test_http_1_0_answer_with_length_keeps_the_connection(server: Sockets, method: bytes) -> None:
     answer = await server.exchange(method + b" /big?bytes=300000 HTTP/1.0\r\nHost: localhost\r\n\r\n")
     head, _, body = answer.partition(b"\r\n\r\n")
     assert b"content-length: 300000" in head and len(body) == (300_000 if method == b"GET" else 0)
 
 
 async def test_exception_after_the_client_has_left_is_logged_alone(
-    server: Wire, caplog: pytest.LogCaptureFixture
+    server: Sockets, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader, writer = await server.raw()
     writer.write(b"GET /crash-alone HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n")
@@ -51,7 +51,7 @@ async def test_exception_after_the_client_has_left_is_logged_alone(
     assert "never retrieved" not in caplog.text and "AttributeError" not in caplog.text
 
 
-async def test_crash_during_a_head_request_has_no_body(server: Wire) -> None:
+async def test_crash_during_a_head_request_has_no_body(server: Sockets) -> None:
     answer = await server.exchange(b"HEAD /crash HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 500 ") and answer.endswith(b"\r\nconnection: close\r\n\r\n")
 
@@ -63,7 +63,7 @@ async def test_no_100_continue_follows_the_beginning_of_an_answer() -> None:
         await send({"type": "http.response.body"})
 
     head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n"
-    async with listening(app) as wire:
+    async with listening_sockets(app) as wire:
         reader, writer = await wire.raw()
         writer.write(head)
         await wire.until_busy()
@@ -82,7 +82,7 @@ async def test_answer_of_another_length_than_it_promises_is_cut_off(
             await send({"type": "http.response.body", "body": part, "more_body": part is not parts[-1]})
 
     caplog.clear()
-    async with listening(app) as wire:
+    async with listening_sockets(app) as wire:
         answer = await wire.exchange(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
     body = answer.partition(b"\r\n\r\n")[2]
     whole = b"".join(parts)

@@ -14,14 +14,14 @@ from tests.support.connections import GET, assert_refused
 from tests.support.server import hang_up, read_to_end
 from tests.support.tiny_app import create_app
 from tests.support.waiting import until
-from tests.support.wire import Wire, listening
+from tests.support.wire import Sockets, listening_sockets
 
 STREAM = GET.replace(b"/healthz", b"/stream")
 SMALL: dict[str, int] = {"connections": 6, "connections_per_address": 3}
 Opened = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def opened(server: Wire, address: str, request: bytes = b"") -> Opened:
+async def opened(server: Sockets, address: str, request: bytes = b"") -> Opened:
     """A connection from `address` that has sent `request` and read its answer, or the beginning of a stream."""
     reader, writer = await server.raw(local_addr=(address, 0))
     if request:
@@ -31,7 +31,7 @@ async def opened(server: Wire, address: str, request: bytes = b"") -> Opened:
     return reader, writer
 
 
-async def silent(server: Wire, address: str) -> Opened:
+async def silent(server: Sockets, address: str) -> Opened:
     """A connection that sends no byte of its handshake."""
     return await asyncio.open_connection(*server.address, local_addr=(address, 0))
 
@@ -46,19 +46,19 @@ async def hang_up_all(*connections: Opened) -> None:
 
 
 @pytest.fixture
-async def small() -> AsyncIterator[Wire]:
+async def small() -> AsyncIterator[Sockets]:
     """A server of six connections, three for each address."""
-    async with listening(create_app(Config()), **SMALL) as wire:
+    async with listening_sockets(create_app(Config()), **SMALL) as wire:
         yield wire
 
 
 @pytest.fixture
-async def small_tls() -> AsyncIterator[Wire]:
-    async with listening(create_app(Config()), tls=True, **SMALL) as wire:
+async def small_tls() -> AsyncIterator[Sockets]:
+    async with listening_sockets(create_app(Config()), tls=True, **SMALL) as wire:
         yield wire
 
 
-async def test_address_with_all_connections_in_use_is_503(small: Wire) -> None:
+async def test_address_with_all_connections_in_use_is_503(small: Sockets) -> None:
     busy = [await opened(small, "127.0.0.2", STREAM) for _ in range(3)]
     reader, writer = await small.raw(local_addr=("127.0.0.2", 0))
     answer = await read_to_end(reader)
@@ -75,13 +75,13 @@ async def test_address_with_all_connections_in_use_is_503(small: Wire) -> None:
 
 async def test_proxy_may_open_more_connections_than_an_address() -> None:
     proxies = (ip_network("127.0.0.2/32"),)
-    async with listening(create_app(Config()), **SMALL, trusted_proxies=proxies) as wire:
+    async with listening_sockets(create_app(Config()), **SMALL, trusted_proxies=proxies) as wire:
         busy = [await opened(wire, "127.0.0.2", STREAM) for _ in range(6)]
         assert len(wire.connections) == 6
         await hang_up_all(*busy)
 
 
-async def test_longest_idle_connection_is_closed_first(small: Wire) -> None:
+async def test_longest_idle_connection_is_closed_first(small: Sockets) -> None:
     busy = await opened(small, "127.0.0.2", STREAM)
     idle = [await opened(small, "127.0.0.2", GET) for _ in range(2)]
     await until(lambda: sum(connection.idle for connection in small.connections) == 2)
@@ -91,7 +91,7 @@ async def test_longest_idle_connection_is_closed_first(small: Wire) -> None:
     await hang_up_all(busy, *idle, newest)
 
 
-async def test_full_server_closes_a_connection_of_the_largest_address(small: Wire) -> None:
+async def test_full_server_closes_a_connection_of_the_largest_address(small: Sockets) -> None:
     crowd = [await opened(small, address) for address in ("127.0.0.2", "127.0.0.3") for _ in range(3)]
     newcomer = await opened(small, "127.0.0.4", GET)
     await until(lambda: any(ended(*crowd)))
@@ -99,7 +99,7 @@ async def test_full_server_closes_a_connection_of_the_largest_address(small: Wir
     await hang_up_all(*crowd, newcomer)
 
 
-async def test_full_server_refuses_an_address_that_has_as_many_as_others(small: Wire) -> None:
+async def test_full_server_refuses_an_address_that_has_as_many_as_others(small: Sockets) -> None:
     crowd = [await opened(small, f"127.0.0.{number}", GET) for number in range(2, 8)]
     await until(lambda: all(connection.idle for connection in small.connections))
     reader, writer = await small.raw(local_addr=("127.0.0.2", 0))
@@ -108,7 +108,7 @@ async def test_full_server_refuses_an_address_that_has_as_many_as_others(small: 
     await hang_up_all(*crowd, (reader, writer))
 
 
-async def test_refusals_are_limited_too(small: Wire) -> None:
+async def test_refusals_are_limited_too(small: Sockets) -> None:
     """A refused connection takes memory until its client has read the reason. Above the limit there is none."""
     busy = [await opened(small, "127.0.0.2", STREAM) for _ in range(3)]
     refused = [socket.create_connection(small.address, source_address=("127.0.0.2", 0)) for _ in range(10)]
@@ -125,7 +125,7 @@ def received(connection: socket.socket) -> bytes:
             return b""
 
 
-async def test_connections_without_handshake_do_not_block_others(small_tls: Wire) -> None:
+async def test_connections_without_handshake_do_not_block_others(small_tls: Sockets) -> None:
     waiting = [await silent(small_tls, "127.0.0.2") for _ in range(20)]
     other = await opened(small_tls, "127.0.0.3", GET)
     assert sum(ended(*waiting)) == 17, "three are still open"
@@ -133,7 +133,7 @@ async def test_connections_without_handshake_do_not_block_others(small_tls: Wire
 
 
 async def test_silent_connections_do_not_delay_their_address() -> None:
-    async with listening(create_app(Config()), tls=True) as wire:
+    async with listening_sockets(create_app(Config()), tls=True) as wire:
         waiting = [await silent(wire, "127.0.0.2") for _ in range(80)]
         for _, writer in waiting[::2]:
             writer.write(b"\x16")
@@ -142,7 +142,7 @@ async def test_silent_connections_do_not_delay_their_address() -> None:
         await hang_up_all(*waiting, other)
 
 
-async def test_silent_connection_is_closed_for_the_next_of_its_address(small_tls: Wire) -> None:
+async def test_silent_connection_is_closed_for_the_next_of_its_address(small_tls: Sockets) -> None:
     waiting = [await silent(small_tls, "127.0.0.2") for _ in range(3)]
     other = await opened(small_tls, "127.0.0.2", GET)
     await until(lambda: any(ended(*waiting)))
@@ -150,7 +150,7 @@ async def test_silent_connection_is_closed_for_the_next_of_its_address(small_tls
     await hang_up_all(*waiting, other)
 
 
-async def test_plain_http_on_the_tls_port_gets_no_answer(small_tls: Wire) -> None:
+async def test_plain_http_on_the_tls_port_gets_no_answer(small_tls: Sockets) -> None:
     reader, writer = await silent(small_tls, "127.0.0.2")
     writer.write(GET)
     assert b"HTTP" not in await read_to_end(reader)

@@ -19,7 +19,7 @@ from tests.support.connections import GET, LAST_GET, answers, assert_refused, re
 from tests.support.server import hang_up, read_to_end
 from tests.support.tiny_app import create_app
 from tests.support.waiting import until
-from tests.support.wire import Wire, listening, stalled
+from tests.support.wire import Sockets, listening_sockets, stalled
 
 CHUNKED = b"POST /upload HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 POST = b"POST /upload HTTP/1.1\r\nHost: a\r\n"
@@ -93,13 +93,13 @@ def tiny() -> Any:
 
 
 @pytest.fixture
-async def server(tiny: Any) -> AsyncIterator[Wire]:
-    async with listening(tiny) as wire:
+async def server(tiny: Any) -> AsyncIterator[Sockets]:
+    async with listening_sockets(tiny) as wire:
         yield wire
 
 
 @each("data", REFUSED.values())
-async def test_invalid_http_is_refused_once_in_the_error_shape(server: Wire, data: bytes) -> None:
+async def test_invalid_http_is_refused_once_in_the_error_shape(server: Sockets, data: bytes) -> None:
     assert_refused(await server.exchange(data), 400, "invalid_request")
 
 
@@ -118,7 +118,7 @@ async def test_invalid_http_is_refused_once_in_the_error_shape(server: Wire, dat
 async def test_invalid_chunks_are_refused_during_the_body(data: bytes) -> None:
     app = Uploads()
     app.reads.set()
-    async with listening(app) as wire:
+    async with listening_sockets(app) as wire:
         reader, writer = await wire.raw()
         writer.write(CHUNKED + b"3\r\nabc\r\n")
         await until(lambda: app.received == 3)
@@ -128,7 +128,7 @@ async def test_invalid_chunks_are_refused_during_the_body(data: bytes) -> None:
 
 
 @each("line", [b"BREW /healthz", b"TRACE /healthz", b"PURGE /admin/audit", b"PROPFIND /nothing"])
-async def test_unknown_method_is_405_on_every_path(server: Wire, line: bytes) -> None:
+async def test_unknown_method_is_405_on_every_path(server: Sockets, line: bytes) -> None:
     data = await server.exchange(line + b" HTTP/1.1\r\nHost: a\r\n\r\n")
     assert_refused(data, 405, "method_not_allowed")
     assert answers(data)[0][1]["allow"] == METHODS
@@ -146,13 +146,13 @@ async def test_unknown_method_is_405_on_every_path(server: Wire, line: bytes) ->
         b"PRI" + b"x" * 66_000,
     ],
 )
-async def test_a_head_over_64_kib_or_100_lines_is_refused(server: Wire, head: bytes) -> None:
+async def test_a_head_over_64_kib_or_100_lines_is_refused(server: Sockets, head: bytes) -> None:
     data = await server.exchange(head)
     [(status, _, _)] = answers(data)
     assert status == 431 or (head.startswith(b"PRI") and status == 400)
 
 
-async def test_a_head_just_under_the_limits_is_served(server: Wire) -> None:
+async def test_a_head_just_under_the_limits_is_served(server: Sockets) -> None:
     lines = b"".join(b"X-%d: %s\r\n" % (number, b"x" * 600) for number in range(98))
     [(status, _, _)] = answers(await server.exchange(LAST_GET[:-2] + lines + b"\r\n"))
     assert status == 200
@@ -162,7 +162,7 @@ async def test_a_head_just_under_the_limits_is_served(server: Wire) -> None:
 async def test_trailers_and_chunk_extensions_are_limited(filler: bytes) -> None:
     app = Uploads()
     app.reads.set()
-    async with listening(app) as wire:
+    async with listening_sockets(app) as wire:
         reader, writer = await wire.raw()
         writer.write(CHUNKED + b"3\r\nabc\r\n")
         await until(lambda: app.received == 3)
@@ -171,7 +171,7 @@ async def test_trailers_and_chunk_extensions_are_limited(filler: bytes) -> None:
         await hang_up(writer)
 
 
-async def test_trailers_do_not_become_headers(server: Wire) -> None:
+async def test_trailers_do_not_become_headers(server: Sockets) -> None:
     reader, writer = await server.raw()
     writer.write(CHUNKED + b"3\r\nabc\r\n0\r\nAuthorization: Bearer forged\r\n\r\n")
     head = await read_head(reader)
@@ -182,19 +182,19 @@ async def test_trailers_do_not_become_headers(server: Wire) -> None:
     await hang_up(writer)
 
 
-async def test_an_upgrade_is_ignored_and_the_next_request_served(server: Wire) -> None:
+async def test_an_upgrade_is_ignored_and_the_next_request_served(server: Sockets) -> None:
     upgrade = GET[:-2] + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
     assert [status for status, _, _ in answers(await server.exchange(upgrade + upgrade + LAST_GET))] == [200, 200, 200]
     assert [status for status, _, _ in answers(await server.exchange(upgrade + b"nonsense\r\n\r\n"))] == [200, 400]
 
 
-async def test_exception_below_all_handlers_is_500_in_the_error_shape(server: Wire) -> None:
+async def test_exception_below_all_handlers_is_500_in_the_error_shape(server: Sockets) -> None:
     data = await server.exchange(LAST_GET.replace(b"/healthz", b"/crash"))
     assert_refused(data, 500, "internal_error")
     assert b"nobody may see" not in data
 
 
-async def test_pipelined_requests_are_answered_in_order(server: Wire) -> None:
+async def test_pipelined_requests_are_answered_in_order(server: Sockets) -> None:
     post = b"POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
     found = answers(await server.exchange(GET + post + GET + LAST_GET + GET))
     assert [status for status, _, _ in found] == [200, 200, 200, 200]
@@ -205,17 +205,17 @@ SLOW = b"POST /busy-upload?seconds=0.02 HTTP/1.1\r\nHost: a\r\nContent-Length: 5
 
 
 @each("invalid", [b"GET / HTTP/1.1\r\n\r\n", CHUNKED + b"zz\r\n"])
-async def test_invalid_pipelined_request_is_refused_after_earlier_answers(server: Wire, invalid: bytes) -> None:
+async def test_invalid_pipelined_request_is_refused_after_earlier_answers(server: Sockets, invalid: bytes) -> None:
     found = answers(await server.exchange(SLOW + GET + invalid))
     assert [status for status, _, _ in found] == [200, 200, 400]
 
 
-async def test_at_most_64_pipelined_requests_wait(server: Wire) -> None:
+async def test_at_most_64_pipelined_requests_wait(server: Sockets) -> None:
     found = answers(await server.exchange(SLOW + GET * 3000))
     assert [status for status, _, _ in found] == [200] * 65 + [400]
 
 
-async def test_disconnect_ends_the_running_pipelined_request(server: Wire, tiny: Any) -> None:
+async def test_disconnect_ends_the_running_pipelined_request(server: Sockets, tiny: Any) -> None:
     _, writer = await server.raw()
     writer.write(GET.replace(b"/healthz", b"/watch") + GET)
     await until(lambda: tiny.state.watched == 1)
@@ -224,7 +224,7 @@ async def test_disconnect_ends_the_running_pipelined_request(server: Wire, tiny:
 
 
 @each("way", ["FIN", "RST"])
-async def test_disconnect_is_detected_at_once(server: Wire, tiny: Any, way: str) -> None:
+async def test_disconnect_is_detected_at_once(server: Sockets, tiny: Any, way: str) -> None:
     """Without a deadline: the clock stands still."""
     left, watched = tiny.state.left, tiny.state.watched
     connection = socket.create_connection(server.address)
@@ -239,7 +239,7 @@ async def test_disconnect_is_detected_at_once(server: Wire, tiny: Any, way: str)
     connection.close()
 
 
-async def test_disconnect_of_a_stalled_client_is_detected_at_once(server: Wire, tiny: Any) -> None:
+async def test_disconnect_of_a_stalled_client_is_detected_at_once(server: Sockets, tiny: Any) -> None:
     connection = await stalled(server, "/stream?bytes=200000&seconds=0")
     assert tiny.state.left == 0
     connection.shutdown(socket.SHUT_WR)
@@ -247,7 +247,7 @@ async def test_disconnect_of_a_stalled_client_is_detected_at_once(server: Wire, 
     connection.close()
 
 
-async def test_100_continue_is_sent_when_the_body_is_read(server: Wire) -> None:
+async def test_100_continue_is_sent_when_the_body_is_read(server: Sockets) -> None:
     reader, writer = await server.raw()
     writer.write(POST + b"Content-Length: 5\r\nExpect: 100-continue\r\n\r\n")
     assert await read_head(reader) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -257,7 +257,7 @@ async def test_100_continue_is_sent_when_the_body_is_read(server: Wire) -> None:
     await hang_up(writer)
 
 
-async def test_100_continue_is_not_sent_for_a_refused_body(server: Wire) -> None:
+async def test_100_continue_is_not_sent_for_a_refused_body(server: Sockets) -> None:
     data = await server.exchange(
         b"POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
     )
@@ -265,7 +265,7 @@ async def test_100_continue_is_not_sent_for_a_refused_body(server: Wire) -> None
     assert (status, headers["connection"]) == (413, "close")
 
 
-async def test_refusal_reaches_a_client_that_reads_after_sending(server: Wire) -> None:
+async def test_refusal_reaches_a_client_that_reads_after_sending(server: Sockets) -> None:
     def send_all() -> bytes:
         with socket.create_connection(server.address) as client:
             client.sendall(b"POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 5000000\r\n\r\n")
@@ -276,7 +276,7 @@ async def test_refusal_reaches_a_client_that_reads_after_sending(server: Wire) -
     assert b" 413 " in await asyncio.to_thread(send_all)
 
 
-async def opened(wire: Wire, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, Protocol]:
+async def opened(wire: Sockets, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, Protocol]:
     """The ends of a connection whose first bytes the server has read."""
     reader, writer = await wire.raw()
     writer.write(data)
@@ -285,7 +285,7 @@ async def opened(wire: Wire, data: bytes) -> tuple[asyncio.StreamReader, asyncio
     return reader, writer, protocol
 
 
-async def test_endless_head_is_408_after_10_seconds(server: Wire) -> None:
+async def test_endless_head_is_408_after_10_seconds(server: Sockets) -> None:
     reader, writer, protocol = await opened(server, b"GET / HTTP/1.1\r\nHost: a\r\n")
     for _ in range(20):
         writer.write(b"X: 1\r\n")
@@ -297,7 +297,7 @@ async def test_endless_head_is_408_after_10_seconds(server: Wire) -> None:
     await hang_up(writer)
 
 
-async def test_head_of_a_later_request_has_a_deadline(server: Wire) -> None:
+async def test_head_of_a_later_request_has_a_deadline(server: Sockets) -> None:
     reader, writer = await server.raw()
     writer.write(GET)
     assert b"200" in await read_head(reader)
@@ -314,7 +314,7 @@ async def test_head_of_a_later_request_has_a_deadline(server: Wire) -> None:
 
 
 @each(("sent", "seconds"), [(b"", 10), (GET, 60)])
-async def test_silent_connection_is_closed_without_an_answer(server: Wire, sent: bytes, seconds: int) -> None:
+async def test_silent_connection_is_closed_without_an_answer(server: Sockets, sent: bytes, seconds: int) -> None:
     reader, writer = await server.raw()
     writer.write(sent)
     answer = await reader.readuntil(b"}") if sent else b""
@@ -330,7 +330,7 @@ async def test_silent_connection_is_closed_without_an_answer(server: Wire, sent:
 
 
 @each("head", [CHUNKED, POST + b"Content-Length: 100000\r\n\r\n"])
-async def test_slow_body_is_408_after_15_seconds(server: Wire, head: bytes) -> None:
+async def test_slow_body_is_408_after_15_seconds(server: Sockets, head: bytes) -> None:
     reader, writer, protocol = await opened(server, head)
     for _ in range(30):
         writer.write(b"1\r\nx\r\n" if head is CHUNKED else b"x")
@@ -350,7 +350,7 @@ async def test_steady_body_may_exceed_the_grace_time_and_a_fast_one_a_minute(
     """1 KiB a second is enough for the grace time. The whole body has a minute, and a second more for each 128 KiB."""
     app = Uploads()
     app.reads.set()
-    async with listening(app) as wire:
+    async with listening_sockets(app) as wire:
         reader, writer, protocol = await opened(wire, POST + b"Content-Length: 5000000000\r\n\r\n")
         for second in range(1, seconds + 1):
             writer.write(b"x" * bytes_per_second)
@@ -365,7 +365,7 @@ async def test_steady_body_may_exceed_the_grace_time_and_a_fast_one_a_minute(
 
 async def test_no_timeout_while_the_application_does_not_read() -> None:
     app = Uploads()
-    async with listening(app) as wire:
+    async with listening_sockets(app) as wire:
         _, writer, protocol = await opened(wire, POST + b"Content-Length: 3000000\r\n\r\n")
         writer.write(b"x" * 3_000_000)
         await until(lambda: not protocol.transport.is_reading())
@@ -376,7 +376,7 @@ async def test_no_timeout_while_the_application_does_not_read() -> None:
         await hang_up(writer)
 
 
-async def test_rest_of_a_refused_body_is_read_for_5_seconds(server: Wire) -> None:
+async def test_rest_of_a_refused_body_is_read_for_5_seconds(server: Sockets) -> None:
     reader, writer = await server.raw()
     writer.write(b"POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 20000000\r\n\r\nabc")
     answer = await reader.readuntil(b"}")
@@ -390,7 +390,7 @@ async def test_rest_of_a_refused_body_is_read_for_5_seconds(server: Wire) -> Non
 
 
 @each("path", ["/stream?bytes=200000&seconds=0", "/big?bytes=8000000"])
-async def test_stalled_reader_is_disconnected_within_30_seconds(server: Wire, path: str) -> None:
+async def test_stalled_reader_is_disconnected_within_30_seconds(server: Sockets, path: str) -> None:
     connection = await stalled(server, path)
     server.pass_seconds(24.5)
     assert server.connections
@@ -400,7 +400,7 @@ async def test_stalled_reader_is_disconnected_within_30_seconds(server: Wire, pa
 
 
 @each("header", ["Connection: close", "Connection: keep-alive"])
-async def test_slow_steady_reader_gets_the_whole_answer(server: Wire, header: str) -> None:
+async def test_slow_steady_reader_gets_the_whole_answer(server: Sockets, header: str) -> None:
     connection = await stalled(server, f"/big?bytes=2000000 HTTP/1.1\r\n{header}\r\nX:")
     [protocol] = server.connections
     received, taken = 0, protocol.outgoing()
@@ -414,3 +414,19 @@ async def test_slow_steady_reader_gets_the_whole_answer(server: Wire, header: st
         server.pass_seconds(20)
     connection.close()
     await until(lambda: not server.connections)
+
+
+async def test_shutdown_closes_idle_connections_at_once_and_others_after_their_answer(server: Sockets) -> None:
+    idle, idle_writer = await server.raw()
+    idle_writer.write(GET)
+    await idle.readuntil(b"}")
+    busy, busy_writer = await server.raw()
+    busy_writer.write(POST + b"Content-Length: 5\r\n\r\n")
+    await until(lambda: sum(connection.idle for connection in server.connections) == 1)
+    server.shutdown()
+    assert await read_to_end(idle) == b""
+    busy_writer.write(b"hello")
+    [(status, headers, _)] = answers(await read_to_end(busy))
+    assert (status, headers["connection"]) == (200, "close")
+    await hang_up(idle_writer)
+    await hang_up(busy_writer)
