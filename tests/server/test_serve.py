@@ -128,7 +128,7 @@ def test_a_locked_data_folder_is_one_line_and_status_1(tmp_path: Path) -> None:
 
 def test_impossible_data_folder_is_one_line_and_status_1(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert "data folder" in one_line(served(tmp_path, {"SVC_DATA_DIR": str(tmp_path / "file" / "two\nlines")}))
+    assert "data folder" in one_line(served(tmp_path, {"SVC_DATA_DIR": str(tmp_path / "file" / "data")}))
 
 
 @pytest.mark.parametrize("broken", ["cert", "key", "other key", "encrypted key"])
