@@ -38,7 +38,6 @@ FIXED = {
         outbound/test_connection.py test_slow_head_times_out
         server/test_offload.py slow
         server/test_protocol_floods.py slow_reader
-        server/test_serve.py test_partly_read_answer_is_completed_before_shutdown test_partly_read_answer_is_completed_before_shutdown
         server/test_signals.py test_second_sigint_stops_at_once
         server/test_signals.py test_sighup_does_not_stop_the_server
         server/test_sse.py events events events
@@ -79,10 +78,6 @@ FIXED = {
         routes/test_artifacts.py test_replaced_content_cuts_a_slow_download_with_little_memory
         routes/test_kept.py test_shutdown_releases_the_key
         server/test_protocol_floods.py send_all
-        server/test_serve.py test_a_server_without_descriptors_recovers
-        server/test_serve.py test_idle_connections_do_not_delay_shutdown
-        server/test_serve.py test_open_request_is_answered_before_shutdown
-        server/test_serve.py test_stalled_reader_delays_shutdown_briefly
         support/outgoing.py __aexit__
         support/outgoing.py main
         test_heavy_reads.py test_other_accounts_do_not_wait_for_heavy_reads

@@ -73,7 +73,7 @@ async def test_a_server_without_descriptors_recovers(tmp_path: Path) -> None:
 
     async with running_server(tmp_path, command=TINY, preexec_fn=few) as server:
         connections = [socket.create_connection((server.host, server.port)) for _ in range(100)]
-        await asyncio.sleep(0.3)
+        await until(lambda: server.counts().descriptors >= 35)
         for connection in connections:
             connection.close()
         await server.settled_descriptors(20)

@@ -68,7 +68,7 @@ REFUSED: Mapping[str, bytes] = {
 
 
 class Uploads:
-    """An application that reads nothing until `reads` is set, and notes what has come."""
+    """An application that reads nothing until `reads` is set, and counts the bytes that it has `received`."""
 
     def __init__(self) -> None:
         self.reads = asyncio.Event()

@@ -1,4 +1,4 @@
-"""HTTP/1.1 under TLS on the real server process: uvloop buffers what a client has not read, and TLS has an end of its own."""
+"""HTTP/1.1 under TLS on the real server process: uvloop buffers what a client has not read, and TLS has a separate end."""
 
 import asyncio
 import contextlib
