@@ -27,6 +27,7 @@ from svc.inference.catalog import (
 )
 from svc.inference.catalog_file import read_file
 from tests.support.cases import each
+from tests.support.pages import EXAMPLES
 from tests.support.waiting import until
 
 SECRET = "sk-hunter2-hunter2"
@@ -600,3 +601,34 @@ async def test_the_operators_names_are_taken(tmp_path: Path) -> None:
 
 def test_provider_names_are_slugs() -> None:
     assert all(re.fullmatch("[a-z0-9_-]+", name) for name in LOCAL_SERVERS)
+
+
+# --- the examples of svc/OPERATING.md
+
+SERVERS = ("openai", "anthropic", "openrouter", "vllm", "ollama", "llamacpp")
+
+
+@pytest.mark.parametrize("server", SERVERS)
+async def test_example_of_a_model_server_loads_with_its_prices(tmp_path: Path, server: str) -> None:
+    environ = {f"{name.upper()}_API_KEY": SECRET for name in SERVERS}
+    offer = read(tmp_path, EXAMPLES[f"catalog-{server}"], environ)
+    models = [*offer.models, *(provider.model("m") for provider in offer.listed)]
+    assert models and {model.owner for model in models} == {server}
+    expected = {"openai": "responses", "anthropic": "messages"}
+    assert {model.api for model in models} == {expected.get(server, "chat")}
+    for model in models:
+        assert {*PRICES["chat"][:3]} <= model.prices.keys() and model.paid
+        fresh, cached = (model.prices[f"{kind}_micros_per_million_tokens"] for kind in ("input", "cached_input"))
+        assert 0 < cached <= fresh
+    assert made(offer).dearer_fallbacks() == [], "a fallback that costs more is never asked"
+
+
+def test_each_example_of_a_catalog_is_tested() -> None:
+    marked = {name.removeprefix("catalog-") for name in EXAMPLES if name.startswith("catalog-")}
+    assert marked == {*SERVERS}
+
+
+def test_all_examples_make_one_catalog(tmp_path: Path) -> None:
+    text = "\n".join(EXAMPLES[f"catalog-{server}"] for server in SERVERS)
+    offer = read(tmp_path, text, {f"{name.upper()}_API_KEY": SECRET for name in SERVERS})
+    assert len(offer.models) == 6 and len(offer.listed) == 1
