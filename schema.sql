@@ -522,10 +522,14 @@ CREATE TABLE answers (
     cached_input_tokens INTEGER NOT NULL DEFAULT 0
         CONSTRAINT answer_cached_within_input CHECK (cached_input_tokens BETWEEN 0 AND input_tokens),
     saved_micros INTEGER NOT NULL DEFAULT 0 -- by the prices of cached input
-        CONSTRAINT answer_saved_amount CHECK (saved_micros >= 0)
+        CONSTRAINT answer_saved_amount CHECK (saved_micros >= 0),
+    sealed_call_id TEXT, -- the id of its first tool call, if its reasoning is sealed
+    sealed TEXT -- the seals of its reasoning, as JSON
+        CONSTRAINT answer_sealed_form CHECK (sealed IS NULL OR (sealed LIKE '[%]' AND length(sealed) <= 1000000 AND sealed_call_id IS NOT NULL))
 ) STRICT;
 
 CREATE INDEX answers_by_account ON answers (account_id, message_id);
+CREATE INDEX answers_by_sealed_call ON answers (account_id, sealed_call_id) WHERE sealed_call_id IS NOT NULL;
 
 -- owner: svc/content/word_runs.py
 -- The newest words, by place: "zebra" and "lion" as "\nzebra\nlion\n". Titles have = before place and words.
@@ -1195,20 +1199,20 @@ END;
 
 CREATE TRIGGER answers_are_stored AFTER INSERT ON answers
 BEGIN
-    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB))
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB)) + ifnull(length(CAST(NEW.sealed AS BLOB)), 0)
     WHERE account_id = NEW.account_id;
 END;
 
-CREATE TRIGGER answers_are_stored_anew AFTER UPDATE OF reasoning, memory ON answers
+CREATE TRIGGER answers_are_stored_anew AFTER UPDATE OF reasoning, memory, sealed ON answers
 BEGIN
-    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB)))
-        - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)))
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB)) + ifnull(length(CAST(NEW.sealed AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)) + ifnull(length(CAST(OLD.sealed AS BLOB)), 0))
     WHERE account_id = NEW.account_id;
 END;
 
 CREATE TRIGGER answers_are_stored_no_more AFTER DELETE ON answers
 BEGIN
-    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)))
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)) + ifnull(length(CAST(OLD.sealed AS BLOB)), 0))
     WHERE account_id = OLD.account_id;
 END;
 

@@ -61,7 +61,7 @@ INSERT INTO word_runs VALUES (1, 'b', 2, NULL), (2, 'a', 1, 3), (3, 'a', 2, NULL
 INSERT INTO word_blocks VALUES (1, 'hi 0000000100', x'00'), (2, 'hello 0000000080', x'00');
 INSERT INTO word_purges VALUES (1, 'a', 1, 0, NULL), (2, 'b', 1, 0, 1);
 INSERT INTO unindexed VALUES (1, 4), (2, 4);
-INSERT INTO answers VALUES ('m1', 'a', 1, 2, 3, 4, 'stop', NULL, '[]', 1, 2);
+INSERT INTO answers VALUES ('m1', 'a', 1, 2, 3, 4, 'stop', NULL, '[]', 1, 2, 'call_1', '[{}]');
 INSERT INTO support_conversations
 VALUES ('u', 'a', 'active', 'help', 1, 1, NULL), ('x', 'b', 'active', NULL, 1, 1, NULL),
     ('w', 'b', 'closed', NULL, 1, 1, 2);
@@ -403,6 +403,11 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("answers", "answer_duration"): ["UPDATE answers SET duration_ms = -1"],
     ("answers", "reasoning_length"): ["UPDATE answers SET reasoning = printf('%200001d', 1)"],
     ("answers", "memory_form"): ["UPDATE answers SET memory = '{}'"],
+    ("answers", "answer_sealed_form"): [
+        "UPDATE answers SET sealed = '{}'",
+        "UPDATE answers SET sealed = printf('[%1000000d]', 1)",
+        "UPDATE answers SET sealed_call_id = NULL",
+    ],
     ("messages", "message_branch_range"): [f"UPDATE messages SET branch = {number}" for number in (-1, 1001)],
     ("branches", "branch_range"): [
         "UPDATE branches SET branch = -1",
@@ -810,7 +815,7 @@ COUNTED = {
     "runs": "goal || ifnull(output, '') || ifnull(error, '') || ifnull(events, '')",
     "conversations": "ifnull(title, '')",
     "messages": "content",
-    "answers": "ifnull(reasoning, '') || memory",
+    "answers": "ifnull(reasoning, '') || memory || ifnull(sealed, '')",
     "support_conversations": "ifnull(subject, '')",
     "support_messages": "content",
     "idempotency_keys": "ifnull(headers, '')",
@@ -844,6 +849,8 @@ def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> Non
         "UPDATE providers SET models = '[\"a\"]' WHERE id = 'v'",
         "UPDATE answers SET reasoning = printf('%5000s', '\u00f6'), memory = '[{}]' WHERE message_id = 'm1'",
         "UPDATE answers SET reasoning = NULL WHERE message_id = 'm1'",
+        "UPDATE answers SET sealed = printf('[%5000d]', 1) WHERE message_id = 'm1'",
+        "UPDATE answers SET sealed = NULL WHERE message_id = 'm1'",
         "UPDATE support_conversations SET subject = 'h\u00f6her' WHERE id = 'u'",
         "UPDATE support_conversations SET subject = NULL WHERE id = 'u'",
         "UPDATE support_messages SET content = 'gr\u00fc\u00dfe' WHERE id = 's1'",

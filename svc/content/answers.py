@@ -9,6 +9,9 @@ import orjson
 from svc.tables import storable
 
 _REASONING_LENGTH = 200_000
+_SEALED_LENGTH = 1_000_000
+_CALL_LENGTH = 200
+_MOST_SEALED = 64  # the vendors need those of the last question, and ignore most others
 
 
 class AnswerDetails(NamedTuple):
@@ -41,6 +44,29 @@ def update(tx: sqlite3.Connection, account_id: str, message_id: str, answer: Ans
         WHERE account_id = ? AND message_id = ?
     """
     tx.execute(statement, (*answer._replace(reasoning=reasoning), account_id, message_id))
+
+
+def seal(tx: sqlite3.Connection, account_id: str, message_id: str, call_id: str, seals: list[dict[str, Any]]) -> None:
+    """Store the seals of an answer's reasoning, found again by the id of its first tool call, unless they are huge."""
+    call_id, sealed = storable(call_id, _CALL_LENGTH), storable(orjson.dumps(seals).decode(), _SEALED_LENGTH + 1)
+    if len(sealed) <= _SEALED_LENGTH:
+        statement = "UPDATE answers SET sealed_call_id = ?, sealed = ? WHERE account_id = ? AND message_id = ?"
+        tx.execute(statement, (call_id, sealed, account_id, message_id))
+
+
+def sealed_by_call(
+    conn: sqlite3.Connection, account_id: str, conversation_id: str, call_ids: Collection[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the newest seals of a conversation's answers, by the ids of their first tool calls."""
+    query = """
+        SELECT sealed_call_id, sealed FROM answers JOIN messages ON messages.id = message_id
+        WHERE answers.account_id = ? AND sealed_call_id IN (SELECT value FROM json_each(?))
+            AND messages.account_id = ? AND conversation_id = ?
+        ORDER BY messages.number DESC LIMIT ?
+    """
+    listed = orjson.dumps([storable(call_id, _CALL_LENGTH) for call_id in call_ids]).decode()
+    rows = conn.execute(query, (account_id, listed, account_id, conversation_id, _MOST_SEALED)).fetchall()
+    return {row["sealed_call_id"]: orjson.loads(row["sealed"]) for row in reversed(rows)}
 
 
 def by_message(conn: sqlite3.Connection, account_id: str, message_ids: Collection[str]) -> dict[str, dict[str, Any]]:

@@ -25,6 +25,7 @@ HEADER = "x-service-conversation"
 REPLACES = "x-service-replaces"
 # Rows of the conversation, the question, the answer and its details, and a title of 80 characters.
 _ROWS_BYTES = 4 * quota.ROW_BYTES + 80 * 4
+_SEALS = "reasoning_details"  # the field of chat messages
 # At most 10,000 characters in JSON, of which one can take six.
 _ERROR_LENGTHS = {"message": 900, "type": 200, "code": 200, "param": 200, "request_id": 128}
 # Model servers cache the beginning of a prompt, so that what changes from call to call follows the history. It is no
@@ -69,10 +70,12 @@ def begin(
     conversation_id: str | None,
     replaces: str | None,
     now_seconds: float,
+    with_seals: bool = False,
 ) -> Exchange:
     """Begin an exchange in a conversation or a new one: a heavy read, as there may be tens of thousands of messages.
 
-    It adds a version of the message `replaces`. Raises ApiError `not_found`.
+    It adds a version of the message `replaces`. `with_seals` restores the sealed reasoning of answers with tool calls,
+    which most callers do not return. Raises ApiError `not_found`.
     """
     texts = [_text(message.get("content")) for message in messages]
     asked = max((position for position, message in enumerate(messages) if message["role"] == "user"), default=None)
@@ -85,6 +88,8 @@ def begin(
         if conversation.project_id:
             leading.append(projects.TABLE.by_id(conn, account_id, conversation.project_id).instructions.strip())
     replaced = history.message_by_id(conn, account_id, conversation_id or "", replaces, REPLACES) if replaces else None
+    if with_seals and conversation_id:
+        messages = _with_seals(conn, account_id, conversation_id, messages)
     account = accounts.account_by_id(conn, account_id)
     leading.append(((account and account.instructions) or "").strip())
     recalls = account is not None and account.memory_enabled
@@ -102,6 +107,25 @@ def begin(
         replaced,
         now_seconds,
     )
+
+
+def _with_seals(
+    conn: sqlite3.Connection, account_id: str, conversation_id: str, messages: Sequence[dict[str, Any]]
+) -> Sequence[dict[str, Any]]:
+    calls = {place: call_id for place, message in enumerate(messages) if (call_id := _unsealed_call(message))}
+    if not calls:
+        return messages
+    found = answers.sealed_by_call(conn, account_id, conversation_id, calls.values())
+    return [
+        {**message, _SEALS: found[calls[place]]} if calls.get(place) in found else message
+        for place, message in enumerate(messages)
+    ]
+
+
+def _unsealed_call(message: dict[str, Any]) -> str | None:
+    """Return the id of the first tool call of a message that has no seals."""
+    calls = message.get("tool_calls")
+    return calls[0].get("id") if message["role"] == "assistant" and calls and not message.get(_SEALS) else None
 
 
 def _with_passages(

@@ -145,7 +145,13 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
         if continues and (body.get("n") or 1) > 1:
             raise _ONE_CHOICE.error()
         exchange = await state.db.heavy_read(
-            memory.begin, caller.id, body["messages"], conversation_id, replaces, state.clock()
+            memory.begin,
+            caller.id,
+            body["messages"],
+            conversation_id,
+            replaces,
+            state.clock(),
+            with_seals=model.api != "chat",
         )
         limited = body.get("max_completion_tokens") is not None
         sent = {**body, "max_tokens": 0} if limited else body

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from svc import quota
-from svc.content import history, memory
+from svc.content import answers, history, memory
 from svc.content.answers import AnswerDetails
 from svc.content.memory import End, Exchange
 from svc.db import Database
@@ -25,6 +25,7 @@ from svc.inference.answer.events import DONE, event
 from svc.inference.answer.normalize import split_text
 from svc.inference.chat_call import ChatCall
 from svc.inference.media_engines import Slots
+from svc.inference.server_formats import seals
 from svc.log import Log
 from svc.retry import retry_write
 from svc.server.http.head import Context
@@ -167,6 +168,9 @@ class SessionAnswer:
         reason = call.finish_reason if self.ended.status == "complete" else None
         details = AnswerDetails(*counts, reason, said.reasoning(message), bill.cached_input_tokens, saved_micros)
         memory.save(tx, self._message, said.text(message), details, self.ended, now_seconds)
+        calls, sealed = message.get("tool_calls"), seals.known(message.get(seals.FIELD))
+        if calls and sealed and reason:
+            answers.seal(tx, self._exchange.account_id, self._message.id, calls[0]["id"], sealed)
 
     # --- readers
 

@@ -141,6 +141,40 @@ async def test_responses_callers_return_it(
     assert again.status_code == 200 and returned(upstream, api) == [expected(api, recorded)]
 
 
+@each("api", ["responses", "messages"])
+@each("stream", [False, True])
+async def test_session_keeps_it_with_the_answer(
+    service: Service, upstream: FormatServer, api: str, stream: bool
+) -> None:
+    """Most clients do not return fields that they do not know."""
+    headers = await service.bearer()
+    ask = {"model": f"{api}-tools", "stream": stream, "tools": [{"type": "function", "function": FUNCTION}]}
+    messages: list[Any] = [{"role": "user", "content": QUESTION}]
+    answer = await service.client.post("/v1/chat/completions", json={**ask, "messages": messages}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    call_id = cassette("reasoning_tools")[api]["answer"][{"responses": "output", "messages": "content"}[api]][1]
+    call_id = call_id["call_id" if api == "responses" else "id"]
+    call = {"id": call_id, "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
+    messages += [{"role": "assistant", "content": None, "tool_calls": [call]}]
+    messages += [{"role": "tool", "tool_call_id": call_id, "content": "Sunny."}]
+    for conversation, found in ((answer.headers["x-service-conversation"], [expected(api)]), (None, [])):
+        continued = {**headers, "x-service-conversation": conversation} if conversation else headers
+        again = await service.client.post("/v1/chat/completions", json={**ask, "messages": messages}, headers=continued)
+        assert again.status_code == 200 and returned(upstream, api) == found
+    other = await service.bearer()
+    stolen = {**other, "x-service-conversation": answer.headers["x-service-conversation"]}
+    refused = await service.client.post("/v1/chat/completions", json={**ask, "messages": messages}, headers=stolen)
+    assert refused.status_code == 404
+
+
+@each("api", ["responses", "messages"])
+async def test_agents_keep_it_with_the_step(service: Service, upstream: FormatServer, api: str) -> None:
+    body = {"goal": QUESTION, "model": f"{api}-tools", "max_steps": 3}
+    run = await service.client.post("/v1/agents/run", json=body, headers=await service.bearer())
+    assert '"type":"final"' in run.text, run.text
+    assert returned(upstream, api) == [expected(api)]
+
+
 async def test_chat_servers_do_not_get_it(service: Service, upstream: FormatServer) -> None:
     """Only the servers that have sealed it know the field."""
     headers = await key_of(service)
