@@ -88,6 +88,7 @@ class Config:
     identity_providers: tuple[IdentityProvider, ...] = ()  # from `SVC_OAUTH_*`
     clock: Callable[[], float] = time.time  # seconds
     monotonic: Callable[[], float] = time.monotonic
+    list_seconds: float = 3.0  # the time that a user's provider has to list its models
     log_fd: int = 2
     argon2_memory_kib: int = 19456
     argon2_time_cost: int = 2

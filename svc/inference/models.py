@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from svc.config import Config
 from svc.db import Database
 from svc.errors import ApiError, UpstreamFault, invalid_value
 from svc.groups import Group
@@ -27,7 +28,6 @@ from svc.inference.catalog import (
 from svc.inference.server_formats import probe
 from svc.outbound.client import Outbound
 
-_ANSWER_SECONDS = 3.0
 _LIST_SECONDS = 60.0
 _FAILED_LIST_SECONDS = 2.0
 _MOST_LISTS = 256
@@ -47,11 +47,14 @@ class _List:
 class Models:
     """Finds and lists models. `guarded` is the client for the users' own providers, which checks addresses."""
 
-    def __init__(self, catalog: Catalog, db: Database, box: providers.KeyBox, guarded: Outbound) -> None:
+    def __init__(
+        self, catalog: Catalog, db: Database, box: providers.KeyBox, guarded: Outbound, config: Config
+    ) -> None:
         self.catalog = catalog
         self._db = db
         self._box = box
         self._guarded = guarded
+        self._answer_seconds, self._monotonic = config.list_seconds, config.monotonic
         self._lists: dict[_ListKey, _List] = {}  # the lists of models, by `_list_key`
 
     async def chosen(
@@ -169,12 +172,12 @@ class Models:
         began = time.monotonic()
         try:
             names = list(await self._listed(row))
-            return names, await probe.formats(self._guarded, self._provider(row), _ANSWER_SECONDS)
+            return names, await probe.formats(self._guarded, self._provider(row), self._answer_seconds)
         except (UpstreamFault, TimeoutError) as fault:
             if isinstance(fault, UpstreamFault) and fault.kind == "status" and fault.status in (401, 403, 429):
                 raise upstream_errors.caller_error(fault, provider=row["name"], byok=True) from fault
         # Every other fault has the same error after the same time, so that it does not reveal which ports are open.
-        await asyncio.sleep(began + _ANSWER_SECONDS - time.monotonic())
+        await asyncio.sleep(began + self._answer_seconds - time.monotonic())
         raise ApiError("upstream_error", f"{row['name']} did not answer as a model server.")
 
     async def _own_providers(self, account_id: str, group: Group | None) -> list[sqlite3.Row]:
@@ -204,14 +207,14 @@ class Models:
         if len(self._lists) > _MOST_LISTS:
             del self._lists[next(iter(self._lists))]
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS), known.asking:
-                if may_ask is None or (time.monotonic() >= known.fresh_until and may_ask()):
+            async with asyncio.timeout(self._answer_seconds), known.asking:
+                if may_ask is None or (self._monotonic() >= known.fresh_until and may_ask()):
                     listed = await upstream.models(self._guarded, self._provider(row))
                     known.models = dict(islice(listed.items(), providers.MOST_MODELS))
-                    known.fresh_until = time.monotonic() + _LIST_SECONDS
+                    known.fresh_until = self._monotonic() + _LIST_SECONDS
         except (ApiError, UpstreamFault, TimeoutError):
             known.models = {}
-            known.fresh_until = time.monotonic() + _FAILED_LIST_SECONDS
+            known.fresh_until = self._monotonic() + _FAILED_LIST_SECONDS
             raise
         return known.models
 

@@ -112,7 +112,7 @@ class State:
         self.payments = payments(config, to_payments, derive(master, "sandbox-payments"))
         parts = (catalog, outbound, guarded, self.db, usage, config.clock, self.metrics)
         self.engines = Engines(*parts, FieldSupport(self.log), payments=self.payments.mode != "none")
-        self.models = Models(catalog, self.db, self.key_box, guarded)
+        self.models = Models(catalog, self.db, self.key_box, guarded, config)
         self.identity_providers = identity_providers(config, to_identities)
         if self.payments.stripe or self.identity_providers:
             import_module("svc.outbound.json_requests")  # later, httpx would hold the event loop for 50 ms

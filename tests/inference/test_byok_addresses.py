@@ -11,7 +11,6 @@ import orjson
 import pytest
 
 from svc.config import Config
-from svc.inference import models
 from svc.outbound import resolver
 from svc.outbound.addresses import checked_url, public_address
 from svc.outbound.client import Outbound
@@ -255,11 +254,8 @@ async def test_kept_connection_is_the_checked_one(service: Service, headers: dic
         assert {seen.headers["host"] for seen in upstream.requests} == {f"inside.example:{upstream.port}"}
 
 
-@settings(OPEN)
-async def test_redirects_are_never_followed(
-    service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(models, "_ANSWER_SECONDS", 0.1)
+@settings({**OPEN, "list_seconds": 0.1})
+async def test_redirects_are_never_followed(service: Service, headers: dict[str, str]) -> None:
     async with raw_server(http_answer("200 OK", b'{"data": [{"id": "inner"}]}')) as canary:
         for status in ("301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"):
             async with raw_server(http_answer(status, b"", f"location: {canary.base_url}/models".encode())) as raw:

@@ -11,7 +11,7 @@ import pytest
 
 from svc.config import Config
 from svc.errors import ApiError
-from svc.inference import models, providers
+from svc.inference import providers
 from svc.inference.providers import TABLE
 from tests.conftest import JSON, PASSWORD, Service
 from tests.support.byok import KEY, Names, add_provider
@@ -27,7 +27,7 @@ def config(config: Config, tmp_path: Path) -> Config:
     catalog.write_text(
         '[[providers]]\nname = "lab"\nbase_url = "http://127.0.0.1:9/v1"\n[[providers.models]]\nid = "m"\n'
     )
-    return replace(config, resolve=Names(), catalog=catalog)
+    return replace(config, resolve=Names(), catalog=catalog, list_seconds=0.1)  # none of them answers
 
 
 @pytest.fixture
@@ -210,10 +210,7 @@ async def test_rejected_address_keeps_address_and_key(service: Service, headers:
     assert (await service.client.get(f"{PROVIDERS}/{own['id']}", headers=headers)).json() == own
 
 
-async def test_key_is_in_no_answer_file_or_log(
-    service: Service, headers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(models, "_ANSWER_SECONDS", 0.1)
+async def test_key_is_in_no_answer_file_or_log(service: Service, headers: dict[str, str], tmp_path: Path) -> None:
     answers = [await create(service, headers)]
     path = f"{PROVIDERS}/{answers[0].json()['id']}"
     answers += [
