@@ -1,7 +1,6 @@
 """What a session's chat does and a key's does not: it is kept in a conversation, and remembers."""
 
 import asyncio
-import dataclasses
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -15,12 +14,13 @@ import pytest
 from svc.billing import wallet
 from svc.config import Config
 from svc.content.memory import End
-from tests.conftest import PASSWORD, Service, bearer
+from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.cases import each
+from tests.support.local_server import local_server
 from tests.support.model_server import ModelServer
 from tests.support.money import rows
-from tests.support.people import Person, new_person
-from tests.support.server import RunningServer, hang_up, read_to_end, running_server
+from tests.support.waiting import until
+from tests.support.wire import listening
 
 COMPLETIONS = "/v1/chat/completions"
 HEADER, MEMORY = "x-service-conversation", "x-service-memory"
@@ -36,17 +36,17 @@ async def upstream() -> AsyncIterator[ModelServer]:
         yield server
 
 
-def catalog(folder: Path, upstream: ModelServer) -> Path:
+def catalog(upstream: ModelServer, timeout_seconds: float = 30.0) -> str:
     entries = "".join(f'[[providers.models]]\nid = "{name}"\n' for name in MODELS)
     entries += '[[providers.models]]\nid = "ok+paid"\ninput_micros_per_million_tokens = 1_000_000\n'
-    path = folder / "catalog.toml"
-    path.write_text(f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\ntimeout_seconds = 0.5\n{entries}')
-    return path
+    head = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n'
+    return f"{head}timeout_seconds = {timeout_seconds}\n{entries}"
 
 
 @pytest.fixture
-def config(config: Config, tmp_path: Path, upstream: ModelServer) -> Config:
-    return dataclasses.replace(config, catalog=catalog(tmp_path, upstream))
+async def service(config: Config, clocks: Clocks, upstream: ModelServer) -> AsyncIterator[Service]:
+    async with serving(config, clocks, catalog(upstream)) as service:
+        yield service
 
 
 @dataclass
@@ -93,10 +93,14 @@ def streamed(answer: httpx.Response) -> str:
     return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk.get("choices", ()))
 
 
-@pytest.fixture
-async def lab(service: Service, upstream: ModelServer) -> Lab:
+async def lab_of(service: Service, upstream: ModelServer) -> Lab:
     session = await service.sign_up()
     return Lab(service, upstream, bearer(session["access_token"]), session["user"]["id"])
+
+
+@pytest.fixture
+async def lab(service: Service, upstream: ModelServer) -> Lab:
+    return await lab_of(service, upstream)
 
 
 # --- kept
@@ -172,11 +176,23 @@ async def test_question_with_tool_calls_is_stored_once(lab: Lab) -> None:
     assert len(await lab.said(conversation)) == 8
 
 
-@pytest.mark.parametrize("model", ["status-500", "status-400", "silent"])
-@pytest.mark.parametrize("stream", [False, True])
+@each("model", ["status-500", "status-400"])
+@each("stream", [False, True])
 async def test_fault_of_the_model_server_leaves_the_question_and_a_failed_answer(
     lab: Lab, model: str, stream: bool
 ) -> None:
+    await check_failed_answer(lab, model, stream)
+
+
+async def test_silent_model_server_leaves_the_question_and_a_failed_answer(
+    config: Config, clocks: Clocks, upstream: ModelServer
+) -> None:
+    async with serving(config, clocks, catalog(upstream, timeout_seconds=0.1)) as service:
+        for stream in (False, True):
+            await check_failed_answer(await lab_of(service, upstream), "silent", stream)
+
+
+async def check_failed_answer(lab: Lab, model: str, stream: bool) -> None:
     answer = await lab.ask("hello?", model, stream=stream)
     assert answer.status_code >= 400
     said, question = (await lab.get(f"/conversations/{answer.headers[HEADER]}/messages"))["data"]
@@ -184,7 +200,7 @@ async def test_fault_of_the_model_server_leaves_the_question_and_a_failed_answer
     assert (said["content"], said["status"], said["finish_reason"]) == ("", "failed", None)
     assert said["error"] == {**answer.json()["error"], **said["error"]} and said["answer"]["cost_micros"] == 0
     assert said["error"]["request_id"] == answer.headers["x-request-id"]
-    (shown,) = await lab.conversations()
+    shown, *_ = await lab.conversations()
     assert (shown["title"], shown["answering"]) == ("hello?", False)
 
 
@@ -223,13 +239,11 @@ async def test_foreign_or_unknown_conversation_is_404_before_the_model_is_called
 async def test_deleted_conversation_or_account_does_not_lose_the_answer(lab: Lab) -> None:
     conversation = (await lab.ask("one")).headers[HEADER]
     chat = asyncio.ensure_future(lab.ask("two", "slow-300ms", conversation=conversation))
-    while len(lab.upstream.requests) < 2:
-        await asyncio.sleep(0.01)
+    await until(lambda: len(lab.upstream.requests) == 2)
     assert (await lab.service.client.delete(f"/conversations/{conversation}", headers=lab.headers)).status_code == 204
     assert (await chat).status_code == 200 and await lab.conversations() == []
     chat = asyncio.ensure_future(lab.ask("three", "slow-300ms", stream=True))
-    while len(lab.upstream.requests) < 3:
-        await asyncio.sleep(0.01)
+    await until(lambda: len(lab.upstream.requests) == 3)
     body = {"password": PASSWORD}
     assert (await lab.service.client.request("DELETE", "/user/me", json=body, headers=lab.headers)).status_code == 204
     assert (await chat).status_code == 401
@@ -250,44 +264,43 @@ async def test_question_without_disk_space_is_refused_before_the_model_is_asked(
     assert (await lab.ask("x", "ok+paid")).status_code == 200 and len(await lab.conversations()) == 1
 
 
-async def open_stream(server: RunningServer, person: Person) -> tuple[str, asyncio.StreamReader, asyncio.StreamWriter]:
+async def test_output_before_a_disconnect_is_stored(lab: Lab) -> None:
+    async with listening(lab.service.app) as address:
+        left, _, writer = await open_stream(address, lab.headers)
+        writer.transport.abort()
+        messages: list[dict[str, Any]] = [{"status": "in_progress"}]
+        while messages[0]["status"] == "in_progress":
+            messages = (await lab.get(f"/conversations/{left}/messages"))["data"]
+    assert [message["role"] for message in messages] == ["assistant", "user"]
+    assert messages[0]["content"].startswith("on and on and on and") and messages[0]["status"] == "stopped"
+
+
+async def test_output_before_a_shutdown_is_stored(tmp_path: Path, upstream: ModelServer) -> None:
+    async with local_server(tmp_path, catalog(upstream)) as server:
+        headers = await server.service.bearer()
+        stopped, reader, writer = await open_stream((server.host, server.port), headers)
+        ended = asyncio.ensure_future(reader.read())
+        await server.stop()
+        last, done = re.findall(rb"data: ([^\n]+)\n\n", await ended)[-2:]
+        assert done == b"[DONE]" and b'"code":"shutting_down"' in last and b"finish_reason" not in last
+        writer.close()
+        query = "SELECT status FROM messages WHERE conversation_id = ? ORDER BY number"
+        assert rows(server.data_dir / "service.db", query, stopped) == [("complete",), ("interrupted",)]
+
+
+async def open_stream(
+    address: tuple[str, int], headers: dict[str, str]
+) -> tuple[str, asyncio.StreamReader, asyncio.StreamWriter]:
     """A stream of the model that never ends, after its first words; the id of its conversation."""
     body = orjson.dumps({"model": "lab/endless", "stream": True, "messages": [{"role": "user", "content": "go"}]})
-    reader, writer = await server.raw()
-    head = f"POST {COMPLETIONS} HTTP/1.1\r\nhost: {server.host}:{server.port}\r\ncontent-length: {len(body)}\r\n"
+    reader, writer = await asyncio.open_connection(*address)
+    head = f"POST {COMPLETIONS} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n"
     head += "content-type: application/json\r\n"
-    writer.write(f"{head}authorization: Bearer {person.session}\r\n\r\n".encode() + body)
+    writer.write(f"{head}authorization: {headers['authorization']}\r\n\r\n".encode() + body)
     received = b""
     while received.count(b"on and") < 5:
         received += await reader.read(4096)
     return received.split(HEADER.encode() + b": ")[1].split(b"\r\n")[0].decode(), reader, writer
-
-
-async def test_output_before_a_disconnect_or_shutdown_is_stored(tmp_path: Path, upstream: ModelServer) -> None:
-    async with running_server(tmp_path, {"SVC_CATALOG": str(catalog(tmp_path, upstream))}) as server:
-        person = await new_person(server)
-        left, _, writer = await open_stream(server, person)
-        await hang_up(writer)
-        async with server.client(headers=person.session_headers) as client:
-            path, messages = f"/conversations/{left}/messages", []
-            async with asyncio.timeout(20):
-                while not messages or messages[0]["status"] == "in_progress":
-                    await asyncio.sleep(0.05)
-                    messages = (await client.get(path)).json()["data"]
-        assert [message["role"] for message in messages] == ["assistant", "user"]
-        assert messages[0]["content"].startswith("on and on and on and") and messages[0]["status"] == "stopped"
-        stopped, reader, writer = await open_stream(server, person)
-        ended = asyncio.ensure_future(read_to_end(reader))
-        assert await server.stop() == 0
-        last, done = re.findall(rb"data: ([^\n]+)\n\n", await ended)[-2:]
-        assert done == b"[DONE]" and b'"code":"shutting_down"' in last and b"finish_reason" not in last
-        await hang_up(writer)
-        found = rows(
-            server.data_dir / "service.db",
-            "SELECT status FROM messages WHERE conversation_id = ? ORDER BY number",
-            stopped,
-        )
-        assert found == [("complete",), ("interrupted",)]
 
 
 @each("text", ["\1" * 5_000, "\ud83d" * 5_000, "", None, 7])
