@@ -115,36 +115,35 @@ async def _archive(state: State, account: Account) -> AsyncGenerator[bytes, None
     import zipfile  # late, because it slows the start
 
     db, sink = state.db, _Sink()
-    archive = zipfile.ZipFile(sink, "w")
-    found = fields_as_json({**account._asdict(), "status": account.status}, _ACCOUNT)
-    found |= await db.read(wallet.limit_of_account, account.id, state.clock())
-    archive.writestr("account.json", orjson.dumps(found, option=orjson.OPT_INDENT_2) + b"\n")
-    for kind in KINDS:
-        # Zip64, because the size is unknown.
-        with archive.open(f"{kind}.jsonl", "w", force_zip64=True) as file:
-            after: Any = None
-            while (lines := await db.heavy_read(_lines, account.id, kind, after)) is not None:
-                text, after = lines
-                file.write(text)
-                yield sink.take()
-    lines_of_artifacts: list[bytes] = []  # at most 10,000
-    last_id = ""
-    # A content is read completely before its entry begins, so that it can be read again if it is replaced.
-    with state.media.spool() as spool:
-        while (artifact := await db.read(_next_artifact, account.id, last_id)) is not None:
-            try:
-                await _spool_content(db, artifact, spool)
-            except artifact_contents.ContentReplaced:
-                continue
-            last_id = artifact.id
-            line = {**artifact.as_json(), "file": _file(artifact)}
-            lines_of_artifacts.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
-            with archive.open(_file(artifact), "w") as file:
-                while chunk := spool.read(artifact_contents.CHUNK_BYTES):
-                    file.write(chunk)
+    with zipfile.ZipFile(sink, "w") as archive:  # closed at a disconnect too, because __del__ would fail
+        found = fields_as_json({**account._asdict(), "status": account.status}, _ACCOUNT)
+        found |= await db.read(wallet.limit_of_account, account.id, state.clock())
+        archive.writestr("account.json", orjson.dumps(found, option=orjson.OPT_INDENT_2) + b"\n")
+        for kind in KINDS:
+            # Zip64, because the size is unknown.
+            with archive.open(f"{kind}.jsonl", "w", force_zip64=True) as file:
+                after: Any = None
+                while (lines := await db.heavy_read(_lines, account.id, kind, after)) is not None:
+                    text, after = lines
+                    file.write(text)
                     yield sink.take()
-    archive.writestr("artifacts.jsonl", b"".join(lines_of_artifacts))
-    archive.close()
+        lines_of_artifacts: list[bytes] = []  # at most 10,000
+        last_id = ""
+        # A content is read completely before its entry begins, so that it can be read again if it is replaced.
+        with state.media.spool() as spool:
+            while (artifact := await db.read(_next_artifact, account.id, last_id)) is not None:
+                try:
+                    await _spool_content(db, artifact, spool)
+                except artifact_contents.ContentReplaced:
+                    continue
+                last_id = artifact.id
+                line = {**artifact.as_json(), "file": _file(artifact)}
+                lines_of_artifacts.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+                with archive.open(_file(artifact), "w") as file:
+                    while chunk := spool.read(artifact_contents.CHUNK_BYTES):
+                        file.write(chunk)
+                        yield sink.take()
+        archive.writestr("artifacts.jsonl", b"".join(lines_of_artifacts))
     yield sink.take()
 
 
