@@ -1,79 +1,55 @@
-"""Live support within its bounds: one active conversation, 200 messages."""
+"""Live support within its bounds: one active conversation of an account, 200 messages, and who has the last word."""
 
-import asyncio
-from typing import Any
+import sqlite3
+from collections.abc import Iterator
 
 import pytest
 
-from svc import audit, quota
+from svc import audit
 from svc.auth import accounts
-from svc.billing import wallet
 from svc.content import support
+from svc.errors import ApiError
 from tests.billing.test_wallet import empty_database
-from tests.conftest import Service, bearer
 
-PATH = "/support/conversations"
-
-
-async def pro(service: Service) -> dict[str, str]:
-    session = await service.sign_up()
-    await service.state["db"].write(
-        wallet.book, session["user"]["id"], 5_000_000, description="", now_seconds=service.clocks.now
-    )
-    return bearer(session["access_token"])
+HELP = support.NewSupport("Help", None)
 
 
 @pytest.fixture
-async def headers(service: Service) -> dict[str, str]:
-    return await pro(service)
+def conn() -> Iterator[sqlite3.Connection]:
+    conn = empty_database()
+    yield conn
+    conn.close()
 
 
-async def post(service: Service, headers: dict[str, str], path: str = "", body: Any = None, status: int = 201) -> Any:
-    answer = await service.client.post(PATH + path, json=body or {}, headers=headers)
-    assert answer.status_code == status, answer.text
-    return answer.json()
+@pytest.fixture
+def ada(conn: sqlite3.Connection) -> str:
+    return accounts.add_account(conn, "ada@example.com", None, None, 1.0).id
 
 
-async def test_one_of_50_simultaneous_requests_becomes_active(service: Service, headers: dict[str, str]) -> None:
-    answers = await asyncio.gather(*(service.client.post(PATH, json={}, headers=headers) for _ in range(50)))
-    assert sorted(answer.status_code for answer in answers) == [201] + [409] * 49
-    assert {answer.json()["error"]["code"] for answer in answers if answer.status_code == 409} == {"already_active"}
-    (first,) = (await service.client.get(PATH, headers=headers)).json()["data"]
-    await post(service, headers, f"/{first['id']}/close", status=200)
-    second = await post(service, headers)
-    listed = (await service.client.get(PATH, headers=headers)).json()["data"]
-    assert {item["id"]: item["status"] for item in listed} == {first["id"]: "closed", second["id"]: "active"}
-    await post(service, await pro(service))  # an active one of another account does not count
+def test_active_conversation_of_another_account_does_not_count(conn: sqlite3.Connection, ada: str) -> None:
+    bob = accounts.add_account(conn, "bob@example.com", None, None, 1.0).id
+    for account_id in (ada, bob):
+        support.add_support(conn, account_id, HELP, 1.0)
+        with pytest.raises(ApiError) as refused:
+            support.add_support(conn, account_id, HELP, 1.0)
+        assert refused.value.code == "already_active"
+    assert len(support.inbox_page(conn, "active", 20, None).items) == 2
 
 
-async def test_a_conversation_ends_at_200_messages(service: Service, headers: dict[str, str]) -> None:
-    made = await post(service, headers, body={"message": "0"})
+def test_a_conversation_ends_at_200_messages(conn: sqlite3.Connection, ada: str) -> None:
+    support_id = support.add_support(conn, ada, support.NewSupport("Help", "0"), 1.0)["id"]
     for number in range(1, 200):
-        await post(service, headers, f"/{made['id']}/messages", {"content": str(number)})
-    answer = await post(service, headers, f"/{made['id']}/messages", {"content": "one more"}, status=413)
-    assert answer["error"]["code"] == "PAYLOAD_TOO_LARGE"
-    shown = (await service.client.get(f"{PATH}/{made['id']}", headers=headers)).json()
+        support.add_message(conn, ada, support_id, ("user", "operator")[number % 2], str(number), 1.0)
+    for role in ("user", "operator"):
+        with pytest.raises(ApiError) as refused:
+            support.add_message(conn, ada, support_id, role, "one more", 1.0)
+        assert refused.value.code == "PAYLOAD_TOO_LARGE"
+    shown = support.support_with_messages(conn, ada, support_id)
     assert [message["content"] for message in shown["messages"]] == [str(number) for number in range(200)]
 
 
-async def test_support_messages_count_as_stored_bytes(service: Service, headers: dict[str, str]) -> None:
-    made = await post(service, headers, body={"subject": "höher", "message": "größer"})
-    await post(service, headers, f"/{made['id']}/messages", {"content": "x" * 10_000})
-    assert (await service.client.get("/billing/account", headers=headers)).json()[
-        "stored_bytes"
-    ] == 256 + 6 + 256 + 8 + 256 + 10_000
-    await service.state["db"].write(quota.set_limit, 10_800)
-    refused = await post(service, headers, f"/{made['id']}/messages", {"content": "x"}, status=413)
-    assert refused["error"]["code"] == "quota_exceeded"
-    assert (await service.client.post(f"{PATH}/{made['id']}/close", headers=headers)).status_code == 200
-    assert (await post(service, headers, body={"subject": "x"}, status=413))["error"]["code"] == "quota_exceeded"
-    assert (await post(service, headers, status=413))["error"]["code"] == "quota_exceeded"
-
-
-def test_conversation_waits_until_the_operator_has_answered() -> None:
-    conn = empty_database()
-    ada = accounts.add_account(conn, "ada@example.com", None, None, 1.0).id
-    support_id = support.add_support(conn, ada, support.NewSupport("Help", None), 1.0)["id"]
+def test_conversation_waits_until_the_operator_has_answered(conn: sqlite3.Connection, ada: str) -> None:
+    support_id = support.add_support(conn, ada, HELP, 1.0)["id"]
     waiting = []
     for role in (None, "user", "operator", "user"):
         if role == "operator":
@@ -82,4 +58,3 @@ def test_conversation_waits_until_the_operator_has_answered() -> None:
             support.add_message(conn, ada, support_id, role, "hello", 1.0)
         waiting.append(support.inbox_page(conn, "active", 20, None).items[0]["waiting"])
     assert waiting == [True, True, False, True]
-    conn.close()

@@ -1,16 +1,16 @@
 """Live support: a pro account's one active conversation, and the operator's side on the command line."""
 
+import asyncio
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from svc import quota
 from svc.billing import wallet
 from tests.conftest import JSON, Service, bearer
 from tests.support.cases import each
-from tests.support.people import command, new_person
-from tests.support.server import running_server
+from tests.support.people import command_on
 
 PATH = "/support/conversations"
 FIELDS = {"id", "status", "subject", "created_at", "updated_at", "closed_at"}
@@ -91,25 +91,46 @@ async def test_wrong_conversation_is_400_and_not_stored(
     assert (await service.client.get(PATH, headers=headers)).json()["data"] == []
 
 
-@pytest.mark.slow
-async def test_operator_commands_work_while_the_server_runs(tmp_path: Path) -> None:
-    async with running_server(tmp_path) as server:
-        person = await new_person(server)
-        assert command(server, "credit", person.email, "5").returncode == 0
-        async with server.client(headers=person.headers) as client:
-            body = {"subject": "Help \u202e", "message": "line\n\x1b[2Jforged line"}
-            support_id = (await client.post(PATH, json=body)).json()["id"]
-            (line,) = command(server, "support", "list").stdout.splitlines()
-            assert line.split("\t")[:3] == [support_id, person.email, "waits"] and line.split("\t")[4] == "Help \ufffd"
-            shown = command(server, "support", "list", support_id).stdout
-            assert "\x1b" not in shown and "\n    \ufffd[2Jforged line" in shown
-            assert command(server, "support", "reply", support_id, "First answer").returncode == 0
-            assert command(server, "support", "reply", support_id, stdin="Second\nanswer\n").returncode == 0
-            messages = (await client.get(f"{PATH}/{support_id}")).json()["messages"]
-            assert [(message["role"], message["content"]) for message in messages[1:]] == [
-                ("operator", "First answer"),
-                ("operator", "Second\nanswer"),
-            ]
-            assert command(server, "support", "close", support_id).returncode == 0
-            assert (await client.get(f"{PATH}/{support_id}")).json()["status"] == "closed"
-            assert command(server, "support", "list").stdout == ""
+async def test_one_of_50_simultaneous_requests_becomes_active(service: Service, headers: dict[str, str]) -> None:
+    answers = await asyncio.gather(*(service.client.post(PATH, json={}, headers=headers) for _ in range(50)))
+    assert sorted(answer.status_code for answer in answers) == [201] + [409] * 49
+    assert {answer.json()["error"]["code"] for answer in answers if answer.status_code == 409} == {"already_active"}
+    (first,) = (await service.client.get(PATH, headers=headers)).json()["data"]
+    await post(service, headers, f"/{first['id']}/close", status=200)
+    second = await post(service, headers)
+    listed = (await service.client.get(PATH, headers=headers)).json()["data"]
+    assert {item["id"]: item["status"] for item in listed} == {first["id"]: "closed", second["id"]: "active"}
+
+
+async def test_support_messages_count_as_stored_bytes(service: Service, headers: dict[str, str]) -> None:
+    made = await post(service, headers, body={"subject": "höher", "message": "größer"})
+    await post(service, headers, f"/{made['id']}/messages", {"content": "x" * 10_000})
+    stored_bytes = 256 + 6 + 256 + 8 + 256 + 10_000
+    assert (await service.client.get("/billing/account", headers=headers)).json()["stored_bytes"] == stored_bytes
+    await service.state["db"].write(quota.set_limit, 10_800)
+    refused = await post(service, headers, f"/{made['id']}/messages", {"content": "x"}, status=413)
+    assert refused["error"]["code"] == "quota_exceeded"
+    assert (await service.client.post(f"{PATH}/{made['id']}/close", headers=headers)).status_code == 200
+    assert (await post(service, headers, body={"subject": "x"}, status=413))["error"]["code"] == "quota_exceeded"
+    assert (await post(service, headers, status=413))["error"]["code"] == "quota_exceeded"
+
+
+async def test_commands_of_the_operator_answer_and_close_while_the_service_runs(
+    service: Service, headers: dict[str, str]
+) -> None:
+    async def command(*arguments: str, stdin: str = "") -> str:
+        done = await asyncio.to_thread(command_on, service.config.data_dir, "support", *arguments, stdin=stdin)
+        assert done.returncode == 0, done.stderr
+        return str(done.stdout)
+
+    made = await post(service, headers, body={"subject": "Help \u202e", "message": "line\n\x1b[2Jforged line"})
+    (line,) = (await command("list")).splitlines()
+    assert line.split("\t")[0] == made["id"] and line.split("\t")[4] == "Help \ufffd"
+    await command("reply", made["id"], "First answer")
+    await command("reply", made["id"], stdin="Second\nanswer\n")
+    shown = (await service.client.get(f"{PATH}/{made['id']}", headers=headers)).json()
+    said = [(message["role"], message["content"]) for message in shown["messages"][1:]]
+    assert said == [("operator", "First answer"), ("operator", "Second\nanswer")]
+    await command("close", made["id"])
+    assert (await service.client.get(f"{PATH}/{made['id']}", headers=headers)).json()["status"] == "closed"
+    assert await command("list") == ""
