@@ -75,8 +75,6 @@ FIXED = {
         outbound/test_client.py test_cancelled_read_closes_the_connection_of_a_kept_reply
         outbound/test_client.py test_cancelled_task_closes_its_connection_in_every_phase
         outbound/test_client.py test_connection_closed_while_idle_is_not_used
-        routes/test_artifacts.py test_replaced_content_cuts_a_slow_download_with_little_memory
-        routes/test_kept.py test_shutdown_releases_the_key
         server/test_protocol_floods.py send_all
         support/outgoing.py __aexit__
         support/outgoing.py main

@@ -309,9 +309,10 @@ class Wanted:
             yield b'{"error": {"message": "the model fell over", "code": 500}}'
             return
         if "endless" in self.commands:
+            text = "on and " * int(self.given(r"times-(\d+)") or 1)
             while True:
                 yield json.dumps(
-                    {**self._head("chat.completion.chunk"), "choices": [{"index": 0, "delta": {"content": "on and "}}]}
+                    {**self._head("chat.completion.chunk"), "choices": [{"index": 0, "delta": {"content": text}}]}
                 ).encode()
         for number, chunk in enumerate(self._chunks(), 1):
             data = json.dumps(chunk, ensure_ascii="halves" in self.commands).encode()

@@ -30,7 +30,7 @@ What it says
     no-finish            no finish reason
     error-200            `{"error": {...}}` with status 200; error-mid-stream: after two chunks
     html-200             a page
-    endless              text without end
+    endless              text without end; times-<N>: each chunk has N times the text
 On /images/generations (PNGs of one pixel) and /audio/speech (a tone, 2 seconds)
     seconds-<N>          speaks so long; wav-for-all: WAV whatever was asked for; fewer, too-many, none: not `n`
     pictures url-only, data-url   links in the place of base64; bad-picture: no base64; huge: 2 MB of it
