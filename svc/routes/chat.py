@@ -15,7 +15,7 @@ from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.inference.formats.request import Translated
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
-from svc.inference.images import check_images
+from svc.inference.images import check_documents, check_images
 from svc.routes.completion import (
     BODY_BYTES,
     answer_in_format,
@@ -254,6 +254,7 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
 
     def as_chat(body: dict[str, Any], model: Model) -> Translated:
         check_images(model, body["input"], "input")
+        check_documents(model, body["input"], "input")
         return translate(body, with_seals=model.api != "chat")
 
     return await answer_in_format(request, caller, body, as_chat)
@@ -294,6 +295,7 @@ async def refuse_web_socket(request: Request, caller: Caller) -> object:
 async def create_messages_answer(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     def as_chat(body: dict[str, Any], model: Model) -> Translated:
         check_images(model, body["messages"], "messages")
+        check_documents(model, body["messages"], "messages")
         return messages.translate(body, marks=model.cache_control, with_seals=model.api != "chat")
 
     return await answer_in_format(request, caller, body, as_chat)

@@ -1,4 +1,6 @@
-"""Images for models that are known not to read any: refused at once, or replaced in the results of tools."""
+"""Images for models that are known not to read any, and PDFs for servers of chat completions: refused at once, or
+replaced in the results of tools.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -10,13 +12,20 @@ from svc.inference.catalog import Model
 from svc.inference.images import check_images
 from tests.conftest import JSON, Clocks, Service, bearer, serving
 from tests.support.cases import each
-from tests.support.model_server import ModelServer
+from tests.support.format_server import FormatServer
 
 URL = "data:image/png;base64,iVBORw0KGgo="
 SOURCE = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
 CHAT = {"type": "image_url", "image_url": {"url": URL}}
 RESPONSES = {"type": "input_image", "image_url": URL}
 MESSAGES = {"type": "image", "source": SOURCE}
+PDF = "JVBERi0xLjcK"
+FILE = {"type": "input_file", "filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF}"}
+DOCUMENT = {
+    "type": "document",
+    "title": "a.pdf",
+    "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
+}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 # Requests with an image of the person, and its place.
 OWN: list[tuple[str, dict[str, Any], str]] = [
@@ -86,6 +95,16 @@ RESULTS: list[tuple[str, dict[str, Any]]] = [
         },
     ),
 ]
+
+
+def _with_pdf(value: Any) -> Any:
+    """Return a request with a PDF in the place of each image."""
+    if isinstance(value, dict):
+        found = {RESPONSES["type"]: FILE, MESSAGES["type"]: DOCUMENT}.get(value.get("type"))
+        return found or {name: _with_pdf(item) for name, item in value.items()}
+    return [_with_pdf(item) for item in value] if isinstance(value, list) else value
+
+
 CATALOG = """
 [[providers]]
 name = "lab"
@@ -95,18 +114,26 @@ models = [
   {{ id = "blind", capabilities = ["tools"] }},
   {{ id = "none", capabilities = [] }},
   {{ id = "sees", capabilities = ["vision"] }},
+  {{ id = "responses+ok", api = "responses" }},
+  {{ id = "messages+ok", api = "messages" }},
 ]
 """
+# The same requests with a PDF.
+PDFS = [
+    (path, body, place)
+    for path, body, place in [*OWN[1:3], *((path, body, "") for path, body in RESULTS[1:])]
+    for body in [_with_pdf(body)]
+]
 
 
 @pytest.fixture
-async def upstream() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as upstream:
+async def upstream() -> AsyncIterator[FormatServer]:
+    async with FormatServer() as upstream:
         yield upstream
 
 
 @pytest.fixture
-async def service(config: Config, clocks: Clocks, upstream: ModelServer) -> AsyncIterator[Service]:
+async def service(config: Config, clocks: Clocks, upstream: FormatServer) -> AsyncIterator[Service]:
     async with serving(config, clocks, CATALOG.format(base_url=upstream.base_url)) as service:
         yield service
 
@@ -118,7 +145,7 @@ async def headers(service: Service) -> dict[str, str]:
 
 @each("model", ["lab/blind", "lab/none", "builtin/echo", "builtin/assistant", "builtin/assistant-paid"])
 async def test_image_is_refused_at_once_by_a_model_without_vision(
-    service: Service, headers: dict[str, str], upstream: ModelServer, model: str
+    service: Service, headers: dict[str, str], upstream: FormatServer, model: str
 ) -> None:
     for path, body, place in OWN:
         service.clocks.advance(60)
@@ -141,7 +168,7 @@ async def test_session_gets_the_place_of_the_image_in_its_own_messages(service: 
 
 @each("model", ["lab/ok", "lab/sees"])
 async def test_image_reaches_a_model_with_vision_or_unknown_capabilities(
-    service: Service, headers: dict[str, str], upstream: ModelServer, model: str
+    service: Service, headers: dict[str, str], upstream: FormatServer, model: str
 ) -> None:
     for path, body, _ in OWN:
         service.clocks.advance(60)
@@ -160,10 +187,38 @@ def test_text_in_place_of_an_image_keeps_the_mark_of_what_to_cache() -> None:
 
 @each(("path", "body"), RESULTS)
 async def test_image_in_the_result_of_a_tool_becomes_a_text(
-    service: Service, headers: dict[str, str], upstream: ModelServer, path: str, body: dict[str, Any]
+    service: Service, headers: dict[str, str], upstream: FormatServer, path: str, body: dict[str, Any]
 ) -> None:
     for model, kept in (("lab/blind", False), ("lab/sees", True)):
         answer = await service.client.post(path, json={**body, "model": model}, headers=headers)
         assert answer.status_code == 200, answer.text
         asked = str(upstream.requests[-1].body["messages"])
         assert ("image_url" in asked, "this model cannot read" in asked) == (kept, not kept)
+
+
+@each(("path", "body", "place"), PDFS)
+async def test_pdf_reaches_a_server_of_another_format_than_chat(
+    service: Service, headers: dict[str, str], upstream: FormatServer, path: str, body: dict[str, Any], place: str
+) -> None:
+    for model in ("responses+ok", "messages+ok"):
+        answer = await service.client.post(path, json={**body, "model": f"lab/{model}"}, headers=headers)
+        assert answer.status_code == 200, answer.text
+        kind = "input_file" if model == "responses+ok" else "document"
+        assert f"'type': '{kind}'" in str(upstream.requests[-1].body) and PDF in str(upstream.requests[-1].body)
+
+
+@each(("path", "body", "place"), PDFS)
+async def test_pdf_for_a_server_of_chat_is_refused_or_a_text_in_the_result_of_a_tool(
+    service: Service, headers: dict[str, str], upstream: FormatServer, path: str, body: dict[str, Any], place: str
+) -> None:
+    for model in ("lab/ok", "builtin/echo"):
+        answer = await service.client.post(path, json={**body, "model": model}, headers=headers)
+        if not place:
+            assert answer.status_code == 200, answer.text
+            continue
+        assert answer.status_code == 400 and "reads plain text only, no PDF documents" in answer.text
+        if path == "/v1/responses":
+            assert answer.json()["error"]["param"] == place.removesuffix(".image_url")
+    asked = [str(seen.body["messages"]) for seen in upstream.requests]
+    assert asked == [] if place else "[A document, which this model cannot read.]" in asked[-1] and PDF not in asked[-1]
+    upstream.requests.clear()

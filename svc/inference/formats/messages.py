@@ -27,6 +27,7 @@ from svc.inference.tokens import FRAME_TOKENS, estimated_input_tokens
 
 _MOST_BLOCKS = 10_000
 _IMAGE_TOKENS = 1024
+_PDF = "data:application/pdf;base64,"
 _BILLING_HEADER = "x-anthropic-billing-header:"  # Claude Code's; it changes with every prompt and spoils prefix caches
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _NAMES = {"stop": "stop_sequences", "response_format": "output_config.format"}
@@ -214,6 +215,10 @@ def _parts(block: dict[str, Any], param: str) -> list[Part]:
         if source["type"] == "base64":
             return [image_part(f"data:{source['media_type']};base64,{source['data']}", param)]
         return [image_part(source["url"], f"{param}.source.url")]
+    if source["type"] in ("base64", "url"):
+        context = [text_part(block["context"])] if block.get("context") else []
+        data = {"file_url": source["url"]} if source["type"] == "url" else {"file_data": f"{_PDF}{source['data']}"}
+        return [*context, {"type": "file", "file": {"filename": block.get("title") or "document.pdf", **data}}]
     content = source["data"] if source["type"] == "text" else source["content"]
     heading = [text_part(block[name]) for name in ("title", "context") if block.get(name)]
     return heading + _parts_of(content, f"{param}.source.content")

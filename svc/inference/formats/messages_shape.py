@@ -7,7 +7,6 @@ where the catalog says so (svc/inference/cache_marks.py).
 
 from typing import Any
 
-from svc.errors import invalid_value
 from svc.inference.formats.request import only
 from svc.shapes import (
     Object,
@@ -47,25 +46,20 @@ _IMAGE_SOURCE = _tagged(
 )
 _IMAGE = typed("MessagesImage", "image", source=_IMAGE_SOURCE)
 _PLAIN = {"text": _TEXT, "image": _IMAGE}
-_TEXT_SOURCES = _tagged(
+_DOCUMENT_SOURCE = _tagged(
     text=typed("MessagesTextSource", "text", data=string),
     content=typed("MessagesContentSource", "content", content=_text_or(_tagged(**_PLAIN))),
+    base64=typed("MessagesBase64Document", "base64", media_type=one_of("application/pdf"), data=string),
+    url=typed("MessagesDocumentAddress", "url", url=string.about("The https address of a PDF.")),
 )
-
-
-def _check_document_source(value: Any, param: str) -> Any:
-    if isinstance(value, dict) and value.get("type") in ("base64", "url", "file"):
-        message = f"{param} must be plain text: PDF documents and stored files cannot be sent to models here."
-        raise invalid_value(message, param)
-    return _TEXT_SOURCES.check(value, param)
 
 
 _DOCUMENT = typed(
     "MessagesDocument",
     "document",
-    "Plain text only. A PDF is refused with 400.",
+    "A plain text, or a PDF for a model whose server has the format of Messages or Responses.",
     {"title": string, "context": string},
-    source=Shape(_check_document_source, _TEXT_SOURCES.expected, _TEXT_SOURCES.schema),
+    source=_DOCUMENT_SOURCE,
 )
 _TOOL_REFERENCE = typed(
     "MessagesToolReference",

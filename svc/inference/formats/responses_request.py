@@ -1,8 +1,5 @@
 """The request of `POST /v1/responses` as a chat request."""
 
-import base64
-import contextlib
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -13,6 +10,7 @@ from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, text_part
 from svc.inference.formats.responses_answer import NamedTool, ResponseWriter
 from svc.inference.formats.responses_shape import FIELDS, OWN_TOOLS
+from svc.inference.images import text_of_file
 from svc.inference.passed_fields import not_null
 from svc.inference.sent_body import CallerFormat
 from svc.inference.server_formats import seals
@@ -47,7 +45,6 @@ _FIXED = {
     "store": False,
     "truncation": "disabled",
 }
-_TEXT_FILE = re.compile(r"data:text/[\w.+-]+(?:;charset=[\w-]+)?;base64,(.*)", re.DOTALL | re.IGNORECASE)
 _TOOL_NAME_CHARACTERS = 64
 Tool = dict[str, Any]
 _INPUT_SCHEMA = {
@@ -194,10 +191,12 @@ def _chat_part(part: dict[str, Any], role: str, param: str) -> Part:
         return image_part(part["image_url"], f"{param}.image_url", **not_null(part, "detail"))
     if part["type"] != "input_file":
         return text_part(part["text"])
-    with contextlib.suppress(ValueError):
-        if found := _TEXT_FILE.fullmatch(part["file_data"]):
-            return text_part(base64.b64decode(found[1], validate=True).decode())
-    raise invalid_value("input_file must be a plain text in UTF-8; other files are not supported.", param)
+    if (text := text_of_file(part)) is not None:
+        return text_part(text)
+    file = not_null(part, "filename", "file_data", "file_url")
+    if role not in ("user", "tool") or not file.keys() & {"file_data", "file_url"}:
+        raise invalid_value("Only a user message or a result may hold a file, with file_data or file_url.", param)
+    return {"type": "file", "file": file}
 
 
 # --- tools

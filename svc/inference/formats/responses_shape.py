@@ -45,9 +45,13 @@ _PARTS = {
     ),
     "input_file": _typed(
         "input_file",
-        "A plain text. Other files are not supported.",
-        {"filename": string},
-        file_data=string.about("A `data:text/...;base64,` address."),
+        "A plain text, or a PDF for a model whose server has the format of Responses or Messages.",
+        {
+            "filename": string,
+            "file_data": string.about("A `data:text/...;base64,` or `data:application/pdf;base64,` address."),
+            "file_url": string.about("The https address of a PDF, instead."),
+            "file_id": only(None, "invalid_value", "No files are stored here: send file_data or file_url."),
+        },
     ),
 }
 _CONTENT = by_type("a string or a list of parts", {str: string, list: list_of(tagged("type", _PARTS))})

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.errors import ApiError
+from svc.inference.catalog import Model
 from svc.inference.chat_shape import CHAT_REQUEST
 from svc.inference.formats.messages import counted_tokens, translate
 from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.inference.formats.request import Translated
+from svc.inference.images import check_documents
 from svc.inference.tokens import estimated_input_tokens, worst_input_tokens
 from tests.support.cases import each
 
@@ -264,14 +266,12 @@ def test_claude_codes_requests_are_translated(name: str) -> None:
 
 def test_claude_codes_images_errors_tools_and_pdf_are_translated() -> None:
     body = json.loads((RECORDED / "claude-code-results-last.json").read_text())["body"]
-    with pytest.raises(ApiError, match="PDF") as refused:
-        MESSAGES_REQUEST.check(body, "")
-    assert refused.value.error["param"] == "messages[8].content[0].content[1].source"
-    del body["messages"][8]["content"][0]["content"][1]
+    check_documents(Model("lab/m", "m", None, "chat", {}), body["messages"], "messages")
     found = translate(MESSAGES_REQUEST.check(body, ""))
     assert {"WebFetch", "WebSearch"} <= {tool["function"]["name"] for tool in found.chat["tools"]}
     results = [message["content"] for message in found.chat["messages"] if message["role"] == "tool"]
     assert results[2].startswith("The tool failed:\nFile does not exist.")
+    assert "(193 bytes)\n[A document, which this model cannot read.]\n<system-reminder>" in results[-1]
 
 
 # --- any sequence of blocks

@@ -10,7 +10,6 @@ from tests.support.cases import each
 
 USER = {"role": "user", "content": "hi"}
 BODY = {"model": "m", "max_tokens": 10, "messages": [USER]}
-PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}}
 
 
 def of_user(*blocks: dict[str, Any]) -> dict[str, Any]:
@@ -61,11 +60,9 @@ def test_ignored_fields_are_accepted() -> None:
         (of_user({"type": "thinking", "thinking": "x"}), "messages[0].content[0].type"),
         (of_user({"type": "tool_result", "content": "x"}), "messages[0].content[0].tool_use_id"),
         (
-            of_user({"type": "tool_result", "tool_use_id": "a", "content": [PDF]}),
-            "messages[0].content[0].content[0].source",
+            of_user({"type": "document", "source": {"type": "file", "file_id": "f"}}),
+            "messages[0].content[0].source.type",
         ),
-        (of_user(PDF), "messages[0].content[0].source"),
-        (of_user({"type": "document", "source": {"type": "file", "file_id": "f"}}), "messages[0].content[0].source"),
         (of_user({"type": "image", "source": {"type": "file", "file_id": "f"}}), "messages[0].content[0].source.type"),
         (
             of_user({"type": "image", "source": {"type": "base64", "media_type": "image/tiff", "data": ""}}),

@@ -199,14 +199,15 @@ def test_allowed_tools_limit_the_offered_tools() -> None:
         ({"input": [{"type": "item_reference", "id": "msg_1"}, {"id": "msg_1"}]}, "input[1].id", "invalid_value"),
         ({"input": [{"role": "tool", "content": ""}]}, "input[0].role", "invalid_value"),
         ({"input": [message("user", {"type": "input_audio"})]}, "input[0].content[0].type", "invalid_value"),
+        ({"input": [message("user", {"type": "input_file"})]}, "input[0].content[0]", "invalid_value"),
         (
-            {"input": [message("user", {"type": "input_file", "file_data": "data:application/pdf;base64,AA=="})]},
+            {"input": [message("system", {"type": "input_file", "file_data": "data:application/pdf;base64,AA=="})]},
             "input[0].content[0]",
             "invalid_value",
         ),
         (
-            {"input": [message("user", {"type": "input_file", "file_data": "data:text/plain;base64,/w=="})]},
-            "input[0].content[0]",
+            {"input": [message("user", {"type": "input_file", "file_id": "file-1"})]},
+            "input[0].content[0].file_id",
             "invalid_value",
         ),
         (
