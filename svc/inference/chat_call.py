@@ -301,7 +301,7 @@ class ChatCall(PaidCall):
         self._reached = True
 
     def caller_error(self, fault: UpstreamFault) -> ApiError:
-        fault = self._sent.cause_of(fault)
+        fault = self._sent.cause_of(fault, self._model.api)
         error, sizes = super().caller_error(fault), (fault.error or {}).get("too_long")
         if sizes is None or fault.status != 400:
             return error

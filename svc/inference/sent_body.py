@@ -19,6 +19,7 @@ from svc.inference.first_body import FirstBody, first_body
 from svc.inference.paid_call import Engines
 from svc.inference.server_formats import seals
 from svc.inference.server_formats.chat_parts import SEALED, SUMMARY
+from svc.inference.server_formats.names import in_callers_words
 from svc.inference.server_formats.request import request_for
 
 DEFAULT_OUTPUT_TOKENS = 4096
@@ -187,10 +188,16 @@ class SentBody:
             learned = [field for field, learnable in refused.items() if learnable]
             self._engines.field_support.remember(model, self._account_id, learned, self._engines.clock())
 
-    def cause_of(self, fault: UpstreamFault) -> UpstreamFault:
-        """Return the fault to report. A model may refuse tools with reasoning, and `none`, which no caller has sent."""
+    def cause_of(self, fault: UpstreamFault, api: str) -> UpstreamFault:
+        """Return the fault of a server with the format `api` as it is reported, with the caller's names of fields.
+
+        A model may refuse tools with reasoning, and `none`, which no caller has sent.
+        """
         of_none = fault.error is not None and "reasoning_effort" in (f"{fault.error['param']} {fault.error['message']}")
-        return self._tools_fault if self._tools_fault and fault.status == 400 and of_none else fault
+        fault = self._tools_fault if self._tools_fault and fault.status == 400 and of_none else fault
+        if fault.error is not None and fault.status in (400, 422):
+            fault.error = in_callers_words(fault.error, api, self._format.names)
+        return fault
 
     async def refused(self, fault: UpstreamFault, model: Model) -> bool:
         """Note what `model` has refused. Return True if it should be asked again in another form."""

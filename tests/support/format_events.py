@@ -291,7 +291,7 @@ def _object(arguments: str) -> Json:
 
 
 def _message(said: Said, model: str) -> Json:
-    usage = _message_usage(said) if said.counted else {"input_tokens": 0, "output_tokens": 0}
+    usage = _message_usage(said)
     if searches := sum("search" in part for part in said.parts):
         usage["server_tool_use"] = {"web_search_requests": searches, "web_fetch_requests": 0}
     return {
@@ -302,7 +302,7 @@ def _message(said: Said, model: str) -> Json:
         "content": list(_blocks(said)),
         "stop_reason": _stop_reason(said),
         "stop_sequence": said.stop_sequence,
-        "usage": usage,
+        **({"usage": usage} if said.counted else {}),
     }
 
 
@@ -315,8 +315,9 @@ def _stop_reason(said: Said) -> str:
 def _message_events(said: Said, model: str) -> Iterator[Json]:
     whole = _message(said, model)
     opened = {**whole, "content": [], "stop_reason": None, "stop_sequence": None}
-    opened["usage"] = {**whole["usage"], "output_tokens": 1 if said.counted else 0}
-    opened["usage"].pop("server_tool_use", None)
+    if said.counted:
+        opened["usage"] = {**whole["usage"], "output_tokens": 1}
+        opened["usage"].pop("server_tool_use", None)
     yield {"type": "message_start", "message": opened}
     deltas = {"text": "text_delta", "thinking": "thinking_delta"}
     arguments = iter([part["arguments"] for part in said.calls()])
@@ -340,9 +341,10 @@ def _message_events(said: Said, model: str) -> Iterator[Json]:
         for piece in pieces:
             yield {"type": "content_block_delta", **at, "delta": piece}
         yield {"type": "content_block_stop", **at}
-    usage = {name: count for name, count in whole["usage"].items() if name not in ("cache_creation", "service_tier")}
+    left_out = ("cache_creation", "service_tier")
+    usage = {name: count for name, count in whole.get("usage", {}).items() if name not in left_out}
     delta = {"stop_reason": whole["stop_reason"], "stop_sequence": whole["stop_sequence"]}
-    yield {"type": "message_delta", "delta": delta, "usage": usage if said.counted else {"output_tokens": 0}}
+    yield {"type": "message_delta", "delta": delta, **({"usage": usage} if usage else {})}
     yield {"type": "message_stop"}
 
 
