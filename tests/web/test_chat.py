@@ -117,15 +117,40 @@ async def test_limit_counts_down_and_a_draft_survives_a_reload(server: RunningSe
         await expect(page.get_by_label("Message", exact=True)).to_have_value("")
 
 
-async def test_lost_connection_is_shown_and_the_message_resent(server: RunningServer, browser: Browser) -> None:
+async def test_question_that_was_sent_offline_is_sent_once_when_online_again(
+    server: RunningServer, browser: Browser
+) -> None:
+    async with signed_in(browser, server, allow=["ERR_"]) as page:
+        await page.get_by_role("button", name="Model:").wait_for()
+        answers: list[str | None] = []
+        page.on(
+            "requestfinished", lambda one: answers.append(one.url) if one.url.endswith("/chat/completions") else None
+        )
+        for number, (question, answer) in enumerate([("What is 3 + 3?", "6"), ("What is 4 + 4?", "8")], 1):
+            await page.context.set_offline(True)
+            await expect(page.get_by_text("You are offline.")).to_be_visible()
+            await say(page, question)
+            await expect(page.get_by_role("alert").last).to_contain_text("continues when you are back online")
+            await page.context.set_offline(False)
+            await expect(page.locator(".said-assistant .md")).to_have_count(number)
+            await expect(page.locator(".said-assistant .md").last).to_contain_text(answer)
+            await expect(page.get_by_role("alert")).to_have_count(0)
+            await expect(page.get_by_text("You are offline.")).to_have_count(0)
+            assert len(answers) == number
+
+
+async def test_question_that_was_changed_offline_waits_for_its_sender(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, allow=["ERR_"]) as page:
         await page.get_by_role("button", name="Model:").wait_for()
         await page.context.set_offline(True)
-        await expect(page.get_by_text("You are offline.")).to_be_visible()
         await say(page, "What is 3 + 3?")
         alert = page.get_by_role("alert").last
         await expect(alert).to_contain_text("offline")
+        await page.get_by_label("Message", exact=True).press_sequentially(" And what")
         await page.context.set_offline(False)
+        await expect(alert).to_contain_text("You were offline. Try again.")
+        await expect(page.get_by_label("Message", exact=True)).to_have_value("What is 3 + 3? And what")
+        await expect(page.locator(".said-user")).to_have_count(0)
         await alert.get_by_role("button", name="Try again").click()
         await expect(page.locator(".said-assistant .md")).to_contain_text("6")
 

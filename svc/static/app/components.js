@@ -132,22 +132,26 @@ export function Empty({ icon, title, text, children }) {
 
 /**
  * An error with an action: no funds links to the wallet, a limit counts down, a lost connection can be
- * retried, and is retried when the browser is online again unless `manual`. `actions`: further buttons.
+ * retried, and is retried when the browser is online again unless `manual`, and if `mayRetry()` then.
+ * `actions`: further buttons.
  */
-export function Failed({ error, retry, manual, actions, children }) {
+export function Failed({ error, retry, manual, mayRetry = () => true, actions, children }) {
   const retries = useRef(0); // left; the first request on a new connection may fail as well
+  const wasOffline = useRef(false);
+  wasOffline.current ||= error.status === 0 && !online.value;
   useEffect(() => {
     if (error.status !== 0 || manual || !retry) return undefined;
     if (!online.value) retries.current = ONLINE_RETRIES;
     if (!online.value || !retries.current) return undefined;
-    const timer = setTimeout(retry, (ONLINE_RETRIES - retries.current) * 1000);
+    const timer = setTimeout(() => mayRetry() && retry(), (ONLINE_RETRIES - retries.current) * 1000);
     retries.current--;
     return () => clearTimeout(timer);
   }, [error, online.value]);
   const left = useCountdown(error.retryAfter, error);
   const offline = error.status === 0;
   const noFunds = error.code === "insufficient_funds";
-  const text = offline ? (online.value ? t.unreachable : t.offline) : noFunds ? fundsText() : error.message;
+  const lost = online.value ? (wasOffline.current ? t.wasOffline : t.unreachable) : t.offline;
+  const text = offline ? lost : noFunds ? fundsText() : error.message;
   return html`<div class="notice notice-bad" role="alert">
     <${Icon} name="warning" />
     <div class="notice-text">

@@ -53,6 +53,7 @@ export const texts = {
     noFundsOf: (amount) => `Your balance of ${amount} is too low for this.`,
     free: "Free",
     unreachable: "The service is not responding. It may be restarting. Your data is safe.",
+    wasOffline: "You were offline. Try again.",
     offline: "You are offline. This continues when you are back online.",
     connectionLost: "The connection was lost before the answer was complete.",
     requestId: "Request ID:",

@@ -50,7 +50,8 @@ class Thread {
     this.pending = null; // the request for messages
     this.failed = signal(null); // the error of loading messages
     this.live = signal(null); // the answer in progress (live.js)
-    this.problem = signal(null); // {error, again, hasPictures}: why the last question was not accepted
+    // {error, again, hasPictures, draft}: why the last question was not accepted, and the draft that has it
+    this.problem = signal(null);
   }
 
   /** Send one request for messages at a time; other callers wait for the pending one. */
@@ -260,20 +261,18 @@ class Thread {
     // After a lost connection the service may have the question: the same one continues there.
     if (this.id && !shown.length && error.status !== 0) await this.#forget();
     const hasPictures = content.includes("](/artifacts/") || pictures?.length > 0;
+    const written = draftOf(this.address.peek());
+    const others = draft && written === draft.content ? "" : written;
+    const back = !asked && !(request.replaces && others) && [content, others].filter(Boolean).join("\n\n");
     batch(() => {
       this.messages.value = shown;
       this.live.value = null;
       if (!wasAborted(error)) {
         const again = request.replaces ? () => this.send(request) : null;
-        this.problem.value = { error, again, hasPictures };
+        this.problem.value = { error, again, hasPictures, draft: back };
       }
     });
-    const written = draftOf(this.address.peek());
-    const others = draft && written === draft.content ? "" : written;
-    if (!asked && !(request.replaces && others))
-      putDraft(this.address.peek(), [content, others].filter(Boolean).join("\n\n"), {
-        pictures: content === request.text ? pictures : [],
-      });
+    if (back) putDraft(this.address.peek(), back, { pictures: content === request.text ? pictures : [] });
     wallet.reload();
     if (error.code === "already_active") await this.refresh();
   }

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { api, session } from "../api.js";
 import { Composer, focusComposer, sendDraft } from "../composer.js";
 import { Button, Empty, Failed, IconButton, Loading, Menu, toast } from "../components.js";
+import { draftOf } from "../drafts.js";
 import { html } from "../html.js";
 import Messages from "../messages.js";
 import { ModelPicker, PICKER_ID, chosenModel, isBuiltin } from "../model-picker.js";
@@ -133,8 +134,8 @@ function Conversation({ thread, projectId, messageId }) {
               ${
                 problem &&
                 html`<${Failed}
-                  manual
                   error=${problem.error}
+                  mayRetry=${() => !problem.draft || problem.draft === draftOf(thread.address.peek())}
                   retry=${() => {
                     scroll.follow();
                     if (problem.again) problem.again();
