@@ -1,10 +1,13 @@
-"""tests/bench.py in its short form: the figures come out, and make sense."""
+"""The benchmarks in their short form: the figures come out, and make sense."""
 
 from pathlib import Path
 
 import pytest
 
-from tests import bench
+from svc import cli
+from svc.schema import command_connection
+from tests import bench, bench_wallet
+from tests.support import bench_fill
 from tests.support.server import ROOT
 
 NAMES = ["free", "stream-8", "run"]
@@ -23,3 +26,26 @@ async def test_benchmark_prints_the_cost_of_a_request_and_an_event(
     assert len(printed) == len(NAMES) and all("µs" in line for line in printed)
     for name, line in zip(NAMES, printed, strict=True):
         assert all(f"{kind} " in line for kind in bench.ROWS[name].yardsticks)
+
+
+def test_filled_database_passes_svc_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SVC_DATA_DIR", str(tmp_path))
+    with command_connection(tmp_path / "service.db") as tx:
+        bench_fill.fill(tx, 3, 2)
+    assert cli.main(["check"]) == 0, capsys.readouterr().out
+    assert "ok: 3 wallets and 5 ledger rows" in capsys.readouterr().out
+
+
+async def test_benchmark_of_the_wallet_ends_with_correct_books(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)  # it makes its database there
+    await bench_wallet.main(0.01)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == [
+        "concurrency   1, 1 account  ",
+        "concurrency  64, 64 accounts",
+        "concurrency  64, 1 account  ",
+    ]

@@ -16,6 +16,7 @@ from svc.billing import wallet
 from svc.schema import connect
 
 MICROS = 1_000_000_000
+_DAY = "2026-01-01"
 _NUMBERS = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :rows)"
 # Rows of many accounts, spread as in use: each has its part of every table.
 _OWNER = "(SELECT id FROM owners WHERE number = n % :accounts)"
@@ -28,14 +29,18 @@ _LARGE = (
     {_NUMBERS} INSERT INTO ledger
         (id, account_id, kind, amount_micros, balance_after_micros, description, reference, model, request_id,
             created_at)
-    SELECT 'led_bench' || n, {_OWNER}, 'debit', -1, {MICROS} - (n - 1) / :accounts - 1, 'old', 'hold_bench' || n, 'm',
-        'r', 1
+    SELECT 'led_bench' || n, {_OWNER}, 'debit', -1, {MICROS} - (n - 1) / :accounts - 1, 'old', 'hold_bench' || n,
+        'model' || n, 'r', unixepoch('{_DAY}')
     FROM numbers
+    """,
+    f"""
+    UPDATE wallets SET month = '{_DAY[:7]}', month_spent_micros = {MICROS} - balance_micros
+    WHERE balance_micros < {MICROS}
     """,
     f"""
     {_NUMBERS} INSERT INTO usage_days
         (account_id, day, model, key_id, requests, input_tokens, output_tokens, cost_micros)
-    SELECT {_OWNER}, '2026-01-01', 'model' || n, '', 1, 1, 1, 1 FROM numbers
+    SELECT {_OWNER}, '{_DAY}', 'model' || n, '', 1, 1, 1, 1 FROM numbers
     """,
     f"""
     {_NUMBERS} INSERT INTO runs (id, account_id, status, goal, model, max_steps, output, created_at, finished_at)
