@@ -29,7 +29,6 @@ FIXED = {
         attacks/media.py silent_painters
         billing/test_money_process.py test_sigterm_settles_every_open_answer_once
         inference/test_byok_addresses.py answered_beside_silent_names
-        inference/test_model_servers.py test_disconnected_client_cancels_the_model_server_within_a_second
         inference/test_upstream.py test_cancelling_the_reader_ends_the_request_at_once
         outbound/test_client.py play play
         outbound/test_connection.py byte_by_byte

@@ -57,11 +57,10 @@ class LocalServer:
         return self._reader.execute(query, values).fetchall()
 
     def log_lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self._log.read_text().splitlines()]
+        return [json.loads(line) for line in self.log().splitlines()]
 
-    @property
-    def _log(self) -> Path:
-        return self.data_dir.parent / "log"
+    def log(self) -> str:
+        return (self.data_dir.parent / "log").read_text()
 
     @property
     def open_answers(self) -> int:
@@ -71,9 +70,9 @@ class LocalServer:
     def connections(self) -> int:
         return len(self._sockets.state.connections)
 
-    async def idle(self) -> None:
-        """Wait until every connection and answer has ended. Then nothing more is charged."""
-        await until(lambda: not self.open_answers and not self.connections)
+    async def idle(self, *, but: int = 0) -> None:
+        """Wait until every answer has ended and every connection `but` so many. Then nothing more is charged."""
+        await until(lambda: not self.open_answers and self.connections <= but)
 
     def copy_after_crash(self, folder: Path) -> Path:
         """Copy the data folder into `folder` as a crash now would leave it. Return the copy of the database."""
