@@ -6,7 +6,7 @@ import dataclasses
 import io
 import itertools
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ class Lab:
     session: dict[str, str]
     key: dict[str, str]
     email: str
-    usage: list[Any] = field(default_factory=lambda: [USAGE])
+    usage: list[dict[str, Any]]
 
     async def chat(self, model: str = "lab/hour", by: str = COMPLETIONS, **fields: Any) -> httpx.Response:
         sent = {"messages": [{"role": "user", "content": LONG}], "max_tokens": 100}
@@ -94,8 +94,14 @@ class Lab:
 
 
 @pytest.fixture
-async def lab(config: Config, clocks: Clocks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Lab]:
-    async with ModelServer() as upstream:
+async def lab(config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[Lab]:
+    reported = [USAGE]
+
+    class Answers(Wanted):
+        def usage(self) -> dict[str, Any]:
+            return reported[0]
+
+    async with ModelServer(answers=Answers) as upstream:
         models = "".join(f'[[providers.models]]\nid = "{name}"\n{entries}' for name, entries in MODELS.items())
         catalog = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{models}'
         async with serving(dataclasses.replace(config, byok_private=True), clocks, catalog) as service:
@@ -103,10 +109,8 @@ async def lab(config: Config, clocks: Clocks, tmp_path: Path, monkeypatch: pytes
             session = bearer(signed_up["access_token"])
             book = (signed_up["user"]["id"], 10_000_000)
             await service.state["db"].write(wallet.book, *book, description="Funds", now_seconds=clocks.now)
-            lab = Lab(
-                service, upstream, session, bearer((await service.make_key(session))["key"]), signed_up["user"]["email"]
-            )
-            monkeypatch.setattr(Wanted, "_usage", lambda wanted: lab.usage[0])
+            key = bearer((await service.make_key(session))["key"])
+            lab = Lab(service, upstream, session, key, signed_up["user"]["email"], reported)
             yield lab
 
 

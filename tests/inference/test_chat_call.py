@@ -123,6 +123,14 @@ async def test_other_names_of_the_output_limit_are_dropped(lab: Lab) -> None:
     assert body["extra_body"] == {"top_k": 1, "options": {"top_k": 1}} and body["options"] == {"top_k": 1}
 
 
+async def test_output_limit_under_another_name_limits_the_output_and_the_hold(lab: Lab) -> None:
+    answer = await lab.chat("endless+stream-for-json", n_predict=9, num_predict=90)
+    assert answer.status_code == 200 and answer.json()["choices"][0]["finish_reason"] == "length"
+    body = lab.upstream.requests[-1].body
+    assert body["max_tokens"] == 9 and not {"n_predict", "num_predict"} & body.keys()
+    assert await lab.spent() == most_tokens(body) + 2 * 9  # all that was held
+
+
 async def test_answer_beyond_its_limit_is_cut_with_length_and_canceled(lab: Lab) -> None:
     found = events(await lab.chat("endless", stream=True, max_tokens=20))
     text = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in found)

@@ -18,7 +18,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from svc import retry
 from svc.agents import loop
 from svc.billing import wallet
 from svc.config import Config
@@ -31,10 +30,11 @@ from svc.server.http.head import Context
 from svc.server.sse import Drain, Interrupt
 from tests.conftest import Service, bearer
 from tests.support.cases import each
+from tests.support.full_disk import full_disk
 from tests.support.model_answers import Wanted
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, most_tokens, rows, watch
-from tests.support.waiting import until
+from tests.support.waiting import run_ready, until
 
 COMPLETIONS, RUN = "/v1/chat/completions", "/v1/agents/run"
 # Micros per token in and out, times a million, by what follows the `+` in a model's name.
@@ -68,7 +68,7 @@ BEHAVIOURS = (
         "fail-once",
         "endless",
         "usage-always+cut-after-3-chunks",
-        "slow-300ms",
+        "waits",
         "no-done+until-close",
     ),
 )
@@ -102,14 +102,13 @@ class Person:
 
 
 class Lab:
-    """The service in front of `upstream`. `completion` and `chunks`, where set, are what the model server says."""
+    """The service in front of `upstream`, which says what `script` has."""
 
-    def __init__(self, service: Service, upstream: ModelServer) -> None:
+    def __init__(self, service: Service, upstream: ModelServer, script: "Script") -> None:
         self.service = service
         self.upstream = upstream
+        self.script = script
         self.database = service.config.data_dir / "service.db"
-        self.completion: dict[str, Any] | None = None
-        self.chunks: list[Any] | None = None
 
     async def person(self, micros: int = 0) -> Person:
         signed_up = await self.service.sign_up()
@@ -149,6 +148,10 @@ class Lab:
         micros: int = account["wallet_balance_micros"]
         return micros
 
+    async def settled(self, person: Person) -> None:
+        """Wait until nothing of this person is held."""
+        await until(lambda: not rows(self.database, "SELECT 1 FROM holds WHERE account_id = ?", person.account_id))
+
     async def debits(self, person: Person) -> list[dict[str, Any]]:
         listed = (await self.get(person, "/billing/ledger?limit=100"))["data"]
         return [row for row in reversed(listed) if row["kind"] == "debit"]
@@ -163,9 +166,39 @@ class Lab:
         return [line for line in map(orjson.loads, log) if line.get("route") == route]
 
 
+class Script:
+    """What the model server says in place of its usual answer: to a JSON request, and to a stream."""
+
+    def __init__(self) -> None:
+        self.completion: dict[str, Any] | None = None
+        self.chunks: list[Any] | None = None
+
+    def answers(self) -> type[Wanted]:
+        script = self
+
+        class Scripted(Wanted):
+            def completion(self) -> dict[str, Any]:
+                return script.completion or super().completion()
+
+            def events(self) -> Iterator[bytes]:
+                if script.chunks is None:
+                    yield from super().events()
+                    return
+                for chunk in script.chunks:
+                    yield json.dumps(chunk).encode()
+                yield b"[DONE]"
+
+        return Scripted
+
+
 @pytest.fixture
-async def upstream() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as upstream:
+def script() -> Script:
+    return Script()
+
+
+@pytest.fixture
+async def upstream(script: Script) -> AsyncIterator[ModelServer]:
+    async with ModelServer(answers=script.answers()) as upstream:
         yield upstream
 
 
@@ -176,21 +209,11 @@ def config(config: Config, upstream: ModelServer, tmp_path: Path) -> Config:
 
 
 @pytest.fixture
-async def lab(service: Service, upstream: ModelServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Lab]:
-    lab = Lab(service, upstream)
+async def lab(
+    service: Service, upstream: ModelServer, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Lab]:
+    lab = Lab(service, upstream, script)
     watch(lab.database)
-    completion, events = Wanted.completion, Wanted.events
-
-    def scripted_events(wanted: Wanted) -> Iterator[bytes]:
-        if lab.chunks is None:
-            yield from events(wanted)
-            return
-        for chunk in lab.chunks:
-            yield json.dumps(chunk).encode()
-        yield b"[DONE]"
-
-    monkeypatch.setattr(Wanted, "completion", lambda wanted: lab.completion or completion(wanted))
-    monkeypatch.setattr(Wanted, "events", scripted_events)
     for tier in limits.CHAT_PER_MINUTE:
         monkeypatch.setitem(limits.CHAT_PER_MINUTE, tier, 1_000_000)
     yield lab
@@ -451,7 +474,7 @@ async def test_run_pays_for_each_step_and_returns_the_sum(lab: Lab) -> None:
 
 async def test_run_with_an_empty_wallet_ends_with_insufficient_funds(lab: Lab) -> None:
     person = await lab.person(RUN_BYTES + 20_000)
-    lab.chunks = [
+    lab.script.chunks = [
         {
             "choices": [
                 {
@@ -498,8 +521,11 @@ async def test_usage_includes_unwritten_calls(lab: Lab) -> None:
     await until(held.is_set)
     writing = asyncio.create_task(state["engines"].usage.flush())
     await until(lambda: state["db"].waiting()[0])
-    assert [row["requests"] for row in (await lab.get(person, "/billing/usage"))["data"]] == [1]
+    asking = asyncio.create_task(lab.get(person, "/billing/usage"))
+    await run_ready()
+    assert not asking.done(), "it waits for what is being written"
     go_on.set()
+    assert [row["requests"] for row in (await asking)["data"]] == [1]
     await asyncio.gather(busy, writing)
 
 
@@ -551,7 +577,7 @@ def spoken(usage: Any) -> tuple[dict[str, Any], list[Any]]:
 async def test_debit_is_between_0_and_the_hold_for_any_usage(lab: Lab) -> None:
     person = await lab.person(1_000_000)
     for usage, cost in USAGES:
-        lab.completion, lab.chunks = spoken(usage)
+        lab.script.completion, lab.script.chunks = spoken(usage)
         for stream in (False, True):
             before = await lab.balance(person)
             answer = await lab.chat(person, "lab/ok", stream, max_tokens=100)
@@ -575,10 +601,10 @@ async def test_debit_is_between_0_and_the_hold_for_any_usage(lab: Lab) -> None:
 )
 async def test_last_of_several_usages_is_charged_once(lab: Lab, usages: list[Any], cost: int) -> None:
     person = await lab.person(1_000)
-    *lab.chunks, end, _ = spoken(None)[1]
+    *lab.script.chunks, end, _ = spoken(None)[1]
     for counts in usages[:-1]:
-        lab.chunks.append({"choices": [{"index": 0, "delta": {"content": "x"}}], "usage": _counted(counts)})
-    lab.chunks += [end, {"choices": [], "usage": _counted(usages[-1])}]
+        lab.script.chunks.append({"choices": [{"index": 0, "delta": {"content": "x"}}], "usage": _counted(counts)})
+    lab.script.chunks += [end, {"choices": [], "usage": _counted(usages[-1])}]
     assert events(await lab.chat(person, "lab/ok", stream=True))[-1] == "[DONE]"
     assert await lab.balance(person) == 1_000 - cost
 
@@ -588,7 +614,7 @@ async def test_answers_with_text_for_which_the_model_server_counts_nothing_are_c
     person = await lab.person(1_000)
 
     async def unbilled(usage: Any, model: str) -> bool:
-        lab.completion, lab.chunks = spoken(usage)
+        lab.script.completion, lab.script.chunks = spoken(usage)
         assert (await lab.chat(person, model, stream, max_tokens=100)).status_code == 200
         text = (await lab.service.client.get("/metrics")).text
         return "\nsvc_unbilled_answers_total 1\n" in text
@@ -608,11 +634,13 @@ async def test_all_choices_of_llama_cpp_are_charged(lab: Lab, stream: bool, limi
     usage = {"prompt_tokens": 5, "completion_tokens": 6, "total_tokens": 11}
     texts = ("one two three four five six", "six five four three two one")
     said = [{"index": place, "message": {"content": text}, "finish_reason": "stop"} for place, text in enumerate(texts)]
-    lab.completion, lab.chunks = {"choices": said, "usage": usage}, []
-    lab.chunks += [{"choices": [{"index": place, "delta": {"content": text}}]} for place, text in enumerate(texts)]
+    lab.script.completion, lab.script.chunks = {"choices": said, "usage": usage}, []
+    lab.script.chunks += [
+        {"choices": [{"index": place, "delta": {"content": text}}]} for place, text in enumerate(texts)
+    ]
     for place in (1, 0):
         end = {"index": place, "delta": {}, "finish_reason": "stop"}
-        lab.chunks += [{"choices": [end]}, {"choices": [], "usage": usage}]
+        lab.script.chunks += [{"choices": [end]}, {"choices": [], "usage": usage}]
     assert (await lab.chat(person, "lab/ok", stream, n=2, max_tokens=limit)).status_code == 200
     (debit,) = await lab.debits(person)
     assert (debit["input_tokens"], debit["output_tokens"]) == (5, 12)
@@ -626,7 +654,7 @@ def _counted(counts: tuple[int, int] | None) -> dict[str, int] | None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_cost_above_the_hold_is_counted_as_overrun(lab: Lab, stream: bool) -> None:
     person = await lab.person(1_000)
-    lab.completion, lab.chunks = spoken({"prompt_tokens": 5, "completion_tokens": 1_000})
+    lab.script.completion, lab.script.chunks = spoken({"prompt_tokens": 5, "completion_tokens": 1_000})
     assert (await lab.chat(person, "lab/ok", stream, max_tokens=100)).status_code == 200
     hold = hello_hold(stream)
     assert await lab.balance(person) == 1_000 - hold
@@ -689,7 +717,7 @@ async def test_hold_and_debit_follow_their_formulas(
         for key, count in zip(("prompt_tokens", "completion_tokens"), counts, strict=True)
         if count is not None
     }
-    lab.completion, lab.chunks = spoken(usage)
+    lab.script.completion, lab.script.chunks = spoken(usage)
     asked_before = len(lab.upstream.requests)
     answer = await lab.chat(person, f"lab/ok+{name}", stream, messages=messages, **fields)
     body = sent(f"lab/ok+{name}", stream, messages=messages, **fields)
@@ -720,7 +748,7 @@ async def test_hold_and_debit_follow_their_formulas(
 async def test_funds_for_k_pay_exactly_k_of_200_concurrent_requests(lab: Lab, served: int) -> None:
     hold = most_tokens(sent("lab/ok+in", True, messages=[SYSTEM, USER]))
     person = await lab.person((served + 1) * hold - 1)
-    lab.completion, lab.chunks = spoken({"prompt_tokens": 10**9})  # so that each costs all that it held
+    lab.script.completion, lab.script.chunks = spoken({"prompt_tokens": 10**9})  # so that each costs all that it held
 
     async def one(number: int) -> httpx.Response:
         if KINDS[number % 3] == "run":
@@ -836,7 +864,7 @@ async def test_usage_before_the_end_is_at_least_the_estimate(
         {"choices": [{"index": 0, "delta": {"content": text}}], "usage": _counted(counts)}
         for text in ("Hello, ", "wor")
     ]
-    lab.chunks = [*deltas, {"error": {"message": "fell over"}}]
+    lab.script.chunks = [*deltas, {"error": {"message": "fell over"}}]
     assert "error" in events(await lab.chat(person, "lab/ok", stream=True))[-2]
     assert await lab.balance(person) == 1_000 - charged
 
@@ -896,9 +924,8 @@ async def test_canceled_or_repeated_settlement_is_one_debit(lab: Lab) -> None:
 
 @each(("leaving", "charged"), [(ClientGone, 2 + 2 * 4), (asyncio.CancelledError, 2 * 4)])
 async def test_early_end_after_the_text_without_usage_charges_the_estimate(
-    lab: Lab, leaving: type[BaseException], charged: int, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, leaving: type[BaseException], charged: int
 ) -> None:
-    monkeypatch.setattr(chat_call, "_COUNT_SECONDS", 0.05)
     person = await lab.person(1_000)
     call = await a_paid_call(lab, person, "lab/silent-after-7-chunks", stream=True)
     with pytest.raises(leaving):
@@ -925,7 +952,7 @@ async def test_disconnected_client_pays_for_the_input_only_if_it_was_sent(lab: L
     person = await lab.person(1_000)
     async with await asyncio.start_server(stay_silent, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        model = (await a_paid_call(lab, person))._model
+        model = await lab.service.state["engines"].catalog.find("lab/ok")
         assert model.provider is not None
         # Over https the server does not answer the handshake, so that there is never a connection.
         provider = dataclasses.replace(model.provider, base_url=f"{scheme}://127.0.0.1:{port}/v1", timeout_seconds=30)
@@ -962,27 +989,17 @@ async def test_hold_of_a_canceled_reservation_is_released(lab: Lab) -> None:
         assert await lab.balance(person) == 1_000
 
 
-async def on_the_writer(lab: Lab, statement: str) -> None:
-    await lab.service.state["db"]._writer.outside(lambda conn: conn.execute(statement).fetchall())
-
-
+@pytest.mark.usefixtures("quick_retries")
 @pytest.mark.parametrize("kind", KINDS)
-async def test_settlement_on_a_full_disk_is_an_error_and_written_later(
-    lab: Lab, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(retry, "_LATER_SECONDS", 0.05)
+async def test_settlement_on_a_full_disk_is_an_error_and_written_later(lab: Lab, kind: str) -> None:
     person = await lab.person(100_000)
-    asking = asyncio.create_task(lab.ask(kind, person, "lab/slow-300ms"))
-    async with asyncio.timeout(5):
-        while not lab.upstream.requests:
-            await asyncio.sleep(0.01)
-    await on_the_writer(lab, "PRAGMA query_only = 1")
-    try:
+    asking = asyncio.create_task(lab.ask(kind, person, "lab/waits"))
+    await until(lambda: lab.upstream.waiting)
+    with full_disk():
+        lab.upstream.release.set()
         answer = await asking
         refused = await lab.ask(kind, person, "lab/ok")
         held = (await lab.get(person, "/billing/account"))["held_micros"]
-    finally:
-        await on_the_writer(lab, "PRAGMA query_only = 0")
     assert (refused.status_code, refused.json()["error"]["code"], len(lab.upstream.requests)) == (
         503,
         "storage_unavailable",
@@ -995,9 +1012,7 @@ async def test_settlement_on_a_full_disk_is_an_error_and_written_later(
     else:
         last = events(answer)[-1 if kind == "run" else -2]
         assert last["error"]["code"] == "storage_unavailable"
-    async with asyncio.timeout(5):
-        while (await lab.get(person, "/billing/account"))["held_micros"]:
-            await asyncio.sleep(0.02)
+    await lab.settled(person)
     # A client that got the text pays for the output. An error instead of it costs nothing.
     assert await lab.balance(person) == 100_000 - (0 if kind == "json" else 10)
     assert len(lab.holds(person)) == 1
@@ -1005,13 +1020,12 @@ async def test_settlement_on_a_full_disk_is_an_error_and_written_later(
 
 async def test_account_deleted_during_a_call_loses_its_hold(lab: Lab) -> None:
     person = await lab.person(100_000)
-    asking = asyncio.create_task(lab.chat(person, "lab/slow-300ms"))
-    async with asyncio.timeout(5):
-        while not lab.upstream.requests:
-            await asyncio.sleep(0.01)
+    asking = asyncio.create_task(lab.chat(person, "lab/waits"))
+    await until(lambda: lab.upstream.waiting)
     await lab.service.state["db"].write(
         lambda tx: tx.execute("DELETE FROM accounts WHERE id = ?", (person.account_id,))
     )
+    lab.upstream.release.set()
     assert (await asking).headers["x-service-cost-micros"] == "0"
     assert rows(lab.database, "SELECT count(*) FROM holds") == [(0,)]
     assert rows(lab.database, "SELECT amount_micros FROM ledger ORDER BY seq") == [(100_000,)]

@@ -171,7 +171,7 @@ class Wanted:
         thoughts = [{"reasoning_content": "Let me think."}] if "reasoning" in self.commands else []
         return [*thoughts, *({"content": word} for word in WORDS)]
 
-    def _pieces(self) -> list[dict[str, Any]]:
+    def pieces(self) -> list[dict[str, Any]]:
         """The deltas of the answer."""
         pieces = self._usual_pieces()
         if "returned" in self.commands:
@@ -236,7 +236,7 @@ class Wanted:
             deltas += [{"tool_calls": [call]} for call in (first, *rest)]
         return deltas
 
-    def _usage(self) -> dict[str, Any] | None:
+    def usage(self) -> dict[str, Any] | None:
         if "bills-bytes" in self.commands:
             return {"prompt_tokens": int(self.headers["content-length"]), "completion_tokens": 1}
         if tokens := self.given(r"usage-(\d+)"):
@@ -261,7 +261,7 @@ class Wanted:
 
     def completion(self) -> dict[str, Any]:
         message: dict[str, Any] = {} if "no-ids" in self.commands else {"role": "assistant", "content": None}
-        for delta in self._pieces():
+        for delta in self.pieces():
             for name, value in delta.items():
                 if name != "tool_calls":
                     message[name] = (message.get(name) or "") + value if isinstance(value, str) else value
@@ -272,7 +272,7 @@ class Wanted:
                 elif "script" in self.commands:
                     message[name][-1]["function"]["arguments"] += value[0]["function"]["arguments"]
         if "tools" in self.commands:
-            calls = [delta["tool_calls"][0] for delta in self._pieces() if "id" in delta["tool_calls"][0]]
+            calls = [delta["tool_calls"][0] for delta in self.pieces() if "id" in delta["tool_calls"][0]]
             message["tool_calls"] = [
                 {**call, "function": {**call["function"], "arguments": json.dumps(ARGUMENTS)}} for call in calls
             ]
@@ -280,15 +280,15 @@ class Wanted:
             {} if "no-ids" in self.commands else {"index": index} for index in range(self.request.get("n") or 1)
         ]
         choices = [{**index, "message": message, "finish_reason": self._finish_reason()} for index in numbered]
-        usage = {} if self._usage() is None else {"usage": self._usage()}
+        usage = {} if self.usage() is None else {"usage": self.usage()}
         return {**self._head("chat.completion"), "choices": choices, **usage}
 
     def _chunks(self) -> list[dict[str, Any]]:
         head = self._head("chat.completion.chunk")
         bare = "no-ids" in self.commands
-        extra = {"usage": self._usage()} if "usage-always" in self.commands else {}
+        extra = {"usage": self.usage()} if "usage-always" in self.commands else {}
         indices = [{} if bare else {"index": index} for index in range(self.request.get("n") or 1)]
-        deltas = [*([] if bare else [{"role": "assistant", "content": ""}]), *self._pieces()]
+        deltas = [*([] if bare else [{"role": "assistant", "content": ""}]), *self.pieces()]
         chunks = [
             {**head, "choices": [{**index, "delta": delta, "finish_reason": None}], **extra}
             for delta in deltas
@@ -299,7 +299,7 @@ class Wanted:
             for index in indices
         ]
         asked = (self.request.get("stream_options") or {}).get("include_usage")
-        return [*chunks, *([{**head, "choices": [], "usage": self._usage()}] if asked and self._usage() else [])]
+        return [*chunks, *([{**head, "choices": [], "usage": self.usage()}] if asked and self.usage() else [])]
 
     def events(self) -> Iterator[bytes]:
         """The data of the stream's events."""

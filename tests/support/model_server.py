@@ -125,10 +125,16 @@ class Hangup(Exception):
 
 
 class ModelServer:
-    """The server; `models` is what GET /v1/models lists."""
+    """The server; `models` is what GET /v1/models lists, and `answers` makes what it says."""
 
-    def __init__(self, port: int = 0, models: tuple[str | dict[str, object], ...] = ("ok", "tools")) -> None:
+    def __init__(
+        self,
+        port: int = 0,
+        models: tuple[str | dict[str, object], ...] = ("ok", "tools"),
+        answers: type[Wanted] = Wanted,
+    ) -> None:
         self.port = port
+        self.answers = answers
         self.models = models
         self.always: frozenset[str] = frozenset()  # commands for every request, whatever its model
         self.requests: list[Seen] = []
@@ -259,7 +265,7 @@ class Answer:
         self.server = connection.server
         self.writer = connection.writer
         self.seen = seen
-        self.wanted = Wanted(seen.body if isinstance(seen.body, dict) else {}, seen.headers)
+        self.wanted = self.server.answers(seen.body if isinstance(seen.body, dict) else {}, seen.headers)
         self.commands = self.wanted.commands = self.wanted.commands | self.server.always
         self._sent_bytes = 0
 
