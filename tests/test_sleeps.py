@@ -18,8 +18,6 @@ REAL_TIME = "it tests a real clock"
 FIXED = {
     SLOW: """
         agents/test_endings.py _read
-        agents/test_run_process.py test_disconnect_cancels_the_model_server
-        agents/test_run_process.py test_paused_reader_misses_no_event_of_a_stopped_run
         agents/test_run_process.py test_sigterm_ends_100_streams_with_their_final_event
         attacks/auth.py delete_guesses
         attacks/auth.py reset_guesses
@@ -51,7 +49,6 @@ FIXED = {
         web/test_answers.py send_later
     """,
     NOTHING: """
-        agents/test_run_process.py test_disconnect_in_any_phase_stops_the_run
         agents/test_run_stream.py test_closed_database_ends_the_retries
         agents/test_run_stream.py test_end_that_cannot_be_stored_is_an_error_stored_later
         auth/test_mail.py test_without_a_mail_server_nothing_is_mailed_and_no_link_made
@@ -65,7 +62,6 @@ FIXED = {
     """,
     UNSEEN: """
         agents/test_endings.py test_random_runs_end_once_as_recorded_without_leaks
-        agents/test_run_process.py test_ending_run_cannot_be_stopped
         auth/test_mail.py test_known_and_unknown_emails_get_the_same_answer_in_the_same_time
         auth/test_mail.py test_shutdown_does_not_wait_for_mail
         auth/test_openid.py test_new_key_is_fetched_at_once

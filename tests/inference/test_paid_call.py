@@ -149,7 +149,7 @@ class Lab:
         return micros
 
     async def settled(self, person: Person) -> None:
-        """Wait until nothing of this person is held."""
+        """Wait until this person has no hold."""
         await until(lambda: not rows(self.database, "SELECT 1 FROM holds WHERE account_id = ?", person.account_id))
 
     async def debits(self, person: Person) -> list[dict[str, Any]]:

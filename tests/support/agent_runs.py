@@ -220,6 +220,32 @@ async def books(client: httpx.AsyncClient, account: Account) -> tuple[int, int, 
     return shown["wallet_balance_micros"], shown["held_micros"], sum(row["amount_micros"] for row in ledger)
 
 
+async def record_of(client: httpx.AsyncClient, account: Account, run_id: str) -> dict[str, Any]:
+    answer = await client.get(f"/v1/agents/runs/{run_id}", headers=account.headers)
+    assert answer.status_code == 200, answer.text
+    record: dict[str, Any] = answer.json()
+    return record
+
+
+async def ended(client: httpx.AsyncClient, account: Account, run_id: str, within_seconds: float = 10) -> dict[str, Any]:
+    """The record once the run has ended."""
+    async with asyncio.timeout(within_seconds):
+        while (record := await record_of(client, account, run_id))["status"] == "running":
+            await asyncio.sleep(0.02)
+        return record
+
+
+async def begun(server: AnyServer, account: Account, goal: str, **fields: Any) -> Stream:
+    """A run whose first two events have been read."""
+    stream = await Stream.send(server, RUN, account.key, {"goal": goal, "model": "builtin/script", **fields})
+    await stream.head()
+    assert stream.status == 200, await stream.body()
+    blocks = stream.read()
+    for _ in range(2):
+        await anext(blocks)
+    return stream
+
+
 def unix_seconds(timestamp: str) -> float:
     return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp()
 
