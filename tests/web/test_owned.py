@@ -23,6 +23,7 @@ from tests.support.browser import (
     signed_in,
 )
 from tests.support.browser_chat import choose_model
+from tests.support.format_server import FormatServer
 from tests.support.people import command
 from tests.support.server import RunningServer
 
@@ -129,6 +130,7 @@ async def test_provider_can_be_tested_and_edited_without_showing_its_key(
         await page.get_by_label("Name").fill("mine")
         await page.get_by_label("Base URL").fill("http://127.0.0.1:9/v1")
         await page.get_by_label("API key").fill("sk-secret-0123456789")
+        await page.get_by_label("Format").select_option("Messages")
         await page.get_by_label("Models").fill("big\npainter image")
         await page.get_by_role("button", name="Add", exact=True).click()
         await expect(page.locator(".list")).to_contain_text("2 models")
@@ -138,10 +140,18 @@ async def test_provider_can_be_tested_and_edited_without_showing_its_key(
         await page.get_by_role("menuitem", name="Edit").click()
         await expect(page.get_by_label("API key")).to_have_value("")
         await expect(page.get_by_label("Models")).to_have_value("big\npainter image")
+        await expect(page.get_by_label("Format")).to_have_value("messages")
         await page.get_by_label("Base URL").fill("http://127.0.0.1:10/v1")
         await expect(page.get_by_text("the stored key is deleted")).to_be_visible()
         await page.get_by_role("button", name="Save").click()
         await expect(page.locator(".list")).to_contain_text("no key")
+        async with FormatServer() as upstream:
+            await page.get_by_role("button", name="Actions for mine").click()
+            await page.get_by_role("menuitem", name="Edit").click()
+            await page.get_by_label("Base URL").fill(upstream.base_url)
+            await page.get_by_role("button", name="Save").click()
+            await page.get_by_role("button", name="Test").click()
+            await expect(page.locator(".list")).to_contain_text("It answers Chat completions, Responses, Messages.")
 
 
 async def test_wallet_shows_balance_spend_ledger_and_csv(

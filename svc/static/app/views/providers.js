@@ -96,11 +96,11 @@ function Connect({ program }) {
 }
 
 function Provider({ of }) {
-  const test = useSignal(null); // {busy}, {error} or {models}
+  const test = useSignal(null); // {busy}, {error} or {models, formats}
   const run = async () => {
     test.value = { busy: true };
     try {
-      test.value = { models: (await api.providers.test(of.id)).models };
+      test.value = await api.providers.test(of.id);
     } catch (error) {
       test.value = { error };
     }
@@ -124,7 +124,8 @@ function Provider({ of }) {
       toast(error.message, { kind: "bad" });
     }
   };
-  const { busy, error, models: listed } = test.value ?? {};
+  const { busy, error, models: listed, formats } = test.value ?? {};
+  const answered = Object.keys(t.formats).filter((name) => formats?.[name]);
   return html`<li class="list-tall">
     <div class="list-row">
       <${Icon} name="provider" />
@@ -157,6 +158,7 @@ function Provider({ of }) {
       listed &&
       html`<${Notice} kind=${listed.length ? "good" : "warn"} icon=${listed.length ? "check" : "warning"}>
         <p>${listed.length ? t.works(listed.length) : t.worksEmpty}</p>
+        ${answered.length > 0 && html`<p class="small">${t.answers(answered.map((name) => t.formats[name]))}</p>`}
         ${
           listed.length > 0 &&
           html`<p class="small model-names">
@@ -181,7 +183,14 @@ function Editor({ of }) {
   const save = async (event) => {
     event.preventDefault();
     const given = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(event.target)));
-    const body = { name: given.name.trim(), base_url: given.base_url.trim(), models: modelsIn(given.models) };
+    const { name, base_url } = given;
+    const format = /** @type {Api.Provider["api"]} */ (given.api);
+    const body = {
+      name: name.trim(),
+      base_url: base_url.trim(),
+      api: format,
+      models: modelsIn(given.models),
+    };
     if (given.api_key) body.api_key = given.api_key;
     if (given.without_key) body.api_key = null;
     [busy.value, error.value] = [true, null];
@@ -226,6 +235,13 @@ function Editor({ of }) {
         hint=${t.baseUrlHint}
         error=${told("base_url")}
         onInput=${changed}
+      />
+      <${Field}
+        label=${t.format}
+        name="api"
+        options=${Object.entries(t.formats)}
+        defaultValue=${of.api ?? "chat"}
+        hint=${t.formatHint}
       />
       <${Field}
         label=${t.apiKey}
