@@ -48,21 +48,13 @@ class SentBody:
     price, `first` is the first body, and `limits` are the output limits, which the hold may lower.
     """
 
-    __slots__ = (
-        "_account_id",
-        "_added",
-        "_asked",
-        "_body",
-        "_engines",
-        "_format",
-        "_heavy",
-        "_left_out",
-        "_lowered",
-        "_refused",
-        "_tools_fault",
-        "first",
-        "limits",
-    )
+    first: FirstBody | None = None
+    limits: Mapping[str, int] = {}
+    _lowered = 0  # how often the limit was lowered
+    _left_out: frozenset[str] = frozenset()  # the added fields that the last request lacked
+    # By model: the fields that it refuses in this call, and whether later calls may rely on it.
+    _refused: Mapping[str, dict[str, bool]] = {}
+    _tools_fault: UpstreamFault | None = None  # the refusal of tools with reasoning
 
     def __init__(
         self,
@@ -81,13 +73,8 @@ class SentBody:
         self._account_id = account_id
         self._heavy = heavy
         self._format = format
-        self._lowered = 0  # how often the limit was lowered
-        self._left_out: frozenset[str] = frozenset()  # the added fields that the last request lacked
-        # By model: the fields that it refuses in this call, and whether later calls may rely on it.
-        self._refused: dict[str, dict[str, bool]] = {}
-        self._tools_fault: UpstreamFault | None = None  # the refusal of tools with reasoning
-        self.limits: dict[str, int] = {}
-        self.first = self._first_of(asked) if asked.paid else None
+        if asked.paid:
+            self.first = self._first_of(asked)
 
     def wanted_tokens(self) -> tuple[int, list[str]]:
         """Return the output limit of the request, or the default, and the names of the fields with a limit."""
@@ -111,7 +98,7 @@ class SentBody:
             return first_body(whole, self._heavy)
         body = self._in_its_form(model, whole)
         if self._left_out:
-            self._refused[model.id] = dict.fromkeys(self._left_out, False)
+            self._refused = {model.id: dict.fromkeys(self._left_out, False)}
         first = first_body(body, self._heavy, model.api)
         if field_support.has_tools(body):
             first.input_tokens += field_support.NO_EFFORT_BYTES
@@ -146,45 +133,44 @@ class SentBody:
 
     async def json_for(self, model: Model) -> bytes:
         """Return the JSON for a `model` with a provider. Raises ApiError for what cannot travel in its format."""
-        apart = self._heavy and model.api != "chat"
-        body = await asyncio.to_thread(self._for_model, model) if apart else self._for_model(model)
+        body = self.with_limits(model)
+        if self._heavy and model.api != "chat":
+            body = await asyncio.to_thread(self._in_its_form, model, body)
+        else:
+            body = self._in_its_form(model, body)
         return (self.first.json_of(body) if self.first else b"") or await upstream.dump(body, self._heavy)
-
-    def _for_model(self, model: Model) -> dict[str, Any]:
-        return self._in_its_form(model, self.with_limits(model))
 
     def _in_its_form(self, model: Model, body: dict[str, Any]) -> dict[str, Any]:
         """Return `body` in the form that `model` accepts, with what this service adds to it."""
         if model.api != "chat":
             body |= {SEALED: True, SUMMARY: self._format.summary}
             self._added |= {SEALED, SUMMARY, "reasoning_content"}
-        elif body.get("stream") and not (options := body.get("stream_options") or {}).get("include_usage"):
+            return request_for(model, self._without_refused(model, body, self._added), self._format.names)
+        if body.get("stream") and not (options := body.get("stream_options") or {}).get("include_usage"):
             body["stream_options"] = {**options, "include_usage": True}
             self._added = self._added if options else self._added | {"stream_options"}
-        if model.efforts and model.api == "chat" and body.get("reasoning_effort") is not None:
-            effort = nearest_effort(body["reasoning_effort"], model.efforts)
-            body = {
-                **field_support.without(body, ["reasoning_effort"]),
-                **({"reasoning_effort": effort} if effort else {}),
-            }
-        tools = {field_support.NO_EFFORT} if model.api == "chat" and field_support.has_tools(body) else None
-        if self._added or tools:
-            body = self._without_refused(model, body, tools)
-        return body if model.api == "chat" else request_for(model, body, self._format.names)
+        if model.efforts and (wanted := body.get("reasoning_effort")) is not None:
+            effort = nearest_effort(wanted, model.efforts)
+            body = {**body, "reasoning_effort": effort} if effort else field_support.without(body, ["reasoning_effort"])
+        optional = self._added
+        if "tools" in body or "functions" in body:
+            optional |= {field_support.NO_EFFORT}
+        return self._without_refused(model, body, optional) if optional else body
 
-    def _without_refused(self, model: Model, body: dict[str, Any], tools: set[str] | None) -> dict[str, Any]:
+    def _without_refused(self, model: Model, body: dict[str, Any], optional: frozenset[str]) -> dict[str, Any]:
+        """Return `body` without those of its `optional` fields that `model` refuses."""
         unsupported = self._engines.field_support.unsupported(model, self._account_id, self._engines.clock())
         if self._refused:
             unsupported = unsupported.union(self._refused.get(model.id, ()))
-        self._left_out = unsupported & (self._added.union(tools) if tools else self._added)
+        self._left_out = unsupported & optional
         return field_support.without(body, self._left_out) if self._left_out else body
 
     def accepted(self, model: Model, answers: bool) -> None:
         """Note that `model` has taken the last body, and whether it `answers`: then what it refuses is remembered."""
         if self.first:
             self.first.written = b""  # there is no other attempt
-        refused = self._refused.get(model.id) if self._refused else None
-        if refused and answers:
+        if self._refused and answers:
+            refused = self._refused.get(model.id, {})
             learned = [field for field, learnable in refused.items() if learnable]
             self._engines.field_support.remember(model, self._account_id, learned, self._engines.clock())
 
@@ -211,7 +197,7 @@ class SentBody:
             learnable = {field: field_support.is_learnable(field, self._body, text) for field in fields}
             if self._asked.paid and not learnable.get("stream_options", True):
                 del learnable["stream_options"]  # without it tokens are not counted, which a caller must not cause
-            self._refused.setdefault(model.id, {}).update(learnable)
+            self._refused = {**self._refused, model.id: {**self._refused.get(model.id, {}), **learnable}}
             return bool(learnable)
         limit = 0 if self._body.get("max_tokens") is not None else self.limits.get("max_tokens", 0)
         if limit > LEAST_OUTPUT_TOKENS and self._lowered < _MOST_LOWERED and field_support.limit_too_large(fault):

@@ -125,7 +125,7 @@ function Provider({ of }) {
     }
   };
   const { busy, error, models: listed, formats } = test.value ?? {};
-  const answered = Object.keys(t.formats).filter((name) => formats?.[name]);
+  const answered = Object.entries(t.formats).flatMap(([name, text]) => (formats?.[name] ? text : []));
   return html`<li class="list-tall">
     <div class="list-row">
       <${Icon} name="provider" />
@@ -158,7 +158,7 @@ function Provider({ of }) {
       listed &&
       html`<${Notice} kind=${listed.length ? "good" : "warn"} icon=${listed.length ? "check" : "warning"}>
         <p>${listed.length ? t.works(listed.length) : t.worksEmpty}</p>
-        ${answered.length > 0 && html`<p class="small">${t.answers(answered.map((name) => t.formats[name]))}</p>`}
+        ${answered.length > 0 && html`<p class="small">${t.answers(answered)}</p>`}
         ${
           listed.length > 0 &&
           html`<p class="small model-names">
