@@ -10,6 +10,7 @@ from tests.support.browser import PASSWORD, WITH_BROWSER, Visitor, new_context, 
 from tests.support.browser_chat import OVER, answered, choose_model, keep_conversation, refuse_once, say
 from tests.support.model_server import ModelServer
 from tests.support.server import RunningServer
+from tests.support.waiting import until
 
 pytestmark = WITH_BROWSER
 
@@ -136,6 +137,7 @@ async def test_question_that_was_sent_offline_is_sent_once_when_online_again(
             await expect(page.locator(".said-assistant .md").last).to_contain_text(answer)
             await expect(page.get_by_role("alert")).to_have_count(0)
             await expect(page.get_by_text("You are offline.")).to_have_count(0)
+            await until(lambda: len(answers) >= number)  # noqa: B023
             assert len(answers) == number
 
 
