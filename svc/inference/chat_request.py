@@ -72,7 +72,7 @@ _PLAIN = PASSED - _CHECKED
 # A proxy would take these from `extra_body` although they were checked only at the top.
 _ONLY_AT_TOP = words(
     "model messages stream stream_options max_tokens max_completion_tokens n tools tool_choice functions function_call "
-    "store modalities cache_control"
+    "store modalities cache_control top_logprobs n_probs"
 )
 
 

@@ -173,6 +173,7 @@ _FIELDS: dict[str, Shape[Any]] = {
         "`none`, `minimal`, `low`, `medium`, `high` or another value that the model knows."
     ),
     "top_logprobs": integer(0, 20),
+    "n_probs": integer(0, 20).about("The name of `top_logprobs` in llama.cpp."),
     "user": string.about(deprecated=True),
     "modalities": list_of(string),
     **dict.fromkeys(("logprobs", "store"), boolean),

@@ -197,12 +197,13 @@ def test_store_is_false_and_not_named() -> None:
 
 def test_holders_that_a_proxy_spreads_are_filtered_like_the_top() -> None:
     inner = {"top_k": 5, "service_tier": "priority", "tools": [{"type": "web_search"}], "messages": [], "store": True}
+    inner |= {"top_logprobs": 9_999, "n_probs": 9_999}
     body = {"messages": [], "extra_body": {**inner, "options": {"num_ctx": 1, "num_predict": 9}, "extra_body": inner}}
     found, left = for_operator(body, model())
     nested = {"top_k": 5, "options": {"num_ctx": 1}, "extra_body": {"top_k": 5}}
     assert found == {"messages": [], "extra_body": nested}
     names = [f"{at}.{name}" for at in ("extra_body", "extra_body.extra_body") for name in [*inner][1:]]
-    assert (left or Ignored()).fields == (*names[:4], "extra_body.options.num_predict", *names[4:])
+    assert (left or Ignored()).fields == (*names[:6], "extra_body.options.num_predict", *names[6:])
     for odd in ("x", ["x"], 5, True):
         assert for_operator({"messages": [], "extra_body": odd}, model()) == (
             {"messages": []},

@@ -31,6 +31,7 @@ def refused(**fields: Any) -> tuple[str, str | None]:
     [
         {"temperature": 0, "top_p": 1.0, "presence_penalty": -2, "frequency_penalty": 2, "seed": -(2**63)},
         {"n": 128, "max_tokens": 1, "max_completion_tokens": 2**31 - 1, "top_logprobs": 20, "logprobs": True},
+        {"n_probs": 20},
         {"stop": "x"},
         {"stop": ["a", "b", "c", "d"]},
         {"stream": True, "stream_options": {"include_usage": True, "include_obfuscation": None}},
@@ -103,6 +104,7 @@ KNOWN = [
     "reasoning_effort", "logprobs", "top_logprobs", "logit_bias", "metadata", "store", "service_tier", "verbosity",
     "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "prediction", "modalities",
     "audio", "web_search_options", "moderation", "functions", "function_call",
+    "n_probs",
 ]
 # fmt: on
 
@@ -133,6 +135,7 @@ def test_any_known_field_may_be_null(name: str) -> None:
         ("response_format", ["json", []]),
         ("logprobs", [1]),
         ("top_logprobs", [-1, 21]),
+        ("n_probs", [-1, 21, 1.5, "5"]),
         ("logit_bias", [[]]),
         ("metadata", ["{}", []]),
         ("user", [1]),
