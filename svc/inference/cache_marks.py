@@ -50,6 +50,23 @@ def for_model(body: dict[str, Any], model: Model, *, asked: bool) -> dict[str, A
     return _with(body, partial(_for_known_time, times))
 
 
+def for_messages(body: dict[str, Any], model: Model) -> dict[str, Any]:
+    """Return a request of Messages without marks for a time that has no price: then they are for 5 minutes."""
+    return body if _HOUR_PRICE in model.prices else _for_5_minutes(body, body)
+
+
+def _for_5_minutes(value: Any, body: Any = None) -> Any:
+    """Return a part of the request, or all of its `body`, without such times."""
+    if type(value) is list:
+        return [_for_5_minutes(item) for item in value]
+    if type(value) is not dict:
+        return value
+    changed = _marked(value, partial(_for_known_time, ("5m",))) if _is_marked(value) else value
+    names = ("system", "messages", "tools") if value is body else ("content", "source")
+    found = {name: _for_5_minutes(changed[name]) for name in names if type(changed.get(name)) in (list, dict)}
+    return {**changed, **found} if found else changed
+
+
 def _for_known_time(times: Collection[str], mark: Any) -> Any:
     """Return a mark without a time that has no price: then it is for 5 minutes."""
     if not isinstance(mark, dict):

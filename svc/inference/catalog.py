@@ -15,7 +15,7 @@ from svc.errors import StartError, UpstreamFault
 from svc.groups import Group, Groups
 from svc.inference.servers import Servers
 from svc.outbound.addresses import checked_url
-from svc.outbound.client import RequestHead
+from svc.outbound.client import Headers, RequestHead
 from svc.outbound.errors import InvalidURL
 from svc.shapes import Shape, integer, matching, one_of, refusal
 
@@ -138,7 +138,9 @@ class Provider:
     api: str = "chat"
     base_urls: tuple[str, ...] = ()
     servers: "Servers[Provider] | None" = field(init=False, default=None, repr=False, compare=False)
-    heads: dict[tuple[str, bytes], RequestHead] = field(init=False, default_factory=dict, repr=False, compare=False)
+    heads: dict[tuple[str, bytes, Headers], RequestHead] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         if self.base_urls:
@@ -169,6 +171,7 @@ class Model:
     is in tokens, None if it is unknown. `capabilities` are None if they are unknown. `cache_control`: its server gets
     the marks of what to cache. `extra_fields` of requests reach it although their cost is unknown. `api` is the format
     in which its server is asked. `efforts` are the words for `reasoning_effort` that it takes, None for all.
+    `hosted_tools` are the prices in micros of a call of those tools of its vendor that requests may use.
     """
 
     id: str
@@ -185,13 +188,14 @@ class Model:
     api: str = "chat"
     efforts: tuple[str, ...] | None = None
     max_output_tokens: int | None = None
+    hosted_tools: Mapping[str, int] = field(default_factory=dict)
     paid: bool = field(init=False)  # whether it has a price
     counted_as: str = field(init=False)  # its provider's name in metrics
 
     def __post_init__(self) -> None:
         if self.api == "messages":  # marks are a part of the format
             object.__setattr__(self, "cache_control", True)
-        object.__setattr__(self, "paid", any(self.prices.values()))
+        object.__setattr__(self, "paid", any(self.prices.values()) or any(self.hosted_tools.values()))
         object.__setattr__(self, "counted_as", "byok" if self.byok else self.owner)
 
     @property
@@ -219,7 +223,8 @@ class Model:
         return {**entry, "alias_of": self.id} if alias else entry
 
     def dearer_than(self, other: "Model") -> bool:
-        return dearer(self.prices, other.prices)
+        hosted, others = self.hosted_tools, other.hosted_tools
+        return dearer(self.prices, other.prices) or any(hosted[name] > others.get(name, 0) for name in hosted)
 
 
 class Offer(NamedTuple):

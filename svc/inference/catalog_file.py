@@ -13,6 +13,7 @@ from svc.inference import catalog
 from svc.inference.catalog import BUILTIN, PRICES, REQUIRED_PRICES, Model, Offer, Provider
 from svc.inference.chat_request import check_extra_field
 from svc.inference.efforts import EFFORTS
+from svc.inference.passed_fields import HOSTED_TOOLS
 from svc.shapes import Shape, boolean, filled, integer, list_of, mapping, number, one_of, required
 
 T = TypeVar("T")
@@ -128,7 +129,11 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     place = f"{provider.name}/{name}"
     kind = _optional(table, "kind", catalog.KIND, "chat", place)
     keys = ("id", "kind", "fallback", "aliases", "context_length", "capabilities", *PRICES[kind])
-    keys += ("api", "efforts", "max_output_tokens", "cache_control", "extra_fields") if kind == "chat" else ()
+    keys += (
+        ("api", "efforts", "max_output_tokens", "hosted_tools", "cache_control", "extra_fields")
+        if kind == "chat"
+        else ()
+    )
     groups.check_keys(table, place, keys)
     prices = _prices(table, kind, place)
     fallback = _optional(table, "fallback", filled, None, place)
@@ -158,7 +163,15 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
         api=_optional(table, "api", catalog.API, provider.api, place),
         efforts=tuple(dict.fromkeys(efforts)) if efforts else None,
         max_output_tokens=_optional(table, "max_output_tokens", catalog.CONTEXT_LENGTH, None, place),
+        hosted_tools=_hosted_tools(table, place),
     )
+
+
+def _hosted_tools(table: dict[str, Any], place: str) -> dict[str, int]:
+    """Return the prices of the vendor's tools. Raises ValueError."""
+    found = _optional(table, "hosted_tools", mapping, {}, place)
+    groups.check_keys(found, f"{place}.hosted_tools", HOSTED_TOOLS)
+    return {name: _MICROS.check(price, f"{place}.hosted_tools.{name}") for name, price in found.items()}
 
 
 def _extra_fields(table: dict[str, Any], place: str, default: frozenset[str]) -> frozenset[str]:

@@ -17,11 +17,12 @@ from svc.errors import ApiError, UpstreamFault
 from svc.ids import public_id
 from svc.inference import cache_marks, servers, upstream
 from svc.inference.answer import chunk_writer, raw_answer, too_long
-from svc.inference.answer.events import Chunk, TextChunks
+from svc.inference.answer.passed import Passed, PassedAnswer
 from svc.inference.answer.token_usage import input_tokens
 from svc.inference.catalog import Model
 from svc.inference.chat_request import Ignored, for_operator, with_named_limit
 from svc.inference.paid_call import Bill, Engines, PaidCall, Payer
+from svc.inference.passed_request import PassedRequest
 from svc.inference.sent_body import LEAST_OUTPUT_TOKENS, CallerFormat, SentBody
 from svc.inference.server_formats.chat_parts import stops_of
 from svc.inference.tokens import estimated_tokens
@@ -39,6 +40,7 @@ _NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 RawChunks = list[raw_answer.RawChunk]
 CHAT = CallerFormat()
+Chunks = list[Any]  # of chat, TextChunks, or Passed
 EngineAnswer = raw_answer.RawAnswer | raw_answer.BuiltinAnswer
 
 
@@ -47,15 +49,18 @@ class ChatCall(PaidCall):
 
     `added` names the fields that this service has added: they are left out for a model server that refuses them. `ours`
     names fields of the body without anything of the caller's. The constructor walks the whole body. If the body is
-    `heavy`, with many values or long texts, it must run off the event loop. `format` is the caller's.
+    `heavy`, with many values or long texts, it must run off the event loop. `format` is the caller's. `passed` is the
+    caller's request, for a server of its format. If that is not chat, there is no `body`, and its answer is `passing`
+    to the caller.
     """
 
     ignored = Ignored()  # what was left out of the request
+    passing: PassedAnswer | None = None
 
     def __init__(
         self,
         model: Model,
-        body: dict[str, Any],
+        body: dict[str, Any] | None,
         engines: Engines,
         payer: Payer,
         *,
@@ -63,6 +68,7 @@ class ChatCall(PaidCall):
         ours: Collection[str] = (),
         heavy: bool = False,
         format: CallerFormat = CHAT,
+        passed: PassedRequest | None = None,
     ) -> None:
         super().__init__(model, engines, payer)
         self.begun = False  # there is a part of an answer
@@ -70,6 +76,23 @@ class ChatCall(PaidCall):
         self._reached = False  # the model may have read the request
         self._streamed = False  # the client gets the parts of the answer as they come
         self._answer: dict[str, Any] | None = None
+        if body is None:
+            assert passed is not None
+            body, added, self.ignored, self.passing = passed.skeleton, passed.added, passed.ignored, PassedAnswer()
+        else:
+            body, added = self._checked(model, body, added, ours)
+        self.writer = chunk_writer.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
+        if passed is not None and self.passing is not None:
+            self.writer.estimated_from = passed.estimated_from
+        self._body = body
+        self._sent = SentBody(model, body, added, engines, payer.account_id, heavy, format, passed)
+        if heavy:
+            self.writer.estimated_input()  # now: later it would run on the event loop, or in the settlement
+
+    def _checked(
+        self, model: Model, body: dict[str, Any], added: Collection[str], ours: Collection[str]
+    ) -> tuple[dict[str, Any], Collection[str]]:
+        """Return what of the request `model` may get, and the names of what the service has added."""
         if self.paid and (limited := with_named_limit(body)) is not body:
             body, added = limited, {*added, "max_tokens"}
         if model.provider is not None and not model.provider.byok:
@@ -77,11 +100,7 @@ class ChatCall(PaidCall):
             if ignored is not None:
                 self.ignored = ignored
             body = cache_marks.for_model(body, model, asked=True) if self.paid else body
-        self.writer = chunk_writer.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
-        self._body = body
-        self._sent = SentBody(model, body, added, engines, payer.account_id, heavy, format)
-        if heavy:
-            self.writer.estimated_input()  # now: later it would run on the event loop, or in the settlement
+        return body, added
 
     @property
     def streams(self) -> bool:
@@ -135,14 +154,15 @@ class ChatCall(PaidCall):
         assert sent.first is not None
         asked, choices = self._asked.prices, int(self._body.get("n") or 1)
         wanted, most_input = sent.wanted_tokens()[0], sent.first.input_tokens
-        granted = wanted
+        granted, hosted_micros = wanted, sent.hosted_micros
         try:
-            self.hold(tx, prices.most_micros(asked, most_input, wanted * choices))
+            self.hold(tx, prices.most_micros(asked, most_input, wanted * choices) + hosted_micros)
         except ApiError:
-            affordable = prices.affordable_output_tokens(asked, most_input, self.spendable_micros(tx)) // choices
+            left_micros = self.spendable_micros(tx) - hosted_micros
+            affordable = prices.affordable_output_tokens(asked, most_input, left_micros) // choices
             # If not even the shortest answer is affordable, this hold fails and its error names the missing amount.
             granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))
-            self.hold(tx, prices.most_micros(asked, most_input, granted * choices))
+            self.hold(tx, prices.most_micros(asked, most_input, granted * choices) + hosted_micros)
         sent.limits = dict.fromkeys(sent.limits, granted)
         self.writer.choice_bytes = granted * _BYTES_PER_GRANTED_TOKEN
 
@@ -150,7 +170,19 @@ class ChatCall(PaidCall):
         usage = self.usage
         tokens, completion = input_tokens(usage), usage["completion_tokens"]
         cost_micros = prices.cost_micros(self._model.prices, tokens, completion) if self.paid else 0
-        return Bill(usage["prompt_tokens"], completion, cost_micros, cached_input_tokens=tokens.cached)
+        bill = Bill(usage["prompt_tokens"], completion, cost_micros, cached_input_tokens=tokens.cached)
+        if self.passing is not None and self.paid and usage is not _NO_USAGE:
+            self._add_hosted(bill, self.passing.hosted_calls)
+        return bill
+
+    def _add_hosted(self, bill: Bill, calls: Mapping[str, int]) -> None:
+        """Add the calls of tools that the vendor has run."""
+        named = {name: calls[name] for name in self._model.hosted_tools if calls.get(name)}
+        if named:
+            bill.cost_micros += sum(count * self._model.hosted_tools[name] for name, count in named.items())
+            told = ", ".join(f"{count} {name}" for name, count in named.items())
+            tokens = f"{bill.input_tokens} input and {bill.output_tokens} output tokens"
+            bill.description = f"{self._model.id}: {tokens}, {told}"
 
     def saved_micros(self) -> int:
         """Return how much less the call costs because the model server had cached some of its input."""
@@ -159,7 +191,7 @@ class ChatCall(PaidCall):
 
     # --- the answer
 
-    async def stream(self) -> AsyncGenerator[list[Chunk | TextChunks], None]:
+    async def stream(self) -> AsyncGenerator[Chunks, None]:
         """Yield the chunks of the answer, those of one read together, except for its `writer.closing`.
 
         Raises ApiError for a fault of the model server.
@@ -180,23 +212,39 @@ class ChatCall(PaidCall):
                         raise fault
                     raws = await answer.more()
             self.writer.finish()
+            if self.passing is not None and self.passing.begun:
+                self.writer.closing = [*self.passing.held]
             self.answered = True
         except UpstreamFault as fault:
             raise self.caller_error(fault) from fault
         finally:
             self._note_end()
 
-    def _read(self, raws: RawChunks) -> tuple[list[Chunk | TextChunks], UpstreamFault | None]:
-        """Return the repaired chunks up to the first fault, and the fault."""
-        chunks: list[Chunk | TextChunks] = []
+    def _read(self, raws: RawChunks) -> tuple[Chunks, UpstreamFault | None]:
+        """Return the repaired chunks, or those that pass, up to the first fault, and the fault."""
+        chunks: Chunks = []
         fault = None
         try:
             for raw in raws:
-                chunks += self.writer.feed(raw)
+                chunks += self._pass(raw, self.passing) if isinstance(raw, Passed) else self.writer.feed(raw)
         except UpstreamFault as found:
             fault = found
         self.begun = self.begun or bool(chunks)
         return chunks, fault
+
+    def _pass(self, passed: Passed, passing: PassedAnswer | None) -> Chunks:
+        """Return what may be sent now: the end of the answer waits, and what exceeds the limit is never sent."""
+        assert passing is not None
+        self.writer.whole = True
+        for chunk in passed.chunks:
+            self.writer.feed(chunk)
+        passing.note(passed)
+        if self.writer.cut:
+            return []
+        if not self.writer.finished:
+            return [passed]
+        passing.held.append(passed)
+        return []
 
     @contextlib.asynccontextmanager
     async def _read_to_the_count(self, answer: EngineAnswer) -> AsyncGenerator[None, None]:
@@ -226,7 +274,10 @@ class ChatCall(PaidCall):
                 raise fault
 
     async def complete(self) -> tuple[dict[str, Any], bytes]:
-        """Return the answer as one `chat.completion`, and its JSON. Raises ApiError for a fault of the model server."""
+        """Return the answer as one `chat.completion`, or the one that passes, and its JSON.
+
+        Raises ApiError for a fault of the model server.
+        """
         writer = self.writer
         writer.whole = True
         try:
@@ -234,15 +285,22 @@ class ChatCall(PaidCall):
             try:
                 while raws is not None:
                     for raw in raws:
-                        writer.feed(raw)
+                        if isinstance(raw, Passed):
+                            self._pass(raw, self.passing)
+                        else:
+                            writer.feed(raw)
                     if writer.cut and writer.finished:
                         break  # an unrequested stream that ignores its limit
                     raws = await answer.more()
             finally:
                 await answer.aclose()
-            long = writer.text_bytes > _LONG_BYTES
-            written = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
-            self._answer = written[0]
+            if self.passing is not None and self.passing.held:
+                writer.finish()
+                written = self.passing.held[-1].document, self.passing.held[-1].block
+            else:
+                long = writer.text_bytes > _LONG_BYTES
+                written = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
+                self._answer = written[0]
             self.begun = self.answered = True
         except UpstreamFault as fault:
             raise self.caller_error(fault) from fault
@@ -280,9 +338,14 @@ class ChatCall(PaidCall):
             answer = raw_answer.BuiltinAnswer(provider.chat(model.name, sent.with_limits(model), self._engines.clock))
         else:
             way, written = self._engines.way_to(model.provider), await sent.json_for(model)
-            server, stops = self.server_of(model.provider), stops_of(self._body) if model.api != "chat" else ()
-            sending = (self.streams, self._note_reached, model.api, stops)
-            answer = await upstream.chat(way, server, written, *sending)
+            server = self.server_of(model.provider)
+            sending = (self.streams, self._note_reached, model.api)
+            if sent.passes_to(model):
+                shown_as, headers = self.writer.head["model"], sent.headers
+                answer = await upstream.chat(way, server, written, *sending, shown_as=shown_as, headers=headers)
+            else:
+                stops = stops_of(self._body) if model.api != "chat" else ()
+                answer = await upstream.chat(way, server, written, *sending, stops)
         try:
             raws = await answer.more()
         except BaseException:

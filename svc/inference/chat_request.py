@@ -110,7 +110,7 @@ def _passed(
         elif value is None:
             continue
         elif name in DEMANDS or (name == "modalities" and value not in ([], ["text"])):
-            raise _other_price(holder + name)
+            raise other_price(holder + name)
         elif name in known and (checked := _checked(name, value, extra, ignored, holder)) is not None:
             kept[name] = checked
         else:
@@ -130,7 +130,7 @@ def _checked(name: str, value: Any, extra: Collection[str], ignored: dict[str, N
     return {inner: item for inner, item in value.items() if inner not in _TEMPLATE_FIELDS}
 
 
-def _other_price(param: str) -> ApiError:
+def other_price(param: str) -> ApiError:
     message = f"{param} cannot be used with this model here: the model server charges for it apart. Leave it out."
     return ApiError("unsupported_value", message, param=param)
 
@@ -145,7 +145,7 @@ def _only_own_tools(body: dict[str, Any], ignored: dict[str, None], fields: dict
         body = {**body, "tool_choice": choice}
     kind = choice.get("type") if isinstance(choice, dict) else choice
     if (kind in _ANY_TOOL and tools and not own) or (isinstance(choice, dict) and kind not in _NO_FOREIGN_TOOL):
-        raise _other_price("tool_choice")
+        raise other_price("tool_choice")
     ignored.update((tool["type"], None) for tool in tools if tool["type"] not in _OWN_TOOLS)
     if tools and not own:
         return {name: body[name] for name in body if name not in ("tools", "tool_choice", "parallel_tool_calls")}
@@ -219,7 +219,10 @@ _OPAQUE: Mapping[str, frozenset[str]] = {
     "tools": frozenset({"parameters", "input_schema"}),
     "functions": frozenset({"parameters"}),
     "response_format": frozenset({"schema"}),
-    "messages": frozenset({"arguments"}),
+    "messages": frozenset({"arguments", "input"}),
+    "text": frozenset({"schema"}),
+    "output_config": frozenset({"schema"}),
+    "output_format": frozenset({"schema"}),
     "structured_outputs": frozenset({"json"}),
 }
 _NONE: frozenset[str] = frozenset()

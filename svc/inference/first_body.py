@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from svc.inference.passed_request import PassedRequest
 from svc.inference.tokens import worst_tokens_of
 from svc.inference.upstream import dumped
 
@@ -20,7 +21,9 @@ class FirstBody:
         return self.written if body == self.body else b""
 
 
-def first_body(body: dict[str, Any], heavy: bool, api: str = "chat") -> FirstBody:
-    """Serialize `body`, which is in the format of `api`. If it is `heavy`, this must run off the event loop."""
-    written = dumped(body, heavy)
+def first_body(body: dict[str, Any], heavy: bool, api: str = "chat", passed: PassedRequest | None = None) -> FirstBody:
+    """Serialize `body`, which is in the format of `api`, or is a `passed` request. If it is `heavy`, this must run off
+    the event loop.
+    """
+    written = passed.json_of(body) if passed else dumped(body, heavy)
     return FirstBody(body, written, worst_tokens_of(api, body, len(written)))

@@ -38,13 +38,18 @@ _TEXT_FILE = re.compile(r"data:text/[\w.+-]+(?:;charset=[\w-]+)?;base64,(.*)", r
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output", "tool_result"})
 
 
+def reads_images(model: Model) -> bool:
+    """Return whether `model` reads images, as far as it is known."""
+    return model.capabilities is None or "vision" in model.capabilities
+
+
 def check_images(model: Model, messages: Any, param: str) -> None:
     """Raise ApiError `invalid_value` for an image if `model` is known not to read images.
 
     `messages` are those of a checked request, or the items of one in the Responses format, in the field `param`. Images
     in the results of tools are replaced in them.
     """
-    if model.capabilities is None or "vision" in model.capabilities:
+    if reads_images(model):
         return
     _check(model, messages, param, lambda part: _IMAGES.get(part.get("type") or ""))
 

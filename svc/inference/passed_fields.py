@@ -82,6 +82,16 @@ _SPREAD = words("extra_body")
 
 PASSED = _OPENAI | _VLLM | _SGLANG | _LLAMA_CPP | _OLLAMA | _OPENROUTER | _REASONING | _SPREAD
 
+# Tools that a vendor runs, and charges by the call. Its names for them have dates and other endings.
+HOSTED_TOOLS = ("web_search", "web_fetch", "code_execution", "file_search", "image_generation")
+
+
+def hosted_family(kind: str) -> str | None:
+    """Return the name in HOSTED_TOOLS for the type of a tool, such as `web_search_20250305`, or None."""
+    kind = kind.replace("code_interpreter", "code_execution")  # OpenAI's
+    return next((family for family in HOSTED_TOOLS if kind.startswith(family)), None)
+
+
 # What demands another price: OpenAI's and OpenRouter's search and plugins, xAI's search
 # (https://platform.openai.com/docs/guides/tools-web-search, https://openrouter.ai/docs/features/plugins,
 # https://docs.x.ai/docs/guides/live-search).

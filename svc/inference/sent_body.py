@@ -13,14 +13,16 @@ from svc.errors import ApiError, UpstreamFault
 from svc.inference import cache_marks, field_support, upstream
 from svc.inference.answer.normalize import text_size_bytes
 from svc.inference.catalog import Model
-from svc.inference.chat_request import for_fallback
+from svc.inference.chat_request import for_fallback, for_operator
 from svc.inference.efforts import nearest_effort
 from svc.inference.first_body import FirstBody, first_body
 from svc.inference.paid_call import Engines
+from svc.inference.passed_request import PassedRequest
 from svc.inference.server_formats import seals
 from svc.inference.server_formats.chat_parts import SEALED, SUMMARY
 from svc.inference.server_formats.names import in_callers_words
 from svc.inference.server_formats.request import request_for
+from svc.outbound.client import Headers
 
 DEFAULT_OUTPUT_TOKENS = 4096
 LEAST_OUTPUT_TOKENS = 16
@@ -46,6 +48,9 @@ class SentBody:
     `added` names the fields that this service has added: they are left out for a model server that refuses them. If
     the body is `heavy`, with many values or long texts, the constructor must run off the event loop. For a model with a
     price, `first` is the first body, and `limits` are the output limits, which the hold may lower.
+
+    `passed` is the caller's request: a server of its format gets that. If the format is not chat, `body` has only its
+    sizes.
     """
 
     first: FirstBody | None = None
@@ -55,6 +60,7 @@ class SentBody:
     # By model: the fields that it refuses in this call, and whether later calls may rely on it.
     _refused: Mapping[str, dict[str, bool]] = {}
     _tools_fault: UpstreamFault | None = None  # the refusal of tools with reasoning
+    _passed: PassedRequest | None = None
 
     def __init__(
         self,
@@ -65,6 +71,7 @@ class SentBody:
         account_id: str,
         heavy: bool,
         format: "CallerFormat",
+        passed: PassedRequest | None = None,
     ) -> None:
         self._asked = asked
         self._body = body
@@ -73,6 +80,8 @@ class SentBody:
         self._account_id = account_id
         self._heavy = heavy
         self._format = format
+        if passed is not None:
+            self._passed = passed
         if asked.paid:
             self.first = self._first_of(asked)
 
@@ -99,22 +108,36 @@ class SentBody:
         body = self._in_its_form(model, whole)
         if self._left_out:
             self._refused = {model.id: dict.fromkeys(self._left_out, False)}
-        first = first_body(body, self._heavy, model.api)
+        first = first_body(body, self._heavy, model.api, self._passed_to(model))
         if field_support.has_tools(body):
             first.input_tokens += field_support.NO_EFFORT_BYTES
         if model.fallback:
             fallback = self._engines.catalog.known(model.fallback)
             sizes = [first.input_tokens]
-            if body is not whole:
+            if body is not whole and not self._translates:
                 sizes.append(first_body(whole, self._heavy).input_tokens)
-            if fallback and fallback.api != "chat" and self.can_travel(fallback):
-                of_fallback = request_for(fallback, {**whole, SEALED: True, SUMMARY: self._format.summary})
+            if fallback and (fallback.api != "chat" or self._translates) and self.can_travel(fallback):
+                of_fallback = self._in_its_form(fallback, self.with_limits(fallback))
                 sizes.append(first_body(of_fallback, self._heavy, fallback.api).input_tokens)
             first.input_tokens = max(sizes) + text_size_bytes(fallback.name if fallback else model.fallback)
         return first
 
+    @property
+    def _translates(self) -> bool:
+        """Whether the caller's request is passed on, and a server of another format gets its translation."""
+        return self._passed is not None and self._passed.api != "chat"
+
+    def _passed_to(self, model: Model) -> PassedRequest | None:
+        passed = self._passed
+        return passed if passed is not None and passed.api == model.api else None
+
     def with_limits(self, model: Model) -> dict[str, Any]:
-        """Return the chat request for `model`."""
+        """Return the chat request for `model`. Raises ApiError for a passed request that chat has no place for."""
+        if self._passed is not None and self._passed.as_chat is not None and model.api != self._passed.api:
+            body = {**self._passed.as_chat(model), **self.limits, "model": model.name}
+            if model.provider is not None and not model.byok:
+                body = for_operator(body, model)[0]
+            return cache_marks.for_model(body, model, asked=False)
         body = {**self._body, **self.limits, "model": model.name}
         if model is self._asked:
             return body
@@ -125,24 +148,29 @@ class SentBody:
 
     def can_travel(self, model: Model) -> bool:
         """Return whether the format of the model's server has a place for all of the request."""
-        if model.api == "chat":
+        if model.api == "chat" and not self._translates:
             return True
         with contextlib.suppress(ApiError):
-            return bool(request_for(model, self.with_limits(model)))
+            return bool(self._in_its_form(model, self.with_limits(model)))
         return False
 
     async def json_for(self, model: Model) -> bytes:
         """Return the JSON for a `model` with a provider. Raises ApiError for what cannot travel in its format."""
-        body = self.with_limits(model)
-        if self._heavy and model.api != "chat":
-            body = await asyncio.to_thread(self._in_its_form, model, body)
+        if self._heavy and (model.api != "chat" or self._translates):
+            body = await asyncio.to_thread(lambda: self._in_its_form(model, self.with_limits(model)))
         else:
-            body = self._in_its_form(model, body)
-        return (self.first.json_of(body) if self.first else b"") or await upstream.dump(body, self._heavy)
+            body = self._in_its_form(model, self.with_limits(model))
+        if self.first and (written := self.first.json_of(body)):
+            return written
+        if (passed := self._passed_to(model)) is None:
+            return await upstream.dump(body, self._heavy)
+        return await asyncio.to_thread(passed.json_of, body) if self._heavy else passed.json_of(body)
 
     def _in_its_form(self, model: Model, body: dict[str, Any]) -> dict[str, Any]:
         """Return `body` in the form that `model` accepts, with what this service adds to it."""
         if model.api != "chat":
+            if (passed := self._passed_to(model)) is not None:
+                return self._without_refused(model, passed.for_model(model, self.limits), self._added)
             body |= {SEALED: True, SUMMARY: self._format.summary}
             self._added |= {SEALED, SUMMARY, "reasoning_content"}
             return request_for(model, self._without_refused(model, body, self._added), self._format.names)
@@ -165,10 +193,26 @@ class SentBody:
         self._left_out = unsupported & optional
         return field_support.without(body, self._left_out) if self._left_out else body
 
+    def passes_to(self, model: Model) -> bool:
+        """Return whether the caller gets the answer of `model` as it comes: that of a chat server is repaired."""
+        return self._translates and self._passed_to(model) is not None
+
+    @property
+    def headers(self) -> Headers:
+        """Those of the caller for a server of its format."""
+        return self._passed.headers if self._passed else ()
+
+    @property
+    def hosted_micros(self) -> int:
+        """The most that the tools cost which the vendor runs."""
+        return self._passed.hosted_micros if self._passed else 0
+
     def accepted(self, model: Model, answers: bool) -> None:
         """Note that `model` has taken the last body, and whether it `answers`: then what it refuses is remembered."""
         if self.first:
             self.first.written = b""  # there is no other attempt
+        if self._passed is not None:
+            self._passed.forget()
         if self._refused and answers:
             refused = self._refused.get(model.id, {})
             learned = [field for field, learnable in refused.items() if learnable]
@@ -181,7 +225,8 @@ class SentBody:
         """
         of_none = fault.error is not None and "reasoning_effort" in (f"{fault.error['param']} {fault.error['message']}")
         fault = self._tools_fault if self._tools_fault and fault.status == 400 and of_none else fault
-        if fault.error is not None and fault.status in (400, 422):
+        passes = self._translates and self._passed is not None and self._passed.api == api
+        if fault.error is not None and fault.status in (400, 422) and not passes:
             fault.error = in_callers_words(fault.error, api, self._format.names)
         return fault
 

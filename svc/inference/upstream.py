@@ -17,6 +17,7 @@ import orjson
 
 from svc import json_text
 from svc.errors import ApiError, UpstreamFault
+from svc.inference.answer.passed import PassedEvents
 from svc.inference.answer.raw_answer import RawAnswer, parsed
 from svc.inference.answer.upstream_errors import CLIENT_FAULTS, error_object, fault_of, json_or_text, status_fault
 from svc.inference.catalog import CONTEXT_LENGTH, ListedModels, Provider, is_model_name
@@ -32,6 +33,7 @@ _ANSWER_SECONDS = 3600.0
 _SHORT_ANSWER_SECONDS = 10.0
 _ERROR_BYTES = 64 * 1024
 PATHS = {"chat": "/chat/completions", "responses": "/responses", "messages": "/messages"}
+_MOST_HEADS = 64  # kept of each provider: callers choose some headers
 _ANTHROPIC_VERSION = b"2023-06-01"
 
 
@@ -43,17 +45,24 @@ async def chat(
     on_sent: Callable[[], None] = lambda: None,
     api: str = "chat",
     stops: Sequence[str] = (),
+    *,
+    shown_as: str | None = None,
+    headers: Headers = (),
 ) -> RawAnswer:
     """Send the request `body`, which asks for a `stream` or not, and return the answer once its head is there.
 
     `api` is the format of the body, and `stops` are the stop sequences of the request. The raw chunks of the answer are
-    those of chat in every format. `on_sent` is called when the server may have the request. Raises UpstreamFault, and
-    ApiError `address_not_allowed`.
+    those of chat in every format. They have its bytes as well if the caller gets these, with the name `shown_as` of the
+    model. `headers` are the caller's. `on_sent` is called when the server may have the request. Raises UpstreamFault,
+    and ApiError `address_not_allowed`.
     """
     accept = b"text/event-stream" if stream else b"application/json"
-    reply = await send(client, provider, PATHS[api], accept, body, on_sent)
+    reply = await send(client, provider, PATHS[api], accept, body, on_sent, headers)
     reply.limit(_STREAM_BYTES if stream else _ANSWER_BYTES, _ANSWER_SECONDS)
-    return RawAnswer(reply, provider, None if api == "chat" else reader_of(api, stops))
+    if api == "chat":
+        return RawAnswer(reply, provider)
+    reader = reader_of(api, stops)
+    return RawAnswer(reply, provider, reader, PassedEvents(reader, shown_as, stream) if shown_as else None)
 
 
 async def models(client: Outbound, provider: Provider) -> ListedModels:
@@ -110,6 +119,7 @@ async def send(
     accept: bytes,
     body: bytes = b"",
     on_sent: Callable[[], None] = lambda: None,
+    headers: Headers = (),
 ) -> Reply:
     """Send a POST request with the JSON `body`, or a GET request without one; `path` follows the base URL.
 
@@ -117,7 +127,7 @@ async def send(
     `address_not_allowed`.
     """
     try:
-        head = provider.heads.get((path, accept)) or _head(provider, path, accept, bool(body))
+        head = provider.heads.get((path, accept, headers)) or _head(provider, path, accept, bool(body), headers)
         reply = await client.ask(head, body, provider.timeout_seconds, on_sent, provider.account_id)
     except CLIENT_FAULTS as error:
         raise fault_of(error, before_the_answer=True) from None
@@ -126,18 +136,20 @@ async def send(
     return reply
 
 
-def _head(provider: Provider, path: str, accept: bytes, posts: bool) -> RequestHead:
-    headers: Headers = ((b"accept", accept),)
+def _head(provider: Provider, path: str, accept: bytes, posts: bool, callers: Headers) -> RequestHead:
+    headers: Headers = ((b"accept", accept), *callers)
     if posts:
         headers += ((b"content-type", b"application/json"),)
     key = (provider.api_key or "").encode()
     if path == PATHS["messages"] or (provider.api == "messages" and path == "/models"):
-        headers += ((b"anthropic-version", _ANTHROPIC_VERSION),)
+        if not any(name == b"anthropic-version" for name, _ in callers):
+            headers += ((b"anthropic-version", _ANTHROPIC_VERSION),)
         headers += ((b"x-api-key", key),) if key else ()
     elif key:
         headers += ((b"authorization", b"Bearer " + key),)
     head = request_head("POST" if posts else "GET", provider.base_url.rstrip("/") + path, headers)
-    provider.heads[path, accept] = head
+    if not callers or len(provider.heads) < _MOST_HEADS:
+        provider.heads[path, accept, callers] = head
     return head
 
 

@@ -15,7 +15,8 @@ from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.inference.formats.request import Translated
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
-from svc.inference.images import check_documents, check_images
+from svc.inference.images import check_documents, check_images, reads_images
+from svc.inference.passed_request import PassedRequest
 from svc.routes.completion import (
     BODY_BYTES,
     answer_in_format,
@@ -109,6 +110,7 @@ _WRONG_RESULT = Refusal(
     body=CHAT_REQUEST,
     examples=CHAT_EXAMPLES,
     most_bytes=BODY_BYTES,
+    keeps_body=True,
     parameters=[
         Parameter(
             memory.HEADER,
@@ -133,10 +135,14 @@ _WRONG_RESULT = Refusal(
     headers={"x-service-conversation": FAILED_IN_CONVERSATION},
 )
 async def create_chat_completion(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    state = request.state
+    state, text = request.state, request.context.taken_body()
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     if model.provider is None:
         check_for_builtin(body)
+    passed = None
+    if model.api == "chat" and model.provider is not None and caller.auth != "session" and reads_images(model):
+        passed = PassedRequest("chat", text, body, model)
+    del text
     exchange, added, continues, given = None, {}, False, body["messages"]
     if caller.auth == "session":  # a key's requests are stateless
         conversation_id, replaces = request.headers.get(memory.HEADER), request.headers.get(memory.REPLACES)
@@ -161,7 +167,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
 
     def make() -> ChatCall:
         check_images(model, given, "messages")
-        return ChatCall(model, body, state.engines, payer, added=added, heavy=heavy)
+        return ChatCall(model, body, state.engines, payer, added=added, heavy=heavy, passed=passed)
 
     call = await state.offload.run(caller.id, make) if heavy else make()
     if exchange is None:
@@ -234,6 +240,7 @@ async def get_model(request: Request, caller: Caller, model_id: str) -> object:
     body=RESPONSE_REQUEST,
     examples=RESPONSE_EXAMPLES,
     most_bytes=BODY_BYTES,
+    keeps_body=True,
     answer=RESPONSE_ANSWER,
     errors=[
         *RESPONSES_CALL,
@@ -257,7 +264,7 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
         check_documents(model, body["input"], "input")
         return translate(body, with_seals=model.api != "chat")
 
-    return await answer_in_format(request, caller, body, as_chat)
+    return await answer_in_format(request, caller, body, "responses", as_chat)
 
 
 @describes(
@@ -278,6 +285,7 @@ async def refuse_web_socket(request: Request, caller: Caller) -> object:
     body=MESSAGES_REQUEST,
     examples=MESSAGES_EXAMPLES,
     most_bytes=BODY_BYTES,
+    keeps_body=True,
     answer=MESSAGES_ANSWER,
     errors=[
         _WRONG_RESULT,
@@ -298,7 +306,7 @@ async def create_messages_answer(request: Request, caller: Caller, body: dict[st
         check_documents(model, body["messages"], "messages")
         return messages.translate(body, marks=model.cache_control, with_seals=model.api != "chat")
 
-    return await answer_in_format(request, caller, body, as_chat)
+    return await answer_in_format(request, caller, body, "messages", as_chat)
 
 
 @describes(

@@ -22,6 +22,7 @@ from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.request import ADDED, Translated
 from svc.inference.paid_call import PaidCall, Payer
 from svc.routes.kept import JSON, KeptWriter, keep_early_end, recorded
+from svc.routes.passed import passed_call
 from svc.server.guards import Caller
 from svc.server.limits import KIB, MIB
 from svc.server.session_answer import SessionAnswer
@@ -36,14 +37,23 @@ _HEADER_CHARACTERS = 1000
 
 
 async def answer_in_format(
-    request: Request, caller: Caller, body: dict[str, Any], translate: Callable[[dict[str, Any], Model], Translated]
+    request: Request,
+    caller: Caller,
+    body: dict[str, Any],
+    api: str,
+    translate: Callable[[dict[str, Any], Model], Translated],
 ) -> Response:
-    """Answer a request of another format, without conversations and memory."""
+    """Answer a request of the format `api`, without conversations and memory. A server of this format gets it as it
+    came; another one gets the chat request that `translate` returns.
+    """
     state = request.state
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     heavy, payer = is_heavy(request), payer_of(request, caller)
 
-    def make() -> tuple[Translated, ChatCall]:
+    def make() -> tuple[ChatCall, AnswerWriter]:
+        if model.api == api and model.provider is not None:
+            return passed_call(request, payer, model, api, body, translate, heavy)
+        request.context.taken_body()
         asked = translate(body, model)
         if model.provider is None:
             check_for_builtin(asked.chat, asked.format.names)
@@ -56,10 +66,10 @@ async def answer_in_format(
         call = ChatCall(model, chat, state.engines, payer, added=added, heavy=heavy, format=asked.format)
         if names or asked.ignored_tools:
             call.ignored = Ignored((*names, *call.ignored.fields), (*asked.ignored_tools, *call.ignored.tools))
-        return asked, call
+        return call, asked.writer(call)
 
-    asked, call = await state.offload.run(caller.id, make) if heavy else make()
-    return await respond(request, call, asked.writer(call), headers=ignored_of(call))
+    call, writer = await state.offload.run(caller.id, make) if heavy else make()
+    return await respond(request, call, writer, headers=ignored_of(call))
 
 
 def ignored_of(call: ChatCall) -> dict[str, str]:

@@ -59,11 +59,12 @@ def _too_large(limit_bytes: int) -> ApiError:
 
 
 def endpoint_of(
-    handler: Callable[..., Awaitable[Any]], status: int, shape: Shape[Any] | None, most_bytes: int
+    handler: Callable[..., Awaitable[Any]], status: int, shape: Shape[Any] | None, most_bytes: int, keeps_body: bool
 ) -> Callable[..., Awaitable[Response | None]]:
     """Give `handler` the ids in the path, and with a `shape` the request's body: one JSON object as the shape types it.
 
-    A value that is not a Response is sent as JSON with `status`. A large body is parsed outside the event loop.
+    With `keeps_body` the handler may take its bytes as well. A value that is not a Response is sent as JSON with
+    `status`. A large body is parsed outside the event loop.
 
     With a body the endpoint raises what `read_chunks` and `shape.check` raise. It raises ApiError
     `unsupported_media_type` without `Content-Type: application/json`, and `invalid_json` if it is not one JSON object.
@@ -82,6 +83,8 @@ def endpoint_of(
                 typed = _checked(shape, body)
             else:
                 typed = await request.state.offload.run(context.account_id or context.client_ip, _checked, shape, body)
+            if keeps_body:
+                context.body = body
             del body  # up to 16 MiB, while the handler waits for a model server
             answer = await handler(request, *caller, body=typed, **request.path_params)
         return answer if answer is None or isinstance(answer, Response) else reply(answer, status)

@@ -273,6 +273,7 @@ class Operation:
     arguments of type `str` are the ids in the path. If it has an argument `body`, the body is read and checked first,
     with at most `most_bytes`. Its shape is `body`, or that of the `record` which annotates the argument. Without it the
     handler reads the body itself, which may have another `media_type`. With `any_type` the Content-Type is ignored.
+    With `keeps_body` the context has the body's bytes as well, until the handler takes them.
 
     `name`, the handler's, `ids`, its arguments from the path, and `takes`, the types of those that guards pass, are set
     here. `guards` are from the outermost inwards.
@@ -289,6 +290,7 @@ class Operation:
     most_bytes: int = MIB
     media_type: str = "application/json"
     any_type: bool = False
+    keeps_body: bool = False
     parameters: Sequence[Parameter] = ()
     errors: Sequence[Refusal] = ()
     security: Sequence[Component | None] = ()
@@ -308,7 +310,7 @@ class Operation:
             shape = reads = shape or getattr(kind, "shape", None)
             if shape is None:
                 raise TypeError(f"{handler.__name__}: body must be a record, or its shape declared")
-        endpoint = endpoint_of(handler, answer.status, reads, self.most_bytes)
+        endpoint = endpoint_of(handler, answer.status, reads, self.most_bytes, self.keeps_body)
         vars(endpoint)["operation"] = replace(
             self,
             answer=answer,

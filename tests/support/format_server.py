@@ -53,14 +53,15 @@ def cassettes() -> list[str]:
 
 
 class FormatServer(ModelServer):
-    """The server; `said` are answers by name."""
+    """The server; `said` are answers by name, and `played` are the bytes of answers: `plays-<NAME>` sends them."""
 
     def __init__(self, port: int = 0, models: tuple[str | dict[str, object], ...] = ("ok", "tools")) -> None:
         super().__init__(port, models)
         self.said: dict[str, Said] = {}
+        self.played: dict[str, bytes] = {}
 
     def answer(self, connection: Connection, seen: Seen) -> Answer:
-        return FormatAnswer(connection, seen, self.said)
+        return FormatAnswer(connection, seen, self)
 
 
 class FormatAnswer(Answer):
@@ -68,7 +69,7 @@ class FormatAnswer(Answer):
 
     paths = (*Answer.paths, PATHS["responses"], PATHS["messages"])
 
-    def __init__(self, connection: Connection, seen: Seen, said: dict[str, Said]) -> None:
+    def __init__(self, connection: Connection, seen: Seen, server: FormatServer) -> None:
         super().__init__(connection, seen)
         self.api = next((api for api in APIS if seen.path.split("?")[0].endswith(PATHS[api])), "chat")
         self.body: Json = seen.body if isinstance(seen.body, dict) else {}
@@ -79,7 +80,8 @@ class FormatAnswer(Answer):
         if then and chat.get("messages") and chat["messages"][-1]["role"] == "tool":
             name = then
         self.recorded: Json | None = cassette(name)[self.api] if name else None
-        self.own: Said | None = said.get(self.wanted.given(r"said-(.+)") or "")
+        self.played = server.played.get(self.wanted.given(r"plays-(.+)") or "")
+        self.own: Said | None = server.said.get(self.wanted.given(r"said-(.+)") or "")
 
     def _refusal(self, asked_before: bool) -> tuple[int, bytes, bytes] | None:
         if self.recorded and self.recorded.get("status"):
@@ -107,7 +109,10 @@ class FormatAnswer(Answer):
         return 400, json.dumps({"error": error}).encode(), b""
 
     async def _answer(self) -> None:
-        if self.recorded is None and self.own is None and self.api == "chat":
+        if self.played is not None:
+            kind = "application/json" if self.played.lstrip().startswith(b"{") else "text/event-stream"
+            await self._reply(200, self.played, content_type=kind)
+        elif self.recorded is None and self.own is None and self.api == "chat":
             await super()._answer()
         elif self.body.get("stream"):
             await self._stream()

@@ -6,7 +6,7 @@ raw chunks -> ChunkWriter.feed() -> the chunks to send now -> blocks() -> bytes
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,11 +80,12 @@ class ChunkWriter:
         self.choice_bytes = math.inf
         self._last: _LastText | None = None
         self._estimated_input: int | None = None
+        self.estimated_from: Callable[[], dict[str, Any]] | None = None  # makes another request for the estimate
         self._final_usage: dict[str, Any] | None = None
         self._choices: dict[int, GrowingChoice] = {}
         self._waiting: dict[str, Any] = {}  # fields for the next chunk
         self._out: list[Chunk] = []  # the chunks of the current raw chunk
-        self.closing: list[Chunk] = []  # those that `finish` has made
+        self.closing: list[Any] = []  # those that `finish` has made, or the last events of an answer that passes
 
     @property
     def finished(self) -> bool:
@@ -106,7 +107,8 @@ class ChunkWriter:
 
     def estimated_input(self) -> int:
         if self._estimated_input is None:
-            self._estimated_input = estimated_input_tokens(self._request)
+            request = self.estimated_from() if self.estimated_from else self._request
+            self._estimated_input = estimated_input_tokens(request)
         return self._estimated_input
 
     def feed(self, raw: Chunk | TextChunks) -> Sequence[Chunk | TextChunks]:

@@ -18,6 +18,8 @@ import orjson
 from svc import json_text
 from svc.errors import UpstreamFault
 from svc.inference.answer.events import Chunk, TextChunks
+from svc.inference.answer.normalize import json_bytes
+from svc.inference.answer.passed import Passed, PassedEvents
 from svc.inference.answer.repeats import Repeats
 from svc.inference.answer.upstream_errors import CLIENT_FAULTS, error_fault, fault_of, is_error, json_or_text
 from svc.inference.catalog import Provider
@@ -47,21 +49,25 @@ _NO_ANSWER = "The answer is neither JSON nor an event stream."
 _MOST_TRIES = 3
 _BLANKS = b"\xef\xbb\xbf \t\r\n"
 
-RawChunk = Chunk | TextChunks
+RawChunk = Chunk | TextChunks | Passed
 
 
 class RawAnswer:
     """The body of one answer as raw chunks of chat. Must be closed.
 
-    `reader` turns the events and the JSON answer of another format into chunks, and knows its end.
+    `reader` turns the events and the JSON answer of another format into chunks, and knows its end. With `passed`, the
+    caller gets them as they come, unless a stream comes instead of JSON, or JSON instead of a stream.
     """
 
     _repeats: Repeats
 
-    def __init__(self, reply: Reply, provider: Provider, reader: Reader | None = None) -> None:
+    def __init__(
+        self, reply: Reply, provider: Provider, reader: Reader | None = None, passed: PassedEvents | None = None
+    ) -> None:
         self._reply = reply
         self._provider = provider
         self._reader = reader
+        self._passed = passed
         self._json: list[bytes] = []
         self._events: EventReader | None = None
         self._done = False  # whether `[DONE]` was read
@@ -123,11 +129,14 @@ class RawAnswer:
             self._fault = UpstreamFault("cut", _CUT)
         return raws
 
-    def _whole(self, data: bytes, apart: bool = False) -> Chunk:
+    def _whole(self, data: bytes, apart: bool = False) -> RawChunk:
         """Return a JSON answer as a `chat.completion`. `apart` is for threads."""
         if self._reader is None:
             return _chunk(data, self._provider, apart)
-        return self._reader.whole(_object(data, self._provider, apart))
+        if self._passed is None or self._passed.stream:
+            return self._reader.whole(_object(data, self._provider, apart))
+        document, data = shown(data, self._provider, apart)
+        return self._passed.whole(data, document)
 
     def _chunks(self, events: EventReader) -> list[RawChunk]:
         """Return the chunks up to `[DONE]` or a fault, which is kept."""
@@ -153,10 +162,10 @@ class RawAnswer:
                         break
         except UpstreamFault as fault:
             self._fault, self._ended = fault, True
-        return raws
+        return [*raws, *self._passed.taken()] if self._passed else raws
 
     def _event_chunk(self, lines: bytes) -> Chunk | None:
-        data = self._data(lines, _EVENT_VALUES)
+        _, data = self._data(lines, _EVENT_VALUES)
         if not data:
             return None
         raw = _chunk(data, self._provider)
@@ -165,23 +174,32 @@ class RawAnswer:
         return raw
 
     def _event_chunks(self, reader: Reader, lines: bytes) -> list[Chunk]:
-        """Return the chunks of an event of another format. After the format's own last event nothing is read."""
-        data = self._data(lines, _READER_EVENT_VALUES)
+        """Return the chunks of an event of another format, unless it is passed. After the format's own last event
+        nothing is read.
+        """
+        name, data = self._data(lines, _READER_EVENT_VALUES)
         if self._done:  # `[DONE]` is no end of these formats
             raise UpstreamFault("cut", _CUT)
         if not data:
             return []
-        chunks = reader.chunks(_object(data, self._provider))
+        chunks: list[Chunk] = []
+        if self._passed is None or not self._passed.stream:
+            chunks = reader.chunks(_object(data, self._provider))
+        else:
+            document, data = shown(data, self._provider)
+            self._passed.add(name, data, document)
         self._done = self._ended = reader.ended
         return chunks
 
-    def _data(self, lines: bytes, most_values: int) -> bytes:
-        """Return the JSON of an event, or nothing for an event without one. Raises UpstreamFault for an error."""
+    def _data(self, lines: bytes, most_values: int) -> tuple[bytes, bytes]:
+        """Return the name of an event and its JSON, or nothing for an event without any. Raises UpstreamFault for an
+        error.
+        """
         name, data = parse_event(lines) or (b"", b"")
         data = data.strip()
         if data == b"[DONE]":
             self._done = self._ended = True
-            return b""
+            return name, b""
         if len(data) > most_values and has_more_values(data, most_values):
             raise UpstreamFault("invalid", _TOO_MANY_VALUES)
         if name == b"error" and data:
@@ -189,7 +207,7 @@ class RawAnswer:
             if isinstance(document, dict) and not document.get("error"):
                 document = {"error": document}  # llama.cpp sends the error object itself
             raise error_fault(document, self._provider.api_key)
-        return data
+        return name, data
 
 
 def _note_finish(raw: dict[str, Any], unfinished: set[Any]) -> None:
@@ -202,7 +220,10 @@ def _note_finish(raw: dict[str, Any], unfinished: set[Any]) -> None:
 
 
 def _object(data: bytes, provider: Provider, apart: bool = False) -> dict[str, Any]:
-    value = parsed(data, provider, apart)
+    return _checked(parsed(data, provider, apart))
+
+
+def _checked(value: Any) -> dict[str, Any]:
     if type(value) is not dict:
         raise UpstreamFault("invalid", "The answer is no JSON object.")
     return value
@@ -215,27 +236,40 @@ def _chunk(data: bytes, provider: Provider, apart: bool = False) -> Chunk:
     return value
 
 
+def shown(data: bytes, provider: Provider, apart: bool = False) -> tuple[dict[str, Any], bytes]:
+    """Return a document, and its JSON for a caller: as it came, but without the provider's key, and always valid."""
+    value, exact = _parse(data, provider, apart)
+    return _checked(value), json_bytes(value, apart) if exact is None else exact
+
+
 def parsed(data: bytes, provider: Provider, apart: bool = False) -> Any:
     """Parse `data`, and redact the provider's key; `apart` is for threads, and does not block the event loop.
 
     Raises UpstreamFault `invalid`, or `status` for an error object.
     """
+    return _parse(data, provider, apart)[0]
+
+
+def _parse(data: bytes, provider: Provider, apart: bool) -> tuple[Any, bytes | None]:
+    """Do the same, and also return the valid JSON of the value, if it is known."""
     # Some requests to the operator's servers ask for long lists of probabilities.
     if len(data) > MOST_JSON_VALUES and has_more_values(data, MOST_JSON_VALUES if provider.byok else _OPERATOR_VALUES):
         raise UpstreamFault("invalid", _TOO_MANY_VALUES)
     secret = _secret(provider)
     if secret:
         data = data.replace(secret, b"***")
+    exact: bytes | None = data
     try:
         value = json_text.loads(data) if apart else orjson.loads(data)
     except orjson.JSONDecodeError:
-        value = _parsed_loosely(data)
+        value, exact = _parsed_loosely(data), None
     if secret and data.find(b"\\") >= 0:  # JSON can escape the key's characters
-        value = _without(secret.decode(), value)
+        cleaned = _without(secret.decode(), value)
+        value, exact = cleaned, exact if cleaned == value else None
     first = value[0] if type(value) is list and value else value  # Gemini wraps errors in a list
     if type(first) is dict and (first.get("error") or first.get("object") == "error"):
         raise error_fault(first, provider.api_key)
-    return value
+    return value, exact
 
 
 def _secret(provider: Provider) -> bytes | None:

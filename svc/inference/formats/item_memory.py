@@ -54,12 +54,16 @@ class ItemMemory:
 
     def item(self, account_id: str, item_id: str, param: str) -> dict[str, Any]:
         """Return a kept item. Raises ApiError `not_found` that names `item_id`, for the field `param`."""
+        found: dict[str, Any] = orjson.loads(self.json(account_id, item_id, param))
+        return found
+
+    def json(self, account_id: str, item_id: str, param: str) -> bytes:
+        """Return the JSON of a kept item, and raise the same."""
         item, expires_at = self._accounts.get(account_id, {}).get(item_id, (b"", 0.0))
         if expires_at <= self._clock():
             hint = "Items are not stored here: send whole items, with store: false."
             raise ApiError("not_found", f"Item with id {item_id!r} not found. {hint}", param=param)
-        found: dict[str, Any] = orjson.loads(item)
-        return found
+        return item
 
     def _drop_oldest(self, account_id: str) -> None:
         kept = self._accounts[account_id]

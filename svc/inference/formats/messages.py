@@ -240,7 +240,7 @@ class MessagesAnswer(BlockWriter):
 
     def whole(self) -> dict[str, Any]:
         content = [self._content(block) for block in self.blocks]
-        return self._message(content, **self._ending(), usage=_usage(self.usage))
+        return self._message(content, **self._ending(), usage=usage_of_message(self.usage))
 
     def _message(self, content: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
         head = {"id": f"msg_{random_base62(24)}", "type": "message", "role": "assistant", "model": self.model}
@@ -265,7 +265,7 @@ class MessagesAnswer(BlockWriter):
         return {"stop_reason": reason, "stop_sequence": None}
 
     def begun(self) -> None:
-        usage = _usage({"prompt_tokens": self.call.writer.estimated_input(), "completion_tokens": 0})
+        usage = usage_of_message({"prompt_tokens": self.call.writer.estimated_input(), "completion_tokens": 0})
         usage["cache_creation"] = None  # not known yet
         message = self._message([], stop_reason=None, stop_sequence=None, usage=usage)
         self.parts.append(typed_event("message_start", message=message))
@@ -288,7 +288,7 @@ class MessagesAnswer(BlockWriter):
         self.parts.append(typed_event("content_block_stop", index=block.index))
 
     def end(self) -> bytes:
-        usage = _usage(self.call.usage)
+        usage = usage_of_message(self.call.usage)
         return typed_event("message_delta", delta=self._ending(), usage=usage) + typed_event("message_stop")
 
     def fault(self, error: ApiError) -> bytes:
@@ -305,7 +305,7 @@ def _started(block: Block, text: str = "") -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:
+def usage_of_message(usage: Mapping[str, Any]) -> dict[str, Any]:
     tokens = input_tokens(usage)
     return {
         "input_tokens": tokens.fresh,

@@ -96,15 +96,11 @@ class ResponseWriter(BlockWriter):
         for block in self.blocks[self._open :]:
             if block.item:
                 self._fill(block, "incomplete")
-        code = "rate_limit_exceeded" if error.status == 429 else "server_error"
-        if error.code == too_long.CODE:  # Codex shortens the conversation
-            code = too_long.CODE
-        self._event("failed", response=self._response("failed", {"code": code, "message": _ascii(str(error))}))
+        self._event("failed", response=self._response("failed", error_of_response(error)))
         return b"".join([*self.parts, DONE])
 
     def late_fault(self, error: ApiError, events: int) -> bytes:
-        fields = {name: error.error.get(name) for name in ("code", "message", "param")}
-        return typed_event("error", sequence_number=events, **fields) + DONE
+        return late_error(error, events)
 
     def _finished(self) -> dict[str, Any]:
         self.remember({block.item["id"]: orjson.dumps(block.item) for block in self.blocks})
@@ -124,7 +120,7 @@ class ResponseWriter(BlockWriter):
             "incomplete_details": {"reason": _INCOMPLETE[self.finish_reason or ""]} if status == "incomplete" else None,
             "model": _ascii(self.model),
             "output": [block.item for block in self.blocks if block.item],
-            "usage": _usage(self.usage) if self.usage and status in ("completed", "incomplete") else None,
+            "usage": usage_of_response(self.usage) if self.usage and status in ("completed", "incomplete") else None,
             **self._echo,
         }
 
@@ -216,6 +212,20 @@ class ResponseWriter(BlockWriter):
         self._sequence += 1
 
 
+def error_of_response(error: ApiError) -> dict[str, Any]:
+    """Return the `error` of a failed response."""
+    code = "rate_limit_exceeded" if error.status == 429 else "server_error"
+    if error.code == too_long.CODE:  # Codex shortens the conversation
+        code = too_long.CODE
+    return {"code": code, "message": _ascii(str(error))}
+
+
+def late_error(error: ApiError, events: int) -> bytes:
+    """Return the last events of a stream that has `events` before them, and no response that could fail."""
+    fields = {name: error.error.get(name) for name in ("code", "message", "param")}
+    return typed_event("error", sequence_number=events, **fields) + DONE
+
+
 def _ascii(value: Any) -> Fragment:
     return Fragment(ascii_json(value))
 
@@ -258,7 +268,7 @@ def _logprobs(found: Any, *, top: bool = True) -> list[dict[str, Any]]:
     ]
 
 
-def _usage(usage: dict[str, Any]) -> dict[str, Any]:
+def usage_of_response(usage: Mapping[str, Any]) -> dict[str, Any]:
     prompt, completion = usage.get("prompt_tokens_details") or {}, usage.get("completion_tokens_details") or {}
     return {
         "input_tokens": usage["prompt_tokens"],

@@ -5,7 +5,7 @@ from typing import Any
 from svc.errors import ApiError, anthropic_error
 from svc.routes.schemas.common import CALCULATE, COST_HEADER, COUNT, IGNORED_HEADERS
 from svc.server.interface import ANTHROPIC_ERROR, Answer, Content, as_event, kind_of, variants
-from svc.shapes import json_object, list_of, mapping, nullable, one_of, string
+from svc.shapes import anything, json_object, list_of, mapping, nullable, one_of, string
 
 _INDEX = COUNT.about("The place of the block in `content`.", 0)
 _CACHE_CREATION = json_object(
@@ -74,6 +74,12 @@ _EVENT = variants(
 )
 
 
+_ABOUT_PASSED = "From a model server with `api = messages`, as Anthropic's reference describes it."
+_PASSED = json_object("PassedMessage", _ABOUT_PASSED, id=string, type=one_of("message")).with_others()
+_PASSED_EVENT = json_object("PassedMessageEvent", _ABOUT_PASSED, type=string).with_others()
+_ANY_EVENT = anything.about(anyOf=[_EVENT, _PASSED_EVENT])
+
+
 def _sent(value: dict[str, Any]) -> dict[str, str]:
     return {"event": value["type"], **as_event(value)}
 
@@ -83,7 +89,10 @@ _STREAM_EVENT = json_object(
     "One event: the lines `event: …` and `data: …`, and an empty line.",
     event=string.about("The `type` of the data.", "content_block_delta"),
     data=string.about(
-        "An event as JSON.", as_event(_TEXT_PIECE)["data"], contentMediaType="application/json", contentSchema=_EVENT
+        "An event as JSON.",
+        as_event(_TEXT_PIECE)["data"],
+        contentMediaType="application/json",
+        contentSchema=_ANY_EVENT,
     ),
 )
 _MESSAGES = {
@@ -101,7 +110,7 @@ _EVENTS = {
 MESSAGES_ANSWER = Answer(
     "The message: one JSON object, or with `stream: true` server-sent events.",
     contents={
-        "application/json": Content(_MESSAGE, _MESSAGES),
+        "application/json": Content(anything.about("", _MESSAGE.example, anyOf=[_MESSAGE, _PASSED]), _MESSAGES),
         "text/event-stream": Content(_STREAM_EVENT, _EVENTS),
     },
     headers={

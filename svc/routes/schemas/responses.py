@@ -120,6 +120,10 @@ _EVENT = json_object(
     message=string.about("Of an `error`, which ends a repeat of a stream.").optional(),
     **{name: nullable(string).optional() for name in ("code", "param")},
 )
+_ABOUT_PASSED = "From a model server with `api = responses`, as OpenAI's reference describes it."
+_PASSED = json_object("PassedResponse", _ABOUT_PASSED, id=string, object=one_of("response")).with_others()
+_PASSED_EVENT = json_object("PassedResponseEvent", _ABOUT_PASSED, type=string).with_others()
+_ANY_EVENT = anything.about(anyOf=[_EVENT, _PASSED_EVENT])
 _DELTA = (
     '{"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_5n6vC0aYqTtWm3Ld8RkJxZeHgB1uPsFo",'
     '"output_index":0,"content_index":0,"delta":"84","logprobs":[]}'
@@ -130,7 +134,7 @@ _STREAM_EVENT = json_object(
     data=anything.about(
         "An event. The last one is the text `[DONE]`.",
         _DELTA,
-        anyOf=[one_of("[DONE]"), string.about(contentMediaType="application/json", contentSchema=_EVENT)],
+        anyOf=[one_of("[DONE]"), string.about(contentMediaType="application/json", contentSchema=_ANY_EVENT)],
     ),
     event=string.about("The `type` of the data.").optional(),
 )
@@ -141,7 +145,7 @@ _EVENTS = {
 RESPONSE_ANSWER = Answer(
     "The response: one JSON object, or with `stream: true` server-sent events.",
     contents={
-        "application/json": Content(_RESPONSE),
+        "application/json": Content(anything.about("", _RESPONSE.example, anyOf=[_RESPONSE, _PASSED])),
         "text/event-stream": Content(_STREAM_EVENT, _EVENTS),
     },
     headers={

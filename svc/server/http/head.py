@@ -44,6 +44,12 @@ class Context:
     disconnected: bool = False
     interrupt: Callable[[str], None] | None = None  # ends the open answer
     claim: Claim | None = None  # of a request with an Idempotency-Key: it runs on without its client
+    body: bytes = b""  # of a request that may be passed on as it is, until its handler takes it
+
+    def taken_body(self) -> bytes:
+        """Return the body, and keep it no longer: it may have 16 MiB."""
+        body, self.body = self.body, b""
+        return body
 
     def disconnect(self) -> None:
         """Note that the client has disconnected, and end the open answer."""
