@@ -66,6 +66,7 @@ _NO_ITEM = r"Item with id 'rs_\d+' not found"
 # Fields of Responses, with the names that they have in a chat request.
 _OF_RESPONSES = {
     "include": "reasoning.encrypted_content",
+    "reasoning": "reasoning.summary",
     "reasoning.summary": "reasoning.summary",
     "reasoning.effort": "reasoning_effort",
     "text.verbosity": "verbosity",

@@ -438,3 +438,28 @@ def test_no_effort_is_added_to_requests_with_tools_only() -> None:
         body = {**tools, "reasoning_effort": "high"}
         assert without(body, [NO_EFFORT]) == {**tools, "reasoning_effort": "none"}
     assert without({"reasoning_effort": "high", "tools": []}, [NO_EFFORT]) == {"reasoning_effort": "high", "tools": []}
+
+
+@each(
+    "message, param, field",
+    [
+        ("Encrypted content is not supported with this model.", "include", "reasoning.encrypted_content"),
+        (
+            "Unsupported parameter: 'reasoning.summary' is not supported with this model.",
+            "reasoning.summary",
+            "reasoning.summary",
+        ),
+        ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", None, "reasoning_effort"),
+        ("Unsupported parameter: 'text.verbosity' is not supported with this model.", None, "verbosity"),
+        (
+            "Item with id 'rs_2' not found. Items are not persisted when `store` is set to false.",
+            "input",
+            "reasoning_content",
+        ),
+    ],
+)
+def test_fields_of_responses_have_their_names_in_chat(message: str, param: str | None, field: str) -> None:
+    added = ("reasoning.encrypted_content", "reasoning.summary", "reasoning_effort", "verbosity", "reasoning_content")
+    status = 404 if param == "input" else 400
+    assert refused_fields(refusal(message, status, param=param), added) == {field}
+    assert refused_fields(refusal(message, status, param=param), ["max_tokens"]) == frozenset()

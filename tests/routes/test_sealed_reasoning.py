@@ -40,6 +40,8 @@ def config(config: Config, upstream: FormatServer, tmp_path: Path) -> Config:
     )
     provider = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\napi_key = "sk-of-the-operator-0123"\n'
     models += '[[providers.models]]\nid = "ok"\n'
+    for name in ("include", "reasoning"):
+        models += f'[[providers.models]]\nid = "refuses-{name}"\napi = "responses"\n'
     (tmp_path / "catalog.toml").write_text(provider + models)
     return dataclasses.replace(config, catalog=tmp_path / "catalog.toml", resolve=Names())
 
@@ -188,3 +190,15 @@ async def test_chat_servers_do_not_get_it(service: Service, upstream: FormatServ
         "content": "So",
         "reasoning_content": "Hm.",
     }
+
+
+@each("field", ["include", "reasoning"])
+async def test_model_that_does_not_reason_is_asked_again_without(
+    service: Service, upstream: FormatServer, field: str
+) -> None:
+    headers = await key_of(service)
+    body = {"model": f"lab/refuses-{field}", "messages": [{"role": "user", "content": "Hi"}]}
+    upstream.requests.clear()
+    for _ in range(2):
+        (await service.client.post("/v1/chat/completions", json=body, headers=headers)).raise_for_status()
+    assert [field in seen.body for seen in upstream.requests] == [True, False, False]

@@ -19,7 +19,7 @@ _RENAMED = {
     "max_output_tokens": "max_tokens",
     **{name: name for name in ("model", "temperature", "top_p", "presence_penalty", "frequency_penalty", "user")},
 }
-_NAMES = {"max_tokens": "max_output_tokens", "response_format": "text.format"}
+_NAMES = {"max_tokens": "max_output_tokens", "response_format": "text.format", "messages": "input"}
 _COUNTS = ("max_output_tokens", "max_tool_calls", "top_logprobs")
 # What the response repeats of its request, and what it says where the request has nothing.
 _ECHOED: dict[str, Any] = {

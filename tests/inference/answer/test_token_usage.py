@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from svc.billing import prices
 from svc.billing.prices import InputTokens
 from svc.inference.answer.chunk_writer import ChunkWriter
-from svc.inference.answer.token_usage import UsageReports, input_tokens, normalized_usage, of_all_choices
+from svc.inference.answer.token_usage import UsageReports, chat_usage, input_tokens, normalized_usage, of_all_choices
 from tests.support.cases import each
 
 OUTPUT = {"completion_tokens": 5}
@@ -256,3 +256,22 @@ def test_whole_answer_of_several_choices_is_corrected() -> None:
         "completion_tokens": 12,
         "total_tokens": 22,
     }
+
+
+@each("usage, expected", [(usage, expected) for usage, expected in FORMS if "input_tokens" in usage])
+def test_report_of_another_format_is_the_same_with_the_names_of_chat(usage: Any, expected: InputTokens) -> None:
+    """A call costs the same in each format of its server."""
+    renamed = chat_usage(usage)
+    assert kinds(renamed) == expected and renamed["completion_tokens"] == 5
+    known = {"prompt_tokens", "completion_tokens", "prompt_tokens_details", "cache_creation"}
+    assert renamed.keys() <= known | {"completion_tokens_details"}
+
+
+def test_reasoning_of_another_format_is_a_detail_of_the_output() -> None:
+    for details in ({"reasoning_tokens": 3}, {"thinking_tokens": 3}):
+        usage = chat_usage({**MESSAGES, "output_tokens_details": details})
+        assert usage["completion_tokens_details"] == {"reasoning_tokens": 3}
+
+
+def test_impossible_counts_of_another_format_are_absent() -> None:
+    assert chat_usage({"input_tokens": -1, "output_tokens": "many", "cache_read_input_tokens": 2**60}) == {}

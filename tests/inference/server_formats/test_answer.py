@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
 from svc.inference.answer.chunk_writer import ChunkWriter
+from svc.inference.answer.events import blocks
 from svc.inference.server_formats.answer import reader_of
 from tests.support.cases import each
 from tests.support.format_events import Said, answer_of, events_of
@@ -19,16 +20,22 @@ REQUEST = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 
 
 def streamed(api: str, events: list[dict[str, Any]], stops: list[str] | None = None) -> dict[str, Any]:
-    """Return the answer of a stream as the service stores it."""
+    """Return the answer of a stream as the service stores it. The chunks that a caller gets have the same text."""
     reader, writer = reader_of(api, stops or []), ChunkWriter("id", 1, "m", REQUEST)
     writer.whole = True
+    live, sent = ChunkWriter("id", 1, "m", REQUEST), b""
     for event in events:
         if not reader.ended:
             for chunk in reader.chunks(event):
                 writer.feed(chunk)
+                sent += b"".join(blocks(live.feed(chunk)))
     if not reader.ended:
         raise UpstreamFault("cut", "")
-    return writer.answer()[0]
+    answer = writer.answer()[0]
+    sent += b"".join(blocks(live.finish()))
+    deltas = [json.loads(block[6:])["choices"][0]["delta"] for block in sent.split(b"\n\n")[:-1]]
+    assert "".join(delta.get("content") or "" for delta in deltas) == (answer["choices"][0]["message"]["content"] or "")
+    return answer
 
 
 def whole(api: str, document: dict[str, Any], stops: list[str] | None = None) -> dict[str, Any]:
