@@ -133,10 +133,12 @@ export function Empty({ icon, title, text, children }) {
 /**
  * An error with an action: no funds links to the wallet, a limit counts down, a lost connection can be
  * retried, and is retried when the browser is online again unless `manual`, and if `mayRetry()` then.
- * `actions`: further buttons.
+ * `retries`: a ref of the caller, if this component does not stay during a retry. `actions`: further
+ * buttons.
  */
-export function Failed({ error, retry, manual, mayRetry = () => true, actions, children }) {
-  const retries = useRef(0); // left; the first request on a new connection may fail as well
+export function Failed({ error, retry, manual, mayRetry = () => true, retries, actions, children }) {
+  const ownRetries = useRef(0);
+  retries ??= ownRetries; // left; the first request on a new connection may fail as well
   const wasOffline = useRef(false);
   wasOffline.current ||= error.status === 0 && !online.value;
   useEffect(() => {

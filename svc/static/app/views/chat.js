@@ -32,7 +32,8 @@ export default function Chat({ path: [id], query }) {
 function Conversation({ thread, projectId, messageId }) {
   const editing = useSignal(null),
     filedUnder = useSignal(projectId ?? null),
-    column = useRef(null);
+    column = useRef(null),
+    retries = useRef(0);
   useEffect(() => {
     if (thread.id) thread.load();
   }, [thread]);
@@ -135,6 +136,7 @@ function Conversation({ thread, projectId, messageId }) {
                 problem &&
                 html`<${Failed}
                   error=${problem.error}
+                  retries=${retries}
                   mayRetry=${() => !problem.draft || problem.draft === draftOf(thread.address.peek())}
                   retry=${() => {
                     scroll.follow();
