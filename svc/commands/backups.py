@@ -91,6 +91,11 @@ def _backup(config: Config, options: argparse.Namespace) -> None:
             print(f"{path}: removed")
 
 
+def room_bytes(database_bytes: int, copies: int = 2) -> int:
+    """Return how much must be free in the folder of a backup: it holds a copy of the database beside the archive."""
+    return copies * database_bytes + _SLACK_BYTES
+
+
 def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, *, copies: int, shown: bool) -> None:
     """Copy the database into `work`, which needs room for `copies`, and write the archive to `file`."""
     copy = work / DATABASE
@@ -106,7 +111,7 @@ def _write_archive(folder: Path, work: Path, file: BinaryIO, created_at: str, *,
             advice = "without it no backup can be restored. The next start says what to do"
             raise StartError(f"{folder / MASTER} {wrong}; {advice}")
         copies += schema_version < newest_version(newest_schema()[1])  # one is migrated, to be verified
-        needed, free = copies * pages * page_bytes + _SLACK_BYTES, shutil.disk_usage(work).free
+        needed, free = room_bytes(pages * page_bytes, copies), shutil.disk_usage(work).free
         if free < needed:
             raise StartError(f"a backup needs {needed >> 20} MiB in {work.parent}, where {free >> 20} MiB are free")
         copy.touch(mode=0o600)

@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import contextlib
 import os
+import shutil
 import smtplib
 import sqlite3
 import ssl
@@ -26,6 +27,7 @@ from svc.auth import accounts
 from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
 from svc.billing.stripe import Stripe
+from svc.commands.backups import room_bytes
 from svc.commands.check import schema_findings
 from svc.commands.database import command, printable, reading, served_settings
 from svc.config import SETTINGS, Config, MailServer
@@ -95,6 +97,9 @@ async def examine(config: Config) -> list[Finding]:
             ("database", asyncio.to_thread(_database, config)),
             ("port", asyncio.to_thread(_port, config)),
         ]
+        if config.backup_dir is not None:
+            place = asyncio.to_thread(_backup_folder, config.backup_dir.absolute(), config.data_dir.absolute())
+            checks.append(("backup folder", place))
         for name, provider in identity_providers(config, outbound).items():
             checks.append((f"identity provider {name}", _identity_provider(config, name, provider)))
         if config.smtp_url is not None:
@@ -164,6 +169,20 @@ def _folder(path: Path) -> Result:
     if readable:
         return "look", f"other users can read {readable} until the next start. Run chmod -R go= {path}"
     return "ok", f"only user {owner} can read {path}"
+
+
+def _backup_folder(path: Path, data_dir: Path) -> Result:
+    if not path.is_dir():
+        return "wrong", f"{path} (SVC_BACKUP_DIR) is no folder. Create it, and give it to the user of the service"
+    if not os.access(path, os.W_OK | os.X_OK):
+        return "wrong", f"this user cannot write to {path} (SVC_BACKUP_DIR). Give it to the user of the service"
+    database, free = data_dir / DATABASE, shutil.disk_usage(path).free
+    needed = room_bytes(database.stat().st_size if database.exists() else 0)
+    if free < needed:
+        return "wrong", f"a backup needs {needed >> 20:,} MiB in {path}, where {free >> 20:,} MiB are free"
+    if path.resolve().is_relative_to(data_dir.resolve()):
+        return "look", f"{path} is in the data folder, and would be lost with it. Set SVC_BACKUP_DIR to another folder"
+    return "ok", f"{free >> 20:,} MiB are free in {path}; a backup needs {needed >> 20:,} MiB"
 
 
 def _database(config: Config) -> Result:

@@ -91,6 +91,40 @@ def test_a_folder_or_a_file_of_another_user_is_wrong(folder: Path) -> None:
     assert finding.grade == "ok" and "only user 12345" in finding.text, "root looks at the folder of a service"
 
 
+def test_folder_of_backups_must_exist_outside_the_data_folder(folder: Path, tmp_path: Path) -> None:
+    assert "backup folder" not in found(folder)
+    place = tmp_path / "backups"
+    [missing] = found(folder, backup_dir=place)["backup folder"]
+    assert not place.exists()
+    place.touch()
+    [file] = found(folder, backup_dir=place)["backup folder"]
+    for finding in (missing, file):
+        assert finding.grade == "wrong" and f"{place} (SVC_BACKUP_DIR) is no folder" in finding.text
+    place.unlink()
+    place.mkdir()
+    assert grades(found(folder, backup_dir=place)["backup folder"]) == ["ok"]
+    assert list(place.iterdir()) == []
+    (tmp_path / "link").symlink_to(folder)
+    (folder / "backups").mkdir()
+    for inside in (folder, folder / "backups", tmp_path / "link" / "backups"):
+        [finding] = found(folder, backup_dir=inside)["backup folder"]
+        assert finding.grade == "look" and "data folder" in finding.text
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_folder_of_backups_must_be_writable(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "backups").mkdir(mode=0o500)
+    [finding] = found(folder, backup_dir=tmp_path / "backups")["backup folder"]
+    assert finding.grade == "wrong" and "cannot write" in finding.text
+
+
+def test_folder_of_backups_needs_room_for_one(folder: Path, tmp_path: Path) -> None:
+    os.truncate(folder / "service.db", shutil.disk_usage(tmp_path).free)  # without blocks on the disk
+    (tmp_path / "backups").mkdir()
+    [finding] = found(folder, backup_dir=tmp_path / "backups")["backup folder"]
+    assert finding.grade == "wrong" and "a backup needs" in finding.text
+
+
 @pytest.mark.parametrize("change", ["missing", "another"])
 def test_lost_master_key_is_reported(folder: Path, change: str) -> None:
     assert grades(found(folder)["database"]) == ["ok"]
