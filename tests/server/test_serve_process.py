@@ -72,8 +72,9 @@ async def test_a_server_without_descriptors_recovers(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
 
     async with running_server(tmp_path, command=TINY, preexec_fn=few) as server:
+        before = server.counts().descriptors
         connections = [socket.create_connection((server.host, server.port)) for _ in range(100)]
-        await until(lambda: server.counts().descriptors >= 35)
+        await until(lambda: server.counts().descriptors >= before + 10)  # half of the free ones are for connections
         for connection in connections:
             connection.close()
         await server.settled_descriptors(20)
