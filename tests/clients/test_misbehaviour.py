@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 
 from tests.clients.conftest import Lab, Services, served
-from tests.clients.test_claude_code import claude
-from tests.clients.test_codex import codex
+from tests.clients.test_claude_code_process import claude
+from tests.clients.test_codex_process import codex
 
 pytestmark = [pytest.mark.soak, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]
 ANSWERED = [

@@ -1,63 +1,61 @@
-"""The blocks of README.md work as they are printed, one after the other in one shell."""
+"""The blocks of README.md: each is played by the slow test, and the requests of the curl lines are valid."""
 
-import asyncio
-import os
 import re
-import sys
-from pathlib import Path
 
-import pytest
+import orjson
 
-from tests.support.clients import needed, npm_packages, run
-from tests.support.pages import README
-from tests.support.server import ROOT, free_port
+from tests.clients.test_readme_process import BLOCKS, FILES
+from tests.conftest import JSON, Service, bearer
+from tests.support.pages import EXAMPLES
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]
-BLOCKS = re.findall(r"^<!-- ([\w-]+) -->\n```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-FILES = {"codex": "$HOME/.codex/config.toml", "catalog": "catalog.toml"}
-STARTED = "until grep -qs '^listening on' server.txt; do kill -0 $SERVER; read -t 0.1 <> <(:) || :; done"
+CURL = ("curl", "byok-curl", "agent-curl", "media-curl")
 
 
-def step_of(name: str, kind: str, code: str) -> str:
-    """Return what a person does with a block of the README."""
-    quoted = f"<<'END-OF-{name}'\n{code}END-OF-{name}\n"
-    if kind == "toml":
-        return f'mkdir -p "$HOME/.codex"; cat >"{FILES[name]}" {quoted}'
-    if kind == "python":
-        return f".venv/bin/python - {quoted}"
-    if name == "start":  # in this environment, and beside the shell
-        return f"rm -f server.txt; {code.rpartition(' && ')[2].strip()} >server.txt & SERVER=$!\n{STARTED}\n"
-    return code
+def curl_lines(mark: str) -> list[str]:
+    text = EXAMPLES[mark].replace("\\\n", " ")
+    return [line[line.index("curl ") :] for line in text.splitlines() if "curl -" in line]
 
 
-def lines_of(name: str, output: str) -> str:
-    return output.partition(f"--- {name}\n")[2].partition("\n--- ")[0]
+async def test_curl_lines_of_the_readme_are_requests_that_the_service_answers(service: Service) -> None:
+    tokens: dict[str, str] = {}
+    answers = []
+    for line in (line for mark in CURL for line in curl_lines(mark)):
+        [path] = re.findall(r"\$BASE(/[^\s\"]+)", line)
+        [token] = re.findall(r"Authorization: Bearer \$(\w+)", line) or [""]
+        data = re.findall(r"-d '(\{.*\})'", line)
+        headers = bearer(tokens[token]) if token else {}
+        assert bool(data) == ("Content-Type: application/json" in line)
+        if data:
+            answer = await service.client.post(path, content=data[0], headers={**headers, **JSON})
+        else:
+            answer = await service.client.get(path, headers=headers)
+        if path == "/auth/signup":
+            tokens["SESSION"] = answer.json()["access_token"]
+        if path == "/user/api-keys":
+            tokens["KEY"] = answer.json()["key"]
+        answers.append((path, answer.status_code))
+        if path == "/v1/chat/completions":
+            streams = orjson.loads(data[0]).get("stream", False)
+            assert "84" in answer.text or (streams and answer.text.endswith("data: [DONE]\n\n"))
+        if path == "/v1/agents/run":
+            assert '"type":"final"' in answer.text.rpartition("data: ")[2]
+        if path == "/v1/agents/runs?limit=1":
+            assert [run["status"] for run in answer.json()["data"]] == ["final"]
+    assert answers == [
+        ("/auth/signup", 201),
+        ("/user/api-keys", 201),
+        ("/v1/models", 200),
+        ("/v1/chat/completions", 200),
+        ("/v1/chat/completions", 200),
+        ("/user/providers", 201),
+        ("/v1/agents/run", 200),
+        ("/v1/agents/runs?limit=1", 200),
+        ("/v1/images/generations", 402),  # the line before adds funds
+        ("/v1/audio/generate", 402),
+    ]
 
 
-async def test_all_blocks_of_the_readme_work_in_one_shell(tmp_path: Path) -> None:
-    """The last block, which runs these tests, is left out. Afterwards the shell still runs commands and the server."""
-    for name, target in ((".venv", Path(sys.prefix)), ("app.py", ROOT / "app.py")):
-        (tmp_path / name).symlink_to(target)
-    played = [(name, step_of(name, kind, code)) for name, kind, code in BLOCKS if name != "tests"]
-    script = "".join(f"echo; echo --- {name}\n{step}" for name, step in played)
-    script += f"\necho --- check\n.venv/bin/svc check\nkill $SERVER; wait $SERVER\n{step_of(*BLOCKS[0])}"
-    port = free_port()
-    env = {
-        "PATH": f"{needed(npm_packages)}/.bin:{os.environ['PATH']}",
-        "HOME": str(tmp_path),
-        "LANG": "C.UTF-8",
-        "SVC_PORT": str(port),
-    }
-    script = f"trap 'kill $SERVER; wait $SERVER' EXIT\n{script}".replace("127.0.0.1:8443", f"127.0.0.1:{port}")
-    (tmp_path / "readme.sh").write_text(script)
-    output, shown = await asyncio.to_thread(run, ["bash", "-euo", "pipefail", "readme.sh"], env, tmp_path)
-    assert '"id":"builtin/assistant"' in lines_of("curl", output) and "84" in lines_of("curl", output)
-    assert lines_of("openai", output).strip() == "Hello, stream"
-    assert '"type":"final"' in lines_of("agent-curl", output)
-    assert lines_of("coding-agents", output).count("84") == 2
-    assert "model: builtin/assistant" in shown and "doesn't recognize" not in output + shown
-    assert '"url":"https://' in lines_of("media-curl", output)
-    assert (tmp_path / "hello.wav").read_bytes()[:4] == b"RIFF"
-    assert (tmp_path / "data" / "service.db").is_file() and (tmp_path / "server.txt").read_text().count(
-        "listening"
-    ) == 1
+def test_each_block_of_the_readme_is_played() -> None:
+    assert {kind for _, kind, _ in BLOCKS} <= {"sh", "python", "toml"}
+    assert {name for name, kind, _ in BLOCKS if kind == "toml"} == set(FILES)
+    assert BLOCKS[0][0] == "start" and {"curl", "tests"} < {name for name, _, _ in BLOCKS}
