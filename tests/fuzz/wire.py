@@ -21,7 +21,7 @@ _PROXY = {
     "SVC_TRUSTED_PROXIES": "127.0.0.1",
 }  # without TLS, whose handshakes would take most of the time
 _CHAT = {"model": "builtin/echo", "messages": [{"role": "user", "content": "hello"}], "stream": True}
-_REQUESTS = (
+REQUESTS = (
     ("GET", "/healthz", b""),
     ("GET", "/user/me", b""),
     ("GET", "/v1/models?limit=3", b""),
@@ -45,15 +45,15 @@ async def play(folder: Path, seed: str, count: int) -> list[str]:
     async with pulsing_server(folder, _PROXY) as (server, pulse):
         async with server.client(headers={"x-forwarded-proto": "https"}) as client:
             session = await client.post("/auth/signup", json={"email": "fuzz@example.com", "password": PASSWORD})
-        good = [_written(server.host, session.json()["access_token"], *request) for request in _REQUESTS]
+        good = [written(server.host, session.json()["access_token"], *request) for request in REQUESTS]
         good.append(good[0][:-2] + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n")  # the parser stops behind it
         for request in good:  # what the first request of a kind loads is no stall of an attacker
-            await _exchange(server.port, request, found)
+            await exchange(server.port, request, found)
         await pulse.longest_stall_ms()
         for begin in range(0, count, _AT_ONCE * _PIPELINED):
             number = min(_AT_ONCE, -(-(count - begin) // _PIPELINED))
             sent = [b"".join(mutated_bytes(rnd.choice(good), rnd) for _ in range(_PIPELINED)) for _ in range(number)]
-            await asyncio.gather(*(_exchange(server.port, data, found) for data in sent))
+            await asyncio.gather(*(exchange(server.port, data, found) for data in sent))
             if begin % 1024 == 0 and (stall_ms := await pulse.longest_stall_ms()) > MOST_STALL_MS:
                 found.append(f"the loop stood still for {stall_ms:.0f} ms of CPU time at {begin}")
         async with server.client(headers={"x-forwarded-proto": "https"}) as client:
@@ -62,14 +62,14 @@ async def play(folder: Path, seed: str, count: int) -> list[str]:
     return found
 
 
-def _written(host: str, token: str, method: str, path: str, body: bytes) -> bytes:
+def written(host: str, token: str, method: str, path: str, body: bytes) -> bytes:
     head = f"{method} {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\nx-forwarded-proto: https\r\n"
     kind = "application/x-www-form-urlencoded" if body.startswith(b"email") else "application/json"
     head += f"content-type: {kind}\r\ncontent-length: {len(body)}\r\n" if body else ""
     return head.encode() + b"\r\n" + body
 
 
-async def _exchange(port: int, data: bytes, found: list[str]) -> None:
+async def exchange(port: int, data: bytes, found: list[str]) -> None:
     """Sends it, says that nothing more comes, and reads to the end."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**20)
     try:
