@@ -35,8 +35,7 @@ FIXED = {
         outbound/test_connection.py test_slow_head_times_out
         server/test_offload.py slow
         server/test_protocol_floods.py slow_reader
-        server/test_signals.py test_second_sigint_stops_at_once
-        server/test_signals.py test_sighup_does_not_stop_the_server
+        server/test_signals_process.py test_second_sigint_stops_at_once
         server/test_sse.py events events events
         support/outgoing.py play
         support/test_watchdog.py handle
@@ -55,7 +54,7 @@ FIXED = {
         builtin/test_processes.py test_two_processes_run_and_others_wait
         deletion/test_command.py test_command_ends_the_streams_of_that_account_within_2_seconds
         routes/test_links.py test_account_has_at_most_20_valid_links
-        server/test_signals.py test_closed_terminal_does_not_stop_the_server
+        server/test_signals_process.py test_closed_terminal_does_not_stop_the_server
         server/test_sse.py test_no_ping_follows_the_end_of_a_stream
         test_db.py test_a_server_waits_for_a_command_and_then_writes
         test_retry.py test_shutdown_ends_the_retries
@@ -79,7 +78,7 @@ FIXED = {
         builtin/test_script.py test_wait_sleeps_and_closing_the_generator_ends_it_at_once
         outbound/test_connection.py test_slow_reader_causes_no_timeout
         test_budget.py test_limit_counts_cpu_time_without_waiting
-        test_simulated_day.py test_service_works_for_a_simulated_day
+        test_simulated_day_process.py test_service_works_for_a_simulated_day
     """,
 }
 
