@@ -1,4 +1,4 @@
-"""A connection that stays open refers to nothing of its last request, which had the caller's token."""
+"""A connection that stays open does not refer to its last request, which had the caller's token."""
 
 import weakref
 from typing import Any

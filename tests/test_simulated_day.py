@@ -1,4 +1,4 @@
-"""A day of one process, under a clock that is moved by hours: limits, sessions, links and days of use go on."""
+"""A day of one process, under a clock that is moved by hours: limits, sessions, links and the use of each day."""
 
 from collections import Counter
 from typing import Any
