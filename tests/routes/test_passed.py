@@ -12,7 +12,7 @@ import pytest
 from svc.billing import wallet
 from svc.config import Config
 from tests.conftest import Service, bearer
-from tests.support.byok import Names
+from tests.support.byok import Names, add_provider
 from tests.support.cases import each
 from tests.support.format_server import FormatServer
 
@@ -258,3 +258,177 @@ async def test_answer_beyond_its_limit_ends_there(
     else:
         assert [event["type"] for event in events[-3:]] == ["content_block_stop", "message_delta", "message_stop"]
         assert events[-2]["delta"]["stop_reason"] == "max_tokens"
+
+
+SEARCHES = {
+    "responses": {"input": "Did it rain?", "tools": [{"type": "web_search"}, {"type": "file_search"}]},
+    "messages": {
+        "messages": [{"role": "user", "content": "Did it rain?"}],
+        "max_tokens": 64,
+        "tools": [
+            {"type": "web_search_20250305", "name": "web_search"},
+            {"type": "code_execution_20250825", "name": "x"},
+        ],
+    },
+}
+
+
+@each("api, stream", [(api, stream) for api in PATHS for stream in (False, True)])
+async def test_call_of_a_priced_hosted_tool_is_charged_and_shown(
+    service: Service, headers: dict[str, str], upstream: FormatServer, api: str, stream: bool
+) -> None:
+    model, before = f"hosted-{api}/cassette-web_search", await balance(service, headers)
+    body = {"model": model, "stream": stream, **SEARCHES[api]}
+    answer = await post(service, headers, api, json.dumps(body))
+    assert answer.status_code == 200 and "It rained on Monday." in answer.text
+    other = SEARCHES[api]["tools"][1]["type"]
+    assert answer.headers["x-service-ignored-tools"] == other and other not in upstream.requests[-1].raw.decode()
+    assert await balance(service, headers) == before - 320 - 70 - 10_000
+    entry = (await service.client.get("/billing/ledger", headers=headers)).json()["data"][0]
+    assert entry["description"] == f"{model}: 320 input and 70 output tokens, 1 web_search"
+    usage = (await service.client.get("/billing/usage", headers=headers)).json()["data"]
+    assert sum(row["cost_micros"] for row in usage if row["model"] == model) % 10_390 == 0
+
+
+@each("api", PATHS)
+async def test_hold_has_the_price_of_eight_calls(
+    service: Service, headers: dict[str, str], upstream: FormatServer, api: str
+) -> None:
+    upstream.requests.clear()
+    limit = {"monthly_limit_micros": 80_000}
+    assert (await service.client.patch("/user/settings", json=limit, headers=headers)).status_code == 200
+    body = {"model": f"hosted-{api}/cassette-web_search", **SEARCHES[api]}
+    answer = await post(service, headers, api, json.dumps(body))
+    assert answer.status_code in (400, 402) and "insufficient" in answer.text + "insufficient" * (api == "messages")
+    assert upstream.requests == []
+    tools = [{**tool, "max_uses": 1} for tool in SEARCHES[api]["tools"]]
+    answer = await post(service, headers, api, json.dumps({**body, "tools": tools}))
+    assert answer.status_code == 200
+    assert (
+        await service.client.patch("/user/settings", json={"monthly_limit_micros": None}, headers=headers)
+    ).is_success
+
+
+@each("api", PATHS)
+async def test_answers_come_back_whole_in_the_next_request(
+    service: Service, headers: dict[str, str], upstream: FormatServer, api: str
+) -> None:
+    body = {"model": f"hosted-{api}/cassette-web_search", **SEARCHES[api]}
+    said = (await post(service, headers, api, json.dumps(body))).json()
+    field = "input" if api == "responses" else "messages"
+    turn = said["output"] if api == "responses" else [{"role": "assistant", "content": said["content"]}]
+    again = {**body, field: [{"role": "user", "content": "Did it rain?"}, *turn, {"role": "user", "content": "Sure?"}]}
+    answer = await post(service, headers, api, json.dumps(again))
+    assert answer.status_code == 200, answer.text
+    assert upstream.requests[-1].body[field] == again[field]
+
+
+async def test_reference_to_a_passed_item_is_resolved(
+    service: Service, headers: dict[str, str], upstream: FormatServer
+) -> None:
+    upstream.played["a"] = ANSWERS["responses"].encode()
+    await post(service, headers, "responses", text_of("responses", "free-responses/plays-a"))
+    items = [{"type": "item_reference", "id": "rs_1"}, {"role": "user", "content": "Go on."}]
+    body = {"model": "free-responses/plays-a", "input": items}
+    answer = await post(service, headers, "responses", json.dumps(body))
+    assert answer.status_code == 200, answer.text
+    assert upstream.requests[-1].body["input"][0]["encrypted_content"] == "c2VhbA=="
+    body["input"] = [{"type": "item_reference", "id": "rs_unknown"}]
+    answer = await post(service, headers, "responses", json.dumps(body))
+    assert answer.status_code == 404 and "rs_unknown" in answer.text
+
+
+async def test_headers_of_anthropic_are_passed_on_the_diagonal_alone(
+    service: Service, headers: dict[str, str], upstream: FormatServer
+) -> None:
+    sent = {**headers, "anthropic-version": "2024-01-01", "anthropic-beta": "a-2025-01-01, context-1m-2025-08-07"}
+    seen = {}
+    for model in ("free-messages/ok", "paid-messages/ok", "free-responses/ok", "free-chat/ok"):
+        assert (await post(service, sent, "messages", text_of("messages", model))).status_code == 200
+        got = upstream.requests[-1].headers
+        seen[model.partition("/")[0]] = (got.get("anthropic-version"), got.get("anthropic-beta"))
+    assert seen == {
+        "free-messages": ("2024-01-01", "a-2025-01-01, context-1m-2025-08-07"),
+        "paid-messages": ("2024-01-01", "a-2025-01-01"),
+        "free-responses": (None, None),
+        "free-chat": (None, None),
+    }
+    sent["anthropic-beta"] = "a" * 1001
+    answer = await post(service, sent, "messages", text_of("messages", "free-messages/ok"))
+    assert answer.status_code == 400
+
+
+@each("api", PATHS)
+async def test_users_own_server_gets_what_the_caller_sent(service: Service, upstream: FormatServer, api: str) -> None:
+    more = ', "store" : true, "service_tier":"flex", "tools":[{"type":"file_search" , "name":"f"}]'
+    key = await service.bearer()
+    own = await add_provider(service, key, upstream.base_url, api=api)
+    answer = await post(service, key, api, text_of(api, f"{own['name']}/ok", more))
+    assert answer.status_code == 200, answer.text
+    assert upstream.requests[-1].raw.decode() == text_of(api, "ok", more)
+
+
+@each("api", PATHS)
+async def test_providers_key_never_comes_back(
+    service: Service, headers: dict[str, str], upstream: FormatServer, api: str
+) -> None:
+    key = "sk-of-the-operator-0123"
+    for written in (key, key.replace("o", "\\u006f"), key.replace("-", "\\u002d")):
+        for text, more in ((ANSWERS[api], ""), (EVENTS[api], ', "stream":true')):
+            upstream.played["a"] = (
+                text.replace("c2Vh\\u0062A==", written).replace("Gr\\u00fc\\u00dfe", written).encode()
+            )
+            answer = await post(service, headers, api, text_of(api, f"paid-{api}/plays-a", more))
+            assert answer.status_code == 200
+            shown = json.dumps(events_in(answer.text) if more else answer.json())
+            assert "of-the-operator" not in answer.text + shown
+            assert "***" in answer.text
+
+
+@each("api", PATHS)
+async def test_other_form_than_asked_for_is_translated(
+    service: Service, headers: dict[str, str], upstream: FormatServer, api: str
+) -> None:
+    upstream.played["a"] = ANSWERS[api].encode()
+    answer = await post(service, headers, api, text_of(api, f"paid-{api}/plays-a", ', "stream":true'))
+    assert answer.headers["content-type"] == "text/event-stream" and "Gr\\u00fc\\u00dfe" in answer.text
+    upstream.played["a"] = EVENTS[api].encode()
+    answer = await post(service, headers, api, text_of(api, f"paid-{api}/plays-a"))
+    assert answer.json()["usage"]["output_tokens"] == 5
+
+
+@each("api", PATHS)
+async def test_repeat_with_an_idempotency_key_gets_the_same_bytes(
+    service: Service, headers: dict[str, str], upstream: FormatServer, api: str
+) -> None:
+    for number, more in enumerate(("", ', "stream":true')):
+        upstream.played["a"] = (EVENTS if more else ANSWERS)[api].encode()
+        sent = {**headers, "idempotency-key": f"{api}-{number}"}
+        before, asked = await balance(service, headers), len(upstream.requests)
+        first = await post(service, sent, api, text_of(api, f"paid-{api}/plays-a", more))
+        again = await post(service, sent, api, text_of(api, f"paid-{api}/plays-a", more))
+        assert first.content == again.content and again.headers["x-service-replayed"] == "true"
+        assert len(upstream.requests) <= asked + 2 and await balance(service, headers) == before - 12
+
+
+@each("api", PATHS)
+async def test_error_of_the_model_server_comes_in_the_callers_format(
+    service: Service, headers: dict[str, str], upstream: FormatServer, api: str
+) -> None:
+    event = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    if api == "responses":
+        event = {"type": "response.failed", "response": {"status": "failed", "error": {"code": "x", "message": "Over"}}}
+    head = EVENTS[api].split("\n\n")[: 5 if api == "responses" else 3]
+    upstream.played["a"] = ("\n\n".join(head) + f"\n\nevent: {event['type']}\ndata: {json.dumps(event)}\n\n").encode()
+    answer = await post(service, headers, api, text_of(api, f"paid-{api}/plays-a", ', "stream":true'))
+    assert answer.status_code == 200
+    last = events_in(answer.text)[-1]
+    assert last["type"] == CUT_ENDS[api] and "model server" in json.dumps(last)
+
+
+@each("api", PATHS)
+async def test_state_of_the_vendor_stays_refused(service: Service, headers: dict[str, str], api: str) -> None:
+    fields = ["previous_response_id", "conversation", "prompt"] if api == "responses" else ["thread", "compaction"]
+    for field in fields:
+        answer = await post(service, headers, api, text_of(api, f"free-{api}/ok", f', "{field}":"x"'))
+        assert answer.status_code == 400 and field in answer.text

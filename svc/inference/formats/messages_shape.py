@@ -5,6 +5,7 @@ Fields that have no meaning here (`metadata`, `service_tier`) are accepted and i
 where the catalog says so (svc/inference/cache_marks.py).
 """
 
+import re
 from typing import Any
 
 from svc.inference.formats.request import only
@@ -17,6 +18,7 @@ from svc.shapes import (
     integer,
     list_of,
     mapping,
+    matching,
     number,
     one_of,
     passed_on,
@@ -84,8 +86,15 @@ _THINKING = typed(
 _REDACTED = typed("MessagesRedactedThinking", "redacted_thinking", "Goes back to the model server that has sealed it.")
 
 
-def _message(role: str, description: str, **blocks: Object) -> Object:
-    found = {"role": one_of(role), "content": _text_or(_tagged(**blocks))}
+_HOSTED_BLOCK = sent(
+    "MessagesHostedBlock",
+    "A call of a tool that Anthropic's servers run, or its result. Only a server of this format gets it.",
+    type=matching(re.compile("server_tool_use|mcp_tool_use|[a-z_]+_tool_result"), "a type of blocks", 64),
+)
+
+
+def _message(role: str, description: str, other: Object | None = None, **blocks: Object) -> Object:
+    found = {"role": one_of(role), "content": _text_or(tagged("type", blocks, other))}
     return passed_on(found, description, required=("role", "content")).named(f"Messages{role.title()}Message")
 
 
@@ -94,7 +103,9 @@ _MESSAGE = tagged(
     "role",
     {
         "user": _message("user", "A message of the person.", **_PLAIN, document=_DOCUMENT, tool_result=_TOOL_RESULT),
-        "assistant": _message("assistant", "An earlier answer. At the end, the beginning of the new answer.", **_SAID),
+        "assistant": _message(
+            "assistant", "An earlier answer. At the end, the beginning of the new answer.", _HOSTED_BLOCK, **_SAID
+        ),
         "system": _message(
             "system", "Instructions. They are moved into the first message of the chat request.", text=_TEXT
         ),

@@ -1,5 +1,6 @@
 """The shape of a request of `POST /v1/responses`: what is checked, and how the interface document shows it."""
 
+import re
 from typing import Any
 
 from svc.errors import invalid_value
@@ -13,6 +14,7 @@ from svc.shapes import (
     integer,
     list_of,
     mapping,
+    matching,
     number,
     one_of,
     passed_on,
@@ -119,7 +121,12 @@ def _check_untyped(item: dict[str, Any], param: str) -> dict[str, Any]:
 
 
 _UNTYPED = Shape(_check_untyped, "an object", {})
-_ITEM = tagged("type", _ITEMS, missing=_UNTYPED).named("ResponseInputItem")
+_HOSTED_ITEM = sent(
+    "ResponseHostedItem",
+    "A call of a vendor's own tool, or its result. Only a server of this format gets it.",
+    type=matching(re.compile("[a-z_]+_call(?:_output)?"), "a type of items", 64),
+)
+_ITEM = tagged("type", _ITEMS, _HOSTED_ITEM, _UNTYPED).named("ResponseInputItem")
 
 # --- the request
 

@@ -71,7 +71,7 @@ def test_ignored_fields_are_accepted() -> None:
         (of_assistant({"type": "image"}), "messages[0].content[0].type"),
         (of_assistant({"type": "tool_use", "id": "a", "name": "f", "input": "{}"}), "messages[0].content[0].input"),
         (of_assistant({"type": "tool_use", "id": "", "name": "f", "input": {}}), "messages[0].content[0].id"),
-        (of_assistant({"type": "server_tool_use", "id": "a"}), "messages[0].content[0].type"),
+        (of_assistant({"type": "container_upload", "id": "a"}), "messages[0].content[0].type"),
     ],
 )
 def test_unsupported_field_is_400_and_named(body: dict[str, Any], param: str) -> None:
