@@ -35,7 +35,7 @@ from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import upstream
 from svc.inference.catalog import Model, Provider
 from svc.inference.catalog_file import on_offer
-from svc.inference.field_support import ADVICE
+from svc.inference.effort_needs import ADVICE
 from svc.inference.providers import count_sealed
 from svc.inference.server_formats import probe
 from svc.log import Log

@@ -1,6 +1,6 @@
 """Fields that this service adds to a request: which of them a model server refuses, and the request without them.
 
-Some vendors' chat servers refuse tools together with reasoning. That is remembered like a field, `NO_EFFORT`.
+What servers demand of reasoning (effort_needs.py) is remembered like a field.
 Model servers quote the caller's values in their errors. So a refusal counts only if the error's `param` or a known
 sentence names the field. It is remembered for a limited time, once the request without the field has succeeded.
 """
@@ -10,21 +10,15 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from svc.errors import UpstreamFault
+from svc.inference import effort_needs
 from svc.inference.catalog import Model
-from svc.inference.efforts import EFFORTS
+from svc.inference.effort_needs import ADVICE, NEEDS, NO_EFFORT
 
 REMEMBERED_SECONDS = 3600.0
 # Fields beyond OpenAI's that some model servers need back in an assistant's message or its tool calls: DeepSeek,
 # OpenRouter (https://openrouter.ai/docs/use-cases/reasoning-tokens), Gemini
 # (https://ai.google.dev/gemini-api/docs/thought-signatures).
 RETURNED = ("reasoning_content", "reasoning_details", "extra_content")
-# The need of `reasoning_effort: "none"` in requests with tools: OpenAI's models since GPT-5.4, also without the field
-# (https://github.com/openai/openai-openapi/issues/541).
-NO_EFFORT = "tools without reasoning_effort none"
-NO_EFFORT_BYTES = len(b'"reasoning_effort":"none",')  # what it can add to a request
-# Without one of these words the error is about something else. With one in the request it may be the caller's.
-_OF_EFFORT = ("reasoning_effort", "/v1/responses")
-_OF_TOOLS = re.compile(r"(?i)\b(?:tool|function)(?:s|\b)")
 _MOST_MODELS = 1_000
 
 _UNSUPPORTED = re.compile(
@@ -72,12 +66,6 @@ _OF_RESPONSES = {
     "text.verbosity": "verbosity",
 }
 _BETWEEN_PROBLEMS = re.compile(r"; |\n(?! )")
-
-
-ADVICE = (
-    "its server takes tools in chat completions only with reasoning_effort none, which is sent instead. Set "
-    'api = "responses" at this model'
-)
 
 
 class FieldSupport:
@@ -142,30 +130,15 @@ def refused_fields(fault: UpstreamFault, added: Collection[str]) -> frozenset[st
     return frozenset()
 
 
-def refuses_effort(fault: UpstreamFault) -> bool:
-    """Return whether the fault says that the model takes no tools together with reasoning."""
-    if fault.status not in (400, 422) or fault.error is None:
-        return False
-    param, message = str(fault.error.get("param")), str(fault.error.get("message"))
-    return bool(_OF_TOOLS.search(message)) and any(word in message or word == param for word in _OF_EFFORT)
-
-
 def is_learnable(field: str, body: dict[str, Any], text: bytes) -> bool:
     """Return whether a refusal of `field` is certainly the model server's own. `text` is the JSON of the caller's
     `body` without `field`, in lower case.
 
     The words of an error may be the caller's if the request has them, or an address that the model server reads.
     """
-    words = [field]
-    if field == NO_EFFORT:
-        if body.get("reasoning_effort") not in (None, *EFFORTS):  # the error may quote it
-            return False
-        words = [*_OF_EFFORT]
-    return not any(word.encode() in text for word in words) and b'_url"' not in text
-
-
-def has_tools(body: dict[str, Any]) -> bool:
-    return bool(body.get("tools") or body.get("functions"))
+    if b'_url"' in text:
+        return False
+    return effort_needs.is_certain(field, body, text) if field in NEEDS else field.encode() not in text
 
 
 def _refused_in(problem: str, added: Collection[str]) -> str | None:
@@ -197,14 +170,12 @@ def limit_too_large(fault: UpstreamFault) -> bool:
 
 
 def without(body: dict[str, Any], fields: Collection[str]) -> dict[str, Any]:
-    """Return the request `body` without `fields`; the output limit stays, under its other name. Tools with `NO_EFFORT`
-    come without reasoning.
-    """
+    """Return the request `body` without `fields`; the output limit stays, under its other name."""
     reduced = _rest(body, fields)
     if "max_tokens" in fields and body.get("max_tokens") is not None:
         reduced["max_completion_tokens"] = body["max_tokens"]
-    if NO_EFFORT in fields and has_tools(body):
-        reduced["reasoning_effort"] = "none"
+    if not NEEDS.keys().isdisjoint(fields):
+        reduced = effort_needs.fulfilled(reduced, fields)
     if not set(fields).isdisjoint(RETURNED):
         reduced["messages"] = messages = [_rest(message, fields) for message in body["messages"]]
         for message in messages:

@@ -6,6 +6,7 @@ the caller's request -> output limits and the model's name -> without what its s
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from svc.inference import cache_marks, field_support, upstream
 from svc.inference.answer.normalize import text_size_bytes
 from svc.inference.catalog import Model
 from svc.inference.chat_request import for_fallback, for_operator
+from svc.inference.effort_needs import NEEDS, demanded, needs_of
 from svc.inference.efforts import nearest_effort
 from svc.inference.first_body import FirstBody, first_body
 from svc.inference.paid_call import Engines
@@ -59,7 +61,7 @@ class SentBody:
     _left_out: frozenset[str] = frozenset()  # the added fields that the last request lacked
     # By model: the fields that it refuses in this call, and whether later calls may rely on it.
     _refused: Mapping[str, dict[str, bool]] = {}
-    _tools_fault: UpstreamFault | None = None  # the refusal of tools with reasoning
+    _demand: UpstreamFault | None = None  # the refusal because of reasoning
     _passed: PassedRequest | None = None
 
     def __init__(
@@ -109,8 +111,7 @@ class SentBody:
         if self._left_out:
             self._refused = {model.id: dict.fromkeys(self._left_out, False)}
         first = first_body(body, self._heavy, model.api, self._passed_to(model))
-        if field_support.has_tools(body):
-            first.input_tokens += field_support.NO_EFFORT_BYTES
+        first.input_tokens += sum(NEEDS[need].most_bytes for need in needs_of(model, whole))
         if model.fallback:
             fallback = self._engines.catalog.known(model.fallback)
             sizes = [first.input_tokens]
@@ -173,7 +174,8 @@ class SentBody:
                 return self._without_refused(model, passed.for_model(model, self.limits), self._added)
             body |= {SEALED: True, SUMMARY: self._format.summary}
             self._added |= {SEALED, SUMMARY, "reasoning_content"}
-            return request_for(model, self._without_refused(model, body, self._added), self._format.names)
+            optional = self._added | needs_of(model, body)
+            return request_for(model, self._without_refused(model, body, optional), self._format.names)
         if body.get("stream") and not (options := body.get("stream_options") or {}).get("include_usage"):
             body["stream_options"] = {**options, "include_usage": True}
             self._added = self._added if options else self._added | {"stream_options"}
@@ -182,7 +184,7 @@ class SentBody:
             body = {**body, "reasoning_effort": effort} if effort else field_support.without(body, ["reasoning_effort"])
         optional = self._added
         if "tools" in body or "functions" in body:
-            optional |= {field_support.NO_EFFORT}
+            optional |= needs_of(model, body)
         return self._without_refused(model, body, optional) if optional else body
 
     def _without_refused(self, model: Model, body: dict[str, Any], optional: frozenset[str]) -> dict[str, Any]:
@@ -221,10 +223,11 @@ class SentBody:
     def cause_of(self, fault: UpstreamFault, api: str) -> UpstreamFault:
         """Return the fault of a server with the format `api` as it is reported, with the caller's names of fields.
 
-        A model may refuse tools with reasoning, and `none`, which no caller has sent.
+        A model may refuse reasoning in one form and in the other, which no caller has sent.
         """
-        of_none = fault.error is not None and "reasoning_effort" in (f"{fault.error['param']} {fault.error['message']}")
-        fault = self._tools_fault if self._tools_fault and fault.status == 400 and of_none else fault
+        said = f"{fault.error['param']} {fault.error['message']}" if fault.error else ""
+        if self._demand and fault.status == 400 and re.search(r"(?i)effort|thinking", said):
+            fault = self._demand
         passes = self._translates and self._passed is not None and self._passed.api == api
         if fault.error is not None and fault.status in (400, 422) and not passes:
             fault.error = in_callers_words(fault.error, api, self._format.names)
@@ -233,13 +236,14 @@ class SentBody:
     async def refused(self, fault: UpstreamFault, model: Model) -> bool:
         """Note what `model` has refused. Return True if it should be asked again in another form."""
         fields = field_support.refused_fields(fault, self._added)
-        if model.api == "chat" and field_support.has_tools(self._body) and field_support.refuses_effort(fault):
-            fields, self._tools_fault = frozenset({field_support.NO_EFFORT}), fault
+        sent = self.with_limits(model) if self._translates and not self.passes_to(model) else self._body
+        if not self.passes_to(model) and (needs := demanded(fault, needs_of(model, sent))):
+            fields, self._demand = needs, fault
         if fields := fields - self._left_out:
-            names = {"reasoning_effort" if field == field_support.NO_EFFORT else field for field in fields}
+            names = {"reasoning_effort" if field in NEEDS else field for field in fields}
             callers = field_support.without({**self._body, "model": ""}, names)  # the model's name is the operator's
             text = (await upstream.dump(callers, self._heavy)).lower()
-            learnable = {field: field_support.is_learnable(field, self._body, text) for field in fields}
+            learnable = {field: field_support.is_learnable(field, sent, text) for field in fields}
             if self._asked.paid and not learnable.get("stream_options", True):
                 del learnable["stream_options"]  # without it tokens are not counted, which a caller must not cause
             self._refused = {**self._refused, model.id: {**self._refused.get(model.id, {}), **learnable}}

@@ -34,6 +34,7 @@ _SHORT_ANSWER_SECONDS = 10.0
 _ERROR_BYTES = 64 * 1024
 PATHS = {"chat": "/chat/completions", "responses": "/responses", "messages": "/messages"}
 _MOST_HEADS = 64  # kept of each provider: callers choose some headers
+_MOST_MODELS = "/models?limit=1000"  # of Messages, which lists 20 at once otherwise
 _ANTHROPIC_VERSION = b"2023-06-01"
 
 
@@ -80,7 +81,8 @@ async def models(client: Outbound, provider: Provider) -> ListedModels:
 async def _models(client: Outbound, provider: Provider) -> ListedModels:
     try:
         async with asyncio.timeout(min(provider.timeout_seconds, _SHORT_ANSWER_SECONDS)):
-            reply = await send(client, provider, "/models", b"application/json")
+            path = _MOST_MODELS if provider.api == "messages" else "/models"
+            reply = await send(client, provider, path, b"application/json")
             async with contextlib.aclosing(reply):
                 entries = parsed(await reply.read(_MODELS_BYTES), provider)
     except CLIENT_FAULTS as error:
@@ -95,7 +97,8 @@ async def _models(client: Outbound, provider: Provider) -> ListedModels:
 
 
 def _context_length(entry: dict[str, Any]) -> int | None:
-    """Return the context length of a model as OpenRouter, vLLM or llama.cpp lists it. Other values are ignored.
+    """Return the context length of a model as OpenRouter, vLLM, Anthropic or llama.cpp lists it. Other values are
+    ignored.
 
     llama.cpp may serve a shorter context than the model was trained with.
     """
@@ -104,6 +107,7 @@ def _context_length(entry: dict[str, Any]) -> int | None:
     for value in (
         entry.get("context_length"),
         entry.get("max_model_len"),
+        entry.get("max_input_tokens"),
         found.get("n_ctx"),
         found.get("n_ctx_train"),
     ):
@@ -141,7 +145,7 @@ def _head(provider: Provider, path: str, accept: bytes, posts: bool, callers: He
     if posts:
         headers += ((b"content-type", b"application/json"),)
     key = (provider.api_key or "").encode()
-    if path == PATHS["messages"] or (provider.api == "messages" and path == "/models"):
+    if path in (PATHS["messages"], _MOST_MODELS):
         if not any(name == b"anthropic-version" for name, _ in callers):
             headers += ((b"anthropic-version", _ANTHROPIC_VERSION),)
         headers += ((b"x-api-key", key),) if key else ()

@@ -16,14 +16,13 @@ from svc.billing import wallet
 from svc.config import Config
 from svc.errors import UpstreamFault
 from svc.inference.catalog import Model, Provider
+from svc.inference.effort_needs import NO_EFFORT
 from svc.inference.field_support import (
-    NO_EFFORT,
     REMEMBERED_SECONDS,
     RETURNED,
     FieldSupport,
     limit_too_large,
     refused_fields,
-    refuses_effort,
     without,
 )
 from svc.server import limits
@@ -397,27 +396,6 @@ async def test_errors_that_quote_the_caller_are_not_remembered(
     }
 
 
-@each(
-    ("message", "param", "refused"),
-    [
-        ("Function tools with reasoning_effort are not supported for m in /v1/chat/completions.", None, True),
-        ("Tools are not supported for m here. Please use /v1/responses instead.", None, True),
-        ("litellm.BadRequestError: OpenAIException - Function tools with reasoning_effort are not ...", None, True),
-        ("Tool calling needs another setting.", "reasoning_effort", True),
-        ("This model is only supported in /v1/responses.", None, False),
-        (
-            "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model.",
-            "reasoning_effort",
-            False,
-        ),
-        ("Invalid schema for function 'look_up'.", "tools[0].function.parameters", False),
-    ],
-)
-def test_refusal_of_tools_names_the_effort_or_responses(message: str, param: str | None, refused: bool) -> None:
-    assert refuses_effort(refusal(message, param=param)) is refused
-    assert not refuses_effort(UpstreamFault("status", status=500, error={"message": message, "param": param}))
-
-
 def test_need_of_no_effort_is_logged_once_and_shown_for_an_hour() -> None:
     logged: list[dict[str, Any]] = []
     support = FieldSupport(lambda event, **fields: logged.append({"event": event, **fields}))
@@ -431,13 +409,6 @@ def test_need_of_no_effort_is_logged_once_and_shown_for_an_hour() -> None:
     ]
     assert support.without_effort(NOW + REMEMBERED_SECONDS) == [model().id]
     assert support.without_effort(NOW + 2 * REMEMBERED_SECONDS) == []
-
-
-def test_no_effort_is_added_to_requests_with_tools_only() -> None:
-    for tools in ({"tools": [{"type": "function"}]}, {"functions": [{"name": "f"}]}):
-        body = {**tools, "reasoning_effort": "high"}
-        assert without(body, [NO_EFFORT]) == {**tools, "reasoning_effort": "none"}
-    assert without({"reasoning_effort": "high", "tools": []}, [NO_EFFORT]) == {"reasoning_effort": "high", "tools": []}
 
 
 @each(

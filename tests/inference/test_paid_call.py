@@ -23,7 +23,7 @@ from svc.billing import wallet
 from svc.config import Config
 from svc.errors import ClientGone
 from svc.inference import chat_call
-from svc.inference.field_support import NO_EFFORT_BYTES
+from svc.inference.effort_needs import NEEDS, NO_EFFORT
 from svc.inference.paid_call import Payer
 from svc.server import limits
 from svc.server.http.head import Context
@@ -356,7 +356,7 @@ async def test_hold_is_a_token_for_each_byte_that_is_sent(lab: Lab, stream: bool
     received = lab.upstream.requests[-1]
     tokens = int(received.headers["content-length"])
     frames = len(received.body["messages"]) + len(fields.get("tools", ())) + ("text" in str(fields.get("messages")))
-    second = NO_EFFORT_BYTES if "tools" in fields else 0  # of a second try without reasoning
+    second = NEEDS[NO_EFFORT].most_bytes if "tools" in fields else 0  # of a second try without reasoning
     assert lab.holds(person) == [tokens + 16 * frames + second] and 1_000_000 - await lab.balance(person) == tokens
     poor = await lab.person(tokens + 16 * frames - 1)
     assert (await lab.chat(poor, "lab/bills-bytes+in", stream, **fields)).status_code == 402

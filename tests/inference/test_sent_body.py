@@ -37,6 +37,7 @@ MODELS = {
     "fail-once+messages": ("messages", PRICES, None),
     "ok+efforts": ("chat", f'{FREE}efforts = ["low", "high"]\n', None),
     "refuses-include": ("responses", FREE, None),
+    "no-budgets": ("messages", PRICES, None),
     "status-503+no-place": ("chat", PRICES, "ok-messages"),
 }
 
@@ -292,3 +293,24 @@ async def test_words_of_the_caller_are_not_remembered_for_others(
     assert efforts(upstream)[-1] == "none"
     assert (await chat(service, headers, "lab/tools-need-none", tools=TOOLS)).status_code == 200
     assert efforts(upstream) == [None, "none"]
+
+
+@each("path", ["/v1/chat/completions", "/v1/responses"])
+async def test_refused_budget_is_tried_once_more_as_an_effort(
+    service: Service, upstream: FormatServer, path: str
+) -> None:
+    await service.state["reload"]()
+    headers = await funded(service)
+    for effort, word in (("minimal", "low"), ("high", "high")):
+        upstream.requests.clear()
+        before = await account(service, headers)
+        body: dict[str, Any] = {"model": "lab/no-budgets", "messages": HELLO, "reasoning_effort": effort}
+        if path == "/v1/responses":
+            body = {"model": "lab/no-budgets", "input": "Hi", "reasoning": {"effort": effort}}
+        answer = await service.client.post(path, json={**body, "max_tokens": 3000}, headers=headers)
+        assert answer.status_code == 200, answer.text
+        *first, last = [seen.body for seen in upstream.requests]
+        assert last["thinking"]["type"] == "adaptive" and last["output_config"]["effort"] == word
+        assert len(first) == (1 if effort == "minimal" else 0), "the refusal is remembered"
+        after = await account(service, headers)
+        assert after["wallet_balance_micros"] == before["wallet_balance_micros"] - 12 and after["held_micros"] == 0

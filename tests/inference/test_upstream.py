@@ -474,6 +474,7 @@ async def test_model_lists_of_any_shape_are_read_without_unusable_names(setup: S
         ({"context_length": 8192, "max_model_len": 1}, 8192),
         ({"context_length": "8192", "max_model_len": 4096.0}, 4096),
         ({"max_model_len": 0, "meta": {"n_ctx_train": 131_072}}, 131_072),
+        ({"max_input_tokens": 1_000_000, "max_tokens": 128_000}, 1_000_000),
         ({"meta": {"n_ctx_train": 8192, "n_ctx": 4096}}, 4096),
         ({"meta": {"n_ctx_train": 8192, "n_ctx": 0}}, 8192),
         *(

@@ -129,11 +129,8 @@ async def test_list_of_models_is_asked_with_the_headers_of_the_format(own: Own) 
     await own.change(api="messages")
     assert "mine/ok" in await own.listed()
     seen = own.upstream.requests[-1]
-    assert (seen.path, seen.headers["x-api-key"], seen.headers["anthropic-version"]) == (
-        "/v1/models",
-        KEY,
-        "2023-06-01",
-    )
+    assert seen.path == "/v1/models?limit=1000", "Anthropic lists 20 without a limit"
+    assert (seen.headers["x-api-key"], seen.headers["anthropic-version"]) == (KEY, "2023-06-01")
     assert "authorization" not in seen.headers
 
 

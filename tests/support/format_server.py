@@ -9,6 +9,7 @@ The commands in the model's name are those of tests/support/model_server.py, in 
     cassette-<NAME>      plays tests/support/cassettes/<NAME>.json as it was recorded: a refusal, an answer or its events
     then-<NAME>          plays this one if the last message of the request is the result of a tool
     tools-need-none      chat: 400 for tools without `reasoning_effort: "none"`, in the words of GPT-5.4
+    no-budgets           Messages: 400 for a budget of thinking, in the words of Claude 5
     cut-after-<N>-pieces    closes the connection before the next piece of text, reasoning or arguments: the caller of
                          each format has the same
 `server.said[NAME] = Said(...)` plays an answer that the test makes, as `said-<NAME>`.
@@ -36,6 +37,10 @@ CASSETTES = Path(__file__).parent / "cassettes"
 NEEDS_NONE = (
     "Function tools with reasoning_effort are not supported for this model in /v1/chat/completions. To use function "
     "tools, use /v1/responses or set reasoning_effort to 'none'."
+)
+NO_BUDGETS = (
+    '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" '
+    "to control thinking behavior."
 )
 _ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 _PIECES = ("content", "reasoning_content", "refusal", "delta", "text", "thinking", "partial_json")
@@ -86,7 +91,9 @@ class FormatAnswer(Answer):
     def _refusal(self, asked_before: bool) -> tuple[int, bytes, bytes] | None:
         if self.recorded and self.recorded.get("status"):
             return self.recorded["status"], json.dumps(self.recorded["answer"]).encode(), b""
-        refusal = self._needs_none() or self._refused_field() or self.wanted.refusal(asked_before)
+        refusal = (
+            self._needs_none() or self._refused_budget() or self._refused_field() or self.wanted.refusal(asked_before)
+        )
         if refusal is None or self.api != "messages":
             return refusal
         status, body, extra = refusal
@@ -99,6 +106,11 @@ class FormatAnswer(Answer):
             return None
         error = {"message": NEEDS_NONE, "type": "invalid_request_error", "param": "reasoning_effort", "code": None}
         return 400, json.dumps({"error": error}).encode(), b""
+
+    def _refused_budget(self) -> tuple[int, bytes, bytes] | None:
+        if "no-budgets" not in self.commands or (self.body.get("thinking") or {}).get("type") != "enabled":
+            return None
+        return 400, json.dumps({"error": {"message": NO_BUDGETS, "type": "invalid_request_error"}}).encode(), b""
 
     def _refused_field(self) -> tuple[int, bytes, bytes] | None:
         name = self.wanted.given(r"refuses-(.+)")

@@ -270,7 +270,7 @@ class Answer:
         self._sent_bytes = 0
 
     async def send(self) -> None:
-        if self.seen.path.endswith("/models") and self.seen.method == "GET":
+        if self.seen.path.partition("?")[0].endswith("/models") and self.seen.method == "GET":
             names = [name if isinstance(name, dict) else {"id": name} for name in self.server.models]
             listed = [{"object": "model", "created": 1, "owned_by": "tests", **entry} for entry in names]
             await self._reply(200, json.dumps({"object": "list", "data": listed}).encode())

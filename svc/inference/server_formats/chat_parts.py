@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 from svc.errors import ApiError
 from svc.inference.cache_marks import NAME as MARK
 
-# Fields that this service adds to a chat request for such servers: to get reasoning sealed, and in words.
-SEALED, SUMMARY = "reasoning.encrypted_content", "reasoning.summary"
+# Fields that this service adds to a chat request for such servers: to get reasoning sealed, and in words; and to ask
+# Messages servers for an effort instead of a budget.
+SEALED, SUMMARY, BY_EFFORT = "reasoning.encrypted_content", "reasoning.summary", "thinking by effort"
 NO_SCHEMA = {"type": "object", "properties": {}}
 
 Block = dict[str, Any]

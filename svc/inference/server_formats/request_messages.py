@@ -11,6 +11,7 @@ from svc.inference.efforts import nearest_effort, thinking_budget
 from svc.inference.passed_fields import not_null
 from svc.inference.server_formats import seals
 from svc.inference.server_formats.chat_parts import (
+    BY_EFFORT,
     NO_SCHEMA,
     SUMMARY,
     Block,
@@ -29,6 +30,7 @@ from svc.inference.server_formats.chat_parts import (
 )
 
 _OUTPUT_TOKENS = 8192
+_EFFORTS = ("low", "medium", "high", "xhigh", "max")  # of a model that has not named its own
 _LEAST_BUDGET_TOKENS = 1024
 # The type that a server knows, by that of the data.
 _IMAGES = {name: name for name in ("image/jpeg", "image/png", "image/gif", "image/webp")} | {"image/jpg": "image/jpeg"}
@@ -79,11 +81,12 @@ def _system_and_turns(chat: dict[str, Any]) -> tuple[list[Block], list[dict[str,
 
 def _thinking(model: Model, chat: dict[str, Any], body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the fields that make the model think, and the output's effort. A model that thinks chooses its tools."""
-    effort = nearest_effort(chat.get("reasoning_effort"), model.efforts)
+    known = model.efforts or (_EFFORTS if chat.get(BY_EFFORT) else None)
+    effort = nearest_effort(chat.get("reasoning_effort"), known)
     if effort in (None, "none"):
         return {}, {}
     forced = body.get("tool_choice", {}).get("type") in ("any", "tool")
-    if model.efforts:
+    if known:
         display = {"display": "summarized"} if chat.get(SUMMARY) else {}
         return ({} if forced else {"thinking": {"type": "adaptive", **display}}), {"effort": effort}
     budget = min(thinking_budget(str(effort)), body["max_tokens"] - 1)
