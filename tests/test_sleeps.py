@@ -48,8 +48,6 @@ FIXED = {
         web/test_answers.py send_later
     """,
     NOTHING: """
-        agents/test_run_stream.py test_closed_database_ends_the_retries
-        agents/test_run_stream.py test_end_that_cannot_be_stored_is_an_error_stored_later
         auth/test_mail.py test_without_a_mail_server_nothing_is_mailed_and_no_link_made
         builtin/test_processes.py test_two_processes_run_and_others_wait
         deletion/test_command.py test_command_ends_the_streams_of_that_account_within_2_seconds

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from svc.agents.loop import Deltas, Progress, ToolFailure
 from svc.errors import ApiError
 from svc.server.sse import Interrupt
 from tests.support.cases import each
+from tests.support.loop_clock import movable_loop_clock
 
 
 @dataclass
@@ -82,13 +84,13 @@ async def played(
     return found, progress
 
 
-async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "TOOL_SECONDS", 0.05)
-
+async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees() -> None:
     async def slow(name: str, arguments: dict[str, Any]) -> Any:
-        await asyncio.sleep(60)
+        advance(loop.TOOL_SECONDS)
+        await asyncio.Event().wait()
 
-    found, progress = await played([asking(call("slow", "{}")), PlayedCall(nothing)], slow)
+    with movable_loop_clock() as advance:
+        found, progress = await played([asking(call("slow", "{}")), PlayedCall(nothing)], slow)
     assert found[3] == {
         "type": "tool_result",
         "id": "call_1",
@@ -99,15 +101,20 @@ async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees(monke
     assert progress.output == "done"
 
 
-async def test_a_tool_ends_with_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "RUN_SECONDS", 0.05)
+async def test_a_tool_ends_with_its_run() -> None:
+    async def thinks() -> AsyncGenerator[str, None]:
+        advance(loop.RUN_SECONDS - 1)
+        yield "hm"
 
     async def endless(name: str, arguments: dict[str, Any]) -> Any:
+        advance(2)
         await asyncio.Event().wait()
 
-    async with asyncio.timeout(loop.TOOL_SECONDS / 4):
-        found, _ = await played([asking(call("endless", "{}")), PlayedCall(nothing)], endless)
-    assert (found[3]["ok"], found[3]["result"]) == (False, "The tool took too long.")
+    first = dataclasses.replace(asking(call("endless", "{}")), texts=thinks)
+    with movable_loop_clock() as advance:
+        found, _ = await played([first, PlayedCall(nothing)], endless)
+    result = next(event for event in found if event["type"] == "tool_result")
+    assert (result["ok"], result["result"]) == (False, "The tool took too long.")
 
 
 @each(

@@ -1,397 +1,371 @@
-"""How a run ends, moment by moment: one ending, stored before it is sent; and the loop's own bounds."""
+"""How a run ends, moment by moment: one ending, stored before it is sent."""
 
 import asyncio
-import contextlib
-import json
-from collections.abc import AsyncGenerator, Callable, Sequence
-from types import SimpleNamespace
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import pytest
 
-from svc import retry
 from svc.agents import loop
-from svc.agents.loop import Deltas, Events, Progress
-from svc.agents.run import AgentRun, RunOrder
-from svc.agents.run_records import RunOutcome
-from svc.errors import ApiError
-from svc.metrics import Metrics
-from svc.server.sse import Drain, EventStream, Interrupt
-from tests.agents.test_loop import PlayedCall, asking, call
+from svc.billing import wallet
+from svc.config import Config
+from svc.server.http.head import Context, joined
+from tests.conftest import Clocks, Service, bearer, serving
 from tests.server.test_sse import Caller
+from tests.support.agent_runs import ENDS, RUN, agrees
 from tests.support.cases import each
+from tests.support.full_disk import full_disk
+from tests.support.loop_clock import movable_loop_clock
+from tests.support.model_server import ModelServer
+from tests.support.money import assert_exact
 from tests.support.waiting import run_ready, until
 
-USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+PAUSES = "lab/waits-after-3-chunks"  # until the test releases it
+WAITS, TALKS, ANSWERS = "say hi\nwait 60000", "repeat 20000 say " + "x" * 1000, "say done"
 
 
-ORDER = RunOrder("goal", "", SimpleNamespace(id="lab/model"), {}, {}, 6, None, False)  # type: ignore[arg-type]
+class RunCaller(Caller):
+    """A client of one run, which reads when the test lets it. It notes what is stored when it gets the last event.
 
-
-class Run(AgentRun):
-    """A run whose parts a test decides: `play` yields its events, and each try to store may wait, fail or succeed."""
+    `stalls_at`: it stops reading before the event with these bytes. `fails_at`: its connection fails there.
+    """
 
     def __init__(
         self,
-        play: Callable[["Run"], AsyncGenerator[dict[str, Any], None]],
+        lab: "Lab",
+        body: dict[str, Any],
         *,
-        store_faults: Sequence[Exception] = (),
-        open_fault: Exception | None = None,
-        waits_in: str = "",
+        stalled: bool = False,
+        stalls_at: bytes = b"\0",
+        fails_at: bytes = b"\0",
     ) -> None:
-        self.id, self.interrupt, self.progress, self._order = "run_1", Interrupt(), Progress(), ORDER
-        self._progress, self.play, self.open_fault = self.progress, play, open_fault
-        self.store_faults, self.waits_in = list(store_faults), waits_in
-        self._calls, self._state = [self], SimpleNamespace(metrics=Metrics())  # type: ignore[list-item, assignment]
-        self._add_log_fields = lambda **fields: None
-        self.gate = asyncio.Event()  # what waits in `_open` or `end_with` waits for it
-        self.log: list[Any] = []
-        self.faults: list[BaseException] = []
+        super().__init__(stalled)
+        self._lab, self._body = lab, orjson.dumps(body)
+        self._stalls_at, self._fails_at = stalls_at, fails_at
+        host = lab.service.config.base_url.removeprefix("https://")
+        sent = {"host": host, "content-type": "application/json", "content-length": str(len(self._body)), **lab.headers}
+        self._head = [(name.encode(), value.encode()) for name, value in sent.items()]
+        self.context = Context(joined(self._head))
+        self.stored: list[str] = []
 
-    usage = USAGE  # of its call, which it is, too
+    async def receive(self) -> dict[str, Any]:
+        return {"type": "http.request", "body": self._body, "more_body": False}
 
-    async def _ask(self, messages: Any) -> Any:
-        return None
+    async def send(self, message: dict[str, Any]) -> None:
+        block = message.get("body", b"")
+        if self._fails_at in block:
+            raise OSError("the connection failed")
+        if self._stalls_at in block:
+            self.readable.clear()
+        if b'"type":"final"' in block or b'"type":"error"' in block or b'"type":"stopped"' in block:
+            self.stored = self._lab.statuses()
+        await super().send(message)
 
-    def _events(self, messages: Any, first: Any) -> AsyncGenerator[Events, None]:
-        return one_by_one(self.play(self))
-
-    async def _open(self, first: Any) -> None:
-        self.log.append("opening")
-        if self.waits_in == "opened":
-            await self.gate.wait()
-        if self.open_fault:
-            raise self.open_fault
-
-    def _decided(self) -> None:
-        self.log.append("decided")
-
-    def note_early_end(self, *, of_caller: bool) -> None:
-        pass
-
-    async def end_with(self, record: Any) -> RunOutcome:
-        self.log.append("storing")
-        if self.waits_in == "store":
-            await self.gate.wait()
-        if self.store_faults:
-            raise self.store_faults.pop(0)
-        self.log.append(self._end)
-        return self._outcome(self._end)
-
-    def _outcome(self, end: RunOutcome) -> RunOutcome:
-        return RunOutcome(end.status, self.progress.steps, USAGE, 7, end.output, end.error, end.reason)
-
-    def note_fault(self, fault: BaseException) -> None:
-        self.faults.append(fault)
-
-    async def served(self, caller: Caller, drain: Drain | None = None) -> None:
-        stream = EventStream(
-            self.blocks(),
-            drain=drain or Drain(),
-            interrupt=self.interrupt,
-            closing=lambda error: b"closed\n\n",
-            on_fault=self.note_fault,
-        )
-        await stream({"method": "POST", "svc": caller.context}, caller.receive, caller.send)
+    async def served(self) -> None:
+        scope = {"type": "http", "method": "POST", "path": RUN, "raw_path": RUN.encode(), "query_string": b""}
+        scope |= {"headers": self._head, "svc": self.context, "http_version": "1.1", "scheme": "https", "root_path": ""}
+        scope |= {"client": ("198.51.100.1", 1234), "server": ("127.0.0.1", 8443), "asgi": {"version": "3.0"}}
+        await self._lab.service.app(scope, self.receive, self.send)
 
     @property
-    def stored(self) -> list[RunOutcome]:
-        return [entry for entry in self.log if isinstance(entry, RunOutcome)]
+    def status(self) -> int:
+        return next((message["status"] for message in self.messages if "status" in message), 0)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The events; checks that `seq` is whole and that exactly the last one ends the run."""
+        blocks = [block for block in self.body.split(b"\n\n")[:-1] if block != b": ping"]
+        found: list[dict[str, Any]] = [orjson.loads(block.removeprefix(b"data: ")) for block in blocks]
+        assert self.status == 200 and [event["seq"] for event in found] == list(range(1, len(found) + 1))
+        assert [event["type"] in ENDS for event in found] == [False] * (len(found) - 1) + [True]
+        return found
 
 
-async def one_by_one(events: AsyncGenerator[Any, None]) -> AsyncGenerator[Events, None]:
-    async with contextlib.aclosing(events):
-        async for event in events:
-            yield [event] if isinstance(event, dict) else event
+@dataclass
+class Lab:
+    """The service and an account, which plays a run at a time."""
+
+    service: Service
+    models: ModelServer
+    headers: dict[str, str]
+    reader: sqlite3.Connection
+
+    def caller(self, goal: str, model: str = "builtin/script", max_steps: int = 3, **options: Any) -> RunCaller:
+        self.service.clocks.advance(60)  # for the limit of runs a minute
+        self.models.release.clear()
+        return RunCaller(self, {"goal": goal, "model": model, "max_steps": max_steps}, **options)
+
+    def statuses(self) -> list[str]:
+        return [status for (status,) in self.reader.execute("SELECT status FROM runs ORDER BY id DESC")]
+
+    @property
+    def open_runs(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.service.state["open_runs"]
+        return found
+
+    async def interrupt_of(self, caller: RunCaller) -> Callable[[str], None]:
+        """Return what ends the open run from outside."""
+        await until(lambda: self.open_runs)
+        (run,) = self.open_runs.values()
+        interrupt: Callable[[str], None] = run.interrupt
+        return interrupt
+
+    async def record(self) -> dict[str, Any]:
+        """Return the record of the newest run."""
+        answer = await self.service.client.get("/v1/agents/runs?limit=1", headers=self.headers)
+        path = f"/v1/agents/runs/{answer.json()['data'][0]['id']}"
+        record: dict[str, Any] = (await self.service.client.get(path, headers=self.headers)).json()
+        return record
+
+    @asynccontextmanager
+    async def writer_held(self) -> AsyncIterator[None]:
+        """Let other writes wait during the block."""
+        held, go_on = threading.Event(), threading.Event()
+        writing = asyncio.ensure_future(self.service.state["db"].write(lambda tx: held.set() or go_on.wait(20)))
+        await until(held.is_set)
+        try:
+            yield
+        finally:
+            go_on.set()
+            await writing
+
+    async def refuse_updates(self, status: str) -> None:
+        """Let the database refuse to store a run with this status: no retry would help."""
+        text = f"""
+            CREATE TRIGGER refusal BEFORE UPDATE ON runs WHEN NEW.status = '{status}'
+            BEGIN SELECT RAISE(ABORT, 'a secret'); END
+        """
+        await self.service.state["db"].write(lambda tx: tx.execute(text))
 
 
-def events_in(body: bytes) -> list[dict[str, Any]]:
-    """The events of a stream; checks that `seq` is whole and that exactly the last one ends it."""
-    found: list[dict[str, Any]] = [orjson.loads(block.removeprefix(b"data: ")) for block in body.split(b"\n\n")[:-1]]
-    assert [event["seq"] for event in found] == list(range(1, len(found) + 1))
-    assert {event["run_id"] for event in found} == {"run_1"}
-    assert [event["type"] in ("final", "error", "stopped") for event in found] == [False] * (len(found) - 1) + [True]
-    return found
+CATALOG = """
+[[providers]]
+name = "lab"
+base_url = "%s"
+[[providers.models]]
+id = "waits-after-3-chunks"
+input_micros_per_million_tokens = 1_000_000
+"""
 
 
-async def answers(run: Run) -> AsyncGenerator[dict[str, Any], None]:
-    run.progress.steps = 1
-    yield {"type": "step", "step": 1}
-    run.progress.output = "done"
+@pytest.fixture
+async def lab(config: Config, clocks: Clocks) -> AsyncIterator[Lab]:
+    async with ModelServer() as models, serving(config, clocks, CATALOG % models.base_url) as service:
+        signed_up = await service.sign_up()
+        book = (signed_up["user"]["id"], 1_000_000)
+        await service.state["db"].write(wallet.book, *book, description="", now_seconds=clocks.now)
+        path = config.data_dir / "service.db"
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)) as reader:
+            yield Lab(service, models, bearer(signed_up["access_token"]), reader)
+        await until(lambda: not len(service.state["drain"]))
+        assert_exact(path)
 
 
-async def waits(run: Run) -> AsyncGenerator[dict[str, Any], None]:
-    yield {"type": "step", "step": 1}
-    await asyncio.sleep(60)
-
-
-async def talks(run: Run) -> AsyncGenerator[dict[str, Any], None]:
-    while True:
-        yield {"type": "delta", "text": "x" * 1000}
-
-
-async def breaks(run: Run) -> AsyncGenerator[dict[str, Any], None]:
-    yield {"type": "step", "step": 1}
-    raise RuntimeError("a secret")
-
-
-async def yields_what_cannot_be_written(run: Run) -> AsyncGenerator[dict[str, Any], None]:
-    yield {"type": "step", "step": 1}
-    yield {"type": "tool_call", "arguments": object()}
+@asynccontextmanager
+async def running(caller: RunCaller) -> AsyncIterator["asyncio.Task[None]"]:
+    """Serve the caller during the block and until its answer ends."""
+    task = asyncio.create_task(caller.served())
+    try:
+        yield task
+    finally:
+        await asyncio.wait([task], timeout=20)
+        assert task.done()
 
 
 @each(
-    ("play", "last"),
+    ("goal", "model", "last"),
     [
-        (answers, {"type": "final", "output": "done", "finish_reason": None, "artifacts": []}),
-        (breaks, {"type": "error"}),
-        (yields_what_cannot_be_written, {"type": "error"}),
+        (ANSWERS, "builtin/script", {"type": "final", "output": "done", "finish_reason": "stop", "artifacts": []}),
+        ("Compute 6 * 7", "builtin/assistant-paid", {"type": "final"}),
+        ("repeat 3 tool current_time {}\n---\n" * 3, "builtin/script", {"type": "stopped", "reason": "max_steps"}),
+        ("say hi\nfail 500 no", "builtin/script", {"type": "error"}),
     ],
 )
-async def test_any_end_is_stored_and_then_sent_once(play: Any, last: dict[str, Any]) -> None:
-    run, sent = Run(play), []
-    async for block in run.blocks():
-        sent.append((block, list(run.stored)))
-    found = events_in(b"".join(block for block, _ in sent))
-    assert found[-1] == {**found[-1], **last, "usage": USAGE, "cost_micros": 7}
-    assert [stored for _, stored in sent[:-1]] == [[]] * (len(sent) - 1) and len(sent[-1][1]) == 1
-    assert b"secret" not in sent[-1][0] and bool(run.faults) is (last["type"] == "error")
+async def test_any_end_is_stored_and_then_sent_once(lab: Lab, goal: str, model: str, last: dict[str, Any]) -> None:
+    caller = lab.caller(goal, model)
+    await caller.served()
+    assert caller.stored[0] == last["type"]
+    assert caller.events[-1] == {**caller.events[-1], **last}
+    assert agrees(caller.events[-1], await lab.record())
 
 
-async def test_texts_of_one_read_are_numbered_ascii_events() -> None:
-    together = [["one", " two"], [], ['"\n\n', "\u2028 \u00e4"], ["\ud83d", "\ude00"], ["three"]]
-
-    async def texts(run: Run) -> AsyncGenerator[Deltas, None]:
-        for some in together:
-            yield Deltas(some)
-
-    blocks = b"".join([block async for block in Run(texts).blocks()]).decode("ascii").split("\n\n")[:-2]  # type: ignore[arg-type]
-    told = [text for some in together for text in some]
-    assert [json.loads(block.removeprefix("data: ")) for block in blocks] == [
-        {"type": "delta", "run_id": "run_1", "seq": seq, "text": text} for seq, text in enumerate(told, 1)
-    ]
-
-
-async def test_refused_run_is_raised_and_not_stored() -> None:
-    run, caller = Run(answers, open_fault=ApiError("insufficient_funds")), Caller()
-    with pytest.raises(ApiError, match="wallet"):
-        await run.served(caller)
-    assert run.stored == [] and caller.messages == []
+async def test_texts_are_numbered_ascii_events(lab: Lab) -> None:
+    told = ["one", " two", '"\n\n', "\u2028 \u00e4", "three"]
+    caller = lab.caller("\n".join(f"say {orjson.dumps(text).decode()}" for text in told))
+    await caller.served()
+    assert caller.body.isascii()
+    assert "".join(event["text"] for event in caller.events if event["type"] == "delta") == "".join(told)
 
 
 @each("reason", ["requested", "shutdown", "account_deleted", "client_disconnected"])
-@each("play", [waits, talks])
-async def test_an_interrupt_at_any_moment_ends_the_run_with_its_reason(play: Any, reason: str) -> None:
-    for turns in range(12):
-        run, caller = Run(play), Caller()
-        task = asyncio.create_task(run.served(caller))
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        await until(lambda run=run: run.log)  # type: ignore[misc]
-        run.interrupt(reason)
-        with contextlib.suppress(ApiError):  # before the first event there is no stream yet
-            await asyncio.wait_for(task, 5)
-        assert [(end.status, end.reason) for end in run.stored] == [("stopped", reason)]
-        if caller.body:
-            assert events_in(caller.body)[-1]["reason"] == reason
+@each("goal", [WAITS, TALKS])
+async def test_an_interrupt_at_any_moment_ends_the_run_with_its_reason(lab: Lab, goal: str, reason: str) -> None:
+    for turns in range(0, 12, 3):
+        caller = lab.caller(goal)
+        async with running(caller):
+            interrupt = await lab.interrupt_of(caller)
+            await run_ready(turns)
+            interrupt(reason)
+        record = await lab.record()
+        assert (record["status"], record["reason"]) == ("stopped", reason)
+        if caller.status == 200:  # before the first event there is no stream yet
+            assert agrees(caller.events[-1], record)
 
 
 @each("reason", ["requested", "shutdown", "account_deleted"])
-async def test_an_interrupt_while_the_end_is_stored_changes_nothing(reason: str) -> None:
-    run, caller = Run(answers, waits_in="store"), Caller()
-    task = asyncio.create_task(run.served(caller))
-    await until(lambda: "storing" in run.log)
-    run.interrupt(reason)
-    await run_ready()
-    run.gate.set()
-    await asyncio.wait_for(task, 5)
-    assert run.stored == [RunOutcome("final", output="done")] and events_in(caller.body)[-1]["type"] == "final"
+async def test_an_interrupt_while_the_end_is_stored_changes_nothing(lab: Lab, reason: str) -> None:
+    caller = lab.caller("hi", PAUSES)
+    async with running(caller):
+        interrupt = await lab.interrupt_of(caller)
+        await until(lambda: caller.body)
+        async with lab.writer_held():
+            lab.models.release.set()
+            await until(lambda: not lab.open_runs)
+            interrupt(reason)
+            await run_ready()
+    assert caller.events[-1]["output"] == "Hello, world!" and agrees(caller.events[-1], await lab.record())
 
 
-async def test_an_interrupt_while_the_beginning_is_stored_ends_the_record_too() -> None:
-    run, caller = Run(answers, waits_in="opened"), Caller()
-    task = asyncio.create_task(run.served(caller))
-    await until(lambda: run.log)
-    run.interrupt("shutdown")
-    with pytest.raises(ApiError, match="shutting down"):
-        await asyncio.wait_for(task, 5)
-    assert run.stored == [RunOutcome("stopped", reason="shutdown")] and caller.body == b""
+async def test_an_interrupt_while_the_beginning_is_stored_ends_the_record_too(lab: Lab) -> None:
+    caller = lab.caller(ANSWERS)
+    async with lab.writer_held():
+        task = asyncio.create_task(caller.served())
+        (await lab.interrupt_of(caller))("shutdown")
+        await run_ready()
+    await asyncio.wait_for(task, 20)
+    assert caller.status == 503 and b"shutting_down" in caller.body
+    record = await lab.record()
+    assert (record["status"], record["reason"]) == ("stopped", "shutdown")
 
 
-@each("play", [talks, answers, waits])
-async def test_interrupt_with_a_stalled_reader_stores_the_end_and_loses_no_event(play: Any) -> None:
-    run, caller = Run(play), Caller(stalled=True)
-    task = asyncio.create_task(run.served(caller))
-    await run_ready()
-    assert caller.body == b"" and not task.done()
-    run.interrupt("requested")
-    await until(lambda: run.stored)
-    assert [end.status for end in run.stored] == ["stopped"] and caller.body == b""
-    caller.readable.set()
-    await asyncio.wait_for(task, 5)
-    found = events_in(caller.body)
-    assert len(found) > 1 and found[-1]["reason"] == "requested"
+@each("goal", [TALKS, ANSWERS, WAITS])
+async def test_interrupt_with_a_stalled_reader_stores_the_end_and_loses_no_event(lab: Lab, goal: str) -> None:
+    caller = lab.caller(goal, stalled=True)
+    async with running(caller):
+        interrupt = await lab.interrupt_of(caller)
+        await until(lambda: caller.status)
+        await run_ready()
+        assert caller.body == b""
+        interrupt("requested")
+        await until(lambda: lab.statuses()[0] != "running")
+        assert lab.statuses()[0] == "stopped" and caller.body == b""
+        caller.readable.set()
+    assert len(caller.events) > 1 and agrees(caller.events[-1], await lab.record())
 
 
-async def test_interrupt_during_the_last_event_adds_nothing() -> None:
-    run, caller = Run(answers), Caller()
-    caller_reads_until_the_end_is_stored = run._store
-
-    async def store() -> None:
-        caller.readable.clear()
-        await caller_reads_until_the_end_is_stored()
-
-    run._store = store  # type: ignore[method-assign]
-    task = asyncio.create_task(run.served(caller))
-    await until(lambda: run.stored)
-    await run_ready()
-    run.interrupt("shutdown")
-    await run_ready()
-    caller.readable.set()
-    await asyncio.wait_for(task, 5)
-    assert events_in(caller.body)[-1]["type"] == "final" and len(run.stored) == 1
+async def test_paused_reader_misses_no_event(lab: Lab) -> None:
+    caller = lab.caller("repeat 500 say some text", stalls_at=b'"seq":9,')
+    async with running(caller):
+        await until(lambda: not caller.readable.is_set())
+        await run_ready()
+        caller.readable.set()
+    assert caller.events[-1]["output"] == "some text" * 500 and agrees(caller.events[-1], await lab.record())
 
 
-async def test_undetected_disconnect_ends_the_run() -> None:
-    run = Run(waits)
-    blocks = run.blocks()
-    await anext(blocks)
-    await blocks.aclose()
-    assert run.stored == [RunOutcome("stopped", reason="client_disconnected")]
+async def test_interrupt_during_the_last_event_adds_nothing(lab: Lab) -> None:
+    caller = lab.caller("hi", PAUSES, stalls_at=b'"final"')
+    async with running(caller):
+        interrupt = await lab.interrupt_of(caller)
+        lab.models.release.set()
+        await until(lambda: not caller.readable.is_set())
+        interrupt("shutdown")
+        await run_ready()
+        caller.readable.set()
+    assert caller.events[-1]["type"] == "final" and agrees(caller.events[-1], await lab.record())
 
 
-async def test_foreign_cancellation_stores_the_end_and_is_raised() -> None:
-    run, caller = Run(waits, waits_in="store"), Caller()
-    task = asyncio.create_task(run.served(caller))
+async def test_connection_that_fails_ends_the_run(lab: Lab) -> None:
+    caller = lab.caller(TALKS, fails_at=b'"seq":9,')
+    with pytest.raises(OSError, match="the connection failed"):
+        await caller.served()
+    record = await lab.record()
+    assert (record["status"], record["reason"]) == ("stopped", "client_disconnected")
+
+
+async def test_foreign_cancellation_stores_the_end_and_is_raised(lab: Lab) -> None:
+    caller = lab.caller(WAITS)
+    task = asyncio.create_task(caller.served())
     await until(lambda: caller.body)
-    task.cancel()
-    await until(lambda: "storing" in run.log)
-    task.cancel()
-    await run_ready()
-    run.gate.set()
+    async with lab.writer_held():
+        task.cancel()
+        await until(lambda: not lab.open_runs)
+        task.cancel()
+        await run_ready()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(task, 5)
-    assert run.stored == [RunOutcome("stopped", reason="shutdown")]
+        await asyncio.wait_for(task, 20)
+    record = await lab.record()
+    assert (record["status"], record["reason"]) == ("stopped", "shutdown")
 
 
 # --- deadlines
 
 
-async def drips(run: Run) -> AsyncGenerator[str, None]:
-    while True:
-        await run_ready()
-        yield "drip "
-
-
-async def floods(run: Run) -> AsyncGenerator[str, None]:
-    while True:
-        yield "flood "
-
-
-async def never_answers(run: Run) -> AsyncGenerator[str, None]:
-    await asyncio.sleep(60)
-    yield ""
-
-
-def played(run: Run, max_steps: int, ask: Any, call_tool: Any) -> AsyncGenerator[Any, None]:
-    async def ask_now(messages: list[dict[str, Any]]) -> Any:
-        return ask(messages)
-
-    return loop.run(
-        [],
-        max_steps=max_steps,
-        ask=ask_now,
-        call_tool=call_tool,
-        progress=run.progress,
-        interrupt=run.interrupt,
-        opening={"type": "started"},
-    )
-
-
 @each("stalled", [False, True])
-@each("texts", [drips, floods, never_answers])
-@each("limit", ["STEP_SECONDS", "RUN_SECONDS"])
-async def test_endless_model_is_cut_by_step_and_run_deadlines(
-    texts: Any, limit: str, stalled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loop, limit, 0.1)
-    turn = PlayedCall(lambda: texts(None))
-
-    def play(run: Run) -> AsyncGenerator[Any, None]:
-        return played(run, 1, lambda _: turn, None)
-
-    run, caller = Run(play), Caller()
-    task = asyncio.create_task(run.served(caller))
-    await until(lambda: caller.body)
-    if stalled:
-        caller.readable.clear()
-    await until(lambda: run.stored)
-    caller.readable.set()
-    await asyncio.wait_for(task, 5)
-    last = events_in(caller.body)[-1]
-    assert (last["type"], last["error"]["code"]) == ("error", "upstream_timeout") and len(run.stored) == 1
-    assert turn.log == ["reserved", "closed"]
+@each("goal", ["repeat 20000 wait 60000", TALKS])
+async def test_endless_model_is_cut_by_the_deadline_of_a_step(lab: Lab, goal: str, stalled: bool) -> None:
+    caller = lab.caller(goal)
+    with movable_loop_clock() as advance:
+        async with running(caller):
+            await until(lambda: caller.body)
+            if stalled:
+                caller.readable.clear()
+            await run_ready()
+            advance(loop.STEP_SECONDS - 1)
+            await run_ready()
+            assert lab.open_runs
+            advance(2)
+            await run_ready()
+            await until(lambda: lab.statuses()[0] != "running")
+            caller.readable.set()
+    last = caller.events[-1]
+    assert (last["type"], last["error"]["code"]) == ("error", "upstream_timeout")
+    assert agrees(last, await lab.record())
 
 
-async def test_run_ends_at_its_deadline_with_steps_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "RUN_SECONDS", 0.1)
-
-    async def slow(name: str, arguments: dict[str, Any]) -> Any:
-        await asyncio.sleep(60)
-
-    turns = [asking(call("slow", "{}")), PlayedCall(lambda: never_answers(None))]  # type: ignore[arg-type]
-
-    def play(run: Run) -> AsyncGenerator[Any, None]:
-        asked = iter(turns)
-        return played(run, 2, lambda _: next(asked), slow)
-
-    run, caller = Run(play), Caller()
-    await run.served(caller)
-    assert events_in(caller.body)[-1]["error"]["code"] == "upstream_timeout" and turns[0].log[-1] == "settled"
+async def test_run_ends_at_its_deadline_with_steps_left(lab: Lab) -> None:
+    """Each step takes 9 minutes, of which the deadline of a step is 10 and that of the run 60."""
+    caller = lab.caller("repeat 9 wait 60000\ntool current_time {}\n---\n" * 20, max_steps=20)
+    passed_seconds = 0
+    with movable_loop_clock() as advance:
+        async with running(caller):
+            await until(lambda: caller.body)
+            while lab.open_runs:
+                advance(60)
+                passed_seconds += 60
+                await asyncio.sleep(0.005)
+    last = caller.events[-1]
+    assert (last["type"], last["error"]["code"]) == ("error", "upstream_timeout") and last["steps"] > 1
+    assert loop.RUN_SECONDS <= passed_seconds < 2 * loop.RUN_SECONDS
+    assert agrees(last, await lab.record())
 
 
 # --- storage that cannot take the end
 
 
-async def test_end_stored_at_the_second_try_is_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
-    run, caller = Run(answers, store_faults=[ApiError("storage_unavailable")]), Caller()
-    await run.served(caller)
-    assert events_in(caller.body)[-1]["type"] == "final" and run.stored == [RunOutcome("final", output="done")]
+async def test_end_stored_at_the_second_try_is_unchanged(lab: Lab) -> None:
+    caller = lab.caller("hi", PAUSES)
+    async with running(caller):
+        await until(lambda: caller.body)
+        with full_disk():
+            lab.models.release.set()
+            await until(lambda: not lab.open_runs and not lab.service.state["db"].waiting()[0])
+            await run_ready(200)
+            assert lab.statuses()[0] == "running"
+    assert caller.events[-1]["output"] == "Hello, world!" and agrees(caller.events[-1], await lab.record())
 
 
-async def test_end_that_cannot_be_stored_is_an_error_stored_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(retry, "_LATER_SECONDS", 0.02)
-    faults: list[Exception] = [ApiError("storage_unavailable") for _ in range(6)]
-    run, caller = Run(answers, store_faults=faults), Caller()
-    await run.served(caller)
-    last = events_in(caller.body)[-1]
-    assert last["type"] == "error" and last["error"]["code"] == "storage_unavailable"
-    assert last["steps"] == 1 and last["usage"] == USAGE and run.stored == []
-    await until(lambda: run.stored)
-    await asyncio.sleep(0.05)
-    assert run.stored == [RunOutcome("error", error=last["error"])] and run.log.count("storing") == 7
-
-
-async def test_closed_database_ends_the_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(retry, "_LATER_SECONDS", 0.01)
-    faults: list[Exception] = [ApiError("storage_unavailable")] * 3 + [ApiError("shutting_down")]
-    run = Run(answers, store_faults=faults)
-    await run.served(Caller())
-    await until(lambda: not run.store_faults)
-    await asyncio.sleep(0.05)
-    assert run.log.count("storing") == 4 and run.stored == []
-
-
-async def test_invalid_end_is_stored_as_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
-    run, caller = (
-        Run(answers, store_faults=[UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")]),
-        Caller(),
-    )
-    await run.served(caller)
-    last = events_in(caller.body)[-1]
-    assert last["error"]["code"] == "internal_error" and run.stored == [RunOutcome("error", error=last["error"])]
+@each("refused", ["running", "final"])
+async def test_invalid_state_is_stored_as_an_internal_error(lab: Lab, refused: str) -> None:
+    """The state after a step, and the end."""
+    await lab.refuse_updates(refused)
+    caller = lab.caller("tool current_time {}\n---\nsay done")
+    await caller.served()
+    last = caller.events[-1]
+    assert last["error"]["code"] == "internal_error" and b"a secret" not in caller.body
+    assert agrees(last, await lab.record())
+    await lab.service.state["db"].write(lambda tx: tx.execute("DROP TRIGGER refusal"))

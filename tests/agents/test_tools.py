@@ -29,10 +29,12 @@ from svc.ids import new_id
 from svc.outbound.client import Outbound
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.cases import each
+from tests.support.loop_clock import movable_loop_clock
 from tests.support.model_media import PNG
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, watch
 from tests.support.toolboxes import NOW, box_of, failure
+from tests.support.waiting import until
 
 RUN = "/v1/agents/run"
 PRICE = 20_000
@@ -116,7 +118,7 @@ async def test_media_that_cannot_be_paid_or_made_is_a_result_for_the_model(
 
 @each(("end", "pays"), [("requested", True), ("shutdown", False), ("too slow", False)])
 async def test_speech_of_a_run_that_ends_early_is_paid_only_if_the_caller_ended_it(
-    config: Config, clocks: Clocks, end: str, pays: bool, monkeypatch: pytest.MonkeyPatch
+    config: Config, clocks: Clocks, end: str, pays: bool
 ) -> None:
     async with ModelServer() as upstream:
         catalog = f"""
@@ -133,16 +135,18 @@ async def test_speech_of_a_run_that_ends_early_is_paid_only_if_the_caller_ended_
             signed_up = await service.sign_up()
             account_id, headers = signed_up["user"]["id"], bearer(signed_up["access_token"])
             await service.state["db"].write(wallet.book, account_id, 5_000_000, description="", now_seconds=1.0)
-            monkeypatch.setattr(loop, "TOOL_SECONDS", 0.5 if end == "too slow" else 60.0)
             goal = 'tool generate_audio {"input": "hi"}\n---\nsay done'
             running = asyncio.create_task(run(service, headers, goal, model="builtin/script"))
-            if end != "too slow":
-                metric = 'svc_upstream_first_answer_seconds_count{provider="lab"} 1'
-                async with asyncio.timeout(10):
-                    while metric not in (await service.client.get("/metrics")).text:
-                        await asyncio.sleep(0.01)
-                service.state["drain"].end_all_of(account_id, end)
-            last = (await running)[-1]
+            await until(lambda: upstream.requests)
+            metric = 'svc_upstream_first_answer_seconds_count{provider="lab"} 1'
+            while metric not in (await service.client.get("/metrics")).text:
+                await asyncio.sleep(0.01)
+            with movable_loop_clock() as advance:
+                if end == "too slow":
+                    advance(loop.TOOL_SECONDS)
+                else:
+                    service.state["drain"].end_all_of(account_id, end)
+                last = (await running)[-1]
             assert last["type"] == ("final" if end == "too slow" else "stopped")
             account = (await service.client.get("/billing/account", headers=headers)).json()
             assert account["held_micros"] == 0

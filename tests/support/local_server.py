@@ -70,11 +70,6 @@ class LocalServer:
     def connections(self) -> int:
         return len(self._sockets.state.connections)
 
-    @property
-    def unsent_bytes(self) -> int:
-        """What waits for clients to read, without the buffers of the kernel."""
-        return sum(one.transport.get_write_buffer_size() for one in self._sockets.state.connections)
-
     async def idle(self, *, but: int = 0) -> None:
         """Wait until every answer has ended and every connection `but` so many. Then nothing more is charged."""
         await until(lambda: not self.open_answers and self.connections <= but)
