@@ -6,7 +6,7 @@ import asyncio
 
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.browser import PASSWORD, WITH_BROWSER, Visitor, new_context, new_visitor, signed_in
+from tests.support.browser import PASSWORD, WIDTHS, WITH_BROWSER, Visitor, findings, new_context, new_visitor, signed_in
 from tests.support.browser_chat import OVER, answered, choose_model, keep_conversation, refuse_once, say
 from tests.support.model_server import ModelServer
 from tests.support.server import RunningServer
@@ -71,6 +71,62 @@ async def test_answer_is_regenerated_stopped_and_edited(server: RunningServer, b
         await page.reload()
         await expect(page.locator(".said-user")).to_have_count(1)
         await expect(page.locator(".said-user .said")).to_have_text("say third")
+
+
+@WIDTHS
+async def test_questions_written_during_an_answer_are_sent_after_it(
+    server: RunningServer, browser: Browser, width: int
+) -> None:
+    async with signed_in(browser, server, model="script", width=width, allow=["503"]) as page:
+        queued, answers = page.locator(".queue li"), page.locator(".said-assistant:not(.live) .md")
+        later = page.get_by_role("button", name="Send after this answer")
+        await say(page, "say one\nwait 60000")
+        await expect(page.locator(".live")).to_contain_text("one")
+        message = page.get_by_label("Message", exact=True)
+        for text in ("say two", "say tree", "say dropped"):
+            await message.fill(text)
+            await later.click()
+            await expect(message).to_have_value("")
+        await expect(queued).to_have_count(3)
+        places = [await page.locator(f".composer-bar .{name}").bounding_box() for name in ("stop", "send")]
+        assert places[0] and places[1] and places[0]["x"] + places[0]["width"] <= places[1]["x"]
+        assert await findings(page) == []
+        await queued.nth(2).get_by_role("button", name="Drop this question").click()
+        await queued.nth(1).get_by_role("button", name="Edit this question").click()
+        await expect(message).to_have_value("say tree")
+        await message.fill("say three")
+        await page.keyboard.press("Enter") if width > 400 else await later.click()
+        await expect(queued).to_have_text(["say two", "say three"])
+        await page.reload()
+        await expect(queued).to_have_count(2)
+        await expect(page.locator(".live")).to_contain_text("one")
+        await page.get_by_role("button", name="Stop", exact=True).click()
+        await expect(answers).to_have_text(["one", "two", "three"])
+        await expect(queued).to_have_count(0)
+
+
+async def test_queued_question_waits_after_a_failure_and_is_sent_by_one_tab(
+    server: RunningServer, browser: Browser
+) -> None:
+    async with signed_in(browser, server, model="script") as page:
+        await say(page, "say one\nwait 1500\ndrop")
+        await expect(page.locator(".live")).to_contain_text("one")
+        await say(page, "say two\nwait 1000")
+        other = await page.context.new_page()
+        await other.goto(page.url)
+        await expect(other.locator(".queue li")).to_have_count(1)
+        await expect(page.get_by_role("alert")).to_contain_text("cut off")
+        await other.get_by_role("button", name="Send now").click()
+        for tab in (page, other):
+            await expect(tab.locator(".queue li")).to_have_count(0)
+            await expect(tab.locator(".said-assistant:not(.live) .md").last).to_have_text("two")
+            await expect(tab.locator(".said-user")).to_have_count(2)
+        await say(page, "say three\nwait 1500")
+        await expect(other.locator(".live")).to_contain_text("three")
+        await say(page, "say four")
+        for tab in (page, other):
+            await expect(tab.locator(".said-assistant:not(.live) .md").last).to_have_text("four")
+            await expect(tab.locator(".said-user")).to_have_count(4)
 
 
 async def edit_last(page: Page, text: str) -> None:

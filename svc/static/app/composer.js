@@ -6,7 +6,7 @@ import { AttachButton, AttachedList, attachments } from "./attached.js";
 import { IconButton, toast } from "./components.js";
 import { hasParts } from "./content.js";
 import { Estimate } from "./estimate.js";
-import { draftOf, keepFiles, keepText } from "./drafts.js";
+import { draftOf, keepDraft, keepFiles, keepText } from "./drafts.js";
 import { html } from "./html.js";
 import { limits } from "./limits.js";
 import { texts } from "./texts.js";
@@ -23,9 +23,9 @@ export const sendDraft = () => field()?.form.requestSubmit();
 
 /**
  * `id`: of the conversation, or null; `priced`: the properties of Estimate. Callbacks:
- * `onSend({text, pictures})`, `onStop()`, `onEditLast()`.
+ * `onSend({text, pictures})`, `onQueue(content)` while an answer runs, `onStop()`, `onEditLast()`.
  */
-export function Composer({ id, busy, priced, onSend, onStop, onEditLast }) {
+export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast }) {
   const first = useMemo(() => draftOf(id), []);
   const text = useSignal(hasParts(first) ? "" : first),
     attached = useSignal([]), // items of attachments.js
@@ -67,13 +67,14 @@ export function Composer({ id, busy, priced, onSend, onStop, onEditLast }) {
     keepText(id, value);
   };
   const reads = attached.value.some(({ kind }) => kind === "reading");
-  const canSend = !busy && !reads && (text.value.trim() !== "" || attached.value.length > 0);
+  const canSend = (!busy || id) && !reads && (text.value.trim() !== "" || attached.value.length > 0);
   const pictures = attached.value.filter(({ kind }) => kind === "picture").length;
   const draft = text.value + attached.value.map((item) => item.text ?? "").join("");
   const send = async () => {
     if (!canSend) return;
     const items = attached.peek(),
       said = text.peek().trim();
+    if (busy) return queue(said, items);
     const { withFiles, picturesOf } = items.length
       ? await attachments()
       : { withFiles: null, picturesOf: null };
@@ -82,6 +83,12 @@ export function Composer({ id, busy, priced, onSend, onStop, onEditLast }) {
       pictures: picturesOf ? picturesOf(items) : [],
     });
     [text.value, attached.value] = ["", []]; // the draft stays stored until the question is (thread.js)
+  };
+  const queue = async (said, items) => {
+    const content = items.length ? await (await attachments()).withAll(said, items) : said;
+    onQueue(content);
+    [text.value, attached.value] = ["", []];
+    keepDraft(id, "");
   };
   const keepAttached = async () => keepFiles(id, (await attachments()).kept(attached.peek()));
   const add = async (files) => {
@@ -138,17 +145,14 @@ export function Composer({ id, busy, priced, onSend, onStop, onEditLast }) {
     <div class="composer-bar">
       <${AttachButton} onFiles=${add} />
       <${Estimate} ...${priced} id="estimate" draft=${draft} pictures=${pictures} />
-      ${
-        busy
-          ? html`<${IconButton} class="send" icon="stop" label=${t.stop} onClick=${onStop} />`
-          : html`<${IconButton}
-            class="send"
-            icon="send"
-            label=${t.send}
-            onClick=${send}
-            disabled=${!canSend}
-          />`
-      }
+      ${busy && html`<${IconButton} class="stop" icon="stop" label=${t.stop} onClick=${onStop} />`}
+      <${IconButton}
+        class="send"
+        icon="send"
+        label=${busy ? t.sendLater : t.send}
+        onClick=${send}
+        disabled=${!canSend}
+      />
     </div>
   </form>`;
 }

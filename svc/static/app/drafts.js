@@ -8,6 +8,12 @@ export const draftOf = (id) => [read(key(id)), read(filesKey(id))].filter(Boolea
 export const keepText = (id, text) => store(key(id), text);
 export const keepFiles = (id, content) => store(filesKey(id), content);
 
+const queueKey = (id) => `svc.queue.${id}`;
+/** The questions that wait for the end of an answer, `{content, model}`. */
+export const queueOf = (id) => JSON.parse(read(queueKey(id)) || "[]");
+export const keepQueue = (id, questions) =>
+  store(queueKey(id), questions.length ? JSON.stringify(questions) : "");
+
 /** Replace the draft. */
 export function keepDraft(id, content) {
   keepText(id, content);

@@ -4,9 +4,10 @@ import { batch, effect, signal } from "@preact/signals";
 import { api, wasAborted } from "./api.js";
 import { hasParts } from "./content.js";
 import { changed, listAgain, unused, used } from "./conversations.js";
-import { draftOf, keepDraft, putDraft } from "./drafts.js";
+import { draftOf, keepDraft, putDraft, queueOf } from "./drafts.js";
 import { inChatFormat, isFull, isSent, latest, newQuestion, sameOr, titleOf } from "./history.js";
 import { answerOf, newLive, sleep, writerOf } from "./live.js";
+import { sendNext } from "./queue.js";
 import { wallet } from "./state.js";
 
 const PAGE = 30;
@@ -50,6 +51,7 @@ class Thread {
     this.pending = null; // the request for messages
     this.failed = signal(null); // the error of loading messages
     this.live = signal(null); // the answer in progress (live.js)
+    this.queue = signal(id ? queueOf(id) : []); // the questions that follow it (queue.js)
     // {error, again, hasPictures, draft}: why the last question was not accepted, and the draft that has it
     this.problem = signal(null);
   }
@@ -331,6 +333,7 @@ class Thread {
     });
     this.#tellList();
     wallet.reload();
+    if (answer.status === "complete" || answer.status === "stopped") sendNext(this);
   }
 
   /** Return the stored question and answer, or null. The end of an answer is stored a moment later. */

@@ -9,6 +9,7 @@ import { draftOf } from "../drafts.js";
 import { html } from "../html.js";
 import Messages from "../messages.js";
 import { ModelPicker, PICKER_ID, chosenModel, isBuiltin } from "../model-picker.js";
+import { Queue, enqueue } from "../queue.js";
 import { useReadingPlace } from "../reading-place.js";
 import { go, link, route } from "../router.js";
 import { models, modelsOf, projects, settings } from "../state.js";
@@ -159,6 +160,7 @@ function Conversation({ thread, projectId, messageId }) {
         scroll.away.value &&
         html`<${IconButton} class="to-end" icon="down" label=${t.toEnd} onClick=${scroll.follow} />`
       }
+      <${Queue} thread=${thread} busy=${live !== null} />
       <${Composer}
         id=${thread.address.value}
         busy=${live !== null}
@@ -169,6 +171,7 @@ function Conversation({ thread, projectId, messageId }) {
           projectId: filedUnder.value,
         }}
         onSend=${(what) => send({ ...what, isDraft: true })}
+        onQueue=${(content) => enqueue(thread, { content, model: chosenModel.peek() })}
         onStop=${stop}
         onEditLast=${editLast}
       />
