@@ -10,11 +10,14 @@ import contextlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+import orjson
+
 from svc.errors import ApiError, invalid_value
 from svc.inference import cache_marks
 from svc.inference.catalog import Model
 from svc.inference.chat_request import Ignored, drop_routing_fields, other_price
 from svc.inference.passed_fields import hosted_family, words
+from svc.inference.server_formats import seals
 from svc.json_splice import spliced
 
 # The fields whose cost the service can settle: https://platform.openai.com/docs/api-reference/responses/create,
@@ -42,6 +45,7 @@ _OWN_TOOLS = {"responses": (None, "function", "custom", "namespace"), "messages"
 _OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 _USES = 8  # of a hosted tool in the hold, if the request has no `max_uses`
 _ANY_TOOL = ("required", "any")
+_SEALED = frozenset({"reasoning", "thinking", "redacted_thinking"})
 _CHOICES = frozenset({"auto", "any", "none", "function", "custom"})
 
 Body = dict[str, Any]
@@ -134,6 +138,8 @@ class PassedRequest:
 
     def _for_server(self, model: Model) -> tuple[Body, Ignored]:
         body, fields, tools = self._wanted, dict[str, None](), dict[str, None]()
+        if self.text.find(seals.PREFIX.encode()) >= 0:
+            body = _with_own_seals(self.api, body)
         if model.byok:
             return body, Ignored()
         if self._referenced:
@@ -170,7 +176,7 @@ def _with_items(body: Body, referenced: Callable[[str, str], bytes]) -> Body:
     """Return `body` with items in the place of the references to them."""
     if not isinstance(items := body.get("input"), list):
         return body
-    found: dict[int, bytes] = {}
+    found: dict[int, bytes | None] = {}
     known = set()
     for place, item in enumerate(items):
         if item.get("type") == "item_reference" or (item.get("type") is None and "role" not in item):
@@ -178,8 +184,37 @@ def _with_items(body: Body, referenced: Callable[[str, str], bytes]) -> Body:
             if item["id"] in known:  # a small request could otherwise become gigabytes
                 raise invalid_value(f"Duplicate item found with id {item['id']!r}.", param)
             known.add(item["id"])
-            found[place] = referenced(item["id"], param)
-    return {**body, "input": [found.get(place, item) for place, item in enumerate(items)]} if found else body
+            found[place] = _with_own_seal(referenced(item["id"], param))
+    if not found:
+        return body
+    placed = [found.get(place, item) for place, item in enumerate(items)]
+    return {**body, "input": [item for item in placed if item is not None]}
+
+
+# --- reasoning that other servers have sealed, in the answers of fallbacks and of other models
+
+
+def _with_own_seal(item: bytes) -> bytes | None:
+    if item.find(seals.PREFIX.encode()) < 0:
+        return item
+    kept = seals.for_server("responses", orjson.loads(item))
+    return None if kept is None else orjson.dumps(kept)
+
+
+def _with_own_seals(api: str, body: Body) -> Body:
+    if api == "responses":
+        items = body.get("input")
+        return {**body, "input": _kept(api, items)} if isinstance(items, list) else body
+    turns = [
+        {**turn, "content": _kept(api, turn["content"])} if isinstance(turn["content"], list) else turn
+        for turn in body["messages"]
+    ]
+    return {**body, "messages": [turn for turn in turns if turn["content"] != []]}
+
+
+def _kept(api: str, parts: list[Body]) -> list[Body]:
+    found = [seals.for_server(api, part) if part.get("type") in _SEALED else part for part in parts]
+    return [part for part in found if part is not None]
 
 
 # --- tools

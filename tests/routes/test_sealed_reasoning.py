@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from svc.config import Config
+from svc.inference.server_formats.seals import encoded
 from tests.conftest import Service, bearer
 from tests.support.byok import Names
 from tests.support.cases import each
@@ -23,6 +24,15 @@ from tests.support.sdk_types import checked_answer, checked_request
 MODEL = "cassette-reasoning_tools+then-text"
 QUESTION = "How is the weather in Zürich?"
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+HELLO = [{"role": "user", "content": "Hi"}]
+SEALS = {
+    "responses": {"type": "reasoning.encrypted", "format": "openai-responses-v1", "data": "g==", "id": "rs_9"},
+    "messages": {"type": "reasoning.encrypted", "format": "anthropic-claude-v1", "data": "sig==", "text": "Hm."},
+}
+SENT = {
+    "responses": {"type": "reasoning", "id": "rs_9", "summary": [], "encrypted_content": "g=="},
+    "messages": {"type": "thinking", "thinking": "Hm.", "signature": "sig=="},
+}
 FUNCTION = {"name": "get_weather", "parameters": SCHEMA}
 
 
@@ -106,9 +116,8 @@ async def test_messages_callers_return_it(
     answer = await service.client.post("/v1/messages", json={**ask, "messages": messages}, headers=headers)
     assert answer.status_code == 200, answer.text
     if stream:
-        escaped = re.sub(
-            r"[^\0-\x7f]", lambda found: json.dumps(found[0])[1:-1], answer.text
-        )  # what passes need not be
+        # What passes need not be ASCII.
+        escaped = re.sub(r"[^\0-\x7f]", lambda found: json.dumps(found[0])[1:-1], answer.text)
         message, _ = checked_stream(escaped.encode())
         for block in message["content"]:
             if "arguments" in block:
@@ -211,3 +220,39 @@ async def test_model_that_does_not_reason_is_asked_again_without(
     for _ in range(2):
         (await service.client.post("/v1/chat/completions", json=body, headers=headers)).raise_for_status()
     assert [field in seen.body for seen in upstream.requests] == [True, False, False]
+
+
+def history(caller: str, *found: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a caller's request with these seals in its earlier answer."""
+    texts = [encoded(seal) for seal in found]
+    if caller == "messages":
+        blocks = [{"type": "thinking", "thinking": "Hm.", "signature": text} for text in texts]
+        turn = {"role": "assistant", "content": [*blocks, {"type": "text", "text": "So"}]}
+        alone = {"role": "assistant", "content": blocks[:1]}
+        return {"messages": [*HELLO, turn, *HELLO, alone, *HELLO], "max_tokens": 99}
+    items = [{"type": "reasoning", "id": "rs_0", "summary": [], "encrypted_content": text} for text in texts]
+    return {"input": [*HELLO, *items, {"role": "assistant", "content": "So"}, *HELLO]}
+
+
+@each("api, path", [("messages", "/v1/messages"), ("responses", "/v1/responses")])
+async def test_server_gets_no_seal_of_another_in_its_own_format(
+    service: Service, upstream: FormatServer, api: str, path: str
+) -> None:
+    """An earlier answer may be that of a fallback, or of a model with another format."""
+    foreign, own = (
+        SEALS[name] for name in (("responses", "messages") if api == "messages" else ("messages", "responses"))
+    )
+    body = {"model": f"{api}-redacted", **history(api, foreign, own)}
+    (await service.client.post(path, json=body, headers=await service.bearer())).raise_for_status()
+    assert returned(upstream, api) == [SENT[api]]
+
+
+async def test_item_by_reference_is_sent_as_its_server_sealed_it(service: Service, upstream: FormatServer) -> None:
+    headers = await service.bearer()
+    first = {"model": "messages-redacted", "input": "Hi"}
+    answer = (await service.client.post("/v1/responses", json=first, headers=headers)).json()
+    items = [{"type": "item_reference", "id": item["id"]} for item in answer["output"]]
+    body = {"model": "responses-redacted", "input": [*HELLO, *items, *HELLO]}
+    (await service.client.post("/v1/responses", json=body, headers=headers)).raise_for_status()
+    assert returned(upstream, "responses") == []
+    assert [item["type"] for item in upstream.requests[-1].body["input"][1:-1]] == ["message"]

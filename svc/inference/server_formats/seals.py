@@ -14,7 +14,7 @@ import orjson
 FIELD = "reasoning_details"
 MESSAGES, RESPONSES = "anthropic-claude-v1", "openai-responses-v1"
 _TYPE = "reasoning.encrypted"
-_PREFIX = "svc1."
+PREFIX = "svc1."
 _TEXTS = {"summary": "summary_text", "content": "reasoning_text"}
 
 Seal = dict[str, Any]
@@ -35,6 +35,17 @@ def of_message(message: Mapping[str, Any], format: str) -> list[Seal]:
 # --- callers of Messages and Responses
 
 
+def for_server(api: str, part: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a caller's block or item as a server of the same format gets it: as it came, or as this server has sealed
+    it. Return None if another server has sealed it.
+    """
+    text = part.get("encrypted_content") if api == "responses" else part.get("signature") or part.get("data")
+    if not (found := decoded(text)):
+        return part
+    own, made = (RESPONSES, reasoning_item) if api == "responses" else (MESSAGES, thinking_block)
+    return made(found[0]) if found[0]["format"] == own else None
+
+
 def of_callers_thinking(block: Mapping[str, Any]) -> list[Seal]:
     """Return the seal of a block in a caller's request: one of `encoded`, or a vendor's own."""
     return decoded(block.get("signature") or block.get("data")) or of_thinking(block)
@@ -47,15 +58,15 @@ def of_callers_item(item: Mapping[str, Any]) -> list[Seal]:
 
 def encoded(seal: Seal) -> str:
     """Return a seal as the one text for which the formats of callers have a field."""
-    return _PREFIX + base64.urlsafe_b64encode(orjson.dumps(seal)).decode()
+    return PREFIX + base64.urlsafe_b64encode(orjson.dumps(seal)).decode()
 
 
 def decoded(text: Any) -> list[Seal]:
     """Return the seal that `encoded` has made this text of, as a list, or nothing."""
-    if not isinstance(text, str) or not text.startswith(_PREFIX):
+    if not isinstance(text, str) or not text.startswith(PREFIX):
         return []
     with contextlib.suppress(ValueError):
-        return known([orjson.loads(base64.urlsafe_b64decode(text.removeprefix(_PREFIX)))])
+        return known([orjson.loads(base64.urlsafe_b64decode(text.removeprefix(PREFIX)))])
     return []
 
 
