@@ -140,16 +140,13 @@ class RawAnswer:
 
     def _chunks(self, events: EventReader) -> list[RawChunk]:
         """Return the chunks up to `[DONE]` or a fault, which is kept."""
+        if self._reader is not None:
+            return self._chunks_of_format(self._reader, events)
         raws: list[RawChunk] = []
         tries = 0
         try:
             while events.place < len(events.text):
-                if self._reader is not None:
-                    if (event := events.next_event()) is not None:
-                        raws += self._event_chunks(self._reader, event)
-                    if self._done:
-                        break
-                elif tries < _MOST_TRIES and (found := self._repeats.find(events.text, events.place)) is not None:
+                if tries < _MOST_TRIES and (found := self._repeats.find(events.text, events.place)) is not None:
                     repeat, events.place = found
                     raws.append(repeat)
                 elif (event := events.next_event()) is not None:
@@ -160,6 +157,17 @@ class RawAnswer:
                             self._repeats.learn(event, raw)
                     elif self._done:
                         break
+        except UpstreamFault as fault:
+            self._fault, self._ended = fault, True
+        return raws
+
+    def _chunks_of_format(self, reader: Reader, events: EventReader) -> list[RawChunk]:
+        """Return the same of another format, or the events that are passed."""
+        raws: list[RawChunk] = []
+        try:
+            while events.place < len(events.text) and not self._done:
+                if (event := events.next_event()) is not None:
+                    raws += self._event_chunks(reader, event)
         except UpstreamFault as fault:
             self._fault, self._ended = fault, True
         return [*raws, *self._passed.taken()] if self._passed else raws
@@ -230,10 +238,12 @@ def _checked(value: Any) -> dict[str, Any]:
 
 
 def _chunk(data: bytes, provider: Provider, apart: bool = False) -> Chunk:
-    value = _object(data, provider, apart)
-    if "choices" not in value and is_error(value):
+    value = parsed(data, provider, apart)
+    if type(value) is dict and "choices" in value:
+        return value
+    if is_error(_checked(value)):
         raise error_fault(value, provider.api_key)
-    return value
+    return value  # type: ignore[no-any-return]
 
 
 def shown(data: bytes, provider: Provider, apart: bool = False) -> tuple[dict[str, Any], bytes]:
