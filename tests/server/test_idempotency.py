@@ -20,6 +20,7 @@ from svc.server.limits import MIB
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.answers import assert_error
 from tests.support.cases import each
+from tests.support.databases import read_only
 from tests.support.model_server import ModelServer
 
 KEY, REPLAYED, COST, CONVERSATION = (
@@ -473,13 +474,11 @@ async def test_settlement_on_a_full_disk_releases_the_key(
 ) -> None:
     monkeypatch.setattr(retry, "_LATER_SECONDS", 0.05)
     lab.headers = lab.as_session if session else lab.as_key
-    writer = lab.service.state["db"]._writer
     body = {**BODIES[CHAT], "model": "lab/slow-300ms", "stream": stream}
     asking = [asyncio.create_task(lab.post(CHAT, body)) for _ in range(2)]
     await until_asked(lab)
-    await writer.outside(lambda conn: conn.execute("PRAGMA query_only = 1").fetchall())
-    answers = await asyncio.gather(*asking)
-    await writer.outside(lambda conn: conn.execute("PRAGMA query_only = 0").fetchall())
+    async with read_only(lab.service.state["db"]):
+        answers = await asyncio.gather(*asking)
     for answer in answers:
         assert answer.status_code == (200 if stream else 503) and b"storage_unavailable" in answer.content
     async with asyncio.timeout(5):
