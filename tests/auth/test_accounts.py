@@ -1,7 +1,6 @@
 """Accounts in the database: one for each address and all similar ones, and no password hash in an Account."""
 
 import sqlite3
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -9,17 +8,9 @@ from hypothesis import strategies as st
 
 from svc.auth import accounts
 from svc.errors import ApiError
-from tests.billing.test_wallet import empty_database
 from tests.support.cases import each
 
 NOW = 1_790_000_000.0
-
-
-@pytest.fixture
-def conn() -> Iterator[sqlite3.Connection]:
-    conn = empty_database()
-    yield conn
-    conn.close()
 
 
 def test_account_object_has_no_password_hash(conn: sqlite3.Connection) -> None:

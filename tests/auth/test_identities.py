@@ -1,22 +1,13 @@
 """Linked identities: each signs in to one account, and the last way to sign in cannot be removed."""
 
 import sqlite3
-from collections.abc import Iterator
 
 import pytest
 
 from svc.auth import accounts, identities
 from svc.errors import ApiError
-from tests.billing.test_wallet import empty_database
 
 NOW = 1_790_000_000.0
-
-
-@pytest.fixture
-def conn() -> Iterator[sqlite3.Connection]:
-    conn = empty_database()
-    yield conn
-    conn.close()
 
 
 def test_an_identity_signs_in_to_one_account(conn: sqlite3.Connection) -> None:

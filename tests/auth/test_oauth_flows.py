@@ -1,22 +1,13 @@
 """Unfinished sign-ins: bound to their browser, used once, deleted at the first verification of an address."""
 
 import sqlite3
-from collections.abc import Iterator
 
 import pytest
 
 from svc.auth import accounts, oauth_flows
 from svc.errors import ApiError
-from tests.billing.test_wallet import empty_database
 
 NOW = 1_790_000_000.0
-
-
-@pytest.fixture
-def conn() -> Iterator[sqlite3.Connection]:
-    conn = empty_database()
-    yield conn
-    conn.close()
 
 
 def test_flow_ends_once_in_its_browser_within_10_minutes(conn: sqlite3.Connection) -> None:
