@@ -50,7 +50,6 @@ FIXED = {
     NOTHING: """
         auth/test_mail.py test_without_a_mail_server_nothing_is_mailed_and_no_link_made
         builtin/test_processes.py test_two_processes_run_and_others_wait
-        deletion/test_command.py test_command_ends_the_streams_of_that_account_within_2_seconds
         routes/test_links.py test_account_has_at_most_20_valid_links
         server/test_signals_process.py test_closed_terminal_does_not_stop_the_server
         server/test_sse.py test_no_ping_follows_the_end_of_a_stream
@@ -58,11 +57,10 @@ FIXED = {
         test_retry.py test_shutdown_ends_the_retries
     """,
     UNSEEN: """
-        agents/test_endings_process.py test_random_runs_leave_nothing_behind
+        agents/test_endings.py test_random_runs_end_once_as_recorded_without_leaks
         auth/test_mail.py test_known_and_unknown_emails_get_the_same_answer_in_the_same_time
         auth/test_mail.py test_shutdown_does_not_wait_for_mail
         auth/test_openid.py test_new_key_is_fetched_at_once
-        deletion/test_command.py test_suspension_ends_downloads_by_key_and_by_link_within_2_seconds
         inference/test_media_process.py test_disconnected_reader_of_long_audio_frees_memory_and_file
         outbound/test_client.py test_cancelled_read_closes_the_connection_of_a_kept_reply
         outbound/test_client.py test_cancelled_task_closes_its_connection_in_every_phase

@@ -1,28 +1,19 @@
-"""What was deleted is in no file of the data folder and in no later backup, with an idle server, under load, after a stop and a crash."""
+"""What was deleted is in no file of the data folder and in no later backup, after a stop and after a crash."""
 
 import asyncio
 import contextlib
-import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
 import pytest
 
+from svc.deletion.slices import begin_deletion
 from svc.schema import connect
+from tests.support.local_server import AnyServer, local_server
+from tests.support.money import rows
 from tests.support.people import PASSWORD, Person, another_person, command
-from tests.support.remains import Texts, content_of, fill, found_in, indexed, texts
-from tests.support.server import RunningServer, running_server
-
-# A server that does in parts of a second what takes it 10 or 20 seconds otherwise.
-FAST = """
-import sys, app
-from svc import checkpoint
-from svc.content import fulltext, word_runs
-checkpoint._EMPTY_SECONDS, fulltext._PURGE_SECONDS, word_runs._PURGE_SECONDS = 0.3, 0.2, 0.2
-sys.exit(app.main())
-"""
-CHAT = {"model": "builtin/assistant", "messages": [{"role": "user", "content": "What is 12 * (3 + 4)?"}]}
+from tests.support.remains import Texts, content_of, fill, found_in, texts
+from tests.support.waiting import until
 
 
 async def id_of(client: httpx.AsyncClient, person: Person) -> str:
@@ -30,7 +21,7 @@ async def id_of(client: httpx.AsyncClient, person: Person) -> str:
     return account_id
 
 
-async def filled(server: RunningServer) -> tuple[Person, Texts, Texts]:
+async def filled(server: AnyServer) -> tuple[Person, Texts, Texts]:
     """Fill two accounts. Return one of them, and the texts of both."""
     bob, ada = await another_person(server), await another_person(server)  # the first one is the administrator
     path = server.data_dir / "service.db"
@@ -42,63 +33,25 @@ async def filled(server: RunningServer) -> tuple[Person, Texts, Texts]:
         gone, stays = (texts(conn, account_id) for account_id in ids)
     for place, those in stays.items():  # both have a key with the same name
         gone[place] = [text for text in gone[place] if text not in those]
+    empty = [place for place, those in gone.items() if not those]
+    assert empty == [], "fill these columns in tests/support/remains.py, or name the reason in NOT_PERSONAL"
+    before = await asyncio.to_thread(content_of, server.data_dir)
+    assert found_in(before, gone) == gone, "else nothing below could fail"
     return ada, gone, stays
 
 
-async def wait_until_gone(server: RunningServer, sought: Texts) -> None:
-    ends = time.monotonic() + 30
-    while sought and time.monotonic() < ends:
-        sought = found_in(await asyncio.to_thread(content_of, server.data_dir), sought)
-        await asyncio.sleep(0.1)
-    assert sought == {}
-
-
-@contextlib.asynccontextmanager
-async def load(server: RunningServer, headers: dict[str, str]) -> AsyncIterator[None]:
-    async def chat() -> None:
-        async with server.client(headers=headers, timeout=60) as client:
-            for number in range(10_000):
-                assert (await client.post("/v1/chat/completions", json=CHAT)).status_code in (200, 429)
-                assert (await client.patch("/user/me", json={"name": f"Bob {number}"})).status_code == 200
-
-    tasks = [asyncio.create_task(chat()) for _ in range(4)]
-    yield
-    assert not any(task.done() for task in tasks)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def delete_account(server: RunningServer, person: Person) -> None:
+async def delete_account(server: AnyServer, person: Person) -> None:
     async with server.client(headers=person.session_headers, timeout=60) as client:
         answer = await client.request("DELETE", "/user/me", json={"password": PASSWORD})
         assert answer.status_code == 204, answer.text
 
 
-@pytest.mark.parametrize("when", ["idle", "load", "stopped", "killed"])
-async def test_deleted_account_leaves_no_bytes(when: str, tmp_path: Path) -> None:
-    async with running_server(tmp_path, command=("-c", FAST)) as server:
-        ada, gone, stays = await filled(server)
-        bob = await another_person(server)
-        empty = [place for place, those in gone.items() if not those]
-        assert empty == [], "fill these columns in tests/support/remains.py, or name the reason in NOT_PERSONAL"
-        before = await asyncio.to_thread(content_of, server.data_dir)
-        assert found_in(before, gone) == gone, "else nothing below could fail"
-        async with load(server, bob.session_headers) if when == "load" else contextlib.nullcontext():
-            await delete_account(server, ada)
-            if when in ("idle", "load"):
-                await wait_until_gone(server, gone)
-        if when == "killed":
-            server.kill()
-        else:
-            assert await server.stop() == 0
-    if when == "killed":
-        async with running_server(tmp_path, command=("-c", FAST)) as server:
-            await wait_until_gone(server, gone)
+def check_erased(server: AnyServer, folder: Path, gone: Texts, stays: Texts) -> None:
+    """Check the data folder of a server that has ended, and a backup of it."""
     assert found_in(content_of(server.data_dir), gone) == {}
-    made = command(server, "backup", str(tmp_path / "a.tar"))
+    made = command(server, "backup", str(folder / "a.tar"))
     assert made.returncode == 0, made.stderr
-    archive = (tmp_path / "a.tar").read_bytes()
+    archive = (folder / "a.tar").read_bytes()
     assert found_in(archive, gone) == {}
     kept = found_in(archive, stays)
     del kept["accounts.name"], stays["accounts.name"]
@@ -106,59 +59,22 @@ async def test_deleted_account_leaves_no_bytes(when: str, tmp_path: Path) -> Non
     assert command(server, "check").stdout.startswith("ok")
 
 
-PLACES = {
-    *("artifacts.name", "artifacts.prompt", "artifact_chunks.content", "conversations.title", "messages.content"),
-    *("messages.error", "answers.reasoning", "answers.memory", "projects.name", "projects.instructions"),
-    *("api_keys.name", "providers.name", "providers.base_url", "providers.sealed_key", "providers.api_key_hint"),
-    *("providers.models", "accounts.name", "accounts.instructions"),
-}
-
-
-async def change_and_delete(client: httpx.AsyncClient, ids: dict[str, list[str]]) -> None:
-    """Delete every second object of each kind, and change the others."""
-    changes = {
-        "artifacts": {"name": "a"},
-        "projects": {"name": "a", "instructions": ""},
-        "conversations": {"title": "a"},
-    }
-    paths = {"api_keys": "/user/api-keys", "providers": "/user/providers"}
-    for table, those in ids.items():
-        path = paths.get(table, f"/{table}")
-        for row_id in those[::2]:
-            assert (await client.delete(f"{path}/{row_id}")).status_code == 204
-        for row_id in those[1::2] if table in changes else ():
-            assert (await client.patch(f"{path}/{row_id}", json=changes[table])).status_code == 200
-    for row_id in ids["artifacts"][1::2]:
-        assert (await client.put(f"/artifacts/{row_id}/content", content=b"b")).status_code == 200
-    for path, change in (("/user/me", {"name": "Ada"}), ("/user/settings", {"instructions": "Be brief."})):
-        assert (await client.patch(path, json=change)).status_code == 200
-
-
-async def test_deleted_and_changed_objects_leave_no_bytes(tmp_path: Path) -> None:
-    async with running_server(tmp_path, command=("-c", FAST)) as server, contextlib.AsyncExitStack() as stack:
-        ada, before, _ = await filled(server)
-        conn = stack.enter_context(contextlib.closing(connect(server.data_dir / "service.db", query_only=True)))
-        client = await stack.enter_async_context(server.client(headers=ada.session_headers, timeout=60))
-        account_id = await id_of(client, ada)
-        ids = {
-            table: [row[0] for row in conn.execute(f"SELECT id FROM {table} WHERE account_id = ?", (account_id,))]
-            for table in ("artifacts", "conversations", "projects", "api_keys", "providers")
-        }
-        said = dict(conn.execute("SELECT id, content FROM messages WHERE account_id = ?", (account_id,)).fetchall())
-        await change_and_delete(client, ids)
-        after = texts(conn, account_id)
-        sought = {place: [text for text in those if text not in after[place]] for place, those in before.items()}
-        assert {place for place in PLACES if sought[place]} == PLACES
-        kept = {row[0] for row in conn.execute("SELECT id FROM messages")}
-        gone = {word for message_id, text in said.items() if message_id not in kept for word in text.split()}
-        assert len(gone) > 1_000
-        # A block of words is compressed: its words are sought below.
-        await wait_until_gone(server, {place: sought[place] for place in sought if place != "word_blocks.lines"})
-        async with asyncio.timeout(30):
-            while not gone.isdisjoint(indexed(conn).split()):
-                await asyncio.sleep(0.1)
-        made = await asyncio.to_thread(command, server, "backup", str(tmp_path / "a.tar"))
-        assert made.returncode == 0, made.stderr
-        assert found_in((tmp_path / "a.tar").read_bytes(), {place: sought[place] for place in PLACES}) == {}
-        assert found_in((tmp_path / "a.tar").read_bytes(), {"conversations": [b"Be brief."]})
-    assert command(server, "check").stdout.startswith("ok")
+@pytest.mark.parametrize("crash", [False, True])
+async def test_deleted_account_leaves_no_bytes(tmp_path: Path, crash: bool) -> None:
+    async with local_server(tmp_path) as server:
+        ada, gone, stays = await filled(server)
+        if not crash:
+            await delete_account(server, ada)
+            await server.stop()
+            check_erased(server, tmp_path, gone, stays)
+            return
+        async with server.client() as client:
+            account_id = await id_of(client, ada)
+        await server.service.state["db"].write(begin_deletion, account_id, 1_790_000_000.0, None)
+        (tmp_path / "crashed").mkdir()
+        database = server.copy_after_crash(tmp_path / "crashed")
+        assert rows(database, "SELECT id FROM accounts WHERE deleting_at IS NOT NULL") == [(account_id,)]
+    async with local_server(tmp_path / "crashed") as server:
+        await until(lambda: rows(database, "SELECT id FROM accounts WHERE deleting_at IS NOT NULL") == [])
+        await server.stop()
+    check_erased(server, tmp_path, gone, stays)

@@ -22,7 +22,7 @@ NOT_PERSONAL = {
     "one of a few words": """accounts.tier accounts.group_name accounts.group_claimed accounts.allowance_month api_keys.month wallets.month ledger.month holds.month links.purpose runs.status runs.reason
         messages.role messages.status answers.finish_reason support_conversations.status support_messages.role ledger.kind
         checkouts.state usage_days.day usage_days.group_name oauth_flows.provider identities.issuer audit.action
-        audit.actor sign_ins.way sign_ins.code artifacts.content_type api_keys.key_prefix""",
+        audit.actor sign_ins.way sign_ins.code artifacts.content_type api_keys.key_prefix providers.api""",
     "the same for all: it does not say whose": "messages.model runs.model usage_days.model ledger.model accounts.default_model",
     "numbers": "fresh_words.place",
     "hashes of random secrets, which are not deleted with texts": "oauth_flows.browser_hash oauth_codes.browser_hash",
@@ -129,8 +129,8 @@ def texts(conn: sqlite3.Connection, account_id: str) -> Texts:
     for table, column in columns(conn):
         query = f"SELECT CAST({column} AS BLOB) FROM {table} WHERE {owners.get(table, 'account_id = ?')}"
         values = [row[0] for row in conn.execute(query, (account_id,)) if row[0]]
-        start = 40 if column in ("lines", "password_hash") else 0  # they begin alike
-        found[f"{table}.{column}"] = [value[start : start + _WINDOW] for value in values]
+        start = 40 if column in ("lines", "password_hash") else 0  # they begin alike, and few are as short
+        found[f"{table}.{column}"] = [value[start : start + _WINDOW] for value in values if len(value) > start + 8]
     return found
 
 
