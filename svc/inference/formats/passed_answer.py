@@ -128,8 +128,7 @@ class PassedResponse(PassedWriter):
 
     def fault(self, error: ApiError) -> bytes:
         if self._response:
-            # As plain text: the items are not all ASCII, and only whole events are written so.
-            return self._ended("failed", error={**error_of_response(error), "message": str(error)})
+            return self._ended("failed", error=error_of_response(error))
         try:
             return self.other.fault(error)
         except ApiError:  # the request has no translation

@@ -6,11 +6,9 @@ import asyncio
 
 import pytest
 
-from tests.inference.test_chat_call import ESTIMATED_INPUT, Lab, lab, own_lab, shared  # noqa: F401 - fixtures
+from tests.inference.test_chat_call import ESTIMATED_INPUT, Lab, lab  # noqa: F401 - a fixture
 from tests.routes.test_messages import MESSAGES, ask
 from tests.support.messages import checked_stream
-
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -33,15 +31,14 @@ async def test_disconnected_client_pays_for_the_output_so_far(lab: Lab) -> None:
     assert await lab.spent() == ESTIMATED_INPUT + 2 * 2  # "Hello, "
 
 
-async def test_shutdown_ends_a_stream_with_one_error_event(own_lab: Lab) -> None:  # noqa: F811 - a fixture
-    body, headers = ask("hi", "lab/silent-after-3-chunks", stream=True), own_lab.person.headers
-    received: list[bytes] = []
-    async with own_lab.client.stream("POST", MESSAGES, json=body, headers=headers) as answer:
-        stopping = None
-        async for data in answer.aiter_raw():
-            received.append(data)
-            if b'", "' in b"".join(received) and stopping is None:
-                stopping = asyncio.create_task(own_lab.server.stop())
-    assert stopping is not None and await stopping == 0
-    message, error = checked_stream(b"".join(received))
+async def test_shutdown_ends_a_stream_with_one_error_event(lab: Lab) -> None:  # noqa: F811 - a fixture
+    body, received = ask("hi", "lab/silent-after-3-chunks", stream=True), b""
+    async with lab.client.stream("POST", MESSAGES, json=body, headers=lab.person.headers) as answer:
+        parts = answer.aiter_raw()
+        while b'", "' not in received:
+            received += await anext(parts)
+        stopping = asyncio.create_task(lab.server.stop())
+        received += b"".join([part async for part in parts])
+    await stopping
+    message, error = checked_stream(received)
     assert message["content"][0]["text"] == "Hello, " and error is not None and error["type"] == "overloaded_error"
