@@ -13,6 +13,8 @@ from svc.metrics import Metrics
 
 _SKIPPED_SECONDS = 15.0
 _HASHED_MESSAGES = 2
+_HASHED_ROLES = ("system", "developer", "user")
+BILLING_HEADER = "x-anthropic-billing-header:"  # Claude Code's; it changes with every prompt and spoils prefix caches
 # Of a message's text. Prefixes that are the same so far are hardly ever different conversations.
 _HASHED_CHARACTERS = 65_536
 _HASHED_PARTS = 1_000
@@ -104,13 +106,13 @@ class Choice(Generic[S]):
 def key_of(account_id: str, messages: Iterable[Mapping[str, Any]] = ()) -> bytes:
     """Return the key of a call, which is the same for all calls of a conversation.
 
-    It depends on the texts of the first two messages, without those of the model: the first call has none.
+    It depends on the texts of the first two messages without those of the model, which the first call does not have.
     """
     hashed = hashlib.blake2b(account_id.encode(), digest_size=32)
     for number, message in enumerate(messages):
         if number == _HASHED_MESSAGES:
             break
-        if message.get("role") != "assistant":
+        if message.get("role") in _HASHED_ROLES:
             hashed.update(b"\0" + _text(message.get("content")).encode("utf-8", "replace"))
     return hashed.digest()
 
@@ -121,5 +123,6 @@ def _text(content: Any) -> str:
     text = ""
     for part in content[:_HASHED_PARTS] if isinstance(content, list) else ():
         found = part.get("text") if isinstance(part, dict) else None
-        text += found[: _HASHED_CHARACTERS - len(text)] if isinstance(found, str) else ""
+        if isinstance(found, str) and not found.startswith(BILLING_HEADER):
+            text += found[: _HASHED_CHARACTERS - len(text)]
     return text

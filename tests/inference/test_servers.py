@@ -21,6 +21,7 @@ from svc.inference.catalog_file import read_file
 from svc.inference.servers import key_of
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.cases import each
+from tests.support.format_events import APIS
 from tests.support.format_server import FormatServer
 from tests.support.money import assert_exact, rows
 
@@ -69,6 +70,14 @@ id = "cut-after-2-chunks"
 id = "saved"
 fallback = "builtin/echo"
 [[providers.models]]
+id = "chat+ok"
+[[providers.models]]
+id = "responses+ok"
+api = "responses"
+[[providers.models]]
+id = "messages+ok"
+api = "messages"
+[[providers.models]]
 id = "paid"
 input_micros_per_million_tokens = 1_000_000
 output_micros_per_million_tokens = 2_000_000
@@ -100,6 +109,39 @@ async def test_a_conversation_stays_with_one_server(lab: Lab) -> None:
     for messages in ([system, user], [system, user, *turns], [{**system, "content": marked}, user, *turns]):
         assert (await lab.ask(messages=messages)).status_code == 200
     assert sorted(lab.asked()) == [0, 0, 3]
+
+
+@each("server, caller", [(server, caller) for server in APIS for caller in APIS])
+async def test_a_conversation_of_every_format_stays_with_one_server(server: str, caller: str, lab: Lab) -> None:
+    """Claude Code's billing header, the reasoning of the model and marks of what to cache change nothing."""
+    user = {"role": "user", "content": f"Tell me of {server} and {caller}."}
+    said: dict[str, list[dict[str, Any]]] = {
+        "chat": [{"role": "assistant", "content": "Well."}],
+        "responses": [
+            {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]},
+            {"role": "assistant", "content": "Well."},
+        ],
+        "messages": [{"role": "assistant", "content": [{"type": "text", "text": "Well."}]}],
+    }
+    for instructions in ("", "Be brief."):
+        for turns in range(3):
+            lab.service.clocks.advance(10)
+            messages = [user, *[*said[caller], {"role": "user", "content": f"And {turns}?"}] * turns]
+            body: dict[str, Any] = {"input" if caller == "responses" else "messages": messages}
+            if caller == "chat" and instructions:
+                body["messages"] = [{"role": "system", "content": instructions}, *messages]
+            elif caller == "responses":
+                body |= {"instructions": instructions} if instructions else {}
+            elif caller == "messages":
+                header = {"type": "text", "text": f"x-anthropic-billing-header: {turns}"}
+                mark = {"cache_control": {"type": "ephemeral"}} if turns else {}
+                body |= {"max_tokens": 50, "system": [header, {"type": "text", "text": instructions, **mark}]}
+            path = {"chat": COMPLETIONS, "responses": "/v1/responses", "messages": "/v1/messages"}[caller]
+            answer = await lab.service.client.post(
+                path, json={"model": f"lab/{server}+ok", **body}, headers=lab.headers
+            )
+            assert answer.status_code == 200, answer.text
+        assert sorted(lab.asked()) == [0, 0, 3], instructions
 
 
 async def test_conversations_and_accounts_are_spread_over_the_servers(lab: Lab) -> None:
@@ -271,7 +313,7 @@ async def test_metrics_count_the_calls_of_each_server(config: Config, clocks: Cl
         async with serving(open_metrics, clocks, catalog([one, other])) as service:
             await one.stop()
             headers = await service.bearer()
-            for number in range(6):
+            for number in range(18):  # one at least asks the server that is down
                 body = {"model": "lab/ok", "messages": [{"role": "user", "content": f"Hi {number}"}]}
                 assert (await service.client.post(COMPLETIONS, json=body, headers=headers)).status_code == 200
             text = (await service.client.get("/metrics", headers=bearer("m" * 32))).text

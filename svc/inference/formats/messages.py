@@ -23,12 +23,12 @@ from svc.inference.formats.request import ChatMessages, Part, Translated, image_
 from svc.inference.passed_fields import not_null
 from svc.inference.sent_body import CallerFormat
 from svc.inference.server_formats import seals
+from svc.inference.servers import BILLING_HEADER
 from svc.inference.tokens import FRAME_TOKENS, estimated_input_tokens
 
 _MOST_BLOCKS = 10_000
 _IMAGE_TOKENS = 1024
 _PDF = "data:application/pdf;base64,"
-_BILLING_HEADER = "x-anthropic-billing-header:"  # Claude Code's; it changes with every prompt and spoils prefix caches
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _NAMES = {"stop": "stop_sequences", "response_format": "output_config.format"}
 _HOSTED = "Tools of Anthropic's servers do not run here."
@@ -155,7 +155,7 @@ def _add_system(messages: ChatMessages, content: Content, marks: bool) -> None:
     blocks = [text_part(content)] if isinstance(content, str) else content
     for block in blocks:
         text = block["text"]
-        if text and not (text.startswith(_BILLING_HEADER) and blocks is content):
+        if text and not (text.startswith(BILLING_HEADER) and blocks is content):
             messages.add_system(_said(block, marks))
 
 
