@@ -194,6 +194,7 @@ CREATE TABLE api_keys (
 ) STRICT;
 
 CREATE INDEX api_keys_by_account ON api_keys (account_id, id);
+CREATE INDEX api_keys_limited ON api_keys (account_id) WHERE monthly_limit_micros IS NOT NULL;
 
 -- owner: svc/content/projects.py
 CREATE TABLE projects (

@@ -39,7 +39,7 @@ settings.load_profile("short")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--runs", type=int, default=40, help="how many random agent runs tests/agents/test_endings.py plays"
+        "--runs", type=int, default=40, help="how many random agent runs tests/agents/test_endings_process.py plays"
     )
     parser.addoption("--seed", type=int, default=0, help="which ones")
     parser.addoption(

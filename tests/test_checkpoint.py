@@ -31,7 +31,10 @@ async def write_until_begun_anew(db: Database, path: Path) -> None:
     before = begun(path)
     async with asyncio.timeout(60):
         while begun(path) == before:
-            assert Path(f"{path}-wal").stat().st_size < 256 * 1024 * 1024, "the log never restarts"
+            size = Path(f"{path}-wal").stat().st_size
+            assert size < 256 * 1024 * 1024, "the log never restarts"
+            if size > 128 * 1024 * 1024:  # a busy machine gives the checkpoint too little time beside the writes
+                await asyncio.sleep(0.02)
             await asyncio.gather(*(db.write(note) for _ in range(20)))
 
 

@@ -30,7 +30,7 @@ from svc.db import Database, acting_for, open_database
 from svc.errors import ApiError, StartError
 from svc.schema import APPLICATION_ID, FIRST_VERSION, command_connection, newest_schema, newest_version
 from tests.support.cases import each
-from tests.support.databases import open_with_schema, prepare
+from tests.support.databases import open_with_schema, prepare, read_only
 from tests.support.waiting import until
 
 SCHEMA = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;"
@@ -616,9 +616,8 @@ async def test_failing_commit_fails_the_batch(tmp_path: Path) -> None:
 
 
 async def test_read_only_database_is_unavailable_until_it_is_writable(db: Database) -> None:
-    await db._writer.outside(lambda conn: conn.execute("PRAGMA query_only = 1").fetchall())
-    assert await failures(db.write(insert, "a"), db.write(insert, "b")) == ["storage_unavailable"] * 2
-    await db._writer.outside(lambda conn: conn.execute("PRAGMA query_only = 0").fetchall())
+    async with read_only(db):
+        assert await failures(db.write(insert, "a"), db.write(insert, "b")) == ["storage_unavailable"] * 2
     await db.write(insert, "c")
     assert await db.read(texts) == {"c"}
 

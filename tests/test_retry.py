@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
-from svc import retry
 from svc.errors import ApiError
 from svc.retry import retry_write
+
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 class Storage:
@@ -27,12 +28,6 @@ class Storage:
             raise ApiError(self.code)
         self.written.set()
         return "written"
-
-
-@pytest.fixture(autouse=True)
-def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(retry, "_LATER_SECONDS", 0.02)
 
 
 async def test_retried_write_runs_once_and_returns_its_result() -> None:

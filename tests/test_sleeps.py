@@ -57,7 +57,7 @@ FIXED = {
         test_retry.py test_shutdown_ends_the_retries
     """,
     UNSEEN: """
-        agents/test_endings.py test_random_runs_end_once_as_recorded_without_leaks
+        agents/test_endings_process.py test_random_runs_leave_nothing_behind
         auth/test_mail.py test_known_and_unknown_emails_get_the_same_answer_in_the_same_time
         auth/test_mail.py test_shutdown_does_not_wait_for_mail
         auth/test_openid.py test_new_key_is_fetched_at_once

@@ -48,6 +48,7 @@ _CHECKSUM_LENGTH = 6
 _PAIRS = [first + second for first in BASE62 for second in BASE62]
 _CLOCK_STEP_SECONDS = 60  # a correction of the clock by less does not end a new session
 _KEY = re.compile(f"{KEY_PREFIX}[0-9A-Za-z]{{{KEY_LENGTH - len(KEY_PREFIX)}}}")
+_COMPARED_KEYS = 1_000  # with a limit; it takes some milliseconds
 _LAST_ID = "key_~"  # greater than every id
 
 
@@ -166,6 +167,13 @@ def keys_after(
 ) -> list[dict[str, Any]]:
     query = "SELECT * FROM api_keys WHERE account_id = ? AND id < ? ORDER BY id DESC LIMIT ?"
     return [as_json(row, now_seconds) for row in conn.execute(query, (account_id, after or _LAST_ID, limit))]
+
+
+def with_least_left(conn: sqlite3.Connection, account_id: str, now_seconds: float) -> dict[str, Any] | None:
+    """Return the key of whose monthly limit the least is left, among 1,000 keys, or None if no key has a limit."""
+    query = "SELECT * FROM api_keys WHERE account_id = ? AND monthly_limit_micros IS NOT NULL LIMIT ?"
+    keys = [as_json(row, now_seconds) for row in conn.execute(query, (account_id, _COMPARED_KEYS))]
+    return min(keys, key=lambda key: key["monthly_limit_micros"] - key["spent_this_month_micros"], default=None)
 
 
 # The account's id, tier (None: it is suspended) and default model, the key's id, its last use (Unix seconds of a

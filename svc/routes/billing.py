@@ -6,10 +6,12 @@ from functools import partial
 from typing import Any
 
 from svc import quota
+from svc.auth import tokens
 from svc.billing import usage, wallet
 from svc.billing.payments import MICROS_PER_CENT, Receipt
 from svc.db import Database
 from svc.ids import day_of
+from svc.routes.api_keys import API_KEY
 from svc.routes.schemas.common import (
     CACHED_INPUT,
     COUNT,
@@ -40,6 +42,7 @@ _BILLING_ACCOUNT = json_object(
     allowance_renews_at=nullable(TIMESTAMP).about("When the next month begins, in UTC. Null means no allowance."),
     monthly_limit_micros=MONTHLY_LIMIT,
     spent_this_month_micros=SPENT_THIS_MONTH,
+    key_with_least_left=nullable(API_KEY).about("The API key of whose limit the least is left. Null: none has one."),
     stored_bytes=COUNT.about(
         "The size of the account's texts, names and files, and 256 bytes for each of them.", 48211
     ),
@@ -121,8 +124,9 @@ async def get_billing_account(request: Request, caller: Caller) -> object:
     allowance_micros = caller.group.allowance_micros if caller.group else 0
     allowance = await state.db.read(wallet.allowance, caller.id, allowance_micros, state.clock())
     limit = await state.db.read(wallet.limit_of_account, caller.id, state.clock())
-    rest = {"tier": caller.tier, "currency": "usd", "payments": state.payments.mode}
-    return {**found, **allowance, **limit, **stored._asdict(), **rest, "contact": contact_of(state)}
+    key = await state.db.read(tokens.with_least_left, caller.id, state.clock())
+    rest = {"tier": caller.tier, "currency": "usd", "payments": state.payments.mode, "contact": contact_of(state)}
+    return {**found, **allowance, **limit, "key_with_least_left": key, **stored._asdict(), **rest}
 
 
 @describes("List credits and debits", answer=paged("A page of the ledger.", "Ledger", LEDGER_ENTRY))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from svc.builtin import pdf, processes, speak
+from svc.builtin import pdf, speak
 from svc.builtin.painter import paint
 from svc.builtin.processes import ProcessPool
 from tests.support.voice import program
@@ -25,10 +25,8 @@ async def test_module_answers_an_order_within_its_limits_and_after_the_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "orders.py").write_text(ORDER)
-    python = program(tmp_path, "python", f'shift; exec {sys.executable} -sS "$@"')
+    python = program(tmp_path, "python", f'shift; export PYTHONPATH={tmp_path}; exec {sys.executable} -sS "$@"')
     monkeypatch.setattr(sys, "executable", str(python))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(processes, "_ENVIRONMENT", (*processes._ENVIRONMENT, "PYTHONPATH"))
     pool = ProcessPool("orders")
     order, priority, limits = json.loads(await pool.run({"prompt": "\u00e4"}))
     await pool.close()

@@ -8,13 +8,15 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from svc.billing import wallet
 from svc.schema import command_connection
-from tests.support.model_server import ModelServer
+from tests.support.format_events import chat_form
+from tests.support.format_server import FormatServer
 from tests.support.people import Person, another_person
 from tests.support.server import RunningServer, running_server
 
@@ -29,7 +31,12 @@ MODELS = {  # name at the model server -> aliases; clients know some of these na
     "script+window-40000": ["narrow"],
 }
 CONTEXT_TOKENS = 50_000  # of the model `small`
-Services = tuple[RunningServer, ModelServer]
+# The format of a model server is the name of its provider. Those models of `lab` have no other format.
+OTHER_FORMATS = {
+    api: ["script", "script+reasoning", "cut-after-5-chunks", "script+context-50000"]
+    for api in ("responses", "messages")
+}
+Services = tuple[RunningServer, FormatServer]
 
 
 @dataclass
@@ -37,12 +44,19 @@ class Lab:
     """The service, the model server behind it, and an account with 50 dollars."""
 
     server: RunningServer
-    upstream: ModelServer
+    upstream: FormatServer
     person: Person
 
-    def refused_as_too_long(self, asked_before: int) -> list[bool]:
+    def asked(self, since: int, model: str = "") -> list[dict[str, Any]]:
+        """Return the requests after the first `since`, in the form of chat. `model` begins with its server's format."""
+        api = model.partition("/")[0]
+        return [
+            chat_form(api if api in OTHER_FORMATS else "chat", seen.body) for seen in self.upstream.requests[since:]
+        ]
+
+    def refused_as_too_long(self, asked_before: int, model: str = "") -> list[bool]:
         """Return for each request since whether the model `small` refused it."""
-        sizes = [len(json.dumps(seen.body)) // 4 for seen in self.upstream.requests[asked_before:]]
+        sizes = [len(json.dumps(body)) // 4 for body in self.asked(asked_before, model)]
         return [size > CONTEXT_TOKENS for size in sizes]
 
     async def spent(self) -> int:
@@ -61,13 +75,16 @@ class Lab:
 @contextlib.asynccontextmanager
 async def served(folder: Path, models: Mapping[str, Sequence[str]]) -> AsyncIterator[Services]:
     """The service in front of a model server with `models`: the aliases of each name."""
-    async with ModelServer() as upstream:
-        entries = "".join(
+    async with FormatServer() as upstream:
+        at = f'base_url = "{upstream.base_url}"\ntimeout_seconds = 10\n'
+        text = f'[[providers]]\nname = "lab"\n{at}' + "".join(
             f'[[providers.models]]\nid = "{name}"\naliases = {list(aliases)}\n{PRICES}'
             for name, aliases in models.items()
         )
-        provider = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\ntimeout_seconds = 10\n'
-        (folder / "catalog.toml").write_text(provider + entries)
+        for api, names in OTHER_FORMATS.items():
+            text += f'[[providers]]\nname = "{api}"\napi = "{api}"\n{at}'
+            text += "".join(f'[[providers.models]]\nid = "{name}"\n{PRICES}' for name in names)
+        (folder / "catalog.toml").write_text(text)
         async with running_server(folder, {"SVC_CATALOG": str(folder / "catalog.toml")}) as server:
             yield server, upstream
 

@@ -33,6 +33,10 @@ FUNCTIONS = script_for(
     call("exec_command", cmd=f"apply_patch <<'EOF'\n{PATCH}EOF\n"),
     call("view_image", path="dot.png"),
 )
+IN_PARALLEL = script_for(
+    "\n".join([call("exec_command", cmd="cat hello.txt"), call("exec_command", cmd="echo ran > ran.txt")]),
+    call("exec_command", cmd=f"apply_patch <<'EOF'\n{PATCH}EOF\n"),
+)
 CUSTOM_TOOL = script_for(
     call("exec_command", cmd="cat hello.txt"),
     call("exec_command", cmd="echo ran > ran.txt"),
@@ -78,6 +82,8 @@ async def codex(
     ("model", "script"),
     [
         ("lab/script+reasoning", FUNCTIONS),
+        ("responses/script+reasoning", IN_PARALLEL),
+        ("messages/script+reasoning", IN_PARALLEL),
         ("gpt-5.5", CUSTOM_TOOL),
         ("gpt-6.1-sol", JAVASCRIPT),
         ("builtin/script", FUNCTIONS),
@@ -88,15 +94,15 @@ async def test_codex_reads_files_runs_a_command_and_edits_a_file(
 ) -> None:
     asked_before = len(lab.upstream.requests)
     message, shown = await codex(lab, tmp_path, model, script)
-    assert message == "All done." and ("Let me think." in shown) == (model == "lab/script+reasoning")
+    assert message == "All done." and ("Let me think." in shown) == ("reasoning" in model)
     assert (tmp_path / "work" / "hello.txt").read_text() == "goodbye\n" and (tmp_path / "work" / "ran.txt").is_file()
-    calls = lab.upstream.requests[asked_before:]
+    calls = lab.asked(asked_before, model)
     assert len(calls) == (0 if model == "builtin/script" else script.count("---") + 1)
     assert await lab.spent() == CALL_MICROS * len(calls)
     if calls:
-        results = [message["content"] for message in calls[-1].body["messages"] if message["role"] == "tool"]
-        assert "hello" in str(results[0]) and len(results) == len(calls) - 1
-        assert ("image_url" in json.dumps(calls[-1].body["messages"])) == (script == FUNCTIONS)
+        results = [message["content"] for message in calls[-1]["messages"] if message["role"] == "tool"]
+        assert "hello" in str(results[0]) and len(results) == script.count("tool ")
+        assert ("image_url" in json.dumps(calls[-1]["messages"])) == (script == FUNCTIONS)
 
 
 async def test_codex_resumes_a_session_and_starts_a_sub_agent(lab: Lab, tmp_path: Path) -> None:
@@ -109,8 +115,9 @@ async def test_codex_resumes_a_session_and_starts_a_sub_agent(lab: Lab, tmp_path
     assert {message["reasoning_content"] for message in said} == {"Let me think."}
 
 
-async def test_codex_ends_with_an_error_when_the_stream_breaks(lab: Lab, tmp_path: Path) -> None:
-    message, shown = await codex(lab, tmp_path, "broken", "Hello", status=1)
+@pytest.mark.parametrize("model", ["broken", "responses/cut-after-5-chunks", "messages/cut-after-5-chunks"])
+async def test_codex_ends_with_an_error_when_the_stream_breaks(lab: Lab, tmp_path: Path, model: str) -> None:
+    message, shown = await codex(lab, tmp_path, model, "Hello", status=1)
     assert message == "" and "ERROR" in shown
 
 
@@ -124,14 +131,15 @@ async def test_codex_shows_the_empty_wallet_and_asks_once(services: Services, tm
     assert answer.headers["x-ratelimit-remaining-requests"] == "18"
 
 
-async def test_codex_compacts_a_conversation_that_is_too_long(lab: Lab, tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", ["small", "responses/script+context-50000", "messages/script+context-50000"])
+async def test_codex_compacts_a_conversation_that_is_too_long(lab: Lab, tmp_path: Path, model: str) -> None:
     text = "It is a long text. " * 6_000
-    assert (await codex(lab, tmp_path, "small", f"{text}\nsay First."))[0] == "First."
+    assert (await codex(lab, tmp_path, model, f"{text}\nsay First."))[0] == "First."
     asked_before = len(lab.upstream.requests)
-    _, shown = await codex(lab, tmp_path, "small", f"{text}\nsay Second.", resume=True, status=1)
-    assert "ran out of room" in shown and lab.refused_as_too_long(asked_before) == [True]
-    assert (await codex(lab, tmp_path, "small", "say Third.", resume=True))[0] == "Third."
-    assert lab.refused_as_too_long(asked_before)[-2:] == [False, False]
+    _, shown = await codex(lab, tmp_path, model, f"{text}\nsay Second.", resume=True, status=1)
+    assert "ran out of room" in shown and lab.refused_as_too_long(asked_before, model) == [True]
+    assert (await codex(lab, tmp_path, model, "say Third.", resume=True))[0] == "Third."
+    assert lab.refused_as_too_long(asked_before, model)[-2:] == [False, False]
 
 
 async def test_codex_compacts_the_results_of_its_tools(lab: Lab, tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ import pytest
 import pytest_asyncio
 
 from tests.support.agent_runs import Account, add_accounts
-from tests.support.cases import each
 from tests.support.money import assert_exact, rows, watch
 from tests.support.server import RunningServer, hang_up, running_server
 
@@ -131,7 +130,6 @@ async def own_lab(tmp_path: Path) -> AsyncIterator[Lab]:
         yield lab
 
 
-@pytest.mark.slow
 async def test_server_answers_while_pictures_and_speeches_are_made(lab: Lab) -> None:
     speech = {**SPEECH, "tts_max_tokens": 1_024}
     for path, body in ((IMAGES, {**PICTURE, "n": 1, "size": "64x64"}), (GENERATE, {**SPEECH, "tts_max_tokens": 256})):
@@ -170,33 +168,6 @@ async def test_server_answers_while_pictures_and_speeches_are_made(lab: Lab) -> 
     await lab.until_workers(0)
 
 
-@each(("path", "body"), [(IMAGES, PICTURE), (GENERATE, {**SPEECH, "speed": 0.25})])
-async def test_disconnect_ends_the_work_and_releases_the_hold(lab: Lab, path: str, body: dict[str, Any]) -> None:
-    before = lab.server.counts()
-    connections = [await lab.begin(path, body) for _ in range(5)]
-    await lab.until_workers(1)
-    for _, writer in connections:
-        await hang_up(writer)
-    await lab.until_workers(0, within_seconds=2)
-    await lab.until_idle()
-    assert lab.spent() % 20_000 == 0 and lab.spent() <= 5 * 200_000  # whole pictures that were made until then
-    assert await lab.server.settled_descriptors(before.descriptors) <= before.descriptors
-
-
-async def test_killed_worker_is_one_error_and_the_next_request_works(lab: Lab) -> None:
-    for path, body in ((IMAGES, {**PICTURE, "n": 1}), (GENERATE, {**SPEECH, "speed": 0.25})):
-        asked = asyncio.create_task(lab.post(path, **body))
-        for pid in await lab.until_workers(1):
-            os.kill(pid, signal.SIGKILL)
-        answer = await asked
-        assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_error")
-    await lab.until_idle()
-    assert lab.spent() == 0
-    assert (await lab.post(IMAGES, **{**PICTURE, "n": 1, "size": "64x64"})).status_code == 200
-    assert (await lab.post(GENERATE, input="hello")).status_code == 200
-
-
-@pytest.mark.slow
 async def test_disconnected_reader_of_long_audio_frees_memory_and_file(lab: Lab) -> None:
     before = lab.server.counts()
     reader, writer = await lab.begin(GENERATE, SPEECH)  # 24 minutes, which are 60 MB
@@ -211,7 +182,6 @@ async def test_disconnected_reader_of_long_audio_frees_memory_and_file(lab: Lab)
     assert list((lab.server.data_dir).glob("tmp*")) == []
 
 
-@pytest.mark.slow
 async def test_shutdown_ends_the_work_processes_and_holds(own_lab: Lab) -> None:
     connections = [
         await own_lab.begin(IMAGES, PICTURE),
@@ -235,7 +205,6 @@ async def test_shutdown_ends_the_work_processes_and_holds(own_lab: Lab) -> None:
     assert_exact(own_lab.server.data_dir / "service.db")
 
 
-@pytest.mark.slow
 async def test_after_kill_workers_end_and_next_start_releases_holds(own_lab: Lab, tmp_path: Path) -> None:
     _, writer = await own_lab.begin(IMAGES, {**PICTURE, "n": 1})
     workers = await own_lab.until_workers(1)

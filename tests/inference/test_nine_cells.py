@@ -34,7 +34,7 @@ context_length = 100_000
 SAME = ("text", "reasoning", "parallel_tools", "length", "cached", "structured")
 # In these the formats differ.
 OTHERS = ("refusal", "redacted", "stop_sequence", "cut", "error_middle", "error_before", "too_long", "overloaded")
-TOOL = {"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {}}}
+TOOL = {"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {}}, "strict": False}
 
 
 @dataclass
@@ -84,7 +84,7 @@ def request_of(caller: str) -> Json:
             "tools": [{"type": "function", **TOOL}],
             "reasoning": {"summary": "auto"},
         }
-    tool = {"name": TOOL["name"], "description": TOOL["description"], "input_schema": TOOL["parameters"]}
+    tool = {"input_schema" if name == "parameters" else name: value for name, value in TOOL.items()}
     messages = [{"role": "user", "content": "Hi"}]
     return {"messages": messages, "max_tokens": 500, "tools": [tool], "thinking": {"type": "adaptive"}}
 
@@ -327,6 +327,15 @@ async def test_stream_that_breaks_never_looks_finished(name: str, lab: Lab) -> N
         assert not any(word in answer.content for word in told), (caller, server)
         if caller == "messages":
             assert error["type"] in ("api_error", "overloaded_error")
+
+
+async def test_stream_that_breaks_after_a_whole_item_has_an_error(lab: Lab) -> None:
+    lab.server.said["one"] = Said([{"text": "Grüezi 🌍"}, {"text": "mitenand"}])
+    lab.server.always = frozenset(["cut-after-3-pieces"])
+    for caller, server in CELLS:
+        answer = await lab.ask(caller, server, "said-one", stream=True)
+        error = error_in(caller, answer.content)
+        assert "was cut off before its end" in error["message"], (caller, server)
 
 
 async def test_refusal_of_the_server_keeps_its_words(lab: Lab) -> None:

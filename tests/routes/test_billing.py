@@ -26,11 +26,12 @@ async def funded(service: Service, micros: int = 10_000_000) -> tuple[str, dict[
     return account_id, bearer(session["access_token"])
 
 
-def spend(tx: sqlite3.Connection, account_id: str, micros: int, now_seconds: float) -> None:
+def spend(tx: sqlite3.Connection, account_id: str, micros: int, now_seconds: float, key_id: str | None = None) -> None:
     hold_id = new_id("hold", now_seconds)
-    wallet.hold(tx, account_id, hold_id, micros, now_seconds)
+    wallet.hold(tx, account_id, hold_id, micros, now_seconds, key_id)
     details: dict[str, Any] = {"model": "builtin/assistant-paid", "input_tokens": 12, "output_tokens": 34}
-    wallet.settle(tx, account_id, hold_id, micros, **details, request_id="req_1", key_id=None, now_seconds=now_seconds)
+    details |= {"request_id": "req_1", "key_id": key_id}
+    wallet.settle(tx, account_id, hold_id, micros, **details, now_seconds=now_seconds)
 
 
 NO_ALLOWANCE = {"allowance_micros": 0, "allowance_due_micros": 0, "allowance_renews_at": None}
@@ -50,6 +51,7 @@ async def test_new_account_has_an_empty_wallet(service: Service) -> None:
         "tier": "free",
         "currency": "usd",
         "payments": "sandbox",
+        "key_with_least_left": None,
         "contact": None,
     }
 
@@ -70,8 +72,30 @@ async def test_session_and_key_see_balance_held_and_available(service: Service) 
             "tier": "pro",
             "currency": "usd",
             "payments": "sandbox",
+            "key_with_least_left": None,
             "contact": None,
         }
+
+
+async def test_wallet_shows_the_key_of_whose_limit_the_least_is_left(service: Service) -> None:
+    account_id, headers = await funded(service)
+    _, others = await funded(service)
+    keys = []
+    for who, limit_micros in ((headers, None), (headers, 900), (headers, 500), (others, 0)):
+        body = {"name": "a key", "monthly_limit_micros": limit_micros}
+        keys.append((await service.client.post("/user/api-keys", headers=who, json=body)).json())
+    free, wide, tight, other = keys
+
+    async def shown(who: dict[str, Any]) -> tuple[str, int]:
+        answer = await service.client.get("/billing/account", headers=bearer(who["key"]))
+        key = answer.json()["key_with_least_left"]
+        return key["id"], key["spent_this_month_micros"]
+
+    assert await shown(free) == (tight["id"], 0) and await shown(other) == (other["id"], 0)
+    await service.state["db"].write(spend, account_id, 850, service.clocks.now, wide["id"])
+    assert await shown(free) == (wide["id"], 850)
+    service.clocks.now += 40 * DAY_SECONDS
+    assert await shown(free) == (tight["id"], 0), "nothing is spent in a new month"
 
 
 async def test_ledger_has_pages_newest_first(service: Service) -> None:

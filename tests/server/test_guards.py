@@ -15,6 +15,7 @@ from svc.server.guards import Caller
 from svc.server.limits import MIB
 from tests.conftest import JSON, Clocks, Service, bearer, serving
 from tests.support.answers import assert_error
+from tests.support.databases import read_only
 
 OPEN = {"/auth/signup", "/auth/login", "/auth/password-reset", "/auth/password-reset/confirm", "/auth/verify-email"}
 OPEN |= {
@@ -165,10 +166,9 @@ async def test_uses_of_keys_are_written_at_shutdown_in_batches(config: Config, c
 
 async def test_a_full_disk_does_not_refuse_a_key(service: Service) -> None:
     key, db = await service.make_key(await service.bearer()), service.state["db"]
-    await db._writer.outside(lambda conn: conn.execute("PRAGMA query_only = 1").fetchall())
-    assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 200
-    await service.state["key_uses"].flush()
-    await db._writer.outside(lambda conn: conn.execute("PRAGMA query_only = 0").fetchall())
+    async with read_only(db):
+        assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 200
+        await service.state["key_uses"].flush()
     assert not service.state["key_uses"].pending
     assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 200
     assert service.state["key_uses"].pending, "the next use is noted again"

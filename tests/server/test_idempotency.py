@@ -9,7 +9,6 @@ import httpx
 import orjson
 import pytest
 
-from svc import retry
 from svc.billing import wallet
 from svc.config import Config
 from svc.content import idempotency
@@ -20,6 +19,7 @@ from svc.server.limits import MIB
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.answers import assert_error
 from tests.support.cases import each
+from tests.support.databases import read_only
 from tests.support.model_server import ModelServer
 
 KEY, REPLAYED, COST, CONVERSATION = (
@@ -233,9 +233,15 @@ async def test_model_servers_own_refusal_is_kept(lab: Lab, path: str, stream: bo
     assert await lab.spent() == 0
 
 
-@each("stream", [False, True])
-@each("path", [CHAT, RESPONSES, MESSAGES])
-@each("model", ["status-500", "status-429", "silent"])
+FAULTS = [
+    (model, path, stream)
+    for model in ("status-500", "status-429")
+    for path in (CHAT, RESPONSES, MESSAGES)
+    for stream in (False, True)
+]
+
+
+@each(("model", "path", "stream"), [*FAULTS, ("silent", CHAT, True)])  # to give up a silent one takes seconds
 async def test_fault_of_the_model_server_releases_the_key(lab: Lab, path: str, stream: bool, model: str) -> None:
     asked = []
     body = {**BODIES[path], "model": f"lab/{model}", "stream": stream}
@@ -375,12 +381,18 @@ LONG_STREAM = {
 }
 
 
+@pytest.fixture
+def at_most_2_mib(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream of 8 MiB takes seconds."""
+    monkeypatch.setattr(claim, "MOST_BYTES", 2 * MIB)
+
+
 @pytest.mark.parametrize(("path", "body"), [(AUDIO, LONG_SPEECH), (CHAT, LONG_STREAM), (MESSAGES, LONG_STREAM)])
 async def test_answer_over_8_mib_is_not_kept(
-    lab: Lab, path: str, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    lab: Lab, path: str, body: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:
-    if path != AUDIO:  # a stream of 8 MiB takes seconds
-        monkeypatch.setattr(claim, "MOST_BYTES", 2 * MIB)
+    if path != AUDIO:
+        request.getfixturevalue("at_most_2_mib")
     first, follower = await asyncio.gather(lab.post(path, body), lab.post(path, body))
     spent = await lab.spent()
     assert first.status_code == 200 and len(first.content) > (8 * MIB if path == AUDIO else 2 * MIB)
@@ -396,8 +408,7 @@ async def test_answer_over_8_mib_is_not_kept(
     assert await lab.rows("SELECT key_id FROM idempotency_chunks") == []
 
 
-async def test_last_event_can_make_an_answer_too_large(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim, "MOST_BYTES", 2 * MIB)
+async def test_last_event_can_make_an_answer_too_large(lab: Lab, at_most_2_mib: None) -> None:
     body = {
         "model": "lab/echo",
         "input": "x" * 900_000,
@@ -469,17 +480,14 @@ async def until_asked(lab: Lab) -> None:
 @pytest.mark.parametrize("session", [False, True])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_settlement_on_a_full_disk_releases_the_key(
-    lab: Lab, stream: bool, session: bool, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, stream: bool, session: bool, quick_retries: None
 ) -> None:
-    monkeypatch.setattr(retry, "_LATER_SECONDS", 0.05)
     lab.headers = lab.as_session if session else lab.as_key
-    writer = lab.service.state["db"]._writer
     body = {**BODIES[CHAT], "model": "lab/slow-300ms", "stream": stream}
     asking = [asyncio.create_task(lab.post(CHAT, body)) for _ in range(2)]
     await until_asked(lab)
-    await writer.outside(lambda conn: conn.execute("PRAGMA query_only = 1").fetchall())
-    answers = await asyncio.gather(*asking)
-    await writer.outside(lambda conn: conn.execute("PRAGMA query_only = 0").fetchall())
+    async with read_only(lab.service.state["db"]):
+        answers = await asyncio.gather(*asking)
     for answer in answers:
         assert answer.status_code == (200 if stream else 503) and b"storage_unavailable" in answer.content
     async with asyncio.timeout(5):

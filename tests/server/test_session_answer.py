@@ -11,7 +11,6 @@ from functools import partial
 import orjson
 import pytest
 
-from svc import retry
 from svc.billing import wallet
 from svc.config import Config
 from svc.server import session_answer
@@ -435,9 +434,8 @@ async def test_empty_wallet_stores_no_question(paid: tuple[Chat, ModelServer]) -
 
 
 async def test_storage_fault_at_the_end_is_an_error_and_the_answer_is_stored_later(
-    service: Service, chat: Chat, monkeypatch: pytest.MonkeyPatch
+    service: Service, chat: Chat, quick_retries: None
 ) -> None:
-    monkeypatch.setattr(retry, "_LATER_SECONDS", 0.05)
     for headers in ({}, GOES_ON):
         text = "say Hello\nwait 300\nsay " + "x" * 50_000
         async with chat.streamed(text, **headers) as chunks, read_only(service.state["db"]):

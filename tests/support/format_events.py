@@ -34,6 +34,7 @@ class Said:
     reasoning_tokens: int = 0
     counted: bool = True  # whether the server reports usage
     piece: int = 5
+    number: int = 1  # of the answer, in its ids: Claude Code joins messages with one id
 
     def calls(self) -> list[Json]:
         return [part for part in self.parts if "call" in part]
@@ -95,12 +96,18 @@ def _completion(said: Said, model: str) -> Json:
     message |= {"reasoning_content": said.joined("thought")} if said.joined("thought") else {}
     message |= {"tool_calls": calls} if calls else {}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": said.finish}
-    head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model, "choices": [choice]}
+    head = {
+        "id": f"chatcmpl-{said.number}",
+        "object": "chat.completion",
+        "created": 1,
+        "model": model,
+        "choices": [choice],
+    }
     return head | ({"usage": _chat_usage(said)} if said.counted else {})
 
 
 def _chunks(said: Said, model: str) -> Iterator[Json]:
-    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
+    head = {"id": f"chatcmpl-{said.number}", "object": "chat.completion.chunk", "created": 1, "model": model}
 
     def chunk(delta: Json, finish: str | None = None) -> Json:
         return {**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]}
@@ -142,19 +149,23 @@ def _items(said: Said) -> list[Json]:
         if "thought" in part or "redacted" in part:
             summary = [{"type": "summary_text", "text": part["thought"]}] if part.get("thought") else []
             seal = part.get("seal") or part.get("redacted") or None
-            items.append({"id": f"rs_{number}", "type": "reasoning", "summary": summary, "encrypted_content": seal})
+            items.append(
+                {"id": f"rs_{said.number}_{number}", "type": "reasoning", "summary": summary, "encrypted_content": seal}
+            )
         elif "call" in part:
             named = {"call_id": part["call"], "name": part["name"], "arguments": part["arguments"]}
-            items.append({"id": f"fc_{number}", "type": "function_call", "status": "completed", **named})
+            items.append({"id": f"fc_{said.number}_{number}", "type": "function_call", "status": "completed", **named})
         elif "search" in part:
             action = {"type": "search", "query": part["search"], "sources": [{"type": "url", "url": part["found"]}]}
-            items.append({"id": f"ws_{number}", "type": "web_search_call", "status": "completed", "action": action})
+            items.append(
+                {"id": f"ws_{said.number}_{number}", "type": "web_search_call", "status": "completed", "action": action}
+            )
         else:
             content: Json = {"type": "output_text", "text": part.get("text"), "annotations": [], "logprobs": []}
             if "refusal" in part:
                 content = {"type": "refusal", "refusal": part["refusal"]}
             body = {"role": "assistant", "content": [content]}
-            items.append({"id": f"msg_{number}", "type": "message", "status": "completed", **body})
+            items.append({"id": f"msg_{said.number}_{number}", "type": "message", "status": "completed", **body})
     if said.finish in ("length", "content_filter") and items and "status" in items[-1]:
         items[-1]["status"] = "incomplete"
     return items
@@ -167,7 +178,7 @@ def _response(said: Said, model: str, status: str = "") -> Json:
     ended = status or ("incomplete" if reason else "completed")
     done = ended != "in_progress"
     return {
-        "id": "resp_1",
+        "id": f"resp_{said.number}",
         "object": "response",
         "created_at": 1,
         "status": ended,
@@ -273,7 +284,7 @@ def _blocks(said: Said) -> Iterator[Json]:
         elif "call" in part:
             yield {"type": "tool_use", "id": part["call"], "name": part["name"], "input": _object(part["arguments"])}
         elif "search" in part:
-            call = {"id": f"srvtoolu_{number}", "name": "web_search", "input": {"query": part["search"]}}
+            call = {"id": f"srvtoolu_{said.number}_{number}", "name": "web_search", "input": {"query": part["search"]}}
             yield {"type": "server_tool_use", **call}
             result = {"type": "web_search_result", "url": part["found"], "title": "A page", "encrypted_content": "Eo4="}
             found = [{**result, "page_age": None}]
@@ -295,7 +306,7 @@ def _message(said: Said, model: str) -> Json:
     if searches := sum("search" in part for part in said.parts):
         usage["server_tool_use"] = {"web_search_requests": searches, "web_fetch_requests": 0}
     return {
-        "id": "msg_1",
+        "id": f"msg_{said.number}",
         "type": "message",
         "role": "assistant",
         "model": model,
@@ -422,6 +433,8 @@ def _from_messages(body: Json) -> Iterator[Json]:
             for block in blocks
             if block["type"] == "tool_use"
         ]
-        text = text_of([block for block in blocks if block["type"] == "text"])
-        if text or calls or message["role"] == "assistant":
-            yield {"role": message["role"], "content": text, **({"tool_calls": calls} if calls else {})}
+        texts = [block["text"] for block in blocks if block["type"] == "text"]
+        if message["role"] == "assistant":
+            yield {"role": "assistant", "content": "\n".join(texts), **({"tool_calls": calls} if calls else {})}
+        else:  # messages of a user, one after another, are blocks of one message in this format
+            yield from ({"role": message["role"], "content": text} for text in texts)

@@ -21,6 +21,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,7 @@ class FormatAnswer(Answer):
             await self._reply(200, json.dumps(answer_of(self.api, self._said(), self.wanted.model)).encode())
 
     def _said(self) -> Said:
-        return self.own or said_of(self.wanted.completion())
+        return replace(self.own or said_of(self.wanted.completion()), number=len(self.server.requests))
 
     def _events(self, end: bytes) -> Iterator[bytes]:
         if self.recorded is not None:

@@ -12,6 +12,7 @@ import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,6 +128,13 @@ class Stub:
             self.ended += 1
             self.tasks.discard(task)
             writer.transport.abort()
+
+    def opened(self) -> int:
+        """Return how many sockets of its clients are open."""
+        lines = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
+        return sum(
+            line[2].endswith(f":{self.port:04X}") and line[9] != "0" for line in lines
+        )  # its peer, and the inode
 
     @property
     def url(self) -> str:

@@ -128,7 +128,8 @@ class PassedResponse(PassedWriter):
 
     def fault(self, error: ApiError) -> bytes:
         if self._response:
-            return self._ended("failed", error=error_of_response(error))
+            # As plain text: the items are not all ASCII, and only whole events are written so.
+            return self._ended("failed", error={**error_of_response(error), "message": str(error)})
         try:
             return self.other.fault(error)
         except ApiError:  # the request has no translation

@@ -28,6 +28,7 @@ const ACCOUNT = [
 const LOW_MICROS = 1_000_000;
 const lowBalanceShown = remembered("low-balance-shown", "");
 const nearLimitShown = remembered("near-limit-shown", "");
+const keyLimitShown = remembered("key-limit-shown", "");
 // Whether it is open, and whether the search has the focus
 const drawer = signal(/** @type {boolean | "search"} */ (false));
 const keyList = signal(false);
@@ -107,28 +108,36 @@ export default function Shell({ view, children }) {
 
 /**
  * Warn of a low balance, but not an account that never had funds, of an allowance of which 80 % is used,
- * and of a limit that is nearly reached.
+ * and of a limit of the account or of an API key that is reached or nearly reached.
  */
 function tellLow(account) {
   if (!account) return;
-  const { available_micros: left, allowance_renews_at: renewsAt } = account;
+  const { available_micros: left, allowance_renews_at: renewsAt, key_with_least_left: key } = account;
   const low = left < LOW_MICROS && (account.tier === "pro" || account.wallet_balance_micros > 0);
   if (low || isAllowanceLow(account)) {
     const renews = renewsAt ? texts.common.renews(dayOfMonth(renewsAt)) : "";
     warnOnceADay(lowBalanceShown, `${texts.wallet.low(balance(left))} ${renews}`);
   }
-  if (isNearLimit(account))
-    warnOnceADay(nearLimitShown, texts.wallet.nearLimit(cost(account.spent_this_month_micros)));
+  if (isNearLimit(account)) tellLimit(nearLimitShown, account);
+  if (key && isNearLimit(key)) tellLimit(keyLimitShown, key, key);
 }
 
-function warnOnceADay(shown, text) {
-  const today = new Date().toISOString().slice(0, 10);
+/** Warn of the limit of the account or of a key, once a day that it is near, and once that it is reached. */
+function tellLimit(shown, { monthly_limit_micros: limit, spent_this_month_micros: spent }, key = null) {
+  const tell = spent < limit ? "nearLimit" : "limitReached";
+  const text = texts.wallet[tell](texts.wallet.limitOf(key?.name), cost(spent), cost(limit));
+  const action = key && { label: texts.views.keys, onSelect: () => go(link("keys")) };
+  warnOnceADay(shown, text, action, `${tell} ${key?.id ?? ""}`);
+}
+
+function warnOnceADay(shown, text, action = null, about = "") {
+  const today = `${new Date().toISOString().slice(0, 10)} ${about}`;
   if (shown.peek() === today) return;
   shown.value = today;
   toast(text, {
     kind: "warn",
     seconds: 30,
-    action: { label: texts.common.toWallet, onSelect: () => go(link("wallet")) },
+    action: action ?? { label: texts.common.toWallet, onSelect: () => go(link("wallet")) },
   });
 }
 

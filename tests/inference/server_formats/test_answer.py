@@ -395,7 +395,7 @@ def test_items_without_a_place_stay_apart() -> None:
         finish="tool_calls",
     )
     expected = essence(streamed("responses", events_of("responses", said, "m")))
-    calls = {f"fc_{number}": part["call"] for number, part in enumerate(said.parts) if "call" in part}
+    calls = {f"fc_1_{number}": part["call"] for number, part in enumerate(said.parts) if "call" in part}
     events = []
     for event in events_of("responses", said, "m"):
         event = {name: value for name, value in event.items() if name not in ("output_index", "sequence_number")}
