@@ -235,7 +235,7 @@ class _ResponsesReader(Reader):
         if kind == "response.reasoning_summary_part.added":
             return self._said("reasoning_summary_text", place, "\n\n") if place in self._begun else []
         if kind in ("response.completed", "response.incomplete", "response.failed"):
-            return self._finish(_dict(event.get("response")))
+            return self._finish(_dict(event.get("response")), what == "failed")
         if kind == "error":
             raise error_fault({"error": event.get("error") or event})
         return []
@@ -246,13 +246,15 @@ class _ResponsesReader(Reader):
             return []
         self._begun.add(place)
         fields: dict[str, Any] = {"logprobs": {"content": found}} if (found := _logprobs(logprobs)) else {}
-        if field != "content" or self._stops is None:
-            return [self._chunk({field: text}, **fields)]
-        text = self._stops.take(text)
-        chunks = [self._chunk({field: text}, **fields)] if text else []
-        if self._stops.found is not None:
+        return self._sent([{field: text}], **fields)
+
+    def _sent(self, deltas: list[Delta], **fields: Any) -> list[Chunk]:
+        """Return the chunks of `deltas` up to a stop sequence, which ends the answer."""
+        deltas, stopped = self._cut(deltas)
+        chunks = [self._chunk(delta, **fields) for delta in deltas if any(delta.values())]
+        if stopped:
             self.ended = True
-            chunks.append(self._chunk({}, "stop", stop_reason=self._stops.found))
+            chunks.append(self._chunk({}, "stop", **stopped))
         return chunks
 
     def _added(self, place: Any, item: dict[str, Any]) -> list[Chunk]:
@@ -268,30 +270,34 @@ class _ResponsesReader(Reader):
         if place in self._begun:
             return [self._chunk({seals.FIELD: found})] if (found := _seal(item)) else []
         self._begun.add(place)
-        return [self._chunk(delta) for delta in self._deltas(place, item)]
+        return self._sent(self._deltas(place, item))
 
-    def _finish(self, response: dict[str, Any]) -> list[Chunk]:
-        if response.get("status") == "failed" or response.get("error"):
+    def _finish(self, response: dict[str, Any], failed: bool) -> list[Chunk]:
+        if failed or response.get("error"):
             raise error_fault({"error": response.get("error") or "The response has failed."})
         self._note_usage(response.get("usage"))
         seen = self._begun or self._calls
-        deltas = [] if seen else self._all_deltas(_list(response.get("output")))
-        deltas, stopped = self._cut(deltas)
-        self.ended = True
-        chunks = [self._chunk(delta) for delta in deltas if delta]
-        return [*chunks, self._chunk({}, "stop" if stopped else self._reason(response), **stopped)]
+        chunks = self._sent([] if seen else self._all_deltas(_list(response.get("output"))))
+        if not self.ended:
+            self.ended = True
+            rest = self._rest()
+            chunks += [self._chunk(delta) for delta in rest] + [self._chunk({}, self._reason(response))]
+        return chunks
 
     def _cut(self, deltas: list[Delta]) -> tuple[list[Delta], dict[str, str]]:
-        """Return the last `deltas` of the answer up to a stop sequence, and the field that names it."""
+        """Return `deltas` up to a stop sequence, and the field that names it."""
         if self._stops is None:
             return deltas, {}
         kept = []
         for delta in deltas:
-            text = self._stops.take(delta["content"]) if "content" in delta else None
-            kept.append(delta if text is None else {"content": text})
+            kept.append({"content": self._stops.take(delta["content"])} if "content" in delta else delta)
             if self._stops.found is not None:
                 return kept, {"stop_reason": self._stops.found}
-        return [*kept, {"content": self._stops.rest()}] if self._stops.held else kept, {}
+        return kept, {}
+
+    def _rest(self) -> list[Delta]:
+        """Return the end of the text, which could have been the beginning of a stop sequence."""
+        return [{"content": self._stops.rest()}] if self._stops and self._stops.held else []
 
     def _reason(self, response: dict[str, Any]) -> str:
         if response.get("status") != "incomplete":
@@ -306,6 +312,7 @@ class _ResponsesReader(Reader):
             raise error_fault({"error": document.get("error") or "The response has failed."})
         items = document["output"]
         deltas, stopped = self._cut(self._all_deltas(items))
+        deltas += [] if stopped else self._rest()
         parts = [_dict(part) for item in items for part in _list(_dict(item).get("content"))]
         found = [one for part in parts for one in _logprobs(part.get("logprobs"))]
         fields: dict[str, Any] = {"logprobs": {"content": found}} if found else {}

@@ -249,6 +249,7 @@ def test_input_of_a_call_without_deltas_is_read() -> None:
             400,
         ),
         ("responses", {"type": "response.failed", "response": {"status": "failed"}}, 502),
+        ("responses", {"type": "response.failed"}, 502),
     ],
 )
 def test_error_in_an_event_is_a_fault_with_its_status(api: str, event: dict[str, Any], status: int) -> None:
@@ -406,3 +407,11 @@ def test_items_without_a_place_stay_apart() -> None:
         events.append(event)
     assert essence(streamed("responses", events)) == expected
     assert [name for name, _ in expected["calls"]] == ["look", "look"]
+
+
+def test_stop_sequence_is_found_in_an_item_without_deltas() -> None:
+    item = {"type": "message", "content": [{"type": "output_text", "text": "one STOP two"}]}
+    reader = reader_of("responses", ["STOP"])
+    text, end = reader.chunks({"type": "response.output_item.done", "output_index": 0, "item": item})
+    assert text["choices"][0]["delta"] == {"content": "one "} and reader.ended
+    assert (end["choices"][0]["finish_reason"], end["choices"][0]["stop_reason"]) == ("stop", "STOP")
