@@ -11,10 +11,9 @@ from typing import Any
 from svc.inference.answer.events import Chunk
 from svc.inference.passed_fields import hosted_family
 from svc.inference.server_formats.answer import Reader
+from svc.inference.server_formats.deltas import TEXT_OF, delta_of
 from svc.json_splice import spliced, with_only
 
-# The text in the delta of a block of Messages.
-_TEXT_OF = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 _HOLDERS = ("response", "message")  # of what the beginning and the end of a stream say about the answer
 
 
@@ -49,7 +48,7 @@ class PassedEvents:
 
     def add(self, name: bytes, data: bytes, document: dict[str, Any]) -> None:
         """Read an event. Raises UpstreamFault for an error."""
-        key, text = _delta_of(document)
+        key, text = delta_of(document)
         if key is None or key != self._key:
             self._read_texts()
         if key is None:
@@ -70,7 +69,7 @@ class PassedEvents:
         if not self._texts:
             return
         text, delta = "".join(self._texts), self._last["delta"]
-        joined = text if type(delta) is str else {**delta, _TEXT_OF[delta["type"]]: text}
+        joined = text if type(delta) is str else {**delta, TEXT_OF[delta["type"]]: text}
         chunks = self._reader.chunks({**self._last, "delta": joined})
         self._passed.append(Passed(b"".join(self._blocks), chunks, self._last))
         self._texts, self._blocks, self._key = [], [], None
@@ -85,21 +84,6 @@ class PassedEvents:
             return named
         renamed = {**answer, "model": self._shown_as}
         return spliced(data, document, {**document, holder: renamed} if holder else renamed)
-
-
-def _delta_of(document: dict[str, Any]) -> tuple[tuple[Any, ...] | None, str]:
-    """Return which text a delta belongs to, and its part of it; None for other events."""
-    delta = document.get("delta")
-    if type(delta) is str:
-        if document.get("logprobs"):
-            return None, ""
-        places = ("type", "output_index", "content_index", "summary_index")
-        return tuple(map(document.get, places)), delta
-    if type(delta) is dict and len(delta) == 2 and delta.get("type") in _TEXT_OF:
-        text = delta.get(_TEXT_OF[delta["type"]])
-        if type(text) is str:
-            return (document.get("type"), document.get("index"), delta["type"]), text
-    return None, ""
 
 
 def _event(name: bytes, data: bytes) -> bytes:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import math
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Any
 
 import orjson
@@ -24,6 +24,7 @@ from svc.inference.answer.repeats import Repeats
 from svc.inference.answer.upstream_errors import CLIENT_FAULTS, error_fault, fault_of, is_error, json_or_text
 from svc.inference.catalog import Provider
 from svc.inference.server_formats.answer import Reader
+from svc.inference.server_formats.deltas import JoinedDeltas
 from svc.json_text import AT_ONCE_BYTES, MOST_JSON_VALUES, has_more_values
 from svc.outbound.connection import Reply
 from svc.outbound.errors import OutboundError
@@ -68,6 +69,7 @@ class RawAnswer:
         self._provider = provider
         self._reader = reader
         self._passed = passed
+        self._joined: JoinedDeltas | None = None
         self._json: list[bytes] = []
         self._events: EventReader | None = None
         self._done = False  # whether `[DONE]` was read
@@ -163,14 +165,18 @@ class RawAnswer:
 
     def _chunks_of_format(self, reader: Reader, events: EventReader) -> list[RawChunk]:
         """Return the same of another format, or the events that are passed."""
-        raws: list[RawChunk] = []
+        passed = self._passed if self._passed and self._passed.stream else None
+        joined = self._joined = self._joined or JoinedDeltas(reader)
         try:
             while events.place < len(events.text) and not self._done:
                 if (event := events.next_event()) is not None:
-                    raws += self._event_chunks(reader, event)
+                    self._read_event(reader, event, passed, joined)
         except UpstreamFault as fault:
             self._fault, self._ended = fault, True
-        return [*raws, *self._passed.taken()] if self._passed else raws
+        raws: Sequence[RawChunk] = passed.taken() if passed else joined.taken()
+        if reader.ended:
+            self._done = self._ended = True
+        return list(raws)
 
     def _event_chunk(self, lines: bytes) -> Chunk | None:
         _, data = self._data(lines, _EVENT_VALUES)
@@ -181,23 +187,19 @@ class RawAnswer:
             _note_finish(raw, self._unfinished)
         return raw
 
-    def _event_chunks(self, reader: Reader, lines: bytes) -> list[Chunk]:
-        """Return the chunks of an event of another format, unless it is passed. After the format's own last event
-        nothing is read.
-        """
+    def _read_event(self, reader: Reader, lines: bytes, passed: PassedEvents | None, joined: JoinedDeltas) -> None:
+        """Read an event of another format, or pass it. After the format's own last event nothing is read."""
         name, data = self._data(lines, _READER_EVENT_VALUES)
         if self._done:  # `[DONE]` is no end of these formats
             raise UpstreamFault("cut", _CUT)
         if not data:
-            return []
-        chunks: list[Chunk] = []
-        if self._passed is None or not self._passed.stream:
-            chunks = reader.chunks(_object(data, self._provider))
-        else:
+            return
+        if passed is not None:
             document, data = shown(data, self._provider)
-            self._passed.add(name, data, document)
-        self._done = self._ended = reader.ended
-        return chunks
+            passed.add(name, data, document)
+        else:
+            joined.add(_object(data, self._provider))
+        self._done = reader.ended
 
     def _data(self, lines: bytes, most_values: int) -> tuple[bytes, bytes]:
         """Return the name of an event and its JSON, or nothing for an event without any. Raises UpstreamFault for an
