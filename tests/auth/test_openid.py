@@ -26,9 +26,6 @@ from tests.support.cases import each
 from tests.support.identity_provider import (
     CLIENT_ID,
     CLIENT_SECRET,
-    DROP,
-    FLOOD,
-    HANG,
     StandIn,
     User,
     jwk,
@@ -36,6 +33,7 @@ from tests.support.identity_provider import (
     person,
     stand_in,
 )
+from tests.support.loopback_api import DROP, FLOOD, HANG
 
 SECRET = bytes(32)
 NOW = 1_790_000_000

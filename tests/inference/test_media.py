@@ -70,6 +70,8 @@ async def lab(tmp_path: Path) -> AsyncIterator[Lab]:
 async def test_disconnect_ends_the_work_and_releases_the_hold(lab: Lab, path: str, body: dict[str, Any]) -> None:
     connections = [await lab.begin(path, body) for _ in range(3)]
     await until(lambda: len(lab.server.rows("SELECT 1 FROM holds")) == 3 and helpers())
+    for pid in helpers():
+        os.kill(pid, signal.SIGSTOP)  # it would work until it is killed
     for connection in connections:
         connection.leave("rst")
         await connection.close()

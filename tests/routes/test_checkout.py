@@ -20,7 +20,8 @@ from svc.errors import StartError
 from svc.routes.pages import release
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.cases import each
-from tests.support.payment_processor import API_KEY, DROP, SECRET, processor_on_loopback
+from tests.support.loopback_api import DROP
+from tests.support.payment_processor import API_KEY, SECRET, processor_on_loopback
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 

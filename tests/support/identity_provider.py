@@ -13,15 +13,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import jwt
-import orjson
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from svc.ids import random_base62
+from tests.support.loopback_api import Answer, Received, loopback_api
 
 CLIENT_ID = "svc-of-the-tests"
 CLIENT_SECRET = "hunter2:hunter2/%+"
-# What to do with a request instead of answering it properly.
-HANG, DROP, FLOOD = "hang", "drop", "flood"
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
 
@@ -99,35 +97,20 @@ class StandIn:
             f"{asked['redirect_uri']}?{urlencode({name: value for name, value in answer.items() if value is not None})}"
         )
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-                method, target, _ = head[0].split(" ")
-                headers = {
-                    name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)
-                }
-                body = (await reader.readexactly(int(headers.get("content-length", "0")))).decode()
-                path = urlsplit(target).path
-                self.requests[path] += 1
-                fault = self.faults.get(path)
-                if fault == DROP:
-                    break
-                if fault == HANG:
-                    await asyncio.sleep(60)
-                if fault == FLOOD:
-                    writer.write(b"HTTP/1.1 200 X\r\ncontent-type: application/json\r\n\r\n" + b" " * 2_000_000)
-                    await writer.drain()
-                    break
-                if path in self.gates:
-                    await self.gates[path].wait()
-                status, value = (fault, {}) if isinstance(fault, int) else self.answer(method, path, headers, body)
-                data = fault if isinstance(fault, bytes) else orjson.dumps(value)
-                writer.write(b"HTTP/1.1 %d X\r\ncontent-length: %d\r\n\r\n%b" % (status, len(data), data))
-        writer.close()
+    async def respond(self, request: Received) -> Answer:
+        self.requests[request.path] += 1
+        fault = self.faults.get(request.path)
+        if isinstance(fault, str):
+            return fault
+        if request.path in self.gates:
+            await self.gates[request.path].wait()
+        if isinstance(fault, int):
+            return fault, {}
+        status, value = self.answer(request)
+        return status, value if fault is None else fault
 
-    def answer(self, method: str, path: str, headers: dict[str, str], body: str) -> tuple[int, Any]:
-        form = {name: values[0] for name, values in parse_qs(body, strict_parsing=bool(body)).items()}
+    def answer(self, request: Received) -> tuple[int, Any]:
+        method, path, headers, form = request
         user = self.tokens.get(headers.get("authorization", "").removeprefix("Bearer "))
         if (method, path) == ("GET", "/.well-known/openid-configuration"):
             return 200, self._discovery()
@@ -223,25 +206,5 @@ class StandIn:
 @contextlib.asynccontextmanager
 async def stand_in(clock: Callable[[], float]) -> AsyncIterator[StandIn]:
     provider = StandIn(clock)
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        try:
-            await provider.serve(reader, writer)
-        except asyncio.CancelledError:
-            pass
-        finally:
-            writer.transport.abort()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    provider.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    try:
+    async with loopback_api(provider.respond) as provider.url:
         yield provider
-    finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,22 +2,19 @@
 events.
 """
 
-import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs
 
 import orjson
 
 from svc.billing.stripe import sign
+from tests.support.loopback_api import Answer, Received, loopback_api
 
 SECRET = "whsec_of_the_tests"
 API_KEY = "sk_test_of_the_tests"
-# What to do with a request instead of answering it properly.
-HANG, DROP = "hang", "drop"
 
 
 @dataclass
@@ -34,31 +31,18 @@ class Processor:
     late_faults: list[Any] = field(default_factory=list)
     _numbers: Any = field(default_factory=lambda: itertools.count(1))
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-                headers = {
-                    name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)
-                }
-                body = (await reader.readexactly(int(headers["content-length"]))).decode()
-                form = {name: values[0] for name, values in parse_qs(body, strict_parsing=True).items()}
-                assert head[0] == "POST /v1/checkout/sessions HTTP/1.1"
-                self.requests.append((headers, form))
-                fault = self.faults.pop(0) if self.faults else None
-                if fault is None:
-                    session = self._session(headers["idempotency-key"], form)
-                    fault = self.late_faults.pop(0) if self.late_faults else None
-                if fault == DROP:
-                    break
-                if fault == HANG:
-                    await asyncio.sleep(60)
-                status = fault if isinstance(fault, int) else 200
-                answer = (
-                    fault if isinstance(fault, bytes) else orjson.dumps({"error": {"type": "x"}} if fault else session)
-                )
-                writer.write(b"HTTP/1.1 %d X\r\ncontent-length: %d\r\n\r\n%b" % (status, len(answer), answer))
-        writer.close()
+    async def respond(self, request: Received) -> Answer:
+        assert (request.method, request.path) == ("POST", "/v1/checkout/sessions")
+        self.requests.append((request.headers, request.form))
+        fault = self.faults.pop(0) if self.faults else None
+        if fault is None:
+            session = self._session(request.headers["idempotency-key"], request.form)
+            fault = self.late_faults.pop(0) if self.late_faults else None
+            if fault is None:
+                return 200, session
+        if isinstance(fault, str):
+            return fault
+        return (200, fault) if isinstance(fault, bytes) else (fault, {"error": {"type": "x"}})
 
     def _session(self, key: str, form: dict[str, str]) -> dict[str, Any]:
         if key not in self.sessions:
@@ -80,28 +64,8 @@ class Processor:
 @contextlib.asynccontextmanager
 async def processor_on_loopback() -> AsyncIterator[Processor]:
     processor = Processor()
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        try:
-            await processor.serve(reader, writer)
-        except asyncio.CancelledError:
-            pass
-        finally:
-            writer.transport.abort()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    processor.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    try:
+    async with loopback_api(processor.respond) as processor.url:
         yield processor
-    finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def event_body(
