@@ -15,7 +15,7 @@ from svc.agents.loop import Deltas, Progress, ToolFailure
 from svc.errors import ApiError
 from svc.server.sse import Interrupt
 from tests.support.cases import each
-from tests.support.loop_clock import movable_loop_clock
+from tests.support.loop_clock import advance_loop
 
 
 @dataclass
@@ -86,11 +86,10 @@ async def played(
 
 async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees() -> None:
     async def slow(name: str, arguments: dict[str, Any]) -> Any:
-        advance(loop.TOOL_SECONDS)
+        advance_loop(loop.TOOL_SECONDS)
         await asyncio.Event().wait()
 
-    with movable_loop_clock() as advance:
-        found, progress = await played([asking(call("slow", "{}")), PlayedCall(nothing)], slow)
+    found, progress = await played([asking(call("slow", "{}")), PlayedCall(nothing)], slow)
     assert found[3] == {
         "type": "tool_result",
         "id": "call_1",
@@ -103,16 +102,15 @@ async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees() -> 
 
 async def test_a_tool_ends_with_its_run() -> None:
     async def thinks() -> AsyncGenerator[str, None]:
-        advance(loop.RUN_SECONDS - 1)
+        advance_loop(loop.RUN_SECONDS - 1)
         yield "hm"
 
     async def endless(name: str, arguments: dict[str, Any]) -> Any:
-        advance(2)
+        advance_loop(2)
         await asyncio.Event().wait()
 
     first = dataclasses.replace(asking(call("endless", "{}")), texts=thinks)
-    with movable_loop_clock() as advance:
-        found, _ = await played([first, PlayedCall(nothing)], endless)
+    found, _ = await played([first, PlayedCall(nothing)], endless)
     result = next(event for event in found if event["type"] == "tool_result")
     assert (result["ok"], result["result"]) == (False, "The tool took too long.")
 

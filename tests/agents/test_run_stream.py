@@ -20,7 +20,7 @@ from tests.server.test_sse import Caller
 from tests.support.agent_runs import ENDS, RUN, agrees
 from tests.support.cases import each
 from tests.support.full_disk import full_disk
-from tests.support.loop_clock import movable_loop_clock
+from tests.support.loop_clock import advance_loop
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact
 from tests.support.waiting import run_ready, until
@@ -309,19 +309,18 @@ async def test_foreign_cancellation_stores_the_end_and_is_raised(lab: Lab) -> No
 @each("goal", ["repeat 20000 wait 60000", TALKS])
 async def test_endless_model_is_cut_by_the_deadline_of_a_step(lab: Lab, goal: str, stalled: bool) -> None:
     caller = lab.caller(goal)
-    with movable_loop_clock() as advance:
-        async with running(caller):
-            await until(lambda: caller.body)
-            if stalled:
-                caller.readable.clear()
-            await run_ready()
-            advance(loop.STEP_SECONDS - 1)
-            await run_ready()
-            assert lab.open_runs
-            advance(2)
-            await run_ready()
-            await until(lambda: lab.statuses()[0] != "running")
-            caller.readable.set()
+    async with running(caller):
+        await until(lambda: caller.body)
+        if stalled:
+            caller.readable.clear()
+        await run_ready()
+        advance_loop(loop.STEP_SECONDS - 1)
+        await run_ready()
+        assert lab.open_runs
+        advance_loop(2)
+        await run_ready()
+        await until(lambda: lab.statuses()[0] != "running")
+        caller.readable.set()
     last = caller.events[-1]
     assert (last["type"], last["error"]["code"]) == ("error", "upstream_timeout")
     assert agrees(last, await lab.record())
@@ -331,13 +330,12 @@ async def test_run_ends_at_its_deadline_with_steps_left(lab: Lab) -> None:
     """Each step takes 9 minutes, of which the deadline of a step is 10 and that of the run 60."""
     caller = lab.caller("repeat 9 wait 60000\ntool current_time {}\n---\n" * 20, max_steps=20)
     passed_seconds = 0
-    with movable_loop_clock() as advance:
-        async with running(caller):
-            await until(lambda: caller.body)
-            while lab.open_runs:
-                advance(60)
-                passed_seconds += 60
-                await asyncio.sleep(0.005)
+    async with running(caller):
+        await until(lambda: caller.body)
+        while lab.open_runs:
+            advance_loop(60)
+            passed_seconds += 60
+            await asyncio.sleep(0.005)
     last = caller.events[-1]
     assert (last["type"], last["error"]["code"]) == ("error", "upstream_timeout") and last["steps"] > 1
     assert loop.RUN_SECONDS <= passed_seconds < 2 * loop.RUN_SECONDS

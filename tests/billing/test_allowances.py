@@ -21,6 +21,7 @@ from tests.billing.test_wallet import add_account, empty_database, findings
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.cases import each
 from tests.support.model_server import ModelServer
+from tests.support.waiting import until
 
 CHAT = "/v1/chat/completions"
 SEPTEMBER = spending.month_period("2026-09")
@@ -210,18 +211,16 @@ async def test_credit_of_an_allowance_is_synced_and_a_plain_hold_is_not(config: 
         path.write_text(catalog(3_000_000, provider + "output_micros_per_million_tokens = 1_000_000\n"))
         async with serving(dataclasses.replace(config, catalog=path), clocks) as service:
             who, db = await member(service), service.state["db"]
-            await db.write(
-                lambda tx: tx.execute("UPDATE accounts SET name = 'x' WHERE id = ?", (who.account_id,)).rowcount
-            )
+            modes: list[str] = []
+            await db.write(lambda tx: tx.set_trace_callback(modes.append))
             found = []
             for held in (1, 2):
+                modes.clear()
                 asking = asyncio.create_task(who.chat(model="lab/silent"))
-                async with asyncio.timeout(10):
-                    while (await db.read(wallet.held_in_all))["holds"] < held:
-                        await asyncio.sleep(0.01)
-                found.append(await db._writer.outside(lambda conn: conn.execute("PRAGMA synchronous").fetchone()[0]))
+                await until(lambda held=held: len(models.requests) == held)  # type: ignore[misc]
+                found.append([mode for mode in modes if "synchronous" in mode])
                 asking.add_done_callback(lambda task: task.cancelled() or task.exception())
-            assert found == [2, 1]  # FULL, NORMAL
+            assert found == [["PRAGMA synchronous = FULL"], ["PRAGMA synchronous = NORMAL"]]
             service.state["drain"].begin()
 
 

@@ -1,31 +1,24 @@
 """The clock of the event loop's timers, which a test can advance past deadlines of minutes."""
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
+_passed_seconds: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
 
 
-@contextlib.contextmanager
-def movable_loop_clock() -> Iterator[Callable[[float], None]]:
-    """Yield a function that advances the running loop by so many seconds: every timer until then is due.
+def advance_loop(seconds: float) -> None:
+    """Advance the clock of the running loop: every timer until then is due. It never goes back.
 
-    Do not wait with a timeout of the test while it is called, because that timer is due as well.
+    Do not call it while the test waits with a timeout, because that timer is due as well.
     """
-    loop, passed_seconds = asyncio.get_running_loop(), 0.0
-    real = loop.time
-
-    def advance(seconds: float) -> None:
-        nonlocal passed_seconds
-        passed_seconds += seconds
-
-    loop.time = lambda: real() + passed_seconds  # type: ignore[method-assign]
-    try:
-        yield advance
-    finally:
-        del loop.time  # type: ignore[method-assign]
+    loop = asyncio.get_running_loop()
+    if loop not in _passed_seconds:
+        real = loop.time
+        loop.time = lambda: real() + _passed_seconds[loop]  # type: ignore[method-assign]
+    _passed_seconds[loop] = _passed_seconds.get(loop, 0.0) + seconds
 
 
 async def hastened(work: Awaitable[T]) -> T:
@@ -34,8 +27,7 @@ async def hastened(work: Awaitable[T]) -> T:
     It is for work that waits until a deadline. What needs time itself has less of it.
     """
     task = asyncio.ensure_future(work)
-    with movable_loop_clock() as advance:
-        while not task.done():
-            advance(0.2)
-            await asyncio.sleep(0.001)
+    while not task.done():
+        advance_loop(0.2)
+        await asyncio.sleep(0.001)
     return await task

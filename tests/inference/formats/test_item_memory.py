@@ -1,7 +1,6 @@
 """svc/inference/formats/item_memory.py: items are kept for an hour, within bounds for each account and for all."""
 
 import orjson
-import pytest
 
 from svc.errors import ApiError
 from svc.inference.formats import item_memory
@@ -36,7 +35,7 @@ def test_item_belongs_to_its_account_for_an_hour() -> None:
     clock.now = item_memory.KEPT_SECONDS
     assert known(memory, "user_1", "msg_1") == []
     memory.add("user_2", {})
-    assert not memory._accounts and memory._all_bytes == 0
+    assert memory.owners() == set()
 
 
 def test_a_deleted_account_leaves_no_items() -> None:
@@ -47,7 +46,7 @@ def test_a_deleted_account_leaves_no_items() -> None:
     memory.delete_account("user_3")
     assert [known(memory, account_id, "msg_1") for account_id in ("user_1", "user_2")] == [[], ["msg_1"]]
     memory.delete_account("user_2")
-    assert not memory._accounts and memory._all_bytes == 0
+    assert memory.owners() == set()
 
 
 def test_an_account_keeps_its_last_items() -> None:
@@ -61,10 +60,16 @@ def test_an_account_keeps_its_last_items() -> None:
     assert known(memory, "user_1", "msg_299", "big", "huge") == []
 
 
-def test_all_accounts_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(item_memory, "ALL_BYTES", 10_000)
+def test_all_accounts_together_are_bounded() -> None:
     memory = ItemMemory(Clock())
-    for number in range(100):
-        memory.add(f"user_{number}", {"msg": b'"%b"' % (b"x" * 600)})
-    assert [number for number in range(100) if known(memory, f"user_{number}", "msg")] == [*range(91, 100)]
-    assert memory._all_bytes <= 10_000 and len(memory._accounts) == 9
+    item = b'"%b"' % (b"x" * (item_memory.ACCOUNT_BYTES - 1000))
+    fit = item_memory.ALL_BYTES // item_memory.ACCOUNT_BYTES
+    for number in range(2 * fit - 1):
+        memory.add(f"user_{number}", {"msg": item})
+        if number % 2:
+            memory.delete_account(f"user_{number}")
+    assert memory.owners() == {f"user_{number}" for number in range(0, 2 * fit, 2)}, "what is deleted takes no room"
+    for number in range(1, 2 * fit, 2):
+        memory.add(f"user_{number}", {"msg": item})
+    last = [number for number in range(1, 2 * fit, 2) if known(memory, f"user_{number}", "msg")]
+    assert len(last) == fit == len(memory.owners())
