@@ -17,6 +17,7 @@ from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.cases import each
 from tests.support.format_events import APIS, Said
 from tests.support.format_server import FormatServer, cassette
+from tests.support.late_imports import import_late
 from tests.support.money import assert_exact, rows
 from tests.support.sdk_types import checked_answer, checked_event, checked_request
 
@@ -57,7 +58,7 @@ class Lab:
 
 @pytest.fixture
 async def lab(config: Config, clocks: Clocks) -> AsyncIterator[Lab]:
-    names = ("said-one", *(f"cassette-{name}" for name in (*SAME, *OTHERS)))
+    names = ("said-one", "script", *(f"cassette-{name}" for name in (*SAME, *OTHERS)))
     models = "".join(f"[[providers.models]]\nid = '{name}'\n{PRICES}" for name in names)
     async with FormatServer() as server:
         providers = (
@@ -367,6 +368,35 @@ async def test_thread_is_refused_in_the_form_after_which_the_sdk_sends_everythin
         details = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
         assert answer.json()["error"]["details"] == details
     assert lab.server.requests == []
+
+
+@pytest.mark.slow
+async def test_tool_runner_of_anthropics_sdk_goes_on_without_a_thread(lab: Lab) -> None:
+    import_late("anthropic")
+    import httpx2
+    from anthropic import AsyncAnthropic, beta_async_tool
+
+    seen: list[str] = []
+
+    @beta_async_tool
+    async def look(place: str) -> str:
+        """Look."""
+        seen.append(place)
+        return "7"
+
+    token = lab.headers["authorization"].removeprefix("Bearer ")
+    http = httpx2.AsyncClient(transport=httpx2.ASGITransport(lab.service.app))
+    sdk = AsyncAnthropic(base_url=lab.service.config.base_url, auth_token=token, http_client=http, max_retries=0)
+    steps = ('tool look {"place": "a"}\ntool look {"place": "b"}', 'tool look {"place": "c"}', "say It is 7.")
+    for server in APIS:
+        lab.service.clocks.advance(60)
+        script = "\n---\n".join(steps)
+        runner = sdk.beta.messages.tool_runner(
+            model=f"{server}/script", max_tokens=100, tools=[look], messages=[{"role": "user", "content": script}]
+        )
+        last = [step async for step in runner][-1]
+        assert last.content[-1].type == "text" and last.content[-1].text == "It is 7.", server
+    assert sorted(seen) == sorted([*"abc"] * 3)
 
 
 async def test_other_state_of_the_sdk_is_ignored(lab: Lab) -> None:
