@@ -36,7 +36,6 @@ FIXED = {
         server/test_offload.py slow
         server/test_protocol_floods.py slow_reader
         server/test_signals_process.py test_second_sigint_stops_at_once
-        server/test_sse.py events events events
         support/outgoing.py play
         support/test_watchdog.py handle
         test_db.py note

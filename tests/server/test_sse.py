@@ -131,12 +131,13 @@ async def test_error_after_the_first_block_ends_the_stream_once(error: Exception
 
 async def test_silent_stream_sends_pings() -> None:
     async def events() -> AsyncGenerator[bytes, None]:
-        await asyncio.sleep(0.25)
+        await until(lambda: caller.body.count(PING) >= 2)
         yield b"one\n\n"
 
     caller = Caller()
-    await run(stream(events(), Drain(), ping_seconds=0.1), caller)
-    assert caller.body == PING + PING + b"one\n\n"
+    await run(stream(events(), Drain(), ping_seconds=0.02), caller)
+    pings, _, rest = caller.body.rpartition(PING)
+    assert pings.replace(PING, b"") == b"" and rest == b"one\n\n"
 
 
 async def test_no_ping_follows_the_end_of_a_stream() -> None:
@@ -171,7 +172,7 @@ async def test_disconnect_cancels_the_generator_with_one_clean_up() -> None:
             yield b"one\n\n"
             await asyncio.sleep(60)
         finally:
-            await asyncio.sleep(0.01)  # an await in the cleaning up is not cancelled again
+            await run_ready()  # an await in the cleaning up is not cancelled again
             cleaned.append(True)
 
     caller, drain = Caller(), Drain()
@@ -286,13 +287,16 @@ async def test_stream_that_is_made_is_sent_during_the_drain(monkeypatch: pytest.
 async def test_only_streams_of_the_deleted_account_end() -> None:
     async def events() -> AsyncGenerator[bytes, None]:
         yield b"one\n\n"
-        await asyncio.sleep(0.2)
+        await over.wait()
 
+    over = asyncio.Event()
     drain, mine, theirs = Drain(), Caller(account_id="me"), Caller(account_id="they")
     tasks = [asyncio.create_task(run(stream(events(), drain), caller)) for caller in (mine, theirs)]
     await until(lambda: mine.body and theirs.body)
     drain.end_all_of("me", "account_deleted")
-    await asyncio.wait_for(asyncio.gather(*tasks), 5)
+    await asyncio.wait_for(tasks[0], 20)
+    over.set()
+    await asyncio.wait_for(tasks[1], 20)
     assert mine.body == b"one\n\nclosed:invalid_api_key\n\n" and theirs.body == b"one\n\n"
 
 
