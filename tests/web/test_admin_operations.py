@@ -24,6 +24,11 @@ aliases = ["tiny"]
 input_micros_per_million_tokens = 2_000_000
 output_micros_per_million_tokens = 3_000_000
 
+[[providers]]
+name = "farm"
+base_urls = ["http://127.0.0.1:9/v1", "http://127.0.0.1:11/v1"]
+models = [{ id = "wheat" }]
+
 [access]
 contact = "it-help@example.com"
 users_may_delete_themselves = false
@@ -151,6 +156,21 @@ async def test_catalog_is_shown_and_reloaded(
             file.write_text(CATALOG)
             await page.get_by_role("button", name="Reload").click()
             await expect(page.get_by_role("row", name="research")).to_contain_text("$20.00")
+
+
+async def test_each_server_of_a_provider_is_shown(
+    browser: Browser, team: RunningServer, admin: Visitor, width: int
+) -> None:
+    async with team.client(headers=admin.headers) as client:
+        body = {"model": "farm/wheat", "messages": [{"role": "user", "content": "Hi"}]}
+        assert (await client.post("/v1/chat/completions", json=body)).status_code == 502
+    async with signed_in(browser, team, "/#/admin/status", visitor=admin, width=width) as page:
+        for port in (9, 11):
+            row = page.get_by_role("row", name=f"farm at http://127.0.0.1:{port}/v1")
+            await expect(row).to_contain_text("Skipped for 15 seconds")
+        await page.goto("/#/admin/catalog")
+        row = page.get_by_role("row", name="farm").first
+        await expect(row).to_contain_text("http://127.0.0.1:9/v1, http://127.0.0.1:11/v1")
 
 
 async def test_user_learns_whom_to_ask_and_cannot_delete_the_account(
