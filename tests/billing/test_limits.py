@@ -17,10 +17,10 @@ from svc.ids import day_of
 from svc.months import month_of
 from tests.billing.test_wallet import add_account, empty_database, findings
 from tests.conftest import Service, bearer
-from tests.inference.test_paid_call import Lab, Person, config, events, lab, spoken, upstream
+from tests.inference.test_paid_call import Lab, Person, config, events, lab, script, spoken, upstream
 from tests.support.cases import each
 
-__all__ = ["config", "lab", "upstream"]
+__all__ = ["config", "lab", "script", "upstream"]
 
 # The last hours of September, the first of October, November and the next year.
 TIMES = [datetime(2026, 9, 30, 23, tzinfo=UTC), datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 10, 31, tzinfo=UTC)]
@@ -173,7 +173,7 @@ async def spent(lab: Lab, person: Person, owner: str) -> int:
 
 
 def charge_all_that_is_held(lab: Lab) -> None:
-    lab.completion, lab.chunks = spoken({"completion_tokens": 10**9})
+    lab.script.completion, lab.script.chunks = spoken({"completion_tokens": 10**9})
 
 
 @each("owner", OWNERS)
@@ -285,7 +285,7 @@ CALLS_A_TOOL: list[Any] = [
 
 @each("owner", OWNERS)
 async def test_run_that_reaches_a_limit_ends_with_that_error(lab: Lab, owner: str) -> None:
-    lab.chunks = CALLS_A_TOOL
+    lab.script.chunks = CALLS_A_TOOL
     person = await lab.person(10**9)
     await set_limit(lab, person, owner, 20_000)
     last = events(await lab.run(person, MODEL, max_steps=20))[-1]
