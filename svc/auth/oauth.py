@@ -13,7 +13,6 @@ from svc.ids import base64url, signature
 from svc.outbound.client import Outbound
 from svc.outbound.errors import ConnectTimeout, OutboundError, ProtocolError, ReadTimeout
 
-_ANSWER_SECONDS = 10.0
 _API_OF_GITHUB = "https://api.github.com"
 
 
@@ -61,6 +60,7 @@ class SignInProvider:
     """An identity provider: OpenID or GitHub. Its methods raise ApiError `upstream_*`."""
 
     scope: str
+    answer_seconds = 10.0  # the time for the answer to one request
 
     def __init__(self, settings: IdentityProvider, client: Outbound) -> None:
         self.name = settings.name
@@ -144,7 +144,7 @@ class SignInProvider:
 
         try:
             headers = {"accept": "application/json", **headers}
-            return await ask_json(self._client, url, headers, form, _ANSWER_SECONDS)
+            return await ask_json(self._client, url, headers, form, self.answer_seconds)
         except (ConnectTimeout, ReadTimeout):
             raise ApiError("upstream_timeout", "The identity provider did not answer in time. Try again.") from None
         except ProtocolError:

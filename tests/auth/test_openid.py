@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives import serialization
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc.auth import oauth
 from svc.auth.oauth import Flow, Identity, new_flow
 from svc.auth.openid import OpenID, check_claims, signed_claims
 from svc.config import IdentityProvider
@@ -395,9 +394,9 @@ async def test_https_issuer_may_not_name_http_endpoints(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/token", "/jwks", "/userinfo"])
 async def test_failing_provider_gives_one_clear_error_in_bounded_time(
-    client: Client, provider: StandIn, path: str, monkeypatch: pytest.MonkeyPatch
+    client: Client, provider: StandIn, path: str
 ) -> None:
-    monkeypatch.setattr(oauth, "_ANSWER_SECONDS", 0.3)
+    client.openid.answer_seconds = 0.3
     faults: dict[Any, str] = {
         500: "upstream_error",
         302: "upstream_error",
@@ -420,10 +419,8 @@ async def test_failing_provider_gives_one_clear_error_in_bounded_time(
     assert (await client.sign_in(user)).email == "ada@example.com"
 
 
-async def test_50_sign_ins_share_one_request_to_a_silent_provider(
-    client: Client, provider: StandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(oauth, "_ANSWER_SECONDS", 0.3)
+async def test_50_sign_ins_share_one_request_to_a_silent_provider(client: Client, provider: StandIn) -> None:
+    client.openid.answer_seconds = 0.3
     provider.faults = {"/.well-known/openid-configuration": HANG}
     async with asyncio.timeout(10):  # one after the other they would take 15 s
         outcomes = await asyncio.gather(

@@ -7,6 +7,7 @@ import shutil
 import socket
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -237,7 +238,7 @@ def test_disabled_metrics_are_reported(folder: Path) -> None:
 
 def test_nearly_full_disk_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for free, grade in ((10**8, "wrong"), (2 * 10**9, "look"), (10**11, "ok")):
-        monkeypatch.setattr(shutil, "disk_usage", lambda path, free=free: shutil._ntuple_diskusage(0, 0, free))  # type: ignore[attr-defined]
+        monkeypatch.setattr(shutil, "disk_usage", lambda path, free=free: SimpleNamespace(free=free))
         assert grades(found(folder)["disk"]) == [grade]
 
 

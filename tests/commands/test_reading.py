@@ -1,7 +1,6 @@
 """Commands that read change nothing in the data folder, and only `svc user add` makes a database."""
 
 import contextlib
-import io
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from svc.auth import accounts
 from svc.commands import check
 from svc.schema import command_connection, connect, newest_schema, newest_version
 from svc.secrets import open_folder
+from tests.support.people import command_on
 
 EMAIL = "ada@example.com"
 READING = [
@@ -120,9 +120,8 @@ def test_command_creates_no_database(
         assert ("another program" if made is of_another_program else "there is no database in") in line
 
 
-def test_first_account_may_be_created_before_the_first_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\n"))
-    assert cli.main(["user", "add", EMAIL]) == 0
+def test_first_account_may_be_created_before_the_first_start(folder: Path) -> None:
+    assert command_on(folder, "user", "add", EMAIL, stdin="correct horse battery\n").returncode == 0
     assert cli.main(["user", "list"]) == 0
 
 

@@ -2,12 +2,12 @@
 
 import asyncio
 import dataclasses
-import io
 import os
 import re
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from svc.config import Config
 from svc.schema import command_connection
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.cases import each
+from tests.support.people import command_on
 from tests.support.server import ROOT
 
 EMAIL = "ada@example.com"
@@ -36,7 +37,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def test_printed_link_sets_a_password_and_does_not_verify_the_email(
     service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("time.time", lambda: service.clocks.now)
+    service.clocks.now = time.time()  # as the command has it
     session = await service.sign_up(EMAIL)
     monkeypatch.setenv("SVC_DATA_DIR", str(service.config.data_dir))
     # In a thread: the command asks the service, whose event loop is this one, for its address.
@@ -92,14 +93,14 @@ def test_a_password_from_standard_input_signs_in(database: Path) -> None:
 
 @pytest.mark.parametrize(("base_url", "admin"), [("", True), ("https://svc.example", False)])
 async def test_first_account_by_command_is_an_administrator_if_the_running_server_is_local(
-    config: Config, clocks: Clocks, monkeypatch: pytest.MonkeyPatch, base_url: str, admin: bool
+    config: Config, clocks: Clocks, base_url: str, admin: bool
 ) -> None:
     settings = {"SVC_BASE_URL": base_url} if base_url else {}
     async with serving(
         dataclasses.replace(config, base_url=base_url or config.base_url, environ=settings), clocks
     ) as service:
-        monkeypatch.setenv("SVC_DATA_DIR", str(service.config.data_dir))
-        monkeypatch.setattr("sys.stdin", io.StringIO(PASSWORD + "\n"))
-        assert await asyncio.to_thread(cli.main, ["user", "add", EMAIL]) == 0
+        words = ("user", "add", EMAIL)
+        added = await asyncio.to_thread(command_on, service.config.data_dir, *words, stdin=f"{PASSWORD}\n")
+        assert added.returncode == 0, added.stderr
         made = (await service.client.post("/auth/login", json={"email": EMAIL, "password": PASSWORD})).json()
         assert made["user"]["admin"] is admin and made["user"]["email_verified"] is True

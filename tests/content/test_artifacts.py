@@ -164,13 +164,13 @@ async def test_artifact_of_an_agent_obeys_the_same_rules(service: Service) -> No
         ({"name": "a\r\nb"}, "invalid_value"),
         ({"content_type": "a"}, "invalid_value"),
         ({"data": bytes(CONTENT_BYTES + 1)}, "PAYLOAD_TOO_LARGE"),
-        ({"home": home._replace(project_id="proj_unknown")}, "not_found"),
+        ({"home": artifacts.Home(home.account_id, "proj_unknown", "run_x")}, "not_found"),
     ):
         with pytest.raises(ApiError) as refused:
             await artifacts.add_artifact(db, **{"home": home, **usual, **wrong})
         assert refused.value.code == code
     with pytest.raises(ApiError) as gone:
-        await artifacts.add_artifact(db, home._replace(account_id="user_gone"), **usual)
+        await artifacts.add_artifact(db, artifacts.Home("user_gone", None, "run_x"), **usual)
     assert gone.value.code == "invalid_api_key"
 
 

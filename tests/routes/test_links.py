@@ -217,16 +217,10 @@ async def test_without_mail_the_answer_says_so(service: Service) -> None:
 # --- a new password
 
 
-async def test_invalid_link_hashes_no_password(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    hashed: list[str] = []
-
-    async def note(password: str) -> str:
-        hashed.append(password)
-        return "hash"
-
-    monkeypatch.setattr(service.state["passwords"], "hash", note)
+async def test_invalid_link_hashes_no_password(service: Service) -> None:
+    service.state["passwords"].close()  # a password that is hashed would be a 500
     answer = await service.client.post(CONFIRM, json={"token": "unknown", "password": PASSWORD})
-    assert (answer.status_code, answer.json()["error"]["code"], hashed) == (400, "invalid_token", [])
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_token")
 
 
 async def test_10_attempts_a_minute_from_one_address(service: Service) -> None:

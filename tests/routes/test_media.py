@@ -160,14 +160,14 @@ async def test_funds_for_7_pay_7_of_40_concurrent_requests(
     lab: Lab, path: str, body: dict[str, Any], worst: int, affordable: int
 ) -> None:
     """While they are under way each holds its worst case."""
-    media, db = lab.service.state["media"], lab.service.state["db"]
+    pools, db = lab.service.state["process_pools"], lab.service.state["db"]
     balance = (await lab.account())["wallet_balance_micros"]
     await db.write(
         wallet.book, lab.account_id, -(balance - affordable * worst - worst // 2), description="", now_seconds=1.0
     )
     # No process starts before everybody has asked for a hold.
     with contextlib.ExitStack() as turns:
-        for pool in (media.voice._pool, media.painter):
+        for pool in (pools["speech"], pools["pictures"]):
             for other in ("user_1", "user_2"):
                 turns.callback(await pool._queue.take(other))
         asked = [asyncio.create_task(lab.post(path, **body)) for _ in range(40)]

@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import io
 import json
 from collections.abc import AsyncIterator
 from http.cookies import SimpleCookie
@@ -13,7 +12,6 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from svc import cli
 from svc.auth import accounts, oauth_flows
 from svc.auth.oauth import new_flow
 from svc.billing.checkout_cookie import COOKIE as CHECKOUT_COOKIE
@@ -23,6 +21,7 @@ from tests.routes.test_links import make_link
 from tests.support.cases import each
 from tests.support.identity_provider import CLIENT_SECRET, StandIn, User, person, stand_in
 from tests.support.oauth_browser import Browser, rows, with_providers
+from tests.support.people import command_on
 
 INVALID = {"error": "invalid_token", "provider": "stub"}
 
@@ -563,12 +562,9 @@ async def test_operator_can_trust_addresses_of_a_provider_that_does_not_send_ema
             assert fragment["error"] == "email_not_verified"
 
 
-async def test_single_sign_on_joins_an_account_of_the_command_line(
-    browser: Browser, provider: StandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SVC_DATA_DIR", str(browser.service.config.data_dir))
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n"))
-    assert await asyncio.to_thread(cli.main, ["user", "add", "Ada@example.com"]) == 0
+async def test_single_sign_on_joins_an_account_of_the_command_line(browser: Browser, provider: StandIn) -> None:
+    place, words = browser.service.config.data_dir, ("user", "add", "Ada@example.com")
+    assert (await asyncio.to_thread(command_on, place, *words, stdin=f"{PASSWORD}\n")).returncode == 0
     session = await browser.sign_in(provider)
     assert (session["user"]["email"], session["user"]["has_password"]) == ("Ada@example.com", True)
     assert len(await emails(browser.service)) == 1

@@ -8,10 +8,10 @@ import orjson
 import pytest
 
 from svc.config import Config
-from tests.inference.test_paid_call import Lab, catalog, lab, upstream  # noqa: F401 - fixtures
-from tests.support import watchdog
+from tests.inference.test_paid_call import Lab, catalog, lab, script, upstream  # noqa: F401 - fixtures
 from tests.support.cases import each
 from tests.support.model_server import ModelServer
+from tests.support.watchdog import WATCHDOG
 
 RESPONSES = "/v1/responses"
 TOOL = {"type": "function", "name": "calculate", "parameters": {"type": "object"}, "strict": False}
@@ -28,10 +28,9 @@ def config(config: Config, upstream: ModelServer, tmp_path: Path) -> Config:  # 
 async def test_large_body_does_not_block_the_event_loop(
     lab: Lab,  # noqa: F811 - a fixture
     kind: str,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The watchdog fails a test whose event loop was held."""
-    monkeypatch.setattr(watchdog, "MOST_SECONDS", 0.05)
+    WATCHDOG.most_seconds = 0.05
     body: dict[str, Any] = {"input": [{"role": "user", "content": "hi"}]}
     if kind == "items":
         body["input"] = [{"role": "user", "content": "hi"}] * 10_000
@@ -63,13 +62,12 @@ async def test_large_body_does_not_block_the_event_loop(
 async def test_long_answer_does_not_block_the_event_loop(
     lab: Lab,  # noqa: F811 - a fixture
     stream: bool,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(watchdog, "MOST_SECONDS", 0.05)
+    WATCHDOG.most_seconds = 0.05
     message = {"role": "assistant", "content": "é" * 2_500_000}
-    lab.completion = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    lab.script.completion = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
     delta = {"index": 0, "delta": {"content": "é" * 10_000}}
-    lab.chunks = [{"choices": [delta]}] * 250 + [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
+    lab.script.chunks = [{"choices": [delta]}] * 250 + [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
     person = await lab.person()
     body = {"model": "lab/ok+free", "input": "x", "stream": stream}
     answer = await lab.service.client.post(RESPONSES, json=body, headers=person.headers)
