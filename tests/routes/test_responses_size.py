@@ -67,7 +67,9 @@ async def test_long_answer_does_not_block_the_event_loop(
     message = {"role": "assistant", "content": "é" * 2_500_000}
     lab.script.completion = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
     delta = {"index": 0, "delta": {"content": "é" * 10_000}}
-    lab.script.chunks = [{"choices": [delta]}] * 250 + [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
+    lab.script.chunks = [{"choices": [delta]}] * 250 + [
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    ]
     person = await lab.person()
     body = {"model": "lab/ok+free", "input": "x", "stream": stream}
     answer = await lab.service.client.post(RESPONSES, json=body, headers=person.headers)
