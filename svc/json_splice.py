@@ -26,7 +26,7 @@ _INSIDE_CONTAINER = re.compile(b"(?s)" + _INSIDE)
 _INSIDE_STRING = re.compile(rb'(?s)[^"\\]*+(?:\\.[^"\\]*+)*+')
 _NUMBER = re.compile(rb"[^,}\] \t\r\n]++")  # or a word
 _SIMPLE = re.compile(rb'[ \t\r\n]*+:[ \t\r\n]*+("[^"\\]*+"|[^"{\[,} \t\r\n]++)')
-_DISGUISED = re.compile(rb"\\u00[4-7]")  # a letter, which may be one of a name
+_DISGUISED = (b"\\u004", b"\\u005", b"\\u006", b"\\u007")  # the beginnings of letters, which may be those of a name
 _QUOTE = b'"'[0]
 
 Edits = list[tuple[int, int, bytes]]  # the start and the end of what is replaced, in order
@@ -91,7 +91,7 @@ def with_only(text: bytes, name: str, value: Any) -> bytes | None:
     parts = text.split(quoted, 2)
     if len(parts) != 2 or parts[0].endswith(b"\\") or (found := _SIMPLE.match(parts[1])) is None:
         return None
-    if text.find(b"\\u00") >= 0 and _DISGUISED.search(text):
+    if text.find(b"\\u00") >= 0 and any(text.find(letter) >= 0 for letter in _DISGUISED):
         return None
     start, end = found.span(1)
     return b"".join((parts[0], quoted, parts[1][:start], _written(value), parts[1][end:]))

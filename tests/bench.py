@@ -44,6 +44,15 @@ id = "paid"
 input_micros_per_million_tokens = 1_000_000
 output_micros_per_million_tokens = 2_000_000
 """
+for _api in ("responses", "messages"):
+    CATALOG += f"""
+[[providers]]
+name = "{_api}"
+base_url = "http://127.0.0.1:{{port}}/v1"
+api = "{_api}"
+[[providers.models]]
+id = "ok"
+"""
 
 
 @dataclass(frozen=True)
@@ -60,9 +69,10 @@ class Row:
     path: str = "/v1/chat/completions"
     units: int = 1
     yardsticks: tuple[str, ...] = ("aiohttp",)
+    provider: str = "lab"
 
     def load(self, service: bool) -> Load:
-        model = f"lab/{self.model}" if service else self.model
+        model = f"{self.provider}/{self.model}" if service else self.model
         return Load(model, self.stream, self.units, self.path, self.in_flight)
 
 
@@ -77,6 +87,21 @@ ROWS = {
     "stream-8-tls": Row("an event, 8 a read, TLS", "ok", 192, "tls", stream=True, units=EVENTS),
     "run": Row("an event of an agent's run", "agent", 128, path=RUNS, units=RUN_EVENTS, yardsticks=()),
 }
+_PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
+_SERVERS = {"chat": "lab", "responses": "responses", "messages": "messages"}
+# All pairs of the caller's and the server's format, without those of chat alone. The events of a stream in its server's
+# format are as many as those of chat.
+for _caller, _path in _PATHS.items():
+    for _server, _provider in _SERVERS.items():
+        if _caller != "chat" or _server != "chat":
+            _pair = {"path": _path, "provider": _provider, "yardsticks": ()}
+            _name = f"{_caller} to {_server}"
+            ROWS[_name.replace(" ", "-")] = Row(f"JSON, {_name}", "ok", 3000, **_pair)
+            if _caller == _server:
+                _title = f"an event, 8 a read, {_name}"
+                ROWS[f"stream-8-{_caller}"] = Row(_title, "ok", 192, stream=True, units=EVENTS, **_pair)
+                _title = f"an event, 1 a read, {_name}"
+                ROWS[f"stream-1-{_caller}"] = Row(_title, "ok", 96, stream=True, burst=1, units=EVENTS, **_pair)
 OTHERS = ("latency", "memory", "start")
 
 

@@ -238,6 +238,8 @@ class ChatCall(PaidCall):
         self.writer.whole = True
         for chunk in passed.chunks:
             self.writer.feed(chunk)
+        if passed.text:
+            self.writer.grow(passed.text)
         passing.note(passed)
         if self.writer.cut:
             return []

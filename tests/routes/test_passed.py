@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
 from svc.billing import wallet
 from svc.config import Config
 from tests.conftest import Service, bearer
+from tests.support import watchdog
 from tests.support.byok import Names, add_provider
 from tests.support.cases import each
 from tests.support.format_server import FormatServer
@@ -208,6 +210,36 @@ async def test_events_keep_their_bytes_and_are_charged(
     assert answer.status_code == 200
     assert answer.text == EVENTS[api].replace("MODEL", f"paid-{api}/plays-a")
     assert await balance(service, headers) == before - 12
+
+
+@each("api", PATHS)
+@each("kind", ["items", "text", "names", "answer"])
+async def test_large_bodies_do_not_block_the_event_loop(
+    service: Service,
+    headers: dict[str, str],
+    upstream: FormatServer,
+    api: str,
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The watchdog fails a test whose event loop was held."""
+    monkeypatch.setattr(watchdog, "MOST_SECONDS", 0.05)
+    said = [{"role": "user", "content": "hi"}]
+    body: dict[str, Any] = {"model": f"free-{api}/plays-a", "metadata": {"a": "\\u0061"}, "max_tokens": 5}
+    if kind == "items":
+        said *= 20_000
+    elif kind == "text":
+        said[0]["content"] = 'é"' * 4_000_000
+    elif kind == "names":
+        said = [{"role": "user", "content": "model"} for _ in range(10_000)]
+    long = "x" * (7_000_000 if kind == "answer" else 1)
+    upstream.played["a"] = ANSWERS[api].replace("\\u2028", long).encode()
+    body["input" if api == "responses" else "messages"] = said
+    answer = await post(service, headers, api, orjson.dumps(body))
+    assert answer.status_code == 200, answer.text[:500]
+    sent = {**body, "model": "plays-a"} | ({"store": False} if api == "responses" else {})
+    assert upstream.requests[-1].body == sent
+    assert answer.content == upstream.played["a"].replace(b'"MODEL"', f'"free-{api}/plays-a"'.encode())
 
 
 CUT_ENDS = {"responses": "response.failed", "messages": "error"}

@@ -40,9 +40,14 @@ class Load:
 
     def request(self, key: str, number: str | None = None) -> bytes:
         """One request; `number` names its stream to the model server."""
-        asked = (
-            {"goal": "count"} if "agents" in self.path else {"messages": [{"role": "user", "content": "hello there"}]}
-        )
+        said = [{"role": "user", "content": "hello there"}]
+        asked: dict[str, object] = {"messages": said}
+        if "agents" in self.path:
+            asked = {"goal": "count"}
+        elif self.path.endswith("responses"):
+            asked = {"input": said}
+        elif self.path.endswith("messages"):
+            asked = {"messages": said, "max_tokens": 1000}
         body = orjson.dumps(
             {"model": self.model, **asked, **({"stream": True} if self.stream else {}), "user": number or ""}
         )

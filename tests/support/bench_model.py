@@ -9,6 +9,8 @@ from typing import Any, cast
 
 import orjson
 
+from tests.support.format_events import Said, answer_of, events_of
+
 EVENTS = 96
 RUN_EVENTS = 37  # of an agent run: started, step, tool_call, tool_result, step, its deltas, final
 _RUN_DELTAS = RUN_EVENTS - 6
@@ -24,7 +26,14 @@ _ANSWER = orjson.dumps(
         "usage": _USAGE,
     }
 )
-_JSON = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(_ANSWER), _ANSWER)
+
+
+def _json(answer: bytes) -> bytes:
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(answer)
+    return head + answer
+
+
+_JSON = _json(_ANSWER)
 _STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
@@ -48,6 +57,25 @@ _TEXT = _answer([{"content": " word"}] * (EVENTS - 3), "stop")
 _CALL = {"name": "calculate", "arguments": '{"expression": "6*7"}'}
 _TOOL = _answer([{"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": _CALL}]}], "tool_calls")
 _RESULT = _answer([{"content": " word"}] * _RUN_DELTAS, "stop")
+
+
+_SAID = Said([{"text": str(_MESSAGE["content"])}])
+_ANSWERS = {api: _json(orjson.dumps(answer_of(api, _SAID, "ok"))) for api in ("responses", "messages")}
+
+
+def _streamed(api: str) -> list[bytes]:
+    """A stream with as many events as that of chat."""
+    few = len(events_of(api, Said([{"text": " "}], piece=1), "ok"))
+    events = events_of(api, Said([{"text": " " * (EVENTS + 1 - few)}], piece=1), "ok")
+    for event in events:
+        if event.get("delta") == " ":
+            event["delta"] = " word"
+        elif isinstance(event.get("delta"), dict) and "text" in event["delta"]:
+            event["delta"]["text"] = " word"
+    return [b"event: %b\ndata: %b\n\n" % (event["type"].encode(), orjson.dumps(event)) for event in events]
+
+
+_STREAMS = {api: _streamed(api) for api in ("responses", "messages")}
 
 
 class BenchModel:
@@ -104,13 +132,15 @@ class _Connection(asyncio.Protocol):
         length = int((head.lower().partition(b"content-length:")[2] or b"0").partition(b"\r\n")[0])
         if len(body) >= length:
             self._received = b""
-            self._answer(orjson.loads(body))
+            path = head.partition(b" HTTP/")[0]
+            api = next((api for api in _STREAMS if path.endswith(api.encode())), "chat")
+            self._answer(orjson.loads(body), api)
 
-    def _answer(self, request: dict[str, Any]) -> None:
+    def _answer(self, request: dict[str, Any], api: str) -> None:
         if not request.get("stream"):
-            self._transport.write(_JSON)
+            self._transport.write(_ANSWERS.get(api, _JSON))
             return
-        events = _TEXT
+        events = _STREAMS.get(api, _TEXT)
         if request["model"] == "agent":
             events = _RESULT if request["messages"][-1]["role"] == "tool" else _TOOL
         elif request["model"] == "silent":

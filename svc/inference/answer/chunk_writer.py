@@ -79,6 +79,7 @@ class ChunkWriter:
         self._parts = 0  # of the current chunk
         self.choice_bytes = math.inf
         self._last: _LastText | None = None
+        self._growing: tuple[GrowingChoice, GrowingText] | None = None  # for `grow`
         self._estimated_input: int | None = None
         self.estimated_from: Callable[[], dict[str, Any]] | None = None  # makes another request for the estimate
         self._final_usage: dict[str, Any] | None = None
@@ -121,6 +122,19 @@ class ChunkWriter:
         if self.text_bytes + self._kept_bytes > ANSWER_LIMIT_BYTES:
             raise UpstreamFault("invalid", "The answer is too long.")
         return chunks
+
+    def grow(self, text: str) -> None:
+        """Add to the text, or the arguments, that the last raw chunk of a `whole` answer has added to. Raises what
+        `feed` does.
+        """
+        if self._growing is None or (choice := self._growing[0]).finish_reason is not None:
+            return
+        part = self._growing[1].take(choice.within(text))
+        self.text_bytes += text_size_bytes(part)
+        if choice.cut:
+            choice.finish_reason, self.cut = "length", True
+        if self.text_bytes + self._kept_bytes > ANSWER_LIMIT_BYTES:
+            raise UpstreamFault("invalid", "The answer is too long.")
 
     def _read_repeats(self, repeats: TextChunks) -> Sequence[Chunk | TextChunks]:
         last, text = self._last, repeats.text
@@ -322,6 +336,7 @@ class ChunkWriter:
                     json_bytes(name)
                     self._kept_bytes += _FIELD_OVERHEAD_BYTES
                     text = choice.texts[name] = GrowingText()
+                self._growing = choice, text
                 if part := text.take(choice.within(value)):
                     self.text_bytes += text_size_bytes(part)
                     if len(part) > AT_ONCE_BYTES:
@@ -355,6 +370,7 @@ class ChunkWriter:
         self._read_part(choice, call, name, part, extra)
 
     def _read_part(self, choice: GrowingChoice, call: GrowingCall, name: Any, part: str, extra: dict[str, Any]) -> None:
+        self._growing = choice, call.arguments
         part = call.arguments.take(choice.within(part))
         self.text_bytes += text_size_bytes(part)
         if call.name is None:

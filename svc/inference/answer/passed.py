@@ -3,10 +3,13 @@
 event -> PassedEvents.add() -> its chunks of chat, for the settlement and the limits, with its bytes: Passed
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import orjson
 
 from svc.inference.answer.events import Chunk
 from svc.inference.passed_fields import hosted_family
@@ -19,11 +22,15 @@ _HOLDERS = ("response", "message")  # of what the beginning and the end of a str
 
 @dataclass(slots=True)
 class Passed:
-    """A JSON answer, or events of one read: the caller's bytes, what they say as chunks, and the last document."""
+    """A JSON answer, or events of one read: the caller's bytes, what they say as chunks, and the last document.
+
+    `text` continues the text of the last chunk.
+    """
 
     block: bytes
     chunks: list[Chunk]
     document: dict[str, Any]
+    text: str = ""
 
 
 class PassedEvents:
@@ -40,24 +47,54 @@ class PassedEvents:
         self._texts: list[str] = []  # of the deltas that are not read yet
         self._blocks: list[bytes] = []
         self._key: tuple[Any, ...] | None = None
+        self._continued: tuple[Any, ...] | None = None  # the text of the last chunk
         self._last: dict[str, Any] = {}
+        self._form: _DeltaForm | None = None  # of the last deltas
+        self._tries = 0  # to find it
 
     def whole(self, data: bytes, document: dict[str, Any]) -> Passed:
         """Return a JSON answer. Raises UpstreamFault if it is none."""
         return Passed(self._named(data, document), [self._reader.whole(document)], document)
 
     def add(self, name: bytes, data: bytes, document: dict[str, Any]) -> None:
-        """Read an event. Raises UpstreamFault for an error."""
+        """Read an event, unless the answer has ended. Raises UpstreamFault for an error."""
+        if self._reader.ended:
+            return
         key, text = delta_of(document)
         if key is None or key != self._key:
             self._read_texts()
         if key is None:
-            data = self._named(data, document)
-            self._passed.append(Passed(_event(name, data), self._reader.chunks(document), document))
+            data, chunks = self._named(data, document), self._reader.chunks(document)
+            self._passed.append(Passed(_event(name, data), chunks, document))
+            self._continued = self._continued if not chunks else None
             return
+        if key != self._key:
+            self._form, self._tries = None, _MOST_TRIES
+        if self._form is None and self._tries:
+            self._form, self._tries = _form_of(_event(name, data)), self._tries - 1
         self._key, self._last = key, document
         self._texts.append(text)
         self._blocks.append(_event(name, data))
+
+    def skip_deltas(self, events: bytes, place: int) -> int:
+        """Read the events from `place` on that differ from the last delta only in their text and their number. Return
+        the place after them.
+        """
+        if self._form is None or not events.startswith(self._form.before, place):
+            return place
+        tokens, number, end = self._form.read(events, place)
+        try:
+            texts = orjson.loads(b'["%b"]' % b'","'.join(tokens)) if tokens else []
+        except orjson.JSONDecodeError:
+            texts = []
+        if len(texts) != len(tokens) or not all(type(text) is str for text in texts):
+            self._form = None
+            return place
+        self._texts += texts
+        self._blocks.append(events[place:end])
+        if number:
+            self._last = {**self._last, "sequence_number": int(number)}
+        return end
 
     def taken(self) -> list[Passed]:
         """Return what was added since the last time."""
@@ -68,11 +105,15 @@ class PassedEvents:
     def _read_texts(self) -> None:
         if not self._texts:
             return
-        text, delta = "".join(self._texts), self._last["delta"]
-        joined = text if type(delta) is str else {**delta, TEXT_OF[delta["type"]]: text}
-        chunks = self._reader.chunks({**self._last, "delta": joined})
-        self._passed.append(Passed(b"".join(self._blocks), chunks, self._last))
-        self._texts, self._blocks, self._key = [], [], None
+        text, block, delta = "".join(self._texts), b"".join(self._blocks), self._last["delta"]
+        if self._continued == self._key:
+            self._passed.append(Passed(block, [], self._last, text))
+        else:
+            joined = text if type(delta) is str else {**delta, TEXT_OF[delta["type"]]: text}
+            chunks = self._reader.chunks({**self._last, "delta": joined})
+            self._passed.append(Passed(block, chunks, self._last))
+            self._continued = self._key if chunks else None
+        self._texts, self._blocks = [], []
 
     def _named(self, data: bytes, document: dict[str, Any]) -> bytes:
         """Return the JSON of a document with the caller's name of the model."""
@@ -84,6 +125,64 @@ class PassedEvents:
             return named
         renamed = {**answer, "model": self._shown_as}
         return spliced(data, document, {**document, holder: renamed} if holder else renamed)
+
+
+_VARYING = re.compile(
+    rb'"(sequence_number|obfuscation|delta|text|thinking|partial_json)" ?: ?(?:"([^"\\]*+)"|([0-9]++))'
+)
+_MOST_DELTA_BYTES = 4096
+_BACKSLASH = b"\\"[0]
+_NO_TEXTS = frozenset({b"sequence_number", b"obfuscation"})
+_MOST_TRIES = 4
+
+
+class _DeltaForm(NamedTuple):
+    """What deltas of one text have in common: the bytes `before` what varies, and after each of these."""
+
+    before: bytes
+    varying: list[tuple[bytes, bytes, bytes]]  # the name, the byte that ends it, and all bytes to the next one
+
+    def read(self, events: bytes, place: int) -> tuple[list[bytes], bytes, int]:
+        """Return the texts of the deltas that begin at `place`, as JSON without quotes, the number of the last one, and
+        the place after it.
+        """
+        before, varying = self.before, self.varying
+        tokens: list[bytes] = []
+        number, size = b"", len(before)
+        while events.startswith(before, place):
+            end = place + size
+            token = last = b""
+            for name, mark, after in varying:
+                start, end = end, events.find(mark, end)
+                if name == b"sequence_number":
+                    last = events[start:end]
+                    if not last.isdigit():
+                        return tokens, number, place
+                elif name != b"obfuscation":
+                    if events[end - 1] == _BACKSLASH:  # an escaped quote, or an escape before the last one
+                        end = events.find(after, start, start + _MOST_DELTA_BYTES)
+                    token = events[start:end]
+                elif not events[start:end].isalnum():
+                    return tokens, number, place
+                if end < 0 or not events.startswith(after, end):
+                    return tokens, number, place
+                end += len(after)
+            tokens.append(token)
+            number, place = last, end
+        return tokens, number, place
+
+
+def _form_of(block: bytes) -> _DeltaForm | None:
+    """Return the form of a delta, or None if it is not certain."""
+    found = [*_VARYING.finditer(block)]
+    names = [one[1] for one in found]
+    if len(set(names)) != len(names) or len({*names} - _NO_TEXTS) != 1:
+        return None
+    spans = [one.span(2 if one[3] is None else 3) for one in found]
+    starts = [*(start for start, _ in spans[1:]), len(block)]
+    after = [block[end:start] for (_, end), start in zip(spans, starts, strict=True)]
+    varying = [(name, rest[:1], rest) for name, rest in zip(names, after, strict=True)]
+    return _DeltaForm(block[: spans[0][0]], varying)
 
 
 def _event(name: bytes, data: bytes) -> bytes:
@@ -108,6 +207,8 @@ class PassedAnswer:
     def note(self, passed: Passed) -> None:
         self.begun = True
         document = passed.document
+        if "delta" in document and "usage" not in document:  # like most
+            return
         for answer in (document, document.get("response"), document.get("message")):
             if isinstance(answer, dict):
                 self._note_usage(answer.get("usage"))

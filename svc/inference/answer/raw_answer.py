@@ -43,6 +43,7 @@ _LOOSE_BYTES = 2 * 1024 * 1024
 _AFTER_DONE_SECONDS = 0.05
 # A shorter key is a placeholder ("ollama"), which may occur in a model's text.
 _SECRET_CHARACTERS = 12
+_UNESCAPED = frozenset(b'"\\')  # a key has them only as escapes
 _TOO_MANY_VALUES = "The answer holds too many values."
 _CUT = "The connection ended before the answer did."
 _NO_ANSWER = "The answer is neither JSON nor an event stream."
@@ -167,8 +168,11 @@ class RawAnswer:
         """Return the same of another format, or the events that are passed."""
         passed = self._passed if self._passed and self._passed.stream else None
         joined = self._joined = self._joined or JoinedDeltas(reader)
+        skips = passed is not None and _has_no_key(events.text, self._provider)
         try:
             while events.place < len(events.text) and not self._done:
+                if passed is not None and skips:
+                    events.place = passed.skip_deltas(events.text, events.place)
                 if (event := events.next_event()) is not None:
                     self._read_event(reader, event, passed, joined)
         except UpstreamFault as fault:
@@ -287,6 +291,15 @@ def _parse(data: bytes, provider: Provider, apart: bool) -> tuple[Any, bytes | N
 def _secret(provider: Provider) -> bytes | None:
     key = provider.api_key
     return key.encode() if key and len(key) >= _SECRET_CHARACTERS else None
+
+
+def _has_no_key(data: bytes, provider: Provider) -> bool:
+    """Return whether JSON certainly does not have the provider's key, which may be escaped."""
+    secret = _secret(provider)
+    if secret is None:
+        return True
+    escaped = any(data.find(mark) >= 0 for mark in (b"\\u00", b"\\/")) or not _UNESCAPED.isdisjoint(secret)
+    return not escaped and data.find(secret) < 0
 
 
 def _without(key: str, value: Any) -> Any:
