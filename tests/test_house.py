@@ -347,3 +347,61 @@ def wall_clocks_in(path: Path) -> Iterator[str]:
 def test_plain_tests_read_no_wall_clock() -> None:
     """A busy machine would fail it. Count, measure CPU time, wait with a generous timeout, or mark the test slow."""
     assert [found for path in sorted((ROOT / "tests").rglob("test_*.py")) for found in wall_clocks_in(path)] == []
+
+
+# Tests that cannot be plain, by file. All others have a plain test, in the same file or in the one that `_process` or
+# `_soak` at the end of a name refers to.
+NEVER_PLAIN = {
+    "clients/test_misbehaviour.py": "Codex and Claude Code themselves; test_codex.py and test_claude_code.py play what they send",
+    "inference/test_real_servers.py": "model servers of others; test_format_server.py plays what they answered",
+    "clients/test_sdks.py": "the SDKs themselves; tests/inference/formats has the formats",
+    "test_attacks.py": "waits of a server process beside its attackers; tests of the attacked modules have the limits",
+}
+
+
+def imports_a_server(text: str) -> bool:
+    """Whether `pytest_collection_modifyitems` marks the tests of this module as slow."""
+    imported = re.findall(r"^from \S+ import (?:\(([^)]*)\)|(.*))$", text, re.MULTILINE)
+    return not SERVERS.isdisjoint(re.findall(r"\w+", " ".join(map("".join, imported))))
+
+
+def has_plain_test(text: str) -> bool:
+    if imports_a_server(text):
+        return False
+    if "pytest.mark.slow" not in text and "pytest.mark.soak" not in text:  # to parse all tests takes seconds
+        return re.search(r"^(?:async )?def test_", text, re.MULTILINE) is not None
+    tree = ast.parse(text)
+    if any(map(marked_slow, (node for node in tree.body if isinstance(node, ast.Assign)))):
+        return False
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return any(
+        one.name.startswith("test_") and not any(is_slow_mark(mark) for mark in one.decorator_list) for one in functions
+    )
+
+
+def is_slow_mark(decorator: ast.expr) -> bool:
+    return ast.unparse(decorator) in ("pytest.mark.slow", "pytest.mark.soak")  # not that of one case
+
+
+def test_plain_tests_are_found() -> None:
+    assert has_plain_test("def test_x(): ...") and not has_plain_test("def x(): ...")
+    assert not has_plain_test("from a import (\n    b,\n    running_server,\n)\ndef test_x(): ...")
+    assert not has_plain_test("pytestmark = [pytest.mark.slow]\ndef test_x(): ...")
+    assert not has_plain_test("@pytest.mark.slow\nasync def test_x(): ...")
+    assert has_plain_test("@pytest.mark.slow\ndef test_x(): ...\ndef test_y(): ...")
+    assert has_plain_test(
+        "@pytest.mark.parametrize('a', [1, pytest.param(2, marks=pytest.mark.soak)])\ndef test_x(): ..."
+    )
+
+
+def test_each_test_file_has_a_plain_test() -> None:
+    """Play the rule in this process, as tests/support/wire.py and served.py do, or say why that is impossible."""
+    tests = ROOT / "tests"
+    texts = {
+        path.relative_to(tests).as_posix(): path.read_text()
+        for path in tests.rglob("test_*.py")
+        if path.relative_to(tests).parts[0] != "web"
+    }
+    plain = {name for name, text in texts.items() if has_plain_test(text)}
+    slow = {name: re.sub(r"_(process|soak)\.py$", ".py", name) for name in texts.keys() - plain}
+    assert {name for name, beside in slow.items() if beside not in plain} == set(NEVER_PLAIN)
