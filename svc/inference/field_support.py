@@ -65,6 +65,8 @@ _OF_RESPONSES = {
     "reasoning.effort": "reasoning_effort",
     "text.verbosity": "verbosity",
 }
+# No caller can set these fields, and so none can cause that only some requests are refused.
+_ALWAYS_OURS = frozenset({"reasoning.encrypted_content", "reasoning.summary"})
 _BETWEEN_PROBLEMS = re.compile(r"; |\n(?! )")
 
 
@@ -121,6 +123,8 @@ def refused_fields(fault: UpstreamFault, added: Collection[str]) -> frozenset[st
     if re.match(_NO_ITEM, message):
         return frozenset({"reasoning_content"}.intersection(added))
     if (named := _added_at(param, added)) and _UNSUPPORTED.search(f"{fault.error.get('code')} {message}"):
+        if named in _ALWAYS_OURS:
+            return frozenset({named})
         of_the_value = _CONDITION.search(message) or (named == "max_tokens" and limit_too_large(fault))
         return frozenset() if of_the_value else frozenset({named})
     for problems in ([message], _BETWEEN_PROBLEMS.split(message)):

@@ -420,6 +420,12 @@ def test_need_of_no_effort_is_logged_once_and_shown_for_an_hour() -> None:
             "reasoning.summary",
             "reasoning.summary",
         ),
+        (
+            "Your organization must be verified to generate reasoning summaries. If you just verified, it can take up to "
+            "15 minutes. This value is not supported until then.",
+            "reasoning.summary",
+            "reasoning.summary",
+        ),
         ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", None, "reasoning_effort"),
         ("Unsupported parameter: 'text.verbosity' is not supported with this model.", None, "verbosity"),
         (

@@ -50,6 +50,7 @@ def config(config: Config, upstream: FormatServer, tmp_path: Path) -> Config:
     )
     provider = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\napi_key = "sk-of-the-operator-0123"\n'
     models += '[[providers.models]]\nid = "ok"\n'
+    models += '[[providers.models]]\nid = "status-503"\napi = "messages"\nfallback = "lab/ok"\n'
     for name in ("include", "reasoning"):
         models += f'[[providers.models]]\nid = "refuses-{name}"\napi = "responses"\n'
     (tmp_path / "catalog.toml").write_text(provider + models)
@@ -175,7 +176,10 @@ async def test_session_keeps_it_with_the_answer(
     call = {"id": call_id, "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
     messages += [{"role": "assistant", "content": None, "tool_calls": [call]}]
     messages += [{"role": "tool", "tool_call_id": call_id, "content": "Sunny."}]
-    for conversation, found in ((answer.headers["x-service-conversation"], [expected(api)]), (None, [])):
+    of_another_question = {"model": "lab/ok", "messages": HELLO}
+    another = await service.client.post("/v1/chat/completions", json=of_another_question, headers=headers)
+    conversations = [one.headers["x-service-conversation"] for one in (answer, another)]
+    for conversation, found in zip([*conversations, None], ([expected(api)], [], []), strict=True):
         continued = {**headers, "x-service-conversation": conversation} if conversation else headers
         again = await service.client.post("/v1/chat/completions", json={**ask, "messages": messages}, headers=continued)
         assert again.status_code == 200 and returned(upstream, api) == found
@@ -196,16 +200,19 @@ async def test_agents_keep_it_with_the_step(service: Service, upstream: FormatSe
 async def test_chat_servers_do_not_get_it(service: Service, upstream: FormatServer) -> None:
     """Only the servers that have sealed it know the field."""
     headers = await key_of(service)
-    seal = "svc1." + "eyJ0eXBlIjoicmVhc29uaW5nLmVuY3J5cHRlZCIsImRhdGEiOiJ4IiwiZm9ybWF0IjoiYW50aHJvcGljLWNsYXVkZS12MSJ9"
-    content = [{"type": "thinking", "thinking": "Hm.", "signature": seal}, {"type": "text", "text": "So"}]
-    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": content}]
-    body = {"model": "lab/ok", "max_tokens": 9, "messages": [*messages, {"role": "user", "content": "Hi"}]}
-    (await service.client.post("/v1/messages", json=body, headers=headers)).raise_for_status()
-    assert upstream.requests[-1].body["messages"][1] == {
-        "role": "assistant",
-        "content": "So",
-        "reasoning_content": "Hm.",
+    asked = {
+        "/v1/messages": history("messages", SEALS["messages"]),
+        "/v1/responses": history("responses", SEALS["responses"]),
     }
+    for path, body in asked.items():
+        for model in ("lab/ok", "lab/status-503"):  # which has the first one as its fallback
+            service.clocks.advance(60)
+            upstream.requests.clear()
+            answer = await service.client.post(path, json={**body, "model": model}, headers=headers)
+            assert answer.status_code == 200, answer.text
+            seen = upstream.requests[-1]
+            assert seen.path.endswith("/chat/completions") and "So" in json.dumps(seen.body)
+            assert "reasoning.encrypted" not in json.dumps(seen.body), (path, model)
 
 
 @each("field", ["include", "reasoning"])
