@@ -236,8 +236,11 @@ class SentBody:
     async def refused(self, fault: UpstreamFault, model: Model) -> bool:
         """Note what `model` has refused. Return True if it should be asked again in another form."""
         fields = field_support.refused_fields(fault, self._added)
-        sent = self.with_limits(model) if self._translates and not self.passes_to(model) else self._body
-        if not self.passes_to(model) and (needs := demanded(fault, needs_of(model, sent))):
+        passes = self.passes_to(model)
+        sent = self._body
+        if self._translates and not passes and fault.status in (400, 422):
+            sent = self.with_limits(model)
+        if not passes and (needs := demanded(fault, needs_of(model, sent))):
             fields, self._demand = needs, fault
         if fields := fields - self._left_out:
             names = {"reasoning_effort" if field in NEEDS else field for field in fields}

@@ -244,6 +244,15 @@ async def test_hold_covers_what_only_the_fallback_accepts(lab: Lab) -> None:
     assert len(orjson.dumps(first.body)) < 1_000 < 100_000 < len(orjson.dumps(last.body))
 
 
+async def test_hold_covers_the_longer_form_of_the_fallbacks_format(lab: Lab) -> None:
+    turns = [{"role": role, "content": "Hi"} for role in ("user", "assistant") * 100]
+    body = {"model": "lab/bills-bytes+status-503+to-messages", "messages": turns, "max_tokens": 10}
+    await lab.asked(PATHS["chat"], body)
+    (first, *_), last = lab.upstream.requests, lab.upstream.requests[-1]
+    assert (first.path, last.path) == (PATHS["chat"], PATHS["messages"])
+    assert len(last.raw) > len(first.raw) + 16 * len(turns), "the frames of the chat request are not enough"
+
+
 async def test_run_with_a_long_goal_costs_no_more_than_its_hold(lab: Lab) -> None:
     """Its body is serialized in a thread."""
     await lab.asked(RUN, {"model": "lab/bills-bytes", "goal": "long \n" * 20_000, "max_steps": 1})
