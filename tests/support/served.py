@@ -64,10 +64,12 @@ def served(
     def client() -> None:
         try:
             if server := _listening(out, tmp_path, settings, ended):
-                asyncio.run(_played(server, play))
+                try:
+                    asyncio.run(_played(server, play))
+                finally:
+                    server.send_signal(signal.SIGTERM)
         except BaseException as fault:
             faults.append(fault)
-        _ThisProcess().send_signal(signal.SIGTERM)
 
     with _restored(), _with(deadlines), out.open("w") as stdout, err.open("w") as stderr:
         thread = threading.Thread(target=client)
