@@ -104,10 +104,10 @@ class Person:
 class Lab:
     """The service in front of `upstream`, which says what `script` has."""
 
-    def __init__(self, service: Service, upstream: ModelServer, script: "Script") -> None:
+    def __init__(self, service: Service, upstream: "ScriptedServer") -> None:
         self.service = service
         self.upstream = upstream
-        self.script = script
+        self.script = upstream.script
         self.database = service.config.data_dir / "service.db"
 
     async def person(self, micros: int = 0) -> Person:
@@ -191,14 +191,15 @@ class Script:
         return Scripted
 
 
-@pytest.fixture
-def script() -> Script:
-    return Script()
+class ScriptedServer(ModelServer):
+    def __init__(self) -> None:
+        self.script = Script()
+        super().__init__(answers=self.script.answers())
 
 
 @pytest.fixture
-async def upstream(script: Script) -> AsyncIterator[ModelServer]:
-    async with ModelServer(answers=script.answers()) as upstream:
+async def upstream() -> AsyncIterator[ScriptedServer]:
+    async with ScriptedServer() as upstream:
         yield upstream
 
 
@@ -209,10 +210,8 @@ def config(config: Config, upstream: ModelServer, tmp_path: Path) -> Config:
 
 
 @pytest.fixture
-async def lab(
-    service: Service, upstream: ModelServer, script: Script, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Lab]:
-    lab = Lab(service, upstream, script)
+async def lab(service: Service, upstream: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Lab]:
+    lab = Lab(service, upstream)
     watch(lab.database)
     for tier in limits.CHAT_PER_MINUTE:
         monkeypatch.setitem(limits.CHAT_PER_MINUTE, tier, 1_000_000)
