@@ -22,7 +22,6 @@ from svc.log import Log
 _MOST_WAITING = 100
 _AT_ONCE = 2
 _STEP_SECONDS = 10.0  # for each SMTP command
-_PAUSES_SECONDS = (5.0, 30.0)
 
 
 class Mail:
@@ -30,6 +29,8 @@ class Mail:
 
     `count` is called once for each message with `sent`, `refused` (the server rejects the recipient) or `failed`.
     """
+
+    pauses_seconds = (5.0, 30.0)  # before the second and the third try
 
     def __init__(
         self, server: MailServer, base_url: str, log: Log, count: Callable[[str], None] = lambda outcome: None
@@ -89,7 +90,7 @@ class Mail:
     async def _send(self, message: EmailMessage) -> Exception | None:
         """Send a message, with retries; return the last error, or None."""
         recipients = [address.addr_spec for address in message["To"].addresses]
-        for pause_seconds in (*_PAUSES_SECONDS, None):
+        for pause_seconds in (*self.pauses_seconds, None):
             async with self._turns:
                 error = await self._in_thread(lambda smtp: smtp.send_message(message, to_addrs=recipients))
             if error is None:

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _THREADS = 2  # so that the event loop keeps a core
 _SHARES = {"other": _THREADS - 1, "login": _THREADS}  # the threads that each kind of call may use, by precedence
-_WAITING = 50  # in each queue: about five seconds of work
+_WAITING = 50  # about five seconds of work
 
 
 class Passwords:
-    """Used inside one event loop. A new call in a full queue evicts the oldest, whose caller has probably left."""
+    """Used inside one event loop. A new call in a full queue evicts the oldest, whose caller has probably left.
 
-    def __init__(self, memory_kib: int, time_cost: int) -> None:
+    Each queue has `waiting` calls at most.
+    """
+
+    def __init__(self, memory_kib: int, time_cost: int, waiting: int = _WAITING) -> None:
+        self._waiting = waiting
         self._memory_kib, self._time_cost = memory_kib, time_cost
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="argon2")
         self._queues: dict[str, deque[tuple[asyncio.Future[Any], Callable[[], Any]]]] = {
@@ -68,7 +72,7 @@ class Passwords:
         waiting = self._queues[kind]
         waiting.append((turn, work))
         self._start_next()
-        if len(waiting) > _WAITING and not (oldest := waiting.popleft()[0]).done():
+        if len(waiting) > self._waiting and not (oldest := waiting.popleft()[0]).done():
             oldest.set_exception(ApiError("overloaded", "Too many people are signing in. Try again shortly."))
         return await asyncio.shield(await turn)
 

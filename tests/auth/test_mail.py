@@ -29,11 +29,6 @@ from tests.support.waiting import run_ready, until
 BASE_URL = "https://svc.example:8443"
 
 
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc.auth.mail._PAUSES_SECONDS", (0.01, 0.01))
-
-
 @pytest.fixture
 def config(config: Config, box: MailBox) -> Config:
     return dataclasses.replace(config, smtp_url=server_of(box))
@@ -59,6 +54,7 @@ async def deliver(server: MailServer, to: str = "ada@example.com") -> list[dict[
     """Send one message and return its log entries."""
     log = Logged()
     mail = Mail(server, BASE_URL, log)
+    mail.pauses_seconds = (0.01, 0.01)
 
     async def compose() -> EmailMessage:
         return mail.message(to, "Subject", "Text\n")
@@ -280,6 +276,7 @@ async def test_wrong_recipient_counts_as_refused_not_failed(service: Service, bo
 async def test_mail_beyond_100_waiting_is_dropped_and_logged() -> None:
     log, blocked, counted = Logged(), asyncio.Event(), list[str]()
     mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, log, count=counted.append)
+    mail.pauses_seconds = (0.01, 0.01)
 
     async def compose() -> None:
         await blocked.wait()

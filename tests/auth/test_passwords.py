@@ -14,10 +14,9 @@ from tests.conftest import PASSWORD
 
 
 @pytest.fixture
-async def slow(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Passwords]:
+async def slow() -> AsyncIterator[Passwords]:
     """Hashes of about 30 ms each, and queues of 20."""
-    monkeypatch.setattr("svc.auth.passwords._WAITING", 20)
-    passwords = Passwords(16_384, 3)
+    passwords = Passwords(16_384, 3, waiting=20)
     yield passwords
     passwords.close()
 
@@ -32,13 +31,12 @@ async def test_password_matches_only_its_own_hash() -> None:
     passwords.close()
 
 
-async def test_full_queue_evicts_the_oldest_call_with_503(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc.auth.passwords._WAITING", 3)
+async def test_full_queue_evicts_the_oldest_call_with_503() -> None:
     passwords = Passwords(8, 1)
-    outcomes = await asyncio.gather(*(passwords.hash(PASSWORD) for _ in range(10)), return_exceptions=True)
+    outcomes = await asyncio.gather(*(passwords.hash(PASSWORD) for _ in range(57)), return_exceptions=True)
     passwords.close()
     refused = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, ApiError)]
-    assert refused == [1, 2, 3, 4, 5, 6], "the first one is running, the last three wait"
+    assert refused == [1, 2, 3, 4, 5, 6], "the first one is running, the last 50 wait"
     first = outcomes[1]
     assert isinstance(first, ApiError) and first.status == 503 and first.headers["retry-after"] == "1"
 

@@ -94,11 +94,12 @@ async def test_sign_ins_are_deleted_after_90_days_and_with_their_account(service
     assert gone.status_code == 204 and await stored(service) == []
 
 
-def test_number_of_sign_ins_is_limited(monkeypatch: Any) -> None:
-    monkeypatch.setattr(sign_ins, "_MOST_ROWS", 10)
+def test_a_million_sign_ins_are_kept() -> None:
     conn = empty_database()
-    for number in range(25):
+    for number in range(24):
         sign_ins.add(conn, None, "password", "invalid_credentials", NOW + number)
+    conn.execute("UPDATE sign_ins SET seq = 1000014 WHERE at = ?", (NOW + 23,))
+    sign_ins.add(conn, None, "password", "invalid_credentials", NOW + 24)  # the number 1,000,015
     assert [row["at"] for row in conn.execute("SELECT at FROM sign_ins ORDER BY seq")] == [
         NOW + n for n in range(15, 25)
     ]
