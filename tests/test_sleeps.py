@@ -47,9 +47,7 @@ FIXED = {
         web/test_answers.py send_later
     """,
     NOTHING: """
-        auth/test_mail.py test_without_a_mail_server_nothing_is_mailed_and_no_link_made
         builtin/test_processes.py test_two_processes_run_and_others_wait
-        routes/test_links.py test_account_has_at_most_20_valid_links
         server/test_signals_process.py test_closed_terminal_does_not_stop_the_server
         server/test_sse.py test_no_ping_follows_the_end_of_a_stream
         test_db.py test_a_server_waits_for_a_command_and_then_writes
@@ -58,7 +56,6 @@ FIXED = {
     UNSEEN: """
         agents/test_endings_process.py test_random_runs_leave_nothing_behind
         auth/test_mail.py test_known_and_unknown_emails_get_the_same_answer_in_the_same_time
-        auth/test_mail.py test_shutdown_does_not_wait_for_mail
         auth/test_openid.py test_new_key_is_fetched_at_once
         inference/test_media_process.py test_disconnected_reader_of_long_audio_frees_memory_and_file
         outbound/test_client.py test_cancelled_read_closes_the_connection_of_a_kept_reply

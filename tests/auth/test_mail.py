@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import json
 import re
+import threading
 import time
 from email.message import EmailMessage
 from pathlib import Path
@@ -142,7 +143,7 @@ async def test_without_a_mail_server_nothing_is_mailed_and_no_link_made(config: 
     async with serving(dataclasses.replace(config, smtp_url=None), clocks) as service:
         await service.sign_up("ada@example.com")
         await ask(service, "ada@example.com")
-        await asyncio.sleep(0.05)
+        await run_ready()
         assert await rows(service, "SELECT * FROM links") == []
 
 
@@ -182,7 +183,7 @@ async def test_shutdown_does_not_wait_for_mail(config: Config, clocks: Clocks) -
     silent.close()
     for _, writer in open_ones:
         writer.transport.abort()
-    await asyncio.sleep(0.05)  # the threads end with their connections
+    await until(lambda: not any(thread.name == "mail" for thread in threading.enumerate()))
 
 
 # --- the dialogue
