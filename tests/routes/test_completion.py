@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import Service
-from tests.inference.test_chat_call import ESTIMATED_INPUT, Lab, lab, shared  # noqa: F401 - fixtures
+from tests.inference.test_chat_call import ESTIMATED_INPUT, Lab, lab  # noqa: F401 - a fixture
 from tests.support.cases import each
 from tests.support.responses import checked_events
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 RESPONSES = "/v1/responses"
 
 
@@ -18,7 +17,6 @@ def asked(model: str, **fields: Any) -> dict[str, Any]:
     return {"model": f"lab/{model}", "input": "hi", **fields}
 
 
-@pytest.mark.asyncio(loop_scope="function")
 async def test_other_formats_store_no_conversation(service: Service) -> None:
     session = await service.bearer()
     answer = await service.client.post(RESPONSES, json={"model": "builtin/echo", "input": "Hello"}, headers=session)

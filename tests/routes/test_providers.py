@@ -64,6 +64,7 @@ async def test_provider_has_the_documented_fields(service: Service, headers: dic
         "id": provider["id"],
         "name": "mine",
         "base_url": URL,
+        "api": "chat",
         "api_key_hint": "…cret",
         "models": ["org/chat:7b", "small", draw],
         "created_at": "2026-09-21T14:13:20.000Z",
