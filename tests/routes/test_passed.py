@@ -1,5 +1,6 @@
 """Requests in the format of their model server: the server gets the caller's bytes, and the caller the server's."""
 
+import asyncio
 import dataclasses
 import json
 from collections.abc import AsyncIterator
@@ -17,6 +18,8 @@ from tests.support import watchdog
 from tests.support.byok import Names, add_provider
 from tests.support.cases import each
 from tests.support.format_server import FormatServer
+from tests.support.full_disk import full_disk
+from tests.support.waiting import until
 
 PATHS = {"responses": "/v1/responses", "messages": "/v1/messages"}
 PRICES = "input_micros_per_million_tokens = 1_000_000\noutput_micros_per_million_tokens = 1_000_000\n"
@@ -39,7 +42,7 @@ TEXTS = {
 
 @pytest.fixture
 async def upstream() -> AsyncIterator[FormatServer]:
-    async with FormatServer(models=("ok", "plays-a")) as upstream:
+    async with FormatServer(models=("ok", "plays-a", "plays-a+slow-300ms")) as upstream:
         yield upstream
 
 
@@ -271,6 +274,23 @@ async def test_cut_stream_ends_with_the_error_of_its_format(
             assert last["sequence_number"] == before[-1]["sequence_number"] + 1
             assert last["response"]["id"] == "resp_v" and last["response"]["error"]["code"] == "server_error"
     assert await balance(service, headers) < 1_000_000  # for the texts that were sent
+
+
+@pytest.mark.usefixtures("quick_retries")
+@each("api", PATHS)
+async def test_end_of_a_stream_waits_for_the_settlement(
+    service: Service, headers: dict[str, str], upstream: FormatServer, api: str
+) -> None:
+    upstream.played["a"] = EVENTS[api].encode()
+    upstream.requests.clear()
+    body = text_of(api, f"paid-{api}/plays-a+slow-300ms", ', "stream":true')
+    asking = asyncio.create_task(post(service, headers, api, body))
+    await until(lambda: upstream.requests)
+    with full_disk():
+        answer = await asking
+    *_, before, last = events_in(answer.text)
+    assert before["type"] in ("content_block_stop", "response.output_item.done") and last["type"] == CUT_ENDS[api]
+    assert "message_stop" not in answer.text and "response.completed" not in answer.text
 
 
 @each("api", PATHS)
