@@ -18,7 +18,7 @@ from svc.inference.catalog import Model
 from svc.inference.chat_request import Ignored, drop_routing_fields, other_price
 from svc.inference.passed_fields import hosted_family, words
 from svc.inference.server_formats import seals
-from svc.json_splice import spliced
+from svc.json_splice import spliced, with_only
 
 # The fields whose cost the service can settle: https://platform.openai.com/docs/api-reference/responses/create,
 # https://platform.claude.com/docs/en/api/messages/create. Others, such as `service_tier`, `speed`, `inference_geo` and
@@ -58,7 +58,14 @@ class PassedRequest:
     `as_chat(model)` translates the request for a fallback whose server has another format. `wanted` is the body with
     changes of the service, and `headers` go along. `ignored` is what `asked` does not get. Raises ApiError for a demand
     that it must not get.
+
+    A chat request is edited elsewhere, and only keeps its bytes here.
     """
+
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    as_chat: Callable[[Model], Body] | None = None
+    ignored = Ignored()
+    hosted_micros = 0
 
     def __init__(
         self,
@@ -73,15 +80,15 @@ class PassedRequest:
         headers: tuple[tuple[bytes, bytes], ...] = (),
     ) -> None:
         self.api, self.text, self.body = api, text, body
+        if api == "chat":
+            return
         self.headers = headers
         self.as_chat = as_chat
         self._wanted = body if wanted is None else wanted
         self._referenced = referenced
         self._asked = asked
-        self.ignored = Ignored()
-        self._edited = body
-        if api != "chat":
-            self._edited, self.ignored = self._for_server(asked)
+        self._edited, self.ignored = self._for_server(asked)
+        self.hosted_micros = self._hosted_micros() if asked.hosted_tools else 0
 
     @property
     def skeleton(self) -> Body:
@@ -108,13 +115,12 @@ class PassedRequest:
         """The names of the fields that this service adds, and that a model server may refuse."""
         return ("store",) if self._edited.keys() - self.body.keys() else ()
 
-    @property
-    def hosted_micros(self) -> int:
-        """The most that the request's hosted tools cost at the model that was asked for."""
+    def _hosted_micros(self) -> int:
+        """Return the most that the request's hosted tools cost at the model that was asked for."""
         prices, total = self._asked.hosted_tools, 0
-        items = self._edited.get("input") if self.api == "responses" and prices else None
+        items = self._edited.get("input") if self.api == "responses" else None
         holders = [self._edited, *(filter(_holds_tools, items) if isinstance(items, list) else ())]
-        for tool in [tool for holder in holders for tool in holder.get("tools") or ()] if prices else ():
+        for tool in [tool for holder in holders for tool in holder.get("tools") or ()]:
             uses = tool.get("max_uses")
             uses = uses if type(uses) is int and uses >= 0 else _USES
             total += uses * prices.get(hosted_family(tool.get("type") or "") or "", 0)
@@ -130,7 +136,12 @@ class PassedRequest:
         """Return the JSON of `body`, with the caller's bytes for all that is the same. Work for a thread if it is
         large.
         """
-        return spliced(self.text, self.body, body)
+        given, model = self.body, body["model"]
+        if "model" in given and body == {**given, "model": model}:  # like most chat requests
+            renamed = with_only(self.text, "model", model)
+            if renamed is not None:
+                return renamed
+        return spliced(self.text, given, body)
 
     def forget(self) -> None:
         """Release the memory of the text: no other request follows."""

@@ -140,7 +140,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
     if model.provider is None:
         check_for_builtin(body)
     passed = None
-    if model.api == "chat" and model.provider is not None and caller.auth != "session" and reads_images(model):
+    if caller.auth != "session" and model.provider is not None and model.api == "chat" and reads_images(model):
         passed = PassedRequest("chat", text, body, model)
     del text
     exchange, added, continues, given = None, {}, False, body["messages"]
